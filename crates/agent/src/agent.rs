@@ -1,0 +1,376 @@
+//! The threads of one process and what they tell.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use muster_backend::{ConsumersError, ConsumersSpec, Seat, consumers_loop};
+use muster_conduct::{
+    Dispatch, FactsLog, Handover, Order, Progress, Trouble, recorder_plan, schedules,
+};
+use muster_fleet::{ShardError, ShardSpec, shard_loop};
+use muster_judge::{Incident, IncidentKind};
+use muster_load::ScheduleError;
+use muster_model::Micros;
+use muster_monitor::{
+    Environment, GeneratorMonitor, GeneratorSample, HealthLog, MonitorError, Role, ThreadId,
+    current_thread,
+};
+use muster_net::{Clock, Handler, Loop, Waker};
+
+use crate::{Afterlife, Assignment, News, Pulse, ThreadPulse};
+
+/// How often the process looks at itself.
+const PULSE_EVERY: Micros = Micros::from_secs(1);
+
+/// One generator process at work.
+#[derive(Debug)]
+pub struct Agent {
+    threads: Vec<Running>,
+    inbox: Receiver<(usize, Dispatch)>,
+    clock: Clock,
+    monitor: GeneratorMonitor,
+    log: HealthLog,
+    last_sample: Option<GeneratorSample>,
+    next_pulse: Micros,
+    anon_before: u64,
+    devices: u64,
+    cpu_us: [u64; 2],
+    handovers: Option<Box<Handover>>,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Running {
+    role: Role,
+    orders: Sender<Order>,
+    waker: Waker,
+    progress: Progress,
+    has_handed_over: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Why an agent cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// A schedule that the scenario's checks let through.
+    #[error("make a schedule: {0}")]
+    Schedule(#[from] ScheduleError),
+    /// The process cannot look at itself.
+    #[error("watch this process: {0}")]
+    Monitor(#[from] MonitorError),
+    /// A shard cannot be set up.
+    #[error("start a shard: {0}")]
+    Shard(#[from] ShardError),
+    /// The consumers cannot be set up.
+    #[error("start the consumers: {0}")]
+    Consumers(#[from] ConsumersError),
+    /// The operating system gives no thread.
+    #[error("start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// A thread ended before it had begun.
+    #[error("a thread ended before it had begun")]
+    Silent,
+}
+
+type Ready = Result<(Waker, ThreadId), AgentError>;
+
+impl Agent {
+    /// Starts every thread; nothing connects before [`Order::Connect`].
+    ///
+    /// # Errors
+    /// [`AgentError`] if the assignment cannot be carried out on this machine.
+    pub fn start(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentError> {
+        let clock = Clock::at(assignment.t0_ns);
+        let (outbox, inbox) = channel();
+        let mut monitor = GeneratorMonitor::open()?;
+        let log = HealthLog::new(&assignment.name, &Environment::read().host);
+        let anon_before = monitor.sample(clock.now()).process.anon_bytes;
+        let mut agent = Self {
+            threads: Vec::new(),
+            inbox,
+            clock,
+            monitor,
+            log,
+            last_sample: None,
+            next_pulse: clock.now() + PULSE_EVERY,
+            anon_before,
+            devices: 0,
+            cpu_us: [0; 2],
+            handovers: None,
+            is_over: false,
+        };
+        agent.start_threads(assignment, &outbox, facts)?;
+        Ok(agent)
+    }
+
+    /// Passes an order on to every thread.
+    pub fn order(&mut self, order: Order) {
+        for thread in &self.threads {
+            // A thread that is gone has said so, or is found missing when it is waited for.
+            let _ = thread.orders.send(order);
+            thread.waker.wake();
+        }
+    }
+
+    /// The next piece of news; none if nothing comes within `wait`.
+    pub fn next(&mut self, wait: Duration) -> Option<News> {
+        if self.clock.now() >= self.next_pulse {
+            return Some(News::Pulse(self.pulse()));
+        }
+        match self.inbox.recv_timeout(wait) {
+            Ok((thread, dispatch)) => Some(self.heard(thread, dispatch)),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) if self.is_over => None,
+            Err(RecvTimeoutError::Disconnected) => Some(self.end()),
+        }
+    }
+
+    fn start_threads(
+        &mut self,
+        assignment: Assignment,
+        outbox: &Sender<(usize, Dispatch)>,
+        facts: Option<&FactsLog>,
+    ) -> Result<(), AgentError> {
+        let schedules = schedules(&assignment.plan)?;
+        let recorder = recorder_plan(&assignment.plan, assignment.run, &schedules);
+        let seats = assignment
+            .seats
+            .iter()
+            .map(|(backend, consumer, target)| Seat {
+                backend: *backend,
+                consumer: *consumer,
+                target: *target,
+            });
+        let seats: Vec<Seat> = seats.collect();
+        let plan = Arc::new(assignment.plan);
+        self.devices = plan
+            .fleets
+            .iter()
+            .map(|fleet| {
+                let links = assignment.slice.cut(fleet.first_link.0, fleet.links).len() as u64;
+                (links * u64::from(fleet.devices_per_link)).min(u64::from(fleet.devices))
+            })
+            .sum();
+        for shard in 0..assignment.shards.max(1) {
+            let spec = ShardSpec {
+                plan: Arc::clone(&plan),
+                recorder: recorder.clone(),
+                schedules: schedules.clone(),
+                run: assignment.run,
+                slice: assignment.slice.part(shard, assignment.shards.max(1)),
+                clock: self.clock,
+                slot_limit: assignment.slot_limit,
+            };
+            let (targets, facts) = (assignment.targets.clone(), facts.cloned());
+            self.start_thread(
+                Role::Shard,
+                shard as u16,
+                outbox,
+                move |orders, dispatches| {
+                    Ok(shard_loop(&spec, targets, facts, orders, dispatches)?)
+                },
+            )?;
+        }
+        if seats.is_empty() {
+            return Ok(());
+        }
+        let (clock, run) = (self.clock, assignment.run);
+        let spec = ConsumersSpec {
+            plan,
+            recorder,
+            schedules,
+            run,
+            clock,
+            seats,
+        };
+        let facts = facts.cloned();
+        self.start_thread(Role::Consumer, 0, outbox, move |orders, dispatches| {
+            Ok(consumers_loop(&spec, facts, orders, dispatches)?)
+        })
+    }
+
+    fn start_thread<H: Handler + 'static>(
+        &mut self,
+        role: Role,
+        index: u16,
+        outbox: &Sender<(usize, Dispatch)>,
+        make: impl FnOnce(Receiver<Order>, Sender<Dispatch>) -> Result<Loop<H>, AgentError>
+        + Send
+        + 'static,
+    ) -> Result<(), AgentError> {
+        let number = self.threads.len();
+        let (orders, inbox) = channel();
+        let (dispatches, forwarded) = channel();
+        let (ready, is_ready) = channel::<Ready>();
+        let name = format!(
+            "{}-{index}",
+            if role == Role::Shard {
+                "shard"
+            } else {
+                "consumer"
+            }
+        );
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            run_loop(make(inbox, dispatches), &ready);
+        })?;
+        let (waker, id) = is_ready.recv().map_err(|_| AgentError::Silent)??;
+        self.monitor.watch(role, index, id)?;
+        let outbox = outbox.clone();
+        std::thread::Builder::new()
+            .name(format!("news-{number}"))
+            .spawn(move || {
+                for dispatch in forwarded {
+                    if outbox.send((number, dispatch)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        let progress = Progress::default();
+        let thread = Some(thread);
+        self.threads.push(Running {
+            role,
+            orders,
+            waker,
+            progress,
+            has_handed_over: false,
+            thread,
+        });
+        Ok(())
+    }
+
+    fn heard(&mut self, thread: usize, mut dispatch: Dispatch) -> News {
+        if let Some(handover) = dispatch.handover.take() {
+            self.threads[thread].has_handed_over = true;
+            self.keep(handover);
+        } else {
+            self.threads[thread].progress = dispatch.progress;
+        }
+        for trouble in &dispatch.troubles {
+            self.note(trouble);
+        }
+        if self.threads.iter().all(|thread| thread.has_handed_over) {
+            dispatch.handover = self.handovers.take();
+        }
+        dispatch.progress = self.progress();
+        News::Dispatch(Box::new(dispatch))
+    }
+
+    fn keep(&mut self, handover: Box<Handover>) {
+        match &mut self.handovers {
+            None => self.handovers = Some(handover),
+            Some(all) => {
+                all.identity.merge(handover.identity);
+                all.account.merge(&handover.account);
+            }
+        }
+    }
+
+    /// Own limits are the generator's fault; what a consumer suffered from the target is not.
+    fn note(&mut self, trouble: &Trouble) {
+        let (kind, detail) = match trouble {
+            Trouble::Limit(detail) | Trouble::Failed(detail) => {
+                (IncidentKind::LimitReached, detail)
+            }
+            Trouble::ConsumerAway(detail) => (IncidentKind::ConsumerAway, detail),
+            Trouble::ConsumerLost(_) | Trouble::ConsumerBack(_) | Trouble::ConsumerRefused(_) => {
+                return;
+            }
+        };
+        let at = self.clock.now();
+        let (from, until, detail) = (at, at, detail.clone());
+        self.log.incident(Incident {
+            kind,
+            from,
+            until,
+            count: 1,
+            detail,
+        });
+    }
+
+    fn progress(&self) -> Progress {
+        let mut all = self.threads.iter().map(|thread| thread.progress);
+        let mut sum = all.next().unwrap_or_default();
+        for progress in all {
+            sum.merge(&progress);
+        }
+        sum
+    }
+
+    fn pulse(&mut self) -> Pulse {
+        let now = self.clock.now();
+        self.next_pulse = now + PULSE_EVERY;
+        let sample = self.monitor.sample(now);
+        self.log.add(&sample);
+        let pulse = Pulse {
+            at: now,
+            threads: sample
+                .threads
+                .iter()
+                .map(|thread| ThreadPulse {
+                    is_consumer: thread.role == Role::Consumer,
+                    cpu: thread.cpu,
+                    wait: thread.wait,
+                })
+                .collect(),
+            rss_bytes: sample.process.rss_bytes,
+            steal: sample.steal,
+        };
+        self.account_cpu(&sample);
+        self.last_sample = Some(sample);
+        pulse
+    }
+
+    fn account_cpu(&mut self, sample: &GeneratorSample) {
+        for (sum, role) in self.cpu_us.iter_mut().zip([Role::Shard, Role::Consumer]) {
+            let of_role = sample.threads.iter().filter(|thread| thread.role == role);
+            *sum = of_role.map(|thread| thread.cpu_us).sum::<u64>().max(*sum);
+        }
+    }
+
+    fn end(&mut self) -> News {
+        self.is_over = true;
+        for thread in &mut self.threads {
+            let has_failed = thread
+                .thread
+                .take()
+                .is_some_and(|thread| thread.join().is_err());
+            if has_failed || !thread.has_handed_over {
+                let role = thread.role;
+                return News::Lost(format!("a {role:?} thread ended before its work was done"));
+            }
+        }
+        let sample = self.monitor.sample(self.clock.now());
+        let memory = self
+            .last_sample
+            .as_ref()
+            .map_or(sample.process, |last| last.process);
+        let health = std::mem::replace(&mut self.log, HealthLog::new("", "")).into_health();
+        News::Ended(Box::new(Afterlife {
+            health,
+            cpu_us: sample.cpu_us,
+            shards_cpu_us: self.cpu_us[0],
+            consumers_cpu_us: self.cpu_us[1],
+            peak_rss_bytes: sample.process.peak_rss_bytes,
+            links_bytes: memory.anon_bytes.saturating_sub(self.anon_before),
+            devices: self.devices,
+        }))
+    }
+}
+
+fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &Sender<Ready>) {
+    match made {
+        Ok(mut event_loop) => {
+            let waker = event_loop.parts().1.waker();
+            let is_heard = ready.send(Ok((waker, current_thread()))).is_ok();
+            if is_heard {
+                // A loop that fails takes its channel with it, and the agent says so.
+                let _ = event_loop.run();
+            }
+        }
+        Err(error) => {
+            let _ = ready.send(Err(error));
+        }
+    }
+}

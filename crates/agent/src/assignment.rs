@@ -1,0 +1,31 @@
+//! What one agent is to do.
+
+use std::net::SocketAddr;
+
+use muster_conduct::Slice;
+use muster_model::{BackendId, ConsumerId, RunId};
+use muster_scenario::Plan;
+use serde::{Deserialize, Serialize};
+
+/// The share of a run that one process carries.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The process's name, which begins the names of its threads; empty where there is only one.
+    pub name: String,
+    /// The plan of the whole run.
+    pub plan: Plan,
+    /// Which run it is.
+    pub run: RunId,
+    /// The share of the links.
+    pub slice: Slice,
+    /// T0 as a raw reading of `CLOCK_MONOTONIC`, in nanoseconds.
+    pub t0_ns: u64,
+    /// Device shards, one thread each; at least 1.
+    pub shards: u32,
+    /// Where devices connect.
+    pub targets: Vec<SocketAddr>,
+    /// The consumers: of which backend, which number, and where each connects.
+    pub seats: Vec<(BackendId, ConsumerId, SocketAddr)>,
+    /// The most messages that may be waiting or unanswered at once on one shard.
+    pub slot_limit: u32,
+}

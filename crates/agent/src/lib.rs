@@ -1,0 +1,17 @@
+//! One generator process: the plan, its shards and its consumers, as a stream of news.
+//!
+//! Layer 7. An [`Agent`] starts one thread for each shard and one for all its consumers, passes
+//! orders on, and tells what they did and how the process itself fares. [`serve`] is the same over
+//! a pair of pipes, for a worker process. It must never know another agent, or what is judged.
+
+mod agent;
+mod assignment;
+mod frames;
+mod news;
+mod worker;
+
+pub use agent::{Agent, AgentError};
+pub use assignment::Assignment;
+pub use frames::{FrameError, read_frame, write_frame};
+pub use news::{Afterlife, News, Pulse, ThreadPulse};
+pub use worker::serve;

@@ -1,0 +1,64 @@
+//! What an agent tells the one that conducts the run.
+
+use muster_conduct::Dispatch;
+use muster_judge::GeneratorHealth;
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+/// One piece of news.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum News {
+    /// What the threads recorded, with the progress of all of them together; with a handover, the
+    /// last one.
+    Dispatch(Box<Dispatch>),
+    /// How the process fares, once a second.
+    Pulse(Pulse),
+    /// The process has done its work.
+    Ended(Box<Afterlife>),
+    /// The process ended before its work was done.
+    Lost(String),
+}
+
+/// How a process fared over the last second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pulse {
+    /// When.
+    pub at: Micros,
+    /// Each shard and consumer thread.
+    pub threads: Vec<ThreadPulse>,
+    /// Resident set in bytes.
+    pub rss_bytes: u64,
+    /// Share of CPU time that the hypervisor gave to others, 0 to 1; none where it does not tell.
+    pub steal: Option<f64>,
+}
+
+/// How one thread fared; shares are 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ThreadPulse {
+    /// Whether it drives consumers rather than devices.
+    pub is_consumer: bool,
+    /// Time on a CPU.
+    pub cpu: f64,
+    /// Time ready to run but waiting for a CPU.
+    pub wait: f64,
+}
+
+/// What is known of a process when it is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Afterlife {
+    /// Its health, second by second.
+    pub health: GeneratorHealth,
+    /// CPU time of the whole process, in microseconds.
+    pub cpu_us: u64,
+    /// CPU time of its device shards, in microseconds.
+    pub shards_cpu_us: u64,
+    /// CPU time of its consumer threads, in microseconds.
+    pub consumers_cpu_us: u64,
+    /// Peak of the resident set, in bytes.
+    pub peak_rss_bytes: u64,
+    /// What its links took of anonymous memory at the end, in bytes: the growth since before the
+    /// first link.
+    pub links_bytes: u64,
+    /// How many devices it carried.
+    pub devices: u64,
+}

@@ -1,0 +1,167 @@
+//! The consumer sessions of one process, and what each has of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use muster_load::{PayloadError, Recall, StreamSchedule};
+use muster_measure::RecorderPlan;
+use muster_model::{BackendId, ConsumerId, MessageId, Micros, RunId};
+use muster_net::{Clock, Key, LoopError, TimerId};
+use muster_protocol::mqtt::{self, Connect, Filter, Subscribe};
+use muster_scenario::{BackendPlan, Plan};
+
+/// Seconds a broker keeps a consumer's session after its link ended, so that a consumer that
+/// comes back finds what was queued for it meanwhile.
+const SESSION_EXPIRY_S: u32 = 120;
+
+/// The keep-alive of a consumer in seconds.
+const KEEP_ALIVE_S: u16 = 30;
+
+/// What the consumers of a process are made from.
+#[derive(Debug, Clone)]
+pub struct ConsumersSpec {
+    /// The plan of the run.
+    pub plan: Arc<Plan>,
+    /// What the recorder must know.
+    pub recorder: RecorderPlan,
+    /// The schedules of its streams.
+    pub schedules: Vec<Arc<StreamSchedule>>,
+    /// Which run it is.
+    pub run: RunId,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The consumers that this process carries: of which backend, and where each connects.
+    pub seats: Vec<Seat>,
+}
+
+/// One consumer session: its account, its number within the run, and where it connects.
+#[derive(Debug, Clone, Copy)]
+pub struct Seat {
+    /// Whose account its arrivals join.
+    pub backend: BackendId,
+    /// Its number within the run.
+    pub consumer: ConsumerId,
+    /// Where it connects.
+    pub target: SocketAddr,
+}
+
+/// Why consumers cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsumersError {
+    /// A payload that the scenario's checks let through.
+    #[error("cannot compile a payload: {0}")]
+    Payload(#[from] PayloadError),
+    /// The event loop cannot start.
+    #[error(transparent)]
+    Loop(#[from] LoopError),
+}
+
+/// One consumer session.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(crate) seat: Seat,
+    pub(crate) session: mqtt::Client,
+    pub(crate) key: Option<Key>,
+    pub(crate) state: State,
+    pub(crate) client_id: String,
+    /// Tries that failed since the last success.
+    pub(crate) failures: u32,
+    /// Whether it has been subscribed before, so that it goes on with its session.
+    pub(crate) was_up: bool,
+    /// Whether the scenario has it stop reading just now.
+    pub(crate) is_paused: bool,
+    /// The timer of its connection: the next try, or the end of its handshake's time.
+    pub(crate) connect_timer: Option<TimerId>,
+    /// The timer of its session: the next ping.
+    pub(crate) session_timer: Option<TimerId>,
+    /// Acknowledgements behind bytes that the kernel has not taken yet.
+    pub(crate) waiting: Vec<u8>,
+}
+
+/// Where a consumer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Down,
+    Opening,
+    Handshaking,
+    Subscribing,
+    Up,
+}
+
+impl Consumer {
+    pub(crate) fn new(seat: Seat, run: RunId) -> Self {
+        Self {
+            seat,
+            session: mqtt::Client::new(mqtt::Version::V5, &mqtt::ClientLimits::default()),
+            key: None,
+            state: State::Down,
+            client_id: format!(
+                "muster-{:08x}-b{}-{}",
+                run.0, seat.backend.0, seat.consumer.0
+            ),
+            failures: 0,
+            was_up: false,
+            is_paused: false,
+            connect_timer: None,
+            session_timer: None,
+            waiting: Vec::new(),
+        }
+    }
+
+    pub(crate) fn render_connect(&mut self, plan: &BackendPlan, now: Micros, out: &mut Vec<u8>) {
+        let connect = Connect {
+            clean_start: !self.was_up,
+            session_expiry: SESSION_EXPIRY_S,
+            keep_alive: KEEP_ALIVE_S,
+            user: plan.user.as_ref().map(|user| user.expose().as_str()),
+            password: plan
+                .password
+                .as_ref()
+                .map(|secret| secret.expose().as_bytes()),
+            ..Connect::new(&self.client_id)
+        };
+        // The plan has checked the lengths of user name and password.
+        let is_written = self.session.connect(now, &connect, out);
+        debug_assert!(is_written.is_ok(), "a consumer's CONNECT can be written");
+    }
+
+    pub(crate) fn render_subscribe(&mut self, plan: &BackendPlan, now: Micros, out: &mut Vec<u8>) {
+        let filter = plan.subscription();
+        let filters = [Filter::new(&filter, plan.qos)];
+        let subscribe = Subscribe {
+            id: 0,
+            filters: &filters,
+            subscription_id: None,
+            user_properties: &[],
+        };
+        let is_written = self.session.subscribe(now, &subscribe, out);
+        debug_assert!(is_written.is_ok(), "a consumer's SUBSCRIBE can be written");
+    }
+}
+
+/// Gives the due instant of a message back from the schedules.
+#[derive(Debug)]
+pub(crate) struct DueTimes {
+    streams: Vec<Recall>,
+    pub(crate) origin: Option<Micros>,
+}
+
+impl DueTimes {
+    pub(crate) fn new(schedules: &[Arc<StreamSchedule>]) -> Self {
+        let streams = schedules
+            .iter()
+            .map(|schedule| Recall::new(Arc::clone(schedule)));
+        Self {
+            streams: streams.collect(),
+            origin: None,
+        }
+    }
+
+    pub(crate) fn of(&mut self, id: &MessageId) -> Option<Micros> {
+        let due = self
+            .streams
+            .get_mut(id.stream.index())?
+            .due(id.device, id.seq)?;
+        Some(self.origin? + due)
+    }
+}

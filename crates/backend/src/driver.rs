@@ -1,0 +1,416 @@
+//! Drives the consumers of a process over an event loop.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use muster_conduct::{Dispatch, FactsLog, Handover, Order, Progress, Tape, Trouble, reader};
+use muster_measure::{Account, Recorder};
+use muster_model::Micros;
+use muster_net::{Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Written};
+use muster_platform::Reader;
+use muster_protocol::mqtt::Input;
+use muster_scenario::Plan;
+
+use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, DueTimes, State};
+
+/// How often the consumers tell how far they have come.
+const DISPATCH_EVERY: Micros = Micros::from_millis(250);
+/// The wait before a consumer connects again: short, for what it misses is missed by the run.
+const RETRY: Micros = Micros::from_millis(100);
+/// Why a consumer was given up whose refusal has been told with its code.
+pub(crate) const REFUSED: &str = "refused";
+/// The longest such wait.
+const RETRY_MAX: Micros = Micros::from_secs(2);
+/// Bytes of acknowledgements that may wait for a broker that does not read: some 250,000 of them.
+const WAITING_MAX: usize = 1 << 20;
+/// How long a consumer's handshake may take.
+const HANDSHAKE_MAX: Micros = Micros::from_secs(10);
+
+/// The driver of all consumers of a process.
+#[derive(Debug)]
+pub struct Driver {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) consumers: Vec<Consumer>,
+    /// One a backend: the carrier `order` counts the arrivals of each account by itself.
+    pub(crate) readers: Vec<Reader>,
+    pub(crate) due_times: DueTimes,
+    pub(crate) tape: Tape,
+    pub(crate) account: Account,
+    pub(crate) out: Vec<u8>,
+    pub(crate) orders: Receiver<Order>,
+    pub(crate) dispatches: Sender<Dispatch>,
+    pub(crate) next_dispatch: Micros,
+    pub(crate) troubles: Vec<Trouble>,
+    pub(crate) is_over: bool,
+}
+
+/// What a timer of the loop is for; its token says which consumer.
+#[derive(Debug, Clone, Copy)]
+enum Alarm {
+    Connect,
+    Session,
+    Pause,
+    Resume,
+}
+
+impl Alarm {
+    fn token(self, consumer: usize) -> u64 {
+        (self as u64) << 32 | consumer as u64
+    }
+
+    fn of(token: u64) -> (Self, usize) {
+        let alarm = match token >> 32 {
+            0 => Self::Connect,
+            1 => Self::Session,
+            2 => Self::Pause,
+            _ => Self::Resume,
+        };
+        (alarm, token as u32 as usize)
+    }
+}
+
+/// All consumers of a process on one event loop, to be run on its own thread. Orders are read
+/// when the loop's waker is called.
+///
+/// # Errors
+/// [`ConsumersError`] if a payload cannot be compiled or the loop cannot start.
+pub fn consumers_loop(
+    spec: &ConsumersSpec,
+    facts: Option<FactsLog>,
+    orders: Receiver<Order>,
+    dispatches: Sender<Dispatch>,
+) -> Result<Loop<Driver>, ConsumersError> {
+    let wall_ms = spec.clock.wall_ms_at_t0();
+    let readers = spec
+        .plan
+        .backends
+        .iter()
+        .map(|_| reader(&spec.plan, spec.run, wall_ms));
+    let driver = Driver {
+        plan: Arc::clone(&spec.plan),
+        consumers: spec
+            .seats
+            .iter()
+            .map(|seat| Consumer::new(*seat, spec.run))
+            .collect(),
+        readers: readers.collect::<Result<_, _>>()?,
+        due_times: DueTimes::new(&spec.schedules),
+        tape: Tape::new(Recorder::new(spec.recorder.clone()), facts),
+        account: Account::new(&spec.recorder),
+        out: Vec::new(),
+        orders,
+        dispatches,
+        next_dispatch: Micros::ZERO,
+        troubles: Vec::new(),
+        is_over: false,
+    };
+    Ok(Loop::new(spec.clock, &LoopConfig::default(), driver)?)
+}
+
+impl Handler for Driver {
+    fn opened(&mut self, io: &mut Io, key: Key) {
+        let at = io.tag(key) as usize;
+        let consumer = &mut self.consumers[at];
+        let plan = &self.plan.backends[consumer.seat.backend.index()];
+        consumer.state = State::Handshaking;
+        consumer.render_connect(plan, io.now(), &mut self.out);
+        self.send(io, at);
+    }
+
+    fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
+        // Consumers listen on nothing; whatever came is none of their business.
+        io.close(key);
+    }
+
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+        let at = io.tag(key) as usize;
+        let seen = io.fresh_now();
+        let mut input = Input::new(bytes);
+        loop {
+            let event = self.consumers[at]
+                .session
+                .poll(seen, &mut input, &mut self.out);
+            let Some(event) = event else { break };
+            if !self.happened(io, at, seen, &event) {
+                return bytes.len();
+            }
+        }
+        self.send(io, at);
+        input.consumed()
+    }
+
+    fn flushed(&mut self, io: &mut Io, key: Key) {
+        let at = io.tag(key) as usize;
+        self.out.append(&mut self.consumers[at].waiting);
+        self.send(io, at);
+    }
+
+    fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
+        let at = io.tag(key) as usize;
+        self.consumers[at].key = None;
+        if why == Closed::PoolExhausted {
+            self.away(
+                at,
+                "no buffer was left for bytes that its socket did not take",
+            );
+        }
+        self.lost(io, at, &format!("{why:?}"));
+    }
+
+    fn timer(&mut self, io: &mut Io, token: u64) {
+        let (alarm, at) = Alarm::of(token);
+        match alarm {
+            Alarm::Connect => self.connect(io, at),
+            Alarm::Session => self.session_timer(io, at),
+            Alarm::Pause => self.pause(io, at, true),
+            Alarm::Resume => self.pause(io, at, false),
+        }
+    }
+
+    fn woken(&mut self, io: &mut Io) {
+        while let Ok(order) = self.orders.try_recv() {
+            self.obey(io, order);
+        }
+    }
+
+    fn turn(&mut self, io: &mut Io) -> Option<Micros> {
+        if self.is_over {
+            return None;
+        }
+        if io.now() >= self.next_dispatch {
+            self.dispatch(io.now());
+        }
+        Some(self.next_dispatch)
+    }
+}
+
+impl Driver {
+    fn obey(&mut self, io: &mut Io, order: Order) {
+        match order {
+            Order::Connect => {
+                for at in 0..self.consumers.len() {
+                    self.connect(io, at);
+                }
+            }
+            Order::Start { origin } => {
+                self.due_times.origin = Some(origin);
+                self.tape.recorder().start(origin);
+                self.plan_pauses(io, origin);
+            }
+            Order::EndDue { at } => {
+                let recorder = self.tape.recorder();
+                if at < recorder.timeline().settle {
+                    recorder.stop(at);
+                }
+            }
+            Order::MarkDrain => self.tape.recorder().mark_drain(),
+            Order::Finish => self.finish(io),
+        }
+    }
+
+    fn plan_pauses(&mut self, io: &mut Io, origin: Micros) {
+        for (at, consumer) in self.consumers.iter().enumerate() {
+            for pause in &self.plan.backends[consumer.seat.backend.index()].pause {
+                let from = origin + pause.at;
+                io.set_timer(from, Alarm::Pause.token(at));
+                io.set_timer(from + pause.lasts, Alarm::Resume.token(at));
+            }
+        }
+    }
+
+    fn connect(&mut self, io: &mut Io, at: usize) {
+        let consumer = &mut self.consumers[at];
+        match consumer.state {
+            State::Down if !self.is_over => {}
+            State::Opening | State::Handshaking | State::Subscribing => {
+                return self.give_up(io, at, "the handshake took too long");
+            }
+            State::Down | State::Up => return,
+        }
+        match io.connect(consumer.seat.target, None) {
+            Ok(key) => {
+                io.set_tag(key, at as u32);
+                consumer.key = Some(key);
+                consumer.state = State::Opening;
+                self.arm_connect(io, at, HANDSHAKE_MAX);
+            }
+            Err(error) => {
+                if let ConnectError::Descriptors | ConnectError::Ports(_) = error {
+                    self.away(at, &error.to_string());
+                }
+                self.lost(io, at, &error.to_string());
+            }
+        }
+    }
+
+    /// A consumer is away by a limit of ours.
+    pub(crate) fn away(&mut self, at: usize, why: &str) {
+        let text = format!("{}: {why}", self.name(at));
+        self.troubles.push(Trouble::ConsumerAway(text));
+    }
+
+    /// Ends a consumer's connection from our side.
+    pub(crate) fn give_up(&mut self, io: &mut Io, at: usize, why: &str) {
+        if let Some(key) = self.consumers[at].key.take() {
+            io.reset(key);
+        }
+        self.out.clear();
+        self.lost(io, at, why);
+    }
+
+    /// A consumer's connection is over; it tries again.
+    fn lost(&mut self, io: &mut Io, at: usize, why: &str) {
+        let was_up = self.consumers[at].state == State::Up;
+        if was_up {
+            let text = format!("{}: {why}", self.name(at));
+            self.troubles.push(Trouble::ConsumerLost(text));
+        }
+        let is_first = !self.consumers[at].was_up && self.consumers[at].failures == 0;
+        if is_first && why != REFUSED {
+            let text = format!("{}: {why}", self.name(at));
+            self.troubles.push(Trouble::ConsumerRefused(text));
+        }
+        let consumer = &mut self.consumers[at];
+        consumer.state = State::Down;
+        consumer.waiting.clear();
+        consumer.session.closed();
+        consumer.failures = consumer.failures.saturating_add(1);
+        let wait = Micros(RETRY.get() << consumer.failures.min(5)).min(RETRY_MAX);
+        if !self.is_over {
+            self.arm_connect(io, at, wait);
+        }
+    }
+
+    pub(crate) fn name(&self, at: usize) -> String {
+        let seat = self.consumers[at].seat;
+        let backend = &self.plan.backends[seat.backend.index()].name;
+        format!(
+            "consumer {} of backend `{backend}` at {}",
+            seat.consumer.0, seat.target
+        )
+    }
+
+    fn pause(&mut self, io: &mut Io, at: usize, is_paused: bool) {
+        let consumer = &mut self.consumers[at];
+        consumer.is_paused = is_paused;
+        if let Some(key) = consumer.key {
+            if is_paused {
+                io.pause_reading(key);
+            } else {
+                io.resume_reading(key);
+            }
+        }
+    }
+
+    /// One timer a consumer: a new try, or a new handshake, takes the place of the one before.
+    fn arm_connect(&mut self, io: &mut Io, at: usize, wait: Micros) {
+        let timer = io.set_timer(io.now() + wait, Alarm::Connect.token(at));
+        if let Some(before) = self.consumers[at].connect_timer.replace(timer) {
+            io.cancel_timer(before);
+        }
+    }
+
+    pub(crate) fn arm_session(&mut self, io: &mut Io, at: usize) {
+        if let Some(deadline) = self.consumers[at].session.deadline() {
+            self.arm_session_at(io, at, deadline);
+        }
+    }
+
+    fn arm_session_at(&mut self, io: &mut Io, at: usize, when: Micros) {
+        let timer = io.set_timer(when, Alarm::Session.token(at));
+        if let Some(before) = self.consumers[at].session_timer.replace(timer) {
+            io.cancel_timer(before);
+        }
+    }
+
+    fn session_timer(&mut self, io: &mut Io, at: usize) {
+        // A paused consumer reads no answer to its pings, by the scenario's own wish.
+        let is_connected = self.consumers[at].key.is_some();
+        if !is_connected {
+            return;
+        }
+        if self.consumers[at].is_paused {
+            self.arm_session_at(io, at, io.now() + RETRY_MAX);
+            return;
+        }
+        let event = self.consumers[at].session.timer(io.now(), &mut self.out);
+        self.send(io, at);
+        match event {
+            Some(event) => {
+                self.happened(io, at, io.now(), &event);
+            }
+            None => self.arm_session(io, at),
+        }
+    }
+
+    /// Sends what a session has to say; what the kernel does not take waits, up to a bound.
+    fn send(&mut self, io: &mut Io, at: usize) {
+        if self.out.is_empty() {
+            return;
+        }
+        let Some(key) = self.consumers[at].key else {
+            return self.out.clear();
+        };
+        let written = io.write(key, &self.out);
+        let waiting = &mut self.consumers[at].waiting;
+        match written {
+            Written::Whole | Written::Held | Written::Lost => self.out.clear(),
+            Written::Busy if waiting.len() < WAITING_MAX => waiting.append(&mut self.out),
+            Written::Busy => {
+                self.give_up(io, at, "the broker does not read acknowledgements");
+            }
+            Written::Exhausted => {
+                self.away(at, "no buffer was left for acknowledgements");
+                self.give_up(io, at, "no buffer was left for acknowledgements");
+            }
+        }
+    }
+
+    fn finish(&mut self, io: &mut Io) {
+        self.is_over = true;
+        for at in 0..self.consumers.len() {
+            let consumer = &mut self.consumers[at];
+            if let Some(key) = consumer.key.take() {
+                consumer.session.disconnect(0, &mut self.out);
+                let _ = io.write(key, &self.out);
+                self.out.clear();
+                io.finish(key);
+            }
+        }
+        self.dispatch(io.now());
+        let handover = Handover {
+            identity: self.tape.finish(),
+            account: std::mem::take(&mut self.account),
+        };
+        let last = Dispatch {
+            handover: Some(Box::new(handover)),
+            ..Dispatch::default()
+        };
+        let _ = self.dispatches.send(last);
+        io.stop();
+    }
+
+    fn dispatch(&mut self, now: Micros) {
+        self.next_dispatch = now + DISPATCH_EVERY;
+        let up = self
+            .consumers
+            .iter()
+            .filter(|consumer| consumer.state == State::Up)
+            .count();
+        let progress = Progress {
+            at: now,
+            consumers_wanted: self.consumers.len() as u64,
+            consumers_up: up as u64,
+            ..Progress::default()
+        };
+        let windows = self.tape.recorder().flush(now);
+        let troubles = std::mem::take(&mut self.troubles);
+        // Nobody listens any more only if the conductor is gone; then the loop is stopped too.
+        let _ = self.dispatches.send(Dispatch {
+            progress,
+            windows,
+            troubles,
+            handover: None,
+        });
+    }
+}

@@ -1,0 +1,12 @@
+//! The business application's side: consumers whose arrivals join the ledger.
+//!
+//! Layer 6. Each consumer is an MQTT session on an event loop of its own thread, so that its CPU
+//! is accounted apart from the devices'. It must never know what the devices were answered: what
+//! arrived is counted here without looking there.
+
+mod consumers;
+mod driver;
+mod session;
+
+pub use consumers::{ConsumersError, ConsumersSpec, Seat};
+pub use driver::{Driver, consumers_loop};

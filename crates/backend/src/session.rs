@@ -1,0 +1,110 @@
+//! What the platform's bytes mean for a consumer.
+
+use muster_conduct::Trouble;
+use muster_model::{Arrival, Micros, Reason};
+use muster_net::Io;
+use muster_platform::PROPERTY_NAME;
+use muster_protocol::mqtt::{ClientEvent, Message};
+
+use crate::consumers::State;
+use crate::driver::{Driver, REFUSED};
+
+impl Driver {
+    /// Acts on one event of a session; false if the connection is over.
+    pub(crate) fn happened(
+        &mut self,
+        io: &mut Io,
+        at: usize,
+        seen: Micros,
+        event: &ClientEvent<'_>,
+    ) -> bool {
+        match event {
+            ClientEvent::Message(message) => self.arrived(at, seen, message),
+            ClientEvent::Connected(_) => {
+                let consumer = &mut self.consumers[at];
+                let plan = &self.plan.backends[consumer.seat.backend.index()];
+                consumer.state = State::Subscribing;
+                consumer.render_subscribe(plan, seen, &mut self.out);
+                self.arm_session(io, at);
+            }
+            ClientEvent::Subscribed { id: _, codes } => match codes.first() {
+                Some(code) if *code >= 0x80 => {
+                    return self.refused(io, at, "SUBSCRIBE", Reason::Mqtt(*code));
+                }
+                Some(_) | None => self.subscribed(at),
+            },
+            ClientEvent::Refused(reason) => return self.refused(io, at, "CONNECT", *reason),
+            ClientEvent::KeepAliveExpired => {
+                self.give_up(io, at, "no sign of life within the keep-alive");
+                return false;
+            }
+            ClientEvent::Disconnected {
+                reason,
+                properties: _,
+            } => {
+                self.give_up(io, at, &format!("DISCONNECT {reason}"));
+                return false;
+            }
+            ClientEvent::Malformed(malformed) => {
+                self.give_up(io, at, &malformed.to_string());
+                return false;
+            }
+            ClientEvent::Accepted { .. }
+            | ClientEvent::Rejected { .. }
+            | ClientEvent::Completed { .. }
+            | ClientEvent::AnsweredLate { .. }
+            | ClientEvent::Resend { .. }
+            | ClientEvent::Unsubscribed { .. }
+            | ClientEvent::Pong
+            | ClientEvent::Auth { .. } => {}
+        }
+        true
+    }
+
+    /// One copy: counted before anything of it is decoded, then read.
+    fn arrived(&mut self, at: usize, seen: Micros, message: &Message<'_>) {
+        let seat = self.consumers[at].seat;
+        self.account.consumed(seat.backend);
+        let counts = self.tape.recorder().copies(seat.backend, seen);
+        counts.consumed += 1;
+        counts.bytes_payload += message.payload.len() as u64;
+        let property = message
+            .properties
+            .user()
+            .find(|(name, _)| *name == PROPERTY_NAME);
+        let due_times = &mut self.due_times;
+        let copy = self.readers[seat.backend.index()].read(
+            message.topic.as_str(),
+            message.payload,
+            property.map(|(_, text)| text),
+            &mut |id| due_times.of(id),
+        );
+        self.account
+            .read(seat.backend, copy.id.as_ref(), copy.integrity);
+        self.tape.arrival(&Arrival {
+            id: copy.id,
+            due: copy.due,
+            seen,
+            backend: seat.backend,
+            consumer: seat.consumer,
+            integrity: copy.integrity,
+        });
+    }
+
+    fn subscribed(&mut self, at: usize) {
+        let consumer = &mut self.consumers[at];
+        consumer.state = State::Up;
+        consumer.failures = 0;
+        if std::mem::replace(&mut consumer.was_up, true) {
+            let name = self.name(at);
+            self.troubles.push(Trouble::ConsumerBack(name));
+        }
+    }
+
+    fn refused(&mut self, io: &mut Io, at: usize, what: &str, reason: Reason) -> bool {
+        let text = format!("{}: {what} refused with {reason}", self.name(at));
+        self.troubles.push(Trouble::ConsumerRefused(text));
+        self.give_up(io, at, REFUSED);
+        false
+    }
+}

@@ -1,0 +1,93 @@
+//! The agents of a run, wherever they are.
+
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use muster_agent::{Agent, AgentError, Assignment, FrameError, News};
+use muster_conduct::{FactsLog, Order};
+
+use crate::worker::Worker;
+
+/// All agents of a run on this machine.
+#[derive(Debug)]
+pub enum Force {
+    /// This process.
+    Here(Box<Agent>),
+    /// Worker processes.
+    Workers(Workers),
+}
+
+/// Worker processes and what they tell.
+#[derive(Debug)]
+pub struct Workers {
+    workers: Vec<Worker>,
+    news: Receiver<(usize, News)>,
+}
+
+/// Why the agents cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ForceError {
+    /// This process.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// A worker.
+    #[error("start a worker process: {0}")]
+    Worker(#[from] FrameError),
+}
+
+impl Force {
+    /// One agent in this process.
+    ///
+    /// # Errors
+    /// [`ForceError::Agent`].
+    pub fn here(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, ForceError> {
+        Ok(Self::Here(Box::new(Agent::start(assignment, facts)?)))
+    }
+
+    /// One worker process an assignment, each started by what `program` gives.
+    ///
+    /// # Errors
+    /// [`ForceError::Worker`].
+    pub fn workers(
+        program: &dyn Fn() -> Command,
+        assignments: &[Assignment],
+    ) -> Result<Self, ForceError> {
+        let (outbox, news) = channel();
+        let workers = assignments
+            .iter()
+            .enumerate()
+            .map(|(index, assignment)| Worker::start(program(), assignment, index, outbox.clone()));
+        let workers = workers.collect::<Result<_, _>>()?;
+        Ok(Self::Workers(Workers { workers, news }))
+    }
+
+    /// How many agents there are.
+    #[must_use]
+    pub fn agents(&self) -> usize {
+        match self {
+            Self::Here(_) => 1,
+            Self::Workers(workers) => workers.workers.len(),
+        }
+    }
+
+    /// Passes an order on to every agent.
+    pub fn order(&mut self, order: Order) {
+        match self {
+            Self::Here(agent) => agent.order(order),
+            Self::Workers(workers) => {
+                for worker in &mut workers.workers {
+                    worker.order(order);
+                }
+            }
+        }
+    }
+
+    /// The next piece of news and the agent it is from; none if nothing comes within `wait`.
+    pub fn next(&mut self, wait: Duration) -> Option<(usize, News)> {
+        match self {
+            Self::Here(agent) => agent.next(wait).map(|news| (0, news)),
+            Self::Workers(workers) => workers.news.recv_timeout(wait).ok(),
+        }
+    }
+}

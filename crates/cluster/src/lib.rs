@@ -1,0 +1,13 @@
+//! Many agents as one run: this process, or worker processes of it on this host.
+//!
+//! Layer 8. [`Force`] is the agents, wherever they are; [`carry_out`] conducts a run with them and
+//! hands back all that was recorded. It must never know how a result looks or who reads it.
+
+mod force;
+mod roster;
+mod run;
+mod worker;
+
+pub use force::{Force, ForceError};
+pub use roster::{Muster, assignments};
+pub use run::{Incidents, Observer, RunData, Standing, carry_out};

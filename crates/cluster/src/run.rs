@@ -1,0 +1,356 @@
+//! Conducts a run with its agents, from the first order to the last handover.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use muster_agent::{Afterlife, News, Pulse};
+use muster_conduct::{
+    Conductor, Delivery, Dispatch, Ending, Order, Phase, Progress, Timetable, Trouble,
+};
+use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
+use muster_measure::{Account, Flow, Identity, State, Timeline, WindowDelta};
+use muster_model::Micros;
+use muster_net::Clock;
+
+use crate::Force;
+
+/// How long the conductor waits for news before it looks at the clock again.
+const WAIT: Duration = Duration::from_millis(10);
+/// Seconds of windows that are remembered for `stop-if`.
+const REMEMBERED_S: u32 = 30;
+/// How often the observer is shown how the run stands.
+const SHOW_EVERY: Micros = Micros::from_millis(250);
+/// How long the agents have for their last words after the order to finish.
+const FINISH_MAX: Micros = Micros::from_secs(60);
+/// A second is looked at by `stop-if` when its news are surely in: two dispatches after it.
+const STOP_LAG: Micros = Micros::from_millis(600);
+
+/// Who watches a run.
+pub trait Observer {
+    /// Windows came in; whether the observer keeps them, so that they need not be remembered.
+    fn windows(&mut self, delta: &WindowDelta) -> bool;
+    /// A process told how it fares.
+    fn pulse(&mut self, agent: usize, pulse: &Pulse);
+    /// How the run stands now; a few times a second.
+    fn standing(&mut self, standing: &Standing);
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing {
+    /// When.
+    pub now: Micros,
+    /// In which phase.
+    pub phase: Phase,
+    /// How long that lasts at the most.
+    pub time_left: Micros,
+    /// Where the phases begin; not known while connecting.
+    pub timeline: Timeline,
+    /// All agents together.
+    pub progress: Progress,
+}
+
+/// Something that happened to the generator or its consumers, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incidents {
+    /// When.
+    pub at: Micros,
+    /// What.
+    pub trouble: Trouble,
+}
+
+/// All that a run left behind.
+#[derive(Debug)]
+pub struct RunData {
+    /// Those windows that the observer did not keep.
+    pub unkept: WindowDelta,
+    /// The identity sets; none if an agent was lost.
+    pub identity: Option<Identity>,
+    /// What sessions and consumers counted where it happened; none if an agent was lost.
+    pub account: Option<Account>,
+    /// The health of all processes.
+    pub health: GeneratorHealth,
+    /// Each process when it was over.
+    pub afterlives: Vec<Afterlife>,
+    /// What went wrong, in order.
+    pub incidents: Vec<Incidents>,
+    /// Where the phases began; [`Timeline::CONNECTING`] if nothing ever came due.
+    pub timeline: Timeline,
+    /// When the connect phase began.
+    pub connect_from: Micros,
+    /// When settling ended.
+    pub end: Micros,
+    /// Why the due messages ended.
+    pub ending: Ending,
+    /// The condition that ended them, if one did.
+    pub stop: Option<Stop>,
+    /// Tries to connect that the peer refused in its own protocol's words.
+    pub links_refused: u64,
+}
+
+/// Conducts a run. `interrupted` tells that the user asked for its end.
+pub fn carry_out(
+    force: &mut Force,
+    timetable: Timetable,
+    rules: &Rules,
+    clock: Clock,
+    (interrupted, observer): (&AtomicBool, &mut dyn Observer),
+) -> RunData {
+    let mut run = Run::new(force.agents(), timetable, rules, clock);
+    let mut next_show = Micros::ZERO;
+    while !run.is_over() {
+        if let Some((agent, news)) = force.next(WAIT) {
+            run.hear(agent, news, observer);
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            run.conductor.interrupt(clock.now());
+        }
+        run.watch(clock.now());
+        while let Some(order) = run.step(clock.now()) {
+            force.order(order);
+        }
+        if clock.now() >= next_show {
+            next_show = clock.now() + SHOW_EVERY;
+            observer.standing(&run.standing(clock.now()));
+        }
+    }
+    run.into_data()
+}
+
+struct Run {
+    conductor: Conductor,
+    timetable: Timetable,
+    watch: StopWatch,
+    stop: Option<Stop>,
+    watched: u32,
+    progress: Vec<Progress>,
+    state: Vec<AgentState>,
+    recent: WindowDelta,
+    unkept: WindowDelta,
+    identity: Option<Identity>,
+    account: Option<Account>,
+    health: GeneratorHealth,
+    afterlives: Vec<Afterlife>,
+    incidents: Vec<Incidents>,
+    timeline: Timeline,
+    connect_from: Micros,
+    finished_at: Option<Micros>,
+    now: Micros,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AgentState {
+    Working,
+    Over,
+    Lost,
+}
+
+impl Run {
+    fn new(agents: usize, timetable: Timetable, rules: &Rules, clock: Clock) -> Self {
+        Self {
+            conductor: Conductor::new(timetable),
+            timetable,
+            watch: StopWatch::new(rules),
+            stop: None,
+            watched: 0,
+            progress: vec![Progress::default(); agents],
+            state: vec![AgentState::Working; agents],
+            recent: WindowDelta::default(),
+            unkept: WindowDelta::default(),
+            identity: None,
+            account: None,
+            health: GeneratorHealth::default(),
+            afterlives: Vec::new(),
+            incidents: Vec::new(),
+            timeline: Timeline::CONNECTING,
+            connect_from: clock.now(),
+            finished_at: None,
+            now: clock.now(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(finished) = self.finished_at else {
+            return false;
+        };
+        let is_working = self.state.contains(&AgentState::Working);
+        !is_working || self.now >= finished + FINISH_MAX
+    }
+
+    fn hear(&mut self, agent: usize, news: News, observer: &mut dyn Observer) {
+        match news {
+            News::Dispatch(dispatch) => {
+                if !observer.windows(&dispatch.windows) {
+                    self.unkept.merge(&dispatch.windows);
+                }
+                self.keep(agent, *dispatch);
+            }
+            News::Pulse(pulse) => observer.pulse(agent, &pulse),
+            News::Ended(afterlife) => {
+                self.state[agent] = AgentState::Over;
+                self.health.merge(afterlife.health.clone());
+                self.afterlives.push(*afterlife);
+            }
+            News::Lost(why) => self.lose(agent, why),
+        }
+    }
+
+    fn keep(&mut self, agent: usize, dispatch: Dispatch) {
+        let at = dispatch.windows.until;
+        self.recent.merge(&dispatch.windows);
+        self.recent
+            .forget_before(at.second().saturating_sub(REMEMBERED_S));
+        self.progress[agent] = dispatch.progress;
+        let incidents = dispatch
+            .troubles
+            .into_iter()
+            .map(|trouble| Incidents { at, trouble });
+        self.incidents.extend(incidents);
+        let Some(handover) = dispatch.handover else {
+            return;
+        };
+        match &mut self.identity {
+            None => self.identity = Some(handover.identity),
+            Some(identity) => identity.merge(handover.identity),
+        }
+        self.account
+            .get_or_insert_with(Account::default)
+            .merge(&handover.account);
+    }
+
+    fn lose(&mut self, agent: usize, why: String) {
+        self.state[agent] = AgentState::Lost;
+        self.health.incidents.push(Incident {
+            kind: IncidentKind::ProcessLost,
+            from: self.now,
+            until: self.now,
+            count: 1,
+            detail: why.clone(),
+        });
+        self.incidents.push(Incidents {
+            at: self.now,
+            trouble: Trouble::Failed(why),
+        });
+    }
+
+    fn step(&mut self, now: Micros) -> Option<Order> {
+        self.now = now;
+        let all_lost = self.state.iter().all(|state| *state == AgentState::Lost);
+        if all_lost && self.finished_at.is_none() {
+            self.conductor.interrupt(now);
+            self.finished_at = Some(now);
+            return None;
+        }
+        let (progress, delivery) = (self.merged_progress(), self.delivery());
+        let order = self.conductor.step(now, &progress, &delivery)?;
+        match order {
+            Order::Start { origin } => {
+                let Timetable {
+                    warm_up, measure, ..
+                } = self.timetable;
+                self.timeline = Timeline::starting(origin, warm_up, measure);
+                self.watched = self.timeline.measure.second();
+            }
+            Order::EndDue { at } => self.timeline = self.timeline.stopped(at),
+            Order::Finish => self.finished_at = Some(now),
+            Order::Connect | Order::MarkDrain => {}
+        }
+        Some(order)
+    }
+
+    /// Looks at every second of the measured phase whose news are in.
+    fn watch(&mut self, now: Micros) {
+        let span = |second: u32| {
+            (
+                Micros::from_secs(u64::from(second)),
+                Micros::from_secs(u64::from(second) + 1),
+            )
+        };
+        while self.conductor.phase(now) == Phase::Measure && span(self.watched).1 + STOP_LAG <= now
+        {
+            let (flow, shed_own) = self.flow_of(self.watched);
+            let progress = self.merged_progress();
+            let links = (progress.links_wanted, progress.links_up);
+            let window = StopWindow::of(span(self.watched), &flow, shed_own, links);
+            self.watched += 1;
+            if let Some(stop) = self.watch.window(&window) {
+                self.stop = Some(stop);
+                self.conductor.stop_by_rule(now);
+                return;
+            }
+        }
+    }
+
+    /// What happened in a second, and how much of what was shed in it may be our own fault. The
+    /// causes are known by the second of due, so every own shed that is remembered counts here.
+    fn flow_of(&self, second: u32) -> (Flow, u64) {
+        let (mut flow, mut own) = (Flow::default(), 0);
+        for ((_, key), window) in &self.recent.uplinks {
+            if key.second == second {
+                flow.merge(&window.flow);
+            }
+            let shed = window.outcomes.shed.iter();
+            own += shed
+                .filter(|(cause, _)| cause.is_own())
+                .map(|(_, count)| count)
+                .sum::<u64>();
+        }
+        (flow, own.min(flow.of(State::Shed)))
+    }
+
+    /// A lost agent holds nothing up: what it had open is nobody's any more.
+    fn merged_progress(&self) -> Progress {
+        let agents = self.progress.iter().zip(&self.state);
+        let mut told = agents.map(|(progress, state)| match state {
+            AgentState::Lost => Progress {
+                at: self.now,
+                open: 0,
+                links_untried: 0,
+                links_up: 0,
+                ..*progress
+            },
+            AgentState::Working | AgentState::Over => *progress,
+        });
+        let mut sum = told.next().unwrap_or_default();
+        for progress in told {
+            sum.merge(&progress);
+        }
+        sum
+    }
+
+    fn delivery(&self) -> Delivery {
+        let progress = &self.recent.progress;
+        Delivery {
+            is_complete: progress.all_expected_arrived(),
+            last_arrival: progress.last_arrival_anywhere(),
+        }
+    }
+
+    fn standing(&self, now: Micros) -> Standing {
+        Standing {
+            now,
+            phase: self.conductor.phase(now),
+            time_left: self.conductor.time_left(now),
+            timeline: self.timeline,
+            progress: self.merged_progress(),
+        }
+    }
+
+    fn into_data(self) -> RunData {
+        let is_whole = !self.state.iter().any(|state| *state != AgentState::Over);
+        RunData {
+            links_refused: self.merged_progress().links_refused,
+            identity: self.identity.filter(|_| is_whole),
+            account: self.account.filter(|_| is_whole),
+            unkept: self.unkept,
+            health: self.health,
+            afterlives: self.afterlives,
+            incidents: self.incidents,
+            timeline: self.timeline,
+            connect_from: self.connect_from,
+            end: self.finished_at.unwrap_or(self.now),
+            ending: self.conductor.ending(),
+            stop: self.stop,
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! From one phase to the next.
+
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+use crate::{Delivery, Progress};
+
+/// The lengths that a run keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timetable {
+    /// The connect phase ends at the latest after this: the ramp and one connect time-out.
+    pub connect_at_most: Micros,
+    /// How far ahead the origin is announced, so that every agent hears of it in time.
+    pub lead: Micros,
+    /// Length of the warm-up.
+    pub warm_up: Micros,
+    /// Length of the measured phase.
+    pub measure: Micros,
+    /// Settling ends at the latest after this.
+    pub settle_at_most: Micros,
+    /// Settling ends when nothing arrived for this long.
+    pub quiet: Micros,
+    /// The origin, where conductors of several parts of a run have agreed on it beforehand; else
+    /// the connect phase ends as soon as it can.
+    pub agreed_origin: Option<Micros>,
+}
+
+impl Timetable {
+    /// How long after the connect phase's bound an agreed origin lies: a part that started its
+    /// ramp a little late must not miss it.
+    const AGREED_GRACE: Micros = Micros::from_secs(1);
+
+    /// The same timetable with the origin that every conductor who shares T0 agrees on, because
+    /// it follows from the timetable alone.
+    #[must_use]
+    pub fn agreed(self) -> Self {
+        let origin = self.origin_after(self.connect_at_most + Self::AGREED_GRACE);
+        Self {
+            agreed_origin: Some(origin),
+            ..self
+        }
+    }
+
+    /// The first origin from `earliest` on with which the measured phase starts on a whole second
+    /// of the run's clock, so that no one-second window is cut by it.
+    fn origin_after(&self, earliest: Micros) -> Micros {
+        const SECOND: u64 = 1_000_000;
+        let start = (earliest + self.warm_up).get().next_multiple_of(SECOND);
+        Micros(start) - self.warm_up
+    }
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Links and consumers come up.
+    Connect,
+    /// Messages are due, at the shape's first value, and are not judged on latency.
+    WarmUp,
+    /// Messages are due and are judged.
+    Measure,
+    /// Nothing is due any more; answers and arrivals are waited for.
+    Settle,
+    /// The open attempts are walked and the identities are gathered.
+    Finish,
+}
+
+/// What every agent has to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Start the ramp.
+    Connect,
+    /// The first message is due at this instant.
+    Start {
+        /// Start of the warm-up.
+        origin: Micros,
+    },
+    /// Nothing is due from this instant on.
+    EndDue {
+        /// The instant.
+        at: Micros,
+    },
+    /// What has not been overtaken by now is outstanding, not lost, if settling runs out.
+    MarkDrain,
+    /// Walk the open attempts, close every link, hand in the identity.
+    Finish,
+}
+
+/// Why the due messages ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// The measured phase was over.
+    Planned,
+    /// The user stopped the run.
+    Interrupted,
+    /// A `stop-if` rule held.
+    StoppedByRule,
+    /// No link ever came up, and no peer refused one: there was nothing to test.
+    Unreachable,
+    /// The consumers did not come up, so arrivals could not have been counted.
+    ConsumersUnreachable,
+}
+
+/// The state machine of a run.
+#[derive(Debug)]
+pub struct Conductor {
+    timetable: Timetable,
+    state: State,
+    ending: Ending,
+    origin: Option<Micros>,
+    stop_at: Option<Micros>,
+    /// An end before its time that the agents have not been told yet.
+    early_end: Option<Micros>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Idle,
+    Connecting {
+        since: Micros,
+    },
+    Loading {
+        end: Micros,
+    },
+    Settling {
+        end: Micros,
+        deadline: Micros,
+        marked: bool,
+    },
+    Finishing,
+}
+
+impl Conductor {
+    /// A run that has not begun.
+    #[must_use]
+    pub fn new(timetable: Timetable) -> Self {
+        Self {
+            timetable,
+            state: State::Idle,
+            ending: Ending::Planned,
+            origin: None,
+            stop_at: None,
+            early_end: None,
+        }
+    }
+
+    /// Moves on if it is time to; call until it answers `None`, then again with fresh progress.
+    pub fn step(&mut self, now: Micros, progress: &Progress, delivery: &Delivery) -> Option<Order> {
+        match self.state {
+            State::Idle => {
+                self.state = State::Connecting { since: now };
+                Some(Order::Connect)
+            }
+            State::Connecting { since } => self.connecting(now, since, progress),
+            State::Loading { end } => self.loading(now, end),
+            State::Settling {
+                end,
+                deadline,
+                marked,
+            } => {
+                let is_settled = self.is_settled(progress, delivery, end);
+                self.settling(
+                    now,
+                    is_settled,
+                    Settling {
+                        end,
+                        deadline,
+                        marked,
+                    },
+                )
+            }
+            State::Finishing => None,
+        }
+    }
+
+    /// The user asks for the end: settle, then finish.
+    pub fn interrupt(&mut self, now: Micros) {
+        self.stop(now, Ending::Interrupted);
+    }
+
+    /// A `stop-if` rule held: settle, then finish.
+    pub fn stop_by_rule(&mut self, now: Micros) {
+        self.stop(now, Ending::StoppedByRule);
+    }
+
+    /// The phase that `now` lies in.
+    #[must_use]
+    pub fn phase(&self, now: Micros) -> Phase {
+        match self.state {
+            State::Idle | State::Connecting { .. } => Phase::Connect,
+            State::Loading { .. } if now < self.measure_start() => Phase::WarmUp,
+            State::Loading { .. } => Phase::Measure,
+            State::Settling { .. } => Phase::Settle,
+            State::Finishing => Phase::Finish,
+        }
+    }
+
+    /// How long the current phase lasts at the most from `now` on.
+    #[must_use]
+    pub fn time_left(&self, now: Micros) -> Micros {
+        match self.state {
+            State::Idle => self.timetable.connect_at_most,
+            State::Connecting { since } => since + self.timetable.connect_at_most - now,
+            State::Loading { .. } if now < self.measure_start() => self.measure_start() - now,
+            State::Loading { end } => end - now,
+            State::Settling { deadline, .. } => deadline - now,
+            State::Finishing => Micros::ZERO,
+        }
+    }
+
+    /// When the warm-up began, once that is known.
+    #[must_use]
+    pub fn origin(&self) -> Option<Micros> {
+        self.origin
+    }
+
+    /// When the due messages ended before their time, if they did.
+    #[must_use]
+    pub fn stopped_at(&self) -> Option<Micros> {
+        self.stop_at
+    }
+
+    /// Why the due messages ended; meaningful once the phase is [`Phase::Finish`].
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    fn measure_start(&self) -> Micros {
+        self.origin
+            .map_or(Micros::MAX, |origin| origin + self.timetable.warm_up)
+    }
+
+    fn connecting(&mut self, now: Micros, since: Micros, progress: &Progress) -> Option<Order> {
+        let out_of_time = now >= since + self.timetable.connect_at_most;
+        // An agent that has not told since the ramp began is not counted among the wanted yet.
+        if progress.at <= since && !out_of_time {
+            return None;
+        }
+        if progress.consumers_up < progress.consumers_wanted {
+            return out_of_time.then(|| self.give_up(Ending::ConsumersUnreachable));
+        }
+        let all_tried = progress.links_wanted > 0 && progress.links_untried == 0;
+        let all_up = all_tried && progress.links_up >= progress.links_wanted;
+        let hopeless = all_tried && progress.links_up == 0 && progress.links_failed > 0;
+        if !(all_up || hopeless || out_of_time) {
+            return None;
+        }
+        if progress.links_up == 0 && progress.links_refused == 0 {
+            return Some(self.give_up(Ending::Unreachable));
+        }
+        let soon = self.timetable.origin_after(now + self.timetable.lead);
+        let origin = self.timetable.agreed_origin.unwrap_or(soon);
+        self.origin = Some(origin);
+        let end = origin + self.timetable.warm_up + self.timetable.measure;
+        self.state = State::Loading { end };
+        Some(Order::Start { origin })
+    }
+
+    fn loading(&mut self, now: Micros, planned: Micros) -> Option<Order> {
+        let early = self.early_end.take().map(|at| at.min(planned));
+        let end = early.or((now >= planned).then_some(planned))?;
+        self.settle(end);
+        Some(Order::EndDue { at: end })
+    }
+
+    fn settling(&mut self, now: Micros, is_settled: bool, span: Settling) -> Option<Order> {
+        if is_settled || now >= span.deadline {
+            self.state = State::Finishing;
+            return Some(Order::Finish);
+        }
+        if span.marked || now < span.deadline - self.timetable.quiet {
+            return None;
+        }
+        self.state = State::Settling {
+            end: span.end,
+            deadline: span.deadline,
+            marked: true,
+        };
+        Some(Order::MarkDrain)
+    }
+
+    fn is_settled(&self, progress: &Progress, delivery: &Delivery, end: Micros) -> bool {
+        if progress.at <= end || progress.open > 0 {
+            return false;
+        }
+        let last = delivery.last_arrival.map_or(end, |at| at.max(end));
+        delivery.is_complete || progress.at >= last + self.timetable.quiet
+    }
+
+    fn stop(&mut self, now: Micros, ending: Ending) {
+        let is_stopping = self.stop_at.is_some();
+        if is_stopping || matches!(self.state, State::Settling { .. } | State::Finishing) {
+            return;
+        }
+        self.ending = ending;
+        // Every agent hears of the end before it comes, so that all count the same messages.
+        let at = now + self.timetable.lead;
+        self.stop_at = Some(at);
+        match self.origin {
+            Some(origin) => self.early_end = Some(at.max(origin)),
+            None => self.settle(at),
+        }
+    }
+
+    fn settle(&mut self, end: Micros) {
+        let deadline = end + self.timetable.settle_at_most;
+        self.state = State::Settling {
+            end,
+            deadline,
+            marked: false,
+        };
+    }
+
+    fn give_up(&mut self, ending: Ending) -> Order {
+        self.ending = ending;
+        self.state = State::Finishing;
+        Order::Finish
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Settling {
+    end: Micros,
+    deadline: Micros,
+    marked: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMETABLE: Timetable = Timetable {
+        connect_at_most: Micros::from_secs(10),
+        lead: Micros::from_millis(100),
+        warm_up: Micros::from_secs(1),
+        measure: Micros::from_secs(5),
+        settle_at_most: Micros::from_secs(30),
+        quiet: Micros::from_secs(3),
+        agreed_origin: None,
+    };
+
+    fn up(at: Micros) -> Progress {
+        Progress {
+            at,
+            links_wanted: 2,
+            links_up: 2,
+            ..Progress::default()
+        }
+    }
+
+    fn secs(s: f64) -> Micros {
+        Micros::from_secs_f64(s)
+    }
+
+    const ALL: Delivery = Delivery {
+        is_complete: true,
+        last_arrival: None,
+    };
+
+    fn started() -> Conductor {
+        let mut run = Conductor::new(TIMETABLE);
+        assert_eq!(
+            run.step(secs(0.0), &Progress::default(), &ALL),
+            Some(Order::Connect)
+        );
+        let order = run.step(secs(0.4), &up(secs(0.4)), &ALL);
+        assert_eq!(order, Some(Order::Start { origin: secs(1.0) }));
+        run
+    }
+
+    fn settling() -> Conductor {
+        let mut run = started();
+        let order = run.step(secs(7.0), &up(secs(6.9)), &ALL);
+        assert_eq!(order, Some(Order::EndDue { at: secs(7.0) }));
+        run
+    }
+
+    #[test]
+    fn parts_that_agree_begin_at_one_origin() {
+        for connected in [0.4, 3.0, 10.0] {
+            let mut run = Conductor::new(TIMETABLE.agreed());
+            run.step(secs(0.0), &Progress::default(), &ALL);
+            let order = run.step(secs(connected), &up(secs(connected)), &ALL);
+            assert_eq!(order, Some(Order::Start { origin: secs(11.0) }));
+        }
+    }
+
+    #[test]
+    fn phases_follow_the_origin() {
+        let run = started();
+        assert_eq!(run.phase(secs(1.1)), Phase::WarmUp);
+        assert_eq!(run.phase(secs(2.0)), Phase::Measure);
+    }
+
+    #[test]
+    fn settling_ends_at_once_when_everything_arrived() {
+        let mut run = settling();
+        assert_eq!(
+            run.step(secs(7.1), &up(secs(7.1)), &ALL),
+            Some(Order::Finish)
+        );
+    }
+
+    #[test]
+    fn settling_does_not_trust_progress_of_before_its_start() {
+        let mut run = settling();
+        assert_eq!(run.step(secs(7.1), &up(secs(6.9)), &ALL), None);
+    }
+
+    #[test]
+    fn settling_waits_for_quiet_when_something_is_missing() {
+        let mut run = settling();
+        let missing = Delivery {
+            is_complete: false,
+            last_arrival: Some(secs(7.5)),
+        };
+        assert_eq!(run.step(secs(10.4), &up(secs(10.4)), &missing), None);
+        assert_eq!(
+            run.step(secs(10.5), &up(secs(10.5)), &missing),
+            Some(Order::Finish)
+        );
+    }
+
+    #[test]
+    fn settling_marks_the_drain_and_ends_at_its_bound() {
+        let mut run = settling();
+        let open = |at| Progress { open: 1, ..up(at) };
+        assert_eq!(
+            run.step(secs(34.0), &open(secs(34.0)), &ALL),
+            Some(Order::MarkDrain)
+        );
+        assert_eq!(run.step(secs(34.1), &open(secs(34.1)), &ALL), None);
+        assert_eq!(
+            run.step(secs(37.0), &open(secs(37.0)), &ALL),
+            Some(Order::Finish)
+        );
+    }
+
+    #[test]
+    fn nothing_is_due_before_every_agent_has_told_of_its_ramp() {
+        let mut run = Conductor::new(TIMETABLE);
+        run.step(secs(0.1), &Progress::default(), &ALL);
+        let mut told = up(secs(0.3));
+        told.merge(&Progress::default());
+        assert_eq!(run.step(secs(0.4), &told, &ALL), None);
+        assert!(matches!(
+            run.step(secs(0.5), &up(secs(0.4)), &ALL),
+            Some(Order::Start { .. })
+        ));
+    }
+
+    #[test]
+    fn a_silent_target_ends_the_run_as_unreachable() {
+        let mut run = Conductor::new(TIMETABLE);
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        let dead = Progress {
+            at: secs(0.2),
+            links_wanted: 2,
+            links_failed: 2,
+            ..Progress::default()
+        };
+        assert_eq!(run.step(secs(0.2), &dead, &ALL), Some(Order::Finish));
+        assert_eq!(run.ending(), Ending::Unreachable);
+    }
+
+    #[test]
+    fn a_refusal_in_the_protocols_words_is_judged() {
+        let mut run = Conductor::new(TIMETABLE);
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        let refused = Progress {
+            at: secs(0.2),
+            links_wanted: 2,
+            links_failed: 2,
+            links_refused: 2,
+            ..Progress::default()
+        };
+        assert!(matches!(
+            run.step(secs(0.2), &refused, &ALL),
+            Some(Order::Start { .. })
+        ));
+    }
+
+    #[test]
+    fn consumers_that_never_come_up_end_the_run_before_the_first_message() {
+        let mut run = Conductor::new(TIMETABLE);
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        let deaf = Progress {
+            consumers_wanted: 1,
+            ..up(secs(1.0))
+        };
+        assert_eq!(run.step(secs(1.0), &deaf, &ALL), None);
+        assert_eq!(run.step(secs(10.0), &deaf, &ALL), Some(Order::Finish));
+        assert_eq!(run.ending(), Ending::ConsumersUnreachable);
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_due_messages_and_settles() {
+        let mut run = started();
+        run.interrupt(secs(2.0));
+        let order = run.step(secs(2.0), &up(secs(2.0)), &ALL);
+        assert_eq!(order, Some(Order::EndDue { at: secs(2.1) }));
+        assert_eq!(run.step(secs(2.1), &up(secs(2.1)), &ALL), None);
+        assert_eq!(
+            run.step(secs(2.2), &up(secs(2.2)), &ALL),
+            Some(Order::Finish)
+        );
+        assert_eq!(run.ending(), Ending::Interrupted);
+    }
+}

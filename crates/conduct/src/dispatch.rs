@@ -1,0 +1,102 @@
+//! What the threads of an agent tell the one that conducts the run.
+
+use std::ops::Range;
+
+use muster_measure::{Account, Identity, WindowDelta};
+use serde::{Deserialize, Serialize};
+
+use crate::Progress;
+
+/// News of one thread, sent some times a second.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Dispatch {
+    /// How far its links or consumers have come.
+    pub progress: Progress,
+    /// What it recorded since the last dispatch.
+    pub windows: WindowDelta,
+    /// What was not as it should be since the last dispatch.
+    pub troubles: Vec<Trouble>,
+    /// All it leaves behind, with its last dispatch.
+    pub handover: Option<Box<Handover>>,
+}
+
+/// What a thread leaves behind.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Handover {
+    /// Which message ended how, and which arrived.
+    pub identity: Identity,
+    /// What its sessions and consumers counted where it happened.
+    pub account: Account,
+}
+
+/// Something that the report must tell of the generator itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trouble {
+    /// A limit of descriptors, ports, messages or buffers was reached: own fault.
+    Limit(String),
+    /// A consumer lost its connection, or could not have one, by a limit of ours: own fault.
+    ConsumerAway(String),
+    /// A consumer lost its connection, for a cause of the target's.
+    ConsumerLost(String),
+    /// A consumer is connected and subscribed again.
+    ConsumerBack(String),
+    /// A consumer's subscription or credential was refused.
+    ConsumerRefused(String),
+    /// The thread ended for a reason of its own.
+    Failed(String),
+}
+
+/// The share of a run that one shard, process or machine carries: slice `index` of `of`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Which one, from 0.
+    pub index: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl Slice {
+    /// The whole.
+    pub const WHOLE: Slice = Slice { index: 0, of: 1 };
+
+    /// The part of `count` things, numbered from `first`, that falls into this slice; the slices
+    /// of a whole are adjacent and differ in size by one at most.
+    #[must_use]
+    pub fn cut(self, first: u32, count: u32) -> Range<u32> {
+        let at = |index: u32| {
+            let place = u64::from(count) * u64::from(index) / u64::from(self.of.max(1));
+            first + u32::try_from(place).unwrap_or(count)
+        };
+        at(self.index)..at(self.index + 1)
+    }
+
+    /// Slice `index` of `of` of this slice.
+    #[must_use]
+    pub fn part(self, index: u32, of: u32) -> Slice {
+        Slice {
+            index: self.index * of + index,
+            of: self.of * of,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The slices of a whole cover it without gap or overlap.
+        #[test]
+        fn slices_cover_the_whole(first in 0u32..1_000_000, count in 0u32..3_000_000, of in 1u32..64) {
+            let mut next = first;
+            for index in 0..of {
+                let range = Slice { index, of }.cut(first, count);
+                prop_assert_eq!(range.start, next);
+                next = range.end;
+            }
+            prop_assert_eq!(next, first + count);
+        }
+    }
+}

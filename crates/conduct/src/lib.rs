@@ -1,0 +1,36 @@
+//! The run as a state machine: connect, warm-up, measure, settle, finish.
+//!
+//! Layer 4. It hears the time and the merged [`Progress`] of all agents and answers with
+//! [`Order`]s. One process, many agents and the simulator drive the same [`Conductor`]. It must
+//! never know a clock, a socket, or how an order travels.
+//!
+//! ```
+//! use muster_conduct::{Conductor, Delivery, Order, Progress, Timetable};
+//! use muster_model::Micros;
+//! let mut run = Conductor::new(Timetable {
+//!     connect_at_most: Micros::from_secs(10),
+//!     lead: Micros::from_millis(100),
+//!     warm_up: Micros::ZERO,
+//!     measure: Micros::from_secs(5),
+//!     settle_at_most: Micros::from_secs(30),
+//!     quiet: Micros::from_secs(3),
+//!     agreed_origin: None,
+//! });
+//! assert_eq!(run.step(Micros::ZERO, &Progress::default(), &Delivery::default()), Some(Order::Connect));
+//! ```
+
+mod conductor;
+mod dispatch;
+mod placement;
+mod progress;
+mod says;
+mod tape;
+mod views;
+
+pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
+pub use dispatch::{Dispatch, Handover, Slice, Trouble};
+pub use placement::Placement;
+pub use progress::{Delivery, Progress};
+pub use says::{reader, roster, uplink};
+pub use tape::{FactsLog, Tape};
+pub use views::{PlanCalendar, recorder_plan, schedules, timetable};

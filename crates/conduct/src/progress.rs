@@ -1,0 +1,52 @@
+//! How far a run has come, as its agents tell it.
+
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+/// Counts of one instant: of one agent, or merged over all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// When the counts were taken; merged: the earliest of all agents.
+    pub at: Micros,
+    /// Links that the plan wants.
+    pub links_wanted: u64,
+    /// Links that are up.
+    pub links_up: u64,
+    /// Links whose first try to connect has not ended.
+    pub links_untried: u64,
+    /// Tries that the peer refused in its protocol's words.
+    pub links_refused: u64,
+    /// Tries that ended without a link, for whatever cause.
+    pub links_failed: u64,
+    /// Consumer sessions that the plan wants.
+    pub consumers_wanted: u64,
+    /// Consumer sessions that are subscribed.
+    pub consumers_up: u64,
+    /// Messages taken and not yet final.
+    pub open: u64,
+}
+
+/// What the merged windows tell of the backend side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Delivery {
+    /// Whether every message that must arrive has arrived at every backend, and nothing else has;
+    /// true where there is no backend.
+    pub is_complete: bool,
+    /// When the last copy arrived at any backend.
+    pub last_arrival: Option<Micros>,
+}
+
+impl Progress {
+    /// Adds another agent's counts.
+    pub fn merge(&mut self, other: &Progress) {
+        self.at = self.at.min(other.at);
+        self.links_wanted += other.links_wanted;
+        self.links_up += other.links_up;
+        self.links_untried += other.links_untried;
+        self.links_refused += other.links_refused;
+        self.links_failed += other.links_failed;
+        self.consumers_wanted += other.consumers_wanted;
+        self.consumers_up += other.consumers_up;
+        self.open += other.open;
+    }
+}

@@ -1,0 +1,59 @@
+//! What the devices of a plan say, as both ends need to know it.
+
+use std::sync::Arc;
+
+use muster_load::{PayloadError, Shape};
+use muster_model::RunId;
+use muster_platform::{Reader, ReaderStream, Roster, RosterSpec, Uplink};
+use muster_scenario::{FleetPlan, Loop, Plan, StreamPlan};
+
+/// The devices of a fleet by formula; `wall_ms_at_t0` is the wall clock at T0 in milliseconds
+/// since the Unix epoch.
+#[must_use]
+pub fn roster(plan: &Plan, fleet: &FleetPlan, wall_ms_at_t0: u64) -> Roster {
+    Roster::new(RosterSpec {
+        seed: plan.seed,
+        wall_ms_at_t0,
+        first_device: fleet.first_device,
+        devices: fleet.devices,
+        first_index: fleet.first_index,
+        names: fleet.names.clone(),
+        tenant: fleet.tenant.clone(),
+        table: fleet.data.clone(),
+    })
+}
+
+/// What the devices of a stream say. The due instant travels only where the schedule does not
+/// give it back from the sequence number in a step or two.
+///
+/// # Errors
+/// [`PayloadError`] for a payload that the scenario's checks let through.
+pub fn uplink(stream: &StreamPlan) -> Result<Uplink, PayloadError> {
+    let is_costly = stream.schedule.poisson || matches!(stream.schedule.shape, Shape::Replay(_));
+    let carries_due = stream.loop_ == Loop::Closed || is_costly;
+    Uplink::new(
+        stream.topic.clone(),
+        &stream.payload,
+        stream.carrier.clone(),
+        carries_due,
+    )
+}
+
+/// A reader of all that the plan's devices say.
+///
+/// # Errors
+/// [`PayloadError`] as [`uplink`].
+pub fn reader(plan: &Plan, run: RunId, wall_ms_at_t0: u64) -> Result<Reader, PayloadError> {
+    let mut streams = Vec::new();
+    for fleet in &plan.fleets {
+        let roster = Arc::new(roster(plan, fleet, wall_ms_at_t0));
+        for stream in &fleet.streams {
+            streams.push(ReaderStream {
+                id: stream.id,
+                roster: Arc::clone(&roster),
+                uplink: Arc::new(uplink(stream)?),
+            });
+        }
+    }
+    Ok(Reader::new(run, streams))
+}

@@ -1,0 +1,165 @@
+//! One plan, as the recorder, the calendar and the timetable see it.
+
+use std::sync::Arc;
+
+use muster_judge::{Latency, Rules};
+use muster_load::{Schedule, ScheduleError, StreamSchedule};
+use muster_measure::{Bounds, Calendar, FleetTrack, RecorderPlan, StreamTrack, Timeline};
+use muster_model::{DeviceId, Micros, RunId, StreamId};
+use muster_scenario::{Ack, FleetPlan, Loop, Plan, StreamPlan};
+
+use crate::Timetable;
+
+/// How far ahead the origin is announced: more than a message to a worker process takes.
+const LEAD: Micros = Micros::from_millis(100);
+
+/// How much longer than ramp and time-out the connect phase may take, so that a link that needs a
+/// second try is not missed by a hair.
+const CONNECT_GRACE: Micros = Micros::from_secs(1);
+
+/// The schedules of every stream of a plan, in the order of `StreamId`.
+///
+/// # Errors
+/// [`ScheduleError`] for a specification that the scenario's checks let through.
+pub fn schedules(plan: &Plan) -> Result<Vec<Arc<StreamSchedule>>, ScheduleError> {
+    plan.streams()
+        .map(|(_, stream)| StreamSchedule::new(stream.schedule.clone()).map(Arc::new))
+        .collect()
+}
+
+/// What the recorders of a run must know.
+#[must_use]
+pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>]) -> RecorderPlan {
+    let streams = plan.streams().zip(schedules);
+    RecorderPlan {
+        run,
+        warm_up: plan.phases.warm_up,
+        measure: plan.phases.measure,
+        streams: streams
+            .map(|((fleet, stream), schedule)| track(&plan.rules, fleet, stream, schedule))
+            .collect(),
+        fleets: plan
+            .fleets
+            .iter()
+            .map(|fleet| FleetTrack {
+                first_link: fleet.first_link,
+                links: fleet.links,
+            })
+            .collect(),
+        backends: plan.backends.len() as u8,
+        cold: plan.cold,
+    }
+}
+
+/// The lengths that a run of a plan keeps to.
+#[must_use]
+pub fn timetable(plan: &Plan) -> Timetable {
+    let slowest = plan.fleets.iter().map(|fleet| {
+        let ramp = f64::from(fleet.links) / fleet.connect.rate.get().max(f64::MIN_POSITIVE);
+        Micros::from_secs_f64(ramp) + fleet.connect.timeout
+    });
+    Timetable {
+        connect_at_most: slowest.max().unwrap_or_default() + CONNECT_GRACE,
+        lead: LEAD,
+        warm_up: plan.phases.warm_up,
+        measure: plan.phases.measure,
+        settle_at_most: plan.phases.settle.at_most,
+        quiet: plan.phases.settle.quiet,
+        agreed_origin: None,
+    }
+}
+
+/// The schedules of a run that has begun, on the run's clock.
+#[derive(Debug)]
+pub struct PlanCalendar {
+    streams: Vec<CalendarStream>,
+    timeline: Timeline,
+}
+
+#[derive(Debug)]
+struct CalendarStream {
+    schedule: Arc<StreamSchedule>,
+    is_closed: bool,
+}
+
+impl PlanCalendar {
+    /// The calendar of a plan's schedules over a timeline.
+    #[must_use]
+    pub fn new(plan: &Plan, schedules: &[Arc<StreamSchedule>], timeline: Timeline) -> Self {
+        let streams = plan.streams().zip(schedules);
+        let streams = streams.map(|((_, stream), schedule)| CalendarStream {
+            schedule: Arc::clone(schedule),
+            is_closed: stream.loop_ == Loop::Closed,
+        });
+        Self {
+            streams: streams.collect(),
+            timeline,
+        }
+    }
+
+    fn count_before(&self, stream: StreamId, device: DeviceId, until: Micros) -> Option<u32> {
+        let stream = self
+            .streams
+            .get(stream.index())
+            .filter(|stream| !stream.is_closed)?;
+        let before = stream.schedule.count_until(until - self.timeline.origin);
+        Some(stream.schedule.count_of(device, before))
+    }
+}
+
+impl Calendar for PlanCalendar {
+    fn scheduled(&self, stream: StreamId, device: DeviceId) -> Option<u32> {
+        self.count_before(stream, device, self.timeline.settle)
+    }
+
+    fn warm_up(&self, stream: StreamId, device: DeviceId) -> Option<u32> {
+        self.count_before(stream, device, self.timeline.measure)
+    }
+
+    fn due(&self, stream: StreamId, device: DeviceId, seq: u32) -> Option<Micros> {
+        let stream = self
+            .streams
+            .get(stream.index())
+            .filter(|stream| !stream.is_closed)?;
+        let n = stream.schedule.index_of(device, seq)?;
+        Some(self.timeline.origin + stream.schedule.due(n)?)
+    }
+
+    fn nominal(&self, stream: StreamId, until: Micros) -> u64 {
+        let until = until.min(self.timeline.settle) - self.timeline.origin;
+        self.streams
+            .get(stream.index())
+            .map_or(0, |stream| stream.schedule.count_until(until))
+    }
+}
+
+fn track(
+    rules: &Rules,
+    fleet: &FleetPlan,
+    stream: &StreamPlan,
+    schedule: &StreamSchedule,
+) -> StreamTrack {
+    let bounds = |latency| rules.thresholds(latency, fleet.id, stream.id);
+    StreamTrack {
+        fleet: fleet.id,
+        first_device: fleet.first_device,
+        devices: fleet.devices,
+        most_per_device: most_per_device(schedule),
+        answers: stream.ack != Ack::None,
+        closed: stream.loop_ == Loop::Closed,
+        deadline: stream.deadline,
+        bounds: Bounds {
+            response: bounds(Latency::Response),
+            service: bounds(Latency::Service),
+            lateness: bounds(Latency::Lateness),
+            held: Vec::new(),
+            end_to_end: bounds(Latency::EndToEnd),
+        },
+    }
+}
+
+/// A closed loop is never ahead of its nominal schedule, so the schedule bounds it too.
+fn most_per_device(schedule: &StreamSchedule) -> u32 {
+    let devices = u64::from(schedule.spec().devices).max(1);
+    u32::try_from(schedule.count().div_ceil(devices) + 1).unwrap_or(u32::MAX)
+}

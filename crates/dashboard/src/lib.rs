@@ -1,0 +1,25 @@
+//! What a running load test shows in a terminal: a screen that lives, or a line every five
+//! seconds.
+//!
+//! Layer 8, beside the straight line: it is told how the run stands as a [`Live`] value and draws
+//! it. It must never know where the figures come from, and nothing here changes the run.
+//!
+//! ```
+//! use muster_dashboard::{Live, Plain};
+//!
+//! let mut plain = Plain::default();
+//! let live = Live { name: "first".to_owned(), ..Live::default() };
+//! assert!(plain.line(&live).is_some_and(|line| line.contains("connect")));
+//! assert_eq!(plain.line(&live), None); // nothing new for the next five seconds
+//! ```
+
+mod figure;
+mod live;
+mod plain;
+mod screen;
+mod terminal;
+
+pub use live::{Health, Live, LiveRates, Quantiles};
+pub use plain::{PLAIN_EVERY, Plain};
+pub use screen::Screen;
+pub use terminal::{Dashboard, Request};

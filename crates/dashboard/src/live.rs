@@ -1,0 +1,197 @@
+//! How a run stands at one instant.
+
+use muster_conduct::Phase;
+use muster_model::Micros;
+
+/// How a run stands: filled by the agent up to four times a second.
+///
+/// Rates and percentiles are of the last full second; counts are since T0. What is not known is
+/// `None` and shows as `-`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// The scenario's name.
+    pub name: String,
+    /// Where the load goes, such as `mqtt://127.0.0.1:1883`.
+    pub target: String,
+    /// The phase that the run is in.
+    pub phase: Phase,
+    /// Since T0.
+    pub elapsed: Micros,
+    /// When the phase began, since T0.
+    pub phase_from: Micros,
+    /// When the phase ends at the latest, since T0.
+    pub phase_until: Option<Micros>,
+    /// When the run ends at the latest, since T0.
+    pub run_until: Option<Micros>,
+    /// Links that the plan wants.
+    pub links_wanted: u64,
+    /// Links that are up.
+    pub links_up: u64,
+    /// Whether a backend counts arrivals, so that arrived and lost are known at all.
+    pub has_backend: bool,
+    /// Rates of the last full second.
+    pub rates: LiveRates,
+    /// Response of the last full second.
+    pub response: Quantiles,
+    /// End-to-end of the last full second.
+    pub end_to_end: Quantiles,
+    /// Messages due and not yet final, in seconds of offered traffic.
+    pub backlog_s: Option<f64>,
+    /// Messages answered for and not yet arrived, in seconds of offered traffic.
+    pub delivery_backlog_s: Option<f64>,
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages accepted.
+    pub accepted: u64,
+    /// First copies arrived.
+    pub arrived: Option<u64>,
+    /// Messages known to be lost; `None` as long as it cannot be told.
+    pub lost: Option<u64>,
+    /// Messages never sent.
+    pub shed: u64,
+    /// What went wrong, by code or cause, most frequent first; the first few are shown.
+    pub errors: Vec<(String, u64)>,
+    /// The generator's own health.
+    pub health: Health,
+}
+
+/// Rates of the last full second, per second (SEMANTICS section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LiveRates {
+    /// Due by the declared rate.
+    pub offered: f64,
+    /// Sent.
+    pub issued: f64,
+    /// Ended with an answer.
+    pub completed: f64,
+    /// First copies at the first backend.
+    pub arrived: Option<f64>,
+}
+
+/// Two percentiles of one latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: Option<Micros>,
+    /// 99 %.
+    pub p99: Option<Micros>,
+}
+
+/// The generator's own health over the last full second; shares are 0 to 1.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Health {
+    /// CPU share of the busiest device shard.
+    pub shard_cpu: Option<f64>,
+    /// CPU share of the busiest consumer thread.
+    pub consumer_cpu: Option<f64>,
+    /// Share of the time that the worst thread waited for a CPU.
+    pub cpu_wait: Option<f64>,
+    /// Lateness, 99 %.
+    pub lateness_p99: Option<Micros>,
+    /// Resident set in bytes.
+    pub rss_bytes: Option<u64>,
+    /// What makes the run invalid as things stand, in words; empty if nothing does.
+    pub faults: Vec<String>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            target: String::new(),
+            phase: Phase::Connect,
+            elapsed: Micros::ZERO,
+            phase_from: Micros::ZERO,
+            phase_until: None,
+            run_until: None,
+            links_wanted: 0,
+            links_up: 0,
+            has_backend: false,
+            rates: LiveRates::default(),
+            response: Quantiles::default(),
+            end_to_end: Quantiles::default(),
+            backlog_s: None,
+            delivery_backlog_s: None,
+            sent: 0,
+            accepted: 0,
+            arrived: None,
+            lost: None,
+            shed: 0,
+            errors: Vec::new(),
+            health: Health::default(),
+        }
+    }
+}
+
+impl Live {
+    /// The phase's name (SEMANTICS section 3).
+    #[must_use]
+    pub const fn phase_name(&self) -> &'static str {
+        match self.phase {
+            Phase::Connect => "connect",
+            Phase::WarmUp => "warm-up",
+            Phase::Measure => "measure",
+            Phase::Settle => "settle",
+            Phase::Finish => "finish",
+        }
+    }
+
+    /// What is left of the phase, at most.
+    #[must_use]
+    pub fn phase_left(&self) -> Option<Micros> {
+        self.phase_until.map(|until| until - self.elapsed)
+    }
+
+    /// What is left of the run, at most.
+    #[must_use]
+    pub fn run_left(&self) -> Option<Micros> {
+        self.run_until.map(|until| until - self.elapsed)
+    }
+}
+
+/// A run in its measured phase, for tests of what is drawn.
+#[cfg(test)]
+pub(crate) fn sample() -> Live {
+    Live {
+        name: "meters".to_owned(),
+        target: "mqtt://127.0.0.1:1883".to_owned(),
+        phase: Phase::Measure,
+        elapsed: Micros::from_secs(47),
+        phase_from: Micros::from_secs(17),
+        phase_until: Some(Micros::from_secs(77)),
+        run_until: Some(Micros::from_secs(107)),
+        links_wanted: 10_000,
+        links_up: 9_990,
+        has_backend: true,
+        rates: LiveRates {
+            offered: 2_000.0,
+            issued: 1_998.0,
+            completed: 1_940.0,
+            arrived: Some(1_937.0),
+        },
+        response: Quantiles {
+            p50: Some(Micros(2_310)),
+            p99: Some(Micros(41_700)),
+        },
+        end_to_end: Quantiles {
+            p50: Some(Micros(3_020)),
+            p99: Some(Micros(58_000)),
+        },
+        backlog_s: Some(0.031),
+        delivery_backlog_s: Some(0.002),
+        sent: 71_234,
+        accepted: 70_112,
+        arrived: Some(70_080),
+        lost: None,
+        shed: 12,
+        errors: vec![("0x97".to_owned(), 840), ("timed-out".to_owned(), 31)],
+        health: Health {
+            shard_cpu: Some(0.42),
+            consumer_cpu: Some(0.31),
+            cpu_wait: Some(0.013),
+            lateness_p99: Some(Micros(310)),
+            rss_bytes: Some(48_300_000),
+            faults: vec!["steal 4.1 % (at most 3 %)".to_owned()],
+        },
+    }
+}

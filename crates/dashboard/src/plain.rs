@@ -1,0 +1,112 @@
+//! The plain mode: one line every five seconds, for logs and CI.
+
+use muster_conduct::Phase;
+use muster_model::Micros;
+
+use crate::Live;
+use crate::figure::{count, duration, latency, per_second, seconds};
+
+/// Between two lines of the same phase.
+pub const PLAIN_EVERY: Micros = Micros::from_secs(5);
+
+/// Decides when a line is due, and writes it.
+#[derive(Debug, Default)]
+pub struct Plain {
+    last: Option<(Phase, Micros)>,
+}
+
+impl Plain {
+    /// A line, without line feed, if the phase is new or five seconds have passed.
+    pub fn line(&mut self, live: &Live) -> Option<String> {
+        let is_due = self.last.is_none_or(|(phase, at)| {
+            phase != live.phase || live.elapsed.get() >= (at + PLAIN_EVERY).get()
+        });
+        is_due.then(|| {
+            self.last = Some((live.phase, live.elapsed));
+            line(live)
+        })
+    }
+}
+
+fn line(live: &Live) -> String {
+    let mut line = format!(
+        "{:>7} {:<8} links {}/{}",
+        duration(live.elapsed),
+        live.phase_name(),
+        count(live.links_up),
+        count(live.links_wanted),
+    );
+    if matches!(live.phase, Phase::WarmUp | Phase::Measure | Phase::Settle) {
+        line.push_str(&traffic(live));
+    }
+    for fault in &live.health.faults {
+        line.push_str(" | generator: ");
+        line.push_str(fault);
+    }
+    line
+}
+
+fn traffic(live: &Live) -> String {
+    let rates = &live.rates;
+    let errors: Vec<String> = live
+        .errors
+        .iter()
+        .take(3)
+        .map(|(code, n)| format!("{code} {}", count(*n)))
+        .collect();
+    let errors = if errors.is_empty() {
+        String::new()
+    } else {
+        format!(" | {}", errors.join(", "))
+    };
+    format!(
+        " | offered {} issued {} completed {} arrived {} /s | p50 {} p99 {} | backlog {} | lost {}{errors}",
+        per_second(Some(rates.offered)),
+        per_second(Some(rates.issued)),
+        per_second(Some(rates.completed)),
+        per_second(rates.arrived),
+        latency(live.response.p50),
+        latency(live.response.p99),
+        seconds(live.backlog_s),
+        live.lost.map_or_else(|| "-".to_owned(), count),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64, phase: Phase) -> Live {
+        Live {
+            phase,
+            elapsed: Micros::from_secs(seconds),
+            ..Live::default()
+        }
+    }
+
+    #[test]
+    fn a_line_comes_every_five_seconds_and_with_every_new_phase() {
+        let mut plain = Plain::default();
+        let steps = [
+            (0, Phase::Connect, true),
+            (4, Phase::Connect, false),
+            (5, Phase::Connect, true),
+            (6, Phase::WarmUp, true),
+            (10, Phase::WarmUp, false),
+            (11, Phase::WarmUp, true),
+        ];
+        for (seconds, phase, wanted) in steps {
+            assert_eq!(
+                plain.line(&at(seconds, phase)).is_some(),
+                wanted,
+                "at {seconds} s"
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_shows_the_run_and_the_generators_faults() {
+        let live = crate::live::sample();
+        insta::assert_snapshot!(line(&live));
+    }
+}

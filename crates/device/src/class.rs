@@ -1,0 +1,165 @@
+//! What the links of one fleet share, so that a link holds only its own state.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use muster_load::{StreamSchedule, Template};
+use muster_model::{DeviceId, LinkId, Micros, StreamId};
+use muster_platform::{Roster, Uplink};
+use muster_protocol::mqtt;
+
+use crate::BackOff;
+
+/// One fleet, as far as one shard carries it.
+#[derive(Debug)]
+pub struct Class {
+    /// Its devices by formula.
+    pub roster: Roster,
+    /// The link that carries the fleet's first device.
+    pub first_link: LinkId,
+    /// The links of the fleet that this shard carries.
+    pub links: Range<u32>,
+    /// How many devices each link carries; the last one may carry fewer.
+    pub devices_per_link: u32,
+    /// What the devices send.
+    pub streams: Vec<ClassStream>,
+    /// How sessions are opened.
+    pub client: Client,
+    /// The waits between tries to connect.
+    pub back_off: BackOff,
+}
+
+/// How the sessions of a fleet are opened.
+#[derive(Debug)]
+pub struct Client {
+    /// The protocol's version.
+    pub version: mqtt::Version,
+    /// Whether the platform forgets an earlier session first.
+    pub clean_start: bool,
+    /// How long the platform keeps the session after the link ended, in seconds.
+    pub session_expiry_s: u32,
+    /// The keep-alive in seconds; 0 switches it off.
+    pub keep_alive_s: u16,
+    /// The receive maximum that the devices announce.
+    pub receive_maximum: Option<u16>,
+    /// User name and password.
+    pub login: Option<Login>,
+    /// What the platform publishes when a link ends unasked.
+    pub will: Option<Will>,
+    /// How long a handshake may take, from the SYN.
+    pub handshake_timeout: Micros,
+    /// A link is closed on purpose after this long.
+    pub lifetime: Option<Micros>,
+}
+
+impl Client {
+    /// Whether the platform keeps a session over the end of a link, so that attempts in flight
+    /// may still be answered on the next one.
+    #[must_use]
+    pub fn is_resumable(&self) -> bool {
+        match self.version {
+            mqtt::Version::V311 => !self.clean_start,
+            mqtt::Version::V5 => self.session_expiry_s > 0,
+        }
+    }
+}
+
+/// User name and password of a fleet's links, as templates.
+pub struct Login {
+    /// The user name.
+    pub user: Template,
+    /// The password; never printed.
+    pub password: Template,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The will of a fleet's links.
+#[derive(Debug)]
+pub struct Will {
+    /// Its topic.
+    pub topic: Template,
+    /// Its payload.
+    pub payload: Template,
+    /// Its quality of service.
+    pub qos: mqtt::Qos,
+    /// Whether it is retained.
+    pub retain: bool,
+}
+
+/// One stream of a fleet.
+#[derive(Debug)]
+pub struct ClassStream {
+    /// Its place in the plan.
+    pub id: StreamId,
+    /// What is sent, and where the id travels.
+    pub uplink: Uplink,
+    /// The quality of service.
+    pub qos: mqtt::Qos,
+    /// Whether the platform keeps the last message.
+    pub retain: bool,
+    /// Its MQTT 5 content type.
+    pub content_type: Option<String>,
+    /// Whether an answer ends an attempt; without one, being sent does.
+    pub is_answered: bool,
+    /// How long an answer may take, from sent.
+    pub timeout: Micros,
+    /// What happens to a message when the device is busy.
+    pub policy: Policy,
+    /// How often a failed attempt is tried again.
+    pub retry: u8,
+    /// When its messages are due.
+    pub schedule: Arc<StreamSchedule>,
+}
+
+/// What happens to a message when its device is busy or offline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// It waits in a queue of at most so many a device.
+    Queue {
+        /// The queue's bound a device.
+        bound: u32,
+        /// The bound on unanswered messages a device; none: the protocol's own.
+        in_flight: Option<u32>,
+    },
+    /// It is shed.
+    Shed {
+        /// The bound on unanswered messages a device.
+        in_flight: u32,
+    },
+    /// It is due only after the answer to the one before.
+    Closed,
+}
+
+impl Class {
+    /// The link that carries a device, as an index into this class's links of the shard.
+    #[must_use]
+    pub fn link_of(&self, device: DeviceId) -> u32 {
+        let place = device.0 - self.roster.first_device().0;
+        self.first_link.0 + place / self.devices_per_link - self.links.start
+    }
+
+    /// The first device that a link carries; the session has its name.
+    #[must_use]
+    pub fn first_device_of(&self, link: LinkId) -> DeviceId {
+        let place = (link.0 - self.first_link.0) * self.devices_per_link;
+        DeviceId(self.roster.first_device().0 + place)
+    }
+
+    /// The devices that this shard's links carry.
+    #[must_use]
+    pub fn devices(&self) -> Range<u32> {
+        let first = self.roster.first_device().0;
+        let place = |link: u32| {
+            let devices = (link - self.first_link.0).saturating_mul(self.devices_per_link);
+            first + devices.min(self.roster.devices())
+        };
+        place(self.links.start)..place(self.links.end)
+    }
+}

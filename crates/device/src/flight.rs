@@ -1,0 +1,175 @@
+//! From written to answered, overdue or broken: where a message stands meanwhile.
+
+use muster_model::{Cause, Micros, Outcome, ShedCause};
+
+use crate::link::Writing;
+use crate::slots::{SlotId, Stage};
+use crate::{Shard, Sink};
+
+impl<S: Sink> Shard<S> {
+    /// The kernel took the whole message that was rendered last, at `at`.
+    pub fn written(&mut self, link: u32, at: Micros) {
+        let writing = std::mem::replace(&mut self.links[link as usize].writing, Writing::Nothing);
+        let Writing::Message(id) = writing else {
+            return;
+        };
+        self.mark_sent(id, at);
+        if self.stream(self.slots.get(id).stream).is_answered {
+            self.fly(link, id, at);
+        } else {
+            self.finalise(id, at, Outcome::Unacknowledged);
+        }
+    }
+
+    /// The first transmission of a message is over.
+    pub(crate) fn mark_sent(&mut self, id: SlotId, at: Micros) {
+        let slot = self.slots.get_mut(id);
+        if slot.sent.is_none() {
+            slot.sent = Some(at);
+            let message = self.message_id(id);
+            self.account.sent(&message);
+        }
+    }
+
+    /// The kernel holds a part of what was written on a link; nothing goes until
+    /// [`Shard::flushed`].
+    pub fn held(&mut self, link: u32) {
+        self.links[link as usize].is_held = true;
+    }
+
+    /// There was no buffer of ours for what the kernel did not take of the message that was
+    /// rendered last; nothing of it went out.
+    pub fn exhausted(&mut self, link: u32, at: Micros) {
+        let writing = std::mem::replace(&mut self.links[link as usize].writing, Writing::Nothing);
+        let Writing::Message(id) = writing else {
+            return;
+        };
+        let token = self.token(id);
+        self.links[link as usize].session.forget(token);
+        self.slots.get_mut(id).stage = Stage::Waiting;
+        self.land(id);
+        let outcome = match self.slots.get(id).sent {
+            Some(_) => Outcome::Broken(Cause::Network),
+            None => Outcome::Shed(ShedCause::GeneratorLimit),
+        };
+        self.finalise(id, at, outcome);
+    }
+
+    /// The kernel has taken all that it held of a link, at `at`.
+    pub fn flushed(&mut self, link: u32, at: Micros) {
+        self.links[link as usize].is_held = false;
+        self.written(link, at);
+    }
+
+    /// Ends an attempt whose answer is overdue; answers with its link, which the driver then
+    /// pumps, for what waited behind the attempt may go now.
+    pub fn expire(&mut self, now: Micros) -> Option<u32> {
+        let id = (0..self.watched.len()).find_map(|stream| self.overdue(stream, now))?;
+        let link = self.slots.get(id).link;
+        let token = self.token(id);
+        self.links[link as usize].session.forget(token);
+        self.land(id);
+        self.end(id, now, Outcome::TimedOut);
+        Some(link)
+    }
+
+    /// When the next answer is overdue.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Micros> {
+        (0..self.watched.len())
+            .filter_map(|stream| self.expiry(stream))
+            .min()
+    }
+
+    /// Ends every unanswered attempt of a link whose session is gone; what was never whole on the
+    /// wire waits again.
+    pub(crate) fn break_flight(&mut self, link: u32, now: Micros, cause: Cause) {
+        loop {
+            let state = &self.links[link as usize];
+            let Some(id) = state.again.first().or_else(|| state.flight.first()) else {
+                return;
+            };
+            self.land(id);
+            if self.slots.get(id).sent.is_some() {
+                self.end(id, now, Outcome::Broken(cause));
+            } else {
+                self.requeue(link, id);
+            }
+        }
+    }
+
+    /// The link ended while the kernel held a part of a message: the peer never had the whole.
+    pub(crate) fn unwrite(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        state.is_held = false;
+        let Writing::Message(id) = std::mem::replace(&mut state.writing, Writing::Nothing) else {
+            return;
+        };
+        if self.stream(self.slots.get(id).stream).is_answered {
+            // The session still counts it in flight and asks for it again if it is resumed.
+            self.slots
+                .push_back(&mut self.links[link as usize].flight, id);
+            self.slots.get_mut(id).stage = Stage::Flying;
+        } else {
+            self.requeue(link, id);
+        }
+    }
+
+    /// Takes an attempt out of everything it stands in, whatever its stage.
+    pub(crate) fn land(&mut self, id: SlotId) {
+        let slot = self.slots.get(id);
+        let (link, stream, stage) = (slot.link, slot.stream, slot.stage);
+        let state = &mut self.links[link as usize];
+        match stage {
+            Stage::Flying => self.slots.unlink(&mut state.flight, id),
+            Stage::Again => self.slots.unlink(&mut state.again, id),
+            Stage::Writing => state.writing = Writing::Orphan,
+            Stage::Waiting | Stage::Free => {}
+        }
+        let slot = self.slots.get_mut(id);
+        if std::mem::take(&mut slot.is_watched) {
+            self.slots.unwatch(&mut self.watched[stream.index()], id);
+            let lane = self.lane_of(link, stream);
+            self.lanes[lane].flying -= 1;
+        }
+    }
+
+    pub(crate) fn unqueue(&mut self, link: u32, id: SlotId) {
+        let lane = self.lane_of(link, self.slots.get(id).stream);
+        self.slots.unlink(&mut self.lanes[lane].queue, id);
+        self.lanes[lane].queued -= 1;
+    }
+
+    pub(crate) fn requeue(&mut self, link: u32, id: SlotId) {
+        let lane = self.lane_of(link, self.slots.get(id).stream);
+        self.slots.get_mut(id).stage = Stage::Waiting;
+        self.slots.push_front(&mut self.lanes[lane].queue, id);
+        self.lanes[lane].queued += 1;
+    }
+
+    fn fly(&mut self, link: u32, id: SlotId, at: Micros) {
+        self.slots
+            .push_back(&mut self.links[link as usize].flight, id);
+        let slot = self.slots.get_mut(id);
+        slot.stage = Stage::Flying;
+        if slot.is_watched {
+            return;
+        }
+        slot.is_watched = true;
+        slot.flown = at;
+        let stream = slot.stream;
+        self.slots.watch(&mut self.watched[stream.index()], id);
+        let lane = self.lane_of(link, stream);
+        self.lanes[lane].flying += 1;
+    }
+
+    fn expiry(&self, stream: usize) -> Option<Micros> {
+        let oldest = self.slots.get(self.watched[stream].first()?);
+        Some(oldest.flown + self.stream(oldest.stream).timeout)
+    }
+
+    fn overdue(&self, stream: usize, now: Micros) -> Option<SlotId> {
+        let is_overdue = self.expiry(stream)? <= now;
+        is_overdue.then(|| self.watched[stream].first())?
+    }
+}

@@ -1,0 +1,21 @@
+//! What a link costs when nothing happens on it.
+
+use muster_model::Micros;
+
+use crate::agenda::ClosedDevice;
+use crate::link::{Lane, Link};
+
+/// A session's list of publishes in flight keeps the room for four after its first one.
+const IN_FLIGHT_BYTES: usize = 4 * 8;
+
+/// User memory in bytes of one link at rest after traffic: its state and session, and its place
+/// among those that wait to connect again.
+pub const LINK_BYTES: usize = size_of::<Link>() + IN_FLIGHT_BYTES + size_of::<(Micros, u32)>();
+
+/// User memory in bytes of one stream on a link at rest: the queue of what waits.
+pub const LANE_BYTES: usize = size_of::<Lane>();
+
+/// User memory in bytes of one device of a closed stream beside that: its state, and its place
+/// among those that wait for their period or are ready.
+pub const CLOSED_LOOP_BYTES: usize =
+    size_of::<ClosedDevice>() + size_of::<(Micros, u32)>() + size_of::<u32>();

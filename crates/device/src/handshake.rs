@@ -1,0 +1,255 @@
+//! From a closed link to an open one, and back.
+
+use muster_model::{Cause, ConnectFailure, LinkEvent, LinkFact, Micros};
+
+use crate::link::State;
+use crate::{Shard, Sink};
+
+/// Hash input of the jitter of a back-off, beside the number of failures.
+const JITTER: u64 = 0x1000;
+
+impl<S: Sink> Shard<S> {
+    /// The ramp of first connects begins.
+    pub fn start_ramp(&mut self, now: Micros) {
+        for class in &mut self.ramps {
+            class.ramp.start(now);
+        }
+    }
+
+    /// The next link whose turn to connect has come, if handshakes under way leave room for it;
+    /// the driver opens a socket and calls [`Shard::opening`] or [`Shard::connect_failed`].
+    pub fn next_to_connect(&mut self, now: Micros) -> Option<u32> {
+        if self.is_over {
+            return None;
+        }
+        for class in &mut self.ramps {
+            if !class.ramp.has_room(class.pending) {
+                continue;
+            }
+            if class.next_first().is_some_and(|at| at <= now) {
+                class.next += 1;
+                return Some(class.first + class.next - 1);
+            }
+            if let Some(link) = class.reconnects.pop(now) {
+                return Some(link);
+            }
+        }
+        None
+    }
+
+    /// When the next link may connect, as far as the clock alone decides.
+    #[must_use]
+    pub fn next_connect(&self) -> Option<Micros> {
+        if self.is_over {
+            return None;
+        }
+        let with_room = self
+            .ramps
+            .iter()
+            .filter(|class| class.ramp.has_room(class.pending));
+        with_room
+            .flat_map(|class| [class.next_first(), class.reconnects.next()])
+            .flatten()
+            .min()
+    }
+
+    /// A socket is opening for a link.
+    pub fn opening(&mut self, link: u32, now: Micros) {
+        self.count_open(link, now);
+        self.pending(link, 1);
+        self.enter(link, State::Opening, now);
+    }
+
+    /// The socket of a link stands: renders CONNECT.
+    pub fn opened(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
+        let since = self.links[link as usize].since;
+        self.render_connect(link, now, out);
+        self.enter(link, State::Handshaking, since);
+    }
+
+    /// A try to connect ended without a link.
+    pub fn connect_failed(&mut self, link: u32, now: Micros, failure: ConnectFailure) {
+        if self.is_handshaking(link) {
+            self.pending(link, -1);
+        } else {
+            // The driver could not even open a socket; it counts as a try all the same.
+            self.count_open(link, now);
+        }
+        self.links[link as usize].session.closed();
+        self.tried(link);
+        self.tally.failed += 1;
+        match failure {
+            // A peer that answers, be it with nonsense, is a target to be judged.
+            ConnectFailure::Rejected(_)
+            | ConnectFailure::SubscribeRejected(_)
+            | ConnectFailure::Malformed => {
+                self.tally.refused += 1;
+            }
+            ConnectFailure::Dns
+            | ConnectFailure::Refused
+            | ConnectFailure::Unreachable
+            | ConnectFailure::TimedOut
+            | ConnectFailure::Closed
+            | ConnectFailure::Tls
+            | ConnectFailure::GeneratorLimit
+            | ConnectFailure::RunEnded => {}
+        }
+        self.account.connect_failed(self.link_id(link), &failure);
+        self.tell(link, now, LinkEvent::Failed(failure));
+        self.back_off(link, now);
+    }
+
+    /// A link that may have been up is gone.
+    pub fn closed(&mut self, link: u32, now: Micros, cause: Cause) {
+        match self.links[link as usize].state {
+            State::Up => {
+                self.disconnected(link, now, cause);
+                if cause == Cause::Lifetime {
+                    self.retry_at_once(link, now);
+                } else {
+                    self.back_off(link, now);
+                }
+            }
+            State::Opening | State::Handshaking => {
+                self.connect_failed(link, now, failure_of(cause));
+            }
+            State::Down | State::BackOff | State::Ended => {}
+        }
+    }
+
+    /// Whether a link is between its SYN and its CONNACK.
+    #[must_use]
+    pub fn is_handshaking(&self, link: u32) -> bool {
+        matches!(
+            self.links[link as usize].state,
+            State::Opening | State::Handshaking
+        )
+    }
+
+    /// Whether a link may carry messages.
+    #[must_use]
+    pub fn is_up(&self, link: u32) -> bool {
+        self.links[link as usize].state == State::Up
+    }
+
+    /// When something of the link's own is due next: the end of its handshake's time, a sign of
+    /// life, the end of its life.
+    #[must_use]
+    pub fn deadline(&self, link: u32) -> Option<Micros> {
+        let state = &self.links[link as usize];
+        let client = &self.class(link).client;
+        match state.state {
+            State::Opening | State::Handshaking => Some(state.since + client.handshake_timeout),
+            State::Up => {
+                let life = self.end_of_life(link);
+                [life, state.session.deadline()].into_iter().flatten().min()
+            }
+            State::Down | State::BackOff | State::Ended => None,
+        }
+    }
+
+    /// When a link that is up is closed on purpose. A message that the kernel holds a part of goes
+    /// out first; [`Shard::flushed`] brings the deadline back.
+    pub(crate) fn end_of_life(&self, link: u32) -> Option<Micros> {
+        let state = &self.links[link as usize];
+        let lifetime = self
+            .class(link)
+            .client
+            .lifetime
+            .filter(|_| !state.is_held)?;
+        Some(state.since + lifetime)
+    }
+
+    /// CONNACK came: the link is up.
+    pub(crate) fn connected(&mut self, link: u32, now: Micros, is_resumed: bool) {
+        let took = now - self.links[link as usize].since;
+        self.pending(link, -1);
+        self.tried(link);
+        self.tally.up += 1;
+        self.links[link as usize].failures = 0;
+        self.enter(link, State::Up, now);
+        self.account.connected(self.link_id(link));
+        self.tell(link, now, LinkEvent::Connected { took });
+        if !is_resumed {
+            self.break_flight(link, now, Cause::SessionLost);
+        }
+    }
+
+    fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) {
+        self.tally.up -= 1;
+        self.account.disconnected(self.link_id(link), &cause);
+        self.tell(link, now, LinkEvent::Disconnected(cause));
+        self.links[link as usize].session.closed();
+        self.unwrite(link);
+        if !self.class(link).client.is_resumable() {
+            self.break_flight(link, now, cause);
+        }
+    }
+
+    /// A link that we closed on purpose waits for nothing: a back-off would be charged to the
+    /// target.
+    fn retry_at_once(&mut self, link: u32, now: Micros) {
+        let class = self.links[link as usize].class as usize;
+        self.enter(link, State::BackOff, now);
+        self.ramps[class].reconnects.push(now, link);
+    }
+
+    fn back_off(&mut self, link: u32, now: Micros) {
+        if self.is_over {
+            return self.enter(link, State::Ended, now);
+        }
+        let failures = self.links[link as usize].failures;
+        let random = self.random(link, JITTER + u64::from(failures) + (now.get() << 16));
+        let wait = self.class(link).back_off.wait(failures, random);
+        self.links[link as usize].failures = failures.saturating_add(1);
+        self.enter(link, State::BackOff, now);
+        let class = self.links[link as usize].class as usize;
+        self.ramps[class].reconnects.push(now + wait, link);
+    }
+
+    pub(crate) fn enter(&mut self, link: u32, state: State, since: Micros) {
+        let link = &mut self.links[link as usize];
+        link.state = state;
+        link.since = since;
+    }
+
+    fn count_open(&mut self, link: u32, now: Micros) {
+        self.account.opened();
+        self.sink.opened(self.link_id(link), now);
+    }
+
+    fn pending(&mut self, link: u32, by: i32) {
+        let class = self.links[link as usize].class as usize;
+        let ramp = &mut self.ramps[class];
+        ramp.pending = ramp.pending.saturating_add_signed(by);
+    }
+
+    fn tried(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        if !state.is_tried {
+            state.is_tried = true;
+            self.tally.untried -= 1;
+        }
+    }
+
+    fn tell(&mut self, link: u32, at: Micros, event: LinkEvent) {
+        let fact = LinkFact {
+            link: self.link_id(link),
+            at,
+            event,
+        };
+        self.sink.link(&fact);
+    }
+}
+
+fn failure_of(cause: Cause) -> ConnectFailure {
+    match cause {
+        Cause::PeerClosed | Cause::Reset | Cause::Lifetime | Cause::SessionLost => {
+            ConnectFailure::Closed
+        }
+        Cause::Network => ConnectFailure::Unreachable,
+        Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
+        Cause::KeepAlive => ConnectFailure::TimedOut,
+        Cause::Malformed => ConnectFailure::Malformed,
+    }
+}

@@ -1,0 +1,76 @@
+//! What a link says of itself when it connects.
+
+use muster_model::Micros;
+use muster_platform::Roster;
+use muster_protocol::mqtt::{Connect, Properties, Will};
+
+use crate::class::{Client, Login};
+use crate::{Shard, Sink};
+
+/// Buffers in which the parts of a CONNECT are rendered.
+#[derive(Default)]
+pub(crate) struct Hello {
+    client_id: String,
+    user: String,
+    password: String,
+    will_topic: String,
+    will_payload: String,
+}
+
+impl std::fmt::Debug for Hello {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hello")
+            .field("client_id", &self.client_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Sink> Shard<S> {
+    pub(crate) fn render_connect(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
+        let id = self.link_id(link);
+        let state = &mut self.links[link as usize];
+        let class = &self.classes[state.class as usize];
+        let device = class.first_device_of(id);
+        let hello = &mut self.scratch.hello;
+        hello.fill(&class.roster, &class.client, device);
+        let connect = hello.connect(&class.client);
+        // The plan has checked the lengths of all texts, so that a CONNECT can always be written.
+        let is_written = state.session.connect(now, &connect, out);
+        debug_assert!(is_written.is_ok(), "a plan's CONNECT can be written");
+    }
+}
+
+impl Hello {
+    fn fill(&mut self, roster: &Roster, client: &Client, device: muster_model::DeviceId) {
+        roster.render_name(device, &mut self.client_id);
+        let text = |template, out| roster.render_text(template, device, &self.client_id, out);
+        if let Some(Login { user, password }) = &client.login {
+            text(user, &mut self.user);
+            text(password, &mut self.password);
+        }
+        if let Some(will) = &client.will {
+            text(&will.topic, &mut self.will_topic);
+            text(&will.payload, &mut self.will_payload);
+        }
+    }
+
+    fn connect(&self, client: &Client) -> Connect<'_> {
+        let mut connect = Connect::new(&self.client_id);
+        connect.clean_start = client.clean_start;
+        connect.session_expiry = client.session_expiry_s;
+        connect.keep_alive = client.keep_alive_s;
+        connect.receive_maximum = client.receive_maximum.unwrap_or(u16::MAX);
+        if client.login.is_some() {
+            connect.user = Some(&self.user);
+            connect.password = Some(self.password.as_bytes());
+        }
+        connect.will = client.will.as_ref().map(|will| Will {
+            topic: &self.will_topic,
+            payload: self.will_payload.as_bytes(),
+            qos: will.qos,
+            retain: will.retain,
+            properties: Properties::NONE,
+        });
+        connect
+    }
+}

@@ -1,0 +1,35 @@
+//! One link as a state machine: dialect, session and load policy, without a socket and a clock.
+//!
+//! Layer 3. In the straight line this stands between the schedule and the protocol session. A
+//! [`Shard`] holds the links of one core and all they share: the pool of messages on their way,
+//! the agenda of what is due, the account of what the sessions did. The driver (an epoll loop, or
+//! the simulator) tells it what the sockets did and when. It must never know a socket, a clock, a
+//! file, or what is judged of what it tells.
+
+mod agenda;
+mod class;
+mod flight;
+mod footprint;
+mod handshake;
+mod hello;
+mod link;
+mod outcome;
+mod ramp;
+mod reconnect;
+mod render;
+mod session;
+mod settle;
+mod shard;
+mod sink;
+mod slots;
+mod take;
+mod token;
+
+pub use agenda::{Agenda, DueMessage};
+pub use class::{Class, ClassStream, Client, Login, Policy, Will};
+pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
+pub use ramp::{BackOff, Ramp};
+pub use session::Then;
+pub use shard::{LinkTally, Shard, ShardPlan};
+pub use sink::Sink;
+pub use token::SLOT_MAX;

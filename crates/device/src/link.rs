@@ -1,0 +1,64 @@
+//! What a shard keeps of each link: at most a few hundred bytes.
+
+use muster_model::Micros;
+use muster_protocol::mqtt;
+
+use crate::slots::{Chain, SlotId};
+
+/// One session with one credential.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) session: mqtt::Client,
+    pub(crate) state: State,
+    /// Sent and unanswered, in the order sent.
+    pub(crate) flight: Chain,
+    /// To be sent again on a resumed session, before anything new.
+    pub(crate) again: Chain,
+    /// The message of which the kernel holds a part.
+    pub(crate) writing: Writing,
+    /// Since when the link is in its state.
+    pub(crate) since: Micros,
+    /// The first of the link's lanes, one a stream.
+    pub(crate) first_lane: u32,
+    /// Tries to connect that failed since the last success.
+    pub(crate) failures: u8,
+    pub(crate) class: u8,
+    /// Whether a first try to connect has ended, well or not.
+    pub(crate) is_tried: bool,
+    /// Whether held bytes of the socket are still waiting.
+    pub(crate) is_held: bool,
+}
+
+/// Where a link stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not connected, and its turn has not come.
+    Down,
+    /// Not connected, and waiting for its next try.
+    BackOff,
+    /// The socket is opening.
+    Opening,
+    /// CONNECT is on its way.
+    Handshaking,
+    /// Messages may be sent.
+    Up,
+    /// The run is over for it.
+    Ended,
+}
+
+/// What the socket holds of a link's messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writing {
+    Nothing,
+    Message(SlotId),
+    /// A message that became final while its copy was still being written.
+    Orphan,
+}
+
+/// The messages of one stream that wait on one link.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lane {
+    pub(crate) queue: Chain,
+    pub(crate) queued: u32,
+    pub(crate) flying: u32,
+}

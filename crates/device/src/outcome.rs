@@ -1,0 +1,83 @@
+//! How an attempt ends.
+
+use muster_model::{Attempt, MessageId, Micros, Outcome, Reason};
+use muster_protocol::mqtt::{self, Token};
+
+use crate::slots::{SlotId, Stage};
+use crate::token::stream_of;
+use crate::{Shard, Sink};
+
+impl<S: Sink> Shard<S> {
+    pub(crate) fn accepted(&mut self, link: u32, token: Token, code: u8, now: Micros) {
+        let stream = stream_of(token);
+        if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
+            self.sink.counts(stream, now).no_subscriber += 1;
+        }
+        match self.open_attempt(link, token) {
+            Some(id) => {
+                self.answered(id, now);
+                self.finalise(id, now, Outcome::Accepted);
+            }
+            None => self.sink.counts(stream, now).transport_acknowledged += 1,
+        }
+    }
+
+    pub(crate) fn rejected(&mut self, link: u32, token: Token, reason: Reason, now: Micros) {
+        if let Some(id) = self.open_attempt(link, token) {
+            self.answered(id, now);
+            self.end(id, now, Outcome::Rejected(reason));
+        }
+    }
+
+    /// Who answers a message has it whole, whatever the socket has told so far.
+    fn answered(&mut self, id: SlotId, now: Micros) {
+        self.mark_sent(id, now);
+        self.land(id);
+    }
+
+    /// Why the attempt ended, unless it is tried again.
+    pub(crate) fn end(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
+        let slot = self.slots.get(id);
+        let is_final = slot.tries >= self.stream(slot.stream).retry || self.is_over;
+        if outcome == Outcome::Accepted || is_final {
+            return self.finalise(id, at, outcome);
+        }
+        let (link, stream) = (slot.link, slot.stream);
+        let lane = self.lane_of(link, stream);
+        let slot = self.slots.get_mut(id);
+        slot.tries += 1;
+        slot.stage = Stage::Waiting;
+        self.slots.push_back(&mut self.lanes[lane].queue, id);
+        self.lanes[lane].queued += 1;
+    }
+
+    /// The final word on a message: told, and its slot given back.
+    pub(crate) fn finalise(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
+        let message = self.message_id(id);
+        let slot = self.slots.get(id);
+        let attempt = Attempt {
+            id: message,
+            due: slot.due,
+            taken: Some(slot.taken),
+            sent: slot.sent,
+            ended: at,
+            outcome,
+            resent: slot.resent,
+        };
+        let (stream, device, resent) = (slot.stream, slot.device, slot.resent);
+        self.account.ended(&message, &outcome, resent);
+        self.sink.attempt(&attempt);
+        self.slots.release(id);
+        self.agenda.ended(stream, device, at);
+    }
+
+    pub(crate) fn message_id(&self, id: SlotId) -> MessageId {
+        let slot = self.slots.get(id);
+        MessageId {
+            run: self.run,
+            device: slot.device,
+            stream: slot.stream,
+            seq: slot.seq,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! From waiting to the bytes of a packet.
+
+use muster_model::{Cause, MessageId, Micros, Outcome, ShedCause};
+use muster_platform::UplinkScratch;
+use muster_protocol::mqtt::{self, Refused};
+
+use crate::class::{Class, Policy};
+use crate::link::{State, Writing};
+use crate::slots::{SlotId, Stage};
+use crate::token::nobody;
+use crate::{Shard, Sink};
+
+impl<S: Sink> Shard<S> {
+    /// Renders the next message that may go on a link into `out`; false if none may.
+    ///
+    /// The driver writes `out` and then calls [`Shard::written`] or [`Shard::held`], and after
+    /// `written` asks again.
+    pub fn render_next(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) -> bool {
+        loop {
+            let state = &self.links[link as usize];
+            if state.state != State::Up || state.is_held || state.writing != Writing::Nothing {
+                return false;
+            }
+            let again = state.again.first();
+            let Some(slot) = again.or_else(|| self.next_waiting(link)) else {
+                return false;
+            };
+            let rendered = match again {
+                Some(_) => self.render_again(link, slot, now, out),
+                None => self.render(link, slot, now, out),
+            };
+            match rendered {
+                Ok(()) => return true,
+                Err(Refused::Window | Refused::PacketIds | Refused::NotConnected) => return false,
+                Err(
+                    Refused::TooLarge { .. }
+                    | Refused::TextTooLong
+                    | Refused::RetainUnavailable
+                    | Refused::QosUnavailable
+                    | Refused::Unknown,
+                ) => self.give_up(link, slot, now),
+            }
+        }
+    }
+
+    pub(crate) fn per_link(&self, link: u32, per_device: u32) -> u32 {
+        per_device.saturating_mul(self.class(link).devices_per_link)
+    }
+
+    /// The waiting message of a link that was due first, of the streams that may send.
+    fn next_waiting(&self, link: u32) -> Option<SlotId> {
+        let state = &self.links[link as usize];
+        let streams = &self.classes[state.class as usize].streams;
+        let lanes = &self.lanes[state.first_lane as usize..][..streams.len()];
+        let has_window = state.session.window_free() > 0;
+        let ready = streams.iter().zip(lanes).filter_map(|(stream, lane)| {
+            if stream.qos != mqtt::Qos::AtMostOnce && !has_window {
+                return None;
+            }
+            let limit = match stream.policy {
+                Policy::Queue {
+                    in_flight: Some(limit),
+                    ..
+                }
+                | Policy::Shed { in_flight: limit } => self.per_link(link, limit),
+                Policy::Queue {
+                    in_flight: None, ..
+                }
+                | Policy::Closed => u32::MAX,
+            };
+            if lane.flying < limit {
+                lane.queue.first()
+            } else {
+                None
+            }
+        });
+        ready.min_by_key(|id| self.slots.get(*id).due)
+    }
+
+    fn render(
+        &mut self,
+        link: u32,
+        id: SlotId,
+        now: Micros,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.render_body(id);
+        let stream_id = self.slots.get(id).stream;
+        let is_answered = self.stream(stream_id).is_answered;
+        let token = if is_answered {
+            self.token(id)
+        } else {
+            nobody(stream_id)
+        };
+        let place = self.place(stream_id);
+        let class = &self.classes[place.class as usize];
+        let session = &mut self.links[link as usize].session;
+        let before = out.len();
+        class.publish(place.lane, &self.scratch.uplink, |publish| {
+            session.publish(now, token, publish, out)
+        })?;
+        let counts = self.sink.counts(stream_id, now);
+        counts.bytes_wire += (out.len() - before) as u64;
+        counts.bytes_payload += self.scratch.uplink.payload.len() as u64;
+        self.unqueue(link, id);
+        self.hand_out(link, id);
+        Ok(())
+    }
+
+    /// Renders a message once more, on the session that was resumed.
+    fn render_again(
+        &mut self,
+        link: u32,
+        id: SlotId,
+        now: Micros,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.render_body(id);
+        let stream_id = self.slots.get(id).stream;
+        let token = self.token(id);
+        let place = self.place(stream_id);
+        let class = &self.classes[place.class as usize];
+        let before = out.len();
+        let state = &mut self.links[link as usize];
+        class.publish(place.lane, &self.scratch.uplink, |publish| {
+            state.session.republish(now, token, publish, out)
+        })?;
+        self.slots.unlink(&mut state.again, id);
+        self.hand_out(link, id);
+        let counts = self.sink.counts(stream_id, now);
+        counts.retransmitted += 1;
+        counts.bytes_wire += (out.len() - before) as u64;
+        Ok(())
+    }
+
+    /// From here on the socket has the message, for a second time if it was sent before.
+    fn hand_out(&mut self, link: u32, id: SlotId) {
+        self.links[link as usize].writing = Writing::Message(id);
+        let slot = self.slots.get_mut(id);
+        slot.stage = Stage::Writing;
+        slot.resent |= slot.sent.is_some();
+    }
+
+    /// Renders topic and payload of a slot into the scratch buffers: a pure function of the seed,
+    /// the message id and its due instant, so that nothing is stored for a second time.
+    fn render_body(&mut self, id: SlotId) {
+        let slot = self.slots.get(id);
+        let place = self.places[slot.stream.index()].expect("the stream of a slot is planned");
+        let class = &self.classes[place.class as usize];
+        let message = MessageId {
+            run: self.run,
+            device: slot.device,
+            stream: slot.stream,
+            seq: slot.seq,
+        };
+        let uplink = &class.streams[place.lane as usize].uplink;
+        uplink.render(&class.roster, &message, slot.due, &mut self.scratch.uplink);
+    }
+
+    /// A message that the peer's declared limits never let through.
+    fn give_up(&mut self, link: u32, id: SlotId, now: Micros) {
+        if self.slots.get(id).stage == Stage::Waiting {
+            self.unqueue(link, id);
+        } else {
+            let token = self.token(id);
+            self.links[link as usize].session.forget(token);
+            self.land(id);
+        }
+        let outcome = match self.slots.get(id).sent {
+            Some(_) => Outcome::Broken(Cause::SessionLost),
+            None => Outcome::Shed(ShedCause::Window),
+        };
+        self.finalise(id, now, outcome);
+    }
+}
+
+impl Class {
+    /// Hands the message in the scratch buffers to a session.
+    fn publish<T>(
+        &self,
+        lane: u8,
+        scratch: &UplinkScratch,
+        submit: impl FnOnce(&mqtt::Publish<'_>) -> T,
+    ) -> T {
+        let stream = &self.streams[lane as usize];
+        // An alias stands for one topic as long as the session lives, which on a link with many
+        // devices a stream is not.
+        let alias = u16::from(lane) < mqtt::ALIAS_SLOTS && self.devices_per_link == 1;
+        scratch.with_property(|user_properties| {
+            submit(&mqtt::Publish {
+                alias_slot: alias.then_some(u16::from(lane)),
+                qos: stream.qos,
+                retain: stream.retain,
+                content_type: stream.content_type.as_deref(),
+                user_properties,
+                ..mqtt::Publish::new(scratch.topic(), &scratch.payload)
+            })
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! What the peer's bytes mean for a link.
+
+use muster_model::{Cause, ConnectFailure, Micros, Reason};
+use muster_protocol::mqtt::{ClientEvent, Connected, Input, Token};
+
+use crate::link::State;
+use crate::slots::Stage;
+use crate::token::stream_of;
+use crate::{Shard, Sink};
+
+/// What the driver has to do with the socket of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Then {
+    /// It goes on.
+    Stay,
+    /// It is closed, after what was rendered has been written; the shard knows already.
+    Close,
+    /// It is reset at once; the shard knows already. The kernel may hold a part of a message, and
+    /// were it to send the rest, the platform would have a message that counts as never sent.
+    Abort,
+}
+
+impl<S: Sink> Shard<S> {
+    /// Bytes came on a link. Returns how many were used up, and what to do with the socket; the
+    /// session's own answers are appended to `out`.
+    pub fn received(
+        &mut self,
+        link: u32,
+        now: Micros,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> (usize, Then) {
+        let mut input = Input::new(bytes);
+        loop {
+            let session = &mut self.links[link as usize].session;
+            let Some(event) = session.poll(now, &mut input, out) else {
+                return (input.consumed(), Then::Stay);
+            };
+            let then = self.happened(link, now, &event);
+            if then != Then::Stay {
+                return (bytes.len(), then);
+            }
+        }
+    }
+
+    /// A link's deadline may be over: a ping, the end of its handshake's time, or of its life.
+    pub fn timer(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) -> Then {
+        let is_due = self.deadline(link).is_some_and(|at| at <= now);
+        if !is_due {
+            return Then::Stay;
+        }
+        if self.is_handshaking(link) {
+            self.connect_failed(link, now, ConnectFailure::TimedOut);
+            return Then::Abort;
+        }
+        if self.end_of_life(link).is_some_and(|at| at <= now) {
+            self.links[link as usize].session.disconnect(0, out);
+            self.closed(link, now, Cause::Lifetime);
+            return Then::Close;
+        }
+        match self.links[link as usize].session.timer(now, out) {
+            Some(event) => self.happened(link, now, &event),
+            None => Then::Stay,
+        }
+    }
+
+    fn happened(&mut self, link: u32, now: Micros, event: &ClientEvent<'_>) -> Then {
+        match event {
+            ClientEvent::Connected(connected) => self.handshake_done(link, now, connected),
+            ClientEvent::Refused(reason) => {
+                self.connect_failed(link, now, ConnectFailure::Rejected(*reason));
+                return Then::Close;
+            }
+            ClientEvent::Accepted { token, reason } => self.accepted(link, *token, *reason, now),
+            ClientEvent::Rejected { token, reason } => self.rejected(link, *token, *reason, now),
+            ClientEvent::Completed { token } => {
+                self.sink.counts(stream_of(*token), now).completed += 1;
+            }
+            ClientEvent::AnsweredLate { token, reason: _ } => {
+                self.sink.counts(stream_of(*token), now).answered_late += 1;
+            }
+            ClientEvent::Resend { token } => self.resend(link, *token),
+            ClientEvent::KeepAliveExpired => return self.gone(link, now, Cause::KeepAlive),
+            ClientEvent::Disconnected {
+                reason,
+                properties: _,
+            } => {
+                return self.gone(link, now, Cause::PeerDisconnect(*reason));
+            }
+            ClientEvent::Malformed(_) => return self.gone(link, now, Cause::Malformed),
+            // A device of a telemetry stream subscribes to nothing and authenticates at once.
+            ClientEvent::Auth { .. } => {
+                let reason = Reason::Mqtt(muster_protocol::mqtt::reason::BAD_AUTHENTICATION_METHOD);
+                return self.gone(link, now, Cause::PeerDisconnect(reason));
+            }
+            ClientEvent::Subscribed { .. }
+            | ClientEvent::Unsubscribed { .. }
+            | ClientEvent::Message(_)
+            | ClientEvent::Pong => {}
+        }
+        Then::Stay
+    }
+
+    fn handshake_done(&mut self, link: u32, now: Micros, connected: &Connected<'_>) {
+        if self.links[link as usize].state != State::Handshaking {
+            return;
+        }
+        if !connected.session_present {
+            self.links[link as usize].session.drop_inflight(|_, _| {});
+        }
+        self.connected(link, now, connected.session_present);
+    }
+
+    fn gone(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
+        let is_held = self.links[link as usize].is_held;
+        self.closed(link, now, cause);
+        if is_held { Then::Abort } else { Then::Close }
+    }
+
+    fn resend(&mut self, link: u32, token: Token) {
+        let Some(id) = self.open_attempt(link, token) else {
+            self.links[link as usize].session.forget(token);
+            return;
+        };
+        let state = &mut self.links[link as usize];
+        match self.slots.get(id).stage {
+            Stage::Flying => self.slots.unlink(&mut state.flight, id),
+            // The link ended again before it was sent again.
+            Stage::Again => self.slots.unlink(&mut state.again, id),
+            Stage::Writing | Stage::Waiting | Stage::Free => return,
+        }
+        self.slots.push_back(&mut state.again, id);
+        self.slots.get_mut(id).stage = Stage::Again;
+    }
+}

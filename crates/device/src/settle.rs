@@ -1,0 +1,76 @@
+//! The end of a run: what is still open is walked and told.
+
+use muster_model::{ConnectFailure, Micros, Outcome, ShedCause};
+
+use crate::link::{State, Writing};
+use crate::slots::SlotId;
+use crate::{Shard, Sink, Then};
+
+impl<S: Sink> Shard<S> {
+    /// Tells the final state of everything that is still open; nothing is sent or connected any
+    /// more. What came due and was never taken is shed as `untaken`.
+    pub fn finish(&mut self, now: Micros, untaken: ShedCause) {
+        self.is_over = true;
+        while let Some(message) = self.agenda.pop(now) {
+            self.account_closed(&message);
+            self.shed_untaken(message, None, now, untaken);
+        }
+        for link in 0..self.links() {
+            self.finish_link(link, now);
+        }
+    }
+
+    /// Renders the last words of a link that is up, and says how its socket is to end.
+    pub fn say_goodbye(&mut self, link: u32, out: &mut Vec<u8>) -> Then {
+        let state = &mut self.links[link as usize];
+        let was_up = std::mem::replace(&mut state.state, State::Ended) == State::Up;
+        if state.is_held {
+            return Then::Abort;
+        }
+        if was_up {
+            state.session.disconnect(0, out);
+        }
+        Then::Close
+    }
+
+    fn finish_link(&mut self, link: u32, now: Micros) {
+        let obstacle = self.obstacle(link);
+        if let Writing::Message(id) = self.links[link as usize].writing {
+            self.finish_open(id, now, ShedCause::SocketFull);
+        }
+        loop {
+            let state = &self.links[link as usize];
+            let Some(id) = state.again.first().or_else(|| state.flight.first()) else {
+                break;
+            };
+            self.finish_open(id, now, obstacle);
+        }
+        let first = self.links[link as usize].first_lane as usize;
+        for lane in first..first + self.class(link).streams.len() {
+            while let Some(id) = self.lanes[lane].queue.first() {
+                self.unqueue(link, id);
+                self.finish_waiting(id, now, obstacle);
+            }
+        }
+        match self.links[link as usize].state {
+            State::Up => self.account.open_at_end(),
+            State::Opening | State::Handshaking => {
+                self.connect_failed(link, now, ConnectFailure::RunEnded);
+            }
+            State::Down | State::BackOff | State::Ended => {}
+        }
+    }
+
+    fn finish_open(&mut self, id: SlotId, now: Micros, obstacle: ShedCause) {
+        self.land(id);
+        self.finish_waiting(id, now, obstacle);
+    }
+
+    fn finish_waiting(&mut self, id: SlotId, now: Micros, obstacle: ShedCause) {
+        let outcome = match self.slots.get(id).sent {
+            Some(_) => Outcome::InFlight,
+            None => Outcome::Shed(obstacle),
+        };
+        self.finalise(id, now, outcome);
+    }
+}

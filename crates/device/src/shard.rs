@@ -1,0 +1,274 @@
+//! The links of one shard and all they share.
+
+use muster_measure::Account;
+use muster_model::{DeviceId, LinkId, Micros, RunId, ShedCause, StreamId, mix};
+use muster_platform::UplinkScratch;
+use muster_protocol::mqtt;
+
+use crate::agenda::Agenda;
+use crate::class::{Class, ClassStream};
+use crate::hello::Hello;
+use crate::link::{Lane, Link, State, Writing};
+use crate::reconnect::Reconnects;
+use crate::slots::{Chain, Slots};
+use crate::{Ramp, Sink};
+
+/// The pure half of a shard: every link as a state machine, without a socket and a clock.
+///
+/// The driver tells it what the sockets did and when, writes what it renders, and tells it what
+/// the kernel took. See [`Shard::render_next`] for the order of calls.
+#[derive(Debug)]
+pub struct Shard<S> {
+    pub(crate) run: RunId,
+    pub(crate) seed: u64,
+    pub(crate) max_lateness: Micros,
+    pub(crate) classes: Vec<Class>,
+    /// Where each stream stands: its class and its place there.
+    pub(crate) places: Vec<Option<Place>>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) slots: Slots,
+    /// Per stream: the unanswered by the instant they were sent.
+    pub(crate) watched: Vec<Chain>,
+    pub(crate) account: Account,
+    pub(crate) agenda: Agenda,
+    pub(crate) ramps: Vec<ClassRamp>,
+    pub(crate) tally: LinkTally,
+    pub(crate) sink: S,
+    pub(crate) scratch: Scratch,
+    pub(crate) is_over: bool,
+}
+
+/// What a shard is made of.
+#[derive(Debug)]
+pub struct ShardPlan {
+    /// Which run its messages are of.
+    pub run: RunId,
+    /// Reproduces payloads and jitter.
+    pub seed: u64,
+    /// A message taken later than this is shed as `generator-late`.
+    pub max_lateness: Micros,
+    /// The most messages that may be waiting or unanswered at once; beyond it they are shed as
+    /// `generator-limit`.
+    pub slot_limit: u32,
+    /// Streams of the whole plan.
+    pub streams: usize,
+    /// An empty account for every stream of the plan.
+    pub account: Account,
+    /// The fleets, as far as this shard carries them.
+    pub classes: Vec<(Class, Ramp)>,
+}
+
+/// Where a stream stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) class: u8,
+    pub(crate) lane: u8,
+}
+
+/// How far the first connects of a class have come.
+#[derive(Debug)]
+pub(crate) struct ClassRamp {
+    pub(crate) ramp: Ramp,
+    pub(crate) first: u32,
+    pub(crate) next: u32,
+    pub(crate) links: u32,
+    pub(crate) pending: u32,
+    pub(crate) reconnects: Reconnects,
+}
+
+impl ClassRamp {
+    /// When the next link that never tried may connect.
+    pub(crate) fn next_first(&self) -> Option<Micros> {
+        self.ramp.at(self.next).filter(|_| self.next < self.links)
+    }
+}
+
+/// How many links are in which state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkTally {
+    /// Links that are up.
+    pub up: u32,
+    /// Links whose first try to connect has not ended.
+    pub untried: u32,
+    /// Tries that ended without a link.
+    pub failed: u64,
+    /// Those of them that the peer refused in its protocol's words.
+    pub refused: u64,
+}
+
+/// Buffers that every message and every CONNECT is rendered in.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) uplink: UplinkScratch,
+    pub(crate) hello: Hello,
+}
+
+impl<S: Sink> Shard<S> {
+    /// A shard whose links are all down.
+    pub fn new(plan: ShardPlan, sink: S) -> Self {
+        let mut shard = Self {
+            run: plan.run,
+            seed: plan.seed,
+            max_lateness: plan.max_lateness,
+            classes: Vec::new(),
+            places: vec![None; plan.streams],
+            links: Vec::new(),
+            lanes: Vec::new(),
+            slots: Slots::new(plan.slot_limit),
+            watched: vec![Chain::default(); plan.streams],
+            account: plan.account,
+            agenda: Agenda::new(),
+            ramps: Vec::new(),
+            tally: LinkTally::default(),
+            sink,
+            scratch: Scratch::default(),
+            is_over: false,
+        };
+        for (class, ramp) in plan.classes {
+            shard.add_class(class, ramp);
+        }
+        shard.tally.untried = shard.links.len() as u32;
+        shard
+    }
+
+    /// How many links the shard has; they are numbered from 0.
+    #[must_use]
+    pub fn links(&self) -> u32 {
+        self.links.len() as u32
+    }
+
+    /// The number of a link in the whole plan.
+    #[must_use]
+    pub fn link_id(&self, link: u32) -> LinkId {
+        let class = self.links[link as usize].class as usize;
+        LinkId(self.classes[class].links.start + link - self.ramps[class].first)
+    }
+
+    /// How many links are in which state.
+    #[must_use]
+    pub fn tally(&self) -> LinkTally {
+        self.tally
+    }
+
+    /// Messages taken and not yet final.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// What the sessions did, counted apart from the facts.
+    pub fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    /// Messages of a stream due before an instant, by the schedule's own count.
+    #[must_use]
+    pub fn scheduled(&self, stream: StreamId, until: Micros) -> u64 {
+        self.agenda.scheduled(stream, until)
+    }
+
+    /// Where the shard tells what happened.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// The sink and the account, when the shard has done its work.
+    pub fn into_parts(self) -> (S, Account) {
+        (self.sink, self.account)
+    }
+
+    /// The first message is due at `origin`, the start of the warm-up.
+    pub fn start(&mut self, origin: Micros) {
+        self.agenda.start(origin);
+    }
+
+    /// Nothing is due at or after `at`.
+    pub fn end_due(&mut self, at: Micros) {
+        self.agenda.end(at);
+    }
+
+    fn add_class(&mut self, class: Class, ramp: Ramp) {
+        let index = self.classes.len() as u8;
+        let first = self.links.len() as u32;
+        for (lane, stream) in (0u8..).zip(&class.streams) {
+            self.places[stream.id.index()] = Some(Place { class: index, lane });
+            let is_closed = stream.policy == crate::Policy::Closed;
+            self.agenda.add(
+                stream.id,
+                stream.schedule.clone(),
+                class.devices(),
+                is_closed,
+            );
+        }
+        for _ in class.links.clone() {
+            let first_lane = self.lanes.len() as u32;
+            self.lanes
+                .extend(class.streams.iter().map(|_| Lane::default()));
+            self.links.push(Link {
+                session: mqtt::Client::new(class.client.version, &mqtt::ClientLimits::default()),
+                state: State::Down,
+                flight: Chain::default(),
+                again: Chain::default(),
+                writing: Writing::Nothing,
+                since: Micros::ZERO,
+                first_lane,
+                failures: 0,
+                class: index,
+                is_tried: false,
+                is_held: false,
+            });
+        }
+        let links = class.links.len() as u32;
+        self.ramps.push(ClassRamp {
+            ramp,
+            first,
+            next: 0,
+            links,
+            pending: 0,
+            reconnects: Reconnects::with_capacity(links as usize),
+        });
+        self.classes.push(class);
+    }
+
+    pub(crate) fn class(&self, link: u32) -> &Class {
+        &self.classes[self.links[link as usize].class as usize]
+    }
+
+    pub(crate) fn stream(&self, stream: StreamId) -> &ClassStream {
+        let place = self.place(stream);
+        &self.classes[place.class as usize].streams[place.lane as usize]
+    }
+
+    pub(crate) fn place(&self, stream: StreamId) -> Place {
+        self.places[stream.index()].expect("a message's stream is of this shard's plan")
+    }
+
+    pub(crate) fn lane_of(&self, link: u32, stream: StreamId) -> usize {
+        (self.links[link as usize].first_lane + u32::from(self.place(stream).lane)) as usize
+    }
+
+    pub(crate) fn link_of(&self, stream: StreamId, device: DeviceId) -> u32 {
+        let class = self.place(stream).class as usize;
+        self.ramps[class].first + self.classes[class].link_of(device)
+    }
+
+    /// Why a message that waits on a link cannot go now.
+    pub(crate) fn obstacle(&self, link: u32) -> ShedCause {
+        let link = &self.links[link as usize];
+        match link.state {
+            State::Down | State::Opening | State::Handshaking => ShedCause::Offline,
+            State::BackOff => ShedCause::BackOff,
+            State::Ended => ShedCause::Interrupted,
+            State::Up if link.is_held => ShedCause::SocketFull,
+            State::Up if link.session.window_free() == 0 => ShedCause::Window,
+            State::Up => ShedCause::InFlight,
+        }
+    }
+
+    /// A reproducible value for one decision of one link.
+    pub(crate) fn random(&self, link: u32, what: u64) -> f64 {
+        let key = (u64::from(self.link_id(link).0) << 32) ^ what;
+        muster_model::unit(mix(self.seed ^ 0x6a09_e667, key))
+    }
+}

@@ -1,0 +1,16 @@
+//! Where a shard tells what happened.
+
+use muster_measure::Counts;
+use muster_model::{Attempt, LinkFact, LinkId, Micros, StreamId};
+
+/// Hears of every final message and every change of a link, once.
+pub trait Sink {
+    /// A message reached its final state.
+    fn attempt(&mut self, attempt: &Attempt);
+    /// A link changed.
+    fn link(&mut self, fact: &LinkFact);
+    /// A try to connect began at the socket.
+    fn opened(&mut self, link: LinkId, at: Micros);
+    /// The counters of a stream, of the second of `at`, for what is no fact of one message.
+    fn counts(&mut self, stream: StreamId, at: Micros) -> &mut Counts;
+}

@@ -1,0 +1,341 @@
+//! The pool of messages that are taken and not yet final.
+//!
+//! A slot stands in at most one chain of its link (waiting or in flight) and in at most one chain
+//! of its stream (by the instant it was sent, which with one time-out per stream is the order in
+//! which they time out). Chains are links between slots, so that no message costs an allocation
+//! once the pool has grown to its greatest use.
+
+use muster_model::{DeviceId, Micros, StreamId};
+
+/// The place of a message in the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotId(u32);
+
+impl SlotId {
+    /// No slot.
+    pub(crate) const NONE: SlotId = SlotId(u32::MAX);
+
+    /// The place as a number.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The slot at a place.
+    pub(crate) fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Whether this names a slot at all.
+    pub(crate) fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+/// How far a message has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// In its lane.
+    Waiting,
+    /// Rendered; the kernel holds a part of it.
+    Writing,
+    /// Sent; an answer is due.
+    Flying,
+    /// To be sent again on a resumed session.
+    Again,
+    /// Given back: the slot holds no message.
+    Free,
+}
+
+/// One message on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Slot {
+    /// When the schedule wanted it.
+    pub(crate) due: Micros,
+    /// When the engine picked it up.
+    pub(crate) taken: Micros,
+    /// When the kernel took its last byte for the first time.
+    pub(crate) sent: Option<Micros>,
+    /// From when on its answer is waited for: sent, or sent again by the application.
+    pub(crate) flown: Micros,
+    /// Whom it is from.
+    pub(crate) device: DeviceId,
+    /// Its place in that device's stream.
+    pub(crate) seq: u32,
+    /// The link that carries it, as an index of the shard.
+    pub(crate) link: u32,
+    /// Which stream.
+    pub(crate) stream: StreamId,
+    /// How far it has come.
+    pub(crate) stage: Stage,
+    /// Whether it went out more than once.
+    pub(crate) resent: bool,
+    /// Tries so far that failed and are tried again.
+    pub(crate) tries: u8,
+    /// Whether it stands in its stream's chain of those that wait for an answer.
+    pub(crate) is_watched: bool,
+    prev: SlotId,
+    next: SlotId,
+    older: SlotId,
+    newer: SlotId,
+}
+
+/// What a message is when it is taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    /// When the schedule wanted it.
+    pub(crate) due: Micros,
+    /// When the engine picked it up.
+    pub(crate) taken: Micros,
+    /// Whom it is from.
+    pub(crate) device: DeviceId,
+    /// Its place in that device's stream.
+    pub(crate) seq: u32,
+    /// The link that carries it, as an index of the shard.
+    pub(crate) link: u32,
+    /// Which stream.
+    pub(crate) stream: StreamId,
+}
+
+/// A chain of slots, oldest first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chain {
+    head: SlotId,
+    tail: SlotId,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self {
+            head: SlotId::NONE,
+            tail: SlotId::NONE,
+        }
+    }
+}
+
+impl Chain {
+    /// The oldest slot.
+    pub(crate) fn first(&self) -> Option<SlotId> {
+        self.head.is_some().then_some(self.head)
+    }
+}
+
+/// All slots of a shard.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<SlotId>,
+    limit: u32,
+}
+
+impl Slots {
+    /// An empty pool that never holds more than `limit` messages.
+    pub(crate) fn new(limit: u32) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            limit,
+        }
+    }
+
+    /// Messages in the pool.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// A slot for a message, or none if the pool is at its limit.
+    pub(crate) fn take(&mut self, message: Taken) -> Option<SlotId> {
+        let slot = Slot {
+            due: message.due,
+            taken: message.taken,
+            sent: None,
+            flown: Micros::ZERO,
+            device: message.device,
+            seq: message.seq,
+            link: message.link,
+            stream: message.stream,
+            stage: Stage::Waiting,
+            resent: false,
+            tries: 0,
+            is_watched: false,
+            prev: SlotId::NONE,
+            next: SlotId::NONE,
+            older: SlotId::NONE,
+            newer: SlotId::NONE,
+        };
+        if let Some(id) = self.free.pop() {
+            self.slots[id.index()] = slot;
+            return Some(id);
+        }
+        let index = u32::try_from(self.slots.len())
+            .ok()
+            .filter(|index| *index < self.limit)?;
+        self.slots.push(slot);
+        // Nothing is free here; every slot may be one day, and then nothing shall be allocated.
+        self.free.reserve(self.slots.capacity());
+        Some(SlotId(index))
+    }
+
+    /// Gives a slot back; it must stand in no chain.
+    pub(crate) fn release(&mut self, id: SlotId) {
+        debug_assert_ne!(self.get(id).stage, Stage::Free, "a slot is released once");
+        self.get_mut(id).stage = Stage::Free;
+        self.free.push(id);
+    }
+
+    /// The message in a slot, if there is such a slot.
+    pub(crate) fn find(&self, id: SlotId) -> Option<&Slot> {
+        self.slots.get(id.index())
+    }
+
+    /// The message in a slot.
+    pub(crate) fn get(&self, id: SlotId) -> &Slot {
+        &self.slots[id.index()]
+    }
+
+    /// The message in a slot, to be changed.
+    pub(crate) fn get_mut(&mut self, id: SlotId) -> &mut Slot {
+        &mut self.slots[id.index()]
+    }
+
+    /// Appends to a chain of a link.
+    pub(crate) fn push_back(&mut self, chain: &mut Chain, id: SlotId) {
+        let tail = chain.tail;
+        let slot = self.get_mut(id);
+        (slot.prev, slot.next) = (tail, SlotId::NONE);
+        if tail.is_some() {
+            self.get_mut(tail).next = id;
+        } else {
+            chain.head = id;
+        }
+        chain.tail = id;
+    }
+
+    /// Puts a slot before all others of a chain of a link.
+    pub(crate) fn push_front(&mut self, chain: &mut Chain, id: SlotId) {
+        let head = chain.head;
+        let slot = self.get_mut(id);
+        (slot.prev, slot.next) = (SlotId::NONE, head);
+        if head.is_some() {
+            self.get_mut(head).prev = id;
+        } else {
+            chain.tail = id;
+        }
+        chain.head = id;
+    }
+
+    /// Takes a slot out of the chain of its link that it stands in.
+    pub(crate) fn unlink(&mut self, chain: &mut Chain, id: SlotId) {
+        let (prev, next) = (self.get(id).prev, self.get(id).next);
+        if prev.is_some() {
+            self.get_mut(prev).next = next;
+        } else {
+            chain.head = next;
+        }
+        if next.is_some() {
+            self.get_mut(next).prev = prev;
+        } else {
+            chain.tail = prev;
+        }
+    }
+
+    /// The slot after `id` in its link's chain.
+    pub(crate) fn after(&self, id: SlotId) -> Option<SlotId> {
+        let next = self.get(id).next;
+        next.is_some().then_some(next)
+    }
+
+    /// Appends to the chain of those that wait for an answer, by the instant they were sent.
+    pub(crate) fn watch(&mut self, chain: &mut Chain, id: SlotId) {
+        let tail = chain.tail;
+        let slot = self.get_mut(id);
+        (slot.older, slot.newer) = (tail, SlotId::NONE);
+        if tail.is_some() {
+            self.get_mut(tail).newer = id;
+        } else {
+            chain.head = id;
+        }
+        chain.tail = id;
+    }
+
+    /// Takes a slot out of the chain of those that wait for an answer.
+    pub(crate) fn unwatch(&mut self, chain: &mut Chain, id: SlotId) {
+        let (older, newer) = (self.get(id).older, self.get(id).newer);
+        if older.is_some() {
+            self.get_mut(older).newer = newer;
+        } else {
+            chain.head = newer;
+        }
+        if newer.is_some() {
+            self.get_mut(newer).older = older;
+        } else {
+            chain.tail = older;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message(seq: u32) -> Taken {
+        Taken {
+            due: Micros::ZERO,
+            taken: Micros::ZERO,
+            device: DeviceId(0),
+            seq,
+            link: 0,
+            stream: StreamId(0),
+        }
+    }
+
+    fn walk(slots: &Slots, chain: &Chain) -> Vec<u32> {
+        std::iter::successors(chain.first(), |id| slots.after(*id))
+            .map(|id| slots.get(id).seq)
+            .collect()
+    }
+
+    #[test]
+    fn the_pool_never_holds_more_than_its_limit() {
+        let mut slots = Slots::new(2);
+        let first = slots.take(message(0)).unwrap();
+        slots.take(message(1)).unwrap();
+        assert!(slots.take(message(2)).is_none());
+        slots.release(first);
+        assert!(slots.take(message(3)).is_some());
+    }
+
+    proptest! {
+        /// A chain behaves like a queue from whose middle anything can be taken.
+        #[test]
+        fn a_chain_is_a_queue(steps in proptest::collection::vec((0u8..3, any::<prop::sample::Index>()), 0..200)) {
+            let (mut slots, mut chain) = (Slots::new(1_000), Chain::default());
+            let mut model: VecDeque<(u32, SlotId)> = VecDeque::new();
+            for (seq, (step, at)) in (0u32..).zip(steps) {
+                match step {
+                    0 => {
+                        let id = slots.take(message(seq)).unwrap();
+                        slots.push_back(&mut chain, id);
+                        model.push_back((seq, id));
+                    }
+                    1 => {
+                        let id = slots.take(message(seq)).unwrap();
+                        slots.push_front(&mut chain, id);
+                        model.push_front((seq, id));
+                    }
+                    _ if model.is_empty() => {}
+                    _ => {
+                        let (_, id) = model.remove(at.index(model.len())).unwrap();
+                        slots.unlink(&mut chain, id);
+                        slots.release(id);
+                    }
+                }
+                prop_assert_eq!(walk(&slots, &chain), model.iter().map(|(seq, _)| *seq).collect::<Vec<_>>());
+                prop_assert_eq!(slots.len(), model.len());
+            }
+        }
+    }
+}

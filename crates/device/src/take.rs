@@ -1,0 +1,121 @@
+//! From due to waiting on a link, or shed before that.
+
+use muster_model::{Attempt, MessageId, Micros, Outcome, ShedCause};
+
+use crate::agenda::DueMessage;
+use crate::class::Policy;
+use crate::slots::{SlotId, Taken};
+use crate::{Shard, Sink};
+
+impl<S: Sink> Shard<S> {
+    /// Takes the next message that is due by `now`; answers with the link it waits on, which the
+    /// driver then pumps.
+    pub fn take_due(&mut self, now: Micros) -> Option<u32> {
+        let message = self.agenda.pop(now)?;
+        let link = self.link_of(message.stream, message.device);
+        self.take(message, link, now);
+        Some(link)
+    }
+
+    /// When the next message is due.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Micros> {
+        self.agenda.next()
+    }
+
+    /// After a link was pumped: what its stream's policy does not let wait is shed.
+    pub fn shed_excess(&mut self, link: u32, now: Micros) {
+        let streams = self.class(link).streams.len();
+        for lane in 0..streams {
+            let index = self.links[link as usize].first_lane as usize + lane;
+            let Policy::Shed { in_flight } = self.class(link).streams[lane].policy else {
+                continue;
+            };
+            while let Some(id) = self.first_unsent(index) {
+                let full = self.lanes[index].flying >= self.per_link(link, in_flight);
+                let cause = if full {
+                    ShedCause::InFlight
+                } else {
+                    self.obstacle(link)
+                };
+                self.unqueue(link, id);
+                self.finalise(id, now, Outcome::Shed(cause));
+            }
+        }
+    }
+
+    /// The first message of a lane that never went out; what is tried again was sent, and waits.
+    fn first_unsent(&self, lane: usize) -> Option<SlotId> {
+        let first = self.lanes[lane].queue.first();
+        let mut queue = std::iter::successors(first, |id| self.slots.after(*id));
+        queue.find(|id| self.slots.get(*id).sent.is_none())
+    }
+
+    /// A message that is shed before it has a slot.
+    pub(crate) fn shed_untaken(
+        &mut self,
+        message: DueMessage,
+        taken: Option<Micros>,
+        now: Micros,
+        cause: ShedCause,
+    ) {
+        let id = self.id_of(&message);
+        let outcome = Outcome::Shed(cause);
+        self.account.ended(&id, &outcome, false);
+        self.sink.attempt(&Attempt {
+            id,
+            due: message.due,
+            taken,
+            sent: None,
+            ended: now,
+            outcome,
+            resent: false,
+        });
+        self.agenda.ended(message.stream, message.device, now);
+    }
+
+    /// A closed loop counts what it makes due; an open stream's schedule is counted by itself.
+    pub(crate) fn account_closed(&mut self, message: &DueMessage) {
+        if self.stream(message.stream).policy == Policy::Closed {
+            let id = self.id_of(message);
+            self.account.scheduled(&id);
+        }
+    }
+
+    fn take(&mut self, message: DueMessage, link: u32, now: Micros) {
+        self.account_closed(&message);
+        if now - message.due > self.max_lateness {
+            return self.shed_untaken(message, Some(now), now, ShedCause::GeneratorLate);
+        }
+        let lane = self.lane_of(link, message.stream);
+        let bound = match self.stream(message.stream).policy {
+            Policy::Queue { bound, .. } => self.per_link(link, bound),
+            Policy::Shed { .. } | Policy::Closed => u32::MAX,
+        };
+        if self.lanes[lane].queued >= bound {
+            return self.shed_untaken(message, Some(now), now, ShedCause::QueueFull);
+        }
+        let taken = Taken {
+            due: message.due,
+            taken: now,
+            device: message.device,
+            seq: message.seq,
+            link,
+            stream: message.stream,
+        };
+        let Some(id) = self.slots.take(taken) else {
+            return self.shed_untaken(message, Some(now), now, ShedCause::GeneratorLimit);
+        };
+        self.slots.push_back(&mut self.lanes[lane].queue, id);
+        self.lanes[lane].queued += 1;
+    }
+
+    fn id_of(&self, message: &DueMessage) -> MessageId {
+        MessageId {
+            run: self.run,
+            device: message.device,
+            stream: message.stream,
+            seq: message.seq,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a shard is made from.
+
+use std::sync::Arc;
+
+use muster_conduct::{Placement, Slice};
+use muster_device::{Shard, Sink};
+use muster_load::{PayloadError, StreamSchedule};
+use muster_measure::RecorderPlan;
+use muster_model::RunId;
+use muster_net::Clock;
+use muster_scenario::Plan;
+
+/// What a shard is made from.
+#[derive(Debug, Clone)]
+pub struct ShardSpec {
+    /// The plan of the run.
+    pub plan: Arc<Plan>,
+    /// What its recorders must know.
+    pub recorder: RecorderPlan,
+    /// The schedules of its streams.
+    pub schedules: Vec<Arc<StreamSchedule>>,
+    /// Which run it is.
+    pub run: RunId,
+    /// The share of all links that this shard carries.
+    pub slice: Slice,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The most messages that may be waiting or unanswered at once, at most
+    /// [`muster_device::SLOT_MAX`].
+    pub slot_limit: u32,
+}
+
+/// Why a plan cannot be placed on a shard.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardError {
+    /// A payload that the scenario's checks let through.
+    #[error("cannot compile the payload of a stream: {0}")]
+    Payload(#[from] PayloadError),
+    /// The event loop cannot start.
+    #[error(transparent)]
+    Loop(#[from] muster_net::LoopError),
+}
+
+impl ShardSpec {
+    /// The shard, with every link down.
+    ///
+    /// # Errors
+    /// [`ShardError::Payload`] for a plan that cannot be placed.
+    pub fn shard<S: Sink>(&self, sink: S) -> Result<Shard<S>, ShardError> {
+        let placement = Placement {
+            plan: &self.plan,
+            recorder: &self.recorder,
+            schedules: &self.schedules,
+            run: self.run,
+            slice: self.slice,
+            wall_ms_at_t0: self.clock.wall_ms_at_t0(),
+            slot_limit: self.slot_limit,
+        };
+        Ok(placement.shard(sink)?)
+    }
+}

@@ -1,0 +1,434 @@
+//! Drives the links of a shard over an event loop.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender};
+
+use muster_conduct::{Dispatch, FactsLog, Handover, Order, Progress, Tape, Trouble};
+use muster_device::{Shard, Then};
+use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
+use muster_net::{
+    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, TimerId, Written, limits,
+};
+
+use crate::classes::{ShardError, ShardSpec};
+
+/// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
+/// keeps an answer waiting for less than half a millisecond.
+const DUE_PER_TURN: u32 = 64;
+/// Connects begun in one turn, for the same reason at about 30 us each.
+const CONNECTS_PER_TURN: u32 = 16;
+/// How often the shard tells how far it has come.
+const DISPATCH_EVERY: Micros = Micros::from_millis(250);
+
+/// The driver of one shard.
+#[derive(Debug)]
+pub struct Driver {
+    shard: Shard<Tape>,
+    keys: Vec<Option<Key>>,
+    timers: Vec<Option<(Micros, TimerId)>>,
+    targets: Vec<SocketAddr>,
+    links_of_run: u32,
+    /// Control bytes that wait behind a message the kernel holds a part of, by link.
+    waiting: BTreeMap<u32, Vec<u8>>,
+    out: Vec<u8>,
+    orders: Receiver<Order>,
+    dispatches: Sender<Dispatch>,
+    next_dispatch: Micros,
+    troubles: Vec<Trouble>,
+    is_ramping: bool,
+    untaken: ShedCause,
+    is_over: bool,
+}
+
+/// A shard on its own event loop, to be run on its own thread. Orders are read when the loop's
+/// waker is called.
+///
+/// # Errors
+/// [`ShardError`] if the plan cannot be placed or the loop cannot start.
+pub fn shard_loop(
+    spec: &ShardSpec,
+    targets: Vec<SocketAddr>,
+    facts: Option<FactsLog>,
+    orders: Receiver<Order>,
+    dispatches: Sender<Dispatch>,
+) -> Result<Loop<Driver>, ShardError> {
+    let recorder = muster_measure::Recorder::new(spec.recorder.clone());
+    let shard = spec.shard(Tape::new(recorder, facts))?;
+    let links = shard.links() as usize;
+    let driver = Driver {
+        shard,
+        keys: vec![None; links],
+        timers: vec![None; links],
+        targets,
+        links_of_run: spec.plan.links(),
+        waiting: BTreeMap::new(),
+        out: Vec::new(),
+        orders,
+        dispatches,
+        next_dispatch: Micros::ZERO,
+        troubles: Vec::new(),
+        is_ramping: false,
+        untaken: ShedCause::GeneratorLate,
+        is_over: false,
+    };
+    Ok(Loop::new(spec.clock, &LoopConfig::default(), driver)?)
+}
+
+impl Handler for Driver {
+    fn opened(&mut self, io: &mut Io, key: Key) {
+        let link = io.tag(key);
+        let now = io.fresh_now();
+        self.shard.opened(link, now, &mut self.out);
+        self.send(io, link);
+    }
+
+    fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
+        // A shard listens on nothing; whatever came is none of its business.
+        io.close(key);
+    }
+
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+        let link = io.tag(key);
+        let now = io.fresh_now();
+        let was_up = self.shard.is_up(link);
+        let (used, then) = self.shard.received(link, now, bytes, &mut self.out);
+        self.send(io, link);
+        self.follow(io, link, then);
+        if self.shard.is_up(link) {
+            if !was_up {
+                self.arm(io, link);
+            }
+            self.pump(io, link);
+        }
+        used
+    }
+
+    fn flushed(&mut self, io: &mut Io, key: Key) {
+        let link = io.tag(key);
+        let now = io.fresh_now();
+        self.shard.flushed(link, now);
+        if let Some(waiting) = self.waiting.remove(&link) {
+            self.out.extend_from_slice(&waiting);
+            self.send(io, link);
+        }
+        self.arm(io, link);
+        self.pump(io, link);
+    }
+
+    fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
+        let link = io.tag(key);
+        let now = io.fresh_now();
+        self.forget(io, link);
+        if self.shard.is_handshaking(link) {
+            self.shard.connect_failed(link, now, failure_of(why));
+        } else {
+            self.shard.closed(link, now, cause_of(why));
+        }
+        if why == Closed::PoolExhausted {
+            self.trouble("no buffer was left for bytes that a socket did not take");
+        }
+    }
+
+    fn timer(&mut self, io: &mut Io, token: u64) {
+        let link = token as u32;
+        let now = io.fresh_now();
+        self.timers[link as usize] = None;
+        let then = self.shard.timer(link, now, &mut self.out);
+        self.send(io, link);
+        self.follow(io, link, then);
+        self.arm(io, link);
+    }
+
+    fn woken(&mut self, io: &mut Io) {
+        while let Ok(order) = self.orders.try_recv() {
+            self.obey(io, order);
+        }
+    }
+
+    fn turn(&mut self, io: &mut Io) -> Option<Micros> {
+        if self.is_over {
+            return None;
+        }
+        let now = io.now();
+        while let Some(link) = self.shard.expire(now) {
+            self.pump(io, link);
+        }
+        let connects_left = self.is_ramping && self.connect(io, now);
+        let due_left = self.take_due(io);
+        let now = io.now();
+        if now >= self.next_dispatch {
+            self.dispatch(now);
+        }
+        if connects_left || due_left {
+            return Some(now);
+        }
+        let connect = self.shard.next_connect().filter(|_| self.is_ramping);
+        let wanted = [self.shard.next_due(), self.shard.next_expiry(), connect];
+        let next = wanted.into_iter().flatten().min();
+        Some(next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch)))
+    }
+}
+
+impl Driver {
+    fn obey(&mut self, io: &mut Io, order: Order) {
+        let now = io.fresh_now();
+        match order {
+            Order::Connect => {
+                self.is_ramping = true;
+                self.shard.start_ramp(now);
+            }
+            Order::Start { origin } => {
+                self.shard.start(origin);
+                self.shard.sink().recorder().start(origin);
+            }
+            Order::EndDue { at } => self.end_due(at),
+            Order::MarkDrain => self.shard.sink().recorder().mark_drain(),
+            Order::Finish => self.finish(io, now),
+        }
+    }
+
+    fn end_due(&mut self, at: Micros) {
+        self.shard.end_due(at);
+        let recorder = self.shard.sink().recorder();
+        if at < recorder.timeline().settle {
+            recorder.stop(at);
+            self.untaken = ShedCause::Interrupted;
+        }
+    }
+
+    /// Begins the connects whose turn has come; whether more are due at once.
+    fn connect(&mut self, io: &mut Io, now: Micros) -> bool {
+        for _ in 0..CONNECTS_PER_TURN {
+            let Some(link) = self.shard.next_to_connect(now) else {
+                return false;
+            };
+            let id = self.shard.link_id(link).0;
+            let target = self.targets[id as usize % self.targets.len()];
+            match io.connect(target, limits::source_for(id, self.links_of_run, target)) {
+                Ok(key) => {
+                    io.set_tag(key, link);
+                    self.keys[link as usize] = Some(key);
+                    self.shard.opening(link, now);
+                    self.arm(io, link);
+                }
+                Err(error) => self.connect_refused(link, now, &error),
+            }
+        }
+        true
+    }
+
+    fn connect_refused(&mut self, link: u32, now: Micros, error: &ConnectError) {
+        let failure = match error {
+            ConnectError::Descriptors | ConnectError::Ports(_) => {
+                self.trouble(&error.to_string());
+                ConnectFailure::GeneratorLimit
+            }
+            ConnectError::Unreachable(..) | ConnectError::Kernel(..) => ConnectFailure::Unreachable,
+        };
+        self.shard.connect_failed(link, now, failure);
+    }
+
+    /// Sends what is due; whether more is due at once.
+    fn take_due(&mut self, io: &mut Io) -> bool {
+        for _ in 0..DUE_PER_TURN {
+            let Some(link) = self.shard.take_due(io.now()) else {
+                return false;
+            };
+            self.pump(io, link);
+        }
+        true
+    }
+
+    /// Sends what waits on a link, one write a message, as long as it may.
+    fn pump(&mut self, io: &mut Io, link: u32) {
+        let Some(key) = self.keys[link as usize] else {
+            return self.shard.shed_excess(link, io.now());
+        };
+        while self.shard.render_next(link, io.now(), &mut self.out) {
+            let written = io.write(key, &self.out);
+            self.out.clear();
+            let at = io.fresh_now();
+            match written {
+                Written::Whole => self.shard.written(link, at),
+                Written::Held => self.shard.held(link),
+                Written::Exhausted => {
+                    // The session counts as sent what never went out, so it cannot go on.
+                    self.shard.exhausted(link, at);
+                    self.trouble("no buffer was left for a message that a socket did not take");
+                    self.follow(io, link, Then::Abort);
+                    self.shard.closed(link, at, Cause::Network);
+                    break;
+                }
+                Written::Busy | Written::Lost => break,
+            }
+        }
+        self.shard.shed_excess(link, io.now());
+    }
+
+    /// Sends control bytes of a session, if there are any.
+    fn send(&mut self, io: &mut Io, link: u32) {
+        if self.out.is_empty() {
+            return;
+        }
+        if let Some(key) = self.keys[link as usize] {
+            match io.write(key, &self.out) {
+                Written::Whole | Written::Lost => {}
+                Written::Held => self.shard.held(link),
+                Written::Busy => {
+                    self.waiting
+                        .entry(link)
+                        .or_default()
+                        .extend_from_slice(&self.out);
+                }
+                Written::Exhausted => {
+                    self.trouble("no buffer was left for an answer that a socket did not take");
+                }
+            }
+        }
+        self.out.clear();
+    }
+
+    fn follow(&mut self, io: &mut Io, link: u32, then: Then) {
+        let Some(key) = self.keys[link as usize] else {
+            return;
+        };
+        match then {
+            Then::Stay => return,
+            Then::Close => io.finish(key),
+            Then::Abort => io.reset(key),
+        }
+        self.forget(io, link);
+    }
+
+    fn forget(&mut self, io: &mut Io, link: u32) {
+        self.keys[link as usize] = None;
+        self.waiting.remove(&link);
+        if let Some((_, timer)) = self.timers[link as usize].take() {
+            io.cancel_timer(timer);
+        }
+    }
+
+    /// Makes sure that a timer runs out not later than the link's deadline; one that runs out
+    /// early looks again, so that a message costs no timer.
+    fn arm(&mut self, io: &mut Io, link: u32) {
+        let Some(deadline) = self.shard.deadline(link) else {
+            return;
+        };
+        if let Some((at, timer)) = self.timers[link as usize] {
+            if at <= deadline {
+                return;
+            }
+            io.cancel_timer(timer);
+        }
+        let timer = io.set_timer(deadline, u64::from(link));
+        self.timers[link as usize] = Some((deadline, timer));
+    }
+
+    fn finish(&mut self, io: &mut Io, now: Micros) {
+        self.shard.finish(now, self.untaken);
+        for link in 0..self.shard.links() {
+            let then = self.shard.say_goodbye(link, &mut self.out);
+            self.send(io, link);
+            self.follow(io, link, then);
+        }
+        self.dispatch(now);
+        self.hand_over();
+        self.is_over = true;
+        io.stop();
+    }
+
+    fn dispatch(&mut self, now: Micros) {
+        self.next_dispatch = now + DISPATCH_EVERY;
+        let tally = self.shard.tally();
+        let progress = Progress {
+            at: now,
+            links_wanted: u64::from(self.shard.links()),
+            links_up: u64::from(tally.up),
+            links_untried: u64::from(tally.untried),
+            links_refused: tally.refused,
+            links_failed: tally.failed,
+            consumers_wanted: 0,
+            consumers_up: 0,
+            open: self.shard.open() as u64,
+        };
+        let windows = self.shard.sink().recorder().flush(now);
+        let troubles = std::mem::take(&mut self.troubles);
+        // Nobody listens any more only if the conductor is gone; then the loop is stopped too.
+        let _ = self.dispatches.send(Dispatch {
+            progress,
+            windows,
+            troubles,
+            handover: None,
+        });
+    }
+
+    fn hand_over(&mut self) {
+        let account = std::mem::take(self.shard.account());
+        let handover = Handover {
+            identity: self.shard.sink().finish(),
+            account,
+        };
+        let last = Dispatch {
+            handover: Some(Box::new(handover)),
+            ..Dispatch::default()
+        };
+        let _ = self.dispatches.send(last);
+    }
+
+    fn trouble(&mut self, what: &str) {
+        let trouble = Trouble::Limit(what.to_owned());
+        if !self.troubles.contains(&trouble) {
+            self.troubles.push(trouble);
+        }
+    }
+}
+
+fn failure_of(why: Closed) -> ConnectFailure {
+    match why {
+        Closed::Peer | Closed::Reset => ConnectFailure::Closed,
+        Closed::Refused => ConnectFailure::Refused,
+        Closed::Unreachable | Closed::Network(_) => ConnectFailure::Unreachable,
+        Closed::TimedOut => ConnectFailure::TimedOut,
+        Closed::PoolExhausted => ConnectFailure::GeneratorLimit,
+        Closed::Overrun => ConnectFailure::Malformed,
+    }
+}
+
+fn cause_of(why: Closed) -> Cause {
+    match why {
+        Closed::Peer => Cause::PeerClosed,
+        Closed::Reset | Closed::Refused => Cause::Reset,
+        Closed::Unreachable | Closed::Network(_) | Closed::PoolExhausted | Closed::TimedOut => {
+            Cause::Network
+        }
+        Closed::Overrun => Cause::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_device::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
+    use muster_scenario::{LEDGER_BYTES_PER_STREAM, USER_BYTES_PER_LINK};
+
+    use super::*;
+
+    /// A connection of `net` at rest holds no buffer: its slot and its place on the free list.
+    const NET_CONNECTION_BYTES: usize = 32;
+    /// One timer of `net`'s wheel.
+    const NET_TIMER_BYTES: usize = 40;
+    /// What the driver keeps of a link by itself: its key and its timer.
+    const DRIVER_BYTES: usize = size_of::<Option<Key>>() + size_of::<Option<(Micros, TimerId)>>();
+
+    #[test]
+    fn a_link_at_rest_with_one_stream_stays_within_its_budget() {
+        let net = NET_CONNECTION_BYTES + NET_TIMER_BYTES;
+        let ledger = LEDGER_BYTES_PER_STREAM as usize;
+        let link = LINK_BYTES + LANE_BYTES + DRIVER_BYTES + net + ledger;
+        assert!(
+            link < USER_BYTES_PER_LINK as usize,
+            "{link} = {LINK_BYTES} + {LANE_BYTES} + {DRIVER_BYTES} + {net} + {ledger}"
+        );
+        assert!(link + CLOSED_LOOP_BYTES <= USER_BYTES_PER_LINK as usize);
+    }
+}

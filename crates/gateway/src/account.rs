@@ -1,0 +1,229 @@
+//! What the gateway says it did, on raw payload bytes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fate::Fate;
+
+/// The gateway's account of itself.
+///
+/// Messages are named by the FNV-1a hash (64 bits) of their payload as it came, so that anyone
+/// can recount without knowing how Muster marks its messages.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GatewayAccount {
+    /// Plain counts by name, in the order of the source.
+    #[serde(flatten)]
+    pub counts: GatewayCounts,
+    /// Subscriptions there are now.
+    pub subscriptions: u64,
+    /// For each misbehaviour that happened, the payload hashes of the uplinks it befell, sorted;
+    /// two uplinks with the same payload stand twice.
+    pub misbehaved: BTreeMap<String, Vec<u64>>,
+    /// Refused connections by the CONNACK code of MQTT 5.
+    pub refused: BTreeMap<u8, u64>,
+}
+
+impl GatewayAccount {
+    /// Adds the account of another gateway process of the same run.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.add(&other.counts);
+        self.subscriptions += other.subscriptions;
+        for (name, hashes) in &other.misbehaved {
+            let mine = self.misbehaved.entry(name.clone()).or_default();
+            mine.extend_from_slice(hashes);
+            mine.sort_unstable();
+        }
+        for (code, count) in &other.refused {
+            *self.refused.entry(*code).or_default() += count;
+        }
+    }
+
+    /// How many uplinks a misbehaviour befell, by its name in the scenario.
+    #[must_use]
+    pub fn befell(&self, misbehaviour: &str) -> u64 {
+        self.misbehaved
+            .get(misbehaviour)
+            .map_or(0, |hashes| hashes.len() as u64)
+    }
+}
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Plain counts since the start.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub struct GatewayCounts {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl GatewayCounts {
+            fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+
+        /// The counts of one thread, written by it and read by any.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counts {
+            $(pub(crate) $name: Count,)*
+        }
+
+        impl Counts {
+            pub(crate) fn read(&self) -> GatewayCounts {
+                GatewayCounts { $($name: self.$name.get(),)* }
+            }
+        }
+    };
+}
+
+counts! {
+    /// Uplinks received: PUBLISH packets without DUP.
+    received,
+    /// PUBLISH packets with DUP: sent before, as their sender says.
+    received_again,
+    /// Positive answers written (PUBACK, PUBREC), second answers not counted.
+    accepted,
+    /// Those of them that said "no matching subscribers" (0x10).
+    no_subscriber,
+    /// Negative answers written.
+    rejected,
+    /// Uplinks at QoS 1 and 2 that were not answered, by the behaviour asked for.
+    unanswered,
+    /// Answers that came too late for their link: it was gone.
+    unanswerable,
+    /// Uplinks whose server had no room: neither answered nor delivered.
+    capacity_dropped,
+    /// Uplinks whose server had no room: answered no.
+    capacity_rejected,
+    /// Uplinks for whose entry to the server's queue the link had to wait.
+    capacity_blocked,
+    /// Copies of messages written to subscribers, the first time.
+    delivered,
+    /// Copies that the subscriber acknowledged (PUBACK, PUBREC).
+    delivered_acknowledged,
+    /// Copies written again after a session was resumed.
+    redelivered,
+    /// Copies at QoS 0 dropped because the subscriber's queue was full or it was away.
+    overflowed,
+    /// Copies at QoS 1 and 2 dropped because the queue of an absent session was full.
+    offline_overflowed,
+    /// Copies that the subscriber cannot take (packet size).
+    undeliverable,
+    /// Copies that were void before they could be sent (message expiry).
+    expired,
+    /// Copies that went down with a session that ended.
+    discarded,
+    /// Messages that were not retained because the store was full.
+    retained_overflowed,
+    /// Wills published.
+    wills,
+    /// Times a publisher was not read because a subscriber's queue was full.
+    held_back,
+    /// Connections that were admitted (CONNACK 0).
+    connected,
+    /// Of those, sessions that were resumed.
+    resumed,
+    /// Connections ended because the same client id came again.
+    taken_over,
+    /// Links closed on purpose (`close-links`, and refusals that MQTT 3.1.1 cannot say).
+    closed_links,
+    /// Connections ended because their bytes were not MQTT.
+    malformed,
+    /// Connections ended because nothing came within one and a half keep-alives.
+    keep_alive_expired,
+    /// Times the whole gateway stood still.
+    stalled,
+}
+
+/// A count with one writer.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// One more. Only the owning thread writes, so a plain load and store is enough.
+    pub(crate) fn more(&self) {
+        self.add(1);
+    }
+
+    pub(crate) fn add(&self, by: u64) {
+        self.0
+            .store(self.0.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Which uplinks misbehaviours befell; sorted and named when it is read.
+#[derive(Debug, Default)]
+pub(crate) struct Misdeeds(BTreeMap<Fate, Vec<u64>>);
+
+impl Misdeeds {
+    pub(crate) fn book(&mut self, fate: Fate, hash: u64) {
+        self.0.entry(fate).or_default().push(hash);
+    }
+
+    pub(crate) fn read(&self) -> BTreeMap<String, Vec<u64>> {
+        let mut named = BTreeMap::new();
+        for (fate, hashes) in &self.0 {
+            let mut hashes = hashes.clone();
+            hashes.sort_unstable();
+            named.insert(fate.name().to_owned(), hashes);
+        }
+        named
+    }
+}
+
+/// FNV-1a, 64 bits: ten lines in any language.
+pub(crate) fn hash(payload: &[u8]) -> u64 {
+    payload.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The hash by which [`GatewayAccount`] names a payload: FNV-1a, 64 bits.
+#[must_use]
+pub fn payload_hash(payload: &[u8]) -> u64 {
+    hash(payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        // Test vectors of the FNV authors.
+        assert_eq!(payload_hash(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(payload_hash(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(payload_hash(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn accounts_of_two_processes_add_up() {
+        let mut one = GatewayAccount::default();
+        one.counts.received = 3;
+        one.misbehaved.insert("drop".to_owned(), vec![5, 9]);
+        let mut other = one.clone();
+        other.misbehaved.insert("drop".to_owned(), vec![7]);
+        other.refused.insert(0x86, 2);
+        one.merge(&other);
+        assert_eq!((one.counts.received, one.befell("drop")), (6, 3));
+        assert_eq!(one.misbehaved["drop"], [5, 7, 9]);
+        assert_eq!(one.refused[&0x86], 2);
+    }
+
+    #[test]
+    fn the_account_survives_json() {
+        let mut account = GatewayAccount::default();
+        account.misbehaved.insert("drop".to_owned(), vec![u64::MAX]);
+        let text = serde_json::to_string(&account).expect("it is plain data");
+        assert!(text.contains("\"received\":0"), "{text}");
+        let back: GatewayAccount = serde_json::from_str(&text).expect("it was just written");
+        assert_eq!(back, account);
+    }
+}

@@ -1,0 +1,190 @@
+//! What a gateway is told before it starts.
+
+use std::net::SocketAddr;
+
+use muster_model::behaviour::{Amount, Behaviour, Reject};
+use muster_model::{Micros, Rate, mix};
+use muster_net::Clock;
+use serde::{Deserialize, Serialize};
+
+/// What a gateway speaks to devices and consumers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// MQTT 3.1.1 and 5, both sides.
+    #[default]
+    Mqtt,
+}
+
+/// A name and its password.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The password, compared byte by byte.
+    pub password: String,
+}
+
+/// How slowly a publisher is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlowReader {
+    /// At most so many bytes, above zero,
+    pub bytes: u32,
+    /// in each interval of this length.
+    pub every: Micros,
+}
+
+/// What a gateway is told before it starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GatewayConfig {
+    /// Where it listens; port 0 is a free port.
+    pub listen: SocketAddr,
+    /// Threads, each with its own event loop and listening socket; at least one.
+    pub threads: u16,
+    /// What it speaks.
+    pub dialect: Dialect,
+    /// What it does wrong.
+    pub behaviour: Behaviour,
+    /// Chooses the uplinks that are treated badly, and service times.
+    pub seed: u64,
+    /// Uplinks that the run will send at most; the badly treated ones are spread over them.
+    pub expected_uplinks: u64,
+    /// Device users; empty admits everyone, with or without a name.
+    pub users: Vec<User>,
+    /// The user of northbound consumers, whose links are never closed by `close-links`.
+    pub northbound: Option<User>,
+    /// Uplinks at QoS 1 and 2 that a client may have without an answer (MQTT 5 section
+    /// 3.2.2.3.3); at least one.
+    pub receive_maximum: u16,
+    /// Reads each publisher slowly, through a small receive buffer; none reads as fast as it can.
+    pub slow_reader: Option<SlowReader>,
+    /// Raw reading of CLOCK_MONOTONIC that is T0, in nanoseconds; its own start if none.
+    pub t0_ns: Option<u64>,
+}
+
+impl Default for GatewayConfig {
+    /// A free port of 127.0.0.1, one thread, no misbehaviour, everyone admitted.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            threads: 1,
+            dialect: Dialect::Mqtt,
+            behaviour: Behaviour::default(),
+            seed: 1,
+            expected_uplinks: 0,
+            users: Vec::new(),
+            northbound: None,
+            receive_maximum: u16::MAX,
+            slow_reader: None,
+            t0_ns: None,
+        }
+    }
+}
+
+/// Whom a link logged in as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A device, or anyone where no users are declared.
+    Device,
+    /// A northbound consumer.
+    Northbound,
+}
+
+impl GatewayConfig {
+    /// The share of one of several gateway processes that serve one run side by side: counts are
+    /// split so that they add up, the one server becomes one for each with its part of rate and
+    /// queue, and every process draws from a seed of its own. Needed beyond the descriptors that
+    /// one process can have.
+    #[must_use]
+    pub fn part(&self, part: u32, parts: u32) -> Self {
+        let parts = parts.max(1);
+        let split = |count: u32| split(u64::from(count), part, parts) as u32;
+        let mut config = self.clone();
+        config.seed = mix(self.seed, u64::from(part));
+        config.expected_uplinks = crate::config::split(self.expected_uplinks, part, parts);
+        let behaviour = &mut config.behaviour;
+        for count in [
+            &mut behaviour.lose_after_accept,
+            &mut behaviour.drop,
+            &mut behaviour.ignore,
+            &mut behaviour.answer_late.count,
+            &mut behaviour.answer_twice,
+            &mut behaviour.duplicate,
+            &mut behaviour.reorder,
+            &mut behaviour.deliver_late.count,
+            &mut behaviour.corrupt,
+            &mut behaviour.reject_but_deliver,
+        ] {
+            *count = split(*count);
+        }
+        if let Some(Reject {
+            amount: Amount::Count(count),
+            ..
+        }) = &mut behaviour.reject
+        {
+            *count = split(*count);
+        }
+        if let Some(capacity) = &mut behaviour.capacity {
+            let rate = capacity.rate.get() / f64::from(parts);
+            capacity.rate = Rate::per_second(rate).unwrap_or(capacity.rate);
+            capacity.queue = split(capacity.queue);
+        }
+        config
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.t0_ns.map_or_else(Clock::start, Clock::at)
+    }
+
+    /// Whom the credentials belong to; none if they are wrong.
+    pub(crate) fn role(&self, user: Option<&str>, password: Option<&[u8]>) -> Option<Role> {
+        let is = |known: &User| {
+            user == Some(known.name.as_str()) && password == Some(known.password.as_bytes())
+        };
+        if self.northbound.as_ref().is_some_and(is) {
+            return Some(Role::Northbound);
+        }
+        (self.users.is_empty() || self.users.iter().any(is)).then_some(Role::Device)
+    }
+}
+
+/// The part of a count, so that all parts add up to it.
+fn split(count: u64, part: u32, parts: u32) -> u64 {
+    let edge = |part: u32| (u128::from(count) * u128::from(part) / u128::from(parts)) as u64;
+    edge(part + 1) - edge(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_gateway_add_up() {
+        let reject = Reject {
+            code: 0x97,
+            amount: Amount::Count(10),
+        };
+        let whole = GatewayConfig {
+            behaviour: Behaviour {
+                lose_after_accept: 37,
+                reject: Some(reject),
+                ..Behaviour::default()
+            },
+            expected_uplinks: 1_001,
+            ..GatewayConfig::default()
+        };
+        let parts: Vec<GatewayConfig> = (0..3).map(|part| whole.part(part, 3)).collect();
+        let lost: u32 = parts
+            .iter()
+            .map(|part| part.behaviour.lose_after_accept)
+            .sum();
+        let expected: u64 = parts.iter().map(|part| part.expected_uplinks).sum();
+        let rejected = parts.iter().filter_map(|part| part.behaviour.reject);
+        let rejected: u64 = rejected.map(|reject| reject.amount.of(0)).sum();
+        assert_eq!((lost, expected, rejected), (37, 1_001, 10));
+        assert_ne!(parts[0].seed, parts[1].seed);
+    }
+}

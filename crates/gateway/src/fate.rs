@@ -1,0 +1,250 @@
+//! Which uplink is treated how: exact counts at positions that the seed chooses.
+
+use muster_model::behaviour::{Amount, Behaviour};
+use muster_model::{mix, unit};
+
+/// How one uplink is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Fate {
+    Behave,
+    LoseAfterAccept,
+    Drop,
+    Ignore,
+    AnswerLate,
+    AnswerTwice,
+    Duplicate,
+    Reorder,
+    DeliverLate,
+    Corrupt,
+    Reject,
+    RejectButDeliver,
+}
+
+impl Fate {
+    const BAD: [Fate; 11] = [
+        Fate::LoseAfterAccept,
+        Fate::Drop,
+        Fate::Ignore,
+        Fate::AnswerLate,
+        Fate::AnswerTwice,
+        Fate::Duplicate,
+        Fate::Reorder,
+        Fate::DeliverLate,
+        Fate::Corrupt,
+        Fate::Reject,
+        Fate::RejectButDeliver,
+    ];
+
+    /// The name in the scenario and in the account.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Behave => "behave",
+            Self::LoseAfterAccept => "lose-after-accept",
+            Self::Drop => "drop",
+            Self::Ignore => "ignore",
+            Self::AnswerLate => "answer-late",
+            Self::AnswerTwice => "answer-twice",
+            Self::Duplicate => "duplicate",
+            Self::Reorder => "reorder",
+            Self::DeliverLate => "deliver-late",
+            Self::Corrupt => "corrupt",
+            Self::Reject => "reject",
+            Self::RejectButDeliver => "reject-but-deliver",
+        }
+    }
+
+    /// Whether a second transmission of the same message must meet the same end, so that what
+    /// was lost or refused stays so.
+    pub(crate) const fn is_lasting(self) -> bool {
+        matches!(self, Self::LoseAfterAccept | Self::Drop | Self::Reject)
+    }
+
+    fn wanted(self, behaviour: &Behaviour, expected: u64) -> u64 {
+        let count = match self {
+            Self::Behave => 0,
+            Self::LoseAfterAccept => behaviour.lose_after_accept,
+            Self::Drop => behaviour.drop,
+            Self::Ignore => behaviour.ignore,
+            Self::AnswerLate => behaviour.answer_late.count,
+            Self::AnswerTwice => behaviour.answer_twice,
+            Self::Duplicate => behaviour.duplicate,
+            Self::Reorder => behaviour.reorder,
+            Self::DeliverLate => behaviour.deliver_late.count,
+            Self::Corrupt => behaviour.corrupt,
+            Self::Reject => {
+                return behaviour
+                    .reject
+                    .map_or(0, |reject| reject.amount.of(expected));
+            }
+            Self::RejectButDeliver => behaviour.reject_but_deliver,
+        };
+        u64::from(count)
+    }
+}
+
+/// Deals out fates, one uplink after the other, by sampling without replacement: at each position
+/// the chance of a bad fate is bad fates left over positions left, so that all of them, and no
+/// more, have been dealt when the expected number of uplinks has come. (Selection sampling,
+/// Knuth, The Art of Computer Programming, volume 2, section 3.4.2, algorithm S.)
+#[derive(Debug)]
+pub(crate) struct Fates {
+    seed: u64,
+    /// Chance of [`Fate::Reject`] where a share was asked for and nobody knows of how many.
+    reject_chance: f64,
+    left: [u64; Fate::BAD.len()],
+    positions_left: u64,
+    next: u64,
+}
+
+impl Fates {
+    pub(crate) fn new(behaviour: &Behaviour, seed: u64, expected: u64) -> Self {
+        let left = Fate::BAD.map(|fate| fate.wanted(behaviour, expected));
+        let positions_left = expected.max(left.iter().sum());
+        let reject_chance = match behaviour.reject.map(|reject| reject.amount) {
+            Some(Amount::Share(share)) if expected == 0 => share,
+            Some(Amount::Share(_) | Amount::Count(_)) | None => 0.0,
+        };
+        Self {
+            seed,
+            reject_chance,
+            left,
+            positions_left,
+            next: 0,
+        }
+    }
+
+    /// The position and fate of the next uplink.
+    pub(crate) fn deal(&mut self) -> (u64, Fate) {
+        let position = self.next;
+        self.next += 1;
+        let bad: u64 = self.left.iter().sum();
+        if bad == 0 {
+            let is_rejected = unit(mix(self.seed, position)) < self.reject_chance;
+            return (
+                position,
+                if is_rejected {
+                    Fate::Reject
+                } else {
+                    Fate::Behave
+                },
+            );
+        }
+        let draw = below(mix(self.seed, position), self.positions_left);
+        self.positions_left -= 1;
+        (
+            position,
+            if draw < bad {
+                self.take(draw)
+            } else {
+                Fate::Behave
+            },
+        )
+    }
+
+    /// Takes the fate in which the drawn number lies when all that are left lie in a row.
+    fn take(&mut self, mut draw: u64) -> Fate {
+        for (left, fate) in self.left.iter_mut().zip(Fate::BAD) {
+            if draw < *left {
+                *left -= 1;
+                return fate;
+            }
+            draw -= *left;
+        }
+        Fate::Behave
+    }
+}
+
+/// A number in `[0, bound)` from a well-mixed one.
+fn below(value: u64, bound: u64) -> u64 {
+    ((u128::from(value) * u128::from(bound)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use muster_model::Micros;
+    use muster_model::behaviour::{Delayed, Reject};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn dealt(behaviour: &Behaviour, seed: u64, expected: u64, uplinks: u64) -> Vec<Fate> {
+        let mut fates = Fates::new(behaviour, seed, expected);
+        (0..uplinks).map(|_| fates.deal().1).collect()
+    }
+
+    proptest! {
+        /// When the expected uplinks have come, each fate was dealt exactly as often as asked.
+        #[test]
+        fn counts_are_exact(
+            seed: u64, lose in 0u32..40, drop in 0u32..40, late in 0u32..40, reject in 0u32..40,
+            spare in 0u64..2_000,
+        ) {
+            let behaviour = Behaviour {
+                lose_after_accept: lose,
+                drop,
+                answer_late: Delayed { count: late, by: Micros(1) },
+                reject: Some(Reject { code: 0x97, amount: Amount::Count(reject) }),
+                ..Behaviour::default()
+            };
+            let expected = u64::from(lose + drop + late + reject) + spare;
+            let mut counts = BTreeMap::new();
+            for fate in dealt(&behaviour, seed, expected, expected + 50) {
+                *counts.entry(fate).or_insert(0u32) += 1;
+            }
+            let count = |fate| counts.get(&fate).copied().unwrap_or(0);
+            prop_assert_eq!(count(Fate::LoseAfterAccept), lose);
+            prop_assert_eq!(count(Fate::Drop), drop);
+            prop_assert_eq!(count(Fate::AnswerLate), late);
+            prop_assert_eq!(count(Fate::Reject), reject);
+        }
+    }
+
+    #[test]
+    fn positions_are_spread_over_the_run_and_chosen_by_the_seed() {
+        let behaviour = Behaviour {
+            drop: 100,
+            ..Behaviour::default()
+        };
+        let places = |seed| -> Vec<usize> {
+            let fates = dealt(&behaviour, seed, 100_000, 100_000);
+            (0..fates.len())
+                .filter(|at| fates[*at] == Fate::Drop)
+                .collect()
+        };
+        assert_eq!(places(1), places(1));
+        assert_ne!(places(1), places(2));
+        let early = places(1).iter().filter(|at| **at < 50_000).count();
+        assert!(
+            (30..70).contains(&early),
+            "{early} of 100 in the first half"
+        );
+    }
+
+    #[test]
+    fn a_share_of_all_rejects_all() {
+        let amount = Amount::Share(1.0);
+        let behaviour = Behaviour {
+            reject: Some(Reject { code: 0x97, amount }),
+            ..Behaviour::default()
+        };
+        assert!(
+            dealt(&behaviour, 3, 500, 500)
+                .iter()
+                .all(|fate| *fate == Fate::Reject)
+        );
+    }
+
+    #[test]
+    fn a_share_of_an_unknown_number_is_a_chance() {
+        let amount = Amount::Share(0.1);
+        let behaviour = Behaviour {
+            reject: Some(Reject { code: 0x97, amount }),
+            ..Behaviour::default()
+        };
+        let fates = dealt(&behaviour, 3, 0, 100_000);
+        let rejected = fates.iter().filter(|fate| **fate == Fate::Reject).count();
+        assert!((9_600..10_400).contains(&rejected), "{rejected}");
+    }
+}

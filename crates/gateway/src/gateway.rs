@@ -1,0 +1,110 @@
+//! Starting, asking and stopping a gateway.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use muster_net::{ListenError, Loop, LoopConfig, LoopError, limits};
+
+use crate::account::GatewayAccount;
+use crate::config::GatewayConfig;
+use crate::shard::Shard;
+use crate::shared::Shared;
+
+/// A running gateway; dropping it stops it.
+#[derive(Debug)]
+pub struct Gateway {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Why a gateway could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address is not to be had.
+    #[error("failed to start the gateway: {0}")]
+    Listen(#[from] ListenError),
+    /// The kernel has no event loop for it.
+    #[error("failed to start the gateway: {0}")]
+    Loop(#[from] LoopError),
+    /// The kernel has no thread for it.
+    #[error("failed to start a thread of the gateway: {0}")]
+    Thread(std::io::Error),
+}
+
+impl Gateway {
+    /// Starts a gateway on threads of its own; it listens when this returns.
+    ///
+    /// # Errors
+    /// [`StartError`] if the address, a loop or a thread is not to be had.
+    pub fn start(config: GatewayConfig) -> Result<Self, StartError> {
+        // A lower limit shows itself as connections that wait at the door.
+        let _ = limits::raise_descriptors();
+        let clock = config.clock();
+        let mut addr = config.listen;
+        let shared = Arc::new(Shared::new(config));
+        let mut loops = Vec::new();
+        for index in 0..shared.threads() {
+            let shard = Shard::new(index, Arc::clone(&shared));
+            let mut event_loop = Loop::new(clock, &LoopConfig::default(), shard)?;
+            let (_, io) = event_loop.parts();
+            addr = io.listen(addr, shared.threads() > 1)?.1;
+            shared.set_waker(index, io.waker());
+            loops.push(event_loop);
+        }
+        let mut gateway = Self {
+            addr,
+            shared,
+            threads: Vec::new(),
+        };
+        for event_loop in loops {
+            gateway.spawn(event_loop).map_err(StartError::Thread)?;
+        }
+        Ok(gateway)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// What it did so far. Threads count on meanwhile: ask when nothing is under way for figures
+    /// that add up.
+    #[must_use]
+    pub fn account(&self) -> GatewayAccount {
+        self.shared.account()
+    }
+
+    /// Stops all threads, closes all connections and gives the final account.
+    #[must_use]
+    pub fn stop(mut self) -> GatewayAccount {
+        self.halt();
+        self.shared.account()
+    }
+
+    fn spawn(&mut self, mut event_loop: Loop<Shard>) -> std::io::Result<()> {
+        let name = format!("gateway-{}", self.threads.len());
+        let thread = Builder::new().name(name).spawn(move || {
+            // A loop that fails drops its connections, which is all the other side could see.
+            let _ = event_loop.run();
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    fn halt(&mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so on stderr.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}

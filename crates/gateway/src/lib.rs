@@ -1,0 +1,34 @@
+//! The reference gateway: the platform that Muster plays by default, and the instrument that
+//! Muster is tested with.
+//!
+//! Layer 6. It stands where the platform under test stands: devices on one side, consumers on the
+//! other. It misbehaves by an exact amount ([`GatewayConfig::behaviour`]) and keeps an account of
+//! what it did on raw payload bytes ([`GatewayAccount`]). It must never know Muster's message
+//! ids, schedules or ledger: an instrument that shares code with what it measures proves nothing.
+//!
+//! ```
+//! use muster_gateway::{Gateway, GatewayConfig};
+//!
+//! let gateway = Gateway::start(GatewayConfig::default())?;
+//! assert_ne!(gateway.addr().port(), 0);
+//! assert_eq!(gateway.stop().counts.received, 0);
+//! # Ok::<(), muster_gateway::StartError>(())
+//! ```
+
+mod account;
+mod child;
+mod config;
+mod fate;
+mod gateway;
+mod message;
+mod plot;
+mod routes;
+mod server;
+mod shard;
+mod shared;
+mod slab;
+
+pub use account::{GatewayAccount, GatewayCounts, payload_hash};
+pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
+pub use config::{Dialect, GatewayConfig, SlowReader, User};
+pub use gateway::{Gateway, StartError};

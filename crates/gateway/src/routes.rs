@@ -1,0 +1,348 @@
+//! Who gets a message: subscriptions by topic filter, in a tree of levels (section 4.7).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use muster_protocol::mqtt::Qos;
+use muster_protocol::mqtt::topic::Subscription as Parsed;
+use rustc_hash::FxHashMap;
+
+/// One session on one thread, and never another one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SessionRef {
+    pub(crate) shard: u16,
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+/// How full a session is, known to the threads that send to it.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    /// Copies that wait for the session, on their way between threads or in its queue.
+    pub(crate) waiting: AtomicUsize,
+    /// Whether its client is connected.
+    pub(crate) online: AtomicBool,
+    /// Whether a publisher waits for room.
+    pub(crate) congested: AtomicBool,
+}
+
+/// A subscription as asked for (section 3.8.3.1).
+#[derive(Debug, Clone)]
+pub(crate) struct Subscription {
+    pub(crate) session: SessionRef,
+    pub(crate) gauge: Arc<Gauge>,
+    pub(crate) qos: Qos,
+    pub(crate) no_local: bool,
+    pub(crate) retain_as_published: bool,
+    pub(crate) id: Option<u32>,
+}
+
+/// All subscriptions of the gateway.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    root: Node,
+    len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    children: FxHashMap<Box<str>, Node>,
+    any: Option<Box<Node>>,
+    here: Subscribers,
+    /// Those with `#` behind this level: they match it and all below.
+    below: Subscribers,
+}
+
+#[derive(Debug, Default)]
+struct Subscribers {
+    plain: Vec<Subscription>,
+    groups: Vec<Group>,
+}
+
+/// The sharers of one filter (section 4.8.2).
+#[derive(Debug)]
+struct Group {
+    name: Box<str>,
+    members: Vec<Subscription>,
+    turn: AtomicUsize,
+}
+
+impl Routes {
+    /// Subscriptions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a subscription, or replaces the session's one to the same filter; whether it is new.
+    pub(crate) fn insert(&mut self, parsed: Parsed<'_>, subscription: Subscription) -> bool {
+        let is_new = self
+            .root
+            .subscribers(parsed.filter)
+            .insert(parsed.group, subscription);
+        self.len += usize::from(is_new);
+        is_new
+    }
+
+    /// Ends a subscription; whether there was one.
+    pub(crate) fn remove(&mut self, parsed: Parsed<'_>, session: SessionRef) -> bool {
+        let was_there = self.root.remove(Some(parsed.filter), parsed.group, session);
+        self.len -= usize::from(was_there);
+        was_there
+    }
+
+    /// Calls `each` for every subscription that the message is due to; of a group for one member,
+    /// in turn, connected ones first.
+    pub(crate) fn matching(&self, topic: &str, mut each: impl FnMut(&Subscription)) {
+        // A wildcard at the front does not match a name that begins with `$` (MQTT-4.7.2-1).
+        let is_system = topic.starts_with('$');
+        self.root.matching(Some(topic), !is_system, &mut each);
+    }
+}
+
+impl Node {
+    fn subscribers(&mut self, filter: &str) -> &mut Subscribers {
+        let mut node = self;
+        for level in filter.split('/') {
+            match level {
+                "#" => return &mut node.below,
+                "+" => node = node.any.get_or_insert_default(),
+                level => node = node.children.entry(level.into()).or_default(),
+            }
+        }
+        &mut node.here
+    }
+
+    /// Removes and prunes on the way back; deep filters are bounded by the topic's length.
+    fn remove(&mut self, filter: Option<&str>, group: Option<&str>, who: SessionRef) -> bool {
+        let Some(filter) = filter else {
+            return self.here.remove(group, who);
+        };
+        let (level, rest) = split(filter);
+        match level {
+            "#" => self.below.remove(group, who),
+            "+" => {
+                let Some(node) = &mut self.any else {
+                    return false;
+                };
+                let was_there = node.remove(rest, group, who);
+                if node.is_empty() {
+                    self.any = None;
+                }
+                was_there
+            }
+            level => {
+                let Some(node) = self.children.get_mut(level) else {
+                    return false;
+                };
+                let was_there = node.remove(rest, group, who);
+                if node.is_empty() {
+                    self.children.remove(level);
+                }
+                was_there
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.children.is_empty()
+            && self.any.is_none()
+            && self.here.is_empty()
+            && self.below.is_empty()
+    }
+
+    fn matching(&self, topic: Option<&str>, wild: bool, each: &mut impl FnMut(&Subscription)) {
+        if wild {
+            self.below.each(each);
+        }
+        let Some(topic) = topic else {
+            return self.here.each(each);
+        };
+        let (level, rest) = split(topic);
+        if let Some(node) = self.children.get(level) {
+            node.matching(rest, true, each);
+        }
+        if let Some(node) = self.any.as_ref().filter(|_| wild) {
+            node.matching(rest, true, each);
+        }
+    }
+}
+
+impl Subscribers {
+    fn insert(&mut self, group: Option<&str>, subscription: Subscription) -> bool {
+        let members = match group {
+            None => &mut self.plain,
+            Some(name) => self.group(name),
+        };
+        match members
+            .iter_mut()
+            .find(|member| member.session == subscription.session)
+        {
+            Some(member) => {
+                *member = subscription;
+                false
+            }
+            None => {
+                members.push(subscription);
+                true
+            }
+        }
+    }
+
+    fn group(&mut self, name: &str) -> &mut Vec<Subscription> {
+        let at = self
+            .groups
+            .iter()
+            .position(|group| &*group.name == name)
+            .unwrap_or_else(|| {
+                let turn = AtomicUsize::new(0);
+                self.groups.push(Group {
+                    name: name.into(),
+                    members: Vec::new(),
+                    turn,
+                });
+                self.groups.len() - 1
+            });
+        &mut self.groups[at].members
+    }
+
+    fn remove(&mut self, group: Option<&str>, who: SessionRef) -> bool {
+        let members = match group {
+            None => &mut self.plain,
+            Some(name) => self.group(name),
+        };
+        let place = members.iter().position(|member| member.session == who);
+        if let Some(place) = place {
+            members.swap_remove(place);
+        }
+        self.groups.retain(|group| !group.members.is_empty());
+        place.is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.groups.is_empty()
+    }
+
+    fn each(&self, each: &mut impl FnMut(&Subscription)) {
+        self.plain.iter().for_each(&mut *each);
+        for group in &self.groups {
+            each(group.next());
+        }
+    }
+}
+
+impl Group {
+    fn next(&self) -> &Subscription {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let count = self.members.len();
+        let member = |step: usize| &self.members[turn.wrapping_add(step) % count];
+        let online = |step: &usize| member(*step).gauge.online.load(Ordering::Relaxed);
+        member((0..count).find(online).unwrap_or(0))
+    }
+}
+
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once('/') {
+        Some((level, rest)) => (level, Some(rest)),
+        None => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn subscription(slot: u32) -> Subscription {
+        let gauge = Arc::new(Gauge::default());
+        gauge.online.store(true, Ordering::Relaxed);
+        Subscription {
+            session: SessionRef {
+                shard: 0,
+                slot,
+                generation: 0,
+            },
+            gauge,
+            qos: Qos::AtLeastOnce,
+            no_local: false,
+            retain_as_published: false,
+            id: None,
+        }
+    }
+
+    fn parsed(text: &str) -> Parsed<'_> {
+        Parsed::parse(text).expect("a filter")
+    }
+
+    fn matched(routes: &Routes, topic: &str) -> Vec<u32> {
+        let mut slots = Vec::new();
+        routes.matching(topic, |subscription| slots.push(subscription.session.slot));
+        slots.sort_unstable();
+        slots
+    }
+
+    proptest! {
+        /// The tree gives exactly the subscriptions whose filter matches, as the protocol's own
+        /// matcher says; what was removed is gone, and an empty tree holds nothing.
+        #[test]
+        fn the_tree_is_the_list_of_matching_filters(
+            filters in prop::collection::vec("([ab+]?/){0,3}[ab+#]?", 1..40),
+            topics in prop::collection::vec("([ab$]?/){0,3}[ab]?", 1..20),
+            removed in prop::collection::vec(any::<bool>(), 40),
+        ) {
+            let mut routes = Routes::default();
+            let filters: Vec<String> =
+                filters.into_iter().filter(|filter| Parsed::parse(filter).is_ok()).collect();
+            for (slot, filter) in filters.iter().enumerate() {
+                prop_assert!(routes.insert(parsed(filter), subscription(slot as u32)));
+            }
+            for (slot, filter) in filters.iter().enumerate().filter(|(slot, _)| removed[*slot]) {
+                let who = subscription(slot as u32).session;
+                prop_assert!(routes.remove(parsed(filter), who));
+                prop_assert!(!routes.remove(parsed(filter), who));
+            }
+            for topic in topics.iter().filter(|topic| !topic.is_empty()) {
+                let expected: Vec<u32> = (0..filters.len())
+                    .filter(|slot| !removed[*slot] && parsed(&filters[*slot]).matches(topic))
+                    .map(|slot| slot as u32)
+                    .collect();
+                prop_assert_eq!(matched(&routes, topic), expected);
+            }
+            for (slot, filter) in filters.iter().enumerate() {
+                routes.remove(parsed(filter), subscription(slot as u32).session);
+            }
+            prop_assert!(routes.root.is_empty() && routes.len() == 0);
+        }
+    }
+
+    #[test]
+    fn a_group_takes_turns_and_skips_the_absent() {
+        let mut routes = Routes::default();
+        for slot in 0..3 {
+            routes.insert(parsed("$share/g/t/#"), subscription(slot));
+        }
+        routes.insert(parsed("$share/h/t/#"), subscription(9));
+        let mut seen: Vec<u32> = (0..6).flat_map(|_| matched(&routes, "t/1")).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 0, 1, 1, 2, 2, 9, 9, 9, 9, 9, 9]);
+        routes.root.children["t"].below.groups[0].members[1]
+            .gauge
+            .online
+            .store(false, Ordering::Relaxed);
+        assert!((0..6).all(|_| !matched(&routes, "t/1").contains(&1)));
+    }
+
+    #[test]
+    fn a_second_subscription_to_the_same_filter_replaces_the_first() {
+        let mut routes = Routes::default();
+        assert!(routes.insert(parsed("t"), subscription(1)));
+        let again = Subscription {
+            id: Some(5),
+            ..subscription(1)
+        };
+        assert!(!routes.insert(parsed("t"), again));
+        let mut ids = Vec::new();
+        routes.matching("t", |subscription| ids.push(subscription.id));
+        assert_eq!(ids, [Some(5)]);
+    }
+}

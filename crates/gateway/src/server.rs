@@ -1,0 +1,184 @@
+//! The one server of `capacity`, in virtual time: when an uplink that arrives now is done.
+
+use std::collections::VecDeque;
+
+use muster_model::behaviour::{Capacity, Full, Service, ServiceTime};
+use muster_model::{Micros, mix, unit};
+
+/// Keeps draws for service times apart from those for fates.
+const SERVICE_STREAM: u64 = 0x5e41;
+/// Keeps draws for the time each uplink takes by itself apart from both.
+const OWN_TIME_STREAM: u64 = 0x0a11;
+
+/// One server and its queue. Nothing waits in it: it knows from the start when each uplink
+/// begins and ends, so timers play no part in its exactness.
+#[derive(Debug)]
+pub(crate) struct OneServer {
+    capacity: Capacity,
+    seed: u64,
+    /// Ends of service so far, in fractions of a microsecond so that rates stay exact.
+    free_at_us: f64,
+    /// Beginnings of service that are still to come.
+    begins: VecDeque<Micros>,
+}
+
+/// What becomes of an uplink at the server's door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is done at that instant.
+    Done(Micros),
+    /// It is done at that instant; its link must not be read before it has a place in the queue.
+    Blocked { done: Micros, until: Micros },
+    /// There is no room: neither answered nor delivered.
+    Dropped,
+    /// There is no room: answered no.
+    Rejected,
+}
+
+impl OneServer {
+    pub(crate) fn new(capacity: Capacity, seed: u64) -> Self {
+        Self {
+            capacity,
+            seed,
+            free_at_us: 0.0,
+            begins: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn admit(&mut self, now: Micros, position: u64) -> Admission {
+        while self.begins.front().is_some_and(|begin| *begin <= now) {
+            self.begins.pop_front();
+        }
+        let waiting = self.begins.len();
+        let queue = self.capacity.queue as usize;
+        // A free server takes an uplink without its queueing, whatever the queue's length.
+        let has_room = waiting < queue || self.free_at_us <= now.get() as f64;
+        if has_room {
+            return Admission::Done(self.serve(now, position));
+        }
+        match self.capacity.full {
+            Full::Drop => Admission::Dropped,
+            Full::Reject => Admission::Rejected,
+            Full::Block => {
+                // It enters the queue when so many have begun that one place is free.
+                let until = match queue {
+                    0 => Micros(self.free_at_us.round() as u64),
+                    queue => self.begins[waiting - queue],
+                };
+                Admission::Blocked {
+                    done: self.serve(now, position),
+                    until,
+                }
+            }
+        }
+    }
+
+    fn serve(&mut self, now: Micros, position: u64) -> Micros {
+        let mean_us = 1e6 / self.capacity.rate.get();
+        let takes_us = match self.capacity.service {
+            Service::Fixed => mean_us,
+            Service::Exponential => exponential(mean_us, mix(self.seed ^ SERVICE_STREAM, position)),
+        };
+        let begin_us = self.free_at_us.max(now.get() as f64);
+        if begin_us > now.get() as f64 {
+            self.begins.push_back(Micros(begin_us.round() as u64));
+        }
+        self.free_at_us = begin_us + takes_us;
+        Micros(self.free_at_us.round() as u64)
+    }
+}
+
+/// How long an uplink takes by itself.
+pub(crate) fn own_time(time: ServiceTime, seed: u64, position: u64) -> Micros {
+    match time {
+        ServiceTime::Fixed(time) => time,
+        ServiceTime::Exponential(mean) => {
+            let us = exponential(mean.get() as f64, mix(seed ^ OWN_TIME_STREAM, position));
+            Micros(us.round() as u64)
+        }
+    }
+}
+
+fn exponential(mean: f64, draw: u64) -> f64 {
+    -mean * (1.0 - unit(draw)).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::Rate;
+
+    use super::*;
+
+    fn server(rate: f64, queue: u32, full: Full, service: Service) -> OneServer {
+        let rate = Rate::per_second(rate).expect("a rate");
+        OneServer::new(
+            Capacity {
+                rate,
+                service,
+                queue,
+                full,
+            },
+            7,
+        )
+    }
+
+    #[test]
+    fn a_burst_is_served_one_by_one_in_order() {
+        let mut server = server(1_000.0, 10, Full::Drop, Service::Fixed);
+        let done: Vec<Admission> = (0..4).map(|n| server.admit(Micros(500), n)).collect();
+        let at = [1_500, 2_500, 3_500, 4_500];
+        assert_eq!(done, at.map(|at| Admission::Done(Micros(at))));
+    }
+
+    #[test]
+    fn beyond_one_in_service_and_the_queue_uplinks_are_turned_away() {
+        for (full, away) in [
+            (Full::Drop, Admission::Dropped),
+            (Full::Reject, Admission::Rejected),
+        ] {
+            let mut server = server(1_000.0, 2, full, Service::Fixed);
+            let all: Vec<Admission> = (0..5).map(|n| server.admit(Micros(0), n)).collect();
+            let done = |at| Admission::Done(Micros(at));
+            assert_eq!(all, [done(1_000), done(2_000), done(3_000), away, away]);
+            assert_eq!(
+                server.admit(Micros(1_000), 5),
+                done(4_000),
+                "a place is free again"
+            );
+        }
+    }
+
+    #[test]
+    fn a_blocked_link_waits_until_a_place_is_free_and_keeps_its_turn() {
+        let mut server = server(1_000.0, 1, Full::Block, Service::Fixed);
+        let all: Vec<Admission> = (0..4).map(|n| server.admit(Micros(0), n)).collect();
+        assert_eq!(all[1], Admission::Done(Micros(2_000)));
+        let blocked = |done, until| Admission::Blocked {
+            done: Micros(done),
+            until: Micros(until),
+        };
+        assert_eq!(all[2..], [blocked(3_000, 1_000), blocked(4_000, 2_000)]);
+    }
+
+    #[test]
+    fn an_overloaded_server_completes_at_its_rate() {
+        let mut server = server(700.0, u32::MAX, Full::Drop, Service::Fixed);
+        let last = (0..7_000).map(|n| server.admit(Micros(n * 100), n)).last();
+        assert_eq!(last, Some(Admission::Done(Micros(10_000_000))));
+    }
+
+    #[test]
+    fn exponential_times_have_the_mean_and_the_spread_of_their_law() {
+        let times: Vec<f64> = (0..100_000)
+            .map(|n| own_time(ServiceTime::Exponential(Micros(2_000)), 3, n).get() as f64)
+            .collect();
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let squares = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>();
+        let deviation = (squares / times.len() as f64).sqrt();
+        assert!((mean / 2_000.0 - 1.0).abs() < 0.02, "mean {mean}");
+        assert!(
+            (deviation / 2_000.0 - 1.0).abs() < 0.02,
+            "deviation {deviation}"
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! One connection of a client.
+
+use muster_model::Micros;
+use muster_net::{Key, TimerId};
+use muster_protocol::mqtt::{Server, ServerLimits, Version};
+
+use super::opening::Opening;
+use super::session::Will;
+use super::uplink::Uplink;
+use crate::config::Role;
+use crate::routes::SessionRef;
+
+/// One connection of a client.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) key: Key,
+    pub(crate) server: Server,
+    /// Gathered for the next write.
+    pub(crate) out: Vec<u8>,
+    /// The kernel has not taken the last write whole.
+    pub(crate) is_held: bool,
+    pub(crate) is_dirty: bool,
+    /// Why it is not read, as bits of [`Pause`].
+    pub(crate) pauses: u8,
+    pub(crate) role: Role,
+    /// Whether it has published: then it is a device, whatever it subscribes to.
+    pub(crate) has_published: bool,
+    pub(crate) has_subscribed: bool,
+    /// None until CONNECT was answered.
+    pub(crate) session: Option<SessionRef>,
+    /// What CONNECT asked for, while another thread is asked for the session.
+    pub(crate) opening: Option<Box<Opening>>,
+    pub(crate) will: Option<Box<Will>>,
+    pub(crate) alarm: Option<(TimerId, u64)>,
+    /// Uplinks that the next one of their topic is to overtake.
+    pub(crate) overtaken: Vec<Uplink>,
+}
+
+/// Why a link is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Pause {
+    /// A subscriber's queue is full.
+    Room = 1,
+    /// The one server's queue is full.
+    Capacity = 1 << 1,
+    /// Another thread is asked for the session.
+    Claim = 1 << 2,
+    /// The client does not read our answers.
+    Output = 1 << 3,
+}
+
+impl Link {
+    /// How long a connection may stay silent before its CONNECT.
+    pub(crate) const CONNECT_TIMEOUT: Micros = Micros::from_secs(10);
+    /// Larger buffers are given back after a burst.
+    const OUT_KEPT: usize = 256 * 1024;
+
+    pub(crate) fn new(key: Key, limits: &ServerLimits) -> Self {
+        Self {
+            key,
+            server: Server::new(limits),
+            out: Vec::new(),
+            is_held: false,
+            is_dirty: false,
+            pauses: 0,
+            role: Role::Device,
+            has_published: false,
+            has_subscribed: false,
+            session: None,
+            opening: None,
+            will: None,
+            alarm: None,
+            overtaken: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pauses != 0
+    }
+
+    pub(crate) fn is_v5(&self) -> bool {
+        self.server.version() == Version::V5
+    }
+
+    /// Whether it is a device's as far as can be told: not logged in as a consumer, and not one
+    /// that only ever subscribed.
+    pub(crate) fn is_device(&self) -> bool {
+        let only_listens = self.has_subscribed && !self.has_published;
+        self.session.is_some() && self.role == Role::Device && !only_listens
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.out.clear();
+        if self.out.capacity() > Self::OUT_KEPT {
+            self.out = Vec::new();
+        }
+    }
+}

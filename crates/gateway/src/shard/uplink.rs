@@ -1,0 +1,346 @@
+//! What happens to a message that a client published.
+
+use std::sync::Arc;
+
+use muster_model::behaviour::Reject;
+use muster_model::{Micros, mix};
+use muster_net::{Io, Key, ReadLimit};
+use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos, reason};
+
+use super::alarms::Alarm;
+use super::link::Pause;
+use super::{SessionRef, Shard};
+use crate::config::SlowReader;
+use crate::fate::Fate;
+use crate::message::{Message, with_properties};
+use crate::plot::Turn;
+use crate::shared::locked;
+
+/// The receive buffer of a slow reader: a few packets, so that the sender soon feels it.
+const SLOW_BUFFER_BYTES: usize = 4 * 1024;
+/// How often it is looked whether uplinks wait in vain to be overtaken.
+const OVERTAKING_LOOK: Micros = Micros::from_millis(250);
+/// How long no uplink came when they do: then the traffic has ended.
+const OVERTAKING_QUIET: Micros = Micros::from_secs(1);
+
+/// An uplink whose fate is known.
+#[derive(Debug)]
+pub(crate) struct Uplink {
+    key: Key,
+    from: SessionRef,
+    pending: Option<Pending>,
+    message: Arc<Message>,
+    hash: u64,
+    fate: Fate,
+}
+
+impl Shard {
+    pub(super) fn uplink(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>) {
+        let Some(link) = self.link(key) else { return };
+        let Some(from) = link.session else { return };
+        if !std::mem::replace(&mut link.has_published, true) {
+            self.slow_down(io, key);
+        }
+        if incoming.dup {
+            self.counts().received_again.more();
+        } else {
+            self.counts().received.more();
+        }
+        let plain = Publish {
+            qos: incoming.qos,
+            retain: incoming.retain,
+            ..Publish::new(&incoming.topic, incoming.payload)
+        };
+        let mut user = Vec::new();
+        let publish = with_properties(plain, incoming.properties, &mut user);
+        if !self.shared.behaves {
+            let message = Arc::new(Message::new(&publish, io.now()));
+            let (pending, hash) = (incoming.pending, message.hash());
+            let uplink = Uplink {
+                key,
+                from,
+                pending,
+                message,
+                hash,
+                fate: Fate::Behave,
+            };
+            return self.plot(io, uplink, incoming.dup);
+        }
+        let routed = self.publish(io, &publish, Some(from), None);
+        if routed.is_congested {
+            self.hold_back(io, key);
+        }
+        self.accept(key, incoming.pending, routed.copies);
+    }
+
+    /// A link has turned out to be a publisher, which may have to be read slowly.
+    fn slow_down(&self, io: &mut Io, key: Key) {
+        if let Some(SlowReader { bytes, every }) = self.shared.config.slow_reader {
+            io.set_receive_buffer(key, SLOW_BUFFER_BYTES);
+            io.set_read_limit(key, Some(ReadLimit { bytes, every }));
+        }
+    }
+
+    /// The long way: something is wrong with this gateway. `again` says that the uplink has DUP.
+    fn plot(&mut self, io: &mut Io, uplink: Uplink, again: bool) {
+        let now = io.now();
+        self.last_uplink = now;
+        if self.shared.is_first_uplink(now) {
+            self.tell_first_uplink(io, now);
+        }
+        let turn = locked(&self.shared.plot).turn(now, uplink.hash, again);
+        let (key, pending) = (uplink.key, uplink.pending);
+        match turn {
+            Turn::Dropped => {
+                self.counts().capacity_dropped.more();
+                self.leave_unanswered(pending);
+            }
+            Turn::Rejected => {
+                self.counts().capacity_rejected.more();
+                self.reject(io, key, pending, Reject::DEFAULT_CODE);
+            }
+            Turn::Taken {
+                fate,
+                done,
+                blocked_until,
+            } => {
+                if let Some(until) = blocked_until {
+                    self.counts().capacity_blocked.more();
+                    self.pause(io, key, Pause::Capacity);
+                    self.set_alarm(io, until, Alarm::Unblock(key));
+                }
+                let uplink = Uplink { fate, ..uplink };
+                if done > now {
+                    self.set_alarm(io, done, Alarm::Settle(Box::new(uplink)));
+                } else {
+                    self.settle(io, uplink);
+                }
+            }
+        }
+    }
+
+    /// Makes the uplink's fate come true.
+    pub(super) fn settle(&mut self, io: &mut Io, uplink: Uplink) {
+        let behaviour = self.shared.config.behaviour;
+        let (now, key, pending, fate) = (io.now(), uplink.key, uplink.pending, uplink.fate);
+        if fate != Fate::Reorder && fate != Fate::Behave {
+            self.book(&uplink);
+        }
+        match fate {
+            Fate::Behave => {
+                let copies = self.put_through(io, &uplink);
+                self.accept(key, pending, copies);
+            }
+            Fate::LoseAfterAccept => self.accept(key, pending, 1),
+            Fate::Drop => self.leave_unanswered(pending),
+            Fate::Ignore => {
+                self.put_through(io, &uplink);
+                self.leave_unanswered(pending);
+            }
+            Fate::AnswerLate => {
+                let copies = self.put_through(io, &uplink);
+                if let Some(pending) = pending {
+                    let late = Alarm::Answer {
+                        key,
+                        pending,
+                        reason: acceptance(copies),
+                    };
+                    self.set_alarm(io, now + behaviour.answer_late.by, late);
+                }
+            }
+            Fate::AnswerTwice => {
+                let copies = self.put_through(io, &uplink);
+                self.accept(key, pending, copies);
+                self.answer_again(key, pending, acceptance(copies));
+            }
+            Fate::Duplicate => {
+                let copies = self.put_through(io, &uplink);
+                self.put_through(io, &uplink);
+                self.accept(key, pending, copies);
+            }
+            Fate::Reorder => {
+                self.accept(key, pending, 1);
+                self.let_overtake(io, uplink);
+            }
+            Fate::DeliverLate => {
+                self.accept(key, pending, 1);
+                let late = Alarm::Deliver {
+                    from: uplink.from,
+                    message: uplink.message,
+                };
+                self.set_alarm(io, now + behaviour.deliver_late.by, late);
+            }
+            Fate::Corrupt => {
+                let copies = self.put_through(io, &self.corrupted(uplink));
+                self.accept(key, pending, copies);
+            }
+            Fate::Reject => self.reject(io, key, pending, self.reject_code()),
+            Fate::RejectButDeliver => {
+                self.put_through(io, &uplink);
+                self.reject(io, key, pending, self.reject_code());
+            }
+        }
+    }
+
+    /// Delivers, and then what this uplink was to overtake.
+    fn put_through(&mut self, io: &mut Io, uplink: &Uplink) -> usize {
+        let routed = self.publish_kept(io, &uplink.message, Some(uplink.from));
+        if routed.is_congested {
+            self.hold_back(io, uplink.key);
+        }
+        let Some(link) = self.link(uplink.key) else {
+            return routed.copies;
+        };
+        let topic = &uplink.message.topic;
+        let overtaken = link
+            .overtaken
+            .extract_if(.., |held| held.message.topic == *topic);
+        for held in overtaken.collect::<Vec<Uplink>>() {
+            self.book(&held);
+            self.publish_kept(io, &held.message, Some(held.from));
+        }
+        routed.copies
+    }
+
+    /// Writes into the account what befell an uplink. What is wrong with an answer cannot befall
+    /// an uplink that has none.
+    fn book(&mut self, uplink: &Uplink) {
+        let about_answer = matches!(
+            uplink.fate,
+            Fate::Ignore | Fate::AnswerLate | Fate::AnswerTwice
+        );
+        if !about_answer || uplink.pending.is_some() {
+            locked(&self.shared.plot)
+                .misdeeds
+                .book(uplink.fate, uplink.hash);
+        }
+    }
+
+    fn let_overtake(&mut self, io: &mut Io, uplink: Uplink) {
+        let key = uplink.key;
+        let Some(link) = self.link(key) else {
+            self.publish_kept(io, &uplink.message, Some(uplink.from));
+            return;
+        };
+        link.overtaken.push(uplink);
+        if self.overtaken.is_empty() {
+            self.set_alarm(io, io.now() + OVERTAKING_LOOK, Alarm::Overtaken);
+        }
+        self.overtaken.push(key);
+    }
+
+    /// Delivers uplinks that nothing overtook, once the traffic has ended; they were not
+    /// reordered and are not booked.
+    pub(super) fn release_overtaken(&mut self, io: &mut Io) {
+        if io.now() < self.last_uplink + OVERTAKING_QUIET {
+            self.set_alarm(io, io.now() + OVERTAKING_LOOK, Alarm::Overtaken);
+            return;
+        }
+        for key in std::mem::take(&mut self.overtaken) {
+            let held = self
+                .link(key)
+                .map(|link| std::mem::take(&mut link.overtaken));
+            self.deliver_overtaken(io, held.unwrap_or_default());
+        }
+    }
+
+    pub(super) fn deliver_overtaken(&mut self, io: &mut Io, held: Vec<Uplink>) {
+        for uplink in held {
+            self.publish_kept(io, &uplink.message, Some(uplink.from));
+        }
+    }
+
+    /// The uplink with one bit flipped; an empty payload has none to flip.
+    fn corrupted(&self, uplink: Uplink) -> Uplink {
+        let bits = uplink.message.payload.len() as u64 * 8;
+        if bits == 0 {
+            return uplink;
+        }
+        let mut message = (*uplink.message).clone();
+        let bit = mix(self.shared.config.seed, uplink.hash) % bits;
+        message.payload[(bit / 8) as usize] ^= 1 << (bit % 8);
+        Uplink {
+            message: Arc::new(message),
+            ..uplink
+        }
+    }
+
+    fn reject_code(&self) -> u8 {
+        let reject = self.shared.config.behaviour.reject;
+        reject.map_or(Reject::DEFAULT_CODE, |reject| reject.code)
+    }
+
+    fn accept(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
+        if let Some(pending) = pending {
+            self.answer(key, pending, acceptance(copies));
+        }
+    }
+
+    pub(super) fn answer(&mut self, key: Key, pending: Pending, reason: u8) {
+        let Some(link) = self.link(key) else {
+            return self.counts().unanswerable.more();
+        };
+        link.server.ack(pending, reason, &mut link.out);
+        let is_v5 = link.is_v5();
+        self.mark_dirty(key);
+        self.counts().accepted.more();
+        if reason == reason::NO_MATCHING_SUBSCRIBERS && is_v5 {
+            self.counts().no_subscriber.more();
+        }
+    }
+
+    fn answer_again(&mut self, key: Key, pending: Option<Pending>, reason: u8) {
+        if let (Some(pending), Some(link)) = (pending, self.link(key)) {
+            link.server.ack(pending, reason, &mut link.out);
+            self.mark_dirty(key);
+        }
+    }
+
+    fn leave_unanswered(&mut self, pending: Option<Pending>) {
+        if pending.is_some() {
+            self.counts().unanswered.more();
+        }
+    }
+
+    /// Answers no. MQTT 3.1.1 has no way to say it but to close the connection (section 3.3.5
+    /// there), and QoS 0 has no answer at all.
+    fn reject(&mut self, io: &mut Io, key: Key, pending: Option<Pending>, code: u8) {
+        let Some(pending) = pending else { return };
+        let Some(link) = self.link(key) else {
+            return self.counts().unanswerable.more();
+        };
+        if !link.is_v5() {
+            self.counts().closed_links.more();
+            return self.end(io, key, true);
+        }
+        link.server.ack(pending, code, &mut link.out);
+        self.mark_dirty(key);
+        self.counts().rejected.more();
+    }
+
+    fn hold_back(&mut self, io: &mut Io, key: Key) {
+        self.counts().held_back.more();
+        self.pause(io, key, Pause::Room);
+        self.waiting.push(key);
+    }
+
+    pub(super) fn resume_waiting(&mut self, io: &mut Io) {
+        for key in std::mem::take(&mut self.waiting) {
+            self.resume(io, key, Pause::Room);
+        }
+    }
+}
+
+/// The positive answer: with no subscriber it says so (MQTT 5 section 3.4.2.1).
+fn acceptance(copies: usize) -> u8 {
+    if copies == 0 {
+        reason::NO_MATCHING_SUBSCRIBERS
+    } else {
+        reason::SUCCESS
+    }
+}
+
+/// Whether a copy is dropped rather than waited for.
+pub(super) fn may_be_dropped(qos: Qos) -> bool {
+    qos == Qos::AtMostOnce
+}

@@ -1,0 +1,215 @@
+//! What the gateway's threads share, and the mail between them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use muster_model::Micros;
+use muster_net::Waker;
+use rustc_hash::FxHashMap;
+
+use crate::account::{Counts, GatewayAccount, hash};
+use crate::config::GatewayConfig;
+use crate::message::Message;
+use crate::plot::Plot;
+use crate::routes::{Gauge, Routes, SessionRef};
+use crate::shard::Session;
+
+/// No uplink has come yet.
+const NEVER: u64 = u64::MAX;
+
+/// What the threads of one gateway share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: GatewayConfig,
+    /// Whether there is no misbehaviour to plot, so that uplinks take the short way.
+    pub(crate) behaves: bool,
+    pub(crate) routes: RwLock<Routes>,
+    /// Where the session of a client id lives.
+    pub(crate) registry: Mutex<FxHashMap<Box<str>, SessionRef>>,
+    pub(crate) retained: Mutex<Retained>,
+    pub(crate) plot: Mutex<Plot>,
+    pub(crate) counts: Vec<Counts>,
+    pub(crate) stopping: AtomicBool,
+    refused: Mutex<BTreeMap<u8, u64>>,
+    posts: Vec<Post>,
+    first_uplink: AtomicU64,
+}
+
+/// Where a thread gets its mail.
+#[derive(Debug, Default)]
+struct Post {
+    inbox: Mutex<VecDeque<Mail>>,
+    waker: OnceLock<Waker>,
+}
+
+/// What one thread tells another.
+#[derive(Debug)]
+pub(crate) enum Mail {
+    /// A copy for a session that lives there; the sender has counted it in the session's gauge,
+    /// which bounds how much mail there can be.
+    Deliver {
+        to: SessionRef,
+        grant: Grant,
+        message: Arc<Message>,
+    },
+    /// A client came back on another thread.
+    Claim(Claim),
+    /// The answer: what the session was, if it was to be kept.
+    Granted {
+        to: SessionRef,
+        session: Option<Box<Session>>,
+    },
+    /// The first uplink of all came at this instant.
+    FirstUplink(Micros),
+    /// A full queue has room again.
+    Room,
+}
+
+/// A client's session is wanted on another thread.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    /// The session it was.
+    pub(crate) of: SessionRef,
+    /// The session it becomes.
+    pub(crate) by: SessionRef,
+    /// The gauge of that one.
+    pub(crate) gauge: Arc<Gauge>,
+    /// Whether it is to be thrown away (section 3.1.2.4).
+    pub(crate) discard: bool,
+}
+
+/// How one copy goes to its subscriber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) qos: muster_protocol::mqtt::Qos,
+    pub(crate) retain: bool,
+    pub(crate) id: Option<u32>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: GatewayConfig) -> Self {
+        let threads = config.threads.max(1);
+        Self {
+            behaves: config.behaviour.behaves(),
+            routes: RwLock::default(),
+            registry: Mutex::default(),
+            retained: Mutex::default(),
+            plot: Mutex::new(Plot::new(&config)),
+            counts: (0..threads).map(|_| Counts::default()).collect(),
+            stopping: AtomicBool::new(false),
+            refused: Mutex::default(),
+            posts: (0..threads).map(|_| Post::default()).collect(),
+            first_uplink: AtomicU64::new(NEVER),
+            config,
+        }
+    }
+
+    pub(crate) fn threads(&self) -> u16 {
+        self.posts.len() as u16
+    }
+
+    pub(crate) fn set_waker(&self, shard: u16, waker: Waker) {
+        // Each thread sets its own, once.
+        let _ = self.posts[usize::from(shard)].waker.set(waker);
+    }
+
+    /// Sends mail in order and wakes its reader.
+    pub(crate) fn post(&self, shard: u16, mail: &mut Vec<Mail>) {
+        if mail.is_empty() {
+            return;
+        }
+        locked(&self.posts[usize::from(shard)].inbox).extend(mail.drain(..));
+        self.wake(shard);
+    }
+
+    /// The next mail of a thread.
+    pub(crate) fn collect(&self, shard: u16, into: &mut VecDeque<Mail>) {
+        std::mem::swap(&mut *locked(&self.posts[usize::from(shard)].inbox), into);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        (0..self.threads()).for_each(|shard| self.wake(shard));
+    }
+
+    /// Notes an uplink; true for the first one of all.
+    pub(crate) fn is_first_uplink(&self, now: Micros) -> bool {
+        self.first_uplink.load(Ordering::Relaxed) == NEVER
+            && self
+                .first_uplink
+                .compare_exchange(NEVER, now.get(), Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    pub(crate) fn refuse(&self, code: u8) {
+        *locked(&self.refused).entry(code).or_default() += 1;
+    }
+
+    pub(crate) fn account(&self) -> GatewayAccount {
+        let subscriptions = self.routes.read().map_or(0, |routes| routes.len() as u64);
+        let mut account = GatewayAccount {
+            subscriptions,
+            misbehaved: locked(&self.plot).misdeeds.read(),
+            refused: locked(&self.refused).clone(),
+            ..GatewayAccount::default()
+        };
+        for counts in &self.counts {
+            let counts = counts.read();
+            account.merge(&GatewayAccount {
+                counts,
+                ..GatewayAccount::default()
+            });
+        }
+        account
+    }
+
+    fn wake(&self, shard: u16) {
+        if let Some(waker) = self.posts[usize::from(shard)].waker.get() {
+            waker.wake();
+        }
+    }
+}
+
+/// Takes a lock; a thread that panicked while holding it leaves counts that still add up.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Retained messages by topic (section 3.3.1.3).
+#[derive(Debug, Default)]
+pub(crate) struct Retained(BTreeMap<Box<str>, Arc<Message>>);
+
+impl Retained {
+    /// Most topics with a retained message: one for each of the devices that one process of a
+    /// gateway can have, several times over.
+    const MAX: usize = 100_000;
+
+    /// Retains a message, or forgets the topic's one if the payload is empty; false if full.
+    pub(crate) fn set(&mut self, message: Message) -> bool {
+        if message.payload.is_empty() {
+            self.0.remove(&message.topic);
+        } else if self.0.len() < Self::MAX || self.0.contains_key(&message.topic) {
+            self.0.insert(message.topic.clone(), Arc::new(message));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn matching(&self, filter: &str, now: Micros) -> Vec<Arc<Message>> {
+        let matches = |topic: &str| muster_protocol::mqtt::topic::matches(filter, topic);
+        let wanted = self
+            .0
+            .iter()
+            .filter(|(topic, message)| matches(topic) && !message.is_void(now));
+        wanted.map(|(_, message)| Arc::clone(message)).collect()
+    }
+}
+
+impl Message {
+    /// The name of the message in the account.
+    pub(crate) fn hash(&self) -> u64 {
+        hash(&self.payload)
+    }
+}

@@ -1,0 +1,7 @@
+//! The gateway on real loopback sockets, seen from outside and compared with its own account.
+
+mod behaviour;
+mod peer;
+mod pressure;
+mod routing;
+mod sessions;

@@ -1,0 +1,224 @@
+//! All that a verdict is made from.
+
+use muster_load::{Schedule, Shape, StreamSchedule};
+use muster_measure::Summary;
+use muster_model::{FleetId, Micros, Rate};
+
+use crate::{GeneratorHealth, Stop};
+
+/// What a run has shown. The judge adds nothing to it and asks for nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The figures of the target.
+    pub summary: &'a Summary,
+    /// The health of the generator.
+    pub health: &'a GeneratorHealth,
+    /// Every stream of the plan; the index is the `StreamId`.
+    pub streams: &'a [StreamEvidence],
+    /// The name of every backend; the index is the `BackendId`.
+    pub backends: &'a [String],
+    /// How the run ended.
+    pub ending: &'a Ending,
+}
+
+/// What the plan says of one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamEvidence {
+    /// `<fleet>/<stream>`.
+    pub name: String,
+    /// The fleet that owns it.
+    pub fleet: FleetId,
+    /// Whether the next message is due only after the answer.
+    pub is_closed: bool,
+    /// The intervals of constant offered rate in the measured phase ([`holds`]).
+    pub holds: Vec<Hold>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The measured phase was over.
+    Planned,
+    /// A `stop-if` condition held.
+    Stopped(Stop),
+    /// The user stopped the run, or it was killed.
+    Interrupted,
+    /// It failed before the first message was due, for this reason.
+    NotBegun(String),
+}
+
+/// An interval of constant offered rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hold {
+    /// When it begins, on the clock of the run.
+    pub from: Micros,
+    /// When it ends.
+    pub until: Micros,
+    /// The rate of the whole stream.
+    pub offered: Rate,
+}
+
+/// The intervals of the measured phase in which a stream's offered rate is constant, on the clock
+/// of the run, whose warm-up starts at `origin`.
+#[must_use]
+pub fn holds(schedule: &StreamSchedule, origin: Micros) -> Vec<Hold> {
+    let spec = schedule.spec();
+    let last_due = schedule
+        .count()
+        .checked_sub(1)
+        .and_then(|last| schedule.due(last));
+    let Some(last_due) = last_due else {
+        return Vec::new();
+    };
+    let measured = spec.warm_up + spec.measure;
+    // A stream whose devices stop after `count` messages holds its rate until then. At the
+    // planned end the last due lies up to one period before it, which is no reason to cut.
+    let end = match spec.limit_per_device {
+        Some(_) => measured.min(last_due),
+        None => measured,
+    };
+    let start = origin + spec.warm_up;
+    let pieces = constant_pieces(&spec.shape, spec.rate, spec.devices, spec.measure);
+    let on_the_clock = pieces.into_iter().map(|(from, until, offered)| Hold {
+        from: start + from,
+        until: (start + until).min(origin + end),
+        offered,
+    });
+    on_the_clock
+        .filter(|hold| hold.from < hold.until && hold.offered > Rate::ZERO)
+        .collect()
+}
+
+/// Pieces of constant rate as (from, until, rate), counted from the start of the measured phase.
+fn constant_pieces(
+    shape: &Shape,
+    rate: Rate,
+    devices: u32,
+    measure: Micros,
+) -> Vec<(Micros, Micros, Rate)> {
+    match shape {
+        Shape::Constant => vec![(Micros::ZERO, measure, rate)],
+        Shape::Ramp { from: _, over } => vec![(*over, measure, rate)],
+        Shape::Spike { to, at, lasts } => vec![
+            (Micros::ZERO, *at, rate),
+            (*at, *at + *lasts, *to),
+            (*at + *lasts, measure, rate),
+        ],
+        Shape::Stages(stages) => {
+            let mut now = Micros::ZERO;
+            let mut pieces = Vec::with_capacity(stages.len());
+            for (place, stage) in stages.iter().enumerate() {
+                let from = now + stage.over;
+                now = from + stage.hold;
+                let is_last = place + 1 == stages.len();
+                pieces.push((
+                    from,
+                    if is_last { measure } else { now.min(measure) },
+                    stage.to,
+                ));
+            }
+            pieces
+        }
+        Shape::Burst { n, every } => burst_rate(*n, *every, devices)
+            .map(|rate| (Micros::ZERO, measure, rate))
+            .into_iter()
+            .collect(),
+        Shape::Sine { .. } | Shape::Replay(_) => Vec::new(),
+    }
+}
+
+/// Bursts make a constant rate only if every window holds the same number of them.
+fn burst_rate(n: u32, every: Micros, devices: u32) -> Option<Rate> {
+    let window = Micros::from_secs(1).get();
+    let is_even = every.get() > 0 && window.is_multiple_of(every.get());
+    let per_second = f64::from(n) * f64::from(devices) / every.as_secs_f64();
+    is_even.then(|| Rate::per_second(per_second)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_load::{Phase, ScheduleSpec, Stage};
+    use muster_model::DeviceId;
+
+    use super::*;
+
+    fn rate(per_second: f64) -> Rate {
+        Rate::per_second(per_second).expect("a rate")
+    }
+
+    fn secs(seconds: u64) -> Micros {
+        Micros::from_secs(seconds)
+    }
+
+    /// The holds of a shape, as (from, until, rate) in seconds, of a run that starts at 3 s, warms
+    /// up for 2 s and measures for 60 s.
+    fn holds_of(shape: Shape, limit: Option<u32>) -> Vec<(f64, f64, f64)> {
+        let schedule = StreamSchedule::new(ScheduleSpec {
+            shape,
+            rate: rate(100.0),
+            phase: Phase::Even,
+            poisson: false,
+            first_device: DeviceId(0),
+            devices: 10,
+            limit_per_device: limit,
+            warm_up: secs(2),
+            measure: secs(60),
+            seed: 1,
+        });
+        let holds = holds(&schedule.expect("a possible schedule"), secs(3));
+        let told = |h: &Hold| (h.from.as_secs_f64(), h.until.as_secs_f64(), h.offered.get());
+        holds.iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_shape_holds_where_its_rate_does_not_change() {
+        assert_eq!(holds_of(Shape::Constant, None), [(5.0, 65.0, 100.0)]);
+        let ramp = Shape::Ramp {
+            from: rate(1.0),
+            over: secs(20),
+        };
+        assert_eq!(holds_of(ramp, None), [(25.0, 65.0, 100.0)]);
+        let spike = Shape::Spike {
+            to: rate(500.0),
+            at: secs(10),
+            lasts: secs(5),
+        };
+        let expected = [(5.0, 15.0, 100.0), (15.0, 20.0, 500.0), (20.0, 65.0, 100.0)];
+        assert_eq!(holds_of(spike, None), expected);
+        let stage = |to, over, hold| Stage {
+            to: rate(to),
+            over: secs(over),
+            hold: secs(hold),
+        };
+        let stages = Shape::Stages(vec![stage(50.0, 0, 20), stage(80.0, 10, 10)]);
+        assert_eq!(
+            holds_of(stages, None),
+            [(5.0, 25.0, 50.0), (35.0, 65.0, 80.0)]
+        );
+        let sine = Shape::Sine {
+            from: rate(10.0),
+            to: rate(90.0),
+            period: secs(30),
+        };
+        assert_eq!(holds_of(sine, None), []);
+    }
+
+    #[test]
+    fn bursts_hold_if_every_second_has_as_many() {
+        let burst = |every_ms| Shape::Burst {
+            n: 2,
+            every: Micros::from_millis(every_ms),
+        };
+        assert_eq!(holds_of(burst(500), None), [(5.0, 65.0, 40.0)]);
+        assert_eq!(holds_of(burst(400), None), []);
+        assert_eq!(holds_of(burst(2_000), None), []);
+    }
+
+    #[test]
+    fn a_stream_that_stops_after_its_count_holds_until_then() {
+        // 10 devices of 300 messages at 100/s: 30 s from the start of the warm-up.
+        let holds = holds_of(Shape::Constant, Some(300));
+        assert_eq!(holds.len(), 1);
+        assert!((32.9..=33.0).contains(&holds[0].1), "{holds:?}");
+    }
+}

@@ -1,0 +1,186 @@
+//! From rules and evidence to the one verdict.
+
+use muster_measure::{State, Summary};
+use muster_model::ConnectFailure;
+
+use crate::{
+    Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult, Unevaluated,
+    Verdict, slo, stable, validity,
+};
+
+/// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
+///
+/// The result is *none* if there was no run, else *invalid* if a validity rule failed or a rule
+/// that the scenario names could not be evaluated, else *fail* if a rule that counts failed, else
+/// *pass* (SEMANTICS section 7).
+#[must_use]
+pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
+    let mut results: Vec<RuleResult> = rules
+        .slos
+        .iter()
+        .flat_map(|rule| slo::evaluate(rule, evidence))
+        .collect();
+    results.push(drain(evidence));
+    results.extend(stop_if(rules, evidence));
+    results.extend(stable::evaluate(rules, evidence));
+    results.extend(validity::evaluate(rules, evidence));
+
+    let was_stopped = matches!(evidence.ending, Ending::Stopped(_));
+    let is_invalid = results
+        .iter()
+        .any(|rule| rule.invalidates() && !(was_stopped && is_cut_short(rule)));
+    let result = if was_no_run(evidence) {
+        RunResult::None
+    } else if is_invalid {
+        RunResult::Invalid
+    } else {
+        target_result(&results)
+    };
+    let would_be = (result == RunResult::Invalid)
+        .then(|| would_be(&results))
+        .flatten();
+    Verdict {
+        result,
+        would_be,
+        rules: results,
+    }
+}
+
+fn target_result(rules: &[RuleResult]) -> RunResult {
+    match rules.iter().any(RuleResult::fails_the_target) {
+        true => RunResult::Fail,
+        false => RunResult::Pass,
+    }
+}
+
+/// What an invalid run says of the target: a failure stands even if other rules could not be
+/// evaluated; a pass needs all of them.
+fn would_be(rules: &[RuleResult]) -> Option<RunResult> {
+    let is_unknown = |rule: &RuleResult| rule.kind != RuleKind::Validity && rule.invalidates();
+    match target_result(rules) {
+        RunResult::Pass => (!rules.iter().any(is_unknown)).then_some(RunResult::Pass),
+        decided @ (RunResult::Fail | RunResult::Invalid | RunResult::None) => Some(decided),
+    }
+}
+
+/// Whether a rule lacks only what the rest of the run would have brought. A run that `stop-if`
+/// ended fails by that rule; it is not made invalid by having been ended.
+fn is_cut_short(rule: &RuleResult) -> bool {
+    match &rule.outcome {
+        RuleOutcome::NotEvaluated(reason) => match reason {
+            Unevaluated::TooFewMessages { .. }
+            | Unevaluated::TooFewWindows { .. }
+            | Unevaluated::Unclear { .. }
+            | Unevaluated::NothingDue
+            | Unevaluated::NotConstant => true,
+            Unevaluated::NoLinks
+            | Unevaluated::NoBackend
+            | Unevaluated::NoSuchLatency
+            | Unevaluated::ConsumerDisturbed
+            | Unevaluated::Unknown
+            | Unevaluated::NotMeasured => false,
+        },
+        RuleOutcome::Pass | RuleOutcome::Fail => false,
+    }
+}
+
+/// Whether there was no run at all: it failed before the first due, or no link ever came up and
+/// no peer was there to refuse one.
+fn was_no_run(evidence: &Evidence<'_>) -> bool {
+    match evidence.ending {
+        Ending::NotBegun(_) => true,
+        Ending::Planned | Ending::Stopped(_) | Ending::Interrupted => {
+            was_unreachable(evidence.summary)
+        }
+    }
+}
+
+/// Whether no device completed a handshake, for no other causes than DNS, TCP, TLS and time-out.
+/// A refusal in the protocol's words is an outcome of the target and is judged; a limit of our own
+/// is no word on the target.
+fn was_unreachable(summary: &Summary) -> bool {
+    let unreachable = [
+        ConnectFailure::Dns,
+        ConnectFailure::Refused,
+        ConnectFailure::Unreachable,
+        ConnectFailure::TimedOut,
+        ConnectFailure::Closed,
+        ConnectFailure::Tls,
+    ];
+    let links = &summary.run.links;
+    let ended = ConnectFailure::RunEnded.to_string();
+    let happened = links
+        .connect_failures
+        .iter()
+        .filter(|(_, count)| **count > 0);
+    let causes: Vec<&String> = happened
+        .map(|(cause, _)| cause)
+        .filter(|c| **c != ended)
+        .collect();
+    let is_one = |cause: &String| unreachable.iter().any(|known| known.to_string() == *cause);
+    links.connected == 0 && !causes.is_empty() && causes.into_iter().all(is_one)
+}
+
+/// Rule `drain`: when settling ended, nothing was still on its way.
+fn drain(evidence: &Evidence<'_>) -> RuleResult {
+    let rule = RuleResult::new(RuleKind::Drain, "drain", "run").bound(Figure::Count(0));
+    let backends = &evidence.summary.backends;
+    if backends.is_empty() {
+        return rule.not_evaluated(Unevaluated::NoBackend);
+    }
+    if evidence.summary.run.uplink.outstanding.is_none() {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    }
+    let outstanding = |at: usize| -> u64 {
+        let table = &backends[at].uplink.table;
+        let rows = State::SENT.into_iter().filter(|state| state.is_expected());
+        rows.filter_map(|state| table.row(state))
+            .map(|row| row.outstanding)
+            .sum()
+    };
+    let worst = (0..backends.len())
+        .max_by_key(|at| outstanding(*at))
+        .unwrap_or(0);
+    let left = outstanding(worst);
+    let rate = backends[worst].still_delivering_per_s;
+    let name = evidence.backends.get(worst).map_or("", String::as_str);
+    let behind = match (left, rate) {
+        (0, _) => "everything due had come or was final when settling ended".to_owned(),
+        (_, 0) => format!("{left} outstanding at backend {name}, which was not quiet for long"),
+        (left, rate) => {
+            let behind_s = left as f64 / rate as f64;
+            format!("backend {name} still delivering {rate}/s, {behind_s:.1} s behind")
+        }
+    };
+    let since = evidence.summary.run.series.iter();
+    let since = since
+        .filter(|row| {
+            row.arrivals
+                .get(worst)
+                .is_some_and(|at| at.outstanding_due > 0)
+        })
+        .map(|row| row.second)
+        .min();
+    rule.observed(Some(Figure::Count(left)))
+        .evidence(behind)
+        .decided(left == 0, since)
+}
+
+/// Rule `stop-if`, if there is one: no condition ended the run.
+fn stop_if(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
+    if rules.stop_if.is_empty() {
+        return None;
+    }
+    let rule = RuleResult::new(RuleKind::StopIf, "stop-if", "run").named(true);
+    Some(match evidence.ending {
+        Ending::Stopped(stop) => rule
+            .evidence(format!(
+                "{stop}; measuring ended at {:.0} s",
+                stop.at.as_secs_f64()
+            ))
+            .decided(false, Some(stop.since.second())),
+        Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => rule
+            .evidence("no condition held for long enough")
+            .decided(true, None),
+    })
+}

@@ -1,0 +1,123 @@
+//! The latency rules: `pX <= b`, decided by exact counters, never by a bucket.
+
+use muster_measure::{Above, Distribution, Latency as Kept, LatencyView, Phase, ScopeSummary};
+use muster_model::{BackendId, Micros};
+
+use crate::slo::{is_close, is_consumer_disturbed, new};
+use crate::{Evidence, Figure, Latency, Percentile, RuleResult, Slo, Unevaluated};
+
+/// Rule `<latency> pX`: it holds iff `above + missing <= (1 - X) n` (SEMANTICS section 4).
+pub(crate) fn evaluate(
+    slo: &Slo,
+    (of, percentile, at_most): (Latency, Percentile, Micros),
+    scope: &ScopeSummary,
+    evidence: &Evidence<'_>,
+) -> RuleResult {
+    let rule = new(slo).bound(Figure::Time(at_most));
+    if scope.measured.scheduled.is_none() {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    }
+    if of == Latency::EndToEnd && is_consumer_disturbed(evidence) {
+        return rule.not_evaluated(Unevaluated::ConsumerDisturbed);
+    }
+    if of == Latency::EndToEnd && evidence.summary.backends.is_empty() {
+        return rule.not_evaluated(Unevaluated::NoBackend);
+    }
+    let counters = scope
+        .above
+        .iter()
+        .filter(|a| a.latency == kept(of) && a.bound == at_most);
+    let Some(worst) = counters.max_by(|a, b| share_above(a).total_cmp(&share_above(b))) else {
+        return rule.not_evaluated(Unevaluated::NoSuchLatency);
+    };
+    if worst.n < percentile.needed() {
+        let (have, needed) = (worst.n, percentile.needed());
+        return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
+    }
+    let observed = observed(scope, worst, percentile);
+    let holds = percentile.allows(worst.above + worst.missing, worst.n);
+    let close = observed.is_some_and(|at| is_close(at.0 as f64, at_most.0 as f64));
+    rule.observed(observed.map(Figure::Time))
+        .evidence(told(worst, percentile, evidence))
+        .decided(holds, since(scope, of, percentile, at_most))
+        .noted_if_close(close)
+}
+
+const fn kept(of: Latency) -> Kept {
+    match of {
+        Latency::Response => Kept::Response,
+        Latency::Service => Kept::Service,
+        Latency::EndToEnd => Kept::EndToEnd,
+        Latency::Lateness => Kept::Lateness,
+    }
+}
+
+fn share_above(counter: &Above) -> f64 {
+    (counter.above + counter.missing) as f64 / (counter.n as f64).max(1.0)
+}
+
+fn told(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> String {
+    let backend = |id: BackendId| evidence.backends.get(id.index());
+    let place = counter
+        .backend
+        .and_then(backend)
+        .map_or(String::new(), |b| format!(" at {b}"));
+    format!(
+        "{} above and {} without an end, of {} ({} allowed){place}",
+        counter.above,
+        counter.missing,
+        counter.n,
+        percentile.allowed_above(counter.n)
+    )
+}
+
+/// The percentile to print: of all due, the unanswered at their lower bound. It illustrates the
+/// rule and never decides it. The distribution of end-to-end is the first backend's.
+fn observed(scope: &ScopeSummary, counter: &Above, percentile: Percentile) -> Option<Micros> {
+    if counter
+        .backend
+        .is_some_and(|backend| backend != BackendId(0))
+    {
+        return None;
+    }
+    let view = scope.latency.of(counter.latency)?;
+    all_due(view)
+        .quantile_us(percentile.as_fraction())
+        .map(Micros)
+}
+
+/// The known times and the lower bounds of the others, together.
+pub(crate) fn all_due(view: &LatencyView) -> Distribution {
+    let mut all = view.known.clone();
+    all.merge(&view.censored);
+    all
+}
+
+/// The first second of the measured phase whose own percentile lay above the bound. Service has no
+/// series of its own.
+fn since(
+    scope: &ScopeSummary,
+    of: Latency,
+    percentile: Percentile,
+    at_most: Micros,
+) -> Option<u32> {
+    let rows = scope
+        .series
+        .iter()
+        .filter(|row| row.phase == Phase::Measure);
+    let mut rows = rows.map(|row| {
+        let at = match of {
+            Latency::Response => {
+                let mut all = row.response.clone();
+                all.merge(&row.censored);
+                all.quantile_us(percentile.as_fraction())
+            }
+            Latency::EndToEnd => row.end_to_end.quantile_us(percentile.as_fraction()),
+            Latency::Lateness => row.lateness_p99_us,
+            Latency::Service => None,
+        };
+        (row.second, at)
+    });
+    rows.find(|(_, at)| at.is_some_and(|at| at > at_most.0))
+        .map(|(second, _)| second)
+}

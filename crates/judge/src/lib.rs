@@ -1,0 +1,44 @@
+//! Decides what a run has shown: SLOs, validity of the generator, stability, and the one verdict.
+//!
+//! Layer 2, pure. In the straight line it stands between the merged windows and ledgers of
+//! `measure` and the report: it turns figures into [`Rules`] that hold or not. It must never know
+//! where a figure came from: no sockets, files, clocks, protocols or scenario text, and it never
+//! moves a threshold after the run began.
+//!
+//! ```
+//! use muster_judge::{Rules, Scope, SloBound};
+//!
+//! let rules = Rules::builder(true).build();
+//! let names_nothing = rules.slos.iter().all(|slo| !slo.named && slo.scope == Scope::Run);
+//! assert!(names_nothing);
+//! assert!(matches!(rules.slos[0].bound, SloBound::Loss(_)));
+//! ```
+
+mod bounds;
+mod evidence;
+mod health;
+mod judge;
+mod latency;
+mod rules;
+mod share;
+mod slo;
+pub mod stability;
+mod stable;
+mod stop;
+mod unevaluated;
+mod validity;
+mod verdict;
+
+pub use bounds::{StabilityBounds, ValidityBounds};
+pub use evidence::{Ending, Evidence, Hold, StreamEvidence, holds};
+pub use health::{
+    GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,
+};
+pub use judge::judge;
+pub use rules::{
+    Allowance, Latency, Rules, RulesBuilder, Scope, Slo, SloBound, StopIf, StopTrigger,
+};
+pub use share::{Percentile, Share};
+pub use stop::{Stop, StopWatch, StopWindow};
+pub use unevaluated::Unevaluated;
+pub use verdict::{Figure, RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};

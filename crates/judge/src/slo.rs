@@ -1,0 +1,359 @@
+//! The service levels: loss, failures and links. Latencies have a room of their own.
+
+use std::collections::BTreeMap;
+
+use muster_measure::{
+    ArrivalFigures, LinkLedger, Phase, Scope as Measured, ScopeSummary, SecondRow, State,
+};
+use muster_model::{Cause, ShedCause, StreamId};
+
+use crate::verdict::Percent;
+use crate::{
+    Allowance, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo, SloBound,
+    Unevaluated, latency,
+};
+
+/// What becomes of one SLO. Rule `stable` is not decided here: it is evaluated for every stream,
+/// named or not.
+pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult> {
+    let Some(scope) = evidence.summary.scope(measured(&slo.scope)) else {
+        return Some(new(slo).not_evaluated(Unevaluated::NothingDue));
+    };
+    Some(match slo.bound {
+        SloBound::Loss(allowed) => loss(slo, allowed, evidence),
+        SloBound::FailureRatio(allowed) => failure_ratio(slo, allowed, scope),
+        SloBound::Connected(wanted) => connected(slo, wanted, &scope.links),
+        SloBound::Disconnects(allowed) => disconnects(slo, allowed, &scope.links),
+        SloBound::Latency {
+            of,
+            percentile,
+            at_most,
+        } => latency::evaluate(slo, (of, percentile, at_most), scope, evidence),
+        SloBound::Stable => return None,
+    })
+}
+
+pub(crate) fn new(slo: &Slo) -> RuleResult {
+    RuleResult::new(RuleKind::Slo, slo.bound.rule(), &slo.scope).named(slo.named)
+}
+
+/// The scope's name in the summary.
+pub(crate) const fn measured(scope: &Scope) -> Measured {
+    match scope {
+        Scope::Run => Measured::Run,
+        Scope::Fleet { id, .. } => Measured::Fleet(*id),
+        Scope::Stream { id, .. } => Measured::Stream(*id),
+    }
+}
+
+/// Whether our own consumer was away, so that absence is no proof against the target.
+pub(crate) fn is_consumer_disturbed(evidence: &Evidence<'_>) -> bool {
+    evidence
+        .health
+        .incidents
+        .iter()
+        .any(|incident| incident.kind == IncidentKind::ConsumerAway)
+}
+
+/// What was expected at one backend and what of it is lost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Loss {
+    expected: u64,
+    lost: u64,
+}
+
+impl Loss {
+    fn of<'a>(figures: impl Iterator<Item = &'a ArrivalFigures>) -> Self {
+        let states = State::SENT.into_iter().filter(|state| state.is_expected());
+        let states: Vec<State> = states.collect();
+        let mut loss = Self::default();
+        for figures in figures {
+            for row in states.iter().filter_map(|state| figures.table.row(*state)) {
+                loss.lost += row.absent;
+                loss.expected += row.arrived + row.absent + row.outstanding;
+            }
+        }
+        loss
+    }
+}
+
+/// Rule `loss`, on the whole run: accepted or unacknowledged, and never arrived. Every backend has
+/// an account of its own; the worst one decides.
+fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
+    let rule = new(slo).bound(allowed.figure());
+    let summary = evidence.summary;
+    if summary.backends.is_empty() {
+        return rule.not_evaluated(Unevaluated::NoBackend);
+    }
+    if summary.run.uplink.lost.is_none() {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    }
+    let of_backend = |at: usize| {
+        let streams = summary.backends[at].streams.iter().zip(evidence.streams);
+        let in_scope = streams
+            .enumerate()
+            .filter(|(id, (_, stream))| slo.scope.contains(stream.fleet, StreamId(*id as u8)));
+        Loss::of(in_scope.map(|(_, (figures, _))| figures))
+    };
+    let worst = (0..summary.backends.len())
+        .max_by_key(|at| of_backend(*at).lost)
+        .unwrap_or(0);
+    let found = of_backend(worst);
+    let name = evidence.backends.get(worst).map_or("", String::as_str);
+    if is_consumer_disturbed(evidence) {
+        let meanwhile = lost_while_away(evidence, &slo.scope, worst);
+        let told = format!(
+            "our own consumer was away: {} lost at backend {name}, {meanwhile} of them due then",
+            found.lost
+        );
+        let rule = rule.observed(Some(allowed.observed(found.lost, found.expected)));
+        return rule
+            .not_evaluated(Unevaluated::ConsumerDisturbed)
+            .evidence(told);
+    }
+    if found.expected == 0 {
+        return nothing_to_lose(rule, slo, evidence);
+    }
+    let since = scope_series(evidence, &slo.scope)
+        .iter()
+        .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
+        .map(|row| row.second);
+    rule.observed(Some(allowed.observed(found.lost, found.expected)))
+        .evidence(format!(
+            "{} at backend {name}",
+            counted(found.lost, found.expected)
+        ))
+        .decided(allowed.covers(found.lost, found.expected), since)
+        .noted_if_close(allowed.is_close(found.lost, found.expected))
+}
+
+/// A target that took nothing lost nothing: that it refused everything is judged by other rules,
+/// and must not make the run invalid.
+fn nothing_to_lose(rule: RuleResult, slo: &Slo, evidence: &Evidence<'_>) -> RuleResult {
+    let scope = evidence.summary.scope(measured(&slo.scope));
+    match scope.and_then(|scope| scope.uplink.scheduled) {
+        None | Some(0) => rule.not_evaluated(Unevaluated::NothingDue),
+        Some(due) => rule
+            .observed(Some(Figure::Count(0)))
+            .evidence(format!(
+                "none of {} due was accepted, so none was lost",
+                grouped(due)
+            ))
+            .decided(true, None),
+    }
+}
+
+/// What is lost of the messages due while our own consumer was away.
+fn lost_while_away(evidence: &Evidence<'_>, scope: &Scope, backend: usize) -> u64 {
+    let incidents = evidence.health.incidents.iter();
+    let away: Vec<(u32, u32)> = incidents
+        .filter(|incident| incident.kind == IncidentKind::ConsumerAway)
+        .map(|incident| (incident.from.second(), incident.until.second()))
+        .collect();
+    let is_then = |second: u32| {
+        away.iter()
+            .any(|(from, until)| (*from..=*until).contains(&second))
+    };
+    let rows = scope_series(evidence, scope)
+        .iter()
+        .filter(|row| is_then(row.second));
+    rows.filter_map(|row| row.arrivals.get(backend))
+        .map(|at| at.lost_due)
+        .sum()
+}
+
+fn scope_series<'a>(evidence: &'a Evidence<'_>, scope: &Scope) -> &'a [SecondRow] {
+    evidence
+        .summary
+        .scope(measured(scope))
+        .map_or(&[], |scope| &scope.series)
+}
+
+/// Rule `failure-ratio`, on the measured cohort.
+fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult {
+    let rule = new(slo).bound(Figure::Fraction(allowed.as_fraction()));
+    let ledger = &scope.measured;
+    let Some(scheduled) = ledger.scheduled else {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    };
+    if scheduled == 0 {
+        return rule.not_evaluated(Unevaluated::NothingDue);
+    }
+    let shed = ledger.shed.saturating_sub(own_shed(&ledger.shed_by_cause));
+    let failed = ledger.rejected + ledger.timed_out + ledger.broken + ledger.in_flight + shed;
+    let parts = [
+        ("rejected", ledger.rejected),
+        ("timed out", ledger.timed_out),
+        ("broken", ledger.broken),
+        ("in flight", ledger.in_flight),
+        ("shed", shed),
+    ];
+    let since = scope
+        .series
+        .iter()
+        .filter(|row| row.phase == Phase::Measure);
+    let since = since
+        .filter(|row| !allowed.covers(failed_due(row), row.due.finals()))
+        .map(|row| row.second)
+        .min();
+    let ratio = Allowance::Ratio(allowed);
+    rule.observed(Some(ratio.observed(failed, scheduled)))
+        .evidence(format!("{}{}", counted(failed, scheduled), listed(&parts)))
+        .decided(allowed.covers(failed, scheduled), since)
+        .noted_if_close(ratio.is_close(failed, scheduled))
+}
+
+/// Messages shed by a cause of our own.
+pub(crate) fn own_shed(by_cause: &BTreeMap<String, u64>) -> u64 {
+    let own = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
+    own.filter_map(|cause| by_cause.get(cause.name())).sum()
+}
+
+fn failed_due(row: &SecondRow) -> u64 {
+    let due = &row.due;
+    let failed = [
+        State::Rejected,
+        State::TimedOut,
+        State::Broken,
+        State::InFlight,
+        State::Shed,
+    ];
+    failed
+        .into_iter()
+        .map(|state| due.of(state))
+        .sum::<u64>()
+        .saturating_sub(due.shed_own())
+}
+
+/// Rule `connected`: links up at the end of the connect phase.
+fn connected(slo: &Slo, wanted: Share, links: &LinkLedger) -> RuleResult {
+    let rule = new(slo).bound(Figure::Fraction(wanted.as_fraction()));
+    if links.wanted == 0 {
+        return rule.not_evaluated(Unevaluated::NoLinks);
+    }
+    let missing = links.wanted.saturating_sub(links.up_at_start);
+    let most_missing = 1.0 - wanted.as_fraction();
+    let fraction = links.up_at_start as f64 / links.wanted as f64;
+    let causes: Vec<(&str, u64)> = links
+        .connect_failures
+        .iter()
+        .map(|(cause, count)| (cause.as_str(), *count))
+        .collect();
+    let told = format!(
+        "{} of {} links up at the end of the connect phase{}",
+        links.up_at_start,
+        links.wanted,
+        listed(&causes)
+    );
+    rule.observed(Some(Figure::Fraction(fraction)))
+        .evidence(told)
+        .decided(wanted.is_reached_by(links.up_at_start, links.wanted), None)
+        .noted_if_close(is_close(missing as f64 / links.wanted as f64, most_missing))
+}
+
+/// Rule `disconnects`: links lost after the connect phase, but for those we closed on purpose.
+fn disconnects(slo: &Slo, allowed: Allowance, links: &LinkLedger) -> RuleResult {
+    let rule = new(slo).bound(allowed.figure());
+    if links.wanted == 0 {
+        return rule.not_evaluated(Unevaluated::NoLinks);
+    }
+    let on_purpose = Cause::Lifetime.to_string();
+    let wanted = links.disconnects.get(&on_purpose).copied().unwrap_or(0);
+    let lost = links.disconnects_later.saturating_sub(wanted);
+    let causes = links
+        .disconnects
+        .iter()
+        .filter(|(cause, _)| **cause != on_purpose);
+    let causes: Vec<(&str, u64)> = causes
+        .map(|(cause, count)| (cause.as_str(), *count))
+        .collect();
+    rule.observed(Some(allowed.observed(lost, links.connected)))
+        .evidence(format!(
+            "{}{}",
+            counted(lost, links.connected),
+            listed(&causes)
+        ))
+        .decided(allowed.covers(lost, links.connected), None)
+        .noted_if_close(allowed.is_close(lost, links.connected))
+}
+
+impl Allowance {
+    fn covers(self, found: u64, of: u64) -> bool {
+        match self {
+            Self::Count(most) => found <= most,
+            Self::Ratio(share) => share.covers(found, of),
+        }
+    }
+
+    fn figure(self) -> Figure {
+        match self {
+            Self::Count(most) => Figure::Count(most),
+            Self::Ratio(share) => Figure::Fraction(share.as_fraction()),
+        }
+    }
+
+    fn observed(self, found: u64, of: u64) -> Figure {
+        match self {
+            Self::Count(_) => Figure::Count(found),
+            Self::Ratio(_) => Figure::Fraction(found as f64 / (of as f64).max(1.0)),
+        }
+    }
+
+    fn is_close(self, found: u64, of: u64) -> bool {
+        is_close(self.observed(found, of).value(), self.figure().value())
+    }
+}
+
+/// Whether a passing observation is within 10 % of its bound. A bound of zero has no such margin:
+/// it is met exactly or not at all.
+pub(crate) fn is_close(observed: f64, bound: f64) -> bool {
+    bound > 0.0 && observed >= 0.9 * bound
+}
+
+/// "3 of 100 (3 %)", or, where nothing was seen, what that proves: none in `n` independent trials
+/// bounds the share at `1 - 0.05^(1/n)` with 95 % confidence.
+fn counted(found: u64, of: u64) -> String {
+    if found > 0 || of == 0 {
+        let share = found as f64 / (of as f64).max(1.0);
+        return format!("{} of {} ({})", grouped(found), grouped(of), Percent(share));
+    }
+    let bound = 1.0 - 0.05_f64.powf(1.0 / of as f64);
+    format!(
+        "0 of {}: at most {} % at 95 %",
+        grouped(of),
+        two_digits(bound * 100.0)
+    )
+}
+
+/// Two significant digits at most, rounded up, since the value is an upper bound; "0.006".
+fn two_digits(value: f64) -> String {
+    let digits = (1 - value.log10().floor() as i32).clamp(0, 9) as usize - usize::from(value < 1.0);
+    let scale = 10_f64.powi(digits as i32);
+    format!("{:.digits$}", (value * scale).ceil() / scale)
+}
+
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// ": rejected 3, shed 4", or nothing if all are zero.
+fn listed(parts: &[(&str, u64)]) -> String {
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {}", grouped(*count)))
+        .collect();
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", parts.join(", "))
+    }
+}

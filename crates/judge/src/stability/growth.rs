@@ -1,0 +1,90 @@
+//! Rule (a): does the backlog of one side grow?
+
+use super::trend::{Point, Trend};
+
+/// A backlog that grows by no more than this share of the offered rate does not count.
+const SLOPE_SHARE: f64 = 0.005;
+
+/// The backlog must have grown by so many seconds of traffic between the first and the last fifth.
+pub(super) const GROWTH_S: f64 = 0.25;
+
+/// What a hold shows of one backlog.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    /// How the backlog moves, in messages per second.
+    pub trend: Trend,
+    /// The mean of the last fifth less that of the first, in seconds of traffic.
+    pub growth_s: f64,
+    /// The offered rate, per second.
+    pub offered: f64,
+}
+
+impl Growth {
+    /// The growth of a backlog, given at the end of each window, under `offered` messages per
+    /// second; none below three windows, or if nothing was offered.
+    #[must_use]
+    pub fn of(backlog: &[Point], offered: f64) -> Option<Self> {
+        if offered <= 0.0 {
+            return None;
+        }
+        let trend = Trend::of(backlog)?;
+        let last = mean(&backlog[backlog.len() - fifth(backlog)..]);
+        Some(Self {
+            trend,
+            growth_s: (last - first_mean(backlog)) / offered,
+            offered,
+        })
+    }
+
+    /// Whether the backlog grows: both conditions of SEMANTICS section 6 (a).
+    #[must_use]
+    pub fn is_unstable(&self) -> bool {
+        self.trend.lower > SLOPE_SHARE * self.offered && self.has_grown()
+    }
+
+    /// Whether the backlog has grown by as much as counts, be it by chance.
+    #[must_use]
+    pub fn has_grown(&self) -> bool {
+        self.growth_s > GROWTH_S
+    }
+
+    /// The slope above which a backlog counts as growing, in messages per second.
+    #[must_use]
+    pub fn least_slope(&self) -> f64 {
+        SLOPE_SHARE * self.offered
+    }
+
+    /// By which the worst of several backlogs is found: one that is unstable is above one that is
+    /// not, then the lower bound decides, then the slope.
+    pub(super) fn excess(&self) -> f64 {
+        let bounded = if self.trend.lower.is_finite() {
+            self.trend.lower
+        } else {
+            0.0
+        };
+        match self.is_unstable() {
+            true => f64::MAX.min(1e12 + bounded),
+            false => bounded.max(self.trend.slope.min(0.0)),
+        }
+    }
+
+    /// The first instant at which the backlog lay above its beginning by what counts; the end of
+    /// the series if it never did.
+    pub(super) fn since_s(&self, backlog: &[Point]) -> f64 {
+        let level = first_mean(backlog) + GROWTH_S * self.offered;
+        let above = backlog.iter().find(|point| point.value > level);
+        above.or(backlog.last()).map_or(0.0, |point| point.t_s)
+    }
+}
+
+fn fifth(points: &[Point]) -> usize {
+    (points.len() / 5).max(1)
+}
+
+fn first_mean(points: &[Point]) -> f64 {
+    mean(&points[..fifth(points)])
+}
+
+fn mean(points: &[Point]) -> f64 {
+    points.iter().map(|p| p.value).sum::<f64>() / points.len() as f64
+}

@@ -1,0 +1,230 @@
+//! Rule `stable`, of every stream, from the series of its seconds.
+
+use muster_measure::{Distribution, Phase, ScopeSummary, SecondRow, State};
+use muster_model::{Micros, StreamId};
+
+use crate::stability::{HoldSeries, Point, Stability};
+use crate::{
+    Evidence, Figure, Hold, RuleKind, RuleResult, Rules, SloBound, StreamEvidence, Unevaluated,
+};
+
+/// One result a stream: always evaluated, and named where a named SLO `stable` covers the stream.
+pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
+    let streams = evidence
+        .streams
+        .iter()
+        .zip(&evidence.summary.streams)
+        .enumerate();
+    streams
+        .map(|(id, (stream, scope))| {
+            let named = is_named(rules, stream, StreamId(id as u8));
+            let rule = RuleResult::new(RuleKind::Stability, "stable", &stream.name).named(named);
+            of_stream(rule, rules.stability.min_windows, (stream, scope), evidence)
+        })
+        .collect()
+}
+
+fn is_named(rules: &Rules, stream: &StreamEvidence, id: StreamId) -> bool {
+    rules.slos.iter().any(|slo| {
+        slo.named && slo.bound == SloBound::Stable && slo.scope.contains(stream.fleet, id)
+    })
+}
+
+/// The worst of a stream's holds that are long enough.
+fn of_stream(
+    rule: RuleResult,
+    min_windows: u32,
+    (stream, scope): (&StreamEvidence, &ScopeSummary),
+    evidence: &Evidence<'_>,
+) -> RuleResult {
+    if scope.uplink.scheduled.is_none() {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    }
+    if stream.holds.is_empty() {
+        return rule.not_evaluated(Unevaluated::NotConstant);
+    }
+    let windows = |hold: &Hold| rows_of(hold, scope).count() as u32;
+    let have = stream.holds.iter().map(windows).max().unwrap_or(0);
+    if have < min_windows {
+        return rule.not_evaluated(Unevaluated::TooFewWindows {
+            have,
+            needed: min_windows,
+        });
+    }
+    let long = stream
+        .holds
+        .iter()
+        .filter(|hold| windows(hold) >= min_windows);
+    let assessed = long.filter_map(|hold| series(hold, stream, scope, evidence).assess());
+    match assessed.max_by_key(severity) {
+        None => rule.not_evaluated(Unevaluated::NothingDue),
+        Some(stability) => told(rule, &stability),
+    }
+}
+
+const fn severity(stability: &Stability) -> u8 {
+    match stability {
+        Stability::Stable { .. } => 0,
+        Stability::Unclear { .. } => 1,
+        Stability::Unstable { .. } => 2,
+    }
+}
+
+/// The whole seconds of the measured phase that lie within a hold.
+fn rows_of<'a>(hold: &Hold, scope: &'a ScopeSummary) -> impl Iterator<Item = &'a SecondRow> {
+    let (from, until) = (hold.from, hold.until);
+    scope.series.iter().filter(move |row| {
+        let begins = Micros::from_secs(u64::from(row.second));
+        let ends = begins + Micros::from_secs(1);
+        row.phase == Phase::Measure && row.is_whole && begins >= from && ends <= until
+    })
+}
+
+fn told(rule: RuleResult, stability: &Stability) -> RuleResult {
+    match stability {
+        Stability::Stable { side, growth } | Stability::Unstable { side, growth, .. } => {
+            let since_s = match stability {
+                Stability::Unstable { since_s, .. } => Some(*since_s as u32),
+                Stability::Stable { .. } | Stability::Unclear { .. } => None,
+            };
+            let told = format!(
+                "{side} backlog: slope {:+.2}/s, at 95 % above {:+.2}/s; grown by {:.2} s of traffic",
+                growth.trend.slope, growth.trend.lower, growth.growth_s
+            );
+            rule.bound(Figure::PerSecond(growth.least_slope()))
+                .observed(Some(Figure::PerSecond(growth.trend.slope)))
+                .evidence(told)
+                .decided(since_s.is_none(), since_s)
+        }
+        Stability::Unclear {
+            latency,
+            creep,
+            needed_s,
+        } => {
+            let reason = Unevaluated::Unclear {
+                needed_s: *needed_s,
+            };
+            let told = format!(
+                "{reason} ({latency} rose by {}, p = {:.4})",
+                Micros(creep.rise_us as u64),
+                creep.trend.p()
+            );
+            rule.not_evaluated(reason).evidence(told)
+        }
+    }
+}
+
+/// The backlogs and latencies of one hold.
+fn series(
+    hold: &Hold,
+    stream: &StreamEvidence,
+    scope: &ScopeSummary,
+    evidence: &Evidence<'_>,
+) -> HoldSeries {
+    let side =
+        |name: &str, change: fn(&SecondRow) -> i64| (name.to_owned(), backlog(hold, scope, change));
+    // A closed loop cannot have more in flight than it has devices; what it leaves out and what it
+    // holds back grows in the place of a backlog.
+    let backlogs = if stream.is_closed {
+        vec![side("omitted", omitted), side("held", held)]
+    } else {
+        let backends = evidence.backends.iter().enumerate().map(|(at, name)| {
+            let points = backlog(hold, scope, |row| undelivered(row, at));
+            (format!("backend {name}"), points)
+        });
+        std::iter::once(side("device", unanswered))
+            .chain(backends)
+            .collect()
+    };
+    HoldSeries {
+        offered: hold.offered.get(),
+        backlogs,
+        latencies: latencies(hold, scope),
+    }
+}
+
+/// A backlog at the end of each window of the hold: the running sum, from the first message of
+/// the run, of what joins it in a second less what leaves it.
+fn backlog(hold: &Hold, scope: &ScopeSummary, change: impl Fn(&SecondRow) -> i64) -> Vec<Point> {
+    let mut windows = rows_of(hold, scope).map(|row| row.second).peekable();
+    let mut points = Vec::new();
+    let mut waiting = 0;
+    let mut rows = scope.series.iter().peekable();
+    while let Some(row) = rows.next() {
+        waiting += change(row);
+        let is_last_of_second = rows.peek().is_none_or(|next| next.second != row.second);
+        if is_last_of_second && windows.next_if_eq(&row.second).is_some() {
+            points.push(Point {
+                t_s: f64::from(row.second) + 1.0,
+                value: waiting as f64,
+            });
+        }
+    }
+    points
+}
+
+fn difference(joins: u64, leaves: u64) -> i64 {
+    // Counts of one second are far below 2^63.
+    joins as i64 - leaves as i64
+}
+
+/// Device side: due, and not final.
+fn unanswered(row: &SecondRow) -> i64 {
+    difference(row.due.finals(), row.flow.finals())
+}
+
+/// Backend side: due, and neither arrived nor known never to arrive. What was shed leaves when it
+/// was shed; what was rejected, failed or lost without ever arriving never waited for the backend,
+/// so it leaves when it joins.
+fn undelivered(row: &SecondRow, backend: usize) -> i64 {
+    let at = row.arrivals.get(backend).copied().unwrap_or_default();
+    let absent = at.lost_due + at.rejected_absent_due + at.failed_absent_due;
+    difference(
+        row.due.finals(),
+        row.flow.of(State::Shed) + at.arrived + absent,
+    )
+}
+
+/// Closed loops: wanted by the nominal schedule, and not due since the answer before was missing.
+fn omitted(row: &SecondRow) -> i64 {
+    difference(row.offered.unwrap_or(0), row.due.finals())
+}
+
+/// Closed loops: due, and neither sent nor shed.
+fn held(row: &SecondRow) -> i64 {
+    difference(row.due.finals(), row.flow.sent + row.flow.of(State::Shed))
+}
+
+/// Median and p90 by due second: of the response where the stream has one, the unanswered at their
+/// lower bound, else of end-to-end.
+fn latencies(hold: &Hold, scope: &ScopeSummary) -> Vec<(String, Vec<Point>)> {
+    let has_response = scope.latency.response.is_some();
+    let name = if has_response {
+        "response"
+    } else {
+        "end-to-end"
+    };
+    let distribution = |row: &SecondRow| -> Distribution {
+        if !has_response {
+            return row.end_to_end.clone();
+        }
+        let mut all = row.response.clone();
+        all.merge(&row.censored);
+        all
+    };
+    let percentile = |share: f64| -> Vec<Point> {
+        rows_of(hold, scope)
+            .filter_map(|row| {
+                let value = distribution(row).quantile_us(share)? as f64;
+                Some(Point {
+                    t_s: f64::from(row.second),
+                    value,
+                })
+            })
+            .collect()
+    };
+    vec![
+        (format!("{name} p50"), percentile(0.5)),
+        (format!("{name} p90"), percentile(0.9)),
+    ]
+}

@@ -1,0 +1,222 @@
+//! The watch over `stop-if`, fed window by window while the run goes on.
+
+use std::fmt;
+
+use muster_measure::{Flow, State};
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+use crate::{Rules, StopIf, StopTrigger};
+
+/// Decides, from one window after the other, whether the measured phase must end.
+///
+/// A condition holds from the start of the first window that meets it, and until a window that
+/// does not. Windows in which nothing ended say nothing of failures: they break nothing and decide
+/// nothing.
+#[derive(Debug, Clone)]
+pub struct StopWatch {
+    watched: Vec<(StopIf, Option<Micros>)>,
+}
+
+/// One window of the run, by the instants of the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopWindow {
+    /// When it began.
+    pub from: Micros,
+    /// When it ended.
+    pub until: Micros,
+    /// Messages that became final in it, without those shed by a cause of our own.
+    pub ended: u64,
+    /// Of these, those that failed: rejected, timed out, broken or shed.
+    pub failed: u64,
+    /// Links that the plan wants.
+    pub links_wanted: u64,
+    /// Links that are up.
+    pub links_up: u64,
+}
+
+impl StopWindow {
+    /// The window in which the messages of `flow` became final, `shed_own` of them shed by a cause
+    /// of our own.
+    #[must_use]
+    pub fn of(span: (Micros, Micros), flow: &Flow, shed_own: u64, links: (u64, u64)) -> Self {
+        let good = flow.of(State::Accepted) + flow.of(State::Unacknowledged);
+        let ended = flow.finals().saturating_sub(shed_own);
+        let (from, until) = span;
+        let (links_wanted, links_up) = links;
+        let failed = ended.saturating_sub(good);
+        Self {
+            from,
+            until,
+            ended,
+            failed,
+            links_wanted,
+            links_up,
+        }
+    }
+}
+
+/// The condition that ended the measured phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// Which one.
+    pub condition: StopIf,
+    /// Since when it held.
+    pub since: Micros,
+    /// When it had held for long enough.
+    pub at: Micros,
+}
+
+impl StopWatch {
+    /// Watches every condition of the rules.
+    #[must_use]
+    pub fn new(rules: &Rules) -> Self {
+        Self {
+            watched: rules
+                .stop_if
+                .iter()
+                .map(|condition| (*condition, None))
+                .collect(),
+        }
+    }
+
+    /// Takes in the next window; the condition that has now held for long enough, if there is one.
+    pub fn window(&mut self, window: &StopWindow) -> Option<Stop> {
+        let mut stop = None;
+        for (condition, since) in &mut self.watched {
+            let Some(is_met) = is_met(&condition.trigger, window) else {
+                continue;
+            };
+            if !is_met {
+                *since = None;
+                continue;
+            }
+            let began = *since.get_or_insert(window.from);
+            if window.until - began >= condition.lasting {
+                let now = Stop {
+                    condition: *condition,
+                    since: began,
+                    at: window.until,
+                };
+                stop = stop.or(Some(now));
+            }
+        }
+        stop
+    }
+}
+
+/// Whether a window meets a trigger; none if it says nothing of it.
+fn is_met(trigger: &StopTrigger, window: &StopWindow) -> Option<bool> {
+    match trigger {
+        StopTrigger::FailureRatioAbove(share) => {
+            (window.ended > 0).then(|| !share.covers(window.failed, window.ended))
+        }
+        StopTrigger::ConnectedBelow(share) => {
+            Some(!share.is_reached_by(window.links_up, window.links_wanted))
+        }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lasting = self.condition.lasting;
+        match self.condition.trigger {
+            StopTrigger::FailureRatioAbove(share) => {
+                write!(f, "failure-ratio above {share} for {lasting}")
+            }
+            StopTrigger::ConnectedBelow(share) => {
+                write!(f, "connected below {share} for {lasting}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Share;
+
+    fn watch(trigger: StopTrigger, lasting_s: u64) -> StopWatch {
+        let condition = StopIf {
+            trigger,
+            lasting: Micros::from_secs(lasting_s),
+        };
+        StopWatch::new(&Rules::builder(true).stop_if(condition).build())
+    }
+
+    fn window(second: u64, failed: u64, ended: u64) -> StopWindow {
+        let (from, until) = (Micros::from_secs(second), Micros::from_secs(second + 1));
+        StopWindow {
+            from,
+            until,
+            ended,
+            failed,
+            links_wanted: 10,
+            links_up: 10,
+        }
+    }
+
+    /// The seconds whose window ends the run, of windows with (failed, ended).
+    fn stops(lasting_s: u64, windows: &[(u64, u64)]) -> Vec<usize> {
+        let mut watch = watch(
+            StopTrigger::FailureRatioAbove(Share::whole_percent(20)),
+            lasting_s,
+        );
+        let stops = |(second, (failed, ended)): (usize, &(u64, u64))| {
+            watch
+                .window(&window(second as u64, *failed, *ended))
+                .map(|_| second)
+        };
+        windows.iter().enumerate().filter_map(stops).collect()
+    }
+
+    #[test]
+    fn a_condition_must_hold_for_as_long_as_it_says() {
+        assert_eq!(stops(3, &[(21, 100); 3]), [2]);
+        assert_eq!(stops(3, &[(20, 100); 9]), [0; 0], "20 % is not above 20 %");
+        assert_eq!(stops(1, &[(0, 100), (1, 1)]), [1]);
+    }
+
+    #[test]
+    fn a_good_window_begins_the_count_again() {
+        assert_eq!(
+            stops(3, &[(9, 9), (9, 9), (0, 9), (9, 9), (9, 9), (9, 9)]),
+            [5]
+        );
+    }
+
+    #[test]
+    fn a_window_in_which_nothing_ended_breaks_nothing_and_decides_nothing() {
+        assert_eq!(stops(3, &[(9, 9), (0, 0), (0, 0), (0, 0), (9, 9)]), [4]);
+    }
+
+    #[test]
+    fn the_stop_tells_since_when_it_held() {
+        let mut watch = watch(StopTrigger::ConnectedBelow(Share::whole_percent(90)), 2);
+        let down = |second| StopWindow {
+            links_up: 8,
+            ..window(second, 0, 5)
+        };
+        assert_eq!(watch.window(&window(0, 0, 5)), None);
+        assert_eq!(watch.window(&down(1)), None);
+        let stop = watch.window(&down(2)).expect("it held for two seconds");
+        assert_eq!(
+            (stop.since, stop.at),
+            (Micros::from_secs(1), Micros::from_secs(3))
+        );
+        assert_eq!(stop.to_string(), "connected below 90 % for 2 s");
+    }
+
+    #[test]
+    fn what_we_shed_ourselves_is_no_failure_of_the_target() {
+        let mut flow = Flow::default();
+        flow.ended[State::Accepted.index()] = 5;
+        flow.ended[State::Unacknowledged.index()] = 1;
+        flow.ended[State::Shed.index()] = 4;
+        flow.ended[State::TimedOut.index()] = 2;
+        let span = (Micros::ZERO, Micros::from_secs(1));
+        let window = StopWindow::of(span, &flow, 3, (10, 9));
+        assert_eq!((window.ended, window.failed), (9, 3));
+        assert_eq!((window.links_wanted, window.links_up), (10, 9));
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a rule could not be evaluated, with what it would have needed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The reason of a `not-evaluated`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unevaluated {
+    /// A percentile of too few messages says nothing.
+    TooFewMessages {
+        /// How many there were.
+        have: u64,
+        /// How many it takes: `10 / (1 - X)`.
+        needed: u64,
+    },
+    /// A trend in too few windows says nothing.
+    TooFewWindows {
+        /// How many one-second windows of constant rate there were at a stretch.
+        have: u32,
+        /// How many it takes (`stability.min-windows`).
+        needed: u32,
+    },
+    /// The offered rate is nowhere constant.
+    NotConstant,
+    /// The latency rises and the backlog does not, so far.
+    Unclear {
+        /// How long the hold would have to be to decide, in seconds.
+        needed_s: u64,
+    },
+    /// Nothing was due in the scope.
+    NothingDue,
+    /// The scope wants no links.
+    NoLinks,
+    /// No backend tells what arrived.
+    NoBackend,
+    /// The latency does not exist in the scope by design.
+    NoSuchLatency,
+    /// Our own consumer was away, so that what did not arrive is no proof.
+    ConsumerDisturbed,
+    /// The run was killed before this could be known.
+    Unknown,
+    /// This machine does not tell.
+    NotMeasured,
+}
+
+impl fmt::Display for Unevaluated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFewMessages { have, needed } => {
+                write!(f, "needs {needed} messages, had {have}")
+            }
+            Self::TooFewWindows { have, needed } => {
+                write!(f, "needs {needed} s of constant rate, had {have} s")
+            }
+            Self::NotConstant => f.write_str("the offered rate is nowhere constant"),
+            Self::Unclear { needed_s } => {
+                write!(
+                    f,
+                    "unclear: latency rises, backlog does not; hold {needed_s} s to decide"
+                )
+            }
+            Self::NothingDue => f.write_str("nothing was due"),
+            Self::NoLinks => f.write_str("no links are wanted"),
+            Self::NoBackend => f.write_str("no backend tells what arrived"),
+            Self::NoSuchLatency => f.write_str("no message of the scope has this latency"),
+            Self::ConsumerDisturbed => {
+                f.write_str("our own consumer was away, so absence proves nothing")
+            }
+            Self::Unknown => f.write_str("the run ended before this could be known"),
+            Self::NotMeasured => f.write_str("this machine does not tell"),
+        }
+    }
+}

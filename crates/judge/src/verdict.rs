@@ -1,0 +1,280 @@
+//! What judging comes to: one result, and every rule behind it (SEMANTICS section 7).
+
+use std::fmt;
+
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+use crate::Unevaluated;
+
+/// The verdict on one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The result.
+    pub result: RunResult,
+    /// Only of an invalid run: what its rules say of the target all the same; none if a rule that
+    /// the scenario names could not be evaluated.
+    pub would_be: Option<RunResult>,
+    /// Every rule, SLOs first, validity last.
+    pub rules: Vec<RuleResult>,
+}
+
+impl Verdict {
+    /// The exit code of `muster run`: 0 pass, 1 fail, 3 invalid, 4 none.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self.result {
+            RunResult::Pass => 0,
+            RunResult::Fail => 1,
+            RunResult::Invalid => 3,
+            RunResult::None => 4,
+        }
+    }
+
+    /// The rules that made the result what it is; for a pass none.
+    pub fn reasons(&self) -> impl Iterator<Item = &RuleResult> {
+        self.rules.iter().filter(|rule| match self.result {
+            RunResult::Pass | RunResult::None => false,
+            RunResult::Invalid => rule.invalidates(),
+            RunResult::Fail => rule.fails_the_target(),
+        })
+    }
+}
+
+/// The result of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunResult {
+    /// Every rule that counts holds.
+    Pass,
+    /// The target broke a rule that counts.
+    Fail,
+    /// The figures may not be believed, or do not suffice.
+    Invalid,
+    /// There was no run: the target was not there, or nothing could begin.
+    None,
+}
+
+impl RunResult {
+    /// The word used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Invalid => "invalid",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for RunResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One rule, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuleResult {
+    /// What kind of rule it is, which decides what a failure means.
+    pub kind: RuleKind,
+    /// Its name, as in the scenario where it has one: `loss`, `response p99`, `cpu`.
+    pub rule: String,
+    /// What it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
+    pub scope: String,
+    /// Whether the scenario names it.
+    pub named: bool,
+    /// Whether it holds.
+    pub outcome: RuleOutcome,
+    /// What was observed; none where nothing could be.
+    pub observed: Option<Figure>,
+    /// What is allowed; none for rules without a figure.
+    pub bound: Option<Figure>,
+    /// Since when it does not hold, in seconds since T0; none if it holds or cannot be dated.
+    pub since_s: Option<u32>,
+    /// How the decision was made, in one sentence.
+    pub evidence: String,
+    /// A caveat on a pass.
+    pub note: Option<String>,
+}
+
+impl RuleResult {
+    pub(crate) fn new(kind: RuleKind, rule: impl Into<String>, scope: impl fmt::Display) -> Self {
+        Self {
+            kind,
+            rule: rule.into(),
+            scope: scope.to_string(),
+            named: false,
+            outcome: RuleOutcome::Pass,
+            observed: None,
+            bound: None,
+            since_s: None,
+            evidence: String::new(),
+            note: None,
+        }
+    }
+
+    pub(crate) fn named(mut self, named: bool) -> Self {
+        self.named = named;
+        self
+    }
+
+    pub(crate) fn bound(mut self, bound: Figure) -> Self {
+        self.bound = Some(bound);
+        self
+    }
+
+    pub(crate) fn observed(mut self, observed: Option<Figure>) -> Self {
+        self.observed = observed;
+        self
+    }
+
+    pub(crate) fn evidence(mut self, evidence: impl Into<String>) -> Self {
+        self.evidence = evidence.into();
+        self
+    }
+
+    /// Passes if `holds`, else fails since the given second.
+    pub(crate) fn decided(mut self, holds: bool, since_s: Option<u32>) -> Self {
+        self.outcome = if holds {
+            RuleOutcome::Pass
+        } else {
+            RuleOutcome::Fail
+        };
+        self.since_s = since_s.filter(|_| !holds);
+        self
+    }
+
+    pub(crate) fn not_evaluated(mut self, reason: Unevaluated) -> Self {
+        self.evidence = reason.to_string();
+        self.outcome = RuleOutcome::NotEvaluated(reason);
+        self
+    }
+
+    /// Adds the caveat that one run does not know its own spread, if the rule passed and its
+    /// observation is `close` to the bound.
+    pub(crate) fn noted_if_close(mut self, close: bool) -> Self {
+        if close && self.outcome == RuleOutcome::Pass {
+            self.note = Some("one run; the spread between runs is unknown".to_owned());
+        }
+        self
+    }
+
+    /// Whether the rule failed in a way that is held against the target.
+    #[must_use]
+    pub fn fails_the_target(&self) -> bool {
+        let counts = match self.kind {
+            RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
+            RuleKind::Stability => self.named,
+            RuleKind::Validity => false,
+        };
+        counts && self.outcome == RuleOutcome::Fail
+    }
+
+    /// Whether the rule makes the run invalid: a validity rule that failed, or one that the
+    /// scenario names and that could not be evaluated.
+    #[must_use]
+    pub fn invalidates(&self) -> bool {
+        match (&self.kind, &self.outcome) {
+            (RuleKind::Validity, RuleOutcome::Fail) => true,
+            (RuleKind::Slo | RuleKind::Stability, RuleOutcome::NotEvaluated(_)) => self.named,
+            (
+                RuleKind::Slo
+                | RuleKind::Drain
+                | RuleKind::StopIf
+                | RuleKind::Stability
+                | RuleKind::Validity,
+                RuleOutcome::Pass | RuleOutcome::Fail | RuleOutcome::NotEvaluated(_),
+            ) => false,
+        }
+    }
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleKind {
+    /// A service level of the target, named or by default.
+    Slo,
+    /// Whether everything had come when settling ended.
+    Drain,
+    /// Whether a `stop-if` condition ended the run.
+    StopIf,
+    /// Whether a backlog grows; judged only where the scenario names it.
+    Stability,
+    /// Whether the generator is to blame.
+    Validity,
+}
+
+/// Whether a rule holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleOutcome {
+    /// It holds.
+    Pass,
+    /// It does not hold.
+    Fail,
+    /// There was not enough to decide.
+    NotEvaluated(Unevaluated),
+}
+
+impl RuleOutcome {
+    /// The word used in results.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::NotEvaluated(_) => "not-evaluated",
+        }
+    }
+}
+
+/// A value with its unit, as observed or allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// So many messages, links or events.
+    Count(u64),
+    /// A fraction of a whole, 0 to 1, printed in percent.
+    Fraction(f64),
+    /// A length of time.
+    Time(Micros),
+    /// Messages per second.
+    PerSecond(f64),
+}
+
+impl Figure {
+    /// The number alone: a count, a fraction, microseconds, or a rate per second.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Count(count) => count as f64,
+            Self::Time(Micros(us)) => us as f64,
+            Self::Fraction(value) | Self::PerSecond(value) => value,
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Fraction(fraction) => write!(f, "{}", Percent(*fraction)),
+            Self::Time(time) => write!(f, "{time}"),
+            Self::PerSecond(rate) => write!(f, "{rate:.1}/s"),
+        }
+    }
+}
+
+/// Prints a fraction in percent with up to four decimals, so that no failure rounds to zero
+/// unless it is below one in a million.
+pub(crate) struct Percent(pub(crate) f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.4}", self.0 * 100.0);
+        write!(f, "{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}

@@ -1,0 +1,8 @@
+//! What a run must be judged to be: whole runs, message by message, against the rules.
+
+mod recorded;
+mod run;
+mod slo;
+mod stable;
+mod validity;
+mod verdict;

@@ -1,0 +1,186 @@
+//! From rules to one result: none before invalid before fail before pass.
+
+use muster_judge::{
+    Ending, Latency, Percentile, RuleKind, RuleOutcome, Rules, RunResult, Scope, Share, SloBound,
+    Stop, StopIf, StopTrigger,
+};
+use muster_model::{Cause, ConnectFailure, Micros, Outcome, Reason, ShedCause};
+
+use crate::run::{Run, failed, rule};
+
+/// No link came up, for these causes; every message was shed since the device was offline.
+fn offline(causes: &[ConnectFailure]) -> Run {
+    let mut run = Run::healthy(100, 10);
+    run.links.connected = 0;
+    run.links.up_at_start = 0;
+    for cause in causes {
+        run.links.connect_failures.insert(cause.to_string(), 50);
+    }
+    run.messages
+        .iter_mut()
+        .for_each(|m| m.ends(Outcome::Shed(ShedCause::Offline)));
+    run
+}
+
+#[test]
+fn a_target_that_is_not_there_is_no_result() {
+    let unreachable = [
+        ConnectFailure::Dns,
+        ConnectFailure::Refused,
+        ConnectFailure::Unreachable,
+        ConnectFailure::TimedOut,
+        ConnectFailure::Closed,
+        ConnectFailure::Tls,
+    ];
+    for cause in unreachable {
+        let verdict = offline(&[cause, ConnectFailure::RunEnded]).judged();
+        assert_eq!(
+            (verdict.result, verdict.exit_code()),
+            (RunResult::None, 4),
+            "{cause}"
+        );
+        assert!(
+            !verdict.rules.is_empty(),
+            "every rule is evaluated all the same"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_in_the_protocols_words_is_judged() {
+    let refused = ConnectFailure::Rejected(Reason::MqttConnack(5));
+    let verdict = offline(&[refused, ConnectFailure::TimedOut]).judged();
+    assert_eq!((verdict.result, verdict.exit_code()), (RunResult::Fail, 1));
+    assert_eq!(failed(&verdict), ["failure-ratio", "connected"]);
+    let connected = rule(&verdict, "connected");
+    assert!(
+        connected.evidence.contains("rejected-connack-5 50"),
+        "{}",
+        connected.evidence
+    );
+}
+
+#[test]
+fn a_run_that_never_began_is_no_result() {
+    let mut run = Run::healthy(100, 10);
+    run.ending = Ending::NotBegun("consumers did not come up".to_owned());
+    assert_eq!(run.judged().result, RunResult::None);
+}
+
+#[test]
+fn invalid_comes_before_fail_and_keeps_what_it_would_be() {
+    let mut run = Run::healthy(100, 10);
+    run.ending = Ending::Interrupted;
+    let verdict = run.judged();
+    assert_eq!(
+        (verdict.result, verdict.would_be),
+        (RunResult::Invalid, Some(RunResult::Pass))
+    );
+    assert_eq!(verdict.exit_code(), 3);
+
+    run.messages[0].seen = None;
+    let verdict = run.judged();
+    assert_eq!(
+        (verdict.result, verdict.would_be),
+        (RunResult::Invalid, Some(RunResult::Fail))
+    );
+    assert_eq!(
+        rule(&verdict, "loss").outcome,
+        RuleOutcome::Fail,
+        "the evidence is kept"
+    );
+    let reasons: Vec<&str> = verdict.reasons().map(|rule| rule.rule.as_str()).collect();
+    assert_eq!(reasons, ["uninterrupted"]);
+}
+
+#[test]
+fn a_named_rule_that_cannot_be_evaluated_makes_the_run_invalid_and_a_default_one_does_not() {
+    let percentile = Percentile::new(99.9).unwrap();
+    let at_most = Micros::from_secs(1);
+    let named = SloBound::Latency {
+        of: Latency::Response,
+        percentile,
+        at_most,
+    };
+    assert_eq!(
+        Run::healthy(100, 10).names(&[named]).judged().result,
+        RunResult::Invalid
+    );
+    assert_eq!(
+        Run::healthy(100, 10)
+            .names(&[SloBound::Stable])
+            .judged()
+            .result,
+        RunResult::Invalid
+    );
+
+    let mut silent = Run::healthy(100, 10);
+    silent.messages.retain(|message| message.due < 4_000_000);
+    let verdict = silent.judged();
+    let ratio = rule(&verdict, "failure-ratio");
+    assert!(matches!(ratio.outcome, RuleOutcome::NotEvaluated(_)) && !ratio.named);
+    assert_eq!(verdict.result, RunResult::Pass);
+}
+
+#[test]
+fn a_run_that_stop_if_ended_is_a_fail_and_not_an_interrupted_one() {
+    let condition = StopIf {
+        trigger: StopTrigger::FailureRatioAbove(Share::whole_percent(20)),
+        lasting: Micros::from_secs(10),
+    };
+    let percentile = Percentile::P99;
+    let at_most = Micros::from_secs(1);
+    let mut run = Run::healthy(50, 11);
+    run.rules = Rules::builder(true)
+        .slo(
+            Scope::Run,
+            SloBound::Latency {
+                of: Latency::Response,
+                percentile,
+                at_most,
+            },
+        )
+        .slo(Scope::Run, SloBound::Stable)
+        .stop_if(condition)
+        .build();
+    assert_eq!(
+        run.judged().result,
+        RunResult::Invalid,
+        "too few messages, and not stopped"
+    );
+    assert_eq!(rule(&run.judged(), "stop-if").outcome, RuleOutcome::Pass);
+
+    let (since, at) = (Micros::from_secs(5), Micros::from_secs(15));
+    run.ending = Ending::Stopped(Stop {
+        condition,
+        since,
+        at,
+    });
+    run.messages
+        .iter_mut()
+        .for_each(|m| m.ends(Outcome::Broken(Cause::Reset)));
+    let verdict = run.judged();
+    assert_eq!((verdict.result, verdict.exit_code()), (RunResult::Fail, 1));
+    let stop = rule(&verdict, "stop-if");
+    assert_eq!((stop.kind, stop.since_s), (RuleKind::StopIf, Some(5)));
+    assert_eq!(
+        stop.evidence,
+        "failure-ratio above 20 % for 10 s; measuring ended at 15 s"
+    );
+}
+
+#[test]
+fn every_rule_is_always_evaluated() {
+    let names = |run: &Run| -> Vec<String> {
+        run.judged()
+            .rules
+            .iter()
+            .map(|rule| rule.rule.clone())
+            .collect()
+    };
+    let healthy = names(&Run::healthy(100, 40));
+    let mut worst = offline(&[ConnectFailure::Refused]);
+    worst.ending = Ending::Interrupted;
+    worst.residue = None;
+    assert_eq!(names(&worst), healthy);
+}

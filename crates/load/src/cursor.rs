@@ -1,0 +1,233 @@
+//! The messages of some devices of one stream, one after the other in due order.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use muster_model::{DeviceId, Micros};
+
+use crate::layout::Place;
+use crate::poisson::Walk;
+use crate::schedule::StreamSchedule;
+
+/// The next message of a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// Its number in the class.
+    pub n: u64,
+    /// Whose it is.
+    pub device: DeviceId,
+    /// Its number in that device's stream.
+    pub seq: u32,
+    /// When it is due, from the start of warm-up.
+    pub due: Micros,
+}
+
+/// Visits the messages of a range of devices in due order, without allocating, in constant time a
+/// message.
+///
+/// Cursors over a partition of the class's devices visit every message of the schedule once.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    schedule: Arc<StreamSchedule>,
+    slots: Slots,
+    round: u64,
+    at: usize,
+    within: u64,
+    walk: Option<Box<Walk>>,
+    next: Option<Due>,
+}
+
+/// The slots of the range, ascending.
+#[derive(Debug, Clone)]
+enum Slots {
+    Run(Range<u32>),
+    /// Only for a part of a hashed class: 4 bytes a device.
+    Table(Box<[u32]>),
+}
+
+impl Cursor {
+    /// A cursor before the first message of `devices` (global numbers; those of other classes are
+    /// passed over).
+    #[must_use]
+    pub fn new(schedule: Arc<StreamSchedule>, devices: Range<u32>) -> Self {
+        let slots = Slots::new(&schedule, devices);
+        let walk = schedule.poisson().map(|_| Box::new(Walk::new()));
+        let mut cursor = Self {
+            schedule,
+            slots,
+            round: 0,
+            at: 0,
+            within: 0,
+            walk,
+            next: None,
+        };
+        cursor.next = cursor.here();
+        cursor
+    }
+
+    /// The next message; none when the schedule is over.
+    #[must_use]
+    pub fn peek(&self) -> Option<Due> {
+        self.next
+    }
+
+    /// Goes on to the message after it.
+    pub fn advance(&mut self) {
+        if self.next.is_none() {
+            return;
+        }
+        self.within += 1;
+        if self.within >= self.schedule.layout().turn(self.round) {
+            self.within = 0;
+            self.at += 1;
+        }
+        if self.at >= self.slots.len() {
+            self.at = 0;
+            self.round += 1;
+        }
+        self.next = self.here();
+    }
+
+    fn here(&mut self) -> Option<Due> {
+        let slot = self.slots.get(self.at)?;
+        let layout = self.schedule.layout();
+        if layout.turn(self.round) == 0 {
+            return None;
+        }
+        let n = layout.first_of(self.round, slot) + self.within;
+        if n >= self.schedule.count() {
+            return None;
+        }
+        let seq = layout.seq(self.round, self.within);
+        let place = Place {
+            round: self.round,
+            slot,
+            seq,
+        };
+        let due = match (self.schedule.poisson(), &mut self.walk) {
+            (Some(poisson), Some(walk)) => self.schedule.instant(walk.arrival(poisson, n)?)?,
+            (_, _) => self.schedule.due_at(n, place)?,
+        };
+        Some(Due {
+            n,
+            device: self.schedule.device_in(slot),
+            seq,
+            due,
+        })
+    }
+}
+
+impl Iterator for Cursor {
+    type Item = Due;
+
+    fn next(&mut self) -> Option<Due> {
+        let due = self.next;
+        self.advance();
+        due
+    }
+}
+
+impl Slots {
+    fn new(schedule: &StreamSchedule, devices: Range<u32>) -> Self {
+        let class = schedule.devices();
+        let start = devices.start.clamp(class.start, class.end);
+        let end = devices.end.clamp(start, class.end);
+        if schedule.is_ordered() || (start..end) == class {
+            return Self::Run(start - class.start..end - class.start);
+        }
+        let mut slots: Box<[u32]> = (start..end)
+            .filter_map(|device| schedule.slot_of(DeviceId(device)))
+            .collect();
+        slots.sort_unstable();
+        Self::Table(slots)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Run(run) => run.len(),
+            Self::Table(table) => table.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<u32> {
+        match self {
+            Self::Run(run) => (at < run.len()).then(|| run.start + at as u32),
+            Self::Table(table) => table.get(at).copied(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::Rate;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sample::any_spec;
+    use crate::schedule::Schedule;
+    use crate::shape::{Phase, ScheduleSpec, Shape};
+
+    fn hashed(devices: u32) -> ScheduleSpec {
+        ScheduleSpec {
+            shape: Shape::Constant,
+            rate: Rate::per_second(1e6).unwrap(),
+            phase: Phase::Hash,
+            poisson: false,
+            first_device: DeviceId(0),
+            devices,
+            limit_per_device: None,
+            warm_up: Micros::ZERO,
+            measure: Micros::from_secs(1_000),
+            seed: 1,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// The union of cursors over a partition of the devices is the whole schedule, each message
+        /// once, each cursor in due order and each message as random access gives it.
+        #[test]
+        fn cursors_over_a_partition_are_the_schedule(spec in any_spec(), cuts: [u32; 2]) {
+            let schedule = Arc::new(StreamSchedule::new(spec).unwrap());
+            let class = schedule.devices();
+            let mut cuts = cuts.map(|cut| class.start + cut % (class.len() as u32 + 1));
+            cuts.sort_unstable();
+            let mut all = Vec::new();
+            for part in [0..cuts[0], cuts[0]..cuts[1], cuts[1]..u32::MAX] {
+                let visited: Vec<Due> = Cursor::new(Arc::clone(&schedule), part.clone()).collect();
+                prop_assert!(visited.is_sorted_by(|a, b| a.n < b.n && a.due <= b.due));
+                for due in &visited {
+                    prop_assert!(part.contains(&due.device.0));
+                    prop_assert_eq!(schedule.owner(due.n), (due.device, due.seq));
+                    prop_assert_eq!(schedule.due(due.n), Some(due.due));
+                }
+                all.extend(visited.iter().map(|due| due.n));
+            }
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..schedule.count()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_billion_messages_of_millions_of_devices_cost_nothing_up_front() {
+        let schedule = Arc::new(StreamSchedule::new(hashed(4_000_000)).unwrap());
+        assert_eq!(schedule.count(), 1_000_000_000);
+        let whole = Cursor::new(Arc::clone(&schedule), 0..u32::MAX);
+        assert!(matches!(whole.slots, Slots::Run(_)));
+        let last = schedule.due(999_999_999).unwrap();
+        assert!(last < Micros::from_secs(1_000) && last >= Micros(999_999_999));
+    }
+
+    #[test]
+    fn a_cursor_ends_once_and_stays_there() {
+        let spec = ScheduleSpec {
+            limit_per_device: Some(1),
+            ..hashed(2)
+        };
+        let mut cursor = Cursor::new(Arc::new(StreamSchedule::new(spec).unwrap()), 0..2);
+        assert_eq!(cursor.by_ref().count(), 2);
+        cursor.advance();
+        assert_eq!(cursor.peek(), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! How the rate of a stream moves over time, and all that a schedule is made from.
+
+use std::sync::Arc;
+
+use muster_model::{DeviceId, Micros, Rate};
+use serde::{Deserialize, Serialize};
+
+/// How the rate of a whole class moves over time.
+///
+/// A shape starts when warm-up ends; its instants count from there. Warm-up runs at the shape's
+/// first value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Shape {
+    /// The stream's rate throughout.
+    Constant,
+    /// A straight line from `from` to the stream's rate, which then holds.
+    Ramp {
+        /// The first value.
+        from: Rate,
+        /// How long the line takes.
+        over: Micros,
+    },
+    /// Straight lines and holds one after the other, the first line from zero; the last value
+    /// holds. A line that takes no time is a jump. The stream's rate is not used.
+    Stages(Vec<Stage>),
+    /// The stream's rate, but for one rectangle.
+    Spike {
+        /// The rate within the rectangle.
+        to: Rate,
+        /// When it begins, after warm-up.
+        at: Micros,
+        /// How long it lasts.
+        lasts: Micros,
+    },
+    /// A sine that begins at `from`, reaches `to` after half a period and comes back. It is drawn
+    /// by 256 straight lines a period, which keeps it within 0.01 % of the curve. The stream's
+    /// rate is not used.
+    Sine {
+        /// The first value and one extreme.
+        from: Rate,
+        /// The other extreme.
+        to: Rate,
+        /// From one `from` to the next.
+        period: Micros,
+    },
+    /// Each device sends `n` messages at one instant, again after every `every`; the phase spreads
+    /// the devices over that period. Bursts run from the start of warm-up without a break. The
+    /// stream's rate is not used.
+    Burst {
+        /// Messages a device sends at once.
+        n: u32,
+        /// From one burst of a device to its next.
+        every: Micros,
+    },
+    /// Exactly these instants after warm-up, in ascending order, dealt round to the devices.
+    /// Nothing is due in warm-up. The stream's rate and phase are not used.
+    Replay(Arc<[Micros]>),
+}
+
+/// One line and one hold of [`Shape::Stages`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The rate at the end of the line.
+    pub to: Rate,
+    /// How long the line takes; zero is a jump.
+    pub over: Micros,
+    /// How long the rate then holds.
+    pub hold: Micros,
+}
+
+/// How the devices of a class share the class's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Device `i` of `D` at `i / D` of the period.
+    Even,
+    /// A seeded order, and a seeded place of each device within its slot: each device keeps an
+    /// exact period.
+    Hash,
+    /// All devices at the same instant.
+    Together,
+}
+
+/// All that one stream's schedule depends on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleSpec {
+    /// How the rate moves.
+    pub shape: Shape,
+    /// Of the whole class: the plateau of a constant or ramp, the base of a spike.
+    pub rate: Rate,
+    /// How the devices share the time.
+    pub phase: Phase,
+    /// Whether arrivals of the class are a Poisson process of that rate.
+    pub poisson: bool,
+    /// The first device of the class.
+    pub first_device: DeviceId,
+    /// How many devices the class has.
+    pub devices: u32,
+    /// Messages a device sends before it stops.
+    pub limit_per_device: Option<u32>,
+    /// Length of warm-up.
+    pub warm_up: Micros,
+    /// Length of the measured phase.
+    pub measure: Micros,
+    /// Makes phases and arrivals reproducible; differs per stream.
+    pub seed: u64,
+}
+
+impl ScheduleSpec {
+    /// The end of the schedule: warm-up and measured phase; nothing is due at or after it.
+    #[must_use]
+    pub fn horizon(&self) -> Micros {
+        self.warm_up + self.measure
+    }
+}

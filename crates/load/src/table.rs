@@ -1,0 +1,365 @@
+//! The rows of a CSV file whose columns are variables, one row a device.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The most bytes a table may hold: offsets are 32 bits, and a file beyond this is no device list.
+pub const MAX_TABLE_BYTES: usize = 1 << 30;
+
+/// A table in one piece of text: 4 bytes a cell beside the text itself.
+///
+/// Comma-separated values of RFC 4180; the first record is the header. A fleet without a table
+/// holds none of this, and a row is two words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    header: Vec<String>,
+    cells: String,
+    /// End of each cell in `cells`, record by record.
+    ends: Vec<u32>,
+}
+
+/// One record of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row<'a> {
+    table: &'a Table,
+    first_cell: usize,
+}
+
+/// Why text is no table. Lines count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// No header, or a header without records.
+    #[error(
+        "the file has no rows; its first line names the columns, each further line is a device"
+    )]
+    Empty,
+    /// A column without a name, or two of one name.
+    #[error(
+        "column {column} is named `{name}`, which is empty or taken; give each column its own name"
+    )]
+    ColumnName {
+        /// Which column, from 1.
+        column: usize,
+        /// Its name.
+        name: String,
+    },
+    /// A record of another length than the header.
+    #[error("line {line} has {found} cells where the header has {wanted}")]
+    Cells {
+        /// The line the record begins on.
+        line: usize,
+        /// Its cells.
+        found: usize,
+        /// The header's cells.
+        wanted: usize,
+    },
+    /// A quoted cell that does not end, or goes on after its closing quote.
+    #[error("line {line} has a quoted cell that is not closed, or goes on after its closing quote")]
+    Quote {
+        /// The line the record begins on.
+        line: usize,
+    },
+    /// More than [`MAX_TABLE_BYTES`].
+    #[error("the file has {0} bytes; the most is {MAX_TABLE_BYTES}")]
+    TooLarge(usize),
+}
+
+impl Table {
+    /// Reads a table. Lines end in LF or CRLF; empty lines are passed over.
+    ///
+    /// # Errors
+    /// [`TableError`] names the line.
+    pub fn parse(text: &str) -> Result<Self, TableError> {
+        if text.len() > MAX_TABLE_BYTES {
+            return Err(TableError::TooLarge(text.len()));
+        }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut records = Records {
+            rest: text,
+            line: 1,
+        };
+        let mut table = Self {
+            header: Vec::new(),
+            cells: String::new(),
+            ends: Vec::new(),
+        };
+        let header = records.next(&mut table)?.ok_or(TableError::Empty)?;
+        table.take_header(header.cells)?;
+        while let Some(record) = records.next(&mut table)? {
+            let (found, wanted) = (record.cells, table.header.len());
+            if found != wanted {
+                return Err(TableError::Cells {
+                    line: record.line,
+                    found,
+                    wanted,
+                });
+            }
+        }
+        if table.ends.is_empty() {
+            Err(TableError::Empty)
+        } else {
+            Ok(table)
+        }
+    }
+
+    /// The names of the columns.
+    #[must_use]
+    pub fn columns(&self) -> &[String] {
+        &self.header
+    }
+
+    /// The number of rows without the header.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len() / self.header.len()
+    }
+
+    /// Whether there is no row; a parsed table has at least one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Row `index`, from 0.
+    #[must_use]
+    pub fn row(&self, index: usize) -> Option<Row<'_>> {
+        (index < self.len()).then(|| Row {
+            table: self,
+            first_cell: index * self.header.len(),
+        })
+    }
+
+    /// The least and greatest length of the cells of a column, in bytes.
+    #[must_use]
+    pub fn lengths(&self, column: &str) -> Option<(usize, usize)> {
+        let place = self.place(column)?;
+        let lengths = (place..self.ends.len()).step_by(self.header.len());
+        let lengths = lengths.map(|cell| self.cell(cell).len());
+        lengths.fold(None, |bounds: Option<(usize, usize)>, length| {
+            let (least, most) = bounds.unwrap_or((length, length));
+            Some((least.min(length), most.max(length)))
+        })
+    }
+
+    fn place(&self, column: &str) -> Option<usize> {
+        self.header.iter().position(|name| name == column)
+    }
+
+    fn cell(&self, cell: usize) -> &str {
+        let start = cell
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before] as usize);
+        &self.cells[start..self.ends[cell] as usize]
+    }
+
+    /// Makes the cells read so far the names of the columns.
+    fn take_header(&mut self, cells: usize) -> Result<(), TableError> {
+        for cell in 0..cells {
+            let name = self.cell(cell).trim().to_owned();
+            if name.is_empty() || self.header.contains(&name) {
+                return Err(TableError::ColumnName {
+                    column: cell + 1,
+                    name,
+                });
+            }
+            self.header.push(name);
+        }
+        self.cells.clear();
+        self.ends.clear();
+        Ok(())
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The cell of a column; none if the table has no such column.
+    #[must_use]
+    pub fn get(&self, column: &str) -> Option<&'a str> {
+        self.table
+            .place(column)
+            .map(|place| self.table.cell(self.first_cell + place))
+    }
+}
+
+/// Reads records, keeping the line for messages.
+struct Records<'a> {
+    rest: &'a str,
+    line: usize,
+}
+
+struct Record {
+    line: usize,
+    cells: usize,
+}
+
+impl Records<'_> {
+    /// Appends the cells of the next record to the table.
+    fn next(&mut self, table: &mut Table) -> Result<Option<Record>, TableError> {
+        while let Some(rest) = self
+            .rest
+            .strip_prefix('\n')
+            .or(self.rest.strip_prefix("\r\n"))
+        {
+            self.rest = rest;
+            self.line += 1;
+        }
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let mut record = Record {
+            line: self.line,
+            cells: 0,
+        };
+        loop {
+            self.cell(table, record.line)?;
+            table.ends.push(table.cells.len() as u32);
+            record.cells += 1;
+            match self.rest.strip_prefix(',') {
+                Some(rest) => self.rest = rest,
+                None => break,
+            }
+        }
+        Ok(Some(record))
+    }
+
+    /// Appends one cell's text and stops at its comma or line end.
+    fn cell(&mut self, table: &mut Table, line: usize) -> Result<(), TableError> {
+        let Some(mut quoted) = self.rest.strip_prefix('"') else {
+            let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());
+            let cell = &self.rest[..end];
+            let before_line_end = cell.strip_suffix('\r').unwrap_or(cell);
+            table.cells.push_str(before_line_end);
+            self.rest = &self.rest[before_line_end.len()..];
+            self.skip_carriage_return();
+            return Ok(());
+        };
+        loop {
+            let Some((text, rest)) = quoted.split_once('"') else {
+                return Err(TableError::Quote { line });
+            };
+            table.cells.push_str(text);
+            self.line += text.matches('\n').count();
+            match rest.strip_prefix('"') {
+                Some(rest) => {
+                    table.cells.push('"');
+                    quoted = rest;
+                }
+                None => {
+                    self.rest = rest;
+                    break;
+                }
+            }
+        }
+        self.skip_carriage_return();
+        match self.rest.chars().next() {
+            None | Some(',' | '\n') => Ok(()),
+            Some(_) => Err(TableError::Quote { line }),
+        }
+    }
+
+    /// A carriage return belongs to the line end, also to that of a last line without LF.
+    fn skip_carriage_return(&mut self) {
+        if self.rest == "\r" || self.rest.starts_with("\r\n") {
+            self.rest = &self.rest[1..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: Result<&[(&str, &str)], TableError>) {
+        let table = Table::parse(text);
+        match expected {
+            Err(error) => assert_eq!(table, Err(error), "{text:?}"),
+            Ok(cells) => {
+                let table = table.unwrap();
+                let row = table.row(table.len() - 1).unwrap();
+                for (column, cell) in cells {
+                    assert_eq!(row.get(column), Some(*cell), "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cells_are_read_as_rfc_4180_says() {
+        check("a,b\n1,2\n", Ok(&[("a", "1"), ("b", "2")]));
+        check("a,b\r\n1,\r\n", Ok(&[("a", "1"), ("b", "")]));
+        check("a,b\n\n1,2\r", Ok(&[("b", "2")]));
+        check(
+            "a,b\n\"x, \"\"y\"\"\n\",z",
+            Ok(&[("a", "x, \"y\"\n"), ("b", "z")]),
+        );
+        check("\u{feff}a\n7", Ok(&[("a", "7")]));
+    }
+
+    #[test]
+    fn a_broken_file_is_refused_by_line() {
+        check("", Err(TableError::Empty));
+        check("a,b\n", Err(TableError::Empty));
+        check(
+            "a,a\n1,2",
+            Err(TableError::ColumnName {
+                column: 2,
+                name: "a".into(),
+            }),
+        );
+        check(
+            "a,\n1,2",
+            Err(TableError::ColumnName {
+                column: 2,
+                name: String::new(),
+            }),
+        );
+        check(
+            "a,b\n1,2\n3\n",
+            Err(TableError::Cells {
+                line: 3,
+                found: 1,
+                wanted: 2,
+            }),
+        );
+        check("a\n\"1\n\n", Err(TableError::Quote { line: 2 }));
+        check("a\n\"1\"2", Err(TableError::Quote { line: 2 }));
+        check(
+            "a,b\n\"x\ny\",1\n3\n",
+            Err(TableError::Cells {
+                line: 4,
+                found: 1,
+                wanted: 2,
+            }),
+        );
+    }
+
+    #[test]
+    fn lengths_are_those_of_one_column() {
+        let table = Table::parse("a,b\n1,22\n333,\n").unwrap();
+        assert_eq!(table.lengths("a"), Some((1, 3)));
+        assert_eq!(table.lengths("b"), Some((0, 2)));
+        assert_eq!(table.lengths("c"), None);
+        assert!(table.row(2).is_none());
+    }
+
+    proptest! {
+        /// Quoted text of any kind reads back as itself.
+        #[test]
+        fn quoted_cells_read_back(cells in prop::collection::vec("\\PC*|[,\"\r\n]*", 3)) {
+            let quote = |cell: &String| format!("\"{}\"", cell.replace('"', "\"\""));
+            let record: Vec<_> = cells.iter().map(quote).collect();
+            let table = Table::parse(&format!("x,y,z\r\n{}\r\n", record.join(","))).unwrap();
+            for (column, cell) in ["x", "y", "z"].iter().zip(&cells) {
+                prop_assert_eq!(table.row(0).unwrap().get(column), Some(cell.as_str()));
+            }
+        }
+
+        /// No text makes the parser panic.
+        #[test]
+        fn any_text_is_read_or_refused(text: String) {
+            let _ = Table::parse(&text);
+        }
+    }
+}

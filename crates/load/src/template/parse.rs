@@ -1,0 +1,276 @@
+//! From the text of a template to its parts.
+
+use super::{MAX_HEX, MAX_TEMPLATE, Part, TemplateError, Variable};
+
+/// Largest magnitude a random number may reach: with 9 decimals it still fits 64 bits.
+const MAX_NUMBER: f64 = 1e9;
+/// Most decimals of an argument; a random number has two more.
+const MAX_DECIMALS: usize = 7;
+/// Widest `${index:0N}`: more digits than any number has.
+const MAX_WIDTH: u8 = 20;
+/// A normal value lies within so many deviations of its mean.
+pub(super) const NORMAL_REACH: f64 = 12.0;
+
+const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, stamp, run, normal:mean:sd, \
+                   uniform:a:b, int:a:b, hex:n, choice:a|b|c, or a column of the fleet's data";
+
+/// What is wrong with one variable, and what would be right.
+type Wrong = (String, String);
+
+pub(super) fn parts(source: &str) -> Result<Vec<Part>, TemplateError> {
+    if source.len() > MAX_TEMPLATE {
+        return Err(TemplateError {
+            offset: MAX_TEMPLATE,
+            what: format!("a template of {} bytes", source.len()),
+            hint: format!("the longest is {MAX_TEMPLATE}; use a payload file or size"),
+        });
+    }
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut at = 0;
+    while let Some(found) = source[at..].find("${") {
+        let open = at + found;
+        literal.push_str(&source[at..open]);
+        if literal_ends_in_escape(&source[at..open]) {
+            literal.pop();
+            literal.push_str("${");
+            at = open + 2;
+            continue;
+        }
+        let (variable, end) = variable_at(source, open)?;
+        if variable == Variable::Stamp && has_stamp(&parts) {
+            return Err(error(
+                open,
+                "a second `${stamp}`",
+                "a message carries one stamp; remove it",
+            ));
+        }
+        push_literal(&mut parts, &mut literal);
+        parts.push(Part::Variable {
+            offset: open,
+            variable,
+        });
+        at = end;
+    }
+    literal.push_str(&source[at..]);
+    push_literal(&mut parts, &mut literal);
+    Ok(parts)
+}
+
+fn literal_ends_in_escape(before: &str) -> bool {
+    before.ends_with('$')
+}
+
+fn has_stamp(parts: &[Part]) -> bool {
+    parts.iter().any(|part| {
+        matches!(
+            part,
+            Part::Variable {
+                variable: Variable::Stamp,
+                ..
+            }
+        )
+    })
+}
+
+fn push_literal(parts: &mut Vec<Part>, literal: &mut String) {
+    if !literal.is_empty() {
+        parts.push(Part::Literal(std::mem::take(literal).into_boxed_str()));
+    }
+}
+
+fn error(offset: usize, what: impl Into<String>, hint: impl Into<String>) -> TemplateError {
+    TemplateError {
+        offset,
+        what: what.into(),
+        hint: hint.into(),
+    }
+}
+
+/// The variable that opens at `open`, and where the text goes on.
+fn variable_at(source: &str, open: usize) -> Result<(Variable, usize), TemplateError> {
+    let inside = &source[open + 2..];
+    let Some(length) = inside.find('}') else {
+        return Err(error(
+            open,
+            "a `${` that is not closed",
+            "close it with `}`, or write `$${` for the characters themselves",
+        ));
+    };
+    let variable = variable(&inside[..length]).map_err(|(what, hint)| error(open, what, hint))?;
+    Ok((variable, open + 2 + length + 1))
+}
+
+fn variable(text: &str) -> Result<Variable, Wrong> {
+    let (name, arguments) = match text.split_once(':') {
+        Some((name, arguments)) => (name, Some(arguments)),
+        None => (text, None),
+    };
+    match (name, arguments) {
+        ("id", None) => Ok(Variable::Id),
+        ("index", None) => Ok(Variable::Index { width: 1 }),
+        ("index", Some(width)) => index(width),
+        ("tenant", None) => Ok(Variable::Tenant),
+        ("seq", None) => Ok(Variable::Seq),
+        ("due_ms", None) => Ok(Variable::DueMs),
+        ("due_us", None) => Ok(Variable::DueUs),
+        ("stamp", None) => Ok(Variable::Stamp),
+        ("run", None) => Ok(Variable::Run),
+        ("normal", Some(arguments)) => normal(arguments),
+        ("uniform", Some(arguments)) => uniform(arguments),
+        ("int", Some(arguments)) => int(arguments),
+        ("hex", Some(length)) => hex(length),
+        ("choice", Some(choices)) => Ok(Variable::Choice(
+            choices.split('|').map(Into::into).collect(),
+        )),
+        ("normal" | "uniform" | "int" | "hex" | "choice", None) => Err((
+            format!("`{name}` without its arguments"),
+            format!("one of: {ALL}"),
+        )),
+        ("env" | "file", Some(_)) => Err((
+            format!("`${{{text}}}` in a template"),
+            "the environment and files are read only in users, passwords and secrets".to_owned(),
+        )),
+        (_, Some(_)) => Err((
+            format!("unknown variable `{text}`"),
+            format!("one of: {ALL}"),
+        )),
+        (column, None) => column_name(column),
+    }
+}
+
+fn column_name(column: &str) -> Result<Variable, Wrong> {
+    if column.is_empty() || column.trim() != column {
+        let hint = format!("write the name without spaces, one of: {ALL}");
+        return Err((format!("`${{{column}}}` names nothing"), hint));
+    }
+    Ok(Variable::Column(column.into()))
+}
+
+fn index(width: &str) -> Result<Variable, Wrong> {
+    let wrong = || {
+        (
+            format!("`{width}` is no width of an index"),
+            format!("write `${{index:08}}`: a zero, then digits from 1 to {MAX_WIDTH}"),
+        )
+    };
+    let digits = width.strip_prefix('0').ok_or_else(wrong)?;
+    let width = digits
+        .parse()
+        .ok()
+        .filter(|width| (1..=MAX_WIDTH).contains(width));
+    Ok(Variable::Index {
+        width: width.ok_or_else(wrong)?,
+    })
+}
+
+fn normal(arguments: &str) -> Result<Variable, Wrong> {
+    let usage = "write `${normal:mean:sd}`, such as `${normal:20:3}`";
+    let (mean, deviation, decimals) = two_numbers(arguments, usage)?;
+    if deviation < 0.0 {
+        return Err((
+            format!("a standard deviation of {deviation}"),
+            "give 0 or more".to_owned(),
+        ));
+    }
+    if mean.abs() + NORMAL_REACH * deviation > MAX_NUMBER {
+        return Err(too_large(arguments));
+    }
+    Ok(Variable::Normal {
+        mean,
+        deviation,
+        decimals,
+    })
+}
+
+fn uniform(arguments: &str) -> Result<Variable, Wrong> {
+    let usage = "write `${uniform:a:b}`, such as `${uniform:0:1}`";
+    let (low, high, decimals) = two_numbers(arguments, usage)?;
+    if low > high {
+        return Err((
+            format!("`{low}` above `{high}`"),
+            "put the lower bound first".to_owned(),
+        ));
+    }
+    if low.abs().max(high.abs()) > MAX_NUMBER {
+        return Err(too_large(arguments));
+    }
+    Ok(Variable::Uniform {
+        low,
+        high,
+        decimals,
+    })
+}
+
+fn too_large(arguments: &str) -> Wrong {
+    (
+        format!("`{arguments}` reaches too far"),
+        format!("stay within -{MAX_NUMBER} to {MAX_NUMBER}"),
+    )
+}
+
+/// Two numbers and the decimals of what is drawn from them.
+fn two_numbers(arguments: &str, usage: &str) -> Result<(f64, f64, u8), Wrong> {
+    let (first, second) = arguments.split_once(':').ok_or_else(|| {
+        (
+            format!("`{arguments}` is not two numbers"),
+            usage.to_owned(),
+        )
+    })?;
+    let decimals = |text: &str| {
+        text.split_once('.')
+            .map_or(0, |(_, decimals)| decimals.len())
+    };
+    let most = decimals(first).max(decimals(second));
+    if most > MAX_DECIMALS {
+        let hint = format!("give at most {MAX_DECIMALS} decimals");
+        return Err((format!("`{arguments}` is too exact"), hint));
+    }
+    Ok((
+        number(first, usage)?,
+        number(second, usage)?,
+        most as u8 + 2,
+    ))
+}
+
+fn number(text: &str, usage: &str) -> Result<f64, Wrong> {
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
+    let value = text
+        .parse()
+        .ok()
+        .filter(|value: &f64| is_plain && value.is_finite());
+    value.ok_or_else(|| (format!("`{text}` is no plain number"), usage.to_owned()))
+}
+
+fn int(arguments: &str) -> Result<Variable, Wrong> {
+    let usage = "write `${int:a:b}` with whole numbers, such as `${int:1:6}`";
+    let wrong = || {
+        (
+            format!("`{arguments}` is not two whole numbers"),
+            usage.to_owned(),
+        )
+    };
+    let (low, high) = arguments.split_once(':').ok_or_else(wrong)?;
+    let low: i64 = low.parse().map_err(|_| wrong())?;
+    let high: i64 = high.parse().map_err(|_| wrong())?;
+    if low > high {
+        return Err((
+            format!("`{low}` above `{high}`"),
+            "put the lower bound first".to_owned(),
+        ));
+    }
+    Ok(Variable::Int { low, high })
+}
+
+fn hex(length: &str) -> Result<Variable, Wrong> {
+    let length = length
+        .parse()
+        .ok()
+        .filter(|length| (1..=MAX_HEX).contains(length));
+    length.map(Variable::Hex).ok_or_else(|| {
+        let hint = format!("write `${{hex:n}}` with n from 1 to {MAX_HEX}");
+        ("`hex` of no length".to_owned(), hint)
+    })
+}

@@ -1,0 +1,199 @@
+//! The session's own account: what happened, counted where it happens.
+//!
+//! Shards, sessions and consumers keep it without looking at Facts; a [`crate::Recorder`] keeps a
+//! second one of the same form from the Facts it is told. The ledger compares the two.
+
+use muster_model::{
+    BackendId, Cause, ConnectFailure, Integrity, LinkEvent, LinkId, MessageId, Outcome,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::tally::{cause_key, digest_copy, digest_ended, digest_link, failure_key};
+use crate::{RecorderPlan, State, Tally, digest};
+
+/// Everything that was counted where it happened, of one shard, one process or a whole run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Account {
+    /// Per stream; the index is the `StreamId`.
+    pub streams: Vec<StreamAccount>,
+    /// Per backend; the index is the `BackendId`.
+    pub backends: Vec<BackendAccount>,
+    /// All links.
+    pub links: LinkAccount,
+}
+
+/// What the device side did with one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamAccount {
+    /// Messages that came due, counted when the engine or a closed loop made them due.
+    pub scheduled: Tally,
+    /// Messages whose first transmission the kernel took, counted at the socket.
+    pub sent: Tally,
+    /// Messages by final state, counted at the session; the index is [`State::index`].
+    pub states: [Tally; State::ALL.len()],
+}
+
+/// What one backend took in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BackendAccount {
+    /// Every copy, counted before decoding.
+    pub consumed: u64,
+    /// Copies whose id could be read, whoever's it is.
+    pub read: Tally,
+    /// Copies without a readable id.
+    pub unstamped: u64,
+}
+
+/// What became of the links.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkAccount {
+    /// Tries to connect, counted at the socket.
+    pub opened: u64,
+    /// Tries that ended with a usable link.
+    pub connected: Tally,
+    /// Tries that ended without one.
+    pub failed: Tally,
+    /// Usable links that ended.
+    pub disconnected: Tally,
+    /// Usable links at the end of the run, counted by walking them.
+    pub open_at_end: u64,
+}
+
+impl Account {
+    /// An empty account for every stream and backend of the plan.
+    #[must_use]
+    pub fn new(plan: &RecorderPlan) -> Self {
+        Self {
+            streams: vec![StreamAccount::default(); plan.streams.len()],
+            backends: vec![BackendAccount::default(); usize::from(plan.backends)],
+            links: LinkAccount::default(),
+        }
+    }
+
+    /// A message came due: once for every message of a closed loop. Open streams may leave it
+    /// out, for their schedule is counted by itself.
+    pub fn scheduled(&mut self, id: &MessageId) {
+        if let Some(stream) = self.streams.get_mut(id.stream.index()) {
+            stream.scheduled.add(digest(id));
+        }
+    }
+
+    /// The kernel took the last byte of a message's first transmission: once a message.
+    pub fn sent(&mut self, id: &MessageId) {
+        if let Some(stream) = self.streams.get_mut(id.stream.index()) {
+            stream.sent.add(digest(id));
+        }
+    }
+
+    /// A message reached its final state: once a message, also for what was shed and for what
+    /// was still open at the end. `resent` says whether it went out more than once.
+    pub fn ended(&mut self, id: &MessageId, outcome: &Outcome, resent: bool) {
+        if let Some(stream) = self.streams.get_mut(id.stream.index()) {
+            let digest = digest_ended(digest(id), outcome, resent);
+            stream.states[State::from(outcome).index()].add(digest);
+        }
+    }
+
+    /// A backend took in a copy, before anything of it was decoded.
+    pub fn consumed(&mut self, backend: BackendId) {
+        if let Some(account) = self.backends.get_mut(backend.index()) {
+            account.consumed += 1;
+        }
+    }
+
+    /// A backend decoded a copy: its id, if one could be read, and its integrity.
+    pub fn read(&mut self, backend: BackendId, id: Option<&MessageId>, integrity: Integrity) {
+        let Some(account) = self.backends.get_mut(backend.index()) else {
+            return;
+        };
+        match id {
+            Some(id) => account.read.add(digest_copy(digest(id), integrity)),
+            None => account.unstamped += 1,
+        }
+    }
+
+    /// A try to connect began at the socket.
+    pub fn opened(&mut self) {
+        self.links.opened += 1;
+    }
+
+    /// A try to connect ended with a usable link.
+    pub fn connected(&mut self, link: LinkId) {
+        self.links.connected.add(digest_link(link, 0));
+    }
+
+    /// A try to connect ended without a link.
+    pub fn connect_failed(&mut self, link: LinkId, failure: &ConnectFailure) {
+        self.links
+            .failed
+            .add(digest_link(link, failure_key(failure)));
+    }
+
+    /// A usable link ended.
+    pub fn disconnected(&mut self, link: LinkId, cause: &Cause) {
+        self.links
+            .disconnected
+            .add(digest_link(link, cause_key(cause)));
+    }
+
+    /// A usable link was found by walking them at the end of the run.
+    pub fn open_at_end(&mut self) {
+        self.links.open_at_end += 1;
+    }
+
+    /// Counts a link event as the method of its kind does.
+    pub(crate) fn link(&mut self, link: LinkId, event: &LinkEvent) {
+        match event {
+            LinkEvent::Connected { took: _ } => self.connected(link),
+            LinkEvent::Failed(failure) => self.connect_failed(link, failure),
+            LinkEvent::Disconnected(cause) => self.disconnected(link, cause),
+        }
+    }
+
+    /// Adds what another shard or process counted; sums commute and associate.
+    pub fn merge(&mut self, other: &Account) {
+        grow(&mut self.streams, other.streams.len());
+        grow(&mut self.backends, other.backends.len());
+        for (mine, theirs) in self.streams.iter_mut().zip(&other.streams) {
+            mine.merge(theirs);
+        }
+        for (mine, theirs) in self.backends.iter_mut().zip(&other.backends) {
+            mine.consumed += theirs.consumed;
+            mine.read.merge(&theirs.read);
+            mine.unstamped += theirs.unstamped;
+        }
+        self.links.merge(&other.links);
+    }
+}
+
+impl StreamAccount {
+    /// The tally of one final state.
+    #[must_use]
+    pub fn state(&self, state: State) -> &Tally {
+        &self.states[state.index()]
+    }
+
+    fn merge(&mut self, other: &StreamAccount) {
+        self.scheduled.merge(&other.scheduled);
+        self.sent.merge(&other.sent);
+        for (mine, theirs) in self.states.iter_mut().zip(&other.states) {
+            mine.merge(theirs);
+        }
+    }
+}
+
+impl LinkAccount {
+    fn merge(&mut self, other: &LinkAccount) {
+        self.opened += other.opened;
+        self.connected.merge(&other.connected);
+        self.failed.merge(&other.failed);
+        self.disconnected.merge(&other.disconnected);
+        self.open_at_end += other.open_at_end;
+    }
+}
+
+fn grow<T: Default + Clone>(list: &mut Vec<T>, len: usize) {
+    if list.len() < len {
+        list.resize(len, T::default());
+    }
+}

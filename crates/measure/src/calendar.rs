@@ -1,0 +1,23 @@
+//! The schedule's own count, as the ledger asks for it.
+
+use muster_model::{DeviceId, Micros, StreamId};
+
+/// What the schedules of a run say by themselves, independent of what was recorded.
+///
+/// Instants are on the run's clock (`origin` added). A run that was stopped early counts only
+/// what was due before it was stopped.
+pub trait Calendar {
+    /// How many messages of the device's stream came due in warm-up and measured phase; none for
+    /// a closed loop, whose due instants follow the answers.
+    fn scheduled(&self, stream: StreamId, device: DeviceId) -> Option<u32>;
+
+    /// How many of them were due before the measured phase; none for a closed loop.
+    fn warm_up(&self, stream: StreamId, device: DeviceId) -> Option<u32>;
+
+    /// When a message was due; none for a closed loop and for numbers beyond the schedule.
+    fn due(&self, stream: StreamId, device: DeviceId, seq: u32) -> Option<Micros>;
+
+    /// How many messages of the whole stream the nominal schedule wants before `until`: for open
+    /// loops the schedule's own count, for closed loops the reference of `omitted`.
+    fn nominal(&self, stream: StreamId, until: Micros) -> u64;
+}

@@ -1,0 +1,462 @@
+//! Closes the account: from merged windows, sets and accounts to ledgers and their residue.
+
+use muster_model::{BackendId, Micros, StreamId};
+
+use crate::cohort::{Cohort, PerCohort};
+use crate::equations::{Equations, residue};
+use crate::gather::{Gathered, copies, links};
+use crate::walk::{Grounds, StreamWalk};
+use crate::{
+    Account, ArrivalFigures, BackendLedger, Calendar, CopyCounts, CountBy, Identity, Ledger,
+    LostIds, RecorderPlan, State, StreamAccount, StreamTrack, Timeline, WindowDelta, WindowKey,
+};
+
+/// Everything that is known of a run when it has ended.
+///
+/// A run that was killed has windows only; then what needs identity sets, the session's own
+/// account or the schedule is null, and so is the residue.
+#[derive(Clone, Copy)]
+pub struct Closing<'a> {
+    /// What was recorded.
+    pub plan: &'a RecorderPlan,
+    /// The windows of all processes, merged.
+    pub windows: &'a WindowDelta,
+    /// The identity sets of all recorders, merged.
+    pub identity: Option<&'a Identity>,
+    /// The session's own accounts of all shards and consumers, merged.
+    pub account: Option<&'a Account>,
+    /// The schedules.
+    pub calendar: Option<&'a dyn Calendar>,
+    /// Where the phases began.
+    pub timeline: Timeline,
+    /// When settling ended.
+    pub end: Micros,
+    /// The `quiet` of settling: an absent message is lost if its backend was silent so long, or
+    /// was overtaken so long before the end.
+    pub quiet: Micros,
+    /// How many ranges of lost ids are listed for each backend.
+    pub lost_ranges_most: usize,
+}
+
+/// What is derived of one stream before scopes are made.
+pub(crate) struct StreamClosed {
+    pub(crate) stream: StreamId,
+    pub(crate) gathered: PerCohort<Gathered>,
+    pub(crate) walk: Option<StreamWalk>,
+    pub(crate) ledgers: PerCohort<Ledger>,
+}
+
+/// What is derived of the run before scopes are made.
+pub(crate) struct Closed {
+    pub(crate) streams: Vec<StreamClosed>,
+    pub(crate) backends: Vec<BackendLedger>,
+    /// Equations about backends and links, which are no stream's.
+    pub(crate) equations: Equations,
+}
+
+impl<'a> Closing<'a> {
+    pub(crate) fn close(&self) -> Closed {
+        let mut lost = vec![LostIds::default(); usize::from(self.plan.backends)];
+        let tracks = self.plan.streams.iter().zip(0u8..=u8::MAX);
+        let streams: Vec<_> = tracks
+            .map(|(track, at)| self.close_stream(StreamId(at), track, &mut lost))
+            .collect();
+        let mut equations = Equations::default();
+        let backends = lost
+            .into_iter()
+            .zip(0u8..=u8::MAX)
+            .map(|(lost, at)| self.close_backend(BackendId(at), &streams, lost, &mut equations));
+        let backends = backends.collect();
+        self.close_links(&mut equations);
+        Closed {
+            streams,
+            backends,
+            equations,
+        }
+    }
+
+    /// Whether everything is there that the residue needs.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.grounds().is_some() && self.account.is_some()
+    }
+
+    fn grounds(&self) -> Option<Grounds<'a>> {
+        Some(Grounds {
+            identity: self.identity?,
+            calendar: self.calendar?,
+            end: self.end,
+            quiet: self.quiet,
+            lost_ranges_most: self.lost_ranges_most,
+        })
+    }
+
+    fn close_stream(
+        &self,
+        stream: StreamId,
+        track: &StreamTrack,
+        lost: &mut [LostIds],
+    ) -> StreamClosed {
+        let gather = |cohort: Cohort| {
+            let is_wanted = move |key: &WindowKey| cohort.holds(key);
+            Gathered::of(self.windows, stream, self.plan.backends, is_wanted)
+        };
+        let gathered = PerCohort {
+            uplink: gather(Cohort::Uplink),
+            measured: gather(Cohort::Measured),
+        };
+        let walk = self
+            .grounds()
+            .map(|grounds| StreamWalk::of(&grounds, stream, track, lost));
+        let mut closed = StreamClosed {
+            stream,
+            gathered,
+            walk,
+            ledgers: PerCohort::default(),
+        };
+        for cohort in Cohort::BOTH {
+            let mut ledger = self.ledger(&closed, track, cohort);
+            if let Some(equations) = self.stream_equations(&closed, track, cohort) {
+                ledger.residue = Some(equations.residue());
+                ledger.equations = equations.broken;
+            }
+            *closed.ledgers.of_mut(cohort) = ledger;
+        }
+        closed
+    }
+
+    fn ledger(&self, closed: &StreamClosed, track: &StreamTrack, cohort: Cohort) -> Ledger {
+        let gathered = closed.gathered.of(cohort);
+        let (counts, outcomes) = (gathered.counts(), gathered.outcomes());
+        let walk = closed.walk.as_ref();
+        let states = walk.map_or(outcomes.states, |walk| *walk.states.of(cohort));
+        let of = |state: State| states[state.index()];
+        let own = self.own(closed.stream).filter(|_| cohort == Cohort::Uplink);
+        let nominal = self.nominal(closed.stream, cohort);
+        let scheduled = walk.map(|walk| self.scheduled(walk, closed.stream, track, cohort));
+        let mut ledger = Ledger {
+            nominal,
+            scheduled,
+            omitted: nominal.zip(scheduled).map(|(nominal, scheduled)| {
+                if track.closed {
+                    nominal.saturating_sub(scheduled)
+                } else {
+                    0
+                }
+            }),
+            shed: of(State::Shed),
+            shed_by_cause: by_name(&outcomes.shed),
+            sent: own.map_or(outcomes.sent, |own| own.sent.count),
+            retransmitted: counts.retransmitted,
+            accepted: of(State::Accepted),
+            no_subscriber: counts.no_subscriber,
+            completed: counts.completed,
+            transport_acknowledged: counts.transport_acknowledged,
+            rejected: of(State::Rejected),
+            rejected_by_code: by_name(&outcomes.rejected),
+            timed_out: of(State::TimedOut),
+            answered_late: counts.answered_late,
+            broken: of(State::Broken),
+            broken_by_cause: by_name(&outcomes.broken),
+            unacknowledged: of(State::Unacknowledged),
+            in_flight: of(State::InFlight),
+            bytes_payload: counts.bytes_payload,
+            bytes_wire: counts.bytes_wire,
+            ..Ledger::default()
+        };
+        match walk.map(|walk| walk.backends.first()) {
+            Some(Some(backend)) => set_arrivals(&mut ledger, backend.figures.of(cohort), track),
+            None if self.plan.backends > 0 => {
+                let seen = arrival_figures(closed, BackendId(0), cohort);
+                ledger.consumed = Some(seen.copies);
+                ledger.arrived = Some(seen.arrived);
+            }
+            Some(None) | None => {}
+        }
+        ledger
+    }
+
+    fn own(&self, stream: StreamId) -> Option<&'a StreamAccount> {
+        self.account?.streams.get(stream.index())
+    }
+
+    fn nominal(&self, stream: StreamId, cohort: Cohort) -> Option<u64> {
+        let calendar = self.calendar?;
+        let all = calendar.nominal(stream, self.timeline.settle);
+        match cohort {
+            Cohort::Uplink => Some(all),
+            Cohort::Measured => {
+                Some(all.saturating_sub(calendar.nominal(stream, self.timeline.measure)))
+            }
+        }
+    }
+
+    /// The schedule's own count; for a closed loop, the count made when messages came due.
+    fn scheduled(
+        &self,
+        walk: &StreamWalk,
+        stream: StreamId,
+        track: &StreamTrack,
+        cohort: Cohort,
+    ) -> u64 {
+        let own = self
+            .own(stream)
+            .filter(|_| track.closed && cohort == Cohort::Uplink);
+        own.map_or(*walk.scheduled.of(cohort), |own| own.scheduled.count)
+    }
+
+    fn stream_equations(
+        &self,
+        closed: &StreamClosed,
+        track: &StreamTrack,
+        cohort: Cohort,
+    ) -> Option<Equations> {
+        let (walk, own) = (closed.walk.as_ref()?, self.own(closed.stream)?);
+        let facts = self.identity?.facts.streams.get(closed.stream.index())?;
+        let mut equations = Equations::about(format!("stream {}", closed.stream.0));
+        match cohort {
+            Cohort::Uplink => {
+                equations.schedule(walk, own, facts);
+                if !track.closed {
+                    let nominal = self.nominal(closed.stream, cohort)?;
+                    let name = "schedule of the stream = sum of its devices' schedules";
+                    equations.counts(name, nominal, walk.scheduled.uplink);
+                } else {
+                    let name = "messages that came due = attempts";
+                    equations.tallies(name, &own.scheduled, &facts.scheduled);
+                }
+                equations.states(walk, own, facts);
+                equations.windows_by_event(closed.gathered.uplink.flow(), facts);
+            }
+            Cohort::Measured => {
+                let name = "measured: scheduled = sum of final states";
+                let finals = walk.states.measured.iter().sum();
+                equations.counts(name, walk.scheduled.measured, finals);
+                let sent = State::SENT
+                    .iter()
+                    .map(|state| walk.states.measured[state.index()]);
+                let name = "measured: sent = sum of its final states";
+                equations.counts(name, closed.gathered.measured.outcomes().sent, sent.sum());
+            }
+        }
+        equations.windows_by_due(
+            closed.gathered.of(cohort).outcomes(),
+            walk.states.of(cohort),
+        );
+        for (backend, arrivals) in walk
+            .backends
+            .iter()
+            .zip(&closed.gathered.of(cohort).arrivals)
+        {
+            let altered = self.identity?.corrupted();
+            equations.table(backend.figures.of(cohort), walk.states.of(cohort), altered);
+            if cohort == Cohort::Uplink {
+                let copies = arrivals.arrived + arrivals.again;
+                equations.counts("windows: copies", copies, backend.figures.uplink.copies);
+            }
+        }
+        Some(equations)
+    }
+
+    fn close_backend(
+        &self,
+        backend: BackendId,
+        streams: &[StreamClosed],
+        lost_ids: LostIds,
+        equations: &mut Equations,
+    ) -> BackendLedger {
+        let counted = copies(self.windows, backend, |_| true);
+        let mut ledger = BackendLedger {
+            consumed: counted.consumed,
+            foreign: counted.foreign,
+            unstamped: counted.unstamped,
+            corrupted: counted.corrupted,
+            lost_ids,
+            split: self.identity.map_or(0, |identity| identity.split(backend)),
+            ..BackendLedger::default()
+        };
+        for stream in streams {
+            let figures = |cohort| arrival_figures(stream, backend, cohort);
+            let (uplink, measured) = (figures(Cohort::Uplink), figures(Cohort::Measured));
+            ledger.uplink.merge(&uplink);
+            ledger.measured.merge(&measured);
+            ledger.streams.push(uplink);
+            ledger.streams_measured.push(measured);
+        }
+        if ledger.uplink.outstanding() > 0 {
+            ledger.still_delivering_per_s = self.last_second(backend);
+        }
+        self.backend_equations(backend, &mut ledger, &counted, equations);
+        ledger
+    }
+
+    fn backend_equations(
+        &self,
+        backend: BackendId,
+        ledger: &mut BackendLedger,
+        counted: &CopyCounts,
+        equations: &mut Equations,
+    ) {
+        let known = self
+            .account
+            .zip(self.identity)
+            .and_then(|(account, identity)| {
+                let at = backend.index();
+                let own = account.backends.get(at)?;
+                Some((
+                    own,
+                    identity.facts.backends.get(at)?,
+                    identity.backends.get(at)?,
+                ))
+            });
+        let Some((own, facts, seen)) = known else {
+            return;
+        };
+        ledger.consumed = own.consumed;
+        ledger.foreign = seen.foreign;
+        ledger.unstamped = own.unstamped;
+        ledger.corrupted = seen.corrupted;
+        let mut about = Equations::about(format!("backend {}", backend.0));
+        let parts = ledger.uplink.copies + ledger.foreign + ledger.unstamped;
+        let name = "consumed = arrived + duplicates + duplicate_own + foreign + unstamped";
+        about.counts(name, own.consumed, parts);
+        about.tallies(
+            "copies with an id: decoded = recorded",
+            &own.read,
+            &facts.read,
+        );
+        about.counts(
+            "copies without one: decoded = recorded",
+            own.unstamped,
+            facts.unstamped,
+        );
+        let first = ledger.uplink.arrived + ledger.split;
+        about.counts("windows: first copies", self.first_copies(backend), first);
+        about.counts("windows: consumed", counted.consumed, own.consumed);
+        about.counts("windows: foreign", counted.foreign, seen.foreign);
+        about.counts("windows: unstamped", counted.unstamped, facts.unstamped);
+        about.counts("windows: corrupted", counted.corrupted, seen.corrupted);
+        equations.broken.append(&mut about.broken);
+    }
+
+    fn close_links(&self, equations: &mut Equations) {
+        let Some((account, identity)) = self.account.zip(self.identity) else {
+            return;
+        };
+        let (own, facts) = (&account.links, &identity.facts.links);
+        let (counted, _) = links(self.windows, None, |_| true);
+        let mut about = Equations::about("links".to_owned());
+        let tried = own.connected.count + own.failed.count;
+        about.counts("opened = connected + connect_failures", own.opened, tried);
+        let ended = own.disconnected.count + own.open_at_end;
+        about.counts(
+            "connected = disconnects + open at the end",
+            own.connected.count,
+            ended,
+        );
+        about.tallies(
+            "connected: session = recorded",
+            &own.connected,
+            &facts.connected,
+        );
+        about.tallies(
+            "connect_failures: session = recorded",
+            &own.failed,
+            &facts.failed,
+        );
+        about.tallies(
+            "disconnects: session = recorded",
+            &own.disconnected,
+            &facts.disconnected,
+        );
+        about.counts("windows: opened", counted.opened, own.opened);
+        about.counts(
+            "windows: connected",
+            counted.connected,
+            facts.connected.count,
+        );
+        about.counts(
+            "windows: connect_failures",
+            counted.failures.total(),
+            facts.failed.count,
+        );
+        let disconnected = facts.disconnected.count;
+        about.counts(
+            "windows: disconnects",
+            counted.disconnects.total(),
+            disconnected,
+        );
+        equations.broken.append(&mut about.broken);
+    }
+
+    fn first_copies(&self, backend: BackendId) -> u64 {
+        let windows = self.windows.arrivals.iter();
+        windows
+            .filter(|((of, _, _), _)| *of == backend)
+            .map(|(_, window)| window.arrived)
+            .sum()
+    }
+
+    /// Copies of this run in the last whole second before the end.
+    fn last_second(&self, backend: BackendId) -> u64 {
+        let Some(second) = self.end.second().checked_sub(1) else {
+            return 0;
+        };
+        let windows = self.windows.arrivals.iter();
+        windows
+            .filter(|((of, _, key), _)| *of == backend && key.second == second)
+            .map(|(_, window)| window.arrived + window.again)
+            .sum()
+    }
+}
+
+impl Closed {
+    /// What equations about backends and links add to the residue; none if it cannot be known.
+    pub(crate) fn residue(&self, is_whole: bool) -> Option<u64> {
+        is_whole.then(|| residue(&self.equations.broken))
+    }
+}
+
+/// The figures of a stream at a backend; of a killed run, what the windows saw arrive.
+fn arrival_figures(stream: &StreamClosed, backend: BackendId, cohort: Cohort) -> ArrivalFigures {
+    let walked = stream
+        .walk
+        .as_ref()
+        .and_then(|walk| walk.backends.get(backend.index()));
+    if let Some(walked) = walked {
+        return *walked.figures.of(cohort);
+    }
+    let seen = stream.gathered.of(cohort).arrivals.get(backend.index());
+    seen.map_or_else(ArrivalFigures::default, |seen| ArrivalFigures {
+        copies: seen.arrived + seen.again,
+        arrived: match cohort {
+            Cohort::Uplink => seen.arrived,
+            Cohort::Measured => seen.arrived_due,
+        },
+        late: seen.late,
+        ..ArrivalFigures::default()
+    })
+}
+
+fn set_arrivals(ledger: &mut Ledger, figures: &ArrivalFigures, track: &StreamTrack) {
+    ledger.consumed = Some(figures.copies);
+    ledger.arrived = Some(figures.arrived);
+    ledger.lost = Some(figures.lost());
+    ledger.lost_unacknowledged = Some(figures.lost_unacknowledged());
+    ledger.outstanding = Some(figures.outstanding());
+    ledger.late = track.deadline.map(|_| figures.late);
+    ledger.duplicates = Some(figures.duplicates);
+    ledger.duplicate_own = Some(figures.duplicate_own);
+    ledger.reordered = Some(figures.reordered);
+    ledger.rejected_but_arrived = Some(figures.of(State::Rejected).arrived);
+    ledger.timed_out_but_arrived = Some(figures.of(State::TimedOut).arrived);
+    ledger.broken_but_arrived = Some(figures.of(State::Broken).arrived);
+}
+
+fn by_name<K: Ord + Copy + ToString>(
+    counts: &CountBy<K>,
+) -> std::collections::BTreeMap<String, u64> {
+    counts
+        .iter()
+        .map(|(code, count)| (code.to_string(), count))
+        .collect()
+}

@@ -1,0 +1,250 @@
+//! The counters of a window.
+
+use muster_model::{Cause, ConnectFailure, Outcome, Reason, ShedCause};
+use serde::{Deserialize, Serialize};
+
+use crate::State;
+
+/// Counts by code or cause, in the order of the codes; a code that was not met takes no space.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountBy<K>(Vec<(K, u64)>);
+
+/// What sessions and sockets count beside the facts of single messages, by event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Further transmissions of a message (DUP).
+    pub retransmitted: u64,
+    /// Answers that came after the time-out of their message.
+    pub answered_late: u64,
+    /// QoS 2 exchanges that came to their end (PUBCOMP).
+    pub completed: u64,
+    /// Accepted with reason code 0x10: no subscriber (MQTT 5 section 3.4.2.1).
+    pub no_subscriber: u64,
+    /// Acknowledged by the transport where the application's word decides.
+    pub transport_acknowledged: u64,
+    /// Payload bytes of messages handed to the socket, in bytes.
+    pub bytes_payload: u64,
+    /// All bytes handed to the socket for them, in bytes.
+    pub bytes_wire: u64,
+}
+
+/// Messages by the second in which something happened to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Flow {
+    /// First transmissions taken by the kernel.
+    pub sent: u64,
+    /// Messages that reached a final state, by state; the index is [`State::index`].
+    pub ended: [u64; State::ALL.len()],
+}
+
+/// Messages by the second in which they were due.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// Messages by final state; the index is [`State::index`].
+    pub states: [u64; State::ALL.len()],
+    /// Rejected by code.
+    pub rejected: CountBy<Reason>,
+    /// Broken by cause.
+    pub broken: CountBy<Cause>,
+    /// Shed by cause.
+    pub shed: CountBy<ShedCause>,
+    /// Messages that the engine picked up.
+    pub taken: u64,
+    /// Messages that were sent.
+    pub sent: u64,
+}
+
+/// Copies a backend took in, of all streams and of none, by event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CopyCounts {
+    /// Every copy, counted before decoding.
+    pub consumed: u64,
+    /// Payload bytes of all copies, in bytes.
+    pub bytes_payload: u64,
+    /// Copies that name no message of this run.
+    pub foreign: u64,
+    /// Copies without a readable id.
+    pub unstamped: u64,
+    /// Altered copies, with or without a readable id.
+    pub corrupted: u64,
+}
+
+/// What happened to the links of a fleet, by event.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkCounts {
+    /// Tries to connect.
+    pub opened: u64,
+    /// Tries that ended with a usable link.
+    pub connected: u64,
+    /// Tries that ended without one, by cause.
+    pub failures: CountBy<ConnectFailure>,
+    /// Usable links that ended, by cause.
+    pub disconnects: CountBy<Cause>,
+}
+
+impl<K> Default for CountBy<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Ord + Copy> CountBy<K> {
+    /// Adds to the count of one code. Allocates only for a code not met before.
+    pub fn add(&mut self, code: K, count: u64) {
+        match self.0.binary_search_by(|(known, _)| known.cmp(&code)) {
+            Ok(at) => self.0[at].1 += count,
+            Err(at) => self.0.insert(at, (code, count)),
+        }
+    }
+
+    /// The count of one code.
+    #[must_use]
+    pub fn of(&self, code: K) -> u64 {
+        self.iter()
+            .find(|(known, _)| *known == code)
+            .map_or(0, |(_, count)| count)
+    }
+
+    /// Codes and their counts, in the order of the codes.
+    pub fn iter(&self) -> impl Iterator<Item = (K, u64)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The sum over all codes.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (code, count) in other.iter() {
+            self.add(code, count);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Counts {
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.retransmitted += other.retransmitted;
+        self.answered_late += other.answered_late;
+        self.completed += other.completed;
+        self.no_subscriber += other.no_subscriber;
+        self.transport_acknowledged += other.transport_acknowledged;
+        self.bytes_payload += other.bytes_payload;
+        self.bytes_wire += other.bytes_wire;
+    }
+}
+
+impl Flow {
+    /// Messages that ended in `state` in this second.
+    #[must_use]
+    pub fn of(&self, state: State) -> u64 {
+        self.ended[state.index()]
+    }
+
+    /// Messages that reached any final state in this second.
+    #[must_use]
+    pub fn finals(&self) -> u64 {
+        self.ended.iter().sum()
+    }
+
+    /// Messages that ended with an answer in this second.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.of(State::Accepted) + self.of(State::Rejected)
+    }
+
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        add_all(&mut self.ended, &other.ended);
+    }
+}
+
+impl Outcomes {
+    /// Messages due here that ended in `state`.
+    #[must_use]
+    pub fn of(&self, state: State) -> u64 {
+        self.states[state.index()]
+    }
+
+    /// Messages due here whose end is known.
+    #[must_use]
+    pub fn finals(&self) -> u64 {
+        self.states.iter().sum()
+    }
+
+    /// Messages shed by a cause that is the generator's own.
+    #[must_use]
+    pub fn shed_own(&self) -> u64 {
+        self.shed
+            .iter()
+            .filter(|(cause, _)| cause.is_own())
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// Counts one final message.
+    pub fn count(&mut self, outcome: &Outcome) {
+        self.states[State::from(outcome).index()] += 1;
+        match outcome {
+            Outcome::Rejected(reason) => self.rejected.add(*reason, 1),
+            Outcome::Broken(cause) => self.broken.add(*cause, 1),
+            Outcome::Shed(cause) => self.shed.add(*cause, 1),
+            Outcome::Accepted | Outcome::TimedOut | Outcome::Unacknowledged | Outcome::InFlight => {
+            }
+        }
+    }
+
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        add_all(&mut self.states, &other.states);
+        self.rejected.merge(&other.rejected);
+        self.broken.merge(&other.broken);
+        self.shed.merge(&other.shed);
+        self.taken += other.taken;
+        self.sent += other.sent;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.states = Default::default();
+        self.rejected.clear();
+        self.broken.clear();
+        self.shed.clear();
+        self.taken = 0;
+        self.sent = 0;
+    }
+}
+
+impl CopyCounts {
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.consumed += other.consumed;
+        self.bytes_payload += other.bytes_payload;
+        self.foreign += other.foreign;
+        self.unstamped += other.unstamped;
+        self.corrupted += other.corrupted;
+    }
+}
+
+impl LinkCounts {
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.connected += other.connected;
+        self.failures.merge(&other.failures);
+        self.disconnects.merge(&other.disconnects);
+    }
+}
+
+fn add_all<const N: usize>(mine: &mut [u64; N], theirs: &[u64; N]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        *mine += theirs;
+    }
+}

@@ -1,0 +1,196 @@
+//! The facts file: one line a fact, for a recount by others.
+//!
+//! Fields are separated by tabs; one that is not known is `-`. The first field is the kind and
+//! tells the others:
+//!
+//! ```text
+//! attempt  run device stream seq due_us taken_us sent_us ended_us state code resent
+//! arrival  run device stream seq due_us seen_us backend consumer integrity
+//! link     link at_us event detail
+//! ```
+//!
+//! Instants are microseconds since T0. `state` is `accepted`, `rejected`, `timed_out`, `broken`,
+//! `unacknowledged`, `in_flight` or `shed`; `code` is the wire code or the cause; `resent` is 0
+//! or 1. `integrity` is `intact`, `corrupted` or `unchecked`. `event` is `connected` (detail: how
+//! long it took, in microseconds), `failed` or `disconnected` (detail: the cause).
+
+use std::fmt::Display;
+use std::io::Write;
+
+use muster_model::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact, Micros, Outcome};
+
+use crate::State;
+
+/// The first line of a facts file: its format and version.
+pub const FACTS_HEADER: &str = "# muster-facts/1\n";
+
+/// Appends the line of a fact, its newline included.
+pub fn encode_fact(fact: &Fact, out: &mut Vec<u8>) {
+    let written = match fact {
+        Fact::Attempt(attempt) => write_attempt(attempt, out),
+        Fact::Arrival(arrival) => write_arrival(arrival, out),
+        Fact::Link(link) => write_link(link, out),
+    };
+    written.expect("a vector takes all bytes");
+}
+
+fn write_attempt(attempt: &Attempt, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let id = &attempt.id;
+    write!(
+        out,
+        "attempt\t{}\t{}\t{}\t{}",
+        id.run.0, id.device.0, id.stream.0, id.seq
+    )?;
+    write!(out, "\t{}", attempt.due.get())?;
+    write_instant(attempt.taken, out)?;
+    write_instant(attempt.sent, out)?;
+    write!(
+        out,
+        "\t{}\t{}\t",
+        attempt.ended.get(),
+        State::from(&attempt.outcome).name()
+    )?;
+    match &attempt.outcome {
+        Outcome::Rejected(reason) => write!(out, "{reason}")?,
+        Outcome::Broken(cause) => write!(out, "{cause}")?,
+        Outcome::Shed(cause) => write!(out, "{cause}")?,
+        Outcome::Accepted | Outcome::TimedOut | Outcome::Unacknowledged | Outcome::InFlight => {
+            write!(out, "-")?;
+        }
+    }
+    writeln!(out, "\t{}", u8::from(attempt.resent))
+}
+
+fn write_arrival(arrival: &Arrival, out: &mut Vec<u8>) -> std::io::Result<()> {
+    match &arrival.id {
+        Some(id) => {
+            write!(
+                out,
+                "arrival\t{}\t{}\t{}\t{}",
+                id.run.0, id.device.0, id.stream.0, id.seq
+            )?;
+        }
+        None => write!(out, "arrival\t-\t-\t-\t-")?,
+    }
+    write_instant(arrival.due, out)?;
+    let integrity = match arrival.integrity {
+        Integrity::Intact => "intact",
+        Integrity::Corrupted => "corrupted",
+        Integrity::Unchecked => "unchecked",
+    };
+    let (seen, backend, consumer) = (arrival.seen.get(), arrival.backend.0, arrival.consumer.0);
+    writeln!(out, "\t{seen}\t{backend}\t{consumer}\t{integrity}")
+}
+
+fn write_link(fact: &LinkFact, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut line = |event: &str, detail: &dyn Display| {
+        writeln!(
+            out,
+            "link\t{}\t{}\t{event}\t{detail}",
+            fact.link.0,
+            fact.at.get()
+        )
+    };
+    match &fact.event {
+        LinkEvent::Connected { took } => line("connected", &took.get()),
+        LinkEvent::Failed(failure) => line("failed", failure),
+        LinkEvent::Disconnected(cause) => line("disconnected", cause),
+    }
+}
+
+fn write_instant(at: Option<Micros>, out: &mut Vec<u8>) -> std::io::Result<()> {
+    match at {
+        Some(at) => write!(out, "\t{}", at.get()),
+        None => write!(out, "\t-"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::{
+        BackendId, Cause, ConsumerId, DeviceId, LinkId, MessageId, Reason, RunId, ShedCause,
+        StreamId,
+    };
+
+    use super::*;
+
+    const ID: MessageId = MessageId {
+        run: RunId(1),
+        device: DeviceId(2),
+        stream: StreamId(3),
+        seq: 4,
+    };
+
+    fn check(fact: Fact, line: &str) {
+        let mut out = Vec::new();
+        encode_fact(&fact, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{line}\n"));
+    }
+
+    fn attempt(outcome: Outcome, sent: Option<u64>) -> Fact {
+        Fact::Attempt(Attempt {
+            id: ID,
+            due: Micros(5),
+            taken: Some(Micros(6)),
+            sent: sent.map(Micros),
+            ended: Micros(8),
+            outcome,
+            resent: sent == Some(7),
+        })
+    }
+
+    fn arrival(id: Option<MessageId>, due: Option<u64>, integrity: Integrity) -> Fact {
+        Fact::Arrival(Arrival {
+            id,
+            due: due.map(Micros),
+            seen: Micros(9),
+            backend: BackendId(1),
+            consumer: ConsumerId(12),
+            integrity,
+        })
+    }
+
+    fn link(event: LinkEvent) -> Fact {
+        Fact::Link(LinkFact {
+            link: LinkId(7),
+            at: Micros(11),
+            event,
+        })
+    }
+
+    #[test]
+    fn every_kind_of_fact_has_its_line() {
+        check(
+            attempt(Outcome::Accepted, Some(7)),
+            "attempt\t1\t2\t3\t4\t5\t6\t7\t8\taccepted\t-\t1",
+        );
+        check(
+            attempt(Outcome::Rejected(Reason::Mqtt(0x97)), Some(6)),
+            "attempt\t1\t2\t3\t4\t5\t6\t6\t8\trejected\t0x97\t0",
+        );
+        check(
+            attempt(Outcome::Shed(ShedCause::QueueFull), None),
+            "attempt\t1\t2\t3\t4\t5\t6\t-\t8\tshed\tqueue-full\t0",
+        );
+        check(
+            attempt(Outcome::Broken(Cause::Reset), Some(6)),
+            "attempt\t1\t2\t3\t4\t5\t6\t6\t8\tbroken\treset\t0",
+        );
+        check(
+            arrival(Some(ID), Some(5), Integrity::Intact),
+            "arrival\t1\t2\t3\t4\t5\t9\t1\t12\tintact",
+        );
+        check(
+            arrival(None, None, Integrity::Corrupted),
+            "arrival\t-\t-\t-\t-\t-\t9\t1\t12\tcorrupted",
+        );
+        check(
+            link(LinkEvent::Connected { took: Micros(3) }),
+            "link\t7\t11\tconnected\t3",
+        );
+        check(
+            link(LinkEvent::Disconnected(Cause::KeepAlive)),
+            "link\t7\t11\tdisconnected\tkeep-alive",
+        );
+    }
+}

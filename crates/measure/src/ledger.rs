@@ -1,0 +1,362 @@
+//! The ledger: what became of every message, and whether the account closes.
+
+use std::collections::BTreeMap;
+
+use muster_model::{DeviceId, StreamId};
+use serde::{Deserialize, Serialize};
+
+use crate::State;
+
+/// The account of one scope and cohort. Arrival figures are those of the first backend; they are
+/// null without a backend, and what only identity sets tell is null for a run that was killed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Messages the nominal schedule wanted.
+    pub nominal: Option<u64>,
+    /// Messages that came due.
+    pub scheduled: Option<u64>,
+    /// Messages a closed loop left out: `nominal - scheduled`; 0 for open loops.
+    pub omitted: Option<u64>,
+    /// Never sent.
+    pub shed: u64,
+    /// Never sent, by cause.
+    pub shed_by_cause: BTreeMap<String, u64>,
+    /// First transmissions taken by the kernel, counted at the socket.
+    pub sent: u64,
+    /// Further transmissions.
+    pub retransmitted: u64,
+    /// The platform took responsibility.
+    pub accepted: u64,
+    /// Accepted, and the platform said that nobody subscribes.
+    pub no_subscriber: u64,
+    /// QoS 2 exchanges that came to their end.
+    pub completed: u64,
+    /// Acknowledged by the transport, beside the application's word.
+    pub transport_acknowledged: u64,
+    /// The platform answered no.
+    pub rejected: u64,
+    /// Rejected, by code.
+    pub rejected_by_code: BTreeMap<String, u64>,
+    /// No answer in time.
+    pub timed_out: u64,
+    /// Answers after the time-out, which change nothing.
+    pub answered_late: u64,
+    /// The link ended before the answer.
+    pub broken: u64,
+    /// Broken, by cause.
+    pub broken_by_cause: BTreeMap<String, u64>,
+    /// Sent, with no answer by design.
+    pub unacknowledged: u64,
+    /// Open at the end of settling.
+    pub in_flight: u64,
+    /// Every copy a backend took in, counted before decoding. For the measured cohort: copies of
+    /// the cohort, and foreign and unstamped ones seen while measuring. For one fleet or stream:
+    /// its copies.
+    pub consumed: Option<u64>,
+    /// First copies, whatever the device side says.
+    pub arrived: Option<u64>,
+    /// Accepted and absent.
+    pub lost: Option<u64>,
+    /// Unacknowledged and absent.
+    pub lost_unacknowledged: Option<u64>,
+    /// Accepted or unacknowledged, not arrived, and perhaps still on its way.
+    pub outstanding: Option<u64>,
+    /// Arrived beyond the stream's deadline; null where no stream has one.
+    pub late: Option<u64>,
+    /// Further copies of messages that we sent once.
+    pub duplicates: Option<u64>,
+    /// Further copies of messages that we sent more than once.
+    pub duplicate_own: Option<u64>,
+    /// Messages that came after a later one of their stream (RFC 4737 section 3.3), within one
+    /// consumer session and partition.
+    pub reordered: Option<u64>,
+    /// Altered copies. By event; null for one fleet or stream.
+    pub corrupted: Option<u64>,
+    /// Copies that name no message of this run. By event; null for one fleet or stream.
+    pub foreign: Option<u64>,
+    /// Copies without a readable id. By event; null for one fleet or stream.
+    pub unstamped: Option<u64>,
+    /// Rejected, and arrived all the same.
+    pub rejected_but_arrived: Option<u64>,
+    /// Timed out, and arrived all the same.
+    pub timed_out_but_arrived: Option<u64>,
+    /// Broken, and arrived all the same.
+    pub broken_but_arrived: Option<u64>,
+    /// Payload bytes handed to the socket, in bytes.
+    pub bytes_payload: u64,
+    /// All bytes handed to the socket for the messages, in bytes.
+    pub bytes_wire: u64,
+    /// Sum of the absolute differences of all equations; null where it cannot be known.
+    pub residue: Option<u64>,
+    /// The equations that do not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equations: Vec<Equation>,
+}
+
+/// An equation of SEMANTICS section 2 that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Equation {
+    /// What is compared, and of which stream or backend.
+    pub name: String,
+    /// The left side's count.
+    pub left: u64,
+    /// The right side's count.
+    pub right: u64,
+    /// What it adds to the residue: the difference, and at least 1 where the counts agree but
+    /// did not count the same messages.
+    pub difference: u64,
+}
+
+/// What became of the messages of one final state at one backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TableRow {
+    /// Arrived.
+    pub arrived: u64,
+    /// Not arrived, and known not to come any more.
+    pub absent: u64,
+    /// Not arrived, and perhaps still on its way.
+    pub outstanding: u64,
+}
+
+/// Final states against arrival, at one backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Table {
+    /// One row per state of [`State::SENT`], in its order.
+    pub rows: [TableRow; State::SENT.len()],
+}
+
+/// The arrival figures of one scope and cohort at one backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ArrivalFigures {
+    /// Copies with a known id.
+    pub copies: u64,
+    /// First copies.
+    pub arrived: u64,
+    /// Arrived beyond the deadline.
+    pub late: u64,
+    /// Further copies of messages that we sent once.
+    pub duplicates: u64,
+    /// Further copies of messages that we sent more than once.
+    pub duplicate_own: u64,
+    /// Came after a later one of their stream.
+    pub reordered: u64,
+    /// States against arrival.
+    pub table: Table,
+}
+
+/// The account of one backend.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BackendLedger {
+    /// Every copy, counted before decoding.
+    pub consumed: u64,
+    /// Copies that name no message of this run.
+    pub foreign: u64,
+    /// Copies without a readable id.
+    pub unstamped: u64,
+    /// Altered copies.
+    pub corrupted: u64,
+    /// The whole run.
+    pub uplink: ArrivalFigures,
+    /// The measured cohort.
+    pub measured: ArrivalFigures,
+    /// Per stream, the whole run; the index is the `StreamId`.
+    pub streams: Vec<ArrivalFigures>,
+    /// Per stream, the measured cohort; the index is the `StreamId`.
+    pub streams_measured: Vec<ArrivalFigures>,
+    /// The messages that were lost, by device and stream, accepted or unacknowledged.
+    pub lost_ids: LostIds,
+    /// First copies that more than one process took for the first: by so many the sums of the
+    /// windows exceed the ledger.
+    pub split: u64,
+    /// Copies in the last second that had any, if messages are outstanding: per second.
+    pub still_delivering_per_s: u64,
+}
+
+/// Which messages were lost, as ranges of sequence numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LostIds {
+    /// By stream, then by device.
+    pub lost: Vec<LostOf>,
+    /// Whether there are more than these.
+    pub truncated: bool,
+}
+
+/// The lost messages of one device and stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostOf {
+    /// The device.
+    pub device: DeviceId,
+    /// The stream.
+    pub stream: StreamId,
+    /// Closed ranges `[from, to]` of sequence numbers, ascending.
+    pub ranges: Vec<[u32; 2]>,
+}
+
+/// The account of the links of one fleet or of all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkLedger {
+    /// Links the plan wants.
+    pub wanted: u64,
+    /// Links up when the connect phase ended.
+    pub up_at_start: u64,
+    /// Tries to connect.
+    pub opened: u64,
+    /// Tries that ended with a usable link.
+    pub connected: u64,
+    /// Tries that ended without one, by cause.
+    pub connect_failures: BTreeMap<String, u64>,
+    /// Usable links that ended, by cause.
+    pub disconnects: BTreeMap<String, u64>,
+    /// Of these, those that ended after the connect phase.
+    pub disconnects_later: u64,
+    /// Usable links at the end, counted by walking them; null for one fleet.
+    pub open_at_end: Option<u64>,
+}
+
+impl Table {
+    /// The row of a state; none for shed messages, which have none.
+    #[must_use]
+    pub fn row(&self, state: State) -> Option<&TableRow> {
+        self.rows.get(state.index())
+    }
+}
+
+impl TableRow {
+    /// All messages of the state.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.arrived + self.absent + self.outstanding
+    }
+}
+
+impl ArrivalFigures {
+    /// Accepted and absent.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.of(State::Accepted).absent
+    }
+
+    /// Unacknowledged and absent.
+    #[must_use]
+    pub fn lost_unacknowledged(&self) -> u64 {
+        self.of(State::Unacknowledged).absent
+    }
+
+    /// Accepted or unacknowledged, not arrived, and perhaps still on its way.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.of(State::Accepted).outstanding + self.of(State::Unacknowledged).outstanding
+    }
+
+    /// The row of a state; zeros for shed messages, which have none.
+    #[must_use]
+    pub fn of(&self, state: State) -> TableRow {
+        self.table.row(state).copied().unwrap_or_default()
+    }
+
+    /// Adds the figures of another stream.
+    pub fn merge(&mut self, other: &ArrivalFigures) {
+        self.copies += other.copies;
+        self.arrived += other.arrived;
+        self.late += other.late;
+        self.duplicates += other.duplicates;
+        self.duplicate_own += other.duplicate_own;
+        self.reordered += other.reordered;
+        for (mine, theirs) in self.table.rows.iter_mut().zip(&other.table.rows) {
+            mine.arrived += theirs.arrived;
+            mine.absent += theirs.absent;
+            mine.outstanding += theirs.outstanding;
+        }
+    }
+}
+
+impl Ledger {
+    /// The count of one final state.
+    #[must_use]
+    pub fn state(&self, state: State) -> u64 {
+        match state {
+            State::Accepted => self.accepted,
+            State::Rejected => self.rejected,
+            State::TimedOut => self.timed_out,
+            State::Broken => self.broken,
+            State::Unacknowledged => self.unacknowledged,
+            State::InFlight => self.in_flight,
+            State::Shed => self.shed,
+        }
+    }
+
+    /// Adds the ledger of another stream. A figure that is null on one side is the other's.
+    pub fn merge(&mut self, other: &Ledger) {
+        for (mine, theirs) in self.known_mut().into_iter().zip(other.known()) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.perhaps_mut().into_iter().zip(other.perhaps()) {
+            *mine = match (*mine, theirs) {
+                (Some(mine), Some(theirs)) => Some(mine + theirs),
+                (mine, theirs) => mine.or(theirs),
+            };
+        }
+        add_by_name(&mut self.shed_by_cause, &other.shed_by_cause);
+        add_by_name(&mut self.rejected_by_code, &other.rejected_by_code);
+        add_by_name(&mut self.broken_by_cause, &other.broken_by_cause);
+        self.equations.extend(other.equations.iter().cloned());
+    }
+
+    fn known_mut(&mut self) -> [&mut u64; 15] {
+        [
+            &mut self.shed,
+            &mut self.sent,
+            &mut self.retransmitted,
+            &mut self.accepted,
+            &mut self.no_subscriber,
+            &mut self.completed,
+            &mut self.transport_acknowledged,
+            &mut self.rejected,
+            &mut self.timed_out,
+            &mut self.answered_late,
+            &mut self.broken,
+            &mut self.unacknowledged,
+            &mut self.in_flight,
+            &mut self.bytes_payload,
+            &mut self.bytes_wire,
+        ]
+    }
+
+    fn known(&self) -> [u64; 15] {
+        self.clone().known_mut().map(|figure| *figure)
+    }
+
+    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 19] {
+        [
+            &mut self.nominal,
+            &mut self.scheduled,
+            &mut self.omitted,
+            &mut self.consumed,
+            &mut self.arrived,
+            &mut self.lost,
+            &mut self.lost_unacknowledged,
+            &mut self.outstanding,
+            &mut self.late,
+            &mut self.duplicates,
+            &mut self.duplicate_own,
+            &mut self.reordered,
+            &mut self.corrupted,
+            &mut self.foreign,
+            &mut self.unstamped,
+            &mut self.rejected_but_arrived,
+            &mut self.timed_out_but_arrived,
+            &mut self.broken_but_arrived,
+            &mut self.residue,
+        ]
+    }
+
+    fn perhaps(&self) -> [Option<u64>; 19] {
+        self.clone().perhaps_mut().map(|figure| *figure)
+    }
+}
+
+fn add_by_name(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
+    for (name, count) in theirs {
+        *mine.entry(name.clone()).or_default() += count;
+    }
+}

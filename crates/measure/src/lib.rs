@@ -1,0 +1,106 @@
+//! Measuring: histograms, counters, windows, identity sets, and the ledger that closes.
+//!
+//! Layer 1, pure. A [`Recorder`] is told Facts and makes of them Windows (sums by second, merged
+//! all the time) and an Identity (sets of messages, merged at the end). The session's own
+//! [`Account`] is kept apart from the Facts; the ledger compares the two with the schedule's own
+//! count. This crate must never know of protocols, platforms, sockets, clocks, verdicts or
+//! formats of reports.
+//!
+//! ```
+//! use muster_measure::{Account, Bounds, Cold, Recorder, RecorderPlan, StreamTrack};
+//! use muster_model::*;
+//!
+//! let plan = RecorderPlan {
+//!     run: RunId(7),
+//!     warm_up: Micros::ZERO,
+//!     measure: Micros::from_secs(10),
+//!     streams: vec![StreamTrack {
+//!         fleet: FleetId(0),
+//!         first_device: DeviceId(0),
+//!         devices: 1,
+//!         most_per_device: 100,
+//!         answers: true,
+//!         closed: false,
+//!         deadline: None,
+//!         bounds: Bounds::default(),
+//!     }],
+//!     fleets: vec![],
+//!     backends: 0,
+//!     cold: Cold::Nothing,
+//! };
+//! let id = MessageId { run: RunId(7), device: DeviceId(0), stream: StreamId(0), seq: 0 };
+//!
+//! // The session counts for itself, where things happen, and tells the recorder the fact.
+//! let mut own = Account::new(&plan);
+//! own.sent(&id);
+//! own.ended(&id, &Outcome::Accepted, false);
+//! let mut recorder = Recorder::new(plan);
+//! recorder.start(Micros::ZERO);
+//! recorder.attempt(&Attempt {
+//!     id,
+//!     due: Micros(1_000),
+//!     taken: Some(Micros(1_010)),
+//!     sent: Some(Micros(1_015)),
+//!     ended: Micros(1_900),
+//!     outcome: Outcome::Accepted,
+//!     resent: false,
+//! });
+//!
+//! let windows = recorder.flush(Micros::from_secs(1));
+//! assert_eq!(windows.progress.sent, 1);
+//! let identity = recorder.finish();
+//! assert_eq!(identity.facts().streams[0].states, own.streams[0].states);
+//! ```
+//!
+//! Windows and identities of several recorders are merged, and a [`Closing`] makes the
+//! [`Summary`] of them.
+
+mod account;
+mod bitmap;
+mod calendar;
+mod closing;
+mod cohort;
+mod copies;
+mod counts;
+mod distribution;
+mod equations;
+mod facts;
+mod frame;
+mod gather;
+mod identity;
+mod ledger;
+mod live;
+mod pages;
+mod plan;
+mod recorder;
+mod scope;
+mod seq_set;
+mod series;
+mod state;
+mod summary;
+mod sweep;
+mod tally;
+mod walk;
+mod window;
+
+pub use account::{Account, BackendAccount, LinkAccount, StreamAccount};
+pub use calendar::Calendar;
+pub use closing::Closing;
+pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes};
+pub use distribution::{Cell, Distribution, Latency, TOP};
+pub use facts::{FACTS_HEADER, encode_fact};
+pub use frame::{Record, RecordError, Records, encode_record};
+pub use identity::Identity;
+pub use ledger::{
+    ArrivalFigures, BackendLedger, Equation, Ledger, LinkLedger, LostIds, LostOf, Table, TableRow,
+};
+pub use plan::{Bounds, Cold, FleetTrack, Phase, RecorderPlan, StreamTrack, Timeline};
+pub use recorder::Recorder;
+pub use seq_set::{Runs, SeqSet};
+pub use state::State;
+pub use summary::{
+    Above, ArrivalRow, LatencyFigures, LatencyTable, LatencyView, Percentiles, Rates, Scope,
+    ScopeSummary, SecondRow, Summary,
+};
+pub use tally::{Tally, digest};
+pub use window::{ArrivalWindow, LinkWindow, Progress, UplinkWindow, WindowDelta, WindowKey};

@@ -1,0 +1,226 @@
+//! What a recorder must know of the run before the first fact.
+
+use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, RunId, StreamId};
+use serde::{Deserialize, Serialize};
+
+use crate::Latency;
+
+/// What is recorded: the run, its phases, and every stream, fleet and backend of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecorderPlan {
+    /// The run; arrivals of another one are *foreign*.
+    pub run: RunId,
+    /// Length of the warm-up.
+    pub warm_up: Micros,
+    /// Length of the measured phase, as planned.
+    pub measure: Micros,
+    /// Every stream; the index is the `StreamId`.
+    pub streams: Vec<StreamTrack>,
+    /// Every fleet; the index is the `FleetId`.
+    pub fleets: Vec<FleetTrack>,
+    /// How many backends keep an account of arrivals.
+    pub backends: u8,
+    /// Which messages are kept apart as cold.
+    pub cold: Cold,
+}
+
+/// What is recorded of one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamTrack {
+    /// The fleet that owns it.
+    pub fleet: FleetId,
+    /// The fleet's first device.
+    pub first_device: DeviceId,
+    /// How many devices the fleet has.
+    pub devices: u32,
+    /// More messages than any device of the stream can have; an id beyond it names no message
+    /// of this run and is counted as foreign, so that a damaged id cannot take memory.
+    pub most_per_device: u32,
+    /// Whether an answer exists by design (`ack` is not `none`).
+    pub answers: bool,
+    /// Whether the loop is closed: due instants then follow the answers, not the schedule.
+    pub closed: bool,
+    /// End-to-end time beyond which an arrival is late; none where nothing is late.
+    pub deadline: Option<Micros>,
+    /// Bounds for which messages above are counted exactly.
+    pub bounds: Bounds,
+}
+
+/// The registered bounds of one stream, per latency; order and repetition do not matter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Bounds on response (`ended - due`).
+    pub response: Vec<Micros>,
+    /// Bounds on service (`ended - sent`).
+    pub service: Vec<Micros>,
+    /// Bounds on lateness (`taken - due`).
+    pub lateness: Vec<Micros>,
+    /// Bounds on held (`sent - taken`).
+    pub held: Vec<Micros>,
+    /// Bounds on end-to-end (`seen - due`).
+    pub end_to_end: Vec<Micros>,
+}
+
+/// The links of one fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetTrack {
+    /// The fleet's first link.
+    pub first_link: LinkId,
+    /// How many links it wants.
+    pub links: u32,
+}
+
+/// Which messages are cold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Cold {
+    /// None is kept apart.
+    #[default]
+    Nothing,
+    /// Those due in so long a time after the start of the measured phase.
+    First(Micros),
+    /// The first message of each device's stream.
+    FirstMessage,
+}
+
+/// The phase of a run in which an instant lies.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+pub enum Phase {
+    /// Before the first message could be due.
+    #[default]
+    Connect,
+    /// Load runs, and nothing is judged but loss.
+    WarmUp,
+    /// What is due here is the measured cohort.
+    Measure,
+    /// Nothing is due any more.
+    Settle,
+}
+
+/// Where the phases of a run begin, on the clock of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Start of the warm-up; `Micros::MAX` while it is not known.
+    pub origin: Micros,
+    /// Start of the measured phase.
+    pub measure: Micros,
+    /// Start of settling: planned, or earlier if the run was stopped.
+    pub settle: Micros,
+}
+
+impl Timeline {
+    /// The timeline of a run that still connects: every instant lies in [`Phase::Connect`].
+    pub const CONNECTING: Timeline = Timeline {
+        origin: Micros::MAX,
+        measure: Micros::MAX,
+        settle: Micros::MAX,
+    };
+
+    /// The timeline of a run whose warm-up starts at `origin`.
+    #[must_use]
+    pub fn starting(origin: Micros, warm_up: Micros, measure: Micros) -> Self {
+        let start = origin + warm_up;
+        Self {
+            origin,
+            measure: start,
+            settle: start + measure,
+        }
+    }
+
+    /// The same timeline if nothing is due from `at` on.
+    #[must_use]
+    pub fn stopped(&self, at: Micros) -> Self {
+        Self {
+            measure: self.measure.min(at),
+            settle: self.settle.min(at),
+            ..*self
+        }
+    }
+
+    /// The phase in which `at` lies.
+    #[must_use]
+    pub fn phase(&self, at: Micros) -> Phase {
+        if at < self.origin {
+            Phase::Connect
+        } else if at < self.measure {
+            Phase::WarmUp
+        } else if at < self.settle {
+            Phase::Measure
+        } else {
+            Phase::Settle
+        }
+    }
+
+    /// Length of the measured phase.
+    #[must_use]
+    pub fn measured(&self) -> Micros {
+        self.settle - self.measure
+    }
+}
+
+impl Bounds {
+    /// The bounds on one latency; none for those that are not of a stream.
+    #[must_use]
+    pub fn of(&self, latency: Latency) -> &[Micros] {
+        match latency {
+            Latency::Response => &self.response,
+            Latency::Service => &self.service,
+            Latency::Lateness => &self.lateness,
+            Latency::Held => &self.held,
+            Latency::EndToEnd => &self.end_to_end,
+            Latency::Connect => &[],
+        }
+    }
+
+    /// The bounds on one latency in ascending order, each once: as counters are kept.
+    #[must_use]
+    pub fn sorted(&self, latency: Latency) -> Vec<Micros> {
+        let mut bounds = self.of(latency).to_vec();
+        bounds.sort_unstable();
+        bounds.dedup();
+        bounds
+    }
+}
+
+impl RecorderPlan {
+    /// What is recorded of a stream; none if the plan has no such stream.
+    #[must_use]
+    pub fn stream(&self, stream: StreamId) -> Option<&StreamTrack> {
+        self.streams.get(stream.index())
+    }
+
+    /// Whether the id names a message that this plan could have sent.
+    #[must_use]
+    pub fn knows(&self, id: &MessageId) -> bool {
+        id.run == self.run
+            && self.stream(id.stream).is_some_and(|track| {
+                track.slot(id.device).is_some() && id.seq < track.most_per_device
+            })
+    }
+
+    /// The fleet of a link; none if the plan has no such link.
+    #[must_use]
+    pub fn fleet_of(&self, link: LinkId) -> Option<FleetId> {
+        let holds = |fleet: &FleetTrack| {
+            link.0
+                .checked_sub(fleet.first_link.0)
+                .is_some_and(|place| place < fleet.links)
+        };
+        self.fleets
+            .iter()
+            .position(holds)
+            .map(|at| FleetId(at as u8))
+    }
+}
+
+impl StreamTrack {
+    /// The device's place within the stream, from 0; none if it is not one of the stream's.
+    #[must_use]
+    pub fn slot(&self, device: DeviceId) -> Option<u32> {
+        device
+            .0
+            .checked_sub(self.first_device.0)
+            .filter(|slot| *slot < self.devices)
+    }
+}

@@ -1,0 +1,496 @@
+//! The recorder: hears every Fact and makes Windows and Identity of them.
+
+use std::collections::BTreeMap;
+
+use muster_model::{
+    Arrival, Attempt, BackendId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId, MessageId,
+    Micros, StreamId,
+};
+use rustc_hash::FxHashMap;
+
+use crate::copies::{Manner, Seen};
+use crate::live::{ArrivalFilling, Live, UplinkFilling};
+use crate::tally::{digest_copy, digest_ended};
+use crate::{
+    Cold, CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, State, Tally,
+    Timeline, WindowDelta, WindowKey, digest,
+};
+
+/// Records the Facts of one shard or consumer thread.
+///
+/// Several recorders of one run, in one process or many, see disjoint Facts; their windows and
+/// identities merge to those of one recorder that had seen them all.
+#[derive(Debug)]
+pub struct Recorder {
+    plan: RecorderPlan,
+    timeline: Timeline,
+    identity: Identity,
+    streams: Vec<StreamRecorder>,
+    backends: Vec<BackendRecorder>,
+    links: BTreeMap<FleetId, Live<LinkWindow>>,
+    progress: Progress,
+    is_draining: bool,
+}
+
+#[derive(Debug, Default)]
+struct StreamRecorder {
+    live: Live<UplinkFilling>,
+    bounds: BoundTable,
+    end_to_end: Vec<Micros>,
+}
+
+#[derive(Debug, Default)]
+struct BackendRecorder {
+    live: Vec<Live<ArrivalFilling>>,
+    copies: Live<CopyCounts>,
+    /// One more than the highest number, by consumers beyond the first of a device's stream.
+    orders: FxHashMap<(u8, u32, u16), u32>,
+}
+
+impl Recorder {
+    /// A recorder that has heard nothing.
+    #[must_use]
+    pub fn new(plan: RecorderPlan) -> Self {
+        let stream = |track: &crate::StreamTrack| StreamRecorder {
+            live: Live::default(),
+            bounds: BoundTable::of(track),
+            end_to_end: track.bounds.sorted(Latency::EndToEnd),
+        };
+        let backend = || BackendRecorder {
+            live: plan.streams.iter().map(|_| Live::default()).collect(),
+            ..BackendRecorder::default()
+        };
+        Self {
+            timeline: Timeline::CONNECTING,
+            identity: Identity::new(&plan),
+            streams: plan.streams.iter().map(stream).collect(),
+            backends: (0..plan.backends).map(|_| backend()).collect(),
+            links: BTreeMap::new(),
+            progress: empty_progress(&plan),
+            is_draining: false,
+            plan,
+        }
+    }
+
+    /// The connect phase is over, and the warm-up starts at `origin`. Best is an origin that puts
+    /// the start of the measured phase on a whole second: then no window is cut.
+    pub fn start(&mut self, origin: Micros) {
+        self.timeline = Timeline::starting(origin, self.plan.warm_up, self.plan.measure);
+    }
+
+    /// The run is stopped: nothing is due from `at` on. Instants before it keep their phase.
+    pub fn stop(&mut self, at: Micros) {
+        self.timeline = self.timeline.stopped(at);
+    }
+
+    /// Where the phases begin.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        self.timeline
+    }
+
+    /// Hears any fact.
+    pub fn fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Attempt(attempt) => self.attempt(attempt),
+            Fact::Arrival(arrival) => self.arrival(arrival),
+            Fact::Link(link) => self.link(link),
+        }
+    }
+
+    /// Hears that a message reached its final state: once a message.
+    pub fn attempt(&mut self, attempt: &Attempt) {
+        let (id, state) = (&attempt.id, State::from(&attempt.outcome));
+        let message = digest(id);
+        self.tell_facts(attempt, state, message);
+        self.progress.finals += 1;
+        self.progress.sent += u64::from(attempt.sent.is_some());
+        if state.is_expected() {
+            self.progress.expected.add(message);
+        }
+        if self.plan.knows(id) {
+            self.keep_final(attempt, state);
+            self.fill_uplink(attempt, state);
+        }
+    }
+
+    /// Hears that a copy reached a backend: once a copy, after [`Recorder::copies`] counted it.
+    pub fn arrival(&mut self, arrival: &Arrival) {
+        let at = arrival.backend.index();
+        if at >= self.backends.len() {
+            return;
+        }
+        let account = &mut self.identity.facts.backends[at];
+        let message = arrival.id.as_ref().map(digest);
+        match message {
+            Some(message) => account.read.add(digest_copy(message, arrival.integrity)),
+            None => account.unstamped += 1,
+        }
+        account.consumed += 1;
+        self.count_stray(arrival);
+        let Some((id, message)) = arrival.id.zip(message) else {
+            return;
+        };
+        if !self.plan.knows(&id) {
+            return;
+        }
+        let manner = Manner {
+            is_late: self.is_late(&id, arrival),
+            is_reordered: !self.note_order(&id, arrival),
+        };
+        let slot = id.device.0 - self.plan.streams[id.stream.index()].first_device.0;
+        let seen = self.identity.backends[at].streams[id.stream.index()].get_mut(slot);
+        let is_first = seen.arrive(id.seq, manner);
+        if is_first {
+            self.progress.arrived[at].add(message);
+        }
+        let last = &mut self.progress.last_arrival[at];
+        *last = (*last).max(Some(arrival.seen));
+        self.fill_arrival(&id, arrival, is_first);
+    }
+
+    /// Hears that a link changed.
+    pub fn link(&mut self, fact: &LinkFact) {
+        self.identity.facts.link(fact.link, &fact.event);
+        let Some(window) = self.link_window(fact.link, fact.at) else {
+            return;
+        };
+        match &fact.event {
+            LinkEvent::Connected { took } => {
+                window.counts.connected += 1;
+                window.connect.record(*took);
+            }
+            LinkEvent::Failed(failure) => window.counts.failures.add(*failure, 1),
+            LinkEvent::Disconnected(cause) => window.counts.disconnects.add(*cause, 1),
+        }
+    }
+
+    /// The counters of a stream that sessions and sockets add to by themselves.
+    ///
+    /// # Panics
+    /// If the plan has no such stream.
+    pub fn counts(&mut self, stream: StreamId, at: Micros) -> &mut Counts {
+        let key = self.key(at);
+        &mut self.streams[stream.index()].window(key).window.counts
+    }
+
+    /// The counters of a backend that its consumers add to by themselves: `consumed` and
+    /// `bytes_payload` before decoding. The others are counted from Facts.
+    ///
+    /// # Panics
+    /// If the plan has no such backend.
+    pub fn copies(&mut self, backend: BackendId, at: Micros) -> &mut CopyCounts {
+        let key = self.key(at);
+        self.backends[backend.index()].copies.window(key)
+    }
+
+    /// Counts a try to connect, at the socket.
+    pub fn opened(&mut self, link: LinkId, at: Micros) {
+        if let Some(window) = self.link_window(link, at) {
+            window.counts.opened += 1;
+        }
+    }
+
+    /// All windows touched since the last flush, as deltas. Once a second is right; the windows
+    /// of the run are the sum of the deltas, however often it is called.
+    pub fn flush(&mut self, now: Micros) -> WindowDelta {
+        let mut delta = WindowDelta {
+            until: now,
+            ..WindowDelta::default()
+        };
+        for (stream, at) in self.streams.iter_mut().zip(0u8..=u8::MAX) {
+            stream.live.drain(|key, window| {
+                delta.uplinks.insert((StreamId(at), key), window);
+            });
+        }
+        for (backend, b) in self.backends.iter_mut().zip(0u8..=u8::MAX) {
+            for (live, at) in backend.live.iter_mut().zip(0u8..=u8::MAX) {
+                live.drain(|key, window| {
+                    delta
+                        .arrivals
+                        .insert((BackendId(b), StreamId(at), key), window);
+                });
+            }
+            backend.copies.drain(|key, counts| {
+                delta.copies.insert((BackendId(b), key), counts);
+            });
+        }
+        for (fleet, live) in &mut self.links {
+            live.drain(|key, window| {
+                delta.links.insert((*fleet, key), window);
+            });
+        }
+        delta.progress = std::mem::replace(&mut self.progress, empty_progress(&self.plan));
+        delta
+    }
+
+    /// Remembers how far each stream of each device has come, at `quiet` before the latest
+    /// possible end of settling: what is absent at the end and was overtaken before this mark is
+    /// lost, what was not may still come.
+    pub fn mark_drain(&mut self) {
+        self.is_draining = true;
+        for backend in &mut self.identity.backends {
+            for seen in &mut backend.streams {
+                for (_, seen) in seen.iter_mut() {
+                    seen.drained = seen.next;
+                }
+            }
+        }
+        for (backend, seen) in self.backends.iter().zip(&mut self.identity.backends) {
+            for ((stream, slot, _), next) in &backend.orders {
+                let seen = seen.streams[usize::from(*stream)].get_mut(*slot);
+                seen.drained = seen.drained.min(*next);
+            }
+        }
+    }
+
+    /// The identity sets; what was not flushed before is lost to the windows.
+    #[must_use]
+    pub fn finish(mut self) -> Identity {
+        self.identity.shrink();
+        self.identity
+    }
+
+    fn tell_facts(&mut self, attempt: &Attempt, state: State, message: u64) {
+        let Some(facts) = self
+            .identity
+            .facts
+            .streams
+            .get_mut(attempt.id.stream.index())
+        else {
+            return;
+        };
+        facts.scheduled.add(message);
+        if attempt.sent.is_some() {
+            facts.sent.add(message);
+        }
+        let digest = digest_ended(message, &attempt.outcome, attempt.resent);
+        facts.states[state.index()].add(digest);
+    }
+
+    fn keep_final(&mut self, attempt: &Attempt, state: State) {
+        let id = &attempt.id;
+        let slot = id.device.0 - self.plan.streams[id.stream.index()].first_device.0;
+        let stream = &mut self.identity.streams[id.stream.index()];
+        let finals = stream.devices.get_mut(slot);
+        finals.end(id.seq, state, stream.primary);
+        if attempt.resent {
+            finals.resend(id.seq);
+        }
+        if attempt.due < self.timeline.measure {
+            finals.warm_up = finals.warm_up.max(id.seq + 1);
+        }
+    }
+
+    fn fill_uplink(&mut self, attempt: &Attempt, state: State) {
+        let answers = self.plan.streams[attempt.id.stream.index()].answers;
+        let key_ended = self.key(attempt.ended);
+        let key_due = self.key_due(attempt.due, attempt.id.seq);
+        let key_sent = attempt.sent.map(|sent| self.key(sent));
+        let stream = &mut self.streams[attempt.id.stream.index()];
+        if let Some(key) = key_sent {
+            stream.window(key).window.flow.sent += 1;
+        }
+        stream.window(key_ended).window.flow.ended[state.index()] += 1;
+        stream.fill_due(key_due, attempt, answers.then_some(state));
+    }
+
+    fn fill_arrival(&mut self, id: &MessageId, arrival: &Arrival, is_first: bool) {
+        let key = self.key(arrival.seen);
+        let key_due = arrival.due.map(|due| self.key_due(due, id.seq));
+        let deadline = self.plan.streams[id.stream.index()].deadline;
+        let bounds = &self.streams[id.stream.index()].end_to_end;
+        let live = &mut self.backends[arrival.backend.index()].live[id.stream.index()];
+        let window = &mut live.window(key).window;
+        if !is_first {
+            window.again += 1;
+            return;
+        }
+        window.arrived += 1;
+        let Some((key_due, due)) = key_due.zip(arrival.due) else {
+            window.undated += 1;
+            return;
+        };
+        let filling = live.window(key_due);
+        let took = arrival.seen - due;
+        filling.window.arrived_due += 1;
+        filling.window.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
+        count_above(&mut filling.window.above, bounds, took);
+        filling.end_to_end.record(took);
+    }
+
+    fn count_stray(&mut self, arrival: &Arrival) {
+        let is_corrupted = arrival.integrity == Integrity::Corrupted;
+        let is_foreign = arrival.id.as_ref().is_some_and(|id| !self.plan.knows(id));
+        let is_unstamped = arrival.id.is_none();
+        let seen = &mut self.identity.backends[arrival.backend.index()];
+        seen.foreign += u64::from(is_foreign);
+        seen.corrupted += u64::from(is_corrupted);
+        if !is_foreign && !is_unstamped {
+            seen.last_arrival = seen.last_arrival.max(Some(arrival.seen));
+        }
+        if is_corrupted || is_foreign || is_unstamped {
+            let counts = self.copies(arrival.backend, arrival.seen);
+            counts.foreign += u64::from(is_foreign);
+            counts.unstamped += u64::from(is_unstamped);
+            counts.corrupted += u64::from(is_corrupted);
+        }
+    }
+
+    fn is_late(&self, id: &MessageId, arrival: &Arrival) -> bool {
+        let deadline = self.plan.streams[id.stream.index()].deadline;
+        deadline
+            .zip(arrival.due)
+            .is_some_and(|(deadline, due)| arrival.seen - due > deadline)
+    }
+
+    /// Whether the copy came in order at its consumer (RFC 4737 section 3.3: its number is not
+    /// below the next expected one). An altered copy's number moves nothing, for it may be wrong.
+    fn note_order(&mut self, id: &MessageId, arrival: &Arrival) -> bool {
+        let slot = id.device.0 - self.plan.streams[id.stream.index()].first_device.0;
+        let backend = &mut self.identity.backends[arrival.backend.index()];
+        let seen = backend.streams[id.stream.index()].get_mut(slot);
+        let first = *seen.consumer.get_or_insert(arrival.consumer.0);
+        let next = if first == arrival.consumer.0 {
+            &mut seen.next
+        } else {
+            let orders = &mut self.backends[arrival.backend.index()].orders;
+            let key = (id.stream.0, slot, arrival.consumer.0);
+            let is_draining = self.is_draining;
+            orders
+                .entry(key)
+                .or_insert_with(|| begin_order(seen, is_draining))
+        };
+        let is_in_order = id.seq >= *next;
+        if is_in_order && arrival.integrity != Integrity::Corrupted {
+            *next = id.seq + 1;
+        }
+        is_in_order
+    }
+
+    fn link_window(&mut self, link: LinkId, at: Micros) -> Option<&mut LinkWindow> {
+        let fleet = self.plan.fleet_of(link)?;
+        let key = self.key(at);
+        Some(self.links.entry(fleet).or_default().window(key))
+    }
+
+    fn key(&self, at: Micros) -> WindowKey {
+        WindowKey {
+            second: at.second(),
+            phase: self.timeline.phase(at),
+            cold: false,
+        }
+    }
+
+    fn key_due(&self, due: Micros, seq: u32) -> WindowKey {
+        let cold = match self.plan.cold {
+            Cold::Nothing => false,
+            Cold::First(first) => {
+                due >= self.timeline.measure && due - self.timeline.measure < first
+            }
+            Cold::FirstMessage => seq == 0,
+        };
+        WindowKey {
+            cold,
+            ..self.key(due)
+        }
+    }
+}
+
+impl StreamRecorder {
+    fn window(&mut self, key: WindowKey) -> &mut UplinkFilling {
+        self.live.window(key)
+    }
+
+    /// Fills the window of the due second; `state` is none where no answer exists by design.
+    fn fill_due(&mut self, key: WindowKey, attempt: &Attempt, state: Option<State>) {
+        let filling = self.live.window(key);
+        filling.window.outcomes.count(&attempt.outcome);
+        filling.window.outcomes.taken += u64::from(attempt.taken.is_some());
+        filling.window.outcomes.sent += u64::from(attempt.sent.is_some());
+        let above = &mut filling.window.above;
+        above.resize(self.bounds.len(), 0);
+        if let Some(taken) = attempt.taken {
+            let lateness = taken - attempt.due;
+            filling.lateness.record(lateness);
+            self.bounds.count(above, Latency::Lateness, lateness);
+            if let Some(sent) = attempt.sent {
+                filling.held.record(sent - taken);
+                self.bounds.count(above, Latency::Held, sent - taken);
+            }
+        }
+        let Some(state) = state else { return };
+        let response = attempt.ended - attempt.due;
+        if !state.is_answer() {
+            filling.censored.record(response);
+            return;
+        }
+        filling.response.record(response);
+        self.bounds.count(above, Latency::Response, response);
+        if let Some(sent) = attempt.sent {
+            filling.service.record(attempt.ended - sent);
+            self.bounds
+                .count(above, Latency::Service, attempt.ended - sent);
+        }
+    }
+}
+
+/// The registered bounds of a stream, as the counters of a window lie.
+#[derive(Debug, Default)]
+struct BoundTable {
+    response: Vec<Micros>,
+    service: Vec<Micros>,
+    lateness: Vec<Micros>,
+    held: Vec<Micros>,
+}
+
+impl BoundTable {
+    fn of(track: &crate::StreamTrack) -> Self {
+        Self {
+            response: track.bounds.sorted(Latency::Response),
+            service: track.bounds.sorted(Latency::Service),
+            lateness: track.bounds.sorted(Latency::Lateness),
+            held: track.bounds.sorted(Latency::Held),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.response.len() + self.service.len() + self.lateness.len() + self.held.len()
+    }
+
+    fn count(&self, above: &mut [u64], latency: Latency, took: Micros) {
+        let (start, bounds) = match latency {
+            Latency::Response => (0, &self.response),
+            Latency::Service => (self.response.len(), &self.service),
+            Latency::Lateness => (self.response.len() + self.service.len(), &self.lateness),
+            Latency::Held => (self.len() - self.held.len(), &self.held),
+            Latency::EndToEnd | Latency::Connect => return,
+        };
+        for (bound, above) in bounds.iter().zip(&mut above[start..]) {
+            *above += u64::from(took > *bound);
+        }
+    }
+}
+
+fn count_above(above: &mut Vec<u64>, bounds: &[Micros], took: Micros) {
+    above.resize(bounds.len(), 0);
+    for (bound, above) in bounds.iter().zip(above) {
+        *above += u64::from(took > *bound);
+    }
+}
+
+/// A consumer that brings its first message after the drain mark had seen nothing by then.
+fn begin_order(seen: &mut Seen, is_draining: bool) -> u32 {
+    if is_draining {
+        seen.drained = 0;
+    }
+    0
+}
+
+fn empty_progress(plan: &RecorderPlan) -> Progress {
+    Progress {
+        arrived: vec![Tally::default(); usize::from(plan.backends)],
+        last_arrival: vec![None; usize::from(plan.backends)],
+        ..Progress::default()
+    }
+}

@@ -1,0 +1,386 @@
+//! Makes the summary of a scope from what was derived of its streams.
+
+use muster_model::{BackendId, FleetId, Micros, StreamId};
+
+use crate::closing::{Closed, Closing, StreamClosed};
+use crate::cohort::{Cohort, PerCohort};
+use crate::gather::{Gathered, copies, links};
+use crate::{
+    Above, Cold, Distribution, Flow, Latency, LatencyFigures, LatencyTable, LatencyView, Ledger,
+    LinkLedger, Percentiles, Phase, Rates, Scope, ScopeSummary, State, Summary, WindowKey,
+};
+
+impl Closing<'_> {
+    /// The run in figures.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let closed = self.close();
+        let of_fleet = |fleet: FleetId| {
+            let is_its =
+                |stream: &&StreamClosed| self.plan.streams[stream.stream.index()].fleet == fleet;
+            closed.streams.iter().filter(is_its).collect::<Vec<_>>()
+        };
+        let fleet = |at: usize| {
+            let fleet = FleetId(at as u8);
+            self.scope(Scope::Fleet(fleet), &of_fleet(fleet), &closed)
+        };
+        let stream = |of: &StreamClosed| self.scope(Scope::Stream(of.stream), &[of], &closed);
+        let run = self.scope(
+            Scope::Run,
+            &closed.streams.iter().collect::<Vec<_>>(),
+            &closed,
+        );
+        Summary {
+            timeline: self.timeline,
+            end: self.end,
+            measured_s: self.timeline.measured().as_secs_f64(),
+            fleets: (0..self.plan.fleets.len()).map(fleet).collect(),
+            streams: closed.streams.iter().map(stream).collect(),
+            residue: run
+                .uplink
+                .residue
+                .zip(run.measured.residue)
+                .map(|(a, b)| a + b),
+            run,
+            backends: closed.backends,
+        }
+    }
+
+    fn scope(&self, scope: Scope, streams: &[&StreamClosed], closed: &Closed) -> ScopeSummary {
+        let fleet = match scope {
+            Scope::Run => None,
+            Scope::Fleet(fleet) => Some(fleet),
+            Scope::Stream(stream) => Some(self.plan.streams[stream.index()].fleet),
+        };
+        let mut ledgers: PerCohort<Ledger> = PerCohort::default();
+        for cohort in Cohort::BOTH {
+            let ledger = ledgers.of_mut(cohort);
+            streams
+                .iter()
+                .for_each(|stream| ledger.merge(stream.ledgers.of(cohort)));
+            if scope == Scope::Run {
+                self.complete(ledger, cohort, closed);
+            }
+        }
+        let measured = |key: &WindowKey| key.phase == Phase::Measure;
+        let is_apart = self.plan.cold != Cold::Nothing;
+        let part = |is_cold: bool| {
+            let is_wanted = |key: &WindowKey| measured(key) && key.cold == is_cold;
+            is_apart.then(|| self.latencies(streams, fleet, is_wanted, false))
+        };
+        ScopeSummary {
+            scope,
+            rates: self.rates(streams, &ledgers.measured),
+            latency: self.latencies(streams, fleet, measured, true),
+            cold: part(true),
+            warm: part(false),
+            above: self.above(streams),
+            series: self.series(streams),
+            links: self.link_ledger(fleet),
+            uplink: ledgers.uplink,
+            measured: ledgers.measured,
+        }
+    }
+
+    /// Adds to the run's ledger what is of no stream.
+    fn complete(&self, ledger: &mut Ledger, cohort: Cohort, closed: &Closed) {
+        if cohort == Cohort::Uplink {
+            let rest = closed.residue(self.is_whole());
+            ledger.residue = if self.is_whole() {
+                Some(ledger.residue.unwrap_or(0) + rest.unwrap_or(0))
+            } else {
+                None
+            };
+            ledger
+                .equations
+                .extend(closed.equations.broken.iter().cloned());
+        } else if self.is_whole() {
+            ledger.residue = Some(ledger.residue.unwrap_or(0));
+        }
+        let Some(first) = closed.backends.first() else {
+            return;
+        };
+        let (consumed, strays) = match cohort {
+            Cohort::Uplink => (
+                first.consumed,
+                (first.foreign, first.unstamped, first.corrupted),
+            ),
+            Cohort::Measured => {
+                let seen = copies(self.windows, BackendId(0), |key| cohort.holds(key));
+                let known = ledger.consumed.unwrap_or(0);
+                let strays = (seen.foreign, seen.unstamped, seen.corrupted);
+                (known + seen.foreign + seen.unstamped, strays)
+            }
+        };
+        ledger.consumed = Some(consumed);
+        (ledger.foreign, ledger.unstamped, ledger.corrupted) =
+            (Some(strays.0), Some(strays.1), Some(strays.2));
+    }
+
+    fn rates(&self, streams: &[&StreamClosed], measured: &Ledger) -> Rates {
+        let length = self.timeline.measured().as_secs_f64();
+        let per_second = |count: u64| {
+            if length > 0.0 {
+                count as f64 / length
+            } else {
+                0.0
+            }
+        };
+        let mut flow = Flow::default();
+        let mut arrived = 0;
+        for stream in streams {
+            flow.merge(stream.gathered.measured.flow());
+            arrived += stream
+                .gathered
+                .measured
+                .arrivals
+                .first()
+                .map_or(0, |first| first.arrived);
+        }
+        Rates {
+            offered: measured.nominal.map(per_second),
+            issued: per_second(flow.sent),
+            completed: per_second(flow.answered()),
+            accepted: per_second(flow.of(State::Accepted)),
+            arrived: (self.plan.backends > 0).then(|| per_second(arrived)),
+        }
+    }
+
+    fn latencies(
+        &self,
+        streams: &[&StreamClosed],
+        fleet: Option<FleetId>,
+        is_wanted: impl Fn(&WindowKey) -> bool,
+        has_absent: bool,
+    ) -> LatencyTable {
+        let mut sum = Gathered::default();
+        let mut end_to_end = Distribution::default();
+        let mut absent = Distribution::default();
+        for stream in streams {
+            let part = Gathered::of(self.windows, stream.stream, self.plan.backends, &is_wanted);
+            sum.uplink.merge(&part.uplink);
+            if let Some(first) = part.arrivals.first() {
+                end_to_end.merge(&first.end_to_end);
+            }
+            let walked = stream.walk.as_ref().and_then(|walk| walk.backends.first());
+            if let Some(walked) = walked.filter(|_| has_absent) {
+                absent.merge(&walked.censored);
+            }
+        }
+        let answers = streams.iter().any(|stream| self.answers(stream.stream));
+        let nothing = Distribution::default;
+        let window = sum.uplink;
+        let is_known = has_absent && self.is_whole();
+        LatencyTable {
+            response: answers.then(|| view(window.response, window.censored, true)),
+            service: answers.then(|| view(window.service, nothing(), false)),
+            lateness: Some(view(window.lateness, nothing(), false)),
+            held: Some(view(window.held, nothing(), false)),
+            end_to_end: (self.plan.backends > 0).then(|| view(end_to_end, absent, is_known)),
+            connect: Some(view(
+                links(self.windows, fleet, |_| true).1,
+                nothing(),
+                false,
+            )),
+        }
+    }
+
+    /// The counters of every bound that all streams with the latency have registered.
+    fn above(&self, streams: &[&StreamClosed]) -> Vec<Above> {
+        let mut found = Vec::new();
+        for latency in Latency::ALL {
+            let having: Vec<_> = streams
+                .iter()
+                .filter(|stream| self.has(latency, stream.stream))
+                .collect();
+            let Some(first) = having.first() else {
+                continue;
+            };
+            let backends = match latency {
+                Latency::EndToEnd => (0..self.plan.backends)
+                    .map(|at| Some(BackendId(at)))
+                    .collect(),
+                Latency::Response
+                | Latency::Service
+                | Latency::Lateness
+                | Latency::Held
+                | Latency::Connect => vec![None],
+            };
+            for bound in self.plan.streams[first.stream.index()]
+                .bounds
+                .sorted(latency)
+            {
+                for backend in &backends {
+                    let parts: Option<Vec<_>> = having
+                        .iter()
+                        .map(|stream| self.above_of(stream, latency, *backend, bound))
+                        .collect();
+                    found.extend(parts.and_then(sum_above));
+                }
+            }
+        }
+        found
+    }
+
+    fn above_of(
+        &self,
+        stream: &StreamClosed,
+        latency: Latency,
+        backend: Option<BackendId>,
+        bound: Micros,
+    ) -> Option<Above> {
+        let bounds = &self.plan.streams[stream.stream.index()].bounds;
+        let before: usize = match latency {
+            Latency::Response | Latency::EndToEnd | Latency::Connect => 0,
+            Latency::Service => bounds.sorted(Latency::Response).len(),
+            Latency::Lateness => [Latency::Response, Latency::Service]
+                .map(|latency| bounds.sorted(latency).len())
+                .iter()
+                .sum(),
+            Latency::Held => [Latency::Response, Latency::Service, Latency::Lateness]
+                .map(|latency| bounds.sorted(latency).len())
+                .iter()
+                .sum(),
+        };
+        let at = bounds
+            .sorted(latency)
+            .iter()
+            .position(|known| *known == bound)?;
+        let gathered = &stream.gathered.measured;
+        let counters = match backend {
+            Some(backend) => &gathered.arrivals.get(backend.index())?.above,
+            None => &gathered.uplink.above,
+        };
+        let above = counters.get(before + at).copied().unwrap_or(0);
+        let (missing, n) = missing_of(stream, latency, backend);
+        Some(Above {
+            latency,
+            backend,
+            bound,
+            above,
+            missing,
+            n,
+        })
+    }
+
+    fn answers(&self, stream: StreamId) -> bool {
+        self.plan.stream(stream).is_some_and(|track| track.answers)
+    }
+
+    fn has(&self, latency: Latency, stream: StreamId) -> bool {
+        match latency {
+            Latency::Response | Latency::Service => self.answers(stream),
+            Latency::Lateness | Latency::Held => true,
+            Latency::EndToEnd => self.plan.backends > 0,
+            Latency::Connect => false,
+        }
+    }
+
+    fn link_ledger(&self, fleet: Option<FleetId>) -> LinkLedger {
+        let tracks = self.plan.fleets.iter().zip(0u8..=u8::MAX);
+        let is_its = |at: u8| fleet.is_none_or(|fleet| fleet.0 == at);
+        let wanted = tracks
+            .filter(|(_, at)| is_its(*at))
+            .map(|(track, _)| u64::from(track.links));
+        let (all, _) = links(self.windows, fleet, |_| true);
+        let (before, _) = links(self.windows, fleet, |key| key.phase == Phase::Connect);
+        let own = self
+            .account
+            .filter(|_| fleet.is_none())
+            .map(|account| &account.links);
+        let by_name = |counts: Vec<(String, u64)>| counts.into_iter().collect();
+        LinkLedger {
+            wanted: wanted.sum(),
+            up_at_start: before.connected.saturating_sub(before.disconnects.total()),
+            opened: own.map_or(all.opened, |own| own.opened),
+            connected: all.connected,
+            connect_failures: by_name(
+                all.failures
+                    .iter()
+                    .map(|(cause, count)| (cause.to_string(), count))
+                    .collect(),
+            ),
+            disconnects: by_name(
+                all.disconnects
+                    .iter()
+                    .map(|(cause, count)| (cause.to_string(), count))
+                    .collect(),
+            ),
+            disconnects_later: all.disconnects.total() - before.disconnects.total(),
+            open_at_end: own.map(|own| own.open_at_end),
+        }
+    }
+}
+
+/// What counts as above without a time, and of how many.
+fn missing_of(stream: &StreamClosed, latency: Latency, backend: Option<BackendId>) -> (u64, u64) {
+    let ledger = &stream.ledgers.measured;
+    let outcomes = stream.gathered.measured.outcomes();
+    let scheduled = ledger.scheduled.unwrap_or_else(|| outcomes.finals());
+    let unanswered = ledger.timed_out + ledger.broken + ledger.in_flight;
+    match latency {
+        Latency::Response => (ledger.shed + unanswered, scheduled),
+        Latency::Service => (unanswered, outcomes.sent),
+        Latency::Lateness => (0, outcomes.taken),
+        Latency::Held => (0, outcomes.sent),
+        Latency::EndToEnd => missing_end_to_end(stream, backend, scheduled),
+        Latency::Connect => (0, 0),
+    }
+}
+
+fn missing_end_to_end(
+    stream: &StreamClosed,
+    backend: Option<BackendId>,
+    scheduled: u64,
+) -> (u64, u64) {
+    let at = backend.map_or(0, BackendId::index);
+    let seen = stream.gathered.measured.arrivals.get(at);
+    let undated = seen.map_or(0, |seen| seen.undated);
+    match stream.walk.as_ref().and_then(|walk| walk.backends.get(at)) {
+        Some(walked) => {
+            let figures = &walked.figures.measured;
+            let rejected = figures.of(State::Rejected);
+            let n = scheduled.saturating_sub(rejected.absent + rejected.outstanding);
+            let arrived: u64 = State::SENT
+                .iter()
+                .map(|state| figures.of(*state).arrived)
+                .sum();
+            (n.saturating_sub(arrived) + undated, n)
+        }
+        None => {
+            let n = scheduled.saturating_sub(stream.ledgers.measured.rejected);
+            (n.saturating_sub(seen.map_or(0, |seen| seen.arrived_due)), n)
+        }
+    }
+}
+
+fn sum_above(parts: Vec<Above>) -> Option<Above> {
+    parts.into_iter().reduce(|sum, part| Above {
+        above: sum.above + part.above,
+        missing: sum.missing + part.missing,
+        n: sum.n + part.n,
+        ..sum
+    })
+}
+
+fn view(known: Distribution, censored: Distribution, can_be_censored: bool) -> LatencyView {
+    let all_due = can_be_censored.then(|| {
+        let mut all = known.clone();
+        all.merge(&censored);
+        Percentiles::of(&all)
+    });
+    let figures = LatencyFigures {
+        count: known.count,
+        censored: censored.count,
+        above_top: known.above_top,
+        mean_us: known.mean_us(),
+        percentiles: Percentiles::of(&known),
+        max_us: (known.count > 0).then_some(known.max_us),
+        all_due,
+    };
+    LatencyView {
+        figures,
+        known,
+        censored,
+    }
+}

@@ -1,0 +1,292 @@
+//! What judge and report read: ledgers, rates, latencies, exact counters and series per scope.
+
+use muster_model::{BackendId, FleetId, Micros, StreamId};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    BackendLedger, Distribution, Flow, Latency, Ledger, LinkLedger, Outcomes, Phase, Timeline,
+};
+
+/// A whole run in figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Where the phases began.
+    pub timeline: Timeline,
+    /// When settling ended.
+    pub end: Micros,
+    /// Length of the measured phase, in seconds.
+    pub measured_s: f64,
+    /// All streams together.
+    pub run: ScopeSummary,
+    /// Each fleet; the index is the `FleetId`.
+    pub fleets: Vec<ScopeSummary>,
+    /// Each stream; the index is the `StreamId`.
+    pub streams: Vec<ScopeSummary>,
+    /// Each backend's account; the index is the `BackendId`.
+    pub backends: Vec<BackendLedger>,
+    /// Sum of all residues, of the links' too; null where it cannot be known.
+    pub residue: Option<u64>,
+}
+
+/// What a summary is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Scope {
+    /// All streams.
+    Run,
+    /// The streams of one fleet.
+    Fleet(FleetId),
+    /// One stream.
+    Stream(StreamId),
+}
+
+/// One scope in figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScopeSummary {
+    /// What it is about.
+    pub scope: Scope,
+    /// Warm-up and measured phase.
+    pub uplink: Ledger,
+    /// The cohort due while measuring.
+    pub measured: Ledger,
+    /// The four rates, and `accepted`.
+    pub rates: Rates,
+    /// Latencies of the measured cohort.
+    pub latency: LatencyTable,
+    /// Latencies of its cold messages; none if nothing is kept apart.
+    pub cold: Option<LatencyTable>,
+    /// Latencies of the others; none if nothing is kept apart.
+    pub warm: Option<LatencyTable>,
+    /// Exact counters of the measured cohort for every bound registered on all streams of the
+    /// scope that have the latency.
+    pub above: Vec<Above>,
+    /// What happened second by second, in order.
+    pub series: Vec<SecondRow>,
+    /// The links of the fleet, of the stream's fleet, or of all.
+    pub links: LinkLedger,
+}
+
+/// Events whose own instant lies in the measured phase, per second.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Rates {
+    /// Due, by the nominal schedule; null for a run that was killed.
+    pub offered: Option<f64>,
+    /// Sent.
+    pub issued: f64,
+    /// Ended with an answer.
+    pub completed: f64,
+    /// Accepted.
+    pub accepted: f64,
+    /// First copies at the first backend; null without one.
+    pub arrived: Option<f64>,
+}
+
+/// One latency of one cohort.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LatencyFigures {
+    /// The answered (for end-to-end: the arrived) whose time is known.
+    pub count: u64,
+    /// The others, whose time is at least what it was when they were given up.
+    pub censored: u64,
+    /// Values not below the histogram's top, counted apart.
+    pub above_top: u64,
+    /// Mean, in microseconds.
+    pub mean_us: Option<u64>,
+    /// Percentiles of the answered.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
+    /// Largest value, in microseconds.
+    pub max_us: Option<u64>,
+    /// Percentiles of all due, the unanswered at their lower bound; null where nothing can be
+    /// censored.
+    pub all_due: Option<Percentiles>,
+}
+
+/// Percentiles in microseconds: the upper edge of the cell, null below `10 / (1 - X)` values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median, from 20 values on.
+    pub p50_us: Option<u64>,
+    /// From 100 values on.
+    pub p90_us: Option<u64>,
+    /// From 200 values on.
+    pub p95_us: Option<u64>,
+    /// From 1,000 values on.
+    pub p99_us: Option<u64>,
+    /// From 10,000 values on.
+    pub p99_9_us: Option<u64>,
+}
+
+/// All latencies of one cohort; null where the latency does not exist by design.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LatencyTable {
+    /// `ended - due`.
+    pub response: Option<LatencyView>,
+    /// `ended - sent`.
+    pub service: Option<LatencyView>,
+    /// `taken - due`.
+    pub lateness: Option<LatencyView>,
+    /// `sent - taken`.
+    pub held: Option<LatencyView>,
+    /// `seen - due`, at the first backend.
+    pub end_to_end: Option<LatencyView>,
+    /// From the first SYN to a usable link, over the whole run.
+    pub connect: Option<LatencyView>,
+}
+
+/// A latency in figures, with the distributions they were read from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LatencyView {
+    /// The figures to print.
+    pub figures: LatencyFigures,
+    /// The known times.
+    pub known: Distribution,
+    /// The lower bounds of the others.
+    pub censored: Distribution,
+}
+
+/// The exact counters that decide a rule `pX <= bound`.
+///
+/// The rule holds iff `above + missing <= (1 - X) * n`, with no rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Above {
+    /// Which latency.
+    pub latency: Latency,
+    /// At which backend, for end-to-end.
+    pub backend: Option<BackendId>,
+    /// The bound.
+    pub bound: Micros,
+    /// Messages known to be above it.
+    pub above: u64,
+    /// Messages without a time that count as above. Response: shed, timed out, broken, in
+    /// flight. Service: the same without shed. End-to-end: neither arrived nor rejected, and
+    /// arrived without a due instant. Lateness and held: none.
+    pub missing: u64,
+    /// The number of messages. Response: scheduled. Service and held: sent. Lateness: taken.
+    /// End-to-end: scheduled without those rejected and not arrived.
+    pub n: u64,
+}
+
+/// One second of one scope, cut at the borders of the phases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondRow {
+    /// The second since T0.
+    pub second: u32,
+    /// The phase.
+    pub phase: Phase,
+    /// Whether the whole second lies in the phase.
+    pub is_whole: bool,
+    /// Messages the nominal schedule wanted in it; null for a run that was killed.
+    pub offered: Option<u64>,
+    /// Messages due in it that are final, by state and code.
+    pub due: Outcomes,
+    /// What happened in it.
+    pub flow: Flow,
+    /// Per backend.
+    pub arrivals: Vec<ArrivalRow>,
+    /// Median of the response of all due in it, the unanswered at their lower bound.
+    pub response_p50_us: Option<u64>,
+    /// 90th percentile of the same.
+    pub response_p90_us: Option<u64>,
+    /// 99th percentile of the same.
+    pub response_p99_us: Option<u64>,
+    /// Median of the end-to-end time of those due in it that arrived at the first backend.
+    pub end_to_end_p50_us: Option<u64>,
+    /// 90th percentile of the same.
+    pub end_to_end_p90_us: Option<u64>,
+    /// 99th percentile of the same.
+    pub end_to_end_p99_us: Option<u64>,
+    /// 99th percentile of lateness of those due in it.
+    pub lateness_p99_us: Option<u64>,
+    /// Known responses of those due in it.
+    pub response: Distribution,
+    /// Lower bounds of the unanswered due in it.
+    pub censored: Distribution,
+    /// Known end-to-end times at the first backend of those due in it.
+    pub end_to_end: Distribution,
+}
+
+/// One second of one scope at one backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ArrivalRow {
+    /// First copies, by event.
+    pub arrived: u64,
+    /// Further copies, by event.
+    pub again: u64,
+    /// First copies of messages due in this second.
+    pub arrived_due: u64,
+    /// Messages due in this second, accepted or unacknowledged, that are lost.
+    pub lost_due: u64,
+    /// Messages due in this second, accepted or unacknowledged, that are outstanding.
+    pub outstanding_due: u64,
+    /// Messages due in this second, rejected, that did not arrive.
+    pub rejected_absent_due: u64,
+    /// Messages due in this second, timed out, broken or in flight, that did not arrive.
+    pub failed_absent_due: u64,
+}
+
+impl Summary {
+    /// The summary of a scope; none if the plan has no such fleet or stream.
+    #[must_use]
+    pub fn scope(&self, scope: Scope) -> Option<&ScopeSummary> {
+        match scope {
+            Scope::Run => Some(&self.run),
+            Scope::Fleet(fleet) => self.fleets.get(fleet.index()),
+            Scope::Stream(stream) => self.streams.get(stream.index()),
+        }
+    }
+}
+
+impl ScopeSummary {
+    /// The counters of a registered bound; for end-to-end at the given backend.
+    #[must_use]
+    pub fn above(
+        &self,
+        latency: Latency,
+        bound: Micros,
+        backend: Option<BackendId>,
+    ) -> Option<&Above> {
+        let is_it = |above: &&Above| {
+            above.latency == latency && above.bound == bound && above.backend == backend
+        };
+        self.above.iter().find(is_it)
+    }
+}
+
+impl LatencyTable {
+    /// One latency; none where it does not exist by design.
+    #[must_use]
+    pub fn of(&self, latency: Latency) -> Option<&LatencyView> {
+        match latency {
+            Latency::Response => self.response.as_ref(),
+            Latency::Service => self.service.as_ref(),
+            Latency::Lateness => self.lateness.as_ref(),
+            Latency::Held => self.held.as_ref(),
+            Latency::EndToEnd => self.end_to_end.as_ref(),
+            Latency::Connect => self.connect.as_ref(),
+        }
+    }
+}
+
+impl Percentiles {
+    /// How many values `pX` needs to be printed: `10 / (1 - X)`, `share` being X in `(0, 1)`.
+    #[must_use]
+    pub fn needed(share: f64) -> u64 {
+        (10.0 / (1.0 - share)).round() as u64
+    }
+
+    /// Reads the percentiles that the number of values allows.
+    #[must_use]
+    pub fn of(distribution: &Distribution) -> Self {
+        let read = |share: f64| {
+            let is_enough = distribution.count >= Self::needed(share);
+            is_enough.then(|| distribution.quantile_us(share)).flatten()
+        };
+        Self {
+            p50_us: read(0.5),
+            p90_us: read(0.9),
+            p95_us: read(0.95),
+            p99_us: read(0.99),
+            p99_9_us: read(0.999),
+        }
+    }
+}

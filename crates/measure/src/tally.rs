@@ -1,0 +1,123 @@
+//! A count that also knows *what* was counted.
+//!
+//! Two tallies of the same things agree in count and in sum, in whatever order and grouping they
+//! were made. If one thing is missing, doubled, or another one than it should be, count or sum
+//! differs, but for one chance in 2^64.
+
+use muster_model::{
+    Cause, ConnectFailure, Integrity, LinkId, MessageId, Outcome, Reason, ShedCause, mix,
+};
+use serde::{Deserialize, Serialize};
+
+/// How many things were counted, and the wrapping sum of their digests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// How many.
+    pub count: u64,
+    /// Wrapping sum of the digests.
+    pub sum: u64,
+}
+
+impl Tally {
+    /// Counts one thing by its digest.
+    pub fn add(&mut self, digest: u64) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(digest);
+    }
+
+    /// Counts all that `other` counted.
+    pub fn merge(&mut self, other: &Tally) {
+        self.count += other.count;
+        self.sum = self.sum.wrapping_add(other.sum);
+    }
+
+    /// How far two tallies of the same things are apart: the difference of the counts, and at
+    /// least 1 if they did not count the same things.
+    #[must_use]
+    pub fn distance(&self, other: &Tally) -> u64 {
+        self.count
+            .abs_diff(other.count)
+            .max(u64::from(self.sum != other.sum))
+    }
+}
+
+/// The digest of a message.
+#[must_use]
+pub fn digest(id: &MessageId) -> u64 {
+    let who = (u64::from(id.run.0) << 32) | u64::from(id.device.0);
+    let which = (u64::from(id.stream.0) << 32) | u64::from(id.seq);
+    mix(who, which)
+}
+
+/// The digest of a message in its final state; `message` is the digest of the message.
+pub(crate) fn digest_ended(message: u64, outcome: &Outcome, resent: bool) -> u64 {
+    mix(message, outcome_key(outcome) << 1 | u64::from(resent))
+}
+
+/// The digest of a decoded copy.
+pub(crate) fn digest_copy(message: u64, integrity: Integrity) -> u64 {
+    let key = match integrity {
+        Integrity::Intact => 1,
+        Integrity::Corrupted => 2,
+        Integrity::Unchecked => 3,
+    };
+    mix(message, key)
+}
+
+/// The digest of a link event, whose key says which one.
+pub(crate) fn digest_link(link: LinkId, key: u64) -> u64 {
+    mix(u64::from(link.0), key)
+}
+
+pub(crate) fn failure_key(failure: &ConnectFailure) -> u64 {
+    match failure {
+        ConnectFailure::Dns => 1 << 16,
+        ConnectFailure::Refused => 2 << 16,
+        ConnectFailure::Unreachable => 3 << 16,
+        ConnectFailure::TimedOut => 4 << 16,
+        ConnectFailure::Closed => 5 << 16,
+        ConnectFailure::Tls => 6 << 16,
+        ConnectFailure::Malformed => 7 << 16,
+        ConnectFailure::Rejected(reason) => 8 << 16 | reason_key(reason),
+        ConnectFailure::SubscribeRejected(reason) => 9 << 16 | reason_key(reason),
+        ConnectFailure::GeneratorLimit => 10 << 16,
+        ConnectFailure::RunEnded => 11 << 16,
+    }
+}
+
+pub(crate) fn cause_key(cause: &Cause) -> u64 {
+    match cause {
+        Cause::PeerClosed => 1 << 16,
+        Cause::Reset => 2 << 16,
+        Cause::Network => 3 << 16,
+        Cause::PeerDisconnect(reason) => 4 << 16 | reason_key(reason),
+        Cause::KeepAlive => 5 << 16,
+        Cause::Malformed => 6 << 16,
+        Cause::Lifetime => 7 << 16,
+        Cause::SessionLost => 8 << 16,
+    }
+}
+
+fn outcome_key(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Accepted => 1 << 32,
+        Outcome::Rejected(reason) => 2 << 32 | reason_key(reason),
+        Outcome::TimedOut => 3 << 32,
+        Outcome::Broken(cause) => 4 << 32 | cause_key(cause),
+        Outcome::Unacknowledged => 5 << 32,
+        Outcome::Shed(cause) => 6 << 32 | shed_key(*cause),
+        Outcome::InFlight => 7 << 32,
+    }
+}
+
+fn shed_key(cause: ShedCause) -> u64 {
+    cause as u64
+}
+
+fn reason_key(reason: &Reason) -> u64 {
+    match reason {
+        Reason::Mqtt(code) => 1 << 8 | u64::from(*code),
+        Reason::MqttConnack(code) => 2 << 8 | u64::from(*code),
+        Reason::MqttSuback(code) => 3 << 8 | u64::from(*code),
+    }
+}

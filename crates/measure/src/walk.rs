@@ -1,0 +1,297 @@
+//! Walks the identity sets of one stream, device by device: what ended how, what arrived, what is
+//! lost, and which.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use muster_model::{DeviceId, Micros, StreamId};
+
+use crate::cohort::{Cohort, PerCohort};
+use crate::copies::Seen;
+use crate::identity::Finals;
+use crate::sweep::{clip, count, sweep};
+use crate::{
+    ArrivalFigures, ArrivalRow, Calendar, Distribution, Identity, LostIds, LostOf, SeqSet, State,
+    StreamTrack,
+};
+
+/// What a walk needs beside the sets.
+#[derive(Clone, Copy)]
+pub(crate) struct Grounds<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) calendar: &'a dyn Calendar,
+    /// When settling ended.
+    pub(crate) end: Micros,
+    /// How long a backend must have been quiet for what is absent to be lost.
+    pub(crate) quiet: Micros,
+    /// How many ranges of lost ids are kept for each backend.
+    pub(crate) lost_ranges_most: usize,
+}
+
+/// The figures of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct StreamWalk {
+    /// Messages the schedule says came due, summed over devices.
+    pub(crate) scheduled: PerCohort<u64>,
+    /// Sizes of the sets; the index is [`State::index`].
+    pub(crate) states: PerCohort<[u64; State::ALL.len()]>,
+    /// Messages in any set.
+    pub(crate) union: u64,
+    /// Messages that came due and are in no set, and messages in a set that never came due.
+    pub(crate) unmatched: u64,
+    /// Messages in more than one set, counted once for each set too many.
+    pub(crate) overlap: u64,
+    /// Per backend.
+    pub(crate) backends: Vec<BackendWalk>,
+}
+
+/// The figures of one stream at one backend.
+#[derive(Debug, Default)]
+pub(crate) struct BackendWalk {
+    pub(crate) figures: PerCohort<ArrivalFigures>,
+    /// Absent messages by the second of their due.
+    pub(crate) absent_due: BTreeMap<u32, ArrivalRow>,
+    /// Measured cohort: how long the absent have been due at the end, those rejected left out.
+    pub(crate) censored: Distribution,
+}
+
+/// One device's stream under the walk.
+struct Walked<'a> {
+    device: DeviceId,
+    stream: StreamId,
+    finals: &'a Finals,
+    primary: State,
+    /// Number of messages due before the measured phase.
+    warm_up: u32,
+}
+
+/// Messages of one state that did not arrive.
+struct Absent {
+    state: State,
+    seqs: Range<u32>,
+    /// From this number on they may still come.
+    border: u32,
+}
+
+impl StreamWalk {
+    /// Walks every device of a stream. `lost` takes the lost ids of each backend.
+    pub(crate) fn of(
+        grounds: &Grounds<'_>,
+        stream: StreamId,
+        track: &StreamTrack,
+        lost: &mut [LostIds],
+    ) -> Self {
+        let mut walk = Self::default();
+        walk.backends.resize_with(lost.len(), BackendWalk::default);
+        let finals = &grounds.identity.streams[stream.index()];
+        let nothing = Finals::default();
+        for slot in 0..track.devices {
+            let device = DeviceId(track.first_device.0 + slot);
+            let known = finals.devices.get(slot).unwrap_or(&nothing);
+            let union = known.union(finals.primary);
+            let scheduled = grounds.calendar.scheduled(stream, device);
+            let count = scheduled.unwrap_or_else(|| end_of(&union));
+            let warm_up = grounds
+                .calendar
+                .warm_up(stream, device)
+                .unwrap_or(known.warm_up);
+            walk.count_finals(known, finals.primary, warm_up);
+            walk.match_schedule(&union, count, warm_up);
+            let walked = Walked {
+                device,
+                stream,
+                finals: known,
+                primary: finals.primary,
+                warm_up,
+            };
+            for (at, backend) in walk.backends.iter_mut().enumerate() {
+                let seen = grounds.identity.backends[at].streams[stream.index()].get(slot);
+                if union.is_empty() && seen.is_none_or(|seen| seen.arrived.is_empty()) {
+                    continue;
+                }
+                let border = grounds.border(at, seen);
+                backend.add_device(grounds, &walked, seen, (border, &mut lost[at]));
+            }
+        }
+        walk
+    }
+
+    fn count_finals(&mut self, finals: &Finals, primary: State, warm_up: u32) {
+        for (state, set) in finals.sets(primary) {
+            let len = set.len();
+            self.states.uplink[state.index()] += len;
+            self.overlap += len;
+            self.states.measured[state.index()] += count(clip(set.runs(), warm_up..u32::MAX));
+        }
+    }
+
+    fn match_schedule(&mut self, union: &SeqSet, scheduled: u32, warm_up: u32) {
+        let due = u64::from(scheduled);
+        let inside = count(clip(union.runs(), 0..scheduled));
+        let len = union.len();
+        self.scheduled.uplink += due;
+        self.scheduled.measured += u64::from(scheduled.saturating_sub(warm_up));
+        self.unmatched += (due - inside) + (len - inside);
+        self.union += len;
+        self.overlap -= len;
+    }
+}
+
+impl Grounds<'_> {
+    /// From which number on an absent message of a device's stream may still come.
+    fn border(&self, backend: usize, seen: Option<&Seen>) -> u32 {
+        let last = self.identity.backends[backend].last_arrival;
+        let is_quiet = last.is_none_or(|last| last + self.quiet <= self.end);
+        if is_quiet {
+            u32::MAX
+        } else {
+            seen.map_or(0, |seen| seen.drained)
+        }
+    }
+}
+
+impl BackendWalk {
+    fn add_device(
+        &mut self,
+        grounds: &Grounds<'_>,
+        walked: &Walked<'_>,
+        seen: Option<&Seen>,
+        (border, lost): (u32, &mut LostIds),
+    ) {
+        let nothing = Seen::default();
+        let seen = seen.unwrap_or(&nothing);
+        let mut ranges = Vec::new();
+        for (state, set) in walked.finals.sets(walked.primary) {
+            if set.is_empty() {
+                continue;
+            }
+            for stretch in sweep(set.runs(), seen.arrived.runs()) {
+                match (stretch.in_first, stretch.in_second) {
+                    (true, true) => self.add_arrived(state, &stretch.range, walked.warm_up),
+                    (true, false) => {
+                        let absent = Absent {
+                            state,
+                            seqs: stretch.range,
+                            border,
+                        };
+                        self.add_absent(&absent, walked.warm_up);
+                        self.date_absent(grounds, &absent, walked);
+                        if state.is_expected() && !absent.lost().is_empty() {
+                            ranges.push(absent.lost());
+                        }
+                    }
+                    (false, true | false) => {}
+                }
+            }
+        }
+        self.add_copies(seen, walked);
+        keep_lost(lost, walked, ranges, grounds.lost_ranges_most);
+    }
+
+    fn add_arrived(&mut self, state: State, seqs: &Range<u32>, warm_up: u32) {
+        for cohort in Cohort::BOTH {
+            let table = &mut self.figures.of_mut(cohort).table;
+            if let Some(row) = table.rows.get_mut(state.index()) {
+                row.arrived += len_in(seqs, cohort, warm_up);
+            }
+        }
+    }
+
+    fn add_absent(&mut self, absent: &Absent, warm_up: u32) {
+        for cohort in Cohort::BOTH {
+            let table = &mut self.figures.of_mut(cohort).table;
+            if let Some(row) = table.rows.get_mut(absent.state.index()) {
+                row.absent += len_in(&absent.lost(), cohort, warm_up);
+                row.outstanding += len_in(&absent.outstanding(), cohort, warm_up);
+            }
+        }
+    }
+
+    /// Notes when the absent were due. Shed messages are in no row of the series here, for they
+    /// leave by themselves; for the end-to-end time they are absent like others.
+    fn date_absent(&mut self, grounds: &Grounds<'_>, absent: &Absent, walked: &Walked<'_>) {
+        for seq in absent.seqs.clone() {
+            let due = grounds.calendar.due(walked.stream, walked.device, seq);
+            if seq >= walked.warm_up && absent.state != State::Rejected {
+                let waited = due.map_or(Micros::ZERO, |due| grounds.end - due);
+                self.censored.record(waited);
+            }
+            let Some(due) = due.filter(|_| absent.state != State::Shed) else {
+                continue;
+            };
+            let row = self.absent_due.entry(due.second()).or_default();
+            match absent.state {
+                State::Accepted | State::Unacknowledged if seq < absent.border => row.lost_due += 1,
+                State::Accepted | State::Unacknowledged => row.outstanding_due += 1,
+                State::Rejected => row.rejected_absent_due += 1,
+                State::TimedOut | State::Broken | State::InFlight => row.failed_absent_due += 1,
+                State::Shed => {}
+            }
+        }
+    }
+
+    fn add_copies(&mut self, seen: &Seen, walked: &Walked<'_>) {
+        for cohort in Cohort::BOTH {
+            let from = first_of(cohort, walked.warm_up);
+            let within = |set: &SeqSet| count(clip(set.runs(), from..u32::MAX));
+            let further = seen.further(walked.finals.resent(), from);
+            let figures = self.figures.of_mut(cohort);
+            let arrived = within(&seen.arrived);
+            figures.arrived += arrived;
+            figures.copies += arrived + further.all;
+            figures.duplicates += further.all - further.own;
+            figures.duplicate_own += further.own;
+            if let Some(remarks) = &seen.remarks {
+                figures.late += within(&remarks.late);
+                figures.reordered += within(&remarks.reordered);
+            }
+        }
+    }
+}
+
+impl Absent {
+    fn lost(&self) -> Range<u32> {
+        self.seqs.start..self.seqs.end.min(self.border).max(self.seqs.start)
+    }
+
+    fn outstanding(&self) -> Range<u32> {
+        self.seqs.start.max(self.border).min(self.seqs.end)..self.seqs.end
+    }
+}
+
+/// The first number of a device's stream that is of the cohort.
+fn first_of(cohort: Cohort, warm_up: u32) -> u32 {
+    match cohort {
+        Cohort::Uplink => 0,
+        Cohort::Measured => warm_up,
+    }
+}
+
+fn len_in(seqs: &Range<u32>, cohort: Cohort, warm_up: u32) -> u64 {
+    let from = seqs.start.max(first_of(cohort, warm_up));
+    u64::from(seqs.end.saturating_sub(from))
+}
+
+/// One more than the largest number of a set.
+fn end_of(set: &SeqSet) -> u32 {
+    set.runs().last().map_or(0, |run| run.end)
+}
+
+fn keep_lost(lost: &mut LostIds, walked: &Walked<'_>, mut ranges: Vec<Range<u32>>, most: usize) {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let kept: usize = lost.lost.iter().map(|lost| lost.ranges.len()).sum();
+    let room = most.saturating_sub(kept);
+    lost.truncated |= ranges.len() > room;
+    let ranges: Vec<_> = ranges
+        .iter()
+        .take(room)
+        .map(|range| [range.start, range.end - 1])
+        .collect();
+    if !ranges.is_empty() {
+        lost.lost.push(LostOf {
+            device: walked.device,
+            stream: walked.stream,
+            ranges,
+        });
+    }
+}

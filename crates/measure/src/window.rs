@@ -1,0 +1,254 @@
+//! Windows: sums by second, which merge in any order.
+
+use std::collections::BTreeMap;
+
+use muster_model::{BackendId, FleetId, Micros, StreamId};
+use serde::{Deserialize, Serialize};
+
+use crate::{CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes, Phase, Tally};
+
+/// Which window: a second of the run's clock, cut at the borders of the phases, so that windows
+/// of one phase sum exactly to the phase.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+pub struct WindowKey {
+    /// The second since T0.
+    pub second: u32,
+    /// The phase in which the instants of the window lie.
+    pub phase: Phase,
+    /// Whether it holds the messages that are kept apart as cold; by event it never is.
+    pub cold: bool,
+}
+
+/// The device side of one stream in one window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UplinkWindow {
+    /// What sessions and sockets counted, by event.
+    pub counts: Counts,
+    /// Messages by event.
+    pub flow: Flow,
+    /// Messages by due.
+    pub outcomes: Outcomes,
+    /// By due: messages above each registered bound of [`crate::StreamTrack::bounds`]: those on
+    /// response, service, lateness and held in turn, each ascending and once; empty if none
+    /// counted anything.
+    pub above: Vec<u64>,
+    /// By due: `ended - due` of the answered.
+    pub response: Distribution,
+    /// By due: `ended - sent` of the answered.
+    pub service: Distribution,
+    /// By due: `taken - due`.
+    pub lateness: Distribution,
+    /// By due: `sent - taken`.
+    pub held: Distribution,
+    /// By due: `ended - due` of those that have an answer by design and got none: the least that
+    /// their response can have been.
+    pub censored: Distribution,
+}
+
+/// The arrivals of one stream at one backend in one window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ArrivalWindow {
+    /// First copies, by event.
+    pub arrived: u64,
+    /// Further copies, by event.
+    pub again: u64,
+    /// First copies, by due.
+    pub arrived_due: u64,
+    /// First copies beyond the stream's deadline, by due.
+    pub late: u64,
+    /// First copies whose due instant nothing tells, by event.
+    pub undated: u64,
+    /// By due: first copies above each registered end-to-end bound, ascending and once; empty if
+    /// none counted anything.
+    pub above: Vec<u64>,
+    /// By due: `seen - due` of first copies.
+    pub end_to_end: Distribution,
+}
+
+/// The links of one fleet in one window, by event.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkWindow {
+    /// What happened.
+    pub counts: LinkCounts,
+    /// From the first SYN to a usable link.
+    pub connect: Distribution,
+}
+
+/// How far a run has come: what tells that settling may end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Messages that reached a final state.
+    pub finals: u64,
+    /// Messages that were sent.
+    pub sent: u64,
+    /// Messages accepted or unacknowledged: those that every backend is to get.
+    pub expected: Tally,
+    /// Per backend: the first copies.
+    pub arrived: Vec<Tally>,
+    /// Per backend: when the last copy of a message of this run was seen.
+    pub last_arrival: Vec<Option<Micros>>,
+}
+
+/// Windows touched since the last flush, as deltas; merged, the windows of a run.
+///
+/// Merging is a sum: it commutes and associates, so that deltas may come in any order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WindowDelta {
+    /// The latest instant it covers.
+    pub until: Micros,
+    /// The device side.
+    pub uplinks: BTreeMap<(StreamId, WindowKey), UplinkWindow>,
+    /// The backend side.
+    pub arrivals: BTreeMap<(BackendId, StreamId, WindowKey), ArrivalWindow>,
+    /// Copies a backend took in, whoever's they are.
+    pub copies: BTreeMap<(BackendId, WindowKey), CopyCounts>,
+    /// The links.
+    pub links: BTreeMap<(FleetId, WindowKey), LinkWindow>,
+    /// How far the run has come.
+    pub progress: Progress,
+}
+
+impl WindowKey {
+    const FIRST: WindowKey = WindowKey {
+        second: 0,
+        phase: Phase::Connect,
+        cold: false,
+    };
+    const LAST: WindowKey = WindowKey {
+        second: u32::MAX,
+        phase: Phase::Settle,
+        cold: true,
+    };
+}
+
+impl UplinkWindow {
+    /// Adds what another window counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        self.flow.merge(&other.flow);
+        self.outcomes.merge(&other.outcomes);
+        add_above(&mut self.above, &other.above);
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.lateness.merge(&other.lateness);
+        self.held.merge(&other.held);
+        self.censored.merge(&other.censored);
+    }
+}
+
+impl ArrivalWindow {
+    /// Adds what another window counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.arrived += other.arrived;
+        self.again += other.again;
+        self.arrived_due += other.arrived_due;
+        self.late += other.late;
+        self.undated += other.undated;
+        add_above(&mut self.above, &other.above);
+        self.end_to_end.merge(&other.end_to_end);
+    }
+}
+
+impl LinkWindow {
+    /// Adds what another window counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        self.connect.merge(&other.connect);
+    }
+}
+
+impl Progress {
+    /// Whether every message accepted or unacknowledged has arrived at every backend, and
+    /// nothing else has: then no copy is to be waited for. Where something else arrived too
+    /// (rejected but delivered), this stays false and quiet decides.
+    #[must_use]
+    pub fn all_expected_arrived(&self) -> bool {
+        self.arrived.iter().all(|arrived| *arrived == self.expected)
+    }
+
+    /// When the last copy reached any backend; none if none did.
+    #[must_use]
+    pub fn last_arrival_anywhere(&self) -> Option<Micros> {
+        self.last_arrival.iter().flatten().max().copied()
+    }
+
+    /// Adds what another part of the run came to.
+    pub fn merge(&mut self, other: &Self) {
+        self.finals += other.finals;
+        self.sent += other.sent;
+        self.expected.merge(&other.expected);
+        let backends = self.arrived.len().max(other.arrived.len());
+        self.arrived.resize(backends, Tally::default());
+        for (mine, theirs) in self.arrived.iter_mut().zip(&other.arrived) {
+            mine.merge(theirs);
+        }
+        let backends = self.last_arrival.len().max(other.last_arrival.len());
+        self.last_arrival.resize(backends, None);
+        for (mine, theirs) in self.last_arrival.iter_mut().zip(&other.last_arrival) {
+            *mine = (*mine).max(*theirs);
+        }
+    }
+}
+
+impl WindowDelta {
+    /// Adds what another delta counted.
+    pub fn merge(&mut self, other: &WindowDelta) {
+        self.until = self.until.max(other.until);
+        for (key, window) in &other.uplinks {
+            self.uplinks.entry(*key).or_default().merge(window);
+        }
+        for (key, window) in &other.arrivals {
+            self.arrivals.entry(*key).or_default().merge(window);
+        }
+        for (key, counts) in &other.copies {
+            self.copies.entry(*key).or_default().merge(counts);
+        }
+        for (key, window) in &other.links {
+            self.links.entry(*key).or_default().merge(window);
+        }
+        self.progress.merge(&other.progress);
+    }
+
+    /// Forgets the windows of all seconds before `second`, but not how far the run has come: for
+    /// a live view, whose memory must not grow with the run.
+    pub fn forget_before(&mut self, second: u32) {
+        self.uplinks.retain(|(_, key), _| key.second >= second);
+        self.arrivals.retain(|(_, _, key), _| key.second >= second);
+        self.copies.retain(|(_, key), _| key.second >= second);
+        self.links.retain(|(_, key), _| key.second >= second);
+    }
+
+    /// The device side of one stream, by key.
+    pub fn uplinks_of(
+        &self,
+        stream: StreamId,
+    ) -> impl Iterator<Item = (&WindowKey, &UplinkWindow)> {
+        let range = (stream, WindowKey::FIRST)..=(stream, WindowKey::LAST);
+        self.uplinks
+            .range(range)
+            .map(|((_, key), window)| (key, window))
+    }
+
+    /// The arrivals of one stream at one backend, by key.
+    pub fn arrivals_of(
+        &self,
+        backend: BackendId,
+        stream: StreamId,
+    ) -> impl Iterator<Item = (&WindowKey, &ArrivalWindow)> {
+        let range = (backend, stream, WindowKey::FIRST)..=(backend, stream, WindowKey::LAST);
+        self.arrivals
+            .range(range)
+            .map(|((_, _, key), window)| (key, window))
+    }
+}
+
+fn add_above(mine: &mut Vec<u64>, theirs: &[u64]) {
+    if mine.len() < theirs.len() {
+        mine.resize(theirs.len(), 0);
+    }
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        *mine += theirs;
+    }
+}

@@ -1,0 +1,411 @@
+//! What the figures of a closed run say in the cases that are decided by instants and bounds.
+
+use muster_measure::{
+    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Latency, Percentiles, Phase, Recorder,
+    RecorderPlan, State, StreamTrack, Summary, WindowDelta,
+};
+use muster_model::{
+    Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, FleetId, Integrity,
+    LinkEvent, LinkFact, LinkId, MessageId, Micros, Outcome, RunId, ShedCause, StreamId,
+};
+
+const STREAM: StreamId = StreamId(0);
+const BACKEND: BackendId = BackendId(0);
+const ORIGIN: Micros = Micros(1_000_000);
+const QUIET: Micros = Micros(3_000_000);
+
+/// One device, a message every 100 ms: 10 of warm-up, then `measured`.
+struct Tenths {
+    measured: u32,
+}
+
+impl Calendar for Tenths {
+    fn scheduled(&self, _: StreamId, _: DeviceId) -> Option<u32> {
+        Some(10 + self.measured)
+    }
+
+    fn warm_up(&self, _: StreamId, _: DeviceId) -> Option<u32> {
+        Some(10)
+    }
+
+    fn due(&self, _: StreamId, _: DeviceId, seq: u32) -> Option<Micros> {
+        Some(due(seq))
+    }
+
+    fn nominal(&self, _: StreamId, until: Micros) -> u64 {
+        let count = (until - ORIGIN).get().div_ceil(100_000);
+        count.min(u64::from(10 + self.measured))
+    }
+}
+
+fn due(seq: u32) -> Micros {
+    ORIGIN + Micros(100_000 * u64::from(seq))
+}
+
+fn plan() -> RecorderPlan {
+    RecorderPlan {
+        run: RunId(1),
+        warm_up: Micros::from_secs(1),
+        measure: Micros::from_secs(2),
+        streams: vec![StreamTrack {
+            fleet: FleetId(0),
+            first_device: DeviceId(0),
+            devices: 1,
+            most_per_device: 100,
+            answers: true,
+            closed: false,
+            deadline: None,
+            bounds: Bounds {
+                response: vec![Micros::from_millis(50)],
+                end_to_end: vec![Micros::from_millis(50)],
+                ..Bounds::default()
+            },
+        }],
+        fleets: vec![FleetTrack {
+            first_link: LinkId(0),
+            links: 3,
+        }],
+        backends: 1,
+        cold: Cold::Nothing,
+    }
+}
+
+/// A recorder and the account beside it, told the same.
+struct Line {
+    recorder: Recorder,
+    account: Account,
+    windows: WindowDelta,
+}
+
+impl Line {
+    fn new() -> Self {
+        let mut recorder = Recorder::new(plan());
+        recorder.start(ORIGIN);
+        Self {
+            recorder,
+            account: Account::new(&plan()),
+            windows: WindowDelta::default(),
+        }
+    }
+
+    fn id(seq: u32) -> MessageId {
+        MessageId {
+            run: RunId(1),
+            device: DeviceId(0),
+            stream: STREAM,
+            seq,
+        }
+    }
+
+    fn end(&mut self, seq: u32, took: Micros, outcome: Outcome) {
+        let (id, due) = (Self::id(seq), due(seq));
+        let is_sent = State::from(&outcome) != State::Shed;
+        if is_sent {
+            self.account.sent(&id);
+        }
+        self.account.ended(&id, &outcome, false);
+        self.recorder.attempt(&Attempt {
+            id,
+            due,
+            taken: Some(due),
+            sent: is_sent.then_some(due),
+            ended: due + took,
+            outcome,
+            resent: false,
+        });
+    }
+
+    fn arrive(&mut self, seq: u32, consumer: u16, seen: Micros) {
+        let id = Self::id(seq);
+        self.account.consumed(BACKEND);
+        self.account.read(BACKEND, Some(&id), Integrity::Intact);
+        self.recorder.copies(BACKEND, seen).consumed += 1;
+        self.recorder.arrival(&Arrival {
+            id: Some(id),
+            due: Some(due(seq)),
+            seen,
+            backend: BACKEND,
+            consumer: ConsumerId(consumer),
+            integrity: Integrity::Intact,
+        });
+    }
+
+    fn link(&mut self, link: u32, at: Micros, event: LinkEvent) {
+        let link = LinkId(link);
+        match event {
+            LinkEvent::Connected { .. } => self.account.connected(link),
+            LinkEvent::Failed(failure) => self.account.connect_failed(link, &failure),
+            LinkEvent::Disconnected(cause) => self.account.disconnected(link, &cause),
+        }
+        self.recorder.link(&LinkFact { link, at, event });
+    }
+
+    fn opened(&mut self, link: u32) {
+        self.account.opened();
+        self.recorder.opened(LinkId(link), Micros::ZERO);
+    }
+
+    fn close(mut self, measured: u32, end: Micros) -> Summary {
+        let timeline = self.recorder.timeline();
+        self.windows.merge(&self.recorder.flush(end));
+        let identity = self.recorder.finish();
+        let closing = Closing {
+            plan: &plan(),
+            windows: &self.windows,
+            identity: Some(&identity),
+            account: Some(&self.account),
+            calendar: Some(&Tenths { measured }),
+            timeline,
+            end,
+            quiet: QUIET,
+            lost_ranges_most: 2,
+        };
+        closing.summary()
+    }
+}
+
+fn accept_all(line: &mut Line, count: u32) {
+    (0..count).for_each(|seq| line.end(seq, Micros::from_millis(20), Outcome::Accepted));
+}
+
+/// Messages 12 and 29 never come. At the drain mark, 28 was the last that had; after it the
+/// backend still delivers one, so it is not quiet.
+fn overtaken(mark: bool) -> Summary {
+    let mut line = Line::new();
+    accept_all(&mut line, 30);
+    for seq in (0..28).filter(|seq| *seq != 12) {
+        line.arrive(seq, 0, due(seq) + Micros::from_millis(30));
+    }
+    if mark {
+        line.recorder.mark_drain();
+    }
+    line.arrive(28, 0, Micros::from_secs(9));
+    line.close(20, Micros::from_secs(10))
+}
+
+#[test]
+fn absent_and_overtaken_before_the_mark_is_lost_and_the_rest_outstanding() {
+    let summary = overtaken(true);
+    let ledger = &summary.run.uplink;
+    assert_eq!((ledger.lost, ledger.outstanding), (Some(1), Some(1)));
+    assert_eq!(summary.backends[0].lost_ids.lost[0].ranges, [[12, 12]]);
+    assert_eq!(summary.residue, Some(0));
+}
+
+#[test]
+fn without_a_mark_nothing_is_lost_while_the_backend_delivers() {
+    let ledger = overtaken(false).run.uplink;
+    assert_eq!((ledger.lost, ledger.outstanding), (Some(0), Some(2)));
+}
+
+#[test]
+fn what_is_absent_at_a_quiet_backend_is_lost() {
+    let mut line = Line::new();
+    accept_all(&mut line, 30);
+    (0..25).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(30)));
+    let end = due(24) + Micros::from_millis(30) + QUIET;
+    let summary = line.close(20, end);
+    assert_eq!(summary.run.uplink.lost, Some(5));
+    assert_eq!(summary.run.uplink.outstanding, Some(0));
+    assert_eq!(summary.backends[0].lost_ids.lost[0].ranges, [[25, 29]]);
+    let lost_due: u64 = summary
+        .run
+        .series
+        .iter()
+        .map(|row| row.arrivals[0].lost_due)
+        .sum();
+    assert_eq!(lost_due, 5);
+}
+
+#[test]
+fn a_consumer_that_lags_keeps_its_stream_outstanding() {
+    let mut line = Line::new();
+    accept_all(&mut line, 30);
+    line.arrive(0, 1, due(1));
+    (1..28)
+        .filter(|seq| *seq != 12)
+        .for_each(|seq| line.arrive(seq, 0, due(seq)));
+    line.recorder.mark_drain();
+    line.arrive(28, 0, Micros::from_secs(9));
+    let ledger = line.close(20, Micros::from_secs(10)).run.uplink;
+    assert_eq!((ledger.lost, ledger.outstanding), (Some(0), Some(2)));
+}
+
+#[test]
+fn lost_ids_are_bounded_and_their_count_is_not() {
+    let mut line = Line::new();
+    accept_all(&mut line, 30);
+    (0..30)
+        .step_by(2)
+        .for_each(|seq| line.arrive(seq, 0, due(seq)));
+    let summary = line.close(20, Micros::from_secs(20));
+    let lost = &summary.backends[0].lost_ids;
+    assert_eq!((lost.lost[0].ranges.len(), lost.truncated), (2, true));
+    assert_eq!(summary.run.uplink.lost, Some(15));
+    assert_eq!(summary.run.measured.lost, Some(10));
+}
+
+#[test]
+fn exact_counters_hold_what_a_rule_needs() {
+    let mut line = Line::new();
+    accept_all(&mut line, 20);
+    line.end(20, Micros::from_millis(50), Outcome::Accepted);
+    line.end(21, Micros(50_001), Outcome::Accepted);
+    line.end(22, Micros::from_secs(10), Outcome::TimedOut);
+    line.end(23, Micros::from_millis(1), Outcome::Broken(Cause::Reset));
+    line.end(
+        24,
+        Micros::from_millis(1),
+        Outcome::Shed(ShedCause::Offline),
+    );
+    line.end(25, Micros::from_secs(10), Outcome::InFlight);
+    for seq in 26..30 {
+        let no = Outcome::Rejected(muster_model::Reason::Mqtt(0x97));
+        line.end(seq, Micros::from_millis(1), no);
+    }
+    (0..21).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(50)));
+    line.arrive(21, 0, due(21) + Micros(50_001));
+    line.arrive(26, 0, due(26) + Micros::from_millis(60));
+    let summary = line.close(20, Micros::from_secs(20));
+    assert_eq!(
+        summary.residue,
+        Some(0),
+        "{:?}",
+        summary.run.uplink.equations
+    );
+    let bound = Micros::from_millis(50);
+    let response = summary
+        .run
+        .above(Latency::Response, bound, None)
+        .expect("it is registered");
+    assert_eq!((response.above, response.missing, response.n), (1, 4, 20));
+    let found = summary.run.above(Latency::EndToEnd, bound, Some(BACKEND));
+    let end_to_end = found.expect("it is registered");
+    assert_eq!(
+        (end_to_end.above, end_to_end.missing, end_to_end.n),
+        (2, 4, 17)
+    );
+    let view = summary
+        .run
+        .latency
+        .of(Latency::Response)
+        .expect("the stream answers");
+    assert_eq!((view.figures.count, view.figures.censored), (16, 4));
+    assert_eq!(view.censored.max_us, 10_000_000);
+}
+
+#[test]
+fn windows_sum_to_their_phase_and_rates_count_by_event() {
+    let mut line = Line::new();
+    accept_all(&mut line, 29);
+    line.end(29, Micros::from_millis(200), Outcome::Accepted);
+    let summary = line.close(20, Micros::from_secs(9));
+    let rows = summary.run.series.iter();
+    let due: u64 = rows
+        .clone()
+        .filter(|row| row.phase == Phase::Measure)
+        .map(|row| row.due.finals())
+        .sum();
+    assert_eq!(due, 20);
+    assert_eq!(summary.run.rates.offered, Some(10.0));
+    assert_eq!(summary.run.rates.issued, 10.0);
+    // The last answer comes while settling.
+    assert_eq!(summary.run.rates.completed, 9.5);
+    assert_eq!(rows.map(|row| row.offered.unwrap_or(0)).sum::<u64>(), 30);
+}
+
+#[test]
+fn a_stopped_run_measures_until_it_was_stopped() {
+    let mut line = Line::new();
+    accept_all(&mut line, 15);
+    line.recorder.stop(due(15));
+    let summary = line.close(5, Micros::from_secs(9));
+    assert_eq!(summary.measured_s, 0.5);
+    assert_eq!(summary.run.measured.accepted, 5);
+    assert_eq!(summary.run.rates.issued, 10.0);
+    assert_eq!(
+        summary.residue,
+        Some(0),
+        "{:?}",
+        summary.run.uplink.equations
+    );
+}
+
+#[test]
+fn links_are_counted_before_and_after_the_connect_phase() {
+    let mut line = Line::new();
+    let connected = LinkEvent::Connected { took: Micros(700) };
+    for link in 0..3 {
+        line.opened(link);
+    }
+    line.link(0, Micros(10), connected);
+    line.link(1, Micros(20), connected);
+    line.link(2, Micros(30), LinkEvent::Failed(ConnectFailure::Refused));
+    line.link(1, due(12), LinkEvent::Disconnected(Cause::Reset));
+    line.account.open_at_end();
+    accept_all(&mut line, 30);
+    let summary = line.close(20, Micros::from_secs(9));
+    let links = &summary.run.links;
+    assert_eq!(
+        (
+            links.wanted,
+            links.up_at_start,
+            links.opened,
+            links.connected
+        ),
+        (3, 2, 3, 2)
+    );
+    assert_eq!((links.disconnects_later, links.open_at_end), (1, Some(1)));
+    assert_eq!(links.connect_failures["refused"], 1);
+    assert_eq!(
+        summary.residue,
+        Some(0),
+        "{:?}",
+        summary.run.uplink.equations
+    );
+}
+
+#[test]
+fn of_a_killed_run_the_windows_tell_and_the_rest_is_null() {
+    let mut line = Line::new();
+    accept_all(&mut line, 20);
+    (0..18).for_each(|seq| line.arrive(seq, 0, due(seq)));
+    let timeline = line.recorder.timeline();
+    let windows = line.recorder.flush(Micros::from_secs(3));
+    let closing = Closing {
+        plan: &plan(),
+        windows: &windows,
+        identity: None,
+        account: None,
+        calendar: None,
+        timeline,
+        end: Micros::from_secs(3),
+        quiet: QUIET,
+        lost_ranges_most: 2,
+    };
+    let summary = closing.summary();
+    let ledger = &summary.run.uplink;
+    assert_eq!(
+        (ledger.accepted, ledger.sent, ledger.arrived),
+        (20, 20, Some(18))
+    );
+    assert_eq!(
+        (ledger.lost, ledger.scheduled, ledger.residue),
+        (None, None, None)
+    );
+    assert_eq!(summary.run.measured.arrived, Some(8));
+    assert_eq!(summary.residue, None);
+}
+
+#[test]
+fn a_percentile_needs_ten_values_above_it() {
+    for (share, needed) in [
+        (0.5, 20),
+        (0.9, 100),
+        (0.95, 200),
+        (0.99, 1_000),
+        (0.999, 10_000),
+    ] {
+        assert_eq!(Percentiles::needed(share), needed);
+    }
+}

@@ -1,0 +1,198 @@
+//! How the reference gateway is told to misbehave, by an exact amount.
+//!
+//! A count stands for so many positions, chosen by the run's seed over the uplinks that the run
+//! expects; an instant counts from the first uplink that the gateway receives. Each uplink is
+//! given at most one of the counted misbehaviours, so that their sums stay readable.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Micros, Rate};
+
+/// What the reference gateway does wrong; the default behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Behaviour {
+    /// Delay of each uplink by itself, any number at once, before it is accepted and delivered.
+    pub service_time: Option<ServiceTime>,
+    /// One server with a bounded queue before it, through which every uplink passes.
+    pub capacity: Option<Capacity>,
+    /// Uplinks that are accepted and never delivered.
+    pub lose_after_accept: u32,
+    /// Uplinks that are neither answered nor delivered.
+    pub drop: u32,
+    /// Uplinks that are delivered and never answered.
+    pub ignore: u32,
+    /// Uplinks that are delivered at once and answered late.
+    pub answer_late: Delayed,
+    /// Uplinks whose answer is sent twice.
+    pub answer_twice: u32,
+    /// Uplinks that are delivered twice.
+    pub duplicate: u32,
+    /// Uplinks that are delivered after the next uplink of the same link.
+    pub reorder: u32,
+    /// Uplinks that are answered at once and delivered late.
+    pub deliver_late: Delayed,
+    /// Uplinks delivered with one bit of the payload flipped.
+    pub corrupt: u32,
+    /// Uplinks that are answered no and not delivered.
+    pub reject: Option<Reject>,
+    /// Uplinks that are answered no, with [`Reject::DEFAULT_CODE`] or the code of `reject`, and
+    /// delivered nevertheless.
+    pub reject_but_deliver: u32,
+    /// A time in which the gateway reads nothing and says nothing.
+    pub stall: Option<Stall>,
+    /// An instant at which it closes part of the device links.
+    pub close_links: Option<CloseLinks>,
+}
+
+impl Behaviour {
+    /// Whether the gateway does nothing wrong at all.
+    #[must_use]
+    pub fn behaves(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How long one uplink takes by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServiceTime {
+    /// Always so long.
+    Fixed(Micros),
+    /// Exponentially distributed with this mean.
+    Exponential(Micros),
+}
+
+/// One server: it takes one uplink at a time, in the order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Capacity {
+    /// Uplinks a second; the mean service time is its inverse. Above zero.
+    pub rate: Rate,
+    /// The distribution of the service time.
+    pub service: Service,
+    /// Most uplinks that wait for the server.
+    pub queue: u32,
+    /// What happens to an uplink that finds the queue full.
+    pub full: Full,
+}
+
+impl Capacity {
+    /// Places in the queue where the scenario names none: four seconds of traffic at 5,000/s.
+    pub const DEFAULT_QUEUE: u32 = 20_000;
+}
+
+/// The distribution of the one server's service time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// Every uplink takes the mean.
+    #[default]
+    Fixed,
+    /// Exponential with that mean.
+    Exponential,
+}
+
+/// What happens to an uplink that finds the queue full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Full {
+    /// It is neither answered nor delivered.
+    #[default]
+    Drop,
+    /// It is answered no (MQTT 5 code 0x97; 3.1.1 has no such answer and closes the link).
+    Reject,
+    /// The gateway stops reading until there is room.
+    Block,
+}
+
+/// So many uplinks, each by so much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Delayed {
+    /// How many.
+    pub count: u32,
+    /// By how much.
+    pub by: Micros,
+}
+
+/// Uplinks that are answered no.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Reject {
+    /// The code on the wire (MQTT 5 reason code; 3.1.1 has no such answer and closes the link).
+    pub code: u8,
+    /// Which uplinks.
+    pub amount: Amount,
+}
+
+impl Reject {
+    /// "Quota exceeded" (MQTT 5 section 3.4.2.1).
+    pub const DEFAULT_CODE: u8 = 0x97;
+}
+
+/// How many of the expected uplinks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Amount {
+    /// This fraction, in `[0, 1]`, rounded to the nearest count.
+    Share(f64),
+    /// Exactly so many.
+    Count(u32),
+}
+
+impl Amount {
+    /// How many of `expected` uplinks that is.
+    #[must_use]
+    pub fn of(self, expected: u64) -> u64 {
+        match self {
+            Self::Share(share) => (share.clamp(0.0, 1.0) * expected as f64).round() as u64,
+            Self::Count(count) => u64::from(count),
+        }
+    }
+}
+
+/// A time in which the gateway reads nothing and says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Stall {
+    /// Since the first uplink received.
+    pub at: Micros,
+    /// How long.
+    pub lasts: Micros,
+}
+
+/// An instant at which part of the device links are closed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CloseLinks {
+    /// Since the first uplink received.
+    pub at: Micros,
+    /// Which fraction of the device links then open, in `[0, 1]`, rounded to the nearest count.
+    pub share: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_behaves() {
+        assert!(Behaviour::default().behaves());
+        assert!(
+            !Behaviour {
+                drop: 1,
+                ..Behaviour::default()
+            }
+            .behaves()
+        );
+    }
+
+    #[test]
+    fn a_share_is_rounded_to_the_nearest_count() {
+        assert_eq!(Amount::Share(0.1).of(15), 2);
+        assert_eq!(Amount::Share(2.0).of(15), 15);
+        assert_eq!(Amount::Count(37).of(1_000), 37);
+        assert_eq!(Amount::Count(37).of(0), 37);
+    }
+}

@@ -1,0 +1,88 @@
+//! All that a recorder hears of single messages and links.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BackendId, Cause, ConnectFailure, ConsumerId, LinkId, MessageId, Micros, Outcome};
+
+/// The whole life of one message on the device side, told once, when it is final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Which message.
+    pub id: MessageId,
+    /// When the schedule wanted it.
+    pub due: Micros,
+    /// When the engine picked it up; none if it never did.
+    pub taken: Option<Micros>,
+    /// When the kernel took the last byte of the first transmission; none if never sent.
+    pub sent: Option<Micros>,
+    /// When the device side reached the final state.
+    pub ended: Micros,
+    /// That state.
+    pub outcome: Outcome,
+    /// Whether the message went out more than once (DUP), so that a second copy is our own.
+    pub resent: bool,
+}
+
+/// Whether the bytes that arrived are the bytes that were sent, as far as the carrier tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Integrity {
+    /// The check holds.
+    Intact,
+    /// The check does not hold.
+    Corrupted,
+    /// The carrier has no check.
+    Unchecked,
+}
+
+/// One copy of a message, as a backend saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// Which message; none if it carried no readable id.
+    pub id: Option<MessageId>,
+    /// When it was due, from its stamp or recomputed from the schedule; none if neither tells.
+    pub due: Option<Micros>,
+    /// When the backend got it.
+    pub seen: Micros,
+    /// Which account it belongs to.
+    pub backend: BackendId,
+    /// Which consumer session and partition brought it.
+    pub consumer: ConsumerId,
+    /// Whether it is what was sent.
+    pub integrity: Integrity,
+}
+
+/// What became of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LinkEvent {
+    /// The connection is usable: handshake, CONNACK and needed subscriptions done.
+    Connected {
+        /// From the first SYN of this try.
+        took: Micros,
+    },
+    /// The try to connect ended without a link.
+    Failed(ConnectFailure),
+    /// A connected link ended.
+    Disconnected(Cause),
+}
+
+/// One event of one link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkFact {
+    /// Which link.
+    pub link: LinkId,
+    /// When.
+    pub at: Micros,
+    /// What.
+    pub event: LinkEvent,
+}
+
+/// One thing that happened, told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fact {
+    /// A message reached its final state on the device side.
+    Attempt(Attempt),
+    /// A copy reached a backend.
+    Arrival(Arrival),
+    /// A link changed.
+    Link(LinkFact),
+}

@@ -1,0 +1,28 @@
+//! The values that cross a border in Muster: ids, instants, rates, outcomes and facts.
+//!
+//! Layer 0. Every other crate speaks in these types, so this crate knows nothing of protocols,
+//! schedules, files, clocks or sockets.
+//!
+//! ```
+//! use muster_model::{Micros, MessageId, RunId, DeviceId, StreamId};
+//! let id = MessageId { run: RunId(7), device: DeviceId(3), stream: StreamId(0), seq: 41 };
+//! assert_eq!(id.seq, 41);
+//! assert_eq!(Micros::from_millis(3).get(), 3_000);
+//! ```
+
+pub mod behaviour;
+mod code;
+mod fact;
+mod id;
+mod mix;
+mod outcome;
+mod stamp;
+mod time;
+
+pub use code::Reason;
+pub use fact::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact};
+pub use id::{BackendId, ConsumerId, DeviceId, FleetId, LinkId, MessageId, RunId, StreamId};
+pub use mix::{mix, unit};
+pub use outcome::{Cause, ConnectFailure, Outcome, ShedCause};
+pub use stamp::{STAMP_BYTES, STAMP_TEXT, Stamp, StampError};
+pub use time::{Micros, Rate};

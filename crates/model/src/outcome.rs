@@ -1,0 +1,180 @@
+//! How an attempt ended.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Reason;
+
+/// The one final state of a message on the device side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The platform took responsibility, in the dialect's word (PUBACK, PUBREC, 2xx).
+    Accepted,
+    /// The platform answered no.
+    Rejected(Reason),
+    /// No answer within the stream's time-out, counted from `sent`.
+    TimedOut,
+    /// The link ended before the answer.
+    Broken(Cause),
+    /// Sent, and no answer exists by design (QoS 0).
+    Unacknowledged,
+    /// Never sent.
+    Shed(ShedCause),
+    /// Still open when settling ended.
+    InFlight,
+}
+
+/// What ended a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Cause {
+    /// The peer closed the connection in order (FIN).
+    PeerClosed,
+    /// The peer reset the connection (RST).
+    Reset,
+    /// The network reported another error on the socket.
+    Network,
+    /// The peer said goodbye with a code (MQTT 5 DISCONNECT).
+    PeerDisconnect(Reason),
+    /// No sign of life within the keep-alive.
+    KeepAlive,
+    /// The peer's bytes were not the protocol.
+    Malformed,
+    /// We closed it on purpose (`connect.lifetime`).
+    Lifetime,
+    /// The session was not resumed, so the attempt can have no answer any more.
+    SessionLost,
+}
+
+/// Why a message was never sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ShedCause {
+    /// The declared bound on messages in flight.
+    InFlight,
+    /// The protocol's window: receive maximum, NSTART, one request at a time.
+    Window,
+    /// The link was down.
+    Offline,
+    /// The device was told, or had decided, to wait.
+    BackOff,
+    /// The device's queue was at its bound.
+    QueueFull,
+    /// A query was outstanding.
+    Busy,
+    /// The socket took no more bytes.
+    SocketFull,
+    /// Own fault: taken later than `validity.max-lateness`.
+    GeneratorLate,
+    /// Own fault: a pool, descriptor or port bound of ours.
+    GeneratorLimit,
+    /// Own fault: the run was interrupted.
+    Interrupted,
+}
+
+impl ShedCause {
+    /// Every cause, in the order of the report.
+    pub const ALL: [ShedCause; 10] = [
+        ShedCause::InFlight,
+        ShedCause::Window,
+        ShedCause::Offline,
+        ShedCause::BackOff,
+        ShedCause::QueueFull,
+        ShedCause::Busy,
+        ShedCause::SocketFull,
+        ShedCause::GeneratorLate,
+        ShedCause::GeneratorLimit,
+        ShedCause::Interrupted,
+    ];
+
+    /// Whether the generator is to blame, which makes the run invalid.
+    #[must_use]
+    pub const fn is_own(self) -> bool {
+        matches!(
+            self,
+            Self::GeneratorLate | Self::GeneratorLimit | Self::Interrupted
+        )
+    }
+
+    /// The name used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InFlight => "in-flight",
+            Self::Window => "window",
+            Self::Offline => "offline",
+            Self::BackOff => "back-off",
+            Self::QueueFull => "queue-full",
+            Self::Busy => "busy",
+            Self::SocketFull => "socket-full",
+            Self::GeneratorLate => "generator-late",
+            Self::GeneratorLimit => "generator-limit",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl fmt::Display for ShedCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeerClosed => f.write_str("closed-by-peer"),
+            Self::Reset => f.write_str("reset"),
+            Self::Network => f.write_str("network"),
+            Self::PeerDisconnect(reason) => write!(f, "disconnect-{reason}"),
+            Self::KeepAlive => f.write_str("keep-alive"),
+            Self::Malformed => f.write_str("malformed"),
+            Self::Lifetime => f.write_str("lifetime"),
+            Self::SessionLost => f.write_str("session-lost"),
+        }
+    }
+}
+
+/// Why a link could not be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConnectFailure {
+    /// The name could not be resolved.
+    Dns,
+    /// The address refused the connection.
+    Refused,
+    /// No route to the address, or another network error.
+    Unreachable,
+    /// The handshake was not over within `connect.timeout`.
+    TimedOut,
+    /// The peer ended the connection during the handshake.
+    Closed,
+    /// The TLS handshake failed.
+    Tls,
+    /// The peer's bytes were not the protocol.
+    Malformed,
+    /// The protocol said no (CONNACK code): judged, not an unreachable target.
+    Rejected(Reason),
+    /// A subscription the dialect needs was refused.
+    SubscribeRejected(Reason),
+    /// Own fault: no descriptor or port was left.
+    GeneratorLimit,
+    /// The run ended before the handshake did.
+    RunEnded,
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns => f.write_str("dns"),
+            Self::Refused => f.write_str("refused"),
+            Self::Unreachable => f.write_str("unreachable"),
+            Self::TimedOut => f.write_str("timed-out"),
+            Self::Closed => f.write_str("closed-by-peer"),
+            Self::Tls => f.write_str("tls"),
+            Self::Malformed => f.write_str("malformed"),
+            Self::Rejected(reason) => write!(f, "rejected-{reason}"),
+            Self::SubscribeRejected(reason) => write!(f, "subscribe-rejected-{reason}"),
+            Self::GeneratorLimit => f.write_str("generator-limit"),
+            Self::RunEnded => f.write_str("run-ended"),
+        }
+    }
+}

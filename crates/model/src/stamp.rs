@@ -1,0 +1,214 @@
+//! The stamp: a message's id written into its payload.
+//!
+//! Layout, big-endian, 22 bytes: run 4, device 4, stream 1, seq 4, due 5, check 4. As text it is
+//! 30 characters of base64url without padding (RFC 4648 section 5). `due` is in microseconds
+//! since T0, or all ones where the schedule gives it. The check is the CRC-32 of the first 18
+//! bytes followed by `covered`: the rest of the payload at integrity level *body*, nothing at
+//! level *stamp*.
+
+use crate::{DeviceId, MessageId, Micros, RunId, StreamId};
+
+/// Length of a stamp in bytes.
+pub const STAMP_BYTES: usize = 22;
+/// Length of a stamp as base64url text.
+pub const STAMP_TEXT: usize = 30;
+
+const KEY_BYTES: usize = 18;
+const DUE_UNKNOWN: u64 = (1 << 40) - 1;
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// A message's id and, where the schedule does not give it, its due instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which message.
+    pub id: MessageId,
+    /// When it was due; none where the schedule gives it.
+    pub due: Option<Micros>,
+}
+
+/// Why bytes are no stamp, or no longer the stamp that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StampError {
+    /// Not 30 characters of base64url.
+    NotText,
+    /// The check does not hold; the id is what the bytes say.
+    Check(Stamp),
+}
+
+impl Stamp {
+    /// The stamp's bytes; `covered` are the further byte ranges that the check protects.
+    #[must_use]
+    pub fn encode(&self, covered: &[&[u8]]) -> [u8; STAMP_BYTES] {
+        let mut bytes = [0; STAMP_BYTES];
+        bytes[0..4].copy_from_slice(&self.id.run.0.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.id.device.0.to_be_bytes());
+        bytes[8] = self.id.stream.0;
+        bytes[9..13].copy_from_slice(&self.id.seq.to_be_bytes());
+        let due = self
+            .due
+            .map_or(DUE_UNKNOWN, |due| due.get().min(DUE_UNKNOWN - 1));
+        bytes[13..18].copy_from_slice(&due.to_be_bytes()[3..]);
+        let check = check(&bytes[..KEY_BYTES], covered);
+        bytes[KEY_BYTES..].copy_from_slice(&check.to_be_bytes());
+        bytes
+    }
+
+    /// Reads a stamp.
+    ///
+    /// # Errors
+    /// [`StampError::Check`] if the bytes, or what the check covers, were altered.
+    pub fn decode(bytes: &[u8; STAMP_BYTES], covered: &[&[u8]]) -> Result<Self, StampError> {
+        let word = |at: usize| {
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let due = (u64::from(bytes[13]) << 32) | u64::from(word(14));
+        let stamp = Stamp {
+            id: MessageId {
+                run: RunId(word(0)),
+                device: DeviceId(word(4)),
+                stream: StreamId(bytes[8]),
+                seq: word(9),
+            },
+            due: (due != DUE_UNKNOWN).then_some(Micros(due)),
+        };
+        if word(KEY_BYTES) == check(&bytes[..KEY_BYTES], covered) {
+            Ok(stamp)
+        } else {
+            Err(StampError::Check(stamp))
+        }
+    }
+
+    /// The stamp as text.
+    #[must_use]
+    pub fn encode_text(&self, covered: &[&[u8]]) -> [u8; STAMP_TEXT] {
+        let bytes = self.encode(covered);
+        let mut text = [0; STAMP_TEXT];
+        for (group, out) in bytes.chunks(3).zip(text.chunks_mut(4)) {
+            let word = group
+                .iter()
+                .fold(0u32, |word, byte| (word << 8) | u32::from(*byte))
+                << (8 * (3 - group.len()));
+            for (place, out) in out.iter_mut().enumerate() {
+                *out = ALPHABET[(word >> (18 - 6 * place)) as usize & 63];
+            }
+        }
+        text
+    }
+
+    /// Reads a stamp from text.
+    ///
+    /// # Errors
+    /// [`StampError::NotText`] for a character outside the alphabet, else as [`Stamp::decode`].
+    /// The last character has four bits to spare; if they are not zero it was altered.
+    pub fn decode_text(text: &[u8; STAMP_TEXT], covered: &[&[u8]]) -> Result<Self, StampError> {
+        let mut bytes = [0; STAMP_BYTES];
+        let mut spare = 0;
+        for (group, out) in text.chunks(4).zip(bytes.chunks_mut(3)) {
+            let mut word = 0u32;
+            for place in 0..4 {
+                let value = group.get(place).map_or(Some(0), |symbol| sextet(*symbol));
+                word = (word << 6) | value.ok_or(StampError::NotText)?;
+            }
+            for (place, out) in out.iter_mut().enumerate() {
+                *out = (word >> (16 - 8 * place)) as u8;
+            }
+            spare = word & ((1 << (24 - 8 * out.len())) - 1);
+        }
+        match Self::decode(&bytes, covered) {
+            Ok(stamp) if spare != 0 => Err(StampError::Check(stamp)),
+            decoded => decoded,
+        }
+    }
+}
+
+fn sextet(symbol: u8) -> Option<u32> {
+    let value = match symbol {
+        b'A'..=b'Z' => symbol - b'A',
+        b'a'..=b'z' => symbol - b'a' + 26,
+        b'0'..=b'9' => symbol - b'0' + 52,
+        b'-' => 62,
+        b'_' => 63,
+        _ => return None,
+    };
+    Some(u32::from(value))
+}
+
+fn check(key: &[u8], covered: &[&[u8]]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(key);
+    for part in covered {
+        crc.update(part);
+    }
+    crc.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stamp(run: u32, device: u32, stream: u8, seq: u32, due: Option<u64>) -> Stamp {
+        let id = MessageId {
+            run: RunId(run),
+            device: DeviceId(device),
+            stream: StreamId(stream),
+            seq,
+        };
+        Stamp {
+            id,
+            due: due.map(Micros),
+        }
+    }
+
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let bytes = stamp(
+            0x0102_0304,
+            0x0506_0708,
+            9,
+            0x0a0b_0c0d,
+            Some(0x0e_0f10_1112),
+        )
+        .encode(&[]);
+        assert_eq!(bytes[..18], (1..=18).collect::<Vec<u8>>()[..]);
+    }
+
+    proptest! {
+        /// decode(encode(x)) = x, as bytes and as text.
+        #[test]
+        fn a_stamp_survives_the_wire(
+            run: u32, device: u32, stream: u8, seq: u32,
+            due in proptest::option::of(0u64..(1 << 40) - 1),
+            body: Vec<u8>,
+        ) {
+            let sent = stamp(run, device, stream, seq, due);
+            prop_assert_eq!(Stamp::decode(&sent.encode(&[&body]), &[&body]), Ok(sent));
+            prop_assert_eq!(Stamp::decode_text(&sent.encode_text(&[&body]), &[&body]), Ok(sent));
+        }
+
+        /// One altered bit of the stamp or of what it covers is always noticed.
+        #[test]
+        fn one_altered_bit_is_noticed(seq: u32, at in 0usize..(22 + 8) * 8, body: [u8; 8]) {
+            let mut all = [0; 30];
+            all[..22].copy_from_slice(&stamp(1, 2, 3, seq, None).encode(&[&body]));
+            all[22..].copy_from_slice(&body);
+            all[at / 8] ^= 1 << (at % 8);
+            let mut bytes = [0; STAMP_BYTES];
+            bytes.copy_from_slice(&all[..22]);
+            prop_assert!(Stamp::decode(&bytes, &[&all[22..]]).is_err());
+        }
+    }
+
+    #[test]
+    fn the_last_character_has_one_spelling() {
+        let stamp = stamp(1, 2, 3, 4, Some(5));
+        let text = stamp.encode_text(&[]);
+        let spellings = ALPHABET.iter().filter(|last| {
+            let mut altered = text;
+            altered[STAMP_TEXT - 1] = **last;
+            Stamp::decode_text(&altered, &[]) == Ok(stamp)
+        });
+        assert_eq!(spellings.count(), 1);
+    }
+}

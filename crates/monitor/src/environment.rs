@@ -1,0 +1,229 @@
+//! The facts about this host that a result must carry to be compared with another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::system::uname;
+use serde::{Deserialize, Serialize};
+
+use crate::procfs::{
+    CgroupPath, cgroup_v1_quota, cgroup_v2_quota, cgroups, cpu_info, memory_limit,
+    memory_total_bytes, open_files_limit, os_name, port_range,
+};
+
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+
+/// What the generator ran on; a fact that the host does not tell is none.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// The host's name.
+    pub host: String,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// The distribution.
+    pub os: Option<String>,
+    /// The machine's architecture, as the kernel names it.
+    pub architecture: String,
+    /// The name of the first processor.
+    pub cpu_model: String,
+    /// Logical processors of the host.
+    pub cpus: u32,
+    /// Processors this process may use: its affinity and its control group's quota counted in.
+    pub cpus_usable: u32,
+    /// Memory of the host in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The kernel's source of time, such as `tsc`.
+    pub clock_source: Option<String>,
+    /// Bounds on what the process may open.
+    pub limits: Limits,
+    /// Bounds of the control group it runs in.
+    pub container: Container,
+}
+
+/// Bounds that a run meets before it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Open files allowed now; none means unlimited.
+    pub open_files: Option<u64>,
+    /// Open files allowed at most after raising; none means unlimited.
+    pub open_files_max: Option<u64>,
+    /// First and last ephemeral port.
+    pub ephemeral_ports: Option<(u16, u16)>,
+}
+
+/// What a control group allows; none means no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Container {
+    /// Whether the marks of a container were found.
+    pub detected: bool,
+    /// CPU quota in cores.
+    pub cpu_quota: Option<f64>,
+    /// Memory bound in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Environment {
+    /// Reads the facts of this host and process; never fails, since a missing fact is none.
+    #[must_use]
+    pub fn read() -> Self {
+        let system = uname();
+        let cpus = cpu_info(&text("/proc/cpuinfo").unwrap_or_default());
+        Self {
+            host: system.nodename().to_string_lossy().into_owned(),
+            kernel: format!(
+                "{} {}",
+                system.sysname().to_string_lossy(),
+                system.release().to_string_lossy()
+            ),
+            os: text("/etc/os-release").as_deref().and_then(os_name),
+            architecture: system.machine().to_string_lossy().into_owned(),
+            cpu_model: cpus.model,
+            cpus: cpus.count,
+            cpus_usable: std::thread::available_parallelism().map_or(cpus.count, |cores| {
+                u32::try_from(cores.get()).unwrap_or(u32::MAX)
+            }),
+            memory_bytes: text("/proc/meminfo")
+                .as_deref()
+                .and_then(memory_total_bytes),
+            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+                .map(|name| name.trim().to_owned()),
+            limits: Limits::read(),
+            container: Container::read(),
+        }
+    }
+}
+
+impl Limits {
+    fn read() -> Self {
+        let files = text("/proc/self/limits")
+            .as_deref()
+            .and_then(open_files_limit);
+        Self {
+            open_files: files.and_then(|files| files.soft),
+            open_files_max: files.and_then(|files| files.hard),
+            ephemeral_ports: text("/proc/sys/net/ipv4/ip_local_port_range")
+                .as_deref()
+                .and_then(port_range),
+        }
+    }
+}
+
+impl Container {
+    fn read() -> Self {
+        let marks = ["/.dockerenv", "/run/.containerenv"];
+        let groups = own_cgroups();
+        Self {
+            detected: marks.iter().any(|mark| Path::new(mark).exists())
+                || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+            cpu_quota: cpu_quota(&groups),
+            memory_bytes: memory_bound(&groups),
+        }
+    }
+}
+
+/// The file in which the control group counts how long its quota held the process back.
+pub(crate) fn cpu_stat_path() -> Option<PathBuf> {
+    let groups = own_cgroups();
+    let unified = groups.unified.iter().flat_map(|group| within(None, group));
+    let split = groups
+        .cpu
+        .iter()
+        .flat_map(|group| within(Some("cpu"), group));
+    unified
+        .chain(split)
+        .map(|folder| folder.join("cpu.stat"))
+        .find(|file| file.exists())
+}
+
+fn cpu_quota(groups: &CgroupPath) -> Option<f64> {
+    let unified = groups.unified.iter().flat_map(|group| within(None, group));
+    let split = groups
+        .cpu
+        .iter()
+        .flat_map(|group| within(Some("cpu"), group));
+    let unified = unified.filter_map(|folder| cgroup_v2_quota(&text(folder.join("cpu.max"))?));
+    let split = split.filter_map(|folder| {
+        let quota = text(folder.join("cpu.cfs_quota_us"))?;
+        cgroup_v1_quota(&quota, &text(folder.join("cpu.cfs_period_us"))?)
+    });
+    unified.chain(split).reduce(f64::min)
+}
+
+fn memory_bound(groups: &CgroupPath) -> Option<u64> {
+    let unified = groups.unified.iter().flat_map(|group| within(None, group));
+    let split = groups
+        .memory
+        .iter()
+        .flat_map(|group| within(Some("memory"), group));
+    let unified = unified.map(|folder| folder.join("memory.max"));
+    let split = split.map(|folder| folder.join("memory.limit_in_bytes"));
+    unified
+        .chain(split)
+        .filter_map(|file| memory_limit(&text(file)?))
+        .min()
+}
+
+fn own_cgroups() -> CgroupPath {
+    cgroups(&text("/proc/self/cgroup").unwrap_or_default())
+}
+
+/// The group's folder and all above it: a bound on any of them holds. Inside a container the
+/// path may be the host's, of which only the root is mounted.
+fn within(controller: Option<&str>, group: &str) -> Vec<PathBuf> {
+    let root = Path::new(CGROUP_ROOT).join(controller.unwrap_or_default());
+    let leaf = root.join(group.trim_start_matches('/'));
+    leaf.ancestors()
+        .take_while(|folder| folder.starts_with(&root))
+        .map(Path::to_owned)
+        .collect()
+}
+
+fn text(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_is_known() {
+        let environment = Environment::read();
+        assert!(environment.kernel.starts_with("Linux "), "{environment:?}");
+        assert!(environment.cpus_usable >= 1);
+        assert!(environment.memory_bytes.is_some_and(|bytes| bytes > 0));
+        assert!(
+            environment
+                .limits
+                .ephemeral_ports
+                .is_some_and(|(first, last)| first < last)
+        );
+    }
+
+    #[test]
+    fn an_environment_survives_json() {
+        let environment = Environment::read();
+        let json = serde_json::to_string(&environment).expect("it has only plain values");
+        assert_eq!(
+            serde_json::from_str::<Environment>(&json).ok(),
+            Some(environment)
+        );
+    }
+
+    #[test]
+    fn a_bound_on_any_group_above_holds() {
+        let folders = within(Some("cpu"), "/batch/job-7");
+        let expected: Vec<PathBuf> = [
+            "/sys/fs/cgroup/cpu/batch/job-7",
+            "/sys/fs/cgroup/cpu/batch",
+            "/sys/fs/cgroup/cpu",
+        ]
+        .map(PathBuf::from)
+        .into();
+        let folders: Vec<PathBuf> = folders
+            .into_iter()
+            .map(|folder| folder.components().collect())
+            .collect();
+        assert_eq!(folders, expected);
+    }
+}

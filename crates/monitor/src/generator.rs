@@ -1,0 +1,336 @@
+//! The generator's own use, second by second.
+
+use muster_model::Micros;
+use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::environment::cpu_stat_path;
+use crate::procfs::{
+    CpuTimes, Memory, ReceiveDrops, SchedStat, cpu_times, memory, receive_drops, sched_stat,
+    throttled_us,
+};
+use crate::reread::{MonitorError, Reread};
+use crate::{ClockChange, ClockReading};
+
+/// What a watched thread does: its use is accounted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Drives devices.
+    Shard,
+    /// Drives backend consumers.
+    Consumer,
+    /// Merges, prints, waits.
+    Control,
+}
+
+/// A thread of this process, as the kernel names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ThreadId(i32);
+
+/// The thread that calls; it hands the value to whoever owns the monitor.
+#[must_use]
+pub fn current_thread() -> ThreadId {
+    ThreadId(gettid().as_raw_nonzero().get())
+}
+
+/// What one thread used since the sample before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ThreadShare {
+    /// What it does.
+    pub role: Role,
+    /// Which one of that role, from 0.
+    pub index: u16,
+    /// Time on a CPU divided by time passed; the scheduler's own clock lags by up to a tick, so
+    /// a busy thread may read a little above 1.
+    pub cpu: f64,
+    /// Time ready to run but waiting for a CPU, divided by time passed.
+    pub wait: f64,
+    /// Time on a CPU since the thread is watched, in microseconds.
+    pub cpu_us: u64,
+}
+
+/// What the generator and its host did since the sample before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GeneratorSample {
+    /// When it was taken, in the run's time, as told by the caller.
+    pub at: Micros,
+    /// Time that passed since the sample before, by `CLOCK_MONOTONIC`, in microseconds.
+    pub passed_us: u64,
+    /// Each watched thread that is still alive.
+    pub threads: Vec<ThreadShare>,
+    /// CPU time of the whole process since it began, in microseconds.
+    pub cpu_us: u64,
+    /// Memory of the process now and at its peak.
+    pub process: Memory,
+    /// Share of the host's CPU time that the hypervisor gave to others; none where procfs does
+    /// not tell.
+    pub steal: Option<f64>,
+    /// Share of the host's CPU time that somebody used, the generator included.
+    pub host_busy: Option<f64>,
+    /// What the kernel dropped on the receiving side, in the whole network namespace.
+    pub drops: ReceiveDrops,
+    /// Whether the clocks were stepped or the host suspended.
+    pub clock: ClockChange,
+    /// Microseconds in which the control group's quota held the process back; none without one.
+    pub throttled_us: Option<u64>,
+}
+
+/// Reads the generator's own use; one per process, sampled about once a second.
+///
+/// A sample costs one `pread` a file: five, and one for each watched thread.
+#[derive(Debug)]
+pub struct GeneratorMonitor {
+    threads: Vec<Watched>,
+    status: Reread,
+    host: Option<Reread>,
+    snmp: Option<Reread>,
+    netstat: Option<Reread>,
+    cpu_stat: Option<Reread>,
+    last: Totals,
+}
+
+#[derive(Debug)]
+struct Watched {
+    role: Role,
+    index: u16,
+    file: Reread,
+    first: SchedStat,
+    last: SchedStat,
+}
+
+/// Counters that only grow; a sample tells their differences.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    clock: ClockReading,
+    host: Option<CpuTimes>,
+    drops: ReceiveDrops,
+    throttled_us: Option<u64>,
+}
+
+impl GeneratorMonitor {
+    /// Opens the files of this process and takes the first readings.
+    ///
+    /// # Errors
+    /// If `/proc/self/status` cannot be read. The host's files may be missing, as in some
+    /// containers: what they would tell is then not known.
+    pub fn open() -> Result<Self, MonitorError> {
+        let mut monitor = Self {
+            threads: Vec::new(),
+            status: Reread::open("/proc/self/status")?,
+            host: Reread::open("/proc/stat").ok(),
+            snmp: Reread::open("/proc/self/net/snmp").ok(),
+            netstat: Reread::open("/proc/self/net/netstat").ok(),
+            cpu_stat: cpu_stat_path().and_then(|path| Reread::open(path).ok()),
+            last: Totals::default(),
+        };
+        monitor.last = monitor.totals();
+        Ok(monitor)
+    }
+
+    /// Watches one more thread of this process.
+    ///
+    /// # Errors
+    /// If the thread is gone, or the kernel keeps no scheduler statistics.
+    pub fn watch(&mut self, role: Role, index: u16, thread: ThreadId) -> Result<(), MonitorError> {
+        let mut file = Reread::open(format!("/proc/self/task/{}/schedstat", thread.0))?;
+        let first = file.read().and_then(sched_stat).unwrap_or_default();
+        self.threads.push(Watched {
+            role,
+            index,
+            file,
+            first,
+            last: first,
+        });
+        Ok(())
+    }
+
+    /// What happened since the sample before, or since the monitor was opened.
+    ///
+    /// `now` is the instant in the run's time that the sample will bear.
+    pub fn sample(&mut self, now: Micros) -> GeneratorSample {
+        let totals = self.totals();
+        let before = std::mem::replace(&mut self.last, totals);
+        let passed_ns = nanoseconds_between(before.clock, totals.clock);
+        let host = totals.host.zip(before.host);
+        GeneratorSample {
+            at: now,
+            passed_us: passed_ns / 1_000,
+            threads: self.thread_shares(passed_ns),
+            cpu_us: cpu_us(ClockId::ProcessCPUTime),
+            process: self.status.read().and_then(memory).unwrap_or_default(),
+            steal: host.and_then(|(now, then)| share(now, then, |times| times.steal)),
+            host_busy: host.and_then(|(now, then)| share(now, then, busy)),
+            drops: totals.drops.since(before.drops),
+            clock: totals.clock.since(before.clock),
+            throttled_us: totals
+                .throttled_us
+                .zip(before.throttled_us)
+                .map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
+
+    /// Threads that ended are watched no longer.
+    fn thread_shares(&mut self, passed_ns: u64) -> Vec<ThreadShare> {
+        let mut shares = Vec::with_capacity(self.threads.len());
+        self.threads.retain_mut(|thread| {
+            let share = thread.share(passed_ns);
+            shares.extend(share);
+            share.is_some()
+        });
+        shares
+    }
+
+    fn totals(&mut self) -> Totals {
+        let snmp = self
+            .snmp
+            .as_mut()
+            .and_then(Reread::read)
+            .unwrap_or_default();
+        let netstat = self
+            .netstat
+            .as_mut()
+            .and_then(Reread::read)
+            .unwrap_or_default();
+        Totals {
+            drops: receive_drops(snmp, netstat),
+            host: self
+                .host
+                .as_mut()
+                .and_then(Reread::read)
+                .and_then(cpu_times),
+            throttled_us: self
+                .cpu_stat
+                .as_mut()
+                .and_then(Reread::read)
+                .and_then(throttled_us),
+            clock: ClockReading::take(),
+        }
+    }
+}
+
+impl Watched {
+    fn share(&mut self, passed_ns: u64) -> Option<ThreadShare> {
+        let now = self.file.read().and_then(sched_stat)?;
+        let before = std::mem::replace(&mut self.last, now);
+        let part = |ns: u64| ns as f64 / passed_ns.max(1) as f64;
+        Some(ThreadShare {
+            role: self.role,
+            index: self.index,
+            cpu: part(now.run_ns.saturating_sub(before.run_ns)),
+            wait: part(now.wait_ns.saturating_sub(before.wait_ns)),
+            cpu_us: now.run_ns.saturating_sub(self.first.run_ns) / 1_000,
+        })
+    }
+}
+
+const fn busy(times: CpuTimes) -> u64 {
+    times
+        .total
+        .saturating_sub(times.idle)
+        .saturating_sub(times.steal)
+}
+
+/// None while the host's counters did not move, as between two samples of one tick.
+fn share(now: CpuTimes, then: CpuTimes, part: fn(CpuTimes) -> u64) -> Option<f64> {
+    let total = now.total.saturating_sub(then.total);
+    let part = part(now).saturating_sub(part(then));
+    (total > 0).then(|| part as f64 / total as f64)
+}
+
+fn nanoseconds_between(then: ClockReading, now: ClockReading) -> u64 {
+    u64::try_from(now.monotonic_ns - then.monotonic_ns).unwrap_or(0)
+}
+
+fn cpu_us(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    let us = time.tv_sec * 1_000_000 + time.tv_nsec / 1_000;
+    u64::try_from(us).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Burns CPU until the scheduler's statistics, which lag by a tick, must have seen it.
+    fn burn() {
+        let start = cpu_us(ClockId::ThreadCPUTime);
+        while cpu_us(ClockId::ThreadCPUTime) < start + 60_000 {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn a_busy_thread_shows_its_time_on_a_cpu() {
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        monitor
+            .watch(Role::Shard, 3, current_thread())
+            .expect("this thread is alive");
+        burn();
+        let sample = monitor.sample(Micros::from_secs(1));
+        let thread = sample.threads[0];
+        assert_eq!((thread.role, thread.index), (Role::Shard, 3));
+        assert!(thread.cpu > 0.0 && thread.cpu_us > 0, "{thread:?}");
+        assert!(thread.cpu + thread.wait < 1.5, "{thread:?}");
+    }
+
+    #[test]
+    fn shares_are_of_the_time_since_the_sample_before() {
+        let start = ClockReading::take();
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        burn();
+        let first = monitor.sample(Micros::from_secs(1));
+        let second = monitor.sample(Micros::from_secs(2));
+        assert!(first.passed_us >= 60_000, "{first:?}");
+        let passed_ns = nanoseconds_between(start, ClockReading::take());
+        assert!(
+            (first.passed_us + second.passed_us) * 1_000 <= passed_ns,
+            "{second:?}"
+        );
+        assert!(second.cpu_us >= first.cpu_us);
+    }
+
+    #[test]
+    fn a_thread_that_ended_is_watched_no_longer() {
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        let (ready, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            ready.send(current_thread()).expect("the test waits");
+            stopped.recv().ok();
+        });
+        let id = told.recv().expect("the thread tells its id");
+        monitor
+            .watch(Role::Consumer, 0, id)
+            .expect("the thread waits");
+        assert_eq!(monitor.sample(Micros::ZERO).threads.len(), 1);
+        drop(stop);
+        thread.join().expect("the thread ends");
+        assert!(monitor.sample(Micros::ZERO).threads.is_empty());
+        assert!(monitor.watch(Role::Consumer, 0, id).is_err());
+    }
+
+    #[test]
+    fn memory_of_the_process_is_known() {
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        let process = monitor.sample(Micros::ZERO).process;
+        assert!(process.anon_bytes > 0 && process.anon_bytes <= process.rss_bytes);
+        assert!(process.rss_bytes <= process.peak_rss_bytes);
+    }
+
+    #[test]
+    fn a_share_of_no_time_is_not_known() {
+        let times = CpuTimes {
+            total: 100,
+            idle: 50,
+            steal: 10,
+        };
+        assert_eq!(share(times, times, busy), None);
+        let later = CpuTimes {
+            total: 200,
+            idle: 100,
+            steal: 13,
+        };
+        assert_eq!(share(later, times, |times| times.steal), Some(0.03));
+        assert_eq!(share(later, times, busy), Some(0.47));
+    }
+}

@@ -1,0 +1,274 @@
+//! The generator's samples, gathered into the account that `judge` reads.
+
+use muster_judge::{
+    GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,
+};
+use muster_model::Micros;
+
+use crate::{GeneratorSample, Role, ThreadShare};
+
+/// Gathers one process's samples, second by second.
+#[derive(Debug, Clone)]
+pub struct HealthLog {
+    prefix: String,
+    datagrams: bool,
+    health: GeneratorHealth,
+}
+
+impl HealthLog {
+    /// An empty log of the process on `host`; `process` begins the names of its threads and is
+    /// empty where there is only one.
+    #[must_use]
+    pub fn new(process: &str, host: &str) -> Self {
+        let prefix = if process.is_empty() {
+            String::new()
+        } else {
+            format!("{process} ")
+        };
+        let host = HostHealth {
+            name: host.to_owned(),
+            steal: Vec::new(),
+        };
+        let health = GeneratorHealth {
+            hosts: vec![host],
+            ..GeneratorHealth::default()
+        };
+        Self {
+            prefix,
+            datagrams: false,
+            health,
+        }
+    }
+
+    /// Says that the generator has UDP sockets, so that a datagram dropped in the network
+    /// namespace is charged to it. Dropped TCP segments never are: their sender repeats them, and
+    /// on a shared host a slow target drops them too.
+    #[must_use]
+    pub fn with_datagrams(mut self) -> Self {
+        self.datagrams = true;
+        self
+    }
+
+    /// Adds one sample.
+    pub fn add(&mut self, sample: &GeneratorSample) {
+        for share in &sample.threads {
+            self.add_thread(sample.at, share);
+        }
+        for host in &mut self.health.hosts {
+            host.steal
+                .extend(sample.steal.map(|steal| (sample.at, steal)));
+        }
+        self.health.incidents.extend(clock_incidents(sample));
+        if self.datagrams && sample.drops.udp_buffer > 0 {
+            self.health.incidents.push(Incident {
+                count: sample.drops.udp_buffer,
+                ..incident(
+                    sample,
+                    IncidentKind::ReceiveDrop,
+                    "UDP RcvbufErrors of this host",
+                )
+            });
+        }
+    }
+
+    /// Adds something that must not happen and that the samples do not tell.
+    ///
+    /// What happens again and again is one incident with a count, from its first to its last time.
+    pub fn incident(&mut self, incident: Incident) {
+        let mut known = self.health.incidents.iter_mut();
+        let same =
+            known.find(|known| known.kind == incident.kind && known.detail == incident.detail);
+        match same {
+            Some(known) => {
+                known.count += incident.count;
+                known.until = known.until.max(incident.until);
+            }
+            None => self.health.incidents.push(incident),
+        }
+    }
+
+    /// The account so far.
+    #[must_use]
+    pub const fn health(&self) -> &GeneratorHealth {
+        &self.health
+    }
+
+    /// The whole account.
+    #[must_use]
+    pub fn into_health(self) -> GeneratorHealth {
+        self.health
+    }
+
+    fn add_thread(&mut self, until: Micros, share: &ThreadShare) {
+        let (role, word) = match share.role {
+            Role::Shard => (ThreadRole::Shard, "shard"),
+            Role::Consumer => (ThreadRole::Consumer, "consumer"),
+            Role::Control => return,
+        };
+        let name = format!("{}{word} {}", self.prefix, share.index);
+        let window = ThreadWindow {
+            until,
+            cpu: share.cpu,
+            waiting: Some(share.wait),
+        };
+        match self
+            .health
+            .threads
+            .iter_mut()
+            .find(|thread| thread.name == name)
+        {
+            Some(thread) => thread.windows.push(window),
+            None => self.health.threads.push(ThreadHealth {
+                name,
+                role,
+                windows: vec![window],
+            }),
+        }
+    }
+}
+
+fn clock_incidents(sample: &GeneratorSample) -> impl Iterator<Item = Incident> {
+    let stepped = sample.clock.stepped_us;
+    let direction = if stepped < 0 {
+        "wall clock set back"
+    } else {
+        "wall clock set forward"
+    };
+    let stepped = Incident {
+        count: stepped.unsigned_abs(),
+        ..incident(sample, IncidentKind::ClockStepped, direction)
+    };
+    let suspended = Incident {
+        count: sample.clock.suspended_us,
+        ..incident(
+            sample,
+            IncidentKind::Suspended,
+            "CLOCK_BOOTTIME ran ahead of CLOCK_MONOTONIC",
+        )
+    };
+    [stepped, suspended]
+        .into_iter()
+        .filter(|incident| incident.count > 0)
+}
+
+fn incident(sample: &GeneratorSample, kind: IncidentKind, detail: &str) -> Incident {
+    Incident {
+        kind,
+        from: sample.at - Micros(sample.passed_us),
+        until: sample.at,
+        count: 0,
+        detail: detail.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClockChange;
+    use crate::procfs::{Memory, ReceiveDrops};
+
+    fn sample(second: u64) -> GeneratorSample {
+        let share = |role, index| ThreadShare {
+            role,
+            index,
+            cpu: 0.5,
+            wait: 0.25,
+            cpu_us: 500_000,
+        };
+        GeneratorSample {
+            at: Micros::from_secs(second),
+            passed_us: 1_000_000,
+            threads: vec![
+                share(Role::Shard, 0),
+                share(Role::Consumer, 0),
+                share(Role::Control, 0),
+            ],
+            cpu_us: 1_000_000,
+            process: Memory::default(),
+            steal: Some(0.01),
+            host_busy: None,
+            drops: ReceiveDrops {
+                udp_buffer: 3,
+                tcp_queue: 5,
+                listen_queue: 0,
+            },
+            clock: ClockChange::default(),
+            throttled_us: None,
+        }
+    }
+
+    #[test]
+    fn each_thread_that_must_keep_up_has_a_series() {
+        let mut log = HealthLog::new("worker 2", "box");
+        log.add(&sample(1));
+        log.add(&sample(2));
+        let health = log.into_health();
+        let names: Vec<&str> = health
+            .threads
+            .iter()
+            .map(|thread| thread.name.as_str())
+            .collect();
+        assert_eq!(names, ["worker 2 shard 0", "worker 2 consumer 0"]);
+        let window = ThreadWindow {
+            until: Micros::from_secs(2),
+            cpu: 0.5,
+            waiting: Some(0.25),
+        };
+        assert_eq!(health.threads[0].windows.len(), 2);
+        assert_eq!(health.threads[0].windows[1], window);
+        assert_eq!(health.hosts[0].steal.len(), 2);
+    }
+
+    #[test]
+    fn a_quiet_second_has_no_incident() {
+        let mut log = HealthLog::new("", "box");
+        log.add(&sample(1));
+        assert!(log.health().incidents.is_empty());
+    }
+
+    #[test]
+    fn datagrams_are_charged_only_to_who_has_them() {
+        let mut log = HealthLog::new("", "box").with_datagrams();
+        log.add(&sample(1));
+        let incidents = &log.health().incidents;
+        assert_eq!(incidents.len(), 1);
+        assert_eq!(
+            (incidents[0].kind, incidents[0].count),
+            (IncidentKind::ReceiveDrop, 3)
+        );
+    }
+
+    #[test]
+    fn a_clock_set_back_is_an_incident_of_that_second() {
+        let mut log = HealthLog::new("", "box");
+        let clock = ClockChange {
+            stepped_us: -200_000,
+            suspended_us: 0,
+        };
+        log.add(&GeneratorSample { clock, ..sample(7) });
+        let incident = &log.health().incidents[0];
+        assert_eq!(
+            (incident.kind, incident.count),
+            (IncidentKind::ClockStepped, 200_000)
+        );
+        assert_eq!(incident.from, Micros::from_secs(6));
+        assert!(incident.detail.contains("back"));
+    }
+
+    #[test]
+    fn a_suspended_host_is_an_incident() {
+        let mut log = HealthLog::new("", "box");
+        let clock = ClockChange {
+            stepped_us: 0,
+            suspended_us: 60_000_000,
+        };
+        log.add(&GeneratorSample { clock, ..sample(7) });
+        let kinds: Vec<_> = log
+            .health()
+            .incidents
+            .iter()
+            .map(|incident| incident.kind)
+            .collect();
+        assert_eq!(kinds, [IncidentKind::Suspended]);
+    }
+}

@@ -1,0 +1,38 @@
+//! What the generator itself, its host and the target's processes use, read once a second.
+//!
+//! Layer 6, beside the straight line: the figures here never touch a message. They tell whether
+//! the generator may be believed (`judge` decides, this crate only reads) and what the target
+//! paid for the load. It must never know a protocol, a scenario or a verdict.
+//!
+//! Everything comes from procfs, sysfs and the clocks of the kernel. The parsers of
+//! [`procfs`] are pure functions of a file's text, so that they are tested on captured files;
+//! the monitors keep their files open and read them again in place.
+//!
+//! ```
+//! use muster_monitor::{GeneratorMonitor, Role, current_thread};
+//! use muster_model::Micros;
+//!
+//! let mut monitor = GeneratorMonitor::open()?;
+//! monitor.watch(Role::Shard, 0, current_thread())?;
+//! let sample = monitor.sample(Micros::from_secs(1));
+//! assert_eq!(sample.threads[0].role, Role::Shard);
+//! assert!(sample.process.peak_rss_bytes > 0);
+//! # Ok::<(), muster_monitor::MonitorError>(())
+//! ```
+
+mod clock;
+mod environment;
+mod generator;
+mod health;
+pub mod procfs;
+mod reread;
+mod target;
+
+pub use clock::{ClockChange, ClockReading};
+pub use environment::{Container, Environment, Limits};
+pub use generator::{
+    GeneratorMonitor, GeneratorSample, Role, ThreadId, ThreadShare, current_thread,
+};
+pub use health::HealthLog;
+pub use reread::MonitorError;
+pub use target::{TargetMonitor, TargetSample};

@@ -1,0 +1,19 @@
+//! The kernel's own texts, parsed: every function here is pure, from a file's text to values.
+//!
+//! Formats as in `proc(5)` and the kernel's `Documentation/filesystems/proc.rst`.
+
+mod cgroup;
+mod host;
+mod net;
+mod process;
+mod thread;
+
+pub use cgroup::{
+    CgroupPath, cgroup_v1_quota, cgroup_v2_quota, cgroups, memory_limit, throttled_us,
+};
+pub use host::{CpuInfo, CpuTimes, cpu_info, cpu_times, memory_total_bytes, os_name};
+pub use net::{ReceiveDrops, port_range, receive_drops};
+pub use process::{
+    Io, Memory, OpenFiles, ProcessTimes, io, memory, open_files_limit, process_times,
+};
+pub use thread::{SchedStat, sched_stat};

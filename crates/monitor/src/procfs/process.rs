@@ -1,0 +1,180 @@
+//! Files of one process: `stat`, `status`, `io` and `limits`.
+
+/// Times of one process, from `/proc/<pid>/stat`, in ticks of the kernel (usually 10 ms).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessTimes {
+    /// Ticks in user mode, all threads, ended ones included.
+    pub user_ticks: u64,
+    /// Ticks in the kernel, all threads, ended ones included.
+    pub system_ticks: u64,
+    /// When the process began, in ticks since the host booted: with the pid, its identity.
+    pub started_ticks: u64,
+}
+
+/// Position of `utime` after the closing parenthesis of the command's name (field 14 of `stat`).
+const UTIME: usize = 11;
+/// Position of `starttime` counted the same way (field 22 of `stat`).
+const STARTED: usize = 19;
+
+/// Parses `/proc/<pid>/stat`; a command's name may itself hold blanks and parentheses.
+#[must_use]
+pub fn process_times(text: &str) -> Option<ProcessTimes> {
+    let (_, after_name) = text.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace().skip(UTIME);
+    let user_ticks = fields.next()?.parse().ok()?;
+    let system_ticks = fields.next()?.parse().ok()?;
+    let started_ticks = fields.nth(STARTED - UTIME - 2)?.parse().ok()?;
+    Some(ProcessTimes {
+        user_ticks,
+        system_ticks,
+        started_ticks,
+    })
+}
+
+/// Memory of one process, from `/proc/<pid>/status`, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Resident now.
+    pub rss_bytes: u64,
+    /// Resident at most so far (`VmHWM`).
+    pub peak_rss_bytes: u64,
+    /// Resident and backed by no file: the heap and the stacks, what "user memory" means.
+    pub anon_bytes: u64,
+    /// Threads alive.
+    pub threads: u32,
+}
+
+/// Parses `/proc/<pid>/status`; none for a kernel thread or a process that is gone.
+#[must_use]
+pub fn memory(text: &str) -> Option<Memory> {
+    Some(Memory {
+        rss_bytes: kibibytes(text, "VmRSS:")?,
+        peak_rss_bytes: kibibytes(text, "VmHWM:")?,
+        anon_bytes: kibibytes(text, "RssAnon:")?,
+        threads: field(text, "Threads:")?.trim().parse().ok()?,
+    })
+}
+
+/// Bytes that a process moved to and from storage, from `/proc/<pid>/io`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Io {
+    /// Bytes fetched from storage.
+    pub read_bytes: u64,
+    /// Bytes sent to storage.
+    pub written_bytes: u64,
+}
+
+/// Parses `/proc/<pid>/io`, which only the process's own user and root may read.
+#[must_use]
+pub fn io(text: &str) -> Option<Io> {
+    Some(Io {
+        read_bytes: field(text, "read_bytes:")?.trim().parse().ok()?,
+        written_bytes: field(text, "\nwrite_bytes:")?.trim().parse().ok()?,
+    })
+}
+
+/// The bound on open files of one process; none means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenFiles {
+    /// The bound in force, which the process may raise up to the hard one.
+    pub soft: Option<u64>,
+    /// The bound that it may not exceed.
+    pub hard: Option<u64>,
+}
+
+/// Parses the line `Max open files` of `/proc/<pid>/limits`.
+#[must_use]
+pub fn open_files_limit(text: &str) -> Option<OpenFiles> {
+    let mut fields = field(text, "Max open files")?.split_ascii_whitespace();
+    let (soft, hard) = (fields.next()?, fields.next()?);
+    Some(OpenFiles {
+        soft: soft.parse().ok(),
+        hard: hard.parse().ok(),
+    })
+}
+
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let kib: u64 = field(text, name)?
+        .trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(kib * 1024)
+}
+
+/// The rest of the line that begins with `name`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(name)?;
+    rest.lines().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = include_str!("../../captured/status.txt");
+    const LIMITS: &str = include_str!("../../captured/limits.txt");
+    const IO: &str = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 1\nread_bytes: 8192\n\
+                      write_bytes: 4096\ncancelled_write_bytes: 7\n";
+
+    #[test]
+    fn process_times_survive_a_name_with_blanks_and_parentheses() {
+        let text = "9090 (a (b) c) R 9077 9077 5347 0 -1 4194304 103 0 0 0 57 21 0 0 20 0 1 0 \
+                    114810 3133440 413 18446744073709551615";
+        let expected = ProcessTimes {
+            user_ticks: 57,
+            system_ticks: 21,
+            started_ticks: 114_810,
+        };
+        assert_eq!(process_times(text), Some(expected));
+    }
+
+    #[test]
+    fn process_times_of_a_torn_line_are_none() {
+        assert_eq!(process_times("9090 (cat) R 9077"), None);
+        assert_eq!(process_times(""), None);
+    }
+
+    #[test]
+    fn memory_is_in_bytes() {
+        let expected = Memory {
+            rss_bytes: 1_768 * 1024,
+            peak_rss_bytes: 1_768 * 1024,
+            anon_bytes: 112 * 1024,
+            threads: 1,
+        };
+        assert_eq!(memory(STATUS), Some(expected));
+    }
+
+    #[test]
+    fn a_kernel_thread_has_no_memory() {
+        assert_eq!(memory("Name:\tkthreadd\nThreads:\t1\n"), None);
+    }
+
+    #[test]
+    fn written_bytes_are_not_the_cancelled_ones() {
+        assert_eq!(
+            io(IO),
+            Some(Io {
+                read_bytes: 8192,
+                written_bytes: 4096
+            })
+        );
+    }
+
+    #[test]
+    fn the_open_file_limit_has_a_soft_and_a_hard_bound() {
+        let expected = OpenFiles {
+            soft: Some(20_000),
+            hard: Some(20_000),
+        };
+        assert_eq!(open_files_limit(LIMITS), Some(expected));
+        let unlimited = "Max open files            1024                 unlimited            files";
+        let expected = OpenFiles {
+            soft: Some(1_024),
+            hard: None,
+        };
+        assert_eq!(open_files_limit(unlimited), Some(expected));
+    }
+}

@@ -1,0 +1,284 @@
+//! All that a run left behind, as it stands in `windows.bin`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use muster_agent::{Afterlife, Pulse};
+use muster_cluster::RunData;
+use muster_conduct::{Ending, Slice};
+use muster_judge::{GeneratorHealth, Stop};
+use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
+use muster_model::{Micros, RunId};
+use muster_scenario::{Credential, Plan};
+use serde::{Deserialize, Serialize};
+
+use crate::events;
+
+/// What is known before the first message: the first record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// The plan without its secrets.
+    pub(crate) plan: Plan,
+    pub(crate) run: RunId,
+    pub(crate) part: Slice,
+    pub(crate) scenario_sha256: String,
+    pub(crate) started: String,
+    /// JSON text.
+    pub(crate) environment: String,
+    pub(crate) co_located: bool,
+}
+
+/// What becomes known on the way: one record each.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Note {
+    /// Where the phases begin.
+    Timeline(Timeline),
+    /// Something that happened.
+    Event(NotedEvent),
+}
+
+/// An event in seconds since T0.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct NotedEvent {
+    pub(crate) t_s: f64,
+    pub(crate) until_s: Option<f64>,
+    pub(crate) kind: String,
+    pub(crate) detail: String,
+}
+
+/// What is known at the end: the last record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Footer {
+    pub(crate) health: GeneratorHealth,
+    pub(crate) afterlives: Vec<Afterlife>,
+    pub(crate) end: Micros,
+    pub(crate) ending: Ending,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) links_refused: u64,
+    pub(crate) target: NotedTarget,
+}
+
+/// What the target used, where it was watched, by name.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct NotedTarget {
+    pub(crate) cpu_s: BTreeMap<String, f64>,
+    pub(crate) memory_bytes: BTreeMap<String, u64>,
+}
+
+/// A whole run, or a part of one.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    pub(crate) header: Header,
+    pub(crate) windows: WindowDelta,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) account: Option<Account>,
+    pub(crate) timeline: Timeline,
+    pub(crate) events: Vec<NotedEvent>,
+    pub(crate) pulses: Vec<(usize, Pulse)>,
+    pub(crate) footer: Option<Footer>,
+    /// Why not all of it could be read, if so.
+    pub(crate) unread: Option<String>,
+}
+
+impl Header {
+    /// Puts a mask where the plan has secrets, so that they never reach a disk.
+    pub(crate) fn without_secrets(mut plan: Plan) -> Plan {
+        for backend in &mut plan.backends {
+            backend.user = None;
+            backend.password = None;
+        }
+        for fleet in &mut plan.fleets {
+            fleet.credential = Credential::None;
+        }
+        plan
+    }
+}
+
+impl Archive {
+    /// The archive of a run that has ended: its windows are those that were written meanwhile,
+    /// and those that could not be.
+    pub(crate) fn of(header: Header, data: RunData, target: NotedTarget, folder: &Path) -> Self {
+        let written = Self::read(folder);
+        let unread = written.as_ref().err().map(|error| format!("{error:#}"));
+        let mut windows = written.map(|archive| archive.windows).unwrap_or_default();
+        windows.merge(&data.unkept);
+        let events = data.incidents.iter().map(events::of_incident).collect();
+        Self {
+            header,
+            windows,
+            identity: data.identity,
+            account: data.account,
+            timeline: data.timeline,
+            events,
+            pulses: Vec::new(),
+            unread,
+            footer: Some(Footer {
+                health: data.health,
+                afterlives: data.afterlives,
+                end: data.end,
+                ending: data.ending,
+                stop: data.stop,
+                links_refused: data.links_refused,
+                target,
+            }),
+        }
+    }
+
+    /// The records that follow the windows at the end of a run.
+    pub(crate) fn last_records(&self) -> Vec<Record> {
+        let mut records: Vec<Record> = self
+            .events
+            .iter()
+            .map(|event| Record::Event(encoded(&Note::Event(event.clone()))))
+            .collect();
+        records.push(Record::Event(encoded(&Note::Timeline(self.timeline))));
+        records.extend(
+            self.identity
+                .clone()
+                .map(|identity| Record::Identity(Box::new(identity))),
+        );
+        records.extend(
+            self.account
+                .clone()
+                .map(|account| Record::Account(Box::new(account))),
+        );
+        records.extend(
+            self.footer
+                .as_ref()
+                .map(|footer| Record::Footer(encoded(footer))),
+        );
+        records
+    }
+
+    /// Reads the archive of a folder; a torn end is what a killed run leaves.
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("windows.bin");
+        let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+        let mut records = Records::new(&bytes);
+        let Some(Record::Header(header)) = records.next() else {
+            bail!(
+                "read {}: it does not begin with the header of a run",
+                path.display()
+            );
+        };
+        let header: Header =
+            decoded(&header).with_context(|| format!("read the header of {}", path.display()))?;
+        let mut archive = Self {
+            header,
+            windows: WindowDelta::default(),
+            identity: None,
+            account: None,
+            timeline: Timeline::CONNECTING,
+            events: Vec::new(),
+            pulses: Vec::new(),
+            footer: None,
+            unread: None,
+        };
+        for record in records.by_ref() {
+            archive.take(record)?;
+        }
+        if archive.footer.is_none() && archive.timeline.origin < Micros::MAX {
+            // A run that was killed was measured until then, not as long as was planned.
+            archive.timeline = archive.timeline.stopped(archive.windows.until);
+        }
+        if records.is_torn() {
+            let (at, path) = (records.bytes_read(), path.display());
+            archive.unread = Some(format!(
+                "read {path} beyond byte {at}: it is cut or damaged there"
+            ));
+        }
+        Ok(archive)
+    }
+
+    /// Takes in another part of the same run.
+    pub(crate) fn merge(&mut self, other: Self) -> Result<()> {
+        if other.header.run != self.header.run {
+            bail!(
+                "merge the parts: run {:08x} and run {:08x} are not parts of one; give them the \
+                 same --run-id",
+                self.header.run.0,
+                other.header.run.0
+            );
+        }
+        if other.timeline.origin != self.timeline.origin {
+            bail!(
+                "merge the parts: one had messages due from {} us on, another from {} us on; give \
+                 them the same --start-at",
+                self.timeline.origin.get(),
+                other.timeline.origin.get()
+            );
+        }
+        self.timeline.settle = self.timeline.settle.max(other.timeline.settle);
+        self.windows.merge(&other.windows);
+        self.identity = match (self.identity.take(), other.identity) {
+            (Some(mut mine), Some(theirs)) => {
+                mine.merge(theirs);
+                Some(mine)
+            }
+            (_, _) => None,
+        };
+        self.account = match (self.account.take(), other.account) {
+            (Some(mut mine), Some(theirs)) => {
+                mine.merge(&theirs);
+                Some(mine)
+            }
+            (_, _) => None,
+        };
+        self.events.extend(other.events);
+        self.footer = match (self.footer.take(), other.footer) {
+            (Some(mine), Some(theirs)) => Some(mine.merged(theirs)),
+            (_, _) => None,
+        };
+        Ok(())
+    }
+
+    /// What streams are called.
+    pub(crate) fn stream_names(&self) -> Vec<String> {
+        let streams = self.header.plan.streams();
+        streams
+            .map(|(fleet, stream)| format!("{}/{}", fleet.name, stream.name))
+            .collect()
+    }
+
+    fn take(&mut self, record: Record) -> Result<()> {
+        match record {
+            Record::Header(_) => {}
+            Record::Windows(delta) => self.windows.merge(&delta),
+            Record::Health(bytes) => self.pulses.push(decoded(&bytes)?),
+            Record::Event(bytes) => match decoded(&bytes)? {
+                Note::Timeline(timeline) => self.timeline = timeline,
+                Note::Event(event) => self.events.push(event),
+            },
+            Record::Identity(identity) => self.identity = Some(*identity),
+            Record::Account(account) => self.account = Some(*account),
+            Record::Footer(bytes) => self.footer = Some(decoded(&bytes)?),
+        }
+        Ok(())
+    }
+}
+
+impl Footer {
+    fn merged(mut self, other: Self) -> Self {
+        self.health.merge(other.health);
+        self.afterlives.extend(other.afterlives);
+        self.end = self.end.max(other.end);
+        if self.ending == Ending::Planned {
+            (self.ending, self.stop) = (other.ending, other.stop);
+        }
+        self.links_refused += other.links_refused;
+        self.target.cpu_s.extend(other.target.cpu_s);
+        self.target.memory_bytes.extend(other.target.memory_bytes);
+        self
+    }
+}
+
+/// A value as the bytes of a record.
+pub(crate) fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("a record's value has a binary form and memory for it")
+}
+
+fn decoded<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
+    postcard::from_bytes(bytes).context("read a record; was it written by another version?")
+}

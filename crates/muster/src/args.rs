@@ -1,0 +1,210 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use muster_conduct::Slice;
+
+use crate::wall_clock;
+
+/// Load tests for IoT platforms: follows every message to its final state and gives a verdict.
+#[derive(Debug, Parser)]
+#[command(name = "muster", version, about, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario once; the exit code is the verdict.
+    #[command(
+        after_help = "Exit codes: 0 pass, 1 fail, 2 usage or scenario error, 3 invalid, \
+        4 none (the target was not there), 130 stopped twice.\n\n\
+        Example: muster run scenarios/first.yaml --set fleet.count=500 --out results/try"
+    )]
+    Run(RunArgs),
+    /// Parse a scenario and work out whether it can run here, without load.
+    #[command(
+        after_help = "Exit codes: 0 ready, 2 scenario error, 3 infeasible on this machine, \
+        4 target silent.\n\nExample: muster check scenarios/first.yaml"
+    )]
+    Check(CheckArgs),
+    /// Show a result again, in another form, from its folder alone; also after a killed run.
+    #[command(
+        after_help = "Example: muster report results/first-20261121T101500Z --format html > report.html"
+    )]
+    Report(ReportArgs),
+    /// Make one result and one verdict of the parts of one run.
+    #[command(after_help = "Example: muster merge part-1 part-2 --out whole")]
+    Merge(MergeArgs),
+    /// Run the reference gateway alone until it is stopped; prints its account at the end.
+    #[command(
+        after_help = "Example: muster gateway --listen 127.0.0.1:1883 --behaviour 'service-time: 2ms'"
+    )]
+    Gateway(GatewayArgs),
+    /// Print the JSON schema of the scenario.
+    #[command(after_help = "Example: muster schema > muster-schema.json")]
+    Schema,
+    /// Serve as a worker of a larger run, over standard input and output.
+    #[command(hide = true)]
+    Agent,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioArgs {
+    /// The scenario file.
+    pub(crate) scenario: PathBuf,
+    /// Replace a value of the scenario, such as `fleet.count=500`.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Replace the seed.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Add a label to the result.
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    pub(crate) labels: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
+    /// Where the result goes; by default `results/<name>-<UTC time>`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Also write `result.json` here.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write every fact to this file, one line each.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) facts: Option<PathBuf>,
+    /// The most facts to write.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    pub(crate) facts_max: u64,
+    /// Carry only part i of n of the run; `muster merge` makes one result of the parts.
+    #[arg(long, value_name = "I/N", value_parser = part, requires = "run_id", requires = "start_at")]
+    pub(crate) part: Option<Slice>,
+    /// When the connect phase begins, such as `2026-11-21T10:15:00Z`; the parts of one run share
+    /// it. Then messages are due from an instant on that follows from the scenario alone, after
+    /// the longest time that connecting may take.
+    #[arg(long, value_name = "UTC", value_parser = instant)]
+    pub(crate) start_at: Option<u64>,
+    /// The run's id as hexadecimal digits; the parts of one run share it.
+    #[arg(long, value_name = "HEX", value_parser = hex)]
+    pub(crate) run_id: Option<u32>,
+    /// Device shards (threads) of each process; by default the cores, or half of them if the
+    /// target is on this machine.
+    #[arg(long, value_name = "N")]
+    pub(crate) shards: Option<u32>,
+    /// Worker processes; by default as many as the limit of descriptors asks for.
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<u32>,
+    /// The most messages that may wait or be unanswered at once on one shard.
+    #[arg(long, value_name = "N", default_value_t = 4_194_304, hide = true)]
+    pub(crate) slots: u32,
+    /// Print the summary only.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
+    /// Do not try to reach the target.
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The folder of a result.
+    pub(crate) folder: PathBuf,
+    /// In which form.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One screen of text.
+    Text,
+    /// One file for a browser.
+    Html,
+    /// One row a window.
+    Csv,
+    /// One test case a rule, for a CI server.
+    Junit,
+    /// Interval log of HdrHistogram.
+    Hdr,
+    /// The result itself.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// The folders of the parts.
+    #[arg(required = true, num_args = 1..)]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Where the whole goes.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArgs {
+    /// Where it listens; port 0 is a free port.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:1883")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Threads; by default one a core.
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<u16>,
+    /// How it misbehaves, as the keys of `platform.behaviour`, in YAML.
+    #[arg(long, value_name = "YAML")]
+    pub(crate) behaviour: Option<String>,
+    /// Chooses the positions of what it does wrong.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How many uplinks are expected: counts are positions among so many.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) expect: u64,
+    /// Who may connect, as `user:password`; without it everybody may.
+    #[arg(long = "user", value_name = "USER:PASSWORD")]
+    pub(crate) users: Vec<String>,
+    /// How many messages at QoS 1 and 2 a device may have unanswered at once.
+    #[arg(long, value_name = "N", default_value_t = u16::MAX,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) receive_maximum: u16,
+    /// Reads each device slowly: at most so many bytes in each 10 ms.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) read_slowly: Option<u32>,
+    /// Serve one run: its configuration comes on standard input, its end ends the gateway.
+    #[arg(long, hide = true)]
+    pub(crate) embedded: bool,
+}
+
+fn part(text: &str) -> Result<Slice, String> {
+    let wrong = || format!("`{text}` is no part; write i/n with 1 <= i <= n, such as 1/2");
+    let (index, of) = text.split_once('/').ok_or_else(wrong)?;
+    let (index, of) = (index.parse::<u32>(), of.parse::<u32>());
+    match (index, of) {
+        (Ok(index), Ok(of)) if index >= 1 && index <= of => Ok(Slice {
+            index: index - 1,
+            of,
+        }),
+        (Ok(_) | Err(_), Ok(_) | Err(_)) => Err(wrong()),
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+fn instant(text: &str) -> Result<u64, String> {
+    wall_clock::parse_s(text)
+        .map(|seconds| seconds * 1_000)
+        .ok_or_else(|| format!("`{text}` is no instant such as 2026-11-21T10:15:00Z"))
+}
+
+fn hex(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 16)
+        .map_err(|_| format!("`{text}` is no hexadecimal number of 32 bits"))
+}

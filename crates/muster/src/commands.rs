@@ -1,0 +1,9 @@
+//! One file a command.
+
+pub(crate) mod agent;
+pub(crate) mod check;
+pub(crate) mod gateway;
+pub(crate) mod merge;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod schema;

@@ -1,0 +1,118 @@
+//! `muster gateway`.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use muster_gateway::{Gateway, GatewayAccount, GatewayConfig, SlowReader, User, run_until_stopped};
+use muster_model::Micros;
+use muster_model::behaviour::Behaviour;
+use muster_scenario::{Overrides, PlatformKind, Reader, Source, parse};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::GatewayArgs;
+use crate::outcome;
+
+/// How often the gateway looks whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How often a slow reader reads.
+const SLOW_READS: Micros = Micros::from_millis(10);
+
+/// Runs the reference gateway alone; its account is printed at the end.
+pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
+    if args.embedded {
+        return embedded();
+    }
+    let gateway = Gateway::start(GatewayConfig {
+        listen: args.listen,
+        threads: args.threads.unwrap_or_else(cores),
+        behaviour: behaviour(args)?,
+        seed: args.seed,
+        expected_uplinks: args.expect,
+        users: users(&args.users)?,
+        receive_maximum: args.receive_maximum,
+        slow_reader: args.read_slowly.map(|bytes| SlowReader {
+            bytes,
+            every: SLOW_READS,
+        }),
+        ..GatewayConfig::default()
+    })?;
+    outcome::say(&format!(
+        "gateway listens on mqtt://{}; Ctrl-C ends it",
+        gateway.addr()
+    ));
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("listen for signals")?;
+    }
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK_EVERY);
+    }
+    tell(&gateway.stop())
+}
+
+/// Serves one run: the configuration is the first line of standard input, whose end is the end.
+fn embedded() -> Result<u8> {
+    run_until_stopped(io::stdin().lock(), io::stdout().lock()).context("serve as a gateway")?;
+    Ok(outcome::PASS)
+}
+
+fn tell(account: &GatewayAccount) -> Result<u8> {
+    outcome::say(&serde_json::to_string_pretty(account)?);
+    Ok(outcome::PASS)
+}
+
+/// The behaviour as the scenario's language says it, with its units and its errors.
+fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
+    let Some(text) = &args.behaviour else {
+        return Ok(Behaviour::default());
+    };
+    let scenario = format!(
+        "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform:\n  kind: gateway\n  \
+         behaviour: {{ {text} }}\n"
+    );
+    let source = Source {
+        name: "--behaviour",
+        text: &scenario,
+    };
+    let plan =
+        parse(source, &Overrides::new(), &Nothing).map_err(|problems| anyhow!("{problems}"))?;
+    match plan.platform.kind {
+        PlatformKind::Gateway { behaviour, .. } => Ok(behaviour),
+        PlatformKind::Mqtt => Ok(Behaviour::default()),
+    }
+}
+
+fn users(named: &[String]) -> Result<Vec<User>> {
+    let user = |text: &String| {
+        let (name, password) = text
+            .split_once(':')
+            .ok_or_else(|| anyhow!("read --user `{text}`: write it as name:password"))?;
+        Ok(User {
+            name: name.to_owned(),
+            password: password.to_owned(),
+        })
+    };
+    named.iter().map(user).collect()
+}
+
+fn cores() -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u16::try_from(cores).unwrap_or(u16::MAX)
+}
+
+/// A behaviour names no files and no variables.
+struct Nothing;
+
+impl Reader for Nothing {
+    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        Err(format!("a behaviour names no file, not even `{path}`"))
+    }
+
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+}

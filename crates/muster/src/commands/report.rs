@@ -1,0 +1,58 @@
+//! `muster report`.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use muster_report::{Report, csv, hdr, html, junit, text};
+
+use crate::archive::Archive;
+use crate::args::{Format, ReportArgs};
+use crate::outcome;
+
+/// Width of the summary in characters.
+const WIDTH: usize = 100;
+
+/// Shows a result in another form. The exit code is 0: the verdict is in the report.
+pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
+    if args.format == Format::Hdr {
+        let archive = Archive::read(&args.folder)?;
+        let log = hdr(&archive.windows, &archive.stream_names());
+        std::io::stdout()
+            .lock()
+            .write_all(&log)
+            .context("write the log")?;
+        return Ok(outcome::PASS);
+    }
+    let report = read(&args.folder)?;
+    outcome::say(&match args.format {
+        Format::Html => html(&report),
+        Format::Csv => csv(&report),
+        Format::Junit => junit(&report),
+        Format::Json => report.to_json(),
+        Format::Text | Format::Hdr => text(&report, WIDTH),
+    });
+    Ok(outcome::PASS)
+}
+
+/// The result of a folder; where there is none, or none that can be read (a run that was killed,
+/// a disk that was full), it is made of the windows.
+fn read(folder: &Path) -> Result<Report> {
+    let path = folder.join("result.json");
+    if path.exists() {
+        let json = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        match Report::from_json(&json) {
+            Ok(report) => return Ok(report),
+            Err(error) => outcome::remark(&format!(
+                "warning: {} cannot be read ({error}); the windows are taken instead",
+                path.display()
+            )),
+        }
+    }
+    let archive = Archive::read(folder)?;
+    if let Some(unread) = &archive.unread {
+        outcome::remark(&format!("warning: failed to {unread}"));
+    }
+    Ok(archive.report()?.report)
+}

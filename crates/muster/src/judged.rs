@@ -1,0 +1,291 @@
+//! The report on an archive: the same steps for a run that has just ended, for one that was
+//! killed, and for the merged parts of one.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use muster_agent::Afterlife;
+use muster_conduct::{Ending, PlanCalendar, Slice, recorder_plan, schedules};
+use muster_judge::{
+    Evidence, GeneratorHealth, HostHealth, StreamEvidence, ThreadHealth, ThreadRole, ThreadWindow,
+    holds, judge,
+};
+use muster_load::StreamSchedule;
+use muster_measure::{Calendar, Closing, Summary, Timeline};
+use muster_model::{DeviceId, Micros};
+use muster_report::{Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse};
+use muster_scenario::{Loop, Plan};
+
+use crate::archive::{Archive, NotedEvent};
+use crate::events;
+
+/// Ranges of lost ids listed for each backend; beyond it they are counted only.
+const LOST_RANGES_MAX: usize = 1_000;
+
+/// With fewer devices the memory of a process that is not the links' (windows, pools, stacks)
+/// would be told as theirs.
+const DEVICES_MIN: u64 = 5_000;
+
+/// A report and what decided its exit code.
+pub(crate) struct Reported {
+    pub(crate) report: Report,
+    pub(crate) exit_code: u8,
+}
+
+impl Archive {
+    /// The report, judged by the rules that were fixed before the first message.
+    pub(crate) fn report(&self) -> Result<Reported> {
+        let plan = &self.header.plan;
+        let schedules = schedules(plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
+        let summary = self.summary(&schedules);
+        let health = self.health();
+        let backends: Vec<String> = plan
+            .backends
+            .iter()
+            .map(|backend| backend.name.clone())
+            .collect();
+        let streams = stream_evidence(plan, &schedules, self.timeline);
+        let ending = self.ending(&summary);
+        let evidence = Evidence {
+            summary: &summary,
+            health: &health,
+            streams: &streams,
+            backends: &backends,
+            ending: &ending,
+        };
+        let verdict = judge(&plan.rules, &evidence);
+        let names = Names {
+            streams: streams.iter().map(|stream| stream.name.clone()).collect(),
+            backends,
+            device: &|device| device_name(plan, device),
+        };
+        let exit_code = verdict.exit_code();
+        let report = Assembly {
+            run: self.facts(&summary)?,
+            names: &names,
+            summary: &summary,
+            windows: &self.windows,
+            verdict: &verdict,
+            health: &health,
+        }
+        .report();
+        Ok(Reported { report, exit_code })
+    }
+
+    fn summary(&self, schedules: &[Arc<StreamSchedule>]) -> Summary {
+        let plan = &self.header.plan;
+        let recorder = recorder_plan(plan, self.header.run, schedules);
+        let calendar = PlanCalendar::new(plan, schedules, self.timeline);
+        let has_begun = self.timeline.origin < Micros::MAX;
+        let calendar: Option<&dyn Calendar> = if has_begun && self.header.part == Slice::WHOLE {
+            Some(&calendar)
+        } else {
+            None
+        };
+        Closing {
+            plan: &recorder,
+            windows: &self.windows,
+            identity: self.identity.as_ref(),
+            account: self.account.as_ref(),
+            calendar,
+            timeline: self.timeline,
+            end: self
+                .footer
+                .as_ref()
+                .map_or(self.windows.until, |footer| footer.end),
+            quiet: plan.phases.settle.quiet,
+            lost_ranges_most: LOST_RANGES_MAX,
+        }
+        .summary()
+    }
+
+    /// The health of the generator; of a killed run, as far as its pulses tell.
+    fn health(&self) -> GeneratorHealth {
+        if let Some(footer) = &self.footer {
+            return footer.health.clone();
+        }
+        let mut health = GeneratorHealth::default();
+        let mut steal = Vec::new();
+        for (agent, pulse) in &self.pulses {
+            for (place, thread) in pulse.threads.iter().enumerate() {
+                let role = if thread.is_consumer {
+                    ThreadRole::Consumer
+                } else {
+                    ThreadRole::Shard
+                };
+                let name = format!("process {agent} thread {place}");
+                let window = ThreadWindow {
+                    until: pulse.at,
+                    cpu: thread.cpu,
+                    waiting: Some(thread.wait),
+                };
+                match health.threads.iter_mut().find(|known| known.name == name) {
+                    Some(known) => known.windows.push(window),
+                    None => {
+                        health.threads.push(ThreadHealth {
+                            name,
+                            role,
+                            windows: vec![window],
+                        });
+                    }
+                }
+            }
+            if *agent == 0 {
+                steal.extend(pulse.steal.map(|steal| (pulse.at, steal)));
+            }
+        }
+        health.hosts.push(HostHealth {
+            name: "localhost".to_owned(),
+            steal,
+        });
+        health
+    }
+
+    fn ending(&self, summary: &Summary) -> muster_judge::Ending {
+        let Some(footer) = &self.footer else {
+            return muster_judge::Ending::Interrupted;
+        };
+        match footer.ending {
+            Ending::Planned => muster_judge::Ending::Planned,
+            Ending::Interrupted => muster_judge::Ending::Interrupted,
+            Ending::StoppedByRule => match footer.stop {
+                Some(stop) => muster_judge::Ending::Stopped(stop),
+                None => muster_judge::Ending::Interrupted,
+            },
+            Ending::Unreachable => muster_judge::Ending::NotBegun(format!(
+                "no device could connect to {}{}",
+                self.targets(),
+                failures(summary)
+            )),
+            Ending::ConsumersUnreachable => {
+                let of_consumers = |event: &&NotedEvent| event.kind == "consumer-refused";
+                let whys = self.events.iter().filter(of_consumers);
+                let whys: Vec<&str> = whys.map(|event| event.detail.as_str()).collect();
+                muster_judge::Ending::NotBegun(format!(
+                    "the consumers of the backend could not subscribe: {}",
+                    whys.join("; ")
+                ))
+            }
+        }
+    }
+
+    fn targets(&self) -> String {
+        let environment: serde_json::Value =
+            serde_json::from_str(&self.header.environment).unwrap_or_default();
+        environment
+            .get("target")
+            .and_then(|target| target.as_str())
+            .unwrap_or("-")
+            .to_owned()
+    }
+
+    fn facts(&self, summary: &Summary) -> Result<RunFacts> {
+        let plan = &self.header.plan;
+        let mut all: Vec<Event> = self.events.iter().map(NotedEvent::event).collect();
+        all.extend(
+            events::of_series(summary, &self.windows)
+                .iter()
+                .map(NotedEvent::event),
+        );
+        Ok(RunFacts {
+            muster: env!("CARGO_PKG_VERSION").to_owned(),
+            name: plan.name.clone(),
+            run: self.header.run,
+            seed: plan.seed,
+            scenario_sha256: Some(self.header.scenario_sha256.clone()),
+            labels: plan.labels.clone(),
+            started: Some(self.header.started.clone()),
+            scenario: serde_json::from_str(&plan.resolved).context("read the resolved scenario")?,
+            environment: serde_json::from_str(&self.header.environment)
+                .context("read the environment")?,
+            co_located: Some(self.header.co_located),
+            generator: self.generator(summary),
+            target: self.target(),
+            events: all,
+        })
+    }
+
+    fn generator(&self, summary: &Summary) -> GeneratorUse {
+        let Some(footer) = &self.footer else {
+            return GeneratorUse::default();
+        };
+        let sum = |pick: fn(&Afterlife) -> u64| footer.afterlives.iter().map(pick).sum::<u64>();
+        let seconds = |us: u64| us as f64 / 1e6;
+        let shards_cpu_s = seconds(sum(|life| life.shards_cpu_us));
+        let sent = summary.run.uplink.sent;
+        let devices = sum(|life| life.devices);
+        GeneratorUse {
+            cpu_s: Some(seconds(sum(|life| life.cpu_us))),
+            shards_cpu_s: Some(shards_cpu_s),
+            consumers_cpu_s: Some(seconds(sum(|life| life.consumers_cpu_us))),
+            peak_rss_bytes: Some(sum(|life| life.peak_rss_bytes)),
+            user_bytes_per_device: (devices >= DEVICES_MIN)
+                .then(|| sum(|life| life.links_bytes) / devices),
+            lateness_p99_us: None,
+            messages_per_cpu_s: (shards_cpu_s > 0.0).then(|| sent as f64 / shards_cpu_s),
+        }
+    }
+
+    fn target(&self) -> TargetUse {
+        let noted = self.footer.as_ref().map(|footer| &footer.target);
+        let Some(noted) = noted.filter(|noted| !noted.cpu_s.is_empty()) else {
+            return TargetUse::default();
+        };
+        TargetUse {
+            cpu: Some(noted.cpu_s.clone()),
+            memory: Some(noted.memory_bytes.clone()),
+            io: None,
+        }
+    }
+}
+
+/// Why links could not be opened, as the end of a sentence; nothing where none failed.
+fn failures(summary: &Summary) -> String {
+    let failures = summary.run.links.connect_failures.iter();
+    let causes: Vec<String> = failures
+        .map(|(cause, count)| format!("{cause} {count}x"))
+        .collect();
+    if causes.is_empty() {
+        return String::new();
+    }
+    format!(": {}", causes.join(", "))
+}
+
+impl NotedEvent {
+    fn event(&self) -> Event {
+        Event {
+            t_s: self.t_s,
+            until_s: self.until_s,
+            kind: self.kind.clone(),
+            detail: self.detail.clone(),
+        }
+    }
+}
+
+fn stream_evidence(
+    plan: &Plan,
+    schedules: &[Arc<StreamSchedule>],
+    timeline: Timeline,
+) -> Vec<StreamEvidence> {
+    let streams = plan.streams().zip(schedules);
+    streams
+        .map(|((fleet, stream), schedule)| StreamEvidence {
+            name: format!("{}/{}", fleet.name, stream.name),
+            fleet: fleet.id,
+            is_closed: stream.loop_ == Loop::Closed,
+            holds: if timeline.origin < Micros::MAX {
+                holds(schedule, timeline.origin)
+            } else {
+                Vec::new()
+            },
+        })
+        .collect()
+}
+
+fn device_name(plan: &Plan, device: DeviceId) -> String {
+    let mut name = String::new();
+    if let Some(fleet) = plan.fleet_of(device) {
+        fleet.names.render(fleet.index_of(device), &mut name);
+    }
+    name
+}

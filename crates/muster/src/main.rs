@@ -1,0 +1,42 @@
+//! `muster`: load tests for IoT platforms, with a verdict one can sign.
+//!
+//! Layer 9: arguments, printing and exit codes. Everything else is a library below.
+
+mod archive;
+mod args;
+mod commands;
+mod events;
+mod folder;
+mod judged;
+mod live;
+mod outcome;
+mod scenario_file;
+mod target;
+mod wall_clock;
+mod watcher;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
+        Command::Run(run) => commands::run::run(&run),
+        Command::Check(check) => commands::check::check(&check),
+        Command::Report(report) => commands::report::report(&report),
+        Command::Merge(merge) => commands::merge::merge(&merge),
+        Command::Gateway(gateway) => commands::gateway::gateway(&gateway),
+        Command::Schema => commands::schema::schema(),
+        Command::Agent => commands::agent::agent(),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            outcome::complain(&error);
+            ExitCode::from(outcome::USAGE)
+        }
+    }
+}

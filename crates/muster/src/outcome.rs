@@ -1,0 +1,38 @@
+//! Exit codes (SEMANTICS section 7), and the one place that prints.
+
+use std::io::{self, Write};
+
+/// All rules hold.
+pub(crate) const PASS: u8 = 0;
+/// Usage, or a scenario that is none.
+pub(crate) const USAGE: u8 = 2;
+/// The figures may not be believed, or the plan does not fit this machine.
+pub(crate) const INVALID: u8 = 3;
+/// The target is silent.
+pub(crate) const SILENT: u8 = 4;
+
+/// Prints to standard output; a closed pipe ends the output quietly.
+pub(crate) fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    if !text.ends_with('\n') {
+        let _ = out.write_all(b"\n");
+    }
+    let _ = out.flush();
+}
+
+/// Prints a remark to standard error.
+pub(crate) fn remark(text: &str) {
+    let mut out = io::stderr().lock();
+    let _ = writeln!(out, "{text}");
+}
+
+/// Prints an error with its causes to standard error.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let text = format!("{error:#}");
+    if text.starts_with("error:") {
+        remark(&text);
+    } else {
+        remark(&format!("error: failed to {text}"));
+    }
+}

@@ -1,0 +1,67 @@
+//! Reads a scenario with what the command line says of it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use sha2::{Digest, Sha256};
+
+use crate::args::ScenarioArgs;
+
+/// A plan and the text it was made from.
+pub(crate) struct Loaded {
+    pub(crate) plan: Plan,
+    pub(crate) sha256: String,
+}
+
+/// Reads and parses; problems of the scenario are an error that tells them all.
+pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
+    let name = args.scenario.display().to_string();
+    let text = std::fs::read_to_string(&args.scenario)
+        .with_context(|| format!("read the scenario {name}"))?;
+    let mut overrides = Overrides::new();
+    for set in &args.set {
+        overrides
+            .add(set)
+            .map_err(|problems| anyhow!("{problems}"))?;
+    }
+    if let Some(seed) = args.seed {
+        overrides.set("seed", &seed.to_string());
+    }
+    for label in &args.labels {
+        let (key, value) = label
+            .split_once('=')
+            .ok_or_else(|| anyhow!("read --label `{label}`: write it as key=value"))?;
+        overrides.set_text(&format!("labels[{key}]"), value);
+    }
+    let reader = Disk {
+        folder: args
+            .scenario
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default(),
+    };
+    let source = Source {
+        name: &name,
+        text: &text,
+    };
+    let plan = parse(source, &overrides, &reader).map_err(|problems| anyhow!("{problems}"))?;
+    let digest = Sha256::digest(text.as_bytes());
+    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Loaded { plan, sha256 })
+}
+
+/// Files beside the scenario, and this process's environment.
+struct Disk {
+    folder: PathBuf,
+}
+
+impl Reader for Disk {
+    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        std::fs::read(self.folder.join(path)).map_err(|error| error.to_string())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}

@@ -1,0 +1,240 @@
+//! The target of a run: its addresses, and whether it is on this machine.
+
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, User};
+use muster_model::{Micros, mix};
+use muster_monitor::TargetMonitor;
+use muster_scenario::{Endpoint, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, Secret};
+
+use crate::archive::{NotedEvent, NotedTarget};
+
+/// Where devices and consumers connect.
+#[derive(Debug, Clone)]
+pub(crate) struct Addresses {
+    /// The devices' addresses; links are spread over them.
+    pub(crate) devices: Vec<SocketAddr>,
+    /// Each backend's addresses.
+    pub(crate) backends: Vec<Vec<SocketAddr>>,
+}
+
+impl Addresses {
+    /// Whether any of them is on this machine.
+    pub(crate) fn is_co_located(&self) -> bool {
+        self.devices.iter().any(|address| is_local(*address))
+    }
+}
+
+/// Resolves the names of a plan's endpoints.
+pub(crate) fn resolve(plan: &Plan) -> Result<Addresses> {
+    let devices = plan.platform.endpoints.iter().map(address);
+    let backends = plan
+        .backends
+        .iter()
+        .map(|backend| Ok(vec![address(&backend.endpoint)?]));
+    Ok(Addresses {
+        devices: devices.collect::<Result<_>>()?,
+        backends: backends.collect::<Result<_>>()?,
+    })
+}
+
+fn address(endpoint: &Endpoint) -> Result<SocketAddr> {
+    let mut found = (endpoint.host.as_str(), endpoint.port)
+        .to_socket_addrs()
+        .with_context(|| format!("look up the target `{}` of {endpoint}", endpoint.host))?;
+    found
+        .next()
+        .ok_or_else(|| anyhow!("look up the target {endpoint}: the name has no address"))
+}
+
+/// Whether packets to an address stay on this machine: the source address the kernel would use is
+/// the address itself.
+fn is_local(address: SocketAddr) -> bool {
+    if address.ip().is_loopback() {
+        return true;
+    }
+    let any = if address.is_ipv4() {
+        "0.0.0.0:0"
+    } else {
+        "[::]:0"
+    };
+    let source = UdpSocket::bind(any)
+        .and_then(|socket| socket.connect(address).and_then(|()| socket.local_addr()));
+    source.is_ok_and(|source| source.ip() == address.ip())
+}
+
+/// The target of a run, and the embedded gateway if it is one.
+pub(crate) struct Target {
+    pub(crate) addresses: Addresses,
+    endpoints: String,
+    gateways: Vec<GatewayProcess>,
+    started: Instant,
+}
+
+/// What is known of the target when the run is over.
+#[derive(Default)]
+pub(crate) struct Stopped {
+    pub(crate) used: NotedTarget,
+    pub(crate) events: Vec<NotedEvent>,
+    /// The gateway's own account, as JSON text.
+    pub(crate) account: Option<String>,
+}
+
+impl Target {
+    /// Finds the target of a plan, or starts it: the embedded gateway runs in processes of its
+    /// own, whose addresses and northbound user then stand in the plan.
+    pub(crate) fn start(
+        plan: &mut Plan,
+        addresses: Addresses,
+        needs: &Needs,
+        descriptors: u64,
+    ) -> Result<Self> {
+        let started = now();
+        let PlatformKind::Gateway { behaviour, .. } = &plan.platform.kind else {
+            let endpoints: Vec<String> = plan
+                .platform
+                .endpoints
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let gateways = Vec::new();
+            return Ok(Self {
+                addresses,
+                endpoints: endpoints.join(", "),
+                gateways,
+                started,
+            });
+        };
+        let processes = gateway_processes(needs, descriptors);
+        let northbound = northbound(plan);
+        let listen = address(&plan.platform.endpoints[0])?;
+        let config = GatewayConfig {
+            listen,
+            threads: gateway_threads(processes),
+            behaviour: *behaviour,
+            seed: plan.seed,
+            expected_uplinks: needs.messages,
+            northbound: Some(northbound.clone()),
+            ..GatewayConfig::default()
+        };
+        let parts = (0..processes).map(|index| config.part(index, processes));
+        let gateways = parts.map(|part| GatewayProcess::start(&part));
+        let gateways = gateways.collect::<Result<Vec<_>>>()?;
+        for backend in &mut plan.backends {
+            backend.user = Some(Secret::new(northbound.name.clone()));
+            backend.password = Some(Secret::new(northbound.password.clone()));
+        }
+        let devices: Vec<SocketAddr> = gateways
+            .iter()
+            .map(|process| process.gateway.addr())
+            .collect();
+        let backends = plan.backends.iter().map(|_| devices.clone()).collect();
+        let names: Vec<String> = devices
+            .iter()
+            .map(|addr| format!("mqtt://{addr}"))
+            .collect();
+        let endpoints = format!("embedded gateway, {}", names.join(", "));
+        Ok(Self {
+            addresses: Addresses { devices, backends },
+            endpoints,
+            gateways,
+            started,
+        })
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> String {
+        self.endpoints.clone()
+    }
+
+    /// Takes leave of it: an embedded gateway is stopped and gives its account.
+    pub(crate) fn stop(&mut self) -> Stopped {
+        let elapsed_s = self.started.elapsed().as_secs_f64();
+        let mut stopped = Stopped::default();
+        let mut account: Option<GatewayAccount> = None;
+        for (index, mut process) in self.gateways.drain(..).enumerate() {
+            let name = format!("gateway {index}");
+            let sample = process.monitor.sample(Micros::ZERO);
+            stopped
+                .used
+                .cpu_s
+                .insert(name.clone(), sample.cpu * elapsed_s);
+            stopped
+                .used
+                .memory_bytes
+                .insert(name.clone(), sample.memory.peak_rss_bytes);
+            match process.gateway.stop() {
+                Ok(its) => account
+                    .get_or_insert_with(GatewayAccount::default)
+                    .merge(&its),
+                Err(error) => stopped.events.push(NotedEvent {
+                    t_s: elapsed_s,
+                    until_s: None,
+                    kind: "gateway-lost".to_owned(),
+                    detail: format!("{name} gave no account: {error}"),
+                }),
+            }
+        }
+        let text = |account| serde_json::to_string_pretty(&account);
+        stopped.account = account.and_then(|account| text(account).ok());
+        stopped
+    }
+}
+
+/// A gateway process: this program again.
+struct GatewayProcess {
+    gateway: ChildGateway,
+    monitor: TargetMonitor,
+}
+
+impl GatewayProcess {
+    fn start(config: &GatewayConfig) -> Result<Self> {
+        let program = std::env::current_exe().context("find this program for the gateway")?;
+        let mut command = Command::new(program);
+        command.args(["gateway", "--embedded"]);
+        let gateway = ChildGateway::start(command, config).context("start the embedded gateway")?;
+        let monitor = TargetMonitor::of_process("gateway", gateway.id())
+            .context("watch the embedded gateway")?;
+        Ok(Self { gateway, monitor })
+    }
+}
+
+fn gateway_processes(needs: &Needs, descriptors: u64) -> u32 {
+    let each = descriptors.saturating_sub(OWN_DESCRIPTORS).max(1);
+    u32::try_from(needs.gateway_descriptors.div_ceil(each))
+        .unwrap_or(u32::MAX)
+        .max(1)
+}
+
+/// The generator's shards take half of the cores, the gateway the rest.
+fn gateway_threads(processes: u32) -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = (cores / 2 / processes as usize).max(1);
+    u16::try_from(threads).unwrap_or(u16::MAX)
+}
+
+/// The consumers' own user, so that what befalls device links does not befall them.
+fn northbound(plan: &Plan) -> User {
+    let named = plan.backends.first().and_then(|backend| {
+        let (user, password) = (backend.user.as_ref()?, backend.password.as_ref()?);
+        Some(User {
+            name: user.expose().clone(),
+            password: password.expose().clone(),
+        })
+    });
+    named.unwrap_or_else(|| User {
+        name: "northbound".to_owned(),
+        password: format!("{:016x}", mix(plan.seed, u64::from(std::process::id()))),
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only how long the gateway has been running"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

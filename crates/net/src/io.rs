@@ -1,0 +1,486 @@
+//! The loop's sockets, buffers and timers, as its handler uses them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use muster_model::Micros;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, sockopt};
+
+use crate::pool::{BufferId, Pool};
+use crate::slab::{Flags, Slab};
+use crate::wheel::Wheel;
+use crate::{Clock, Closed, Key, ListenerId, LoopConfig, TimerId, Waker, Written, socket};
+
+/// Everything a handler may do to the loop it runs on.
+#[derive(Debug)]
+pub struct Io {
+    pub(crate) epoll: OwnedFd,
+    pub(crate) slab: Slab,
+    pub(crate) pool: Pool,
+    pub(crate) wheel: Wheel<Alarm>,
+    pub(crate) listeners: Vec<OwnedFd>,
+    /// Connections to serve in the next turn although no event will come for them.
+    pub(crate) ready: Vec<Key>,
+    /// Connections that ended while the handler was using them.
+    pub(crate) endings: Vec<(Key, Closed)>,
+    /// Connections with a read limit, by slab index: few, as this is for slow readers.
+    pub(crate) limits: BTreeMap<u32, ReadLimit>,
+    pub(crate) counts: IoCounts,
+    pub(crate) now: Micros,
+    pub(crate) stopping: bool,
+    pub(crate) kept_max: u32,
+    clock: Clock,
+    waker: Waker,
+}
+
+/// What a timer of the loop is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Alarm {
+    /// The handler's own.
+    Handler(u64),
+    /// A read limit's next interval begins.
+    Rested(Key),
+    /// A finishing connection's peer took too long.
+    Linger(Key),
+    /// Descriptors may be free again.
+    Accept(ListenerId),
+}
+
+/// How slowly a connection is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimit {
+    /// At most so many bytes, above zero,
+    pub bytes: u32,
+    /// in each interval of this length.
+    pub every: Micros,
+}
+
+/// Why a connection could not even be begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// An own limit: no descriptor is left (EMFILE, ENFILE) or `connections_max` is reached.
+    #[error("no descriptor is left for a connection; raise the limit or spread over processes")]
+    Descriptors,
+    /// An own limit: no ephemeral port is left for this source and destination.
+    #[error("no ephemeral port is left towards {0}; spread over more source addresses")]
+    Ports(SocketAddr),
+    /// No route to the address, or the source address is not ours; with the errno.
+    #[error("{0} cannot be reached from here (errno {1}); check the route and the source address")]
+    Unreachable(SocketAddr, i32),
+    /// The kernel refused for another reason, with its errno.
+    #[error("the kernel refused to connect to {0} (errno {1})")]
+    Kernel(SocketAddr, i32),
+}
+
+/// Why a socket could not be made to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot listen on {addr} (errno {errno}); choose a free port of this host")]
+pub struct ListenError {
+    /// Where.
+    pub addr: SocketAddr,
+    /// What the kernel said.
+    pub errno: i32,
+}
+
+/// Counts of what a loop did at its sockets since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IoCounts {
+    /// Connections begun by `connect` (sockets that sent a SYN).
+    pub opened: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Times no descriptor was left to accept with.
+    pub accept_failures: u64,
+    /// Write system calls.
+    pub writes: u64,
+    /// Bytes the kernel took.
+    pub bytes_out: u64,
+    /// Read system calls.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes_in: u64,
+    /// Writes that the kernel did not take whole.
+    pub held: u64,
+    /// Times the buffer pool was empty when it was needed.
+    pub pool_exhausted: u64,
+    /// Turns of the loop.
+    pub turns: u64,
+}
+
+impl Io {
+    /// How long a finishing connection waits for its peer to close too.
+    const LINGER: Micros = Micros::from_secs(5);
+
+    pub(crate) fn new(clock: Clock, config: &LoopConfig) -> rustix::io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let waker = Waker::new()?;
+        let token = EventData::new_u64(u64::MAX);
+        epoll::add(&epoll, waker.fd(), token, EventFlags::IN | EventFlags::ET)?;
+        Ok(Self {
+            epoll,
+            slab: Slab::new(config.connections_max),
+            pool: Pool::new(config.buffers_max),
+            wheel: Wheel::new(),
+            listeners: Vec::new(),
+            ready: Vec::new(),
+            endings: Vec::new(),
+            limits: BTreeMap::new(),
+            counts: IoCounts::default(),
+            now: clock.now(),
+            stopping: false,
+            kept_max: config.kept_max,
+            clock,
+            waker,
+        })
+    }
+
+    /// The instant of this turn: read once, after the system call that waited returned.
+    #[must_use]
+    pub fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Reads the clock again; [`Io::now`] is that instant from here on.
+    pub fn fresh_now(&mut self) -> Micros {
+        self.now = self.clock.now();
+        self.now
+    }
+
+    /// The run's clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// A handle with which other threads wake this loop.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    pub(crate) fn waker_noticed(&self) {
+        self.waker.noticed();
+    }
+
+    /// Begins a connection, from an ephemeral port of `source` if given; `opened` or `closed`
+    /// follows. The only time-out is the kernel's: set a timer and [`Io::reset`] for a shorter one.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: nothing was begun and no callback follows.
+    pub fn connect(&mut self, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
+        if self.slab.is_full() {
+            return Err(ConnectError::Descriptors);
+        }
+        let fd = socket::connect(to, source)?;
+        let key = self
+            .watch(fd, Flags::CONNECTING)
+            .map_err(|errno| ConnectError::Kernel(to, errno.raw_os_error()))?;
+        self.counts.opened += 1;
+        Ok(key)
+    }
+
+    /// Listens at an address and gives the one it got (port 0 is a free port). With `reuse_port`
+    /// several loops listen on the same port and the kernel spreads connections over them.
+    ///
+    /// # Errors
+    /// [`ListenError`] with the kernel's reason.
+    pub fn listen(
+        &mut self,
+        at: SocketAddr,
+        reuse_port: bool,
+    ) -> Result<(ListenerId, SocketAddr), ListenError> {
+        let (fd, bound) = socket::listen(at, reuse_port)?;
+        let id = ListenerId(self.listeners.len() as u32);
+        self.listeners.push(fd);
+        self.watch_listener(id).map_err(|errno| ListenError {
+            addr: at,
+            errno: errno.raw_os_error(),
+        })?;
+        Ok((id, bound))
+    }
+
+    /// Writes with one system call.
+    pub fn write(&mut self, key: Key, bytes: &[u8]) -> Written {
+        let Some(slot) = self.slab.get(key) else {
+            return Written::Lost;
+        };
+        if slot.flags.has(Flags::ENDED) || slot.flags.has(Flags::FINISHING) {
+            return Written::Lost;
+        }
+        if slot.held.is_some() || slot.flags.has(Flags::CONNECTING) {
+            return Written::Busy;
+        }
+        let Some(fd) = &slot.fd else {
+            return Written::Lost;
+        };
+        let sent = send(fd.as_fd(), bytes);
+        self.counts.writes += 1;
+        match sent {
+            Ok(taken) => {
+                self.counts.bytes_out += taken as u64;
+                if taken == bytes.len() {
+                    Written::Whole
+                } else {
+                    self.hold(key, bytes, taken)
+                }
+            }
+            Err(errno) => {
+                self.end(key, socket::failure(errno));
+                Written::Lost
+            }
+        }
+    }
+
+    /// Whether the connection stands and holds nothing, so that a write would be tried.
+    #[must_use]
+    pub fn is_writable(&self, key: Key) -> bool {
+        let barred = [Flags::CONNECTING, Flags::ENDED, Flags::FINISHING];
+        self.slab.get(key).is_some_and(|slot| {
+            !slot.held.is_some() && !barred.iter().any(|flag| slot.flags.has(*flag))
+        })
+    }
+
+    /// Ends the connection in order (FIN), now: held bytes and unread input are discarded.
+    /// Unread input makes the kernel send RST instead; [`Io::finish`] avoids that.
+    pub fn close(&mut self, key: Key) {
+        self.discard(key);
+    }
+
+    /// Ends the connection in order once held bytes went out: FIN, then input is discarded until
+    /// the peer closes too, for at most five seconds. The key is gone for the handler at once.
+    pub fn finish(&mut self, key: Key) {
+        let Some(slot) = self.slab.get_mut(key) else {
+            return;
+        };
+        if slot.flags.has(Flags::ENDED) || slot.flags.has(Flags::CONNECTING) {
+            return self.discard(key);
+        }
+        slot.flags.add(Flags::FINISHING);
+        slot.flags.remove(Flags::PAUSED);
+        if !slot.held.is_some() {
+            self.shut_output(key);
+        }
+        self.enqueue(key);
+        self.wheel.set(self.now + Self::LINGER, Alarm::Linger(key));
+    }
+
+    /// Ends the connection at once with a RST.
+    pub fn reset(&mut self, key: Key) {
+        if let Some(fd) = self.slab.get(key).and_then(|slot| slot.fd.as_ref()) {
+            socket::arm_reset(fd);
+        }
+        self.discard(key);
+    }
+
+    /// Stops reading: input stays with the kernel, whose window then closes for the peer. The
+    /// end of the connection is not noticed meanwhile, unless by a write.
+    pub fn pause_reading(&mut self, key: Key) {
+        if let Some(slot) = self.slab.get_mut(key) {
+            slot.flags.add(Flags::PAUSED);
+        }
+    }
+
+    /// Reads again; bytes that were left unread are presented in the next turn.
+    pub fn resume_reading(&mut self, key: Key) {
+        let Some(slot) = self.slab.get_mut(key) else {
+            return;
+        };
+        if slot.flags.has(Flags::PAUSED) {
+            slot.flags.remove(Flags::PAUSED);
+            slot.flags.add(Flags::PRESENT);
+            self.enqueue(key);
+        }
+    }
+
+    /// Reads the connection slowly; none lifts the limit.
+    pub fn set_read_limit(&mut self, key: Key, limit: Option<ReadLimit>) {
+        let Some(slot) = self.slab.get_mut(key) else {
+            return;
+        };
+        match limit {
+            Some(limit) => {
+                slot.flags.add(Flags::LIMITED);
+                self.limits.insert(key.index, limit);
+            }
+            None => {
+                slot.flags.remove(Flags::LIMITED);
+                self.limits.remove(&key.index);
+            }
+        }
+    }
+
+    /// Asks for a receive buffer of so many bytes (the kernel doubles it for its own use), which
+    /// bounds what the peer can send to a connection that is not read.
+    pub fn set_receive_buffer(&mut self, key: Key, bytes: usize) {
+        if let Some(fd) = self.slab.get(key).and_then(|slot| slot.fd.as_ref()) {
+            // A kernel that refuses keeps its own size, which bounds the peer as well.
+            let _ = sockopt::set_socket_recv_buffer_size(fd, bytes);
+        }
+    }
+
+    /// Keeps a number of the handler's beside the connection; it is zero at first.
+    pub fn set_tag(&mut self, key: Key, tag: u32) {
+        if let Some(slot) = self.slab.get_mut(key) {
+            slot.tag = tag;
+        }
+    }
+
+    /// The number kept by [`Io::set_tag`]; zero for a connection that is gone.
+    #[must_use]
+    pub fn tag(&self, key: Key) -> u32 {
+        self.slab.get(key).map_or(0, |slot| slot.tag)
+    }
+
+    /// Calls [`crate::Handler::timer`] with `token` at `at`, or at once if that has passed: never
+    /// early, and late by at most 16 us and what the turn then at work takes.
+    pub fn set_timer(&mut self, at: Micros, token: u64) -> TimerId {
+        self.wheel.set(at, Alarm::Handler(token))
+    }
+
+    /// Whether the timer was still to run out.
+    pub fn cancel_timer(&mut self, timer: TimerId) -> bool {
+        self.wheel.cancel(timer)
+    }
+
+    /// Makes [`crate::Loop::run`] return after this turn.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// What was done at the sockets so far.
+    #[must_use]
+    pub fn counts(&self) -> IoCounts {
+        self.counts
+    }
+
+    /// Connections in the slab: connecting, standing, finishing.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.slab.len()
+    }
+
+    pub(crate) fn watch(&mut self, fd: OwnedFd, flags: Flags) -> rustix::io::Result<Key> {
+        let key = self.slab.insert(fd, flags);
+        let fd = self.slab.get(key).and_then(|slot| slot.fd.as_ref());
+        let watched = fd.map_or(Ok(()), |fd| {
+            socket::watch_connection(&self.epoll, fd, key.to_u64())
+        });
+        if watched.is_err() {
+            self.discard(key);
+        }
+        watched.map(|()| key)
+    }
+
+    pub(crate) fn watch_listener(&self, id: ListenerId) -> rustix::io::Result<()> {
+        let token = Key {
+            index: id.0,
+            generation: Slab::RESERVED_GENERATION,
+        }
+        .to_u64();
+        let fd = &self.listeners[id.0 as usize];
+        epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)
+    }
+
+    /// Serves the connection in the next turn.
+    pub(crate) fn enqueue(&mut self, key: Key) {
+        if let Some(slot) = self.slab.get_mut(key)
+            && !slot.flags.has(Flags::QUEUED)
+        {
+            slot.flags.add(Flags::QUEUED);
+            self.ready.push(key);
+        }
+    }
+
+    /// Marks the connection as ended; the handler is told at the end of the turn.
+    pub(crate) fn end(&mut self, key: Key, why: Closed) {
+        let Some(slot) = self.slab.get_mut(key) else {
+            return;
+        };
+        if slot.flags.has(Flags::FINISHING) {
+            return self.discard(key);
+        }
+        if !slot.flags.has(Flags::ENDED) {
+            slot.flags.add(Flags::ENDED);
+            self.endings.push((key, why));
+        }
+    }
+
+    /// Frees the connection and closes its descriptor.
+    pub(crate) fn discard(&mut self, key: Key) {
+        if self
+            .slab
+            .get(key)
+            .is_some_and(|slot| slot.flags.has(Flags::LIMITED))
+        {
+            self.limits.remove(&key.index);
+        }
+        if let Some((_closed_here, buffers)) = self.slab.remove(key) {
+            for buffer in buffers.into_iter().filter(|buffer| buffer.is_some()) {
+                self.pool.give_back(buffer);
+            }
+        }
+    }
+
+    pub(crate) fn shut_output(&mut self, key: Key) {
+        if let Some(fd) = self.slab.get(key).and_then(|slot| slot.fd.as_ref()) {
+            // A socket that is gone needs no FIN; reading it tells so.
+            let _ = rustix::net::shutdown(fd, Shutdown::Write);
+        }
+    }
+
+    fn hold(&mut self, key: Key, bytes: &[u8], taken: usize) -> Written {
+        let Some(buffer) = self.pool.take() else {
+            self.counts.pool_exhausted += 1;
+            if taken > 0 {
+                self.end(key, Closed::PoolExhausted);
+            }
+            return Written::Exhausted;
+        };
+        self.counts.held += 1;
+        self.pool.get(buffer).extend_from_slice(&bytes[taken..]);
+        if let Some(slot) = self.slab.get_mut(key) {
+            slot.held = buffer;
+            slot.held_at = 0;
+        }
+        Written::Held
+    }
+
+    /// Writes held bytes; true when none are left.
+    pub(crate) fn flush(&mut self, key: Key) -> bool {
+        let Some(slot) = self.slab.get_mut(key) else {
+            return false;
+        };
+        let Some(fd) = &slot.fd else { return false };
+        let bytes = self.pool.get(slot.held);
+        let sent = send(fd.as_fd(), &bytes[slot.held_at as usize..]);
+        self.counts.writes += 1;
+        match sent {
+            Ok(taken) => {
+                self.counts.bytes_out += taken as u64;
+                slot.held_at += taken as u32;
+                let whole = slot.held_at as usize == bytes.len();
+                if whole {
+                    let buffer = std::mem::replace(&mut slot.held, BufferId::NONE);
+                    self.pool.give_back(buffer);
+                }
+                whole
+            }
+            Err(errno) => {
+                self.end(key, socket::failure(errno));
+                false
+            }
+        }
+    }
+}
+
+/// How many bytes the kernel took; none at all is not an error.
+fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+    match rustix::net::send(fd, bytes, SendFlags::NOSIGNAL) {
+        Ok(taken) => Ok(taken),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        Err(errno) => Err(errno),
+    }
+}

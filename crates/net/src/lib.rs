@@ -1,0 +1,62 @@
+//! One epoll loop per core: TCP sockets, timers, pooled buffers and the real clock.
+//!
+//! Layer 5. Between the pure crates and the kernel: the engine (`fleet`, `backend`) and the
+//! reference gateway implement [`Handler`] and keep their sessions beside the loop; the loop
+//! moves bytes and tells instants. It must never know a protocol, a message or a scenario.
+//!
+//! A connection is watched once for its life (edge-triggered); one `write` is one system call,
+//! one readiness is one read when the read comes up short. Bytes that have to wait lie in pooled
+//! buffers, bounded by [`LoopConfig`]. Nothing is allocated per message, connection or timer once
+//! the loop has grown to its size.
+//!
+//! ```
+//! use muster_model::Micros;
+//! use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Written};
+//!
+//! /// Says hello to itself over loopback.
+//! #[derive(Default)]
+//! struct Hello { heard: Vec<u8> }
+//!
+//! impl Handler for Hello {
+//!     fn opened(&mut self, io: &mut Io, key: Key) {
+//!         assert_eq!(io.write(key, b"hello"), Written::Whole);
+//!     }
+//!     fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
+//!     fn received(&mut self, io: &mut Io, _: Key, bytes: &[u8]) -> usize {
+//!         self.heard.extend_from_slice(bytes);
+//!         io.stop();
+//!         bytes.len()
+//!     }
+//!     fn flushed(&mut self, _: &mut Io, _: Key) {}
+//!     fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
+//!     fn timer(&mut self, _: &mut Io, _: u64) {}
+//!     fn woken(&mut self, _: &mut Io) {}
+//!     fn turn(&mut self, _: &mut Io) -> Option<Micros> { None }
+//! }
+//!
+//! let mut event_loop = Loop::new(Clock::start(), &LoopConfig::default(), Hello::default())?;
+//! let (_, io) = event_loop.parts();
+//! let (_, addr) = io.listen("127.0.0.1:0".parse()?, false)?;
+//! io.connect(addr, None)?;
+//! event_loop.run()?;
+//! assert_eq!(event_loop.into_handler().heard, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod clock;
+mod event_loop;
+mod handler;
+mod io;
+pub mod limits;
+mod pool;
+mod slab;
+mod socket;
+mod waker;
+mod wheel;
+
+pub use clock::Clock;
+pub use event_loop::{Loop, LoopConfig, LoopError};
+pub use handler::{Closed, Handler, Key, ListenerId, Written};
+pub use io::{ConnectError, Io, IoCounts, ListenError, ReadLimit};
+pub use waker::Waker;
+pub use wheel::TimerId;

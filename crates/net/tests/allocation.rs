@@ -1,0 +1,111 @@
+//! Nothing is allocated per message, connection or timer once the loop has grown to its size.
+
+use std::alloc::System;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use muster_model::Micros;
+use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, TimerId, Written};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const LINKS: usize = 200;
+const PACKET: usize = 100;
+
+/// Both ends of many links that bounce packets, with a time-out for each, and reconnect now and
+/// then.
+struct Bouncer {
+    listener: SocketAddr,
+    timeouts: Vec<Option<TimerId>>,
+    bounced: u64,
+    reconnects: u64,
+    timed_out: u64,
+}
+
+impl Bouncer {
+    fn bounce(&mut self, io: &mut Io, key: Key) {
+        assert_eq!(io.write(key, &[9; PACKET]), Written::Whole);
+        let timeout = io.set_timer(io.now() + Micros::from_secs(10), key.index() as u64);
+        if let Some(old) = self.timeouts[key.index()].replace(timeout) {
+            io.cancel_timer(old);
+        }
+        io.set_timer(io.now(), 0);
+    }
+}
+
+impl Handler for Bouncer {
+    fn opened(&mut self, io: &mut Io, key: Key) {
+        self.bounce(io, key);
+    }
+
+    fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
+
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+        // Leaving a tail now and then takes the path of kept bytes.
+        let used = if self.bounced.is_multiple_of(7) {
+            bytes.len() / 2
+        } else {
+            bytes.len()
+        };
+        self.bounced += 1;
+        if self.bounced.is_multiple_of(97) {
+            self.reconnects += 1;
+            io.reset(key);
+            io.connect(self.listener, None).expect("begun");
+        } else {
+            self.bounce(io, key);
+        }
+        used
+    }
+
+    fn flushed(&mut self, _: &mut Io, _: Key) {}
+    fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
+
+    fn timer(&mut self, _: &mut Io, _: u64) {
+        self.timed_out += 1;
+    }
+
+    fn woken(&mut self, _: &mut Io) {}
+
+    fn turn(&mut self, _: &mut Io) -> Option<Micros> {
+        None
+    }
+}
+
+#[test]
+fn a_message_a_reconnect_and_a_time_out_allocate_nothing() {
+    let bouncer = Bouncer {
+        listener: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        timeouts: vec![None; 8 * LINKS],
+        bounced: 0,
+        reconnects: 0,
+        timed_out: 0,
+    };
+    let mut event_loop =
+        Loop::new(Clock::start(), &LoopConfig::default(), bouncer).expect("a loop");
+    let (bouncer, io) = event_loop.parts();
+    let (_, listener) = io.listen(bouncer.listener, false).expect("a port");
+    bouncer.listener = listener;
+    for _ in 0..LINKS {
+        io.connect(listener, None).expect("begun");
+    }
+    run_until(&mut event_loop, 60_000);
+    let region = Region::new(ALLOCATOR);
+    let before = event_loop.parts().0.reconnects;
+    run_until(&mut event_loop, 120_000);
+    let change = region.change();
+    let bouncer = event_loop.parts().0;
+    assert!(bouncer.reconnects - before > 500 && bouncer.timed_out > 100_000);
+    assert_eq!(
+        (change.allocations, change.reallocations),
+        (0, 0),
+        "{change:?}"
+    );
+}
+
+fn run_until(event_loop: &mut Loop<Bouncer>, bounced: u64) {
+    while event_loop.parts().0.bounced < bounced {
+        event_loop.turn(Micros::from_secs(1)).expect("a turn");
+    }
+}

@@ -1,0 +1,52 @@
+//! Where a message's id travels.
+
+use std::fmt;
+
+use muster_model::{STAMP_BYTES, STAMP_TEXT};
+use serde::{Deserialize, Serialize};
+
+/// Where a message's id travels from the device to the backend.
+///
+/// Where it is a stamp, the stamp's check covers the whole payload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Carrier {
+    /// A stamp in the payload: 22 bytes at its head, or 30 characters at `${stamp}`.
+    Payload,
+    /// A stamp as text in an MQTT 5 user property named [`PROPERTY_NAME`] (MQTT-3.3.2.3.7).
+    Property,
+    /// A stamp as text in a field of a JSON payload, named by a JSON pointer (RFC 6901).
+    Field(String),
+    /// No id: the n-th arrival on a device's topic is taken for its n-th message.
+    Order,
+    /// No id at all: arrivals are counted as unstamped.
+    None,
+}
+
+/// Name of the user property that carries a stamp.
+pub const PROPERTY_NAME: &str = "muster-id";
+
+impl Carrier {
+    /// The least payload, in bytes, that this carrier fits into, where `text` tells whether the
+    /// payload is a template (30 characters) or plain bytes (22 bytes).
+    #[must_use]
+    pub fn least_payload(&self, text: bool) -> usize {
+        match self {
+            Carrier::Payload if text => STAMP_TEXT,
+            Carrier::Payload => STAMP_BYTES,
+            Carrier::Field(_) => STAMP_TEXT,
+            Carrier::Property | Carrier::Order | Carrier::None => 0,
+        }
+    }
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Carrier::Payload => f.write_str("payload"),
+            Carrier::Property => f.write_str("property"),
+            Carrier::Field(pointer) => write!(f, "field {pointer}"),
+            Carrier::Order => f.write_str("order"),
+            Carrier::None => f.write_str("none"),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Dialects: what a device of a platform says, how an answer reads, and where the message's id
+//! travels.
+//!
+//! Layer 2. In the straight line this stands between the schedule and the protocol session on
+//! the device side ([`Roster`], [`Uplink`]), and between the session and the arrival on the
+//! backend side ([`Reader`]). It must never know a protocol's bytes, a socket, or who drives it.
+//!
+//! ```
+//! use muster_load::{NameTemplate, PayloadSpec, Template};
+//! use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
+//! use muster_platform::{Carrier, Roster, RosterSpec, Uplink, UplinkScratch};
+//!
+//! let roster = Roster::new(RosterSpec {
+//!     seed: 1,
+//!     wall_ms_at_t0: 0,
+//!     first_device: DeviceId(0),
+//!     devices: 10,
+//!     first_index: 0,
+//!     names: NameTemplate::parse("meter-${index}")?,
+//!     tenant: String::new(),
+//!     table: None,
+//! });
+//! let topic = Template::parse("muster/${id}/t")?;
+//! let uplink = Uplink::new(topic, &PayloadSpec::Size(100), Carrier::Payload, false)?;
+//! let id = MessageId { run: RunId(1), device: DeviceId(7), stream: StreamId(0), seq: 3 };
+//! let mut scratch = UplinkScratch::default();
+//! uplink.render(&roster, &id, Micros::ZERO, &mut scratch);
+//! assert_eq!(scratch.topic(), "muster/meter-7/t");
+//! assert_eq!(scratch.payload.len(), 100);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod carrier;
+mod pointer;
+mod reader;
+mod roster;
+mod uplink;
+
+pub use carrier::{Carrier, PROPERTY_NAME};
+pub use reader::{Copy, Reader, ReaderStream};
+pub use roster::{Roster, RosterSpec};
+pub use uplink::{Uplink, UplinkScratch};

@@ -1,0 +1,108 @@
+//! The devices of a fleet by formula: names, tenants, rows of data; no table of devices.
+
+use std::sync::Arc;
+
+use muster_load::{NameTemplate, Scope, Table, Template};
+use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
+
+/// What a roster is made of.
+#[derive(Debug, Clone)]
+pub struct RosterSpec {
+    /// Reproduces random values.
+    pub seed: u64,
+    /// Wall-clock milliseconds since the Unix epoch at T0.
+    pub wall_ms_at_t0: u64,
+    /// The fleet's first device.
+    pub first_device: DeviceId,
+    /// How many devices it has.
+    pub devices: u32,
+    /// `${index}` of its first device.
+    pub first_index: u32,
+    /// Their names.
+    pub names: NameTemplate,
+    /// `${tenant}`.
+    pub tenant: String,
+    /// One row of variables a device.
+    pub table: Option<Arc<Table>>,
+}
+
+/// The devices of a fleet.
+#[derive(Debug, Clone)]
+pub struct Roster {
+    spec: RosterSpec,
+}
+
+impl Roster {
+    /// The roster of a fleet.
+    #[must_use]
+    pub fn new(spec: RosterSpec) -> Self {
+        Self { spec }
+    }
+
+    /// The fleet's first device.
+    #[must_use]
+    pub fn first_device(&self) -> DeviceId {
+        self.spec.first_device
+    }
+
+    /// How many devices the fleet has.
+    #[must_use]
+    pub fn devices(&self) -> u32 {
+        self.spec.devices
+    }
+
+    /// Puts a device's name into `out`, which is emptied first.
+    pub fn render_name(&self, device: DeviceId, out: &mut String) {
+        out.clear();
+        self.spec.names.render(self.index(device), out);
+    }
+
+    /// The device of that name.
+    #[must_use]
+    pub fn device_named(&self, name: &str) -> Option<DeviceId> {
+        let place = self
+            .spec
+            .names
+            .index_of(name)?
+            .checked_sub(self.spec.first_index)?;
+        (place < self.spec.devices).then(|| DeviceId(self.spec.first_device.0 + place))
+    }
+
+    /// Puts a text of a device that belongs to no message (user name, will) into `out`, which is
+    /// emptied first; `name` is the device's.
+    pub fn render_text(&self, template: &Template, device: DeviceId, name: &str, out: &mut String) {
+        let id = MessageId {
+            run: RunId(0),
+            device,
+            stream: StreamId(0),
+            seq: 0,
+        };
+        let mut bytes = std::mem::take(out).into_bytes();
+        bytes.clear();
+        template.render(&self.scope(&id, Micros::ZERO, name), &mut bytes);
+        *out = String::from_utf8(bytes).unwrap_or_default();
+    }
+
+    /// What a message's text may depend on.
+    pub(crate) fn scope<'a>(&'a self, id: &MessageId, due: Micros, name: &'a str) -> Scope<'a> {
+        let place = id.device.0 - self.spec.first_device.0;
+        Scope {
+            seed: self.spec.seed,
+            id: *id,
+            due,
+            wall_ms_at_t0: self.spec.wall_ms_at_t0,
+            name,
+            index: self.index(id.device),
+            tenant: &self.spec.tenant,
+            columns: self
+                .spec
+                .table
+                .as_ref()
+                .and_then(|table| table.row(place as usize)),
+        }
+    }
+
+    fn index(&self, device: DeviceId) -> u32 {
+        self.spec.first_index + (device.0 - self.spec.first_device.0)
+    }
+}

@@ -1,0 +1,132 @@
+//! What a device says: topic, payload and the carrier of the message's id.
+
+use muster_load::{Payload, PayloadError, PayloadSpec, StampForm, Template};
+use muster_model::{MessageId, Micros, STAMP_TEXT, Stamp};
+
+use crate::{Carrier, PROPERTY_NAME, Roster};
+
+/// One stream's messages, compiled.
+#[derive(Debug, Clone)]
+pub struct Uplink {
+    topic: Template,
+    payload: Payload,
+    carrier: Carrier,
+    carries_due: bool,
+}
+
+/// Buffers that a message is rendered in; used again for every message.
+#[derive(Debug, Default)]
+pub struct UplinkScratch {
+    name: String,
+    topic: String,
+    /// The rendered payload.
+    pub payload: Vec<u8>,
+    property: Option<[u8; STAMP_TEXT]>,
+}
+
+impl Uplink {
+    /// Compiles a stream's messages. `carries_due` puts the due instant into the stamp, for
+    /// streams whose schedule does not give it back from the sequence number.
+    ///
+    /// # Errors
+    /// [`PayloadError`] if there is no such payload.
+    pub fn new(
+        topic: Template,
+        payload: &PayloadSpec,
+        carrier: Carrier,
+        carries_due: bool,
+    ) -> Result<Self, PayloadError> {
+        Ok(Self {
+            topic,
+            payload: Payload::compile(payload)?,
+            carrier,
+            carries_due,
+        })
+    }
+
+    /// Where the message's id travels.
+    #[must_use]
+    pub fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    /// Whether the due instant is in the stamp, because the schedule does not give it back.
+    #[must_use]
+    pub fn carries_due(&self) -> bool {
+        self.carries_due
+    }
+
+    /// The template of the topic.
+    #[must_use]
+    pub fn topic(&self) -> &Template {
+        &self.topic
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// Renders a message: a pure function of the roster's seed, the id and the due instant.
+    pub fn render(
+        &self,
+        roster: &Roster,
+        id: &MessageId,
+        due: Micros,
+        scratch: &mut UplinkScratch,
+    ) {
+        roster.render_name(id.device, &mut scratch.name);
+        let scope = roster.scope(id, due, &scratch.name);
+        let mut topic = std::mem::take(&mut scratch.topic).into_bytes();
+        topic.clear();
+        self.topic.render(&scope, &mut topic);
+        scratch.payload.clear();
+        let place = self.payload.render(&scope, &mut scratch.payload);
+        // Literals and variables of a template are text, so their sum is.
+        scratch.topic = String::from_utf8(topic).unwrap_or_default();
+        let stamp = Stamp {
+            id: *id,
+            due: self.carries_due.then_some(due),
+        };
+        scratch.property = None;
+        match &self.carrier {
+            Carrier::Payload | Carrier::Field(_) => {
+                if let Some(place) = place {
+                    write_stamp(&stamp, place.offset, place.form, &mut scratch.payload);
+                }
+            }
+            Carrier::Property => scratch.property = Some(stamp.encode_text(&[&scratch.payload])),
+            Carrier::Order | Carrier::None => {}
+        }
+    }
+}
+
+impl UplinkScratch {
+    /// The rendered topic.
+    #[must_use]
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Lends the user properties of the rendered message.
+    pub fn with_property<T>(&self, lend: impl FnOnce(&[(&str, &str)]) -> T) -> T {
+        let text = self
+            .property
+            .as_ref()
+            .and_then(|text| std::str::from_utf8(text).ok());
+        match text {
+            Some(text) => lend(&[(PROPERTY_NAME, text)]),
+            None => lend(&[]),
+        }
+    }
+}
+
+fn write_stamp(stamp: &Stamp, offset: usize, form: StampForm, payload: &mut [u8]) {
+    let (before, rest) = payload.split_at_mut(offset);
+    let (place, after) = rest.split_at_mut(form.len());
+    match form {
+        StampForm::Binary22 => place.copy_from_slice(&stamp.encode(&[before, after])),
+        StampForm::Text30 => place.copy_from_slice(&stamp.encode_text(&[before, after])),
+    }
+}

@@ -1,0 +1,420 @@
+//! The client end of a session.
+
+mod connect;
+mod event;
+mod receive;
+
+use muster_model::Micros;
+
+pub use connect::Connect;
+pub use event::{ClientEvent, Connected, Message};
+
+use super::inbound::Inbound;
+use super::inflight::Wait;
+use super::outbound::{Outbound, check_size, put_disconnect};
+use super::packet::{self, Filter, Filters, PINGREQ, Texts};
+use super::{Properties, Property, Publish, Refused, Token, Version};
+
+/// What a client bounds beside what it announces in its [`Connect`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Bytes of the largest packet that is taken, whatever was announced; MQTT 3.1.1 has no
+    /// other bound.
+    pub maximum_packet_size: u32,
+    /// How long after a ping the server may show no sign of life.
+    pub ping_timeout: Micros,
+}
+
+impl Default for ClientLimits {
+    /// 1 MiB, far above what a device is sent, and 10 s, the default time-out of a stream.
+    fn default() -> Self {
+        Self {
+            maximum_packet_size: 1 << 20,
+            ping_timeout: Micros::from_secs(10),
+        }
+    }
+}
+
+/// What a client session did by itself, since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClientCounts {
+    /// PUBLISH packets sent again with DUP.
+    pub retransmitted: u32,
+    /// Publishes the server took, at QoS 1 and 2.
+    pub accepted: u32,
+    /// Of these, with code 0x10: nobody subscribes.
+    pub no_subscriber: u32,
+    /// Publishes whose delivery at QoS 2 is complete.
+    pub completed: u32,
+    /// Publishes the server refused.
+    pub rejected: u32,
+    /// Answers to publishes that were forgotten.
+    pub answered_late: u32,
+    /// Answers nobody waited for: a second answer, or one to no publish.
+    pub stray: u32,
+    /// Messages at QoS 2 that came although the receive maximum we announced was reached.
+    pub over_window: u32,
+}
+
+/// How far a publish in flight has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// It has no answer.
+    Published,
+    /// At QoS 2 the server took it (PUBREC); PUBCOMP is missing.
+    Accepted,
+}
+
+/// What a client subscribes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscribe<'a> {
+    /// The caller's number of the request, given back with the answer.
+    pub id: u32,
+    /// At least one filter.
+    pub filters: &'a [Filter<'a>],
+    /// The number that messages of these subscriptions carry. MQTT 5 only.
+    pub subscription_id: Option<u32>,
+    /// Names and values. MQTT 5 only.
+    pub user_properties: &'a [(&'a str, &'a str)],
+}
+
+/// Where a client stands with its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No transport, or one on which CONNECT was not sent.
+    Closed,
+    /// CONNACK is due.
+    Connecting,
+    /// The server took the connection.
+    Open,
+    /// One side has ended the connection; the transport is to be closed.
+    Ended,
+}
+
+/// No ping waits for an answer.
+const NO_PING: Micros = Micros::MAX;
+
+/// The client end of one session, over any number of connections one after the other.
+#[derive(Debug)]
+pub struct Client {
+    outbound: Outbound,
+    /// Most devices receive nothing that has to be remembered.
+    inbound: Option<Box<Inbound>>,
+    counts: ClientCounts,
+    last_sent: Micros,
+    pinged: Micros,
+    ping_timeout: Micros,
+    maximum_packet_limit: u32,
+    /// Of this connection: the limit, or less if less was announced.
+    maximum_packet_size: u32,
+    receive_maximum: u16,
+    topic_alias_maximum: u16,
+    keep_alive: u16,
+    version: Version,
+    phase: Phase,
+    clean_start: bool,
+}
+
+impl Client {
+    /// A session that has never been connected.
+    #[must_use]
+    pub fn new(version: Version, limits: &ClientLimits) -> Self {
+        Self {
+            outbound: Outbound::default(),
+            inbound: None,
+            counts: ClientCounts::default(),
+            last_sent: Micros::ZERO,
+            pinged: NO_PING,
+            ping_timeout: limits.ping_timeout,
+            maximum_packet_limit: limits.maximum_packet_size,
+            maximum_packet_size: limits.maximum_packet_size,
+            receive_maximum: u16::MAX,
+            topic_alias_maximum: 0,
+            keep_alive: 0,
+            version,
+            phase: Phase::Closed,
+            clean_start: true,
+        }
+    }
+
+    /// Which standard it speaks.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Opens a connection: the first packet on a new transport.
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`] if the last connection was not [`Client::closed`],
+    /// [`Refused::TextTooLong`].
+    pub fn connect(
+        &mut self,
+        now: Micros,
+        connect: &Connect<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        if self.phase != Phase::Closed {
+            return Err(Refused::NotConnected);
+        }
+        connect.write(self.version, out)?;
+        let is_v5 = self.version == Version::V5;
+        let announced = connect
+            .maximum_packet_size
+            .filter(|_| is_v5)
+            .unwrap_or(u32::MAX);
+        self.maximum_packet_size = self.maximum_packet_limit.min(announced);
+        self.receive_maximum = if is_v5 {
+            connect.receive_maximum.max(1)
+        } else {
+            u16::MAX
+        };
+        self.topic_alias_maximum = if is_v5 {
+            connect.topic_alias_maximum
+        } else {
+            0
+        };
+        self.keep_alive = connect.keep_alive;
+        self.clean_start = connect.clean_start;
+        self.phase = Phase::Connecting;
+        self.pinged = NO_PING;
+        self.last_sent = now;
+        Ok(())
+    }
+
+    /// Publishes; `token` names it in later events and means nothing at QoS 0.
+    ///
+    /// # Errors
+    /// [`Refused`] says why nothing was written.
+    #[inline]
+    pub fn publish(
+        &mut self,
+        now: Micros,
+        token: Token,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        self.outbound.publish(self.version, token, publish, out)?;
+        self.last_sent = now;
+        Ok(())
+    }
+
+    /// Sends a publish again after [`ClientEvent::Resend`], with DUP and its old packet id.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] if it is not to be sent again, else as [`Client::publish`].
+    pub fn republish(
+        &mut self,
+        now: Micros,
+        token: Token,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        self.outbound.republish(self.version, token, publish, out)?;
+        self.counts.retransmitted += 1;
+        self.last_sent = now;
+        Ok(())
+    }
+
+    /// Gives a publish up: its attempt has timed out. The packet id stays taken; a later answer is
+    /// [`ClientEvent::AnsweredLate`]. Whether there was such a publish.
+    pub fn forget(&mut self, token: Token) -> bool {
+        self.outbound.forget(token)
+    }
+
+    /// Drops all that is in flight, because the server did not go on with the session; `each`
+    /// hears of every publish that was not forgotten.
+    pub fn drop_inflight(&mut self, mut each: impl FnMut(Token, Stage)) {
+        self.outbound.drop_all(|token, wait| match wait {
+            Wait::Pubcomp => each(token, Stage::Accepted),
+            Wait::Puback | Wait::Pubrec | Wait::Suback | Wait::Unsuback => {
+                each(token, Stage::Published);
+            }
+        });
+    }
+
+    /// How many more publishes at QoS 1 and 2 may be sent now; none while publishes of a resumed
+    /// session wait to be sent again.
+    #[must_use]
+    #[inline]
+    pub fn window_free(&self) -> u16 {
+        if self.phase == Phase::Open {
+            self.outbound.window_free()
+        } else {
+            0
+        }
+    }
+
+    /// How many packet ids wait for an answer, those of forgotten publishes among them.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.outbound.in_flight()
+    }
+
+    /// Whether the server has taken the connection and neither side has ended it.
+    #[must_use]
+    #[inline]
+    pub fn is_connected(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Subscribes.
+    ///
+    /// # Errors
+    /// [`Refused`] says why nothing was written.
+    pub fn subscribe(
+        &mut self,
+        now: Micros,
+        subscribe: &Subscribe<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        let version = self.version;
+        let id = subscribe.subscription_id.map(Property::SubscriptionId);
+        let properties = Properties::with_user(id.as_slice(), subscribe.user_properties);
+        let filters = Filters::new(subscribe.filters);
+        self.outbound
+            .request(Wait::Suback, subscribe.id, |packet_id, maximum| {
+                let packet = packet::Subscribe {
+                    packet_id,
+                    properties,
+                    filters,
+                };
+                check_size(packet.remaining(version), maximum)?;
+                Ok(packet.write(version, out)?)
+            })?;
+        self.last_sent = now;
+        Ok(())
+    }
+
+    /// Ends subscriptions; `id` comes back with the answer.
+    ///
+    /// # Errors
+    /// [`Refused`] says why nothing was written.
+    pub fn unsubscribe(
+        &mut self,
+        now: Micros,
+        id: u32,
+        filters: &[&str],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        let version = self.version;
+        self.outbound
+            .request(Wait::Unsuback, id, |packet_id, maximum| {
+                let (properties, filters) = (Properties::NONE, Texts::new(filters));
+                let packet = packet::Unsubscribe {
+                    packet_id,
+                    properties,
+                    filters,
+                };
+                check_size(packet.remaining(version), maximum)?;
+                Ok(packet.write(version, out)?)
+            })?;
+        self.last_sent = now;
+        Ok(())
+    }
+
+    /// Sends a step of enhanced authentication (section 4.12).
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`] before CONNECT and in MQTT 3.1.1, [`Refused::TextTooLong`].
+    pub fn authenticate(
+        &mut self,
+        now: Micros,
+        reason: u8,
+        properties: Properties<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let is_begun = matches!(self.phase, Phase::Connecting | Phase::Open);
+        if !is_begun || self.version == Version::V311 {
+            return Err(Refused::NotConnected);
+        }
+        packet::Auth { reason, properties }.write(out)?;
+        self.last_sent = now;
+        Ok(())
+    }
+
+    /// Pings, beside the pings that keep-alive sends. Does nothing without a connection.
+    pub fn ping(&mut self, now: Micros, out: &mut Vec<u8>) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        out.extend_from_slice(&PINGREQ);
+        self.last_sent = now;
+        if self.pinged == NO_PING {
+            self.pinged = now;
+        }
+    }
+
+    /// Ends the connection with a DISCONNECT; the caller then closes the transport. Does nothing
+    /// without a connection.
+    pub fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
+        if self.phase == Phase::Open {
+            put_disconnect(self.version, reason, out);
+            self.phase = Phase::Ended;
+        }
+    }
+
+    /// When [`Client::timer`] wants to be called; none without keep-alive.
+    #[must_use]
+    #[inline]
+    pub fn deadline(&self) -> Option<Micros> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        let ping = self.ping_due();
+        let answer = (self.pinged != NO_PING).then(|| self.pinged + self.ping_timeout);
+        match (ping, answer) {
+            (Some(ping), Some(answer)) => Some(ping.min(answer)),
+            (ping, answer) => ping.or(answer),
+        }
+    }
+
+    /// Sends the ping that is due, or says that the last one was not answered. Calls before the
+    /// deadline do nothing.
+    pub fn timer(&mut self, now: Micros, out: &mut Vec<u8>) -> Option<ClientEvent<'static>> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        if self.pinged != NO_PING && now >= self.pinged + self.ping_timeout {
+            self.phase = Phase::Ended;
+            return Some(ClientEvent::KeepAliveExpired);
+        }
+        if self.ping_due().is_some_and(|due| now >= due) {
+            self.ping(now, out);
+        }
+        None
+    }
+
+    /// The transport has ended; the session's state is kept for the next [`Client::connect`].
+    pub fn closed(&mut self) {
+        self.phase = Phase::Closed;
+        self.outbound.closed();
+        if let Some(inbound) = &mut self.inbound {
+            inbound.closed();
+        }
+    }
+
+    /// What the session did by itself.
+    #[must_use]
+    pub const fn counts(&self) -> ClientCounts {
+        self.counts
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<(), Refused> {
+        if self.phase == Phase::Open {
+            Ok(())
+        } else {
+            Err(Refused::NotConnected)
+        }
+    }
+
+    fn ping_due(&self) -> Option<Micros> {
+        let keep_alive = Micros::from_secs(u64::from(self.keep_alive));
+        (self.keep_alive > 0).then(|| self.last_sent + keep_alive)
+    }
+}

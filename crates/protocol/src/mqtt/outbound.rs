@@ -1,0 +1,495 @@
+//! The sending half of a session: window, packet ids, topic aliases, repetition.
+//!
+//! Client and server publish by the same rules (sections 4.3, 4.4 and 4.9), so both hold one.
+
+use super::inflight::{Entry, InFlight, Wait};
+use super::packet::{Acknowledge, Disconnect, kind};
+use super::publish::Head;
+use super::wire::{VARINT_MAXIMUM, varint_size};
+use super::{ALIAS_SLOTS, Malformed, Properties, Publish, Qos, Refused, Token, Version, reason};
+
+/// What the other side takes, as it said when the connection was opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer {
+    pub(super) receive_maximum: u16,
+    pub(super) maximum_packet_size: u32,
+    pub(super) topic_alias_maximum: u16,
+    pub(super) maximum_qos: Qos,
+    pub(super) retain_available: bool,
+}
+
+impl Peer {
+    /// The standard's defaults, which are all that MQTT 3.1.1 has.
+    pub(super) const DEFAULT: Self = Self {
+        receive_maximum: u16::MAX,
+        maximum_packet_size: u32::MAX,
+        topic_alias_maximum: 0,
+        maximum_qos: Qos::ExactlyOnce,
+        retain_available: true,
+    };
+}
+
+/// What an answer means for the publish it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// PUBACK, or PUBREC at QoS 2.
+    Accepted { token: Token, reason: u8 },
+    /// PUBACK or PUBREC with a code of failure.
+    Rejected { token: Token, reason: u8 },
+    /// PUBCOMP.
+    Completed { token: Token },
+    /// To a publish that was forgotten.
+    Late { token: Token, reason: u8 },
+    /// To no publish that waits.
+    Stray,
+    /// A second time, or the end of what was forgotten: of no interest.
+    Silent,
+}
+
+/// The sending half of a session.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    inflight: InFlight,
+    peer: Peer,
+    /// Which alias slots the other side knows the topic of, as bits.
+    known_aliases: u64,
+    /// Publishes sent on this connection that have no last answer; within `receive_maximum`.
+    used: u16,
+    /// Entries that have to be sent again.
+    lost: u16,
+    /// No entry before this place is still to be offered.
+    resend: u16,
+}
+
+impl Default for Outbound {
+    fn default() -> Self {
+        Self {
+            inflight: InFlight::default(),
+            peer: Peer::DEFAULT,
+            known_aliases: 0,
+            used: 0,
+            lost: 0,
+            resend: 0,
+        }
+    }
+}
+
+impl Outbound {
+    /// A connection is open: nothing is in flight on it, and no alias is known.
+    pub(super) fn opened(&mut self, peer: Peer) {
+        self.peer = peer;
+        self.known_aliases = 0;
+        self.used = 0;
+    }
+
+    /// The connection is gone. Requests are not repeated, so their ids are free.
+    pub(super) fn closed(&mut self) {
+        self.inflight.retain(|entry| {
+            entry.close();
+            !entry.wait.is_request()
+        });
+        self.used = 0;
+        self.lost = 0;
+        self.resend = 0;
+    }
+
+    /// The other side goes on with the session: all that waits is to be sent again, in its old
+    /// order (MQTT-4.4.0-1, MQTT-4.6.0-1).
+    ///
+    /// What the caller has forgotten is not rendered again: at QoS 1 its id is free, at QoS 2 it
+    /// is released, so that the other side gives the id up before another message uses it.
+    pub(super) fn resume(&mut self) {
+        self.inflight.retain(|entry| {
+            if entry.is_forgotten() && entry.wait == Wait::Pubrec {
+                entry.wait = Wait::Pubcomp;
+            }
+            entry.lose();
+            !(entry.is_forgotten() && entry.wait == Wait::Puback)
+        });
+        self.lost = self.inflight.len() as u16;
+        self.resend = 0;
+    }
+
+    /// Whether something of a resumed session is to be sent again.
+    #[inline]
+    pub(super) const fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.inflight.len()
+    }
+
+    #[inline]
+    pub(super) fn window_free(&self) -> u16 {
+        if self.lost > 0 {
+            0
+        } else {
+            self.peer.receive_maximum.saturating_sub(self.used)
+        }
+    }
+
+    #[inline]
+    pub(super) fn publish(
+        &mut self,
+        version: Version,
+        token: Token,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let alias = self.alias(version, publish.alias_slot);
+        let Some(wait) = wait_of(publish.qos) else {
+            return self.write(version, publish, self.head(alias, None), out);
+        };
+        if self.window_free() == 0 {
+            return Err(Refused::Window);
+        }
+        let id = self.inflight.free_id().ok_or(Refused::PacketIds)?;
+        self.write(version, publish, self.head(alias, Some(id)), out)?;
+        let mut entry = Entry::new(id, token.0, wait);
+        entry.count();
+        self.inflight.push(entry);
+        self.used += 1;
+        Ok(())
+    }
+
+    /// The next publish to be sent again; a PUBREL is sent again at once.
+    pub(super) fn next_resend(&mut self, version: Version, out: &mut Vec<u8>) -> Option<Token> {
+        if self.lost == 0 {
+            return None;
+        }
+        while let Some((at, entry)) = self.inflight.first_lost(usize::from(self.resend)) {
+            if entry.wait.is_publish() && self.used >= self.peer.receive_maximum {
+                return None;
+            }
+            self.resend = at as u16 + 1;
+            if entry.wait.is_publish() {
+                self.offer(at);
+                return Some(Token(entry.name));
+            }
+            self.found(at);
+            put_acknowledge(version, kind::PUBREL, (entry.id, reason::SUCCESS), out);
+        }
+        None
+    }
+
+    pub(super) fn republish(
+        &mut self,
+        version: Version,
+        token: Token,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let (at, entry) = self.lost_publish(token).ok_or(Refused::Unknown)?;
+        if wait_of(publish.qos) != Some(entry.wait) {
+            return Err(Refused::Unknown);
+        }
+        if self.used >= self.peer.receive_maximum {
+            return Err(Refused::Window);
+        }
+        let alias = self.alias(version, publish.alias_slot);
+        let head = Head {
+            dup: true,
+            ..self.head(alias, Some(entry.id))
+        };
+        self.write(version, publish, head, out)?;
+        self.found(at);
+        if let Some(entry) = self.inflight.get_mut(at) {
+            entry.count();
+            self.used += 1;
+        }
+        Ok(())
+    }
+
+    /// The caller no longer waits for a publish; whether there was such a one.
+    pub(super) fn forget(&mut self, token: Token) -> bool {
+        let Some(at) = self.inflight.position_of(token.0) else {
+            return false;
+        };
+        let Some(entry) = self.inflight.get_mut(at) else {
+            return false;
+        };
+        entry.forget();
+        let entry = *entry;
+        if entry.is_lost() {
+            self.forget_lost(at, entry.wait);
+        }
+        true
+    }
+
+    /// As in [`Outbound::resume`]: not sent again, so at QoS 1 free and at QoS 2 released.
+    fn forget_lost(&mut self, at: usize, wait: Wait) {
+        if wait == Wait::Puback {
+            self.remove(at);
+        } else if let Some(entry) = self.inflight.get_mut(at) {
+            entry.wait = Wait::Pubcomp;
+            // Not offered any more, but to be released.
+            entry.lose();
+            self.resend = self.resend.min(at as u16);
+        }
+    }
+
+    /// Drops all publishes; `each` hears of those the caller still waits for.
+    pub(super) fn drop_all(&mut self, mut each: impl FnMut(Token, Wait)) {
+        self.inflight.retain(|entry| {
+            let is_request = entry.wait.is_request();
+            if !entry.is_forgotten() && !is_request {
+                each(Token(entry.name), entry.wait);
+            }
+            is_request
+        });
+        self.used = 0;
+        self.lost = 0;
+        self.resend = 0;
+    }
+
+    /// Takes a packet id for a SUBSCRIBE or UNSUBSCRIBE, once `write` has written it.
+    pub(super) fn request(
+        &mut self,
+        wait: Wait,
+        name: u32,
+        write: impl FnOnce(u16, u32) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let id = self.inflight.free_id().ok_or(Refused::PacketIds)?;
+        // Looking for a free id may have moved entries from the front to the end.
+        self.resend = 0;
+        write(id, self.peer.maximum_packet_size)?;
+        self.inflight.push(Entry::new(id, name, wait));
+        Ok(())
+    }
+
+    /// The caller's number of the request that is answered; none if there was none.
+    pub(super) fn answered_request(
+        &mut self,
+        wait: Wait,
+        id: u16,
+    ) -> Result<Option<u32>, Malformed> {
+        let Some((at, entry)) = self.entry(id) else {
+            return Ok(None);
+        };
+        if entry.wait != wait {
+            return Err(Malformed::WrongAnswer(id));
+        }
+        self.remove(at);
+        Ok(Some(entry.name))
+    }
+
+    /// PUBACK (section 4.3.2).
+    #[inline]
+    pub(super) fn puback(&mut self, ack: &Acknowledge<'_>) -> Result<Answer, Malformed> {
+        let Some((at, entry)) = self.entry(ack.packet_id) else {
+            return Ok(Answer::Stray);
+        };
+        if entry.wait != Wait::Puback {
+            return Err(Malformed::WrongAnswer(entry.id));
+        }
+        self.remove(at);
+        Ok(first_answer(entry, ack.reason))
+    }
+
+    /// PUBREC (section 4.3.3), which is answered with a PUBREL unless it refuses.
+    #[inline]
+    pub(super) fn pubrec(
+        &mut self,
+        version: Version,
+        ack: &Acknowledge<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer, Malformed> {
+        let is_refusal = ack.reason >= reason::UNSPECIFIED_ERROR;
+        let Some((at, entry)) = self.entry(ack.packet_id) else {
+            if !is_refusal {
+                let code = reason::PACKET_ID_NOT_FOUND;
+                put_acknowledge(version, kind::PUBREL, (ack.packet_id, code), out);
+            }
+            return Ok(Answer::Stray);
+        };
+        let answer = match entry.wait {
+            Wait::Pubrec => first_answer(entry, ack.reason),
+            Wait::Pubcomp => Answer::Silent,
+            Wait::Puback | Wait::Suback | Wait::Unsuback => {
+                return Err(Malformed::WrongAnswer(entry.id));
+            }
+        };
+        if is_refusal {
+            self.remove(at);
+            return Ok(answer);
+        }
+        self.found(at);
+        if let Some(entry) = self.inflight.get_mut(at) {
+            entry.wait = Wait::Pubcomp;
+        }
+        put_acknowledge(version, kind::PUBREL, (entry.id, reason::SUCCESS), out);
+        Ok(answer)
+    }
+
+    /// PUBCOMP (section 4.3.3).
+    #[inline]
+    pub(super) fn pubcomp(&mut self, ack: &Acknowledge<'_>) -> Result<Answer, Malformed> {
+        let Some((at, entry)) = self.entry(ack.packet_id) else {
+            return Ok(Answer::Stray);
+        };
+        if entry.wait != Wait::Pubcomp {
+            return Err(Malformed::WrongAnswer(entry.id));
+        }
+        self.remove(at);
+        let token = Token(entry.name);
+        Ok(if entry.is_forgotten() {
+            Answer::Silent
+        } else {
+            Answer::Completed { token }
+        })
+    }
+
+    #[inline]
+    fn entry(&self, id: u16) -> Option<(usize, Entry)> {
+        let at = self.inflight.position(id)?;
+        self.inflight.get(at).map(|entry| (at, entry))
+    }
+
+    /// Ends an exchange: its packet id is free, and its place in the window if it took one on
+    /// this connection (section 4.9).
+    #[inline]
+    fn remove(&mut self, at: usize) {
+        let Some(entry) = self.inflight.get(at) else {
+            return;
+        };
+        self.used -= u16::from(entry.is_counted());
+        self.lost -= u16::from(entry.is_lost());
+        if at < usize::from(self.resend) {
+            self.resend -= 1;
+        }
+        self.inflight.remove(at);
+    }
+
+    /// An entry need not be sent again.
+    #[inline]
+    fn found(&mut self, at: usize) {
+        if let Some(entry) = self.inflight.get_mut(at)
+            && entry.is_lost()
+        {
+            entry.find();
+            self.lost -= 1;
+        }
+    }
+
+    fn offer(&mut self, at: usize) {
+        if let Some(entry) = self.inflight.get_mut(at) {
+            entry.offer();
+        }
+    }
+
+    fn lost_publish(&self, token: Token) -> Option<(usize, Entry)> {
+        let is_it =
+            |entry: &Entry| entry.name == token.0 && entry.is_lost() && entry.wait.is_publish();
+        // Usually it is the one handed out last.
+        let last = usize::from(self.resend).checked_sub(1)?;
+        let handed_out = self
+            .inflight
+            .get(last)
+            .filter(is_it)
+            .map(|entry| (last, entry));
+        handed_out.or_else(|| {
+            let at = self.inflight.position_of(token.0)?;
+            self.inflight.get(at).filter(is_it).map(|entry| (at, entry))
+        })
+    }
+
+    /// The topic alias of a slot, if the other side takes it.
+    #[inline]
+    fn alias(&self, version: Version, slot: Option<u16>) -> Option<u16> {
+        let slot = slot?;
+        let taken = self.peer.topic_alias_maximum.min(ALIAS_SLOTS);
+        (version == Version::V5 && slot < taken).then_some(slot + 1)
+    }
+
+    #[inline]
+    fn head(&self, alias: Option<u16>, packet_id: Option<u16>) -> Head {
+        let topic_is_known = alias.is_some_and(|alias| self.known_aliases & alias_bit(alias) != 0);
+        Head {
+            dup: false,
+            packet_id,
+            alias,
+            topic_is_known,
+        }
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        version: Version,
+        publish: &Publish<'_>,
+        head: Head,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        if publish.qos > self.peer.maximum_qos {
+            return Err(Refused::QosUnavailable);
+        }
+        if publish.retain && !self.peer.retain_available {
+            return Err(Refused::RetainUnavailable);
+        }
+        let maximum = self.peer.maximum_packet_size;
+        publish.packet(version, head, |packet| {
+            let size = packet.measure(version)?;
+            check_size(size.remaining, maximum)?;
+            packet.write_measured(version, size, out);
+            Ok::<(), Refused>(())
+        })?;
+        if let Some(alias) = head.alias {
+            self.known_aliases |= alias_bit(alias);
+        }
+        Ok(())
+    }
+}
+
+/// That a packet with this remaining length is one the other side takes.
+#[inline]
+pub(super) fn check_size(remaining: usize, maximum: u32) -> Result<(), Refused> {
+    let size = (1 + varint_size(remaining) + remaining) as u64;
+    if remaining > VARINT_MAXIMUM || size > u64::from(maximum) {
+        return Err(Refused::TooLarge { size, maximum });
+    }
+    Ok(())
+}
+
+/// Appends an answer without properties: packet id and reason.
+#[inline]
+pub(super) fn put_acknowledge(
+    version: Version,
+    packet_kind: u8,
+    (packet_id, reason): (u16, u8),
+    out: &mut Vec<u8>,
+) {
+    Acknowledge::new(packet_id, reason).write_short(version, packet_kind, out);
+}
+
+/// Appends a DISCONNECT without properties.
+pub(super) fn put_disconnect(version: Version, reason: u8, out: &mut Vec<u8>) {
+    let properties = Properties::NONE;
+    // Without properties no length can be too large.
+    let _written = Disconnect { reason, properties }.write(version, out);
+}
+
+const fn alias_bit(alias: u16) -> u64 {
+    1 << (alias - 1)
+}
+
+/// What a publish waits for first; nothing at QoS 0.
+const fn wait_of(qos: Qos) -> Option<Wait> {
+    match qos {
+        Qos::AtMostOnce => None,
+        Qos::AtLeastOnce => Some(Wait::Puback),
+        Qos::ExactlyOnce => Some(Wait::Pubrec),
+    }
+}
+
+#[inline]
+fn first_answer(entry: Entry, reason: u8) -> Answer {
+    let token = Token(entry.name);
+    if entry.is_forgotten() {
+        Answer::Late { token, reason }
+    } else if reason >= reason::UNSPECIFIED_ERROR {
+        Answer::Rejected { token, reason }
+    } else {
+        Answer::Accepted { token, reason }
+    }
+}

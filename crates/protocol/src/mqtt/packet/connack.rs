@@ -1,0 +1,139 @@
+//! CONNACK (section 3.2).
+
+use super::connect::{maximum_packet_size, receive_maximum, session_expiry, topic_alias_maximum};
+use super::{Unwritable, header, kind, properties_size};
+use crate::mqtt::property::Place;
+use crate::mqtt::wire::Reader;
+use crate::mqtt::{Malformed, Properties, Property, Qos, Version, reason};
+
+/// The server's answer to a CONNECT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connack<'a> {
+    /// Whether the server goes on with a session it kept.
+    pub session_present: bool,
+    /// 0, or why not: a reason code, in MQTT 3.1.1 a return code.
+    pub code: u8,
+    /// Its properties; none in MQTT 3.1.1.
+    pub properties: Properties<'a>,
+}
+
+impl<'a> Connack<'a> {
+    /// Seconds the session outlives the connection, if the server decided (section 3.2.2.3.2).
+    #[must_use]
+    pub fn session_expiry(&self) -> Option<u32> {
+        self.properties.find(session_expiry)
+    }
+
+    /// Publishes the server takes before it has answered one (section 3.2.2.3.3).
+    #[must_use]
+    pub fn receive_maximum(&self) -> u16 {
+        self.properties.find(receive_maximum).unwrap_or(u16::MAX)
+    }
+
+    /// Bytes of the largest packet the server takes (section 3.2.2.3.6).
+    #[must_use]
+    pub fn maximum_packet_size(&self) -> u32 {
+        self.properties
+            .find(maximum_packet_size)
+            .unwrap_or(u32::MAX)
+    }
+
+    /// Highest topic alias the server takes (section 3.2.2.3.8).
+    #[must_use]
+    pub fn topic_alias_maximum(&self) -> u16 {
+        self.properties.find(topic_alias_maximum).unwrap_or(0)
+    }
+
+    /// Highest QoS the server serves (section 3.2.2.3.4).
+    #[must_use]
+    pub fn maximum_qos(&self) -> Qos {
+        let qos = self.properties.find(|property| {
+            if let Property::MaximumQos(qos) = property {
+                Some(qos)
+            } else {
+                None
+            }
+        });
+        qos.unwrap_or(Qos::ExactlyOnce)
+    }
+
+    /// Whether the server retains (section 3.2.2.3.5).
+    #[must_use]
+    pub fn retain_available(&self) -> bool {
+        let is_available = self.properties.find(|property| {
+            if let Property::RetainAvailable(is_on) = property {
+                Some(is_on)
+            } else {
+                None
+            }
+        });
+        is_available.unwrap_or(true)
+    }
+
+    /// Seconds of keep-alive that hold instead of the client's (section 3.2.2.3.14).
+    #[must_use]
+    pub fn server_keep_alive(&self) -> Option<u16> {
+        self.properties.find(|property| {
+            if let Property::ServerKeepAlive(seconds) = property {
+                Some(seconds)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// The client id the server chose (section 3.2.2.3.7).
+    #[must_use]
+    pub fn assigned_client_id(&self) -> Option<&'a str> {
+        self.properties.find(|property| {
+            if let Property::AssignedClientId(id) = property {
+                Some(id)
+            } else {
+                None
+            }
+        })
+    }
+
+    pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(body);
+        let flags = reader.byte()?;
+        let code = reader.byte()?;
+        let properties = match version {
+            Version::V311 => Properties::NONE,
+            Version::V5 => Properties::read(&mut reader, Place::Connack)?,
+        };
+        reader.end()?;
+        if flags > 1 {
+            return Err(Malformed::Flags);
+        }
+        let session_present = flags == 1;
+        if session_present && code != reason::SUCCESS {
+            return Err(Malformed::SessionPresent);
+        }
+        Ok(Self {
+            session_present,
+            code,
+            properties,
+        })
+    }
+
+    pub(in crate::mqtt) fn write(
+        &self,
+        version: Version,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unwritable> {
+        if !self.properties.fits() {
+            return Err(Unwritable::TextTooLong);
+        }
+        header(
+            kind::CONNACK << 4,
+            2 + properties_size(version, self.properties),
+            out,
+        )?;
+        out.extend_from_slice(&[u8::from(self.session_present), self.code]);
+        if version == Version::V5 {
+            self.properties.put(out);
+        }
+        Ok(())
+    }
+}

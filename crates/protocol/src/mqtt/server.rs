@@ -1,0 +1,365 @@
+//! The server end of a session.
+
+mod accept;
+mod event;
+mod receive;
+
+use std::mem;
+
+use muster_model::Micros;
+
+pub use accept::Accept;
+pub use event::{Incoming, Pending, ServerEvent};
+
+use accept::put_connack_v311;
+
+use super::inbound::Inbound;
+use super::outbound::{Outbound, Peer, put_acknowledge, put_disconnect};
+use super::packet::{Auth, Suback, Unwritable, kind};
+use super::{Properties, Publish, Qos, Refused, Token, Version, reason};
+
+/// Milliseconds a server waits for each second of keep-alive: one and a half times
+/// (MQTT-3.1.2-22).
+const PATIENCE_MS: u64 = 1_500;
+
+/// What a server takes from one client; announced in the CONNACK of MQTT 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Bytes of the largest packet.
+    pub maximum_packet_size: u32,
+    /// Publishes that may wait for an answer at once; never zero.
+    pub receive_maximum: u16,
+    /// Highest topic alias.
+    pub topic_alias_maximum: u16,
+}
+
+impl Default for ServerLimits {
+    /// 1 MiB, the standard's 65,535, and as many aliases as a client of ours uses.
+    fn default() -> Self {
+        Self {
+            maximum_packet_size: 1 << 20,
+            receive_maximum: u16::MAX,
+            topic_alias_maximum: super::ALIAS_SLOTS,
+        }
+    }
+}
+
+/// What a server session did by itself, since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ServerCounts {
+    /// PUBLISH packets sent again with DUP.
+    pub retransmitted: u32,
+    /// Publishes at QoS 2 that came again and were kept from the caller.
+    pub suppressed: u32,
+    /// Answers to deliveries that were forgotten.
+    pub answered_late: u32,
+    /// Answers nobody waited for.
+    pub stray: u32,
+}
+
+/// What outlives a connection (section 4.1): deliveries without their last answer, and the ids of
+/// publishes at QoS 2 that were accepted and not yet released.
+#[derive(Debug, Default)]
+pub struct SessionState {
+    outbound: Outbound,
+    inbound: Inbound,
+}
+
+impl SessionState {
+    /// How many deliveries have no last answer.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.outbound.in_flight()
+    }
+}
+
+/// Where a server stands with its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// CONNECT is due.
+    New,
+    /// The caller decides on a CONNECT.
+    Deciding,
+    /// The caller took the connection.
+    Open,
+    /// One side has ended the connection; the transport is to be closed.
+    Ended,
+}
+
+/// The server end of one connection.
+#[derive(Debug)]
+pub struct Server {
+    outbound: Outbound,
+    inbound: Inbound,
+    /// What the client said it takes.
+    peer: Peer,
+    limits: ServerLimits,
+    counts: ServerCounts,
+    last_heard: Micros,
+    keep_alive: u16,
+    maximum_qos: Qos,
+    retain_available: bool,
+    /// Whether the client asked for a session that outlives the connection.
+    session_outlives: bool,
+    is_resumed: bool,
+    version: Version,
+    phase: Phase,
+}
+
+impl Server {
+    /// A connection on which nothing has come yet.
+    #[must_use]
+    pub fn new(limits: &ServerLimits) -> Self {
+        Self {
+            outbound: Outbound::default(),
+            inbound: Inbound::default(),
+            peer: Peer::DEFAULT,
+            limits: *limits,
+            counts: ServerCounts::default(),
+            last_heard: Micros::ZERO,
+            keep_alive: 0,
+            maximum_qos: Qos::ExactlyOnce,
+            retain_available: true,
+            session_outlives: false,
+            is_resumed: false,
+            version: Version::V5,
+            phase: Phase::New,
+        }
+    }
+
+    /// Which standard the client speaks; MQTT 5 until its CONNECT has come.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Whether the connection was accepted and neither side has ended it.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Goes on with a session that an earlier connection left; call it before
+    /// [`Server::accept`], which then says that a session is present.
+    pub fn resume(&mut self, state: SessionState) {
+        self.outbound = state.outbound;
+        self.inbound = state.inbound;
+        self.is_resumed = true;
+    }
+
+    /// Takes the connection.
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`] unless a CONNECT waits, [`Refused::TextTooLong`].
+    pub fn accept(
+        &mut self,
+        now: Micros,
+        accept: &Accept<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        if self.phase != Phase::Deciding {
+            return Err(Refused::NotConnected);
+        }
+        accept.write(self.version, self.is_resumed, &self.limits, out)?;
+        if self.version == Version::V5 {
+            self.keep_alive = accept.server_keep_alive.unwrap_or(self.keep_alive);
+            self.maximum_qos = accept.maximum_qos;
+            self.retain_available = accept.retain_available;
+        }
+        self.outbound.opened(self.peer);
+        if self.is_resumed {
+            self.outbound.resume();
+        }
+        self.phase = Phase::Open;
+        self.last_heard = now;
+        Ok(())
+    }
+
+    /// Refuses the connection with a reason code of MQTT 5, which is translated for 3.1.1; the
+    /// caller then closes the transport.
+    pub fn refuse(&mut self, code: u8, out: &mut Vec<u8>) {
+        if self.phase != Phase::Deciding {
+            return;
+        }
+        self.phase = Phase::Ended;
+        match self.version {
+            Version::V311 => put_connack_v311(reason::v311_connack(code), out),
+            Version::V5 => out.extend_from_slice(&[kind::CONNACK << 4, 3, 0, code, 0]),
+        }
+    }
+
+    /// Answers a publish with PUBACK or PUBREC, as often as it is called; in MQTT 3.1.1 a refusal
+    /// cannot be told and is written as an acceptance. Does nothing without a connection.
+    #[inline]
+    pub fn ack(&mut self, pending: Pending, reason: u8, out: &mut Vec<u8>) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let Pending { packet_id, qos } = pending;
+        let is_refusal = self.version == Version::V5 && reason >= reason::UNSPECIFIED_ERROR;
+        self.inbound.answered(packet_id, is_refusal);
+        let packet_kind = if qos == Qos::ExactlyOnce {
+            kind::PUBREC
+        } else {
+            kind::PUBACK
+        };
+        put_acknowledge(self.version, packet_kind, (packet_id, reason), out);
+    }
+
+    /// Answers a SUBSCRIBE with one code a filter: the QoS granted, or 0x80 and above.
+    pub fn suback(&mut self, packet_id: u16, codes: &[u8], out: &mut Vec<u8>) {
+        self.put_codes(
+            |suback, version, out| suback.write(version, out),
+            (packet_id, codes),
+            out,
+        );
+    }
+
+    /// Answers an UNSUBSCRIBE with one code a filter, left out in MQTT 3.1.1.
+    pub fn unsuback(&mut self, packet_id: u16, codes: &[u8], out: &mut Vec<u8>) {
+        let write =
+            |suback: &Suback<'_>, version, out: &mut Vec<u8>| suback.write_unsuback(version, out);
+        self.put_codes(write, (packet_id, codes), out);
+    }
+
+    /// Delivers a message; `token` names it in later events and means nothing at QoS 0.
+    ///
+    /// # Errors
+    /// [`Refused`] says why nothing was written.
+    #[inline]
+    pub fn deliver(
+        &mut self,
+        token: Token,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        self.outbound.publish(self.version, token, publish, out)
+    }
+
+    /// Delivers again after [`ServerEvent::Resend`], with DUP and its old packet id.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] if it is not to be sent again, else as [`Server::deliver`].
+    pub fn redeliver(
+        &mut self,
+        token: Token,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        self.outbound.republish(self.version, token, publish, out)?;
+        self.counts.retransmitted += 1;
+        Ok(())
+    }
+
+    /// Gives a delivery up; a later answer is counted only. Whether there was such a delivery.
+    pub fn forget(&mut self, token: Token) -> bool {
+        self.outbound.forget(token)
+    }
+
+    /// How many more deliveries at QoS 1 and 2 may be sent now; none while deliveries of a resumed
+    /// session wait to be sent again.
+    #[must_use]
+    #[inline]
+    pub fn window_free(&self) -> u16 {
+        if self.phase == Phase::Open {
+            self.outbound.window_free()
+        } else {
+            0
+        }
+    }
+
+    /// How many packet ids wait for an answer, those of forgotten deliveries among them.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.outbound.in_flight()
+    }
+
+    /// Sends a step of enhanced authentication (section 4.12).
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`] before CONNECT and in MQTT 3.1.1, [`Refused::TextTooLong`].
+    pub fn authenticate(
+        &mut self,
+        reason: u8,
+        properties: Properties<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let is_begun = matches!(self.phase, Phase::Deciding | Phase::Open);
+        if !is_begun || self.version == Version::V311 {
+            return Err(Refused::NotConnected);
+        }
+        Ok(Auth { reason, properties }.write(out)?)
+    }
+
+    /// Ends the connection; in MQTT 5 with a DISCONNECT. The caller then closes the transport.
+    pub fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
+        if self.phase == Phase::Open && self.version == Version::V5 {
+            put_disconnect(self.version, reason, out);
+        }
+        self.phase = Phase::Ended;
+    }
+
+    /// When [`Server::timer`] wants to be called; none without keep-alive.
+    #[must_use]
+    #[inline]
+    pub fn deadline(&self) -> Option<Micros> {
+        let is_on = self.phase == Phase::Open && self.keep_alive > 0;
+        let patience = Micros::from_millis(u64::from(self.keep_alive) * PATIENCE_MS);
+        is_on.then(|| self.last_heard + patience)
+    }
+
+    /// Says that nothing came for one and a half times the keep-alive, if so.
+    pub fn timer(&mut self, now: Micros, out: &mut Vec<u8>) -> Option<ServerEvent<'static>> {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return None;
+        }
+        self.disconnect(reason::KEEP_ALIVE_TIMEOUT, out);
+        Some(ServerEvent::KeepAliveExpired)
+    }
+
+    /// The transport has ended: hands out what outlives it.
+    pub fn take_session(&mut self) -> SessionState {
+        self.phase = Phase::Ended;
+        self.outbound.closed();
+        self.inbound.closed();
+        let outbound = mem::take(&mut self.outbound);
+        SessionState {
+            outbound,
+            inbound: mem::take(&mut self.inbound),
+        }
+    }
+
+    /// What the session did by itself.
+    #[must_use]
+    pub const fn counts(&self) -> ServerCounts {
+        self.counts
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<(), Refused> {
+        if self.phase == Phase::Open {
+            Ok(())
+        } else {
+            Err(Refused::NotConnected)
+        }
+    }
+
+    fn put_codes(
+        &self,
+        write: impl FnOnce(&Suback<'_>, Version, &mut Vec<u8>) -> Result<(), Unwritable>,
+        (packet_id, codes): (u16, &[u8]),
+        out: &mut Vec<u8>,
+    ) {
+        if self.phase == Phase::Open {
+            let suback = Suback {
+                packet_id,
+                properties: Properties::NONE,
+                codes,
+            };
+            // As many codes as filters came in one packet are always fewer bytes than it had.
+            let _written = write(&suback, self.version, out);
+        }
+    }
+}

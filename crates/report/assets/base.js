@@ -1,0 +1,113 @@
+// Elements and numbers. Nothing of the report ever becomes markup: text is set as text.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "onclick") node.addEventListener("click", value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
+  return node;
+}
+
+const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+const DASH = "\u2013";
+const isKnown = (value) => value !== null && value !== undefined;
+
+function count(value) {
+  return isKnown(value) ? Math.round(value).toLocaleString("en-US") : DASH;
+}
+
+function digits(value, three = 3) {
+  const whole = Math.floor(Math.abs(value)).toString().length;
+  return value.toLocaleString("en-US", { minimumFractionDigits: Math.max(0, three - whole), maximumFractionDigits: Math.max(0, three - whole) });
+}
+
+function rate(value) {
+  if (!isKnown(value)) return DASH;
+  return value >= 100 || Number.isInteger(value) ? count(value) : digits(value);
+}
+
+/// A time in microseconds with three digits, as [figure, unit].
+function timeParts(us) {
+  if (!isKnown(us)) return [DASH, ""];
+  if (us < 1e3) return [count(us), "\u00b5s"];
+  if (us < 1e6) return [digits(us / 1e3), "ms"];
+  return [digits(us / 1e6), "s"];
+}
+
+/// The same on an axis, where a round figure needs no zeros behind the point.
+function tick(us) {
+  const [unit, name] = us < 1e3 ? [1, "\u00b5s"] : us < 1e6 ? [1e3, "ms"] : [1e6, "s"];
+  return `${(us / unit).toLocaleString("en-US", { maximumSignificantDigits: 3 })}\u00a0${name}`;
+}
+
+const time = (us) => timeParts(us).join("\u00a0").trim();
+
+function seconds(s) {
+  if (!isKnown(s)) return DASH;
+  return `${(Math.round(s * 10) / 10).toLocaleString("en-US")}\u00a0s`;
+}
+
+function clock(s) {
+  const whole = Math.floor(s);
+  const [h, m, r] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (n) => String(n).padStart(2, "0");
+  return h > 0 ? `${h}:${two(m)}:${two(r)}` : `${m}:${two(r)}`;
+}
+
+function bytes(value) {
+  if (!isKnown(value)) return DASH;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let at = 0;
+  let left = value;
+  while (left >= 1000 && at < units.length - 1) {
+    left /= 1000;
+    at += 1;
+  }
+  return `${at === 0 ? count(left) : digits(left)}\u00a0${units[at]}`;
+}
+
+function percent(share) {
+  if (!isKnown(share) || !Number.isFinite(share)) return DASH;
+  const value = share * 100;
+  if (value === 0 || value === 100) return `${value}\u00a0%`;
+  if (value > 99.9) return `${(Math.floor(value * 1000) / 1000).toFixed(3)}\u00a0%`;
+  if (value < 0.001) return "< 0.001\u00a0%";
+  return `${value.toLocaleString("en-US", { maximumSignificantDigits: 3 })}\u00a0%`;
+}
+
+/// An observed or allowed value of a rule: a count, or an object whose key is the unit.
+function figure(value, show = time) {
+  if (!isKnown(value)) return "";
+  if (typeof value !== "object") return typeof value === "number" ? count(value) : String(value);
+  if (isKnown(value.us)) return show(value.us);
+  if (isKnown(value.fraction)) return percent(value.fraction);
+  if (isKnown(value.per_second)) return `${value.per_second.toLocaleString("en-US", { maximumFractionDigits: 2 })}\u00a0/s`;
+  return DASH;
+}
+
+const sum = (map) => Object.values(map || {}).reduce((all, one) => all + one, 0);
+
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const ICONS = {
+  pass: ["M5 12.5l4.5 4.5L19 7.5"],
+  fail: ["M6.5 6.5l11 11", "M17.5 6.5l-11 11"],
+  invalid: ["M12 5.5v8.5", "M12 18.2v.3"],
+  none: ["M6 12h12"],
+};
+
+/// The mark of a result: a ring with a sign, so that no meaning rests on colour alone.
+function icon(result) {
+  const sign = ICONS[result] || ICONS.none;
+  const stroke = { fill: "none", stroke: "currentColor", "stroke-width": 2.4, "stroke-linecap": "round", "stroke-linejoin": "round" };
+  return svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" },
+    svg("circle", { cx: 12, cy: 12, r: 10.6, fill: "none", stroke: "currentColor", "stroke-width": 1.6, opacity: 0.45 }),
+    sign.map((d) => svg("path", { d, ...stroke })));
+}

@@ -1,0 +1,171 @@
+// The page: one section after the other, most important first.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+const page = document.getElementById("page");
+
+const tone = (result) => ({ pass: "pass", fail: "fail", invalid: "invalid" })[result] || "none";
+const isOwn = (rule) => (rule.kind === "validity" ? rule.result === "fail" : ["slo", "stability"].includes(rule.kind) && rule.named && rule.result === "not-evaluated");
+const isTargets = (rule) => rule.result === "fail" && (["slo", "drain", "stop-if"].includes(rule.kind) || (rule.kind === "stability" && rule.named));
+const reasons = () => [...(["invalid", "none"].includes(report.verdict.result) ? report.verdict.rules.filter(isOwn) : []), ...report.verdict.rules.filter(isTargets)];
+
+function card(title, hint, ...content) {
+  return el("section", { class: "card" }, title ? el("header", {}, el("h2", {}, title), hint) : null, content);
+}
+
+function topBar() {
+  const button = el("button", { class: "button", type: "button", onclick: () => setTheme(theme() === "dark" ? "light" : "dark") });
+  button.id = "theme";
+  return el("div", { class: "bar" }, el("div", { class: "word" }, "muster", el("span", {}, "load test report")), button);
+}
+
+const theme = () => document.documentElement.dataset.theme;
+
+function setTheme(name, isKept = true) {
+  document.documentElement.dataset.theme = name;
+  document.getElementById("theme").textContent = name === "dark" ? "Light" : "Dark";
+  try { if (isKept) localStorage.setItem("muster-theme", name); } catch { /* A page from a file may have no storage; the choice then lasts as long as the page. */ }
+  document.documentElement.style.setProperty("--stops", style("--heat").split(" ").join(","));
+  redrawCharts();
+}
+
+function preferredTheme() {
+  try {
+    const kept = localStorage.getItem("muster-theme");
+    if (kept === "dark" || kept === "light") return kept;
+  } catch { /* As above. */ }
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+function saidInWords() {
+  const { result, would_be: wouldBe } = report.verdict;
+  const names = (rules) => [...new Set(rules.map((r) => r.rule))].join(", ");
+  const rules = report.verdict.rules;
+  if (result === "pass") {
+    const notes = [...new Set(rules.map((r) => r.note).filter(Boolean))];
+    return ["Every rule that counts holds, and nothing speaks against the generator.", ...notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`)].join(" ");
+  }
+  if (result === "fail") return `The platform does not keep ${names(rules.filter(isTargets)) || "its rules"}. The generator is not to blame.`;
+  if (result === "invalid") {
+    const own = names(rules.filter(isOwn));
+    return `The figures may not be believed${own ? `: ${own}` : ""}.${wouldBe ? ` Without that, the result would be ${wouldBe}.` : ""}`;
+  }
+  const failures = causes(report.links.connect_failures);
+  return `No verdict: the target was not reached, or the run ended before the first message was due.${failures ? ` Connect failures: ${failures}.` : ""}`;
+}
+
+function verdict() {
+  const result = report.verdict.result;
+  const env = report.environment || {};
+  const facts = [
+    ["run", report.run], ["seed", report.seed], ["started", report.started ? report.started.replace("T", " ").replace("Z", " UTC") : null],
+    ["measured", isKnown(report.measured_s) ? seconds(report.measured_s) : null], ["target", typeof env.target === "string" ? env.target : null],
+    ["co-located", report.co_located ? "target on the generator's machine" : null], ...Object.entries(report.labels),
+  ].filter(([, value]) => isKnown(value) && value !== "");
+  const list = reasons();
+  return el("section", { class: `card verdict tone-${tone(result)}` },
+    el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
+    list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
+    el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, name, el("b", {}, String(value))))));
+}
+
+const allowed = (rule) => `${rule.rule === "connected" ? "at least" : "at most"} ${figure(rule.bound, tick)}`;
+
+function reason(rule) {
+  const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
+  const seen = rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, figure(rule.observed)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
+  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, rule.evidence));
+}
+
+function kpi(name, value, unit, note, options = {}) {
+  const dot = el("i", { style: options.color ? `--dot:var(${options.color})` : "display:none" });
+  return el("div", { class: options.bad ? "kpi bad" : "kpi" }, el("div", { class: "name" }, dot, name), el("div", { class: "figure" }, value, unit ? el("small", {}, unit) : null), el("div", { class: "note" }, note));
+}
+
+function kpis() {
+  const { rates, latency, ledger } = report;
+  const uplink = ledger.uplink;
+  const response = latency.response || latency.end_to_end;
+  const leg = latency.response || !latency.end_to_end ? "response" : "end-to-end";
+  const unit = (value) => (isKnown(value) ? "/s" : "");
+  const [p50, p99] = [timeParts(response?.p50_us), timeParts(response?.p99_us)];
+  const lateness = timeParts(report.generator.lateness_p99_us);
+  return el("section", { class: "kpis" },
+    kpi("offered", rate(rates.offered), unit(rates.offered), "due by the declared rate", { color: "--offered" }),
+    kpi("issued", rate(rates.issued), unit(rates.issued), "handed to the network", { color: "--issued" }),
+    kpi("completed", rate(rates.completed), unit(rates.completed), isKnown(rates.accepted) ? `answered; accepted ${rate(rates.accepted)} /s` : "answered", { color: "--completed" }),
+    kpi("arrived", rate(rates.arrived), unit(rates.arrived), isKnown(rates.arrived) ? "first copies at the backend" : "no backend listens", { color: "--arrived" }),
+    kpi(`${leg} p50`, p50[0], p50[1], "from due, not from sent"),
+    kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered` : "nothing was measured"),
+    kpi("lost", count(uplink.lost), "", isKnown(uplink.lost) ? "accepted and never arrived" : "not known", { bad: uplink.lost > 0 }),
+    kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay"));
+}
+
+function overTime() {
+  if (report.windows.length < 2) return card("Over time", null, el("p", { class: "hint" }, "The run was too short for a chart."));
+  const measured = report.phases.find((p) => p.phase === "measure");
+  const buttons = el("div", { class: "row" },
+    el("button", { class: "button", type: "button", onclick: () => wholeRun(report) }, "Whole run"),
+    measured ? el("button", { class: "button", type: "button", onclick: () => zoom(measured.from_s, measured.until_s) }, "Measured phase") : null);
+  const place = card("Over time", buttons, el("p", { class: "hint" }, "Drag to zoom, double-click to go back. Shaded: not measured. Numbered: events, listed below."));
+  page.append(place);
+  const w = report.windows;
+  const of = (leg, name) => w.map((one) => one[leg][name]);
+  lineChart(place, report, { title: "Rates", hint: "messages a second", format: rate, stepped: true, height: 240, lines: [
+    { name: "offered", color: "--offered", area: "--area", width: 1, values: perSecond(w, "offered") },
+    { name: "issued", color: "--issued", width: 2.5, values: perSecond(w, "issued") },
+    { name: "completed", color: "--completed", values: perSecond(w, "completed") },
+    { name: "accepted", color: "--accepted", dash: [6, 3], values: perSecond(w, "accepted") },
+    { name: "arrived", color: "--arrived", dash: [2, 3], width: 2.25, values: perSecond(w, "arrived") },
+  ] });
+  latencyChart(place, "Response", "by second of due, unanswered at their lower bound", ["p50", "p90", "p99"].map((p) => of("response", `${p}_us`)), of("response", "p99_9_us"));
+  heatChart(place, report);
+  latencyChart(place, "End-to-end", "due to arrival at the backend", ["p50", "p90", "p99"].map((p) => of("end_to_end", `${p}_us`)), of("end_to_end", "p99_9_us"));
+  lineChart(place, report, { title: "What went wrong", hint: "messages a second", format: rate, stepped: true, height: 130, least: 5, lines: [
+    { name: "rejected", color: "--completed", values: some(perSecond(w, "rejected")) }, { name: "timed out", color: "--issued", values: some(perSecond(w, "timed_out")) },
+    { name: "broken", color: "--fail", values: some(perSecond(w, "broken")) }, { name: "shed", color: "--none", values: some(perSecond(w, "shed")) },
+  ] });
+  lineChart(place, report, { title: "Links up", hint: "at the end of each window", format: count, height: 130, lines: [{ name: "links", color: "--issued", values: w.map((one) => one.links_up) }] });
+  return null;
+}
+
+/// A counter that is zero all the time is no line.
+const some = (values) => (values.some((v) => v > 0) ? values : values.map(() => null));
+
+function latencyChart(place, title, hint, [p50, p90, p99], p999) {
+  const all = [p50, p90, p99, p999];
+  lineChart(place, report, { title, hint, format: time, log: true, height: 220, range: range(all), lines: [
+    { name: "p50", color: "--p50", values: p50 }, { name: "p90", color: "--p90", values: p90 }, { name: "p99", color: "--p99", values: p99 }, { name: "p99.9", color: "--p999", dash: [4, 3], values: p999 },
+  ] });
+}
+
+function events() {
+  if (report.events.length === 0) return null;
+  const rows = report.events.map((event, n) => {
+    const until = isKnown(event.until_s) ? ` to ${clock(event.until_s)}` : "";
+    const room = Math.max(5, (event.until_s ?? event.t_s) - event.t_s);
+    const show = () => zoom(Math.max(0, event.t_s - room), (event.until_s ?? event.t_s) + room);
+    return el("tr", { class: "jump", onclick: show, title: "Zoom the charts to it" }, el("td", { class: "tight" }, el("span", { class: "number" }, String(n + 1))), el("td", { class: "n tight" }, `${clock(event.t_s)}${until}`), el("td", { class: "tight" }, event.kind), el("td", { class: "why wide" }, event.detail));
+  });
+  return card("Events", el("span", { class: "hint" }, "a click zooms the charts"), el("div", { class: "scroll" }, el("table", { class: "stack events" }, head(["", ["when", "n"], "what", "detail"]), el("tbody", {}, rows))));
+}
+
+function head(names) {
+  return el("thead", {}, el("tr", {}, names.map((name) => (Array.isArray(name) ? el("th", { class: name[1] }, name[0]) : el("th", {}, name)))));
+}
+
+document.body.prepend(page);
+page.append(topBar());
+setTheme(preferredTheme(), false);
+for (const section of [verdict, kpis, overTime, events, ledger, rules, streams, twoColumns, scenario, foot]) {
+  const made = section();
+  if (made) page.append(made);
+}
+later.forEach((draw) => draw());
+redrawFlow();
+setTheme(theme(), false);
+let wait = 0;
+addEventListener("resize", () => {
+  cancelAnimationFrame(wait);
+  wait = requestAnimationFrame(() => { redrawCharts(); redrawFlow(); });
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(preferredTheme(), false));

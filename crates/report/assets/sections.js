@@ -1,0 +1,186 @@
+// The sections below the charts: ledger, rules, streams, links, generator, environment, scenario.
+
+let redrawFlow = () => {};
+
+function ledger() {
+  const uplink = report.ledger.uplink;
+  const isClosed = uplink.residue === 0;
+  const state = !isKnown(uplink.residue) ? "none" : isClosed ? "pass" : "invalid";
+  const words = !isKnown(uplink.residue) ? "residue not known" : isClosed ? "residue 0: the ledger closes" : `residue ${count(uplink.residue)}: the ledger does not close`;
+  const place = card("Where every message went", el("span", { class: `closes tone-${state}` }, icon(state), words));
+  const graph = ledgerGraph(report);
+  const flow = el("div", { class: "flow" });
+  redrawFlow = () => flow.replaceChildren(flowDiagram(ledgerGraph(report), Math.max(page.clientWidth - 94, 560)), flowTree(ledgerGraph(report)));
+  if (graph.nodes.length > 0) redrawFlow();
+  const hint = el("p", { class: "hint" }, "Warm-up and measured phase together: what the platform's own account must equal.");
+  return fill(place, {}, [flow, hint, equations(uplink), cohorts(), backends()]);
+}
+
+function equations(uplink) {
+  const broken = uplink.equations || [];
+  return broken.length === 0 ? null : table(["equation that does not hold", ["left", "n"], ["right", "n"], ["difference", "n"]], broken.map((e) => [e.name, n(e.left), n(e.right), n(e.difference, true)]));
+}
+
+const COHORT = ["nominal", "scheduled", "omitted", "shed", "sent", "accepted", "rejected", "timed_out", "broken", "unacknowledged", "in_flight", "arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted", "foreign", "unstamped",
+  "rejected_but_arrived", "timed_out_but_arrived", "broken_but_arrived", "consumed", "completed", "no_subscriber", "transport_acknowledged", "retransmitted", "answered_late", "bytes_payload", "bytes_wire"];
+
+/// Every count, of the whole run and of the cohort due while measuring.
+function cohorts() {
+  const { uplink, measured } = report.ledger;
+  const bad = ["lost", "lost_unacknowledged", "outstanding", "corrupted", "duplicates"];
+  const cell = (book, name) => (name.startsWith("bytes") ? { text: bytes(book[name]), n: true } : n(book[name], bad.includes(name) && book[name] > 0));
+  const rows = COHORT.map((name) => [plain(name), cell(uplink, name), cell(measured, name)]);
+  return details("Every count", table(["", ["whole run", "n"], ["due while measuring", "n"]], rows));
+}
+
+function backends() {
+  return Object.entries(report.ledger.by_backend).map(([name, backend]) => {
+    const rows = STATES.filter((state) => backend.table[state]).map((state) => {
+      const row = backend.table[state];
+      const isPromise = state === "accepted" || state === "unacknowledged";
+      return [plain(state), n(row.arrived), n(row.absent, isPromise && row.absent > 0), n(row.outstanding, row.outstanding > 0)];
+    });
+    const { truncated, ...lost } = backend.lost_ids;
+    const ids = Object.entries(lost).map(([id, runs]) => `${id}  ${runs.map(([a, b]) => (a === b ? a : `${a}..${b}`)).join(", ")}`);
+    return [
+      details(`Backend ${name}: what the device was told against what arrived`, table(["the device was told", ["arrived", "n"], ["absent", "n"], ["outstanding", "n"]], rows)),
+      ids.length > 0 ? details(`Backend ${name}: ids of the lost messages${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null,
+    ];
+  });
+}
+
+const details = (title, ...content) => el("details", {}, el("summary", {}, title), content);
+const opened = (node) => fill(node, { open: "" }, []);
+
+const n = (value, isBad = false) => ({ text: count(value), n: true, bad: isBad, zero: !value });
+
+function table(names, rows) {
+  const cell = (c) => (typeof c === "object" && c !== null && !(c instanceof Node) ? el("td", { class: [c.n && "n", c.bad && "bad", !c.bad && c.zero && "zero"].filter(Boolean).join(" ") }, c.text) : el("td", {}, c));
+  return el("div", { class: "scroll" }, el("table", {}, head(names), el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))))));
+}
+
+const isTold = (rule) => rule.kind === "stability" && !rule.named;
+
+const KINDS = [
+  ["The platform: a broken rule fails the run", (rule) => rule.kind !== "validity" && !isTold(rule)],
+  ["The generator: a broken rule makes the run invalid", (rule) => rule.kind === "validity"],
+  ["Told, not judged", isTold],
+];
+
+function rules() {
+  const all = report.verdict.rules;
+  if (all.length === 0) return null;
+  const rows = KINDS.flatMap(([title, isOfKind]) => {
+    const some = all.filter(isOfKind);
+    return some.length === 0 ? [] : [el("tr", { class: "group" }, el("td", { colspan: 6, class: "wide" }, title)), some.map(ruleRow)];
+  });
+  const held = all.filter((rule) => rule.result === "pass").length;
+  return card("Rules", el("span", { class: "hint" }, `${held} of ${all.length} hold`),
+    el("div", { class: "scroll" }, el("table", { class: "stack rules" }, head(["", "rule", ["observed", "n"], ["allowed", "n"], ["since", "n"], "evidence"]), el("tbody", {}, rows))));
+}
+
+function ruleRow(rule) {
+  const result = rule.result === "not-evaluated" ? "none" : rule.result === "fail" && !isTargets(rule) ? "invalid" : rule.result;
+  const bad = rule.result === "fail" ? "n bad" : "n";
+  return el("tr", {},
+    el("td", { class: "wide" }, el("span", { class: `mark tone-${tone(result)}` }, icon(result), rule.result.replace("-", " "))),
+    el("td", {}, rule.rule, rule.scope === "run" ? null : el("div", { class: "why" }, rule.scope)),
+    el("td", { class: bad }, isKnown(rule.observed) ? figure(rule.observed) : ""),
+    el("td", { class: "n wide", "data-name": "" }, isKnown(rule.bound) ? allowed(rule) : ""),
+    isKnown(rule.since_s) ? el("td", { class: "n wide", "data-name": "since" }, clock(rule.since_s)) : el("td", { class: "n" }),
+    el("td", { class: "why wide" }, rule.evidence, rule.note ? ` (${rule.note})` : null));
+}
+
+const PERCENTILES = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
+
+const LEGS = [["response", "response"], ["service", "service"], ["end_to_end", "end-to-end"], ["held", "held"], ["lateness", "lateness (own)"], ["connect", "connect"], ["command_request", "command request"], ["command_response", "command response"], ["command_loop", "command loop"]];
+
+function latencies(legs) {
+  const rows = LEGS.filter(([leg]) => legs[leg]).map(([leg, name]) => {
+    const one = legs[leg];
+    const t = (us) => ({ text: time(us), n: true, zero: !isKnown(us) });
+    return [name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), t(one.all_due?.p99_us), n(one.count), n(one.censored)];
+  });
+  const names = ["", "mean", "p50", "p90", "p95", "p99", "p99.9", "max", "p99 of all due", "answered", "censored"];
+  return table(names.map((name, at) => (at === 0 ? name : [name, "n"])), rows);
+}
+
+function streams() {
+  const all = Object.entries(report.ledger.by_stream);
+  if (!Object.values(report.latency).some(isKnown)) return null;
+  const place = card("Latency", el("span", { class: "hint" }, "due while measuring; a percentile is shown from 10 / (1 \u2212 X) values on"), latencies(report.latency));
+  if (all.length > 1) {
+    const rows = all.map(([name, one]) => [name, { text: rate(one.rates.offered), n: true }, { text: rate(one.rates.completed), n: true }, { text: rate(one.rates.arrived), n: true }, { text: time(one.latency.response?.p99_us), n: true }, { text: time(one.latency.end_to_end?.p99_us), n: true }, n(one.ledger.lost, one.ledger.lost > 0)]);
+    place.append(el("h3", { style: "margin-top:22px" }, "By stream"), table(["", ["offered /s", "n"], ["completed /s", "n"], ["arrived /s", "n"], ["response p99", "n"], ["end-to-end p99", "n"], ["lost", "n"]], rows));
+    all.forEach(([name, one]) => place.append(details(name, latencies(one.latency))));
+  }
+  return place;
+}
+
+function twoColumns() {
+  return el("div", { class: "grid" }, links(), generator(), report.windows.some((w) => w.generator) ? health() : null, target());
+}
+
+const list = (rows) => el("dl", {}, rows.filter(Boolean).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+
+function links() {
+  const own = report.links;
+  const by = (map) => Object.entries(map).sort((a, b) => b[1] - a[1]).map(([cause, many]) => [`\u2003${cause}`, count(many)]);
+  return card("Links", null, list([
+    isKnown(own.wanted) ? ["wanted", count(own.wanted)] : null, isKnown(own.up_at_start) ? ["up after the connect phase", count(own.up_at_start)] : null,
+    ["opened", count(own.opened)], ["connected", count(own.connected)], ["connect failures", count(sum(own.connect_failures))], ...by(own.connect_failures),
+    ["disconnects", count(sum(own.disconnects))], ...by(own.disconnects), ["open at the end", count(own.open_at_end)],
+  ]));
+}
+
+function generator() {
+  const own = report.generator;
+  return card("The generator itself", null, list([
+    ["CPU", seconds(own.cpu_s)], ["\u2003device shards", seconds(own.shards_cpu_s)], ["\u2003consumers", seconds(own.consumers_cpu_s)],
+    ["messages per CPU-second of the shards", rate(own.messages_per_cpu_s)], ["largest resident set", bytes(own.peak_rss_bytes)], ["user memory a device", bytes(own.user_bytes_per_device)], ["lateness p99", time(own.lateness_p99_us)],
+  ]));
+}
+
+function health() {
+  const place = card("The generator's health", null, el("p", { class: "hint" }, "worst thread, share of a CPU"));
+  const of = (name) => report.windows.map((w) => (w.generator && isKnown(w.generator[name]) ? w.generator[name] : null));
+  later.push(() => lineChart(place, report, { title: "CPU", format: percent, height: 150, least: 0.2, axis: 56, lines: [
+    { name: "shard", color: "--issued", values: of("shard_cpu") }, { name: "consumer", color: "--arrived", dash: [2, 3], values: of("consumer_cpu") },
+    { name: "waiting", color: "--fail", values: of("cpu_wait") }, { name: "steal", color: "--none", dash: [6, 3], values: of("steal") },
+  ] }));
+  return place;
+}
+
+const later = [];
+
+function target() {
+  const { cpu, memory, io } = report.target;
+  const names = [...new Set([cpu, memory, io].flatMap((map) => Object.keys(map || {})))];
+  const rows = names.map((name) => [name, { text: seconds(cpu?.[name]), n: true }, { text: bytes(memory?.[name]), n: true }, { text: bytes(io?.[name]), n: true }]);
+  return names.length === 0 ? null : card("The target", null, table(["process", ["CPU", "n"], ["largest resident set", "n"], ["read and written", "n"]], rows));
+}
+
+/// Indented like YAML, which is how scenarios are written.
+function outline(value, indent = "") {
+  if (value === null || typeof value !== "object") return typeof value === "string" && (value === "" || /[:#{}\[\],&*!|>'"%@`]|^\s|\s$/.test(value)) ? JSON.stringify(value) : String(value);
+  const entries = Array.isArray(value) ? value.map((one) => ["-", one]) : Object.entries(value);
+  if (entries.length === 0) return Array.isArray(value) ? "[]" : "{}";
+  return entries.map(([key, one]) => {
+    const isNested = one !== null && typeof one === "object" && Object.keys(one).length > 0;
+    if (key === "-" && Array.isArray(value)) return `\n${indent}- ${outline(one, `${indent}  `).trimStart()}`;
+    return `\n${indent}${key}:${isNested ? outline(one, `${indent}  `) : ` ${outline(one)}`}`;
+  }).join("");
+}
+
+function scenario() {
+  const place = card("As it was run", null);
+  if (report.scenario !== null) place.append(opened(details("Scenario, resolved, secrets masked", el("pre", {}, outline(report.scenario).trimStart()))));
+  if (report.environment !== null) place.append(details("Environment", el("pre", {}, outline(report.environment).trimStart())));
+  if (Object.keys(report.published).length > 0) place.append(details("Figures by published formulas", el("pre", {}, outline(report.published).trimStart())));
+  place.append(el("p", { class: "hint", style: "margin-top:12px" }, "Phases: ", report.phases.map((p) => `${p.phase} ${seconds(p.until_s - p.from_s)}`).join(", ") || DASH));
+  return place;
+}
+
+function foot() {
+  return el("footer", { class: "end" }, el("span", {}, `muster ${report.muster}, ${report.schema}`), report.scenario_sha256 ? el("span", { class: "mono" }, `scenario sha256 ${report.scenario_sha256}`) : null);
+}

@@ -1,0 +1,249 @@
+//! From what was measured and judged to a [`Report`]: every figure is copied, none is made.
+
+use std::collections::BTreeMap;
+
+use muster_judge::GeneratorHealth;
+use muster_measure::{LatencyTable, LatencyView, LinkLedger, Summary, WindowDelta};
+use muster_model::{DeviceId, Micros, RunId};
+use serde_json::Value;
+
+use crate::{
+    Event, GeneratorUse, Latencies, Latency, Ledgers, Links, Percentiles, Phase, Rates, Report,
+    StreamAccount, TargetUse, UplinkLedger, Verdict,
+};
+
+mod accounts;
+mod rules;
+mod windows;
+
+/// All that a report is made of.
+pub struct Assembly<'a> {
+    /// What only the caller knows.
+    pub run: RunFacts,
+    /// What streams, backends and devices are called.
+    pub names: &'a Names<'a>,
+    /// Ledgers, rates, latencies and series.
+    pub summary: &'a Summary,
+    /// The merged windows of the whole run.
+    pub windows: &'a WindowDelta,
+    /// The verdict.
+    pub verdict: &'a muster_judge::Verdict,
+    /// The generator's own health.
+    pub health: &'a GeneratorHealth,
+}
+
+/// What a report tells of a run beside what was measured.
+#[derive(Debug, Clone, Default)]
+pub struct RunFacts {
+    /// Version of the program.
+    pub muster: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The run's id.
+    pub run: RunId,
+    /// The seed.
+    pub seed: u64,
+    /// SHA-256 of the scenario's text, in hexadecimal.
+    pub scenario_sha256: Option<String>,
+    /// Labels of the scenario and the command line.
+    pub labels: BTreeMap<String, String>,
+    /// Wall-clock twin of T0, RFC 3339 in UTC.
+    pub started: Option<String>,
+    /// The scenario as resolved, secrets masked.
+    pub scenario: Value,
+    /// Machine, kernel, limits; under `target` the address that the load went to.
+    pub environment: Value,
+    /// Whether the target ran on the generator's machine.
+    pub co_located: Option<bool>,
+    /// What the generator used; where its lateness is not set, it is taken from the summary.
+    pub generator: GeneratorUse,
+    /// What the target used.
+    pub target: TargetUse,
+    /// What happened, beside the incidents of the generator's health.
+    pub events: Vec<Event>,
+}
+
+/// What the parts of a plan are called.
+pub struct Names<'a> {
+    /// `<fleet>/<stream>` of every stream, at the index of its `StreamId`.
+    pub streams: Vec<String>,
+    /// Every backend, at the index of its `BackendId`.
+    pub backends: Vec<String>,
+    /// The name of a device.
+    pub device: &'a dyn Fn(DeviceId) -> String,
+}
+
+impl Assembly<'_> {
+    /// The report.
+    #[must_use]
+    pub fn report(self) -> Report {
+        let Self {
+            run,
+            names,
+            summary,
+            windows,
+            verdict,
+            health,
+        } = self;
+        let scope = &summary.run;
+        let latency = Latencies::from(&scope.latency);
+        let lateness_p99_us = latency
+            .lateness
+            .as_ref()
+            .and_then(|leg| leg.percentiles.p99_us);
+        let has_measured = summary.timeline.measure < Micros::MAX;
+        Report {
+            muster: run.muster,
+            name: run.name,
+            run: format!("{:08x}", run.run.0),
+            seed: run.seed,
+            scenario_sha256: run.scenario_sha256,
+            labels: run.labels,
+            started: run.started,
+            measured_s: has_measured.then_some(summary.measured_s),
+            phases: phases(summary),
+            scenario: run.scenario,
+            environment: run.environment,
+            co_located: run.co_located,
+            verdict: Verdict::from(verdict),
+            ledger: ledgers(summary, names),
+            links: Links::from(&scope.links),
+            rates: Rates::from(&scope.rates),
+            latency,
+            generator: GeneratorUse {
+                lateness_p99_us: run.generator.lateness_p99_us.or(lateness_p99_us),
+                ..run.generator
+            },
+            target: run.target,
+            events: events(run.events, health),
+            windows: windows::coarsened(summary, windows, health),
+            ..Report::default()
+        }
+    }
+}
+
+fn phases(summary: &Summary) -> Vec<Phase> {
+    let timeline = &summary.timeline;
+    let borders = [
+        ("connect", Micros::ZERO, timeline.origin),
+        ("warm-up", timeline.origin, timeline.measure),
+        ("measure", timeline.measure, timeline.settle),
+        ("settle", timeline.settle, Micros::MAX),
+    ];
+    borders
+        .into_iter()
+        .map(|(phase, from, until)| (phase, from, until.min(summary.end)))
+        .filter(|(_, from, until)| from < until)
+        .map(|(phase, from, until)| Phase {
+            phase: phase.to_owned(),
+            from_s: from.as_secs_f64(),
+            until_s: until.as_secs_f64(),
+        })
+        .collect()
+}
+
+fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
+    let streams = names.streams.iter().zip(&summary.streams);
+    let by_stream = streams.map(|(name, scope)| {
+        let account = StreamAccount {
+            ledger: UplinkLedger::from(&scope.uplink),
+            rates: Rates::from(&scope.rates),
+            latency: Latencies::from(&scope.latency),
+        };
+        (name.clone(), account)
+    });
+    let backends = names.backends.iter().zip(&summary.backends);
+    let by_backend =
+        backends.map(|(name, backend)| (name.clone(), accounts::backend(backend, summary, names)));
+    Ledgers {
+        uplink: UplinkLedger::from(&summary.run.uplink),
+        measured: UplinkLedger::from(&summary.run.measured),
+        command: None,
+        by_stream: by_stream.collect(),
+        by_backend: by_backend.collect(),
+    }
+}
+
+fn events(mut events: Vec<Event>, health: &GeneratorHealth) -> Vec<Event> {
+    events.extend(health.incidents.iter().map(|incident| Event {
+        t_s: incident.from.as_secs_f64(),
+        until_s: (incident.until > incident.from).then(|| incident.until.as_secs_f64()),
+        kind: incident.kind.rule().to_owned(),
+        detail: format!(
+            "{}: {} ({})",
+            incident.kind, incident.detail, incident.count
+        ),
+    }));
+    events.sort_by(|a, b| a.t_s.total_cmp(&b.t_s));
+    events
+}
+
+impl From<&LinkLedger> for Links {
+    fn from(links: &LinkLedger) -> Self {
+        Self {
+            wanted: links.wanted,
+            up_at_start: links.up_at_start,
+            opened: links.opened,
+            connected: links.connected,
+            connect_failures: links.connect_failures.clone(),
+            disconnects: links.disconnects.clone(),
+            open_at_end: links.open_at_end,
+        }
+    }
+}
+
+impl From<&muster_measure::Rates> for Rates {
+    fn from(rates: &muster_measure::Rates) -> Self {
+        Self {
+            offered: rates.offered,
+            issued: Some(rates.issued),
+            completed: Some(rates.completed),
+            accepted: Some(rates.accepted),
+            arrived: rates.arrived,
+        }
+    }
+}
+
+impl From<&LatencyTable> for Latencies {
+    fn from(table: &LatencyTable) -> Self {
+        let leg = |view: &Option<LatencyView>| view.as_ref().map(Latency::from);
+        Self {
+            response: leg(&table.response),
+            service: leg(&table.service),
+            lateness: leg(&table.lateness),
+            held: leg(&table.held),
+            end_to_end: leg(&table.end_to_end),
+            connect: leg(&table.connect),
+            command_request: None,
+            command_response: None,
+            command_loop: None,
+        }
+    }
+}
+
+impl From<&LatencyView> for Latency {
+    fn from(view: &LatencyView) -> Self {
+        let figures = &view.figures;
+        Self {
+            count: figures.count,
+            censored: figures.censored,
+            mean_us: figures.mean_us,
+            percentiles: Percentiles::from(figures.percentiles),
+            above_top: figures.above_top,
+            max_us: figures.max_us,
+            all_due: figures.all_due.map(Percentiles::from),
+        }
+    }
+}
+
+impl From<muster_measure::Percentiles> for Percentiles {
+    fn from(of: muster_measure::Percentiles) -> Self {
+        Self {
+            p50_us: of.p50_us,
+            p90_us: of.p90_us,
+            p95_us: of.p95_us,
+            p99_us: of.p99_us,
+            p99_9_us: of.p99_9_us,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The verdict of `judge` as the result writes it.
+
+use muster_judge::{RuleOutcome, RunResult, Unevaluated};
+
+use crate::{Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
+
+impl From<&muster_judge::Verdict> for Verdict {
+    fn from(verdict: &muster_judge::Verdict) -> Self {
+        Self {
+            result: verdict.result.into(),
+            would_be: verdict.would_be.map(Outcome::from),
+            rules: verdict.rules.iter().map(Rule::from).collect(),
+        }
+    }
+}
+
+impl From<RunResult> for Outcome {
+    fn from(result: RunResult) -> Self {
+        match result {
+            RunResult::Pass => Self::Pass,
+            RunResult::Fail => Self::Fail,
+            RunResult::Invalid => Self::Invalid,
+            RunResult::None => Self::None,
+        }
+    }
+}
+
+impl From<&muster_judge::RuleResult> for Rule {
+    fn from(rule: &muster_judge::RuleResult) -> Self {
+        let (evidence, note) = told(rule);
+        Self {
+            rule: rule.rule.clone(),
+            scope: rule.scope.clone(),
+            kind: rule.kind.into(),
+            named: rule.named,
+            result: match rule.outcome {
+                RuleOutcome::Pass => RuleResult::Pass,
+                RuleOutcome::Fail => RuleResult::Fail,
+                RuleOutcome::NotEvaluated(_) => RuleResult::NotEvaluated,
+            },
+            observed: rule.observed.map(Figure::from),
+            bound: rule.bound.map(Figure::from),
+            since_s: rule.since_s.map(f64::from),
+            evidence,
+            note,
+        }
+    }
+}
+
+/// What a rule needs comes first and short, so that a summary can quote it; what it had follows.
+fn told(rule: &muster_judge::RuleResult) -> (String, Option<String>) {
+    if let RuleOutcome::NotEvaluated(Unevaluated::TooFewWindows { have, needed }) = rule.outcome {
+        let had = format!("had {have} s of constant rate");
+        return (format!("needs {needed} s"), Some(had));
+    }
+    (rule.evidence.clone(), rule.note.clone())
+}
+
+impl From<muster_judge::RuleKind> for RuleKind {
+    fn from(kind: muster_judge::RuleKind) -> Self {
+        match kind {
+            muster_judge::RuleKind::Slo => Self::Slo,
+            muster_judge::RuleKind::Drain => Self::Drain,
+            muster_judge::RuleKind::StopIf => Self::StopIf,
+            muster_judge::RuleKind::Stability => Self::Stability,
+            muster_judge::RuleKind::Validity => Self::Validity,
+        }
+    }
+}
+
+impl From<muster_judge::Figure> for Figure {
+    fn from(figure: muster_judge::Figure) -> Self {
+        match figure {
+            muster_judge::Figure::Count(count) => Self::Count(count),
+            muster_judge::Figure::Time(time) => Self::Time { us: time.get() },
+            muster_judge::Figure::Fraction(fraction) => Self::Fraction { fraction },
+            muster_judge::Figure::PerSecond(per_second) => Self::PerSecond { per_second },
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Rates, latencies, links, events and what was used, as they are written (DESIGN section 8).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A phase as it ran, in seconds since T0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// `provision`, `connect`, `warm-up`, `measure` or `settle`.
+    pub phase: String,
+    /// Its begin.
+    pub from_s: f64,
+    /// Its end.
+    pub until_s: f64,
+}
+
+/// The rates of the measured phase, per second (SEMANTICS section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Rates {
+    /// Due by the declared rate.
+    pub offered: Option<f64>,
+    /// Sent.
+    pub issued: Option<f64>,
+    /// Ended with an answer.
+    pub completed: Option<f64>,
+    /// Ended with acceptance.
+    pub accepted: Option<f64>,
+    /// First copies at the first backend; null without one.
+    pub arrived: Option<f64>,
+}
+
+/// One latency a leg; null where the leg does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Due to answer.
+    pub response: Option<Latency>,
+    /// Sent to answer.
+    pub service: Option<Latency>,
+    /// Due to taken: the generator's own.
+    pub lateness: Option<Latency>,
+    /// Taken to sent: the platform's, or what the scenario declared.
+    pub held: Option<Latency>,
+    /// Due to arrival at the first backend.
+    pub end_to_end: Option<Latency>,
+    /// Begin of the TCP handshake to the end of the protocol's.
+    pub connect: Option<Latency>,
+    /// A query's due to its answer.
+    pub command_request: Option<Latency>,
+    /// A reply's due to its answer.
+    pub command_response: Option<Latency>,
+    /// A command issued to its reply seen.
+    pub command_loop: Option<Latency>,
+}
+
+impl Latencies {
+    /// Every leg with its name, in the order of the result.
+    #[must_use]
+    pub fn legs(&self) -> [(&'static str, Option<&Latency>); 9] {
+        [
+            ("response", self.response.as_ref()),
+            ("service", self.service.as_ref()),
+            ("lateness", self.lateness.as_ref()),
+            ("held", self.held.as_ref()),
+            ("end_to_end", self.end_to_end.as_ref()),
+            ("connect", self.connect.as_ref()),
+            ("command_request", self.command_request.as_ref()),
+            ("command_response", self.command_response.as_ref()),
+            ("command_loop", self.command_loop.as_ref()),
+        ]
+    }
+}
+
+/// The distribution of one leg: of the answered, and of all that were due.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// How many were answered.
+    pub count: u64,
+    /// How many were not, and stand in `all_due` at their lower bound.
+    pub censored: u64,
+    /// Mean of the answered.
+    pub mean_us: Option<u64>,
+    /// Percentiles of the answered.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
+    /// How many lie above the histogram's top, one hour.
+    pub above_top: u64,
+    /// Largest of the answered.
+    pub max_us: Option<u64>,
+    /// Percentiles of all due; null where it is not known how many were due.
+    pub all_due: Option<Percentiles>,
+}
+
+/// Percentiles; null where there are fewer than 10 / (1 - X) values (SEMANTICS section 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// The median.
+    pub p50_us: Option<u64>,
+    /// 90 %.
+    pub p90_us: Option<u64>,
+    /// 95 %.
+    pub p95_us: Option<u64>,
+    /// 99 %.
+    pub p99_us: Option<u64>,
+    /// 99.9 %.
+    pub p99_9_us: Option<u64>,
+}
+
+/// Links opened, refused and lost.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Links {
+    /// Links that the plan wants.
+    pub wanted: u64,
+    /// Links up at the end of the connect phase.
+    pub up_at_start: u64,
+    /// Handshakes begun, counted at the socket.
+    pub opened: u64,
+    /// Handshakes completed.
+    pub connected: u64,
+    /// Handshakes that failed, by cause.
+    pub connect_failures: BTreeMap<String, u64>,
+    /// Links that ended before the run did, by cause.
+    pub disconnects: BTreeMap<String, u64>,
+    /// Links up at the end, counted by walking them.
+    pub open_at_end: Option<u64>,
+}
+
+/// What the generator itself used.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct GeneratorUse {
+    /// CPU-seconds of the whole generator.
+    pub cpu_s: Option<f64>,
+    /// CPU-seconds of the device shards.
+    pub shards_cpu_s: Option<f64>,
+    /// CPU-seconds of the consumer threads.
+    pub consumers_cpu_s: Option<f64>,
+    /// Largest resident set.
+    pub peak_rss_bytes: Option<u64>,
+    /// User memory a device.
+    pub user_bytes_per_device: Option<u64>,
+    /// 99th percentile of lateness.
+    pub lateness_p99_us: Option<u64>,
+    /// Messages sent per CPU-second of the device shards.
+    pub messages_per_cpu_s: Option<f64>,
+}
+
+/// What the target used, by process; null where it was not watched.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TargetUse {
+    /// CPU-seconds by process.
+    pub cpu: Option<BTreeMap<String, f64>>,
+    /// Largest resident set in bytes by process.
+    pub memory: Option<BTreeMap<String, u64>>,
+    /// Bytes read and written by process.
+    pub io: Option<BTreeMap<String, u64>>,
+}
+
+/// Something that happened, in seconds since T0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When it began.
+    pub t_s: f64,
+    /// When it ended; null for an instant.
+    pub until_s: Option<f64>,
+    /// What kind of event, such as `links-lost`.
+    pub kind: String,
+    /// What happened, in words.
+    pub detail: String,
+}

@@ -1,0 +1,101 @@
+//! The report as one page that needs no network: style, script and data are all within it.
+//!
+//! Nothing of a report ever becomes markup. The data stand as JSON in a script element of a type
+//! that no browser runs, and the page's script sets them as text; the few strings that stand
+//! outside are escaped. A content security policy forbids every request.
+
+use std::fmt::Write as _;
+
+use crate::{Report, text};
+
+const PAGE: &str = include_str!("../assets/page.html");
+
+/// The page's own style after that of uPlot.
+const STYLES: [&str; 2] = [
+    include_str!("../assets/uplot.css"),
+    include_str!("../assets/page.css"),
+];
+
+/// The notice that uPlot's licence (MIT) asks to stand in every copy; it holds no end of a comment.
+const UPLOT_LICENSE: &str = include_str!("../assets/uplot-LICENSE.txt");
+
+/// uPlot and then the parts of the page's own script, in the order in which they build on each
+/// other.
+const SCRIPTS: [&str; 6] = [
+    include_str!("../assets/uplot.js"),
+    include_str!("../assets/base.js"),
+    include_str!("../assets/charts.js"),
+    include_str!("../assets/flow.js"),
+    include_str!("../assets/sections.js"),
+    include_str!("../assets/page.js"),
+];
+
+/// Width of the summary for browsers that run no script.
+const PLAIN_WIDTH: usize = 80;
+
+/// The report as one HTML file.
+#[must_use]
+pub fn html(report: &Report) -> String {
+    let title = format!("{}: {}", report.verdict.result.name(), report.name);
+    let script = format!(
+        "\"use strict\";\n/*! {UPLOT_LICENSE}*/\n{}",
+        SCRIPTS.join("\n")
+    );
+    fill(
+        PAGE,
+        &[
+            ("title", escape(&title)),
+            ("style", STYLES.join("\n")),
+            ("summary", escape(&text(report, PLAIN_WIDTH))),
+            ("data", data(report)),
+            ("script", script),
+        ],
+    )
+}
+
+/// The report as JSON that cannot end its script element or open a comment within it (HTML
+/// section 4.12.1.3): `<`, `>` and `&` occur only in strings, where an escape means the same.
+fn data(report: &Report) -> String {
+    let mut data = String::new();
+    for symbol in report.to_json().chars() {
+        match symbol {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                let _ = write!(data, "\\u{:04x}", symbol as u32);
+            }
+            symbol => data.push(symbol),
+        }
+    }
+    data
+}
+
+/// Replaces each `{{name}}` of the template once; what is put in is not looked at again.
+fn fill(template: &str, values: &[(&str, String)]) -> String {
+    let mut page = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after
+            .split_once("}}")
+            .expect("the template closes what it opens");
+        let value = values.iter().find(|(known, _)| *known == name);
+        page.push_str(before);
+        page.push_str(&value.expect("every slot of the template has a value").1);
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for symbol in text.chars() {
+        match symbol {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            symbol => escaped.push(symbol),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,226 @@
+//! The ledgers as they are written (DESIGN section 8; meaning: SEMANTICS section 2).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Latencies, Rates};
+
+/// All ledgers of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ledgers {
+    /// Warm-up and measure: what the platform's own account must equal.
+    pub uplink: UplinkLedger,
+    /// The cohort due while measuring.
+    pub measured: UplinkLedger,
+    /// Commands; none where the scenario has none.
+    pub command: Option<CommandLedger>,
+    /// Each stream by `<fleet>/<stream>`.
+    pub by_stream: BTreeMap<String, StreamAccount>,
+    /// Each backend by its name.
+    pub by_backend: BTreeMap<String, BackendAccount>,
+}
+
+/// Where the messages of the devices went.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UplinkLedger {
+    /// Due by the declared rate; null for a run that was killed.
+    pub nominal: Option<u64>,
+    /// Due by the schedule as it ran; null for a run that was killed.
+    pub scheduled: Option<u64>,
+    /// Nominal less scheduled: what closed loops left out.
+    pub omitted: Option<u64>,
+    /// Never sent.
+    pub shed: u64,
+    /// Never sent, by cause.
+    pub shed_by_cause: BTreeMap<String, u64>,
+    /// Sent, counted at the socket.
+    pub sent: u64,
+    /// Further transmissions of the same message.
+    pub retransmitted: u64,
+    /// Accepted by the dialect's word.
+    pub accepted: u64,
+    /// Accepted although nobody had subscribed (MQTT 5 code 0x10).
+    pub no_subscriber: u64,
+    /// QoS 2 exchanges that came to their end.
+    pub completed: u64,
+    /// Acknowledged by the transport, where acceptance is the application's word.
+    pub transport_acknowledged: u64,
+    /// Refused.
+    pub rejected: u64,
+    /// Refused, by wire code.
+    pub rejected_by_code: BTreeMap<String, u64>,
+    /// No answer within the time-out.
+    pub timed_out: u64,
+    /// Answers that came after the time-out.
+    pub answered_late: u64,
+    /// The link ended before the answer.
+    pub broken: u64,
+    /// The link ended before the answer, by cause.
+    pub broken_by_cause: BTreeMap<String, u64>,
+    /// Sent, and no answer exists by design.
+    pub unacknowledged: u64,
+    /// Open at the end of settling.
+    pub in_flight: u64,
+    /// The first backend's arrival figures.
+    #[serde(flatten)]
+    pub arrivals: Arrivals,
+    /// Bytes of payload sent.
+    pub bytes_payload: u64,
+    /// Bytes written to sockets for the messages.
+    pub bytes_wire: u64,
+    /// Sum of the absolute differences of all equations: 0 if the ledger closes; null if it was
+    /// never closed.
+    pub residue: Option<u64>,
+    /// The equations that do not hold.
+    pub equations: Vec<Equation>,
+}
+
+/// An equation of SEMANTICS section 2 that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Equation {
+    /// What is compared, and of which stream or backend.
+    pub name: String,
+    /// The left side's count.
+    pub left: u64,
+    /// The right side's count.
+    pub right: u64,
+    /// What it adds to the residue.
+    pub difference: u64,
+}
+
+/// What a backend got; every figure is null without a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Every copy, counted before decoding.
+    pub consumed: Option<u64>,
+    /// First copies.
+    pub arrived: Option<u64>,
+    /// Accepted and absent.
+    pub lost: Option<u64>,
+    /// Unacknowledged and absent.
+    pub lost_unacknowledged: Option<u64>,
+    /// Absent, and perhaps still under way.
+    pub outstanding: Option<u64>,
+    /// Arrived after the stream's deadline; null without one.
+    pub late: Option<u64>,
+    /// Second copies of messages sent once.
+    pub duplicates: Option<u64>,
+    /// Second copies of messages sent more than once.
+    pub duplicate_own: Option<u64>,
+    /// Out of order (RFC 4737), within one session and partition.
+    pub reordered: Option<u64>,
+    /// Altered.
+    pub corrupted: Option<u64>,
+    /// Of another run.
+    pub foreign: Option<u64>,
+    /// Without a readable id.
+    pub unstamped: Option<u64>,
+    /// Arrived although refused.
+    pub rejected_but_arrived: Option<u64>,
+    /// Arrived although timed out.
+    pub timed_out_but_arrived: Option<u64>,
+    /// Arrived although the link broke.
+    pub broken_but_arrived: Option<u64>,
+}
+
+/// Where commands and queries went.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandLedger {
+    /// Queries that devices asked.
+    pub queries: u64,
+    /// Commands received as the answer of a query.
+    pub received_by_query: u64,
+    /// Queries answered without a command.
+    pub no_command: u64,
+    /// Queries refused.
+    pub query_rejected: u64,
+    /// Queries refused, by wire code.
+    pub query_rejected_by_code: BTreeMap<String, u64>,
+    /// Queries without an answer in time.
+    pub query_timed_out: u64,
+    /// Queries whose link ended before the answer.
+    pub query_broken: u64,
+    /// Queries open at the end of settling.
+    pub query_in_flight: u64,
+    /// Commands that the backend issued.
+    pub issued: u64,
+    /// Commands that the platform says it delivered.
+    pub delivered: u64,
+    /// Commands that expired.
+    pub expired: u64,
+    /// Commands that could not be delivered.
+    pub undeliverable: u64,
+    /// Commands that could not be delivered, by status.
+    pub undeliverable_by_status: BTreeMap<String, u64>,
+    /// Commands whose fate the platform never told.
+    pub unknown: u64,
+    /// Commands that devices received.
+    pub received: u64,
+    /// Received, and no reply is expected.
+    pub one_way: u64,
+    /// Replies that the platform accepted.
+    pub answered: u64,
+    /// Replies refused.
+    pub answer_rejected: u64,
+    /// Replies refused, by wire code.
+    pub answer_rejected_by_code: BTreeMap<String, u64>,
+    /// Replies without an answer in time.
+    pub answer_timed_out: u64,
+    /// Replies whose link ended before the answer.
+    pub answer_broken: u64,
+    /// Replies open at the end of settling.
+    pub answer_in_flight: u64,
+    /// Replies that reached the backend.
+    pub replies_arrived: u64,
+    /// Replies accepted and absent.
+    pub replies_lost: u64,
+    /// Replies absent, and perhaps still under way.
+    pub replies_outstanding: u64,
+    /// Sum of the absolute differences of all equations.
+    pub residue: u64,
+}
+
+/// One stream's ledger, rates and latencies.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StreamAccount {
+    /// Warm-up and measure.
+    pub ledger: UplinkLedger,
+    /// The measured phase.
+    pub rates: Rates,
+    /// The measured cohort.
+    pub latency: Latencies,
+}
+
+/// One backend's account of arrivals.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BackendAccount {
+    /// Its arrival figures.
+    #[serde(flatten)]
+    pub arrivals: Arrivals,
+    /// What the device side says (row) against what arrived (column).
+    pub table: BTreeMap<String, StateRow>,
+    /// Which messages are lost.
+    pub lost_ids: LostIds,
+}
+
+/// One row of a backend's table: where the messages of one state are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StateRow {
+    /// Arrived.
+    pub arrived: u64,
+    /// Absent.
+    pub absent: u64,
+    /// Perhaps still under way.
+    pub outstanding: u64,
+}
+
+/// Which messages are lost, as runs of sequence numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LostIds {
+    /// First and last sequence of each run, by `<device>/<stream>`.
+    #[serde(flatten)]
+    pub ranges: BTreeMap<String, Vec<[u32; 2]>>,
+    /// Whether there are more than are listed.
+    pub truncated: bool,
+}

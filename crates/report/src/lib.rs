@@ -1,0 +1,47 @@
+//! One [`Report`] value, and one function for each form in which it is shown.
+//!
+//! Place in the straight line: the last station. A verdict and merged windows come in, bytes for
+//! people and machines go out. A report copies and renders; it never computes a figure, so that
+//! every form of it says the same.
+//!
+//! It must never know how a figure came about: no schedule, no socket, no file, no clock.
+//!
+//! ```
+//! use muster_report::Report;
+//!
+//! let mut report = Report::default();
+//! report.name = "first".to_owned();
+//! let json = report.to_json();
+//! assert_eq!(Report::from_json(&json)?, report);
+//! # Ok::<(), muster_report::ReadError>(())
+//! ```
+
+mod assemble;
+mod csv;
+mod figures;
+mod hdr;
+mod html;
+mod junit;
+mod ledger;
+mod number;
+mod result;
+mod text;
+mod verdict;
+mod window;
+
+pub use assemble::{Assembly, Names, RunFacts};
+pub use csv::csv;
+pub use figures::{
+    Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates, TargetUse,
+};
+pub use hdr::hdr;
+pub use html::html;
+pub use junit::junit;
+pub use ledger::{
+    Arrivals, BackendAccount, CommandLedger, Equation, Ledgers, LostIds, StateRow, StreamAccount,
+    UplinkLedger,
+};
+pub use result::{ReadError, Report, SCHEMA};
+pub use text::text;
+pub use verdict::{Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
+pub use window::{Heat, MAX_WINDOWS, Window, WindowHealth};

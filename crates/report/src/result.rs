@@ -1,0 +1,187 @@
+//! The whole result of a run, as `result.json` holds it (DESIGN section 8).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Event, GeneratorUse, Latencies, Ledgers, Links, Phase, Rates, TargetUse, Verdict, Window,
+};
+
+/// The name and version of the form in which a result is written.
+pub const SCHEMA: &str = "muster/1";
+
+/// The result of one run.
+///
+/// Counts are integers, names in `_us` integer microseconds, names in `_s` seconds, rates per
+/// second; a figure that is not known is `None`, written `null`, never 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Version of the program that ran.
+    pub muster: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The run's id as eight hexadecimal digits.
+    pub run: String,
+    /// The seed that reproduces the run.
+    pub seed: u64,
+    /// SHA-256 of the scenario's text, in hexadecimal.
+    pub scenario_sha256: Option<String>,
+    /// Labels of the scenario and the command line.
+    pub labels: BTreeMap<String, String>,
+    /// Wall-clock twin of T0, RFC 3339 in UTC; for display.
+    pub started: Option<String>,
+    /// Length of the measured phase in seconds.
+    pub measured_s: Option<f64>,
+    /// The phases as they ran.
+    pub phases: Vec<Phase>,
+    /// The scenario as resolved, secrets masked.
+    pub scenario: Value,
+    /// Where the run took place: machine, kernel, limits, the target's description.
+    pub environment: Value,
+    /// Whether the target ran on the generator's machine.
+    pub co_located: Option<bool>,
+    /// The verdict with every rule.
+    pub verdict: Verdict,
+    /// Where every message went.
+    pub ledger: Ledgers,
+    /// Links opened, refused and lost.
+    pub links: Links,
+    /// The rates of the measured phase, over all streams.
+    pub rates: Rates,
+    /// Latencies of the measured cohort, over all streams.
+    pub latency: Latencies,
+    /// What the generator itself used.
+    pub generator: GeneratorUse,
+    /// What the target used, where it was watched.
+    pub target: TargetUse,
+    /// What happened, from when to when.
+    pub events: Vec<Event>,
+    /// At most [`crate::MAX_WINDOWS`] windows in order of time.
+    pub windows: Vec<Window>,
+    /// Figures by the formulas of the published load tests, by name.
+    pub published: BTreeMap<String, Value>,
+}
+
+impl Report {
+    /// The text of `result.json`: indented, each window on a line of its own, with a line feed at
+    /// the end.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let windows: Vec<String> = self
+            .windows
+            .iter()
+            .map(|window| json(window, false))
+            .collect();
+        let rest = Self {
+            windows: Vec::new(),
+            ..self.clone()
+        };
+        let lines = match windows.as_slice() {
+            [] => "[]".to_owned(),
+            windows => format!("[\n    {}\n  ]", windows.join(",\n    ")),
+        };
+        let mut text = json(&rest, true);
+        // The key of the top level is the only one indented by two spaces.
+        text = text.replacen(
+            "\n  \"windows\": []",
+            &format!("\n  \"windows\": {lines}"),
+            1,
+        );
+        text.push('\n');
+        text
+    }
+
+    /// Where the load went, as the environment tells it under `target`.
+    #[must_use]
+    pub fn target_name(&self) -> Option<&str> {
+        self.environment.get("target").and_then(Value::as_str)
+    }
+
+    /// Reads `result.json`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the text is not a result, or one of another schema.
+    pub fn from_json(json: &str) -> Result<Self, ReadError> {
+        let report: Self = serde_json::from_str(json).map_err(ReadError::NotAResult)?;
+        if report.schema == SCHEMA {
+            Ok(report)
+        } else {
+            Err(ReadError::Schema(report.schema))
+        }
+    }
+}
+
+fn json(value: &impl Serialize, is_indented: bool) -> String {
+    let text = if is_indented {
+        serde_json::to_string_pretty(value)
+    } else {
+        serde_json::to_string(value)
+    };
+    text.expect("a report holds only string keys, so that it is always JSON")
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            muster: String::new(),
+            name: String::new(),
+            run: String::new(),
+            seed: 0,
+            scenario_sha256: None,
+            labels: BTreeMap::new(),
+            started: None,
+            measured_s: None,
+            phases: Vec::new(),
+            scenario: Value::Null,
+            environment: Value::Null,
+            co_located: None,
+            verdict: Verdict::default(),
+            ledger: Ledgers::default(),
+            links: Links::default(),
+            rates: Rates::default(),
+            latency: Latencies::default(),
+            generator: GeneratorUse::default(),
+            target: TargetUse::default(),
+            events: Vec::new(),
+            windows: Vec::new(),
+            published: BTreeMap::new(),
+        }
+    }
+}
+
+/// Why a text is not a result that this version can read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// Not JSON, or not of this form.
+    NotAResult(serde_json::Error),
+    /// A result of another schema.
+    Schema(String),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAResult(error) => write!(f, "the text is not a {SCHEMA} result: {error}"),
+            Self::Schema(found) => write!(
+                f,
+                "the result is of schema {found:?}, this version reads {SCHEMA:?}: \
+                 use the version of muster that wrote it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotAResult(error) => Some(error),
+            Self::Schema(_) => None,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The summary that fits one screen: the verdict first, why, then the figures.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::number::{bytes, count, known, latency, per_second, seconds};
+use crate::{Arrivals, Latency, Outcome, Report, Rule, RuleKind, RuleResult, UplinkLedger};
+
+/// Broken rules that the summary lists; the others are counted.
+const WHY_LINES: usize = 5;
+
+/// The summary as text of lines at most `width` characters long (at least 60), longer ones cut.
+#[must_use]
+pub fn text(report: &Report, width: usize) -> String {
+    let mut screen = Screen {
+        text: String::new(),
+        width: width.max(60),
+    };
+    screen.heading(report);
+    screen.run(report);
+    screen.rates(report);
+    screen.ledger(&report.ledger.uplink);
+    screen.latency(report);
+    screen.links(report);
+    screen.generator(report);
+    screen.stability(report);
+    screen.text
+}
+
+struct Screen {
+    text: String,
+    width: usize,
+}
+
+impl Screen {
+    fn line(&mut self, line: &str) {
+        let line = line.trim_end();
+        if line.chars().count() <= self.width {
+            self.text.push_str(line);
+        } else {
+            self.text.extend(line.chars().take(self.width - 3));
+            self.text.push_str("...");
+        }
+        self.text.push('\n');
+    }
+
+    /// A label in the left column, then parts that go on in the next line where they do not fit.
+    fn row(&mut self, label: &str, parts: &[String]) {
+        let mut line = format!("{label:<11}");
+        let mut is_empty = true;
+        for part in parts {
+            if !is_empty && line.chars().count() + 2 + part.chars().count() > self.width {
+                self.line(&line);
+                line = " ".repeat(11);
+                is_empty = true;
+            }
+            line.push_str(if is_empty { "" } else { "  " });
+            line.push_str(part);
+            is_empty = false;
+        }
+        self.line(&line);
+    }
+
+    fn heading(&mut self, report: &Report) {
+        let verdict = &report.verdict;
+        let mut line = format!("{}  {}", verdict.result.name().to_uppercase(), report.name);
+        if let Some(would_be) = verdict.would_be {
+            let _ = write!(line, "  (would be {})", would_be.name());
+        }
+        self.line(&line);
+        for rule in report.verdict.reasons().take(WHY_LINES) {
+            self.line(&format!("  {}", reason(rule)));
+        }
+        let more = report.verdict.reasons().count().saturating_sub(WHY_LINES);
+        if more > 0 {
+            self.line(&format!("  and {more} more"));
+        }
+        if verdict.result == Outcome::Pass {
+            let held = verdict.rules_that(RuleResult::Pass).count();
+            let notes = verdict
+                .notes()
+                .iter()
+                .map(|note| format!("; {note}"))
+                .collect::<String>();
+            self.line(&format!("  {held} rules hold{notes}"));
+        }
+        if verdict.result == Outcome::None {
+            for rule in verdict
+                .rules
+                .iter()
+                .filter(|rule| rule.invalidates())
+                .take(WHY_LINES)
+            {
+                self.line(&format!("  {}: {}", rule.rule, rule.evidence));
+            }
+            self.line(&format!("  no run{}", by(&report.links.connect_failures)));
+        }
+        self.line("");
+    }
+
+    fn run(&mut self, report: &Report) {
+        let mut parts = vec![report.run.clone(), format!("seed {}", report.seed)];
+        parts.extend(
+            report
+                .measured_s
+                .map(|s| format!("measured {}", seconds(Some(s)))),
+        );
+        parts.extend(report.target_name().map(str::to_owned));
+        if report.co_located == Some(true) {
+            parts.push("co-located".to_owned());
+        }
+        self.row("run", &parts);
+    }
+
+    fn rates(&mut self, report: &Report) {
+        let rates = &report.rates;
+        let parts = [
+            format!("offered {}", per_second(rates.offered)),
+            format!("issued {}", per_second(rates.issued)),
+            format!("completed {}", per_second(rates.completed)),
+            format!("arrived {}", per_second(rates.arrived)),
+        ];
+        self.row("rates /s", &parts);
+    }
+
+    fn ledger(&mut self, ledger: &UplinkLedger) {
+        let mut due = vec![
+            format!("{} due", known(ledger.scheduled)),
+            format!("= {} sent", count(ledger.sent)),
+            format!("+ {} shed{}", count(ledger.shed), by(&ledger.shed_by_cause)),
+        ];
+        due.push(format!("residue {}", known(ledger.residue)));
+        if let Some(omitted) = ledger.omitted.filter(|omitted| *omitted > 0) {
+            due.push(format!("({} omitted by closed loops)", count(omitted)));
+        }
+        self.row("ledger", &due);
+        self.row("  sent", &outcomes(ledger));
+        let arrivals = &ledger.arrivals;
+        if arrivals.arrived.is_some() {
+            self.row("  backend", &arrived(arrivals));
+        } else {
+            self.row(
+                "  backend",
+                &["none: arrived and lost are not known".to_owned()],
+            );
+        }
+        self.line("");
+    }
+
+    fn latency(&mut self, report: &Report) {
+        self.line(&format!(
+            "{:<16}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}",
+            "latency", "p50", "p90", "p99", "p99.9", "max", "answered", "censored"
+        ));
+        let legs = &report.latency;
+        let shown = [
+            ("response", &legs.response),
+            ("end-to-end", &legs.end_to_end),
+            ("lateness (own)", &legs.lateness),
+            ("connect", &legs.connect),
+        ];
+        for (name, leg) in shown {
+            if let Some(leg) = leg {
+                self.line(&latency_row(name, leg));
+            }
+        }
+        self.line("");
+    }
+
+    fn links(&mut self, report: &Report) {
+        let links = &report.links;
+        let failed: u64 = links.connect_failures.values().sum();
+        let lost: u64 = links.disconnects.values().sum();
+        let parts = [
+            format!("{} opened", count(links.opened)),
+            format!("= {} connected", count(links.connected)),
+            format!("+ {} failed{}", count(failed), by(&links.connect_failures)),
+            format!("{} disconnects{}", count(lost), by(&links.disconnects)),
+        ];
+        self.row("links", &parts);
+    }
+
+    fn generator(&mut self, report: &Report) {
+        let own = &report.generator;
+        let mut parts = vec![
+            format!("cpu {}", seconds(own.cpu_s)),
+            format!("memory {}", bytes(own.peak_rss_bytes)),
+        ];
+        if own.messages_per_cpu_s.is_some() {
+            parts.push(format!(
+                "{} messages per cpu-s",
+                per_second(own.messages_per_cpu_s)
+            ));
+        }
+        self.row("generator", &parts);
+    }
+
+    fn stability(&mut self, report: &Report) {
+        let rules = || {
+            report
+                .verdict
+                .rules
+                .iter()
+                .filter(|r| r.kind == RuleKind::Stability)
+        };
+        for (result, word) in [
+            (RuleResult::Fail, "unstable"),
+            (RuleResult::NotEvaluated, "not evaluated"),
+            (RuleResult::Pass, "stable"),
+        ] {
+            let told: Vec<&Rule> = rules().filter(|rule| rule.result == result).collect();
+            let Some(first) = told.first() else {
+                continue;
+            };
+            let of = match (told.len(), rules().count()) {
+                (_, 1) => String::new(),
+                (1, _) => format!("{}: ", first.scope),
+                (some, all) => format!("{some} of {all} streams, {}: ", first.scope),
+            };
+            let why = match result {
+                RuleResult::Pass => String::new(),
+                RuleResult::Fail | RuleResult::NotEvaluated => format!(" ({})", first.evidence),
+            };
+            self.line(&format!("stability: {of}{word}{why}"));
+        }
+    }
+}
+
+fn reason(rule: &Rule) -> String {
+    let mut line = format!("{} [{}]", rule.rule, rule.scope);
+    if let Some(observed) = rule.observed {
+        let _ = write!(line, " {observed}");
+    }
+    if let Some(allowed) = rule.allowed() {
+        let _ = write!(line, " ({allowed})");
+    }
+    if let Some(since) = rule.since_s {
+        let _ = write!(line, ", since {}", seconds(Some(since)));
+    }
+    if rule.result == RuleResult::NotEvaluated {
+        let _ = write!(line, ": not evaluated, {}", rule.evidence);
+    } else if rule.observed.is_none() {
+        let _ = write!(line, ": {}", rule.evidence);
+    }
+    line
+}
+
+fn outcomes(ledger: &UplinkLedger) -> Vec<String> {
+    let rejected = by(&ledger.rejected_by_code);
+    let all = [
+        (ledger.accepted, "accepted", String::new(), true),
+        (ledger.rejected, "rejected", rejected, true),
+        (ledger.timed_out, "timed out", String::new(), true),
+        (ledger.broken, "broken", String::new(), true),
+        (
+            ledger.unacknowledged,
+            "unacknowledged",
+            String::new(),
+            false,
+        ),
+        (ledger.in_flight, "in flight", String::new(), false),
+    ];
+    let shown = all
+        .into_iter()
+        .filter(|(number, _, _, always)| *always || *number > 0);
+    shown
+        .map(|(number, name, detail, _)| format!("{} {name}{detail}", count(number)))
+        .collect()
+}
+
+fn arrived(arrivals: &Arrivals) -> Vec<String> {
+    let all = [
+        (arrivals.arrived, "arrived", true),
+        (arrivals.lost, "lost", true),
+        (arrivals.lost_unacknowledged, "lost unacknowledged", false),
+        (arrivals.outstanding, "outstanding", true),
+        (arrivals.late, "late", false),
+        (arrivals.duplicates, "duplicates", true),
+        (arrivals.duplicate_own, "own duplicates", false),
+        (arrivals.reordered, "reordered", false),
+        (arrivals.corrupted, "corrupted", false),
+        (arrivals.foreign, "foreign", false),
+        (arrivals.unstamped, "unstamped", false),
+    ];
+    let shown = all
+        .into_iter()
+        .filter(|(number, _, always)| *always || number.is_some_and(|n| n > 0));
+    shown
+        .map(|(number, name, _)| format!("{} {name}", known(number)))
+        .collect()
+}
+
+fn latency_row(name: &str, leg: &Latency) -> String {
+    let figures = &leg.percentiles;
+    let cells = [
+        figures.p50_us,
+        figures.p90_us,
+        figures.p99_us,
+        figures.p99_9_us,
+        leg.max_us,
+    ];
+    let mut row = format!("  {name:<14}");
+    for (cell, width) in cells.into_iter().zip([8, 9, 9, 9, 9]) {
+        let _ = write!(row, "{:>width$}", latency(cell));
+    }
+    let _ = write!(row, "{:>11}{:>9}", count(leg.count), count(leg.censored));
+    row
+}
+
+/// The three largest of the causes or codes, in brackets.
+fn by(causes: &BTreeMap<String, u64>) -> String {
+    let mut causes: Vec<(&String, &u64)> = causes.iter().filter(|(_, n)| **n > 0).collect();
+    causes.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    if causes.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = causes
+        .iter()
+        .take(3)
+        .map(|(cause, n)| format!("{cause} {}", count(**n)))
+        .collect();
+    let more = if causes.len() > 3 { ", ..." } else { "" };
+    format!(" ({}{more})", shown.join(", "))
+}

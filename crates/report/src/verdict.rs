@@ -1,0 +1,223 @@
+//! The verdict as it is written (SEMANTICS section 7).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::number::{count, latency, percent};
+
+/// The run's result and the rules behind it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The result.
+    pub result: Outcome,
+    /// What the result would be if the run were valid; none where it is.
+    pub would_be: Option<Outcome>,
+    /// Every rule, in the order in which they are judged.
+    pub rules: Vec<Rule>,
+}
+
+impl Verdict {
+    /// The exit code of a run with this verdict (SEMANTICS section 7).
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self.result {
+            Outcome::Pass => 0,
+            Outcome::Fail => 1,
+            Outcome::Invalid => 3,
+            Outcome::None => 4,
+        }
+    }
+
+    /// Why the result is what it is: of an invalid run first what makes it so, then what speaks
+    /// against the target all the same; of a pass nothing.
+    pub fn reasons(&self) -> impl Iterator<Item = &Rule> {
+        let is_invalid = self.result == Outcome::Invalid;
+        let own = self
+            .rules
+            .iter()
+            .filter(move |rule| is_invalid && rule.invalidates());
+        own.chain(self.rules.iter().filter(|rule| rule.fails_the_target()))
+    }
+
+    /// The caveats on rules that hold, each once.
+    #[must_use]
+    pub fn notes(&self) -> Vec<&str> {
+        let notes = self
+            .rules_that(RuleResult::Pass)
+            .filter_map(|rule| rule.note.as_deref());
+        let mut notes: Vec<&str> = notes.collect();
+        notes.sort_unstable();
+        notes.dedup();
+        notes
+    }
+
+    /// The rules with this result.
+    pub fn rules_that(&self, result: RuleResult) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(move |rule| rule.result == result)
+    }
+}
+
+/// The result of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Every rule that counts holds.
+    Pass,
+    /// The target broke a rule.
+    Fail,
+    /// The figures may not be believed.
+    Invalid,
+    /// The target could not be reached, or the run failed before the first message.
+    #[default]
+    None,
+}
+
+impl Outcome {
+    /// The word that results use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Invalid => "invalid",
+            Self::None => "none",
+        }
+    }
+}
+
+/// One rule, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// The rule's name, such as `response p99`.
+    pub rule: String,
+    /// What it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
+    pub scope: String,
+    /// What kind of rule it is, which decides what a failure means.
+    pub kind: RuleKind,
+    /// Whether the scenario names it, so that it has to be decided.
+    pub named: bool,
+    /// Whether it holds.
+    pub result: RuleResult,
+    /// What was observed.
+    pub observed: Option<Figure>,
+    /// What was allowed.
+    pub bound: Option<Figure>,
+    /// Since when it does not hold, in seconds since T0.
+    pub since_s: Option<f64>,
+    /// How the decision was made, or why none was made.
+    pub evidence: String,
+    /// A caveat.
+    pub note: Option<String>,
+}
+
+impl Rule {
+    /// Whether it failed in a way that is held against the target.
+    #[must_use]
+    pub fn fails_the_target(&self) -> bool {
+        let counts = match self.kind {
+            RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
+            RuleKind::Stability => self.named,
+            RuleKind::Validity => false,
+        };
+        counts && self.result == RuleResult::Fail
+    }
+
+    /// Whether it makes the run invalid: the generator is to blame, or what the scenario names
+    /// could not be evaluated.
+    #[must_use]
+    pub fn invalidates(&self) -> bool {
+        match self.kind {
+            RuleKind::Validity => self.result == RuleResult::Fail,
+            RuleKind::Slo | RuleKind::Stability => {
+                self.named && self.result == RuleResult::NotEvaluated
+            }
+            RuleKind::Drain | RuleKind::StopIf => false,
+        }
+    }
+
+    /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.
+    #[must_use]
+    pub fn allowed(&self) -> Option<String> {
+        let sense = if self.rule == "connected" {
+            "at least"
+        } else {
+            "at most"
+        };
+        self.bound.as_ref().map(|bound| format!("{sense} {bound}"))
+    }
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleKind {
+    /// A service level of the target, named or by default.
+    Slo,
+    /// Whether everything had come when settling ended.
+    Drain,
+    /// Whether a `stop-if` condition ended the run.
+    StopIf,
+    /// Whether a backlog grows; judged only where the scenario names it.
+    Stability,
+    /// Whether the generator is to blame.
+    Validity,
+}
+
+/// Whether a rule holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleResult {
+    /// It holds.
+    Pass,
+    /// It does not hold.
+    Fail,
+    /// There was not enough to decide.
+    NotEvaluated,
+}
+
+impl RuleResult {
+    /// The word that results use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::NotEvaluated => "not-evaluated",
+        }
+    }
+}
+
+/// An observed or allowed value: a count as it is, any other under the name of its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Figure {
+    /// So many messages, links or events.
+    Count(u64),
+    /// A length of time.
+    Time {
+        /// In microseconds.
+        us: u64,
+    },
+    /// A part of a whole.
+    Fraction {
+        /// 0 to 1.
+        fraction: f64,
+    },
+    /// A rate.
+    PerSecond {
+        /// Events per second.
+        per_second: f64,
+    },
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Count(number) => f.write_str(&count(number)),
+            Self::Time { us } => f.write_str(&latency(Some(us))),
+            Self::Fraction { fraction } => f.write_str(&percent(fraction)),
+            Self::PerSecond { per_second } => write!(f, "{per_second:.1}/s"),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Every form of a report against its golden file.
+//!
+//! Golden files change only on purpose: `MUSTER_BLESS=1 INSTA_UPDATE=always cargo test`.
+
+mod rules;
+mod sample;
+mod series;
+mod simulation;
+
+use std::path::Path;
+
+use muster_report::{Report, csv, html, junit, text};
+
+/// Compares with a file of the folder `golden` of the workspace, or writes it when blessing.
+fn check_golden(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../golden")
+        .join(name);
+    if std::env::var_os("MUSTER_BLESS").is_some() {
+        std::fs::write(&path, found).expect("the folder golden can be written");
+    }
+    let wanted = std::fs::read_to_string(&path).expect("the golden file is there");
+    assert!(
+        wanted == found,
+        "golden/{name} differs: bless it if the change is meant"
+    );
+}
+
+#[test]
+fn the_sample_result_is_the_golden_one() {
+    check_golden("sample-result.json", &sample::failed().to_json());
+    check_golden("sample-invalid.json", &sample::invalid().to_json());
+    check_golden("sample-pass.json", &sample::passed().to_json());
+}
+
+#[test]
+fn a_result_reads_back_as_it_was_written() {
+    for report in [
+        sample::failed(),
+        sample::invalid(),
+        sample::hostile(),
+        sample::empty(),
+    ] {
+        let json = report.to_json();
+        let again = Report::from_json(&json).unwrap();
+        assert!(again == report, "{} differs", report.name);
+        assert_eq!(again.to_json(), json);
+    }
+}
+
+#[test]
+fn another_schema_is_refused_by_name() {
+    let json = sample::empty().to_json().replace("muster/1", "muster/9");
+    let error = Report::from_json(&json).unwrap_err().to_string();
+    assert!(
+        error.contains("muster/9") && error.contains("muster/1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_keys_of_a_result_are_those_of_the_design() {
+    let value: serde_json::Value = serde_json::from_str(&sample::failed().to_json()).unwrap();
+    let keys = |value: &serde_json::Value| {
+        value
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    insta::assert_snapshot!(
+        [
+            keys(&value),
+            keys(&value["verdict"]["rules"][0]),
+            keys(&value["ledger"]),
+            keys(&value["ledger"]["uplink"]),
+            keys(&value["ledger"]["by_backend"]["northbound"]),
+            keys(&value["ledger"]["by_stream"]["meters/readings"]),
+            keys(&value["links"]),
+            keys(&value["rates"]),
+            keys(&value["latency"]),
+            keys(&value["latency"]["response"]),
+            keys(&value["generator"]),
+            keys(&value["target"]),
+            keys(&value["events"][0]),
+            keys(&value["windows"][0]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn the_summary_fits_one_screen() {
+    for report in [
+        sample::failed(),
+        sample::invalid(),
+        sample::passed(),
+        sample::empty(),
+    ] {
+        let summary = text(&report, 80);
+        assert!(summary.lines().count() <= 24, "{summary}");
+        assert!(
+            summary.lines().all(|line| line.chars().count() <= 80),
+            "{summary}"
+        );
+        insta::assert_snapshot!(format!("summary_of_{}", report.name), summary);
+    }
+}
+
+#[test]
+fn the_rules_are_test_cases() {
+    for report in [sample::failed(), sample::invalid(), sample::passed()] {
+        insta::assert_snapshot!(format!("junit_of_{}", report.name), junit(&report));
+    }
+}
+
+#[test]
+fn the_page_holds_its_data_and_no_markup_of_others() {
+    let page = html(&sample::hostile());
+    let scripts: Vec<&str> = page.split("<script").collect();
+    assert_eq!(
+        scripts.len(),
+        3,
+        "one script of data and one of code, as in the template"
+    );
+    let data = scripts[1]
+        .split_once('>')
+        .unwrap()
+        .1
+        .split_once("</script>")
+        .unwrap()
+        .0;
+    assert!(!data.contains(['<', '>', '&', '\u{2028}']), "{data}");
+    assert!(Report::from_json(data).unwrap() == sample::hostile());
+    let outside = page.replace(data, "");
+    assert!(
+        !outside.contains("alert(1)</script>"),
+        "the title or the summary is not escaped"
+    );
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let page = html(&sample::failed());
+    for request in [
+        " src=",
+        " href=",
+        "@import",
+        "url(",
+        "fetch(",
+        "XMLHttpRequest",
+        "import(",
+    ] {
+        assert!(!page.contains(request), "{request}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert!(
+        page.contains("Copyright (c) 2022 Leon Sorokin"),
+        "the licence of uPlot"
+    );
+}
+
+#[test]
+fn the_windows_are_a_table() {
+    insta::assert_snapshot!(csv(&sample::passed()));
+}

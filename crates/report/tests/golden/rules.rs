@@ -1,0 +1,255 @@
+//! The rules of the samples, with figures taken from the samples themselves.
+
+use muster_report::{Figure, Latency, Report, Rule, RuleKind, RuleResult};
+
+use RuleKind::{Drain, Slo, Stability, Validity};
+use RuleResult::{Fail, NotEvaluated, Pass};
+
+/// A rule on the run without figures; named if it is an SLO.
+pub(crate) fn rule(kind: RuleKind, name: &str, result: RuleResult) -> Rule {
+    Rule {
+        rule: name.to_owned(),
+        scope: "run".to_owned(),
+        kind,
+        named: kind == Slo,
+        result,
+        observed: None,
+        bound: None,
+        since_s: None,
+        evidence: String::new(),
+        note: None,
+    }
+}
+
+fn told(mut rule: Rule, observed: Figure, bound: Figure, evidence: &str) -> Rule {
+    rule.observed = Some(observed);
+    rule.bound = Some(bound);
+    rule.evidence = evidence.to_owned();
+    rule
+}
+
+fn since(since_s: f64, rule: Rule) -> Rule {
+    Rule {
+        since_s: Some(since_s),
+        ..rule
+    }
+}
+
+fn of_stream(report: &Report, rule: Rule) -> Rule {
+    Rule {
+        scope: format!("{}/readings", report.name),
+        ..rule
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Figure {
+    Figure::Fraction {
+        fraction: (part as f64 / whole as f64 * 1e6).round() / 1e6,
+    }
+}
+
+fn p99(leg: Option<&Latency>) -> Figure {
+    Figure::Time {
+        us: leg.and_then(|leg| leg.percentiles.p99_us).unwrap_or(0),
+    }
+}
+
+const NONE: Figure = Figure::Count(0);
+
+/// Loss, failures, latency and disconnects of the target.
+pub(crate) fn failed(report: &Report) -> Vec<Rule> {
+    let lost = Figure::Count(report.ledger.uplink.arrivals.lost.unwrap_or(0));
+    let mut rules = vec![since(
+        31.0,
+        told(
+            rule(Slo, "loss", Fail),
+            lost,
+            NONE,
+            "accepted and absent at backend northbound, first due at 31 s",
+        ),
+    )];
+    rules.extend(failed_measured(report));
+    rules.extend(failed_links(report));
+    rules.extend(validity(report));
+    rules
+}
+
+/// What is judged on the cohort due while measuring.
+fn failed_measured(report: &Report) -> [Rule; 3] {
+    let measured = &report.ledger.measured;
+    let due = measured.scheduled.unwrap_or(0);
+    let (rejected, broken) = (measured.rejected, measured.broken);
+    let windows = report
+        .windows
+        .iter()
+        .filter(|window| window.phase == "measure");
+    let heat = windows.flat_map(|window| &window.response_heat.0);
+    let above: u64 = heat
+        .filter_map(|[edge, count]| (*edge >= 250_000).then_some(*count))
+        .sum();
+    let failures = format!("{rejected} rejected and {broken} broken of {due} due while measuring");
+    let late = format!(
+        "{above} above the bound and {broken} without an answer; at most {} may be",
+        due / 100
+    );
+    let response = of_stream(report, rule(Slo, "response p99", Fail));
+    let end_to_end = of_stream(report, rule(Slo, "end-to-end p99", Pass));
+    let part = |fraction| Figure::Fraction { fraction };
+    let time = |us| Figure::Time { us };
+    [
+        since(
+            74.0,
+            told(
+                rule(Slo, "failure-ratio", Fail),
+                ratio(rejected + broken, due),
+                part(0.001),
+                &failures,
+            ),
+        ),
+        since(
+            72.0,
+            told(
+                response,
+                p99(report.latency.response.as_ref()),
+                time(250_000),
+                &late,
+            ),
+        ),
+        told(
+            end_to_end,
+            p99(report.latency.end_to_end.as_ref()),
+            time(5_000_000),
+            "66 above the bound; at most 2,379 may be",
+        ),
+    ]
+}
+
+fn failed_links(report: &Report) -> [Rule; 4] {
+    let stable = of_stream(report, rule(Stability, "stable", Pass));
+    let slope = |per_second| Figure::PerSecond { per_second };
+    [
+        told(
+            rule(Slo, "connected", Pass),
+            ratio(1, 1),
+            Figure::Fraction { fraction: 0.999 },
+            "10,000 of 10,000 links up at the end of the connect phase",
+        ),
+        since(
+            115.0,
+            told(
+                rule(Slo, "disconnects", Fail),
+                Figure::Count(1_000),
+                NONE,
+                "closed-by-peer 1,000",
+            ),
+        ),
+        told(
+            rule(Drain, "drain", Pass),
+            NONE,
+            NONE,
+            "everything due had come or was final when settling ended",
+        ),
+        told(
+            stable,
+            slope(-0.4),
+            slope(10.0),
+            "device backlog: slope -0.40/s, at 95 % above -1.10/s; grown by 0.00 s of traffic",
+        ),
+    ]
+}
+
+/// Every rule holds; one is close to its bound, and stability needs a longer run.
+pub(crate) fn passed(report: &Report) -> Vec<Rule> {
+    let due = report.ledger.measured.scheduled.unwrap_or(0);
+    let all = report.ledger.uplink.scheduled.unwrap_or(0);
+    let bounded = |n: u64| format!("0 of {n}: at most {:.3} % at 95 %", 100.0 * 3.0 / n as f64);
+    let mut rules = vec![
+        told(rule(Slo, "loss", Pass), NONE, NONE, &bounded(all)),
+        told(
+            rule(Slo, "failure-ratio", Pass),
+            ratio(0, 1),
+            ratio(0, 1),
+            &bounded(due),
+        ),
+        told(
+            of_stream(report, rule(Slo, "response p99", Pass)),
+            p99(report.latency.response.as_ref()),
+            Figure::Time { us: 50_000 },
+            "0 above the bound; at most 50 may be",
+        ),
+        told(
+            rule(Slo, "connected", Pass),
+            ratio(1, 1),
+            ratio(1, 1),
+            "100 of 100 links up at the end of the connect phase",
+        ),
+        told(
+            rule(Drain, "drain", Pass),
+            NONE,
+            NONE,
+            "everything due had come or was final when settling ended",
+        ),
+    ];
+    rules.push(Rule {
+        evidence: "needs 30 s".to_owned(),
+        ..of_stream(report, rule(Stability, "stable", NotEvaluated))
+    });
+    rules.extend(validity(report));
+    rules
+}
+
+/// The generator was starved: late, waiting for its CPU, and the response with it.
+pub(crate) fn invalid(report: &Report) -> Vec<Rule> {
+    let mut rules = passed(report);
+    for rule in &mut rules {
+        let (observed, evidence, from) = match rule.rule.as_str() {
+            "response p99" => (
+                p99(report.latency.response.as_ref()),
+                "7,702 above the bound; at most 600 may be",
+                39.0,
+            ),
+            "lateness p99" => (
+                p99(report.latency.lateness.as_ref()),
+                "5 % of the tightest response bound",
+                39.0,
+            ),
+            "cpu-wait" => (
+                Figure::Fraction { fraction: 0.38 },
+                "shard 0 in 13 of 69 windows",
+                39.0,
+            ),
+            _ => continue,
+        };
+        rule.result = Fail;
+        rule.observed = Some(observed);
+        rule.evidence = evidence.to_owned();
+        rule.since_s = Some(from);
+    }
+    rules
+}
+
+fn validity(report: &Report) -> Vec<Rule> {
+    let part = |fraction| Figure::Fraction { fraction };
+    let lateness = p99(report.latency.lateness.as_ref());
+    [
+        ("residue", NONE, NONE, "every ledger closes"),
+        ("shed-own", NONE, NONE, "nothing was shed by us"),
+        (
+            "lateness p99",
+            lateness,
+            Figure::Time { us: 2_500 },
+            "5 % of the tightest response bound",
+        ),
+        ("cpu", part(0.46), part(0.85), "busiest: shard 0"),
+        ("cpu-wait", part(0.011), part(0.1), "worst: shard 0"),
+        ("steal", part(0.003), part(0.03), "mean of the host"),
+        ("receive-drops", NONE, NONE, "none"),
+        ("own-consumer", NONE, NONE, "none"),
+        ("limits", NONE, NONE, "none"),
+        ("clock", NONE, NONE, "none"),
+    ]
+    .map(|(name, observed, bound, evidence)| {
+        told(rule(Validity, name, Pass), observed, bound, evidence)
+    })
+    .to_vec()
+}

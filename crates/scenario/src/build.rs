@@ -1,0 +1,288 @@
+//! From a checked, complete tree to a plan: what depends on several keys at once.
+//!
+//! Everything wrong is said, not only the first; a part that cannot be built is left out, and the
+//! plan with it.
+
+mod behaviour;
+mod body;
+mod expected;
+mod fleet;
+mod rules;
+mod secret;
+mod shape;
+mod stream;
+mod target;
+mod templates;
+
+use std::collections::BTreeMap;
+
+use muster_measure::Cold;
+use muster_model::{FleetId, Micros, StreamId};
+
+use crate::plan::{FleetPlan, Phases, Plan, Settle};
+use crate::view::View;
+
+/// Due instants travel in 40 bits of microseconds (the stamp's layout), and the last value means
+/// "unknown": a run and its connect phase must stay below.
+const LONGEST_RUN: Micros = Micros((1 << 40) - 2);
+
+/// Builds the plan, or says what is wrong.
+pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
+    let seed = root.whole("seed")?;
+    let phases = phases(&root.get("phases")?);
+    let platform = target::platform(&root.get("platform")?);
+    let fleets = phases.and_then(|phases| fleets(root, seed, &phases));
+    let (phases, fleets) = (phases?, fleets?);
+    warn_of_short_settle(root, &phases, &fleets);
+    let platform_view = root.get("platform")?;
+    let backends = target::backends(&platform_view, &fleets, &phases);
+    let judged = rules::Judged {
+        fleets: &fleets,
+        backends: backends.as_deref()?,
+        phases: &phases,
+    };
+    let rules = rules::rules(root, &judged);
+    let plan = Plan {
+        name: name(&root.get("name")?)?,
+        seed,
+        labels: labels(root),
+        platform: platform?,
+        backends: backends?,
+        fleets,
+        phases,
+        cold: cold(root)?,
+        rules: rules?,
+        resolved: String::new(),
+        warnings: Vec::new(),
+    };
+    target::warn_of_large_misbehaviour(&platform_view, &plan);
+    Some(plan)
+}
+
+/// The name becomes part of a folder's name.
+fn name(view: &View<'_>) -> Option<String> {
+    let name = view.text();
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
+    if name.starts_with(['.', ' ']) || !name.chars().all(is_plain) || name.len() > 100 {
+        let what = format!("`{name}` cannot name a result folder");
+        view.wrong(
+            what,
+            "at most 100 letters, digits, `-`, `_` and `.`, not `.` first",
+        );
+        return None;
+    }
+    Some(name.to_owned())
+}
+
+fn labels(root: &View<'_>) -> BTreeMap<String, String> {
+    root.get("labels").map_or_else(BTreeMap::new, |labels| {
+        labels
+            .entries()
+            .map(|(key, value)| (key.to_owned(), value.text().to_owned()))
+            .collect()
+    })
+}
+
+fn phases(view: &View<'_>) -> Option<Phases> {
+    let settle = view.get("settle")?;
+    let phases = Phases {
+        warm_up: view.time("warm-up")?,
+        measure: view.time("measure")?,
+        settle: Settle {
+            at_most: settle.time("at-most")?,
+            quiet: settle.time("quiet")?,
+        },
+    };
+    if phases.measure < Micros::from_secs(1) {
+        view.get("measure")?
+            .wrong("less than one window is measured", "at least 1s");
+        return None;
+    }
+    if phases.warm_up + phases.measure + phases.settle.at_most > LONGEST_RUN {
+        view.wrong(
+            "the phases together are longer than 12 days",
+            "a shorter `measure`",
+        );
+        return None;
+    }
+    if phases.settle.quiet > phases.settle.at_most {
+        let what = "`quiet` is longer than `at-most`, so that settling never ends early";
+        settle
+            .get("quiet")?
+            .wrong(what, "a shorter `quiet`, or a longer `at-most`");
+        return None;
+    }
+    Some(phases)
+}
+
+fn cold(root: &View<'_>) -> Option<Cold> {
+    let Some(view) = root.get("cold") else {
+        return Some(Cold::Nothing);
+    };
+    match (
+        view.time("first"),
+        view.truth("first-message").unwrap_or(false),
+    ) {
+        (Some(first), false) => Some(Cold::First(first)),
+        (None, true) => Some(Cold::FirstMessage),
+        (Some(_), true) => {
+            view.wrong(
+                "`first` and `first-message` exclude each other",
+                "keep one of them",
+            );
+            None
+        }
+        (None, false) => {
+            view.wrong("`cold` does not say what is cold", "add `first: 60s`");
+            None
+        }
+    }
+}
+
+/// Where the next fleet begins.
+#[derive(Default)]
+struct Next {
+    device: u32,
+    link: u32,
+    stream: u16,
+}
+
+fn fleets(root: &View<'_>, seed: u64, phases: &Phases) -> Option<Vec<FleetPlan>> {
+    let views = root.list("fleet");
+    let list = root.get("fleet")?;
+    if views.is_empty() {
+        list.wrong(
+            "there is no fleet",
+            "add one: `fleet: [ { count: 100, streams: [] } ]`",
+        );
+        return None;
+    }
+    let mut next = Next::default();
+    let mut fleets = Vec::new();
+    for (number, view) in views.iter().enumerate() {
+        let Ok(id) = u8::try_from(number).map(FleetId) else {
+            view.wrong("this is the 257th fleet", "at most 256 fleets");
+            return None;
+        };
+        let seat = fleet::Seat {
+            id,
+            device: next.device,
+            link: next.link,
+            stream: next.stream,
+            seed,
+            phases,
+        };
+        // A fleet that cannot be built still takes its ids, so that the others are checked too.
+        let built = fleet::fleet(view, &seat);
+        next = after(view, &next)?;
+        fleets.push(built);
+    }
+    names_differ(&views);
+    let fleets: Option<Vec<FleetPlan>> = fleets.into_iter().collect();
+    device_names_differ(&views, fleets.as_deref().unwrap_or_default());
+    fleets
+}
+
+fn after(view: &View<'_>, before: &Next) -> Option<Next> {
+    let count: u32 = view.whole("count")?;
+    let per_link = fleet::devices_per_link(view);
+    let stream = before.stream + view.list("streams").len() as u16;
+    if stream > u16::from(u8::MAX) + 1 {
+        let what = format!("the scenario has {stream} streams up to here");
+        view.get("streams")?
+            .wrong(what, "at most 256 streams in all fleets together");
+        return None;
+    }
+    let Some(device) = before.device.checked_add(count) else {
+        view.get("count")?.wrong(
+            format!(
+                "{count} more devices than the {} before are too many",
+                before.device
+            ),
+            "at most 4294967295 devices in all fleets together",
+        );
+        return None;
+    };
+    Some(Next {
+        device,
+        link: before.link + count.div_ceil(per_link),
+        stream,
+    })
+}
+
+/// The stream of this number; the number of streams was checked.
+fn stream_id(number: u16) -> StreamId {
+    StreamId(u8::try_from(number).unwrap_or(u8::MAX))
+}
+
+fn names_differ(fleets: &[View<'_>]) {
+    only_once(fleets.iter().filter_map(|fleet| fleet.get("name")), "fleet");
+    for fleet in fleets {
+        only_once(
+            fleet.list("streams").iter().filter_map(|s| s.get("name")),
+            "stream of the fleet",
+        );
+    }
+}
+
+/// Says of each name that stands a second time that it does.
+fn only_once<'a>(names: impl Iterator<Item = View<'a>>, what: &str) {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        let text = name.text();
+        if seen.contains(&text) {
+            let help = "give each its own `name`";
+            name.wrong(format!("another {what} is named `{text}` too"), help);
+        } else if text.contains('/') {
+            name.wrong(
+                format!("`{text}` holds a `/`"),
+                "results use `/` between fleet and stream",
+            );
+        }
+        seen.push(text);
+    }
+}
+
+/// Two devices of one name would take over each other's session, and their messages could not be
+/// told apart.
+fn device_names_differ(views: &[View<'_>], fleets: &[FleetPlan]) {
+    for (at, fleet) in fleets.iter().enumerate() {
+        for (earlier, view) in fleets[..at].iter().zip(std::iter::repeat(&views[at])) {
+            let mut name = String::new();
+            earlier
+                .names
+                .render(earlier.first_index.max(fleet.first_index), &mut name);
+            let shared = fleet.names.index_of(&name).is_some_and(|index| {
+                let theirs = earlier.names.index_of(&name).unwrap_or(u32::MAX);
+                index.wrapping_sub(fleet.first_index) < fleet.devices
+                    && theirs.wrapping_sub(earlier.first_index) < earlier.devices
+            });
+            if let (true, Some(view)) = (shared, view.get("id")) {
+                let what = format!("fleet `{}` has a device `{name}` too", earlier.name);
+                view.wrong(
+                    what,
+                    "give the fleets different `id`s, or this one another `first`",
+                );
+            }
+        }
+    }
+}
+
+fn warn_of_short_settle(root: &View<'_>, phases: &Phases, fleets: &[FleetPlan]) {
+    let timeouts = fleets
+        .iter()
+        .flat_map(|fleet| &fleet.streams)
+        .map(|stream| stream.timeout);
+    let longest = timeouts.max().unwrap_or(Micros::ZERO);
+    let at_most = phases.settle.at_most;
+    let Some(settle) = root.get("phases").and_then(|phases| phases.get("settle")) else {
+        return;
+    };
+    if at_most < longest {
+        let what = format!(
+            "settling lasts at most {at_most}, less than the longest time-out of {longest}"
+        );
+        let help = "answers that come later are counted as in flight: a longer `at-most`";
+        settle.warn(what, help);
+    }
+}

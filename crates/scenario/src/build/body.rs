@@ -1,0 +1,263 @@
+//! The payload and the carrier of a stream, which must fit each other.
+
+use std::sync::Arc;
+
+use muster_load::{MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, StampForm, Template};
+use muster_model::STAMP_TEXT;
+use muster_platform::Carrier;
+use muster_protocol::mqtt::Version;
+use serde_json::Value as Json;
+
+use super::stream::Class;
+use super::templates::{message_template, refuse};
+use crate::view::View;
+
+/// What a stream says, and where its id travels.
+pub(super) struct Body {
+    pub(super) payload: PayloadSpec,
+    pub(super) carrier: Carrier,
+    pub(super) content_type: Option<String>,
+}
+
+/// Reads the payload and the carrier.
+pub(super) fn body(class: &Class<'_>, view: &View<'_>) -> Option<Body> {
+    let payload_view = view.get("payload")?;
+    let spec = payload(class, &payload_view);
+    let carrier = carrier(class, view);
+    let (spec, carrier) = (spec?, carrier?);
+    let payload = Payload::compile(&spec).map_err(|error| {
+        if let PayloadError::Template(error) = &error {
+            refuse(&payload_view, error);
+        } else {
+            payload_view.wrong(error.to_string(), "a smaller payload");
+        }
+    });
+    let payload = payload.ok()?;
+    fits(class, view, &payload, &carrier)?;
+    let content_type = match payload_view.get("content-type") {
+        Some(view) => Some(content_type(class, &view)?),
+        None => None,
+    };
+    Some(Body {
+        payload: spec,
+        carrier,
+        content_type,
+    })
+}
+
+fn content_type(class: &Class<'_>, view: &View<'_>) -> Option<String> {
+    if class.version == Version::V311 {
+        view.wrong(
+            "MQTT 3.1.1 has no content type",
+            "use `version: \"5\"`, or remove it",
+        );
+        return None;
+    }
+    Some(view.text().to_owned())
+}
+
+fn payload(class: &Class<'_>, view: &View<'_>) -> Option<PayloadSpec> {
+    let forms = ["template", "size", "file"];
+    let given: Vec<&str> = forms
+        .into_iter()
+        .filter(|form| view.get(form).is_some())
+        .collect();
+    match given[..] {
+        ["template"] => {
+            let template = message_template(&view.get("template")?, class.variables)?;
+            Some(PayloadSpec::Template(template.source().to_owned()))
+        }
+        ["size"] => size(view),
+        ["file"] => file(&view.get("file")?),
+        [_, second, ..] => {
+            let what = format!("`{second}` is a second form of payload");
+            view.get(second)?
+                .wrong(what, "keep one of template, size and file");
+            None
+        }
+        _ => {
+            view.wrong(
+                "the payload has no content",
+                "add `template`, `size` or `file`",
+            );
+            None
+        }
+    }
+}
+
+fn size(view: &View<'_>) -> Option<PayloadSpec> {
+    let Some(log_normal) = view.get("size")?.get("log-normal") else {
+        return Some(PayloadSpec::Size(view.size("size")?));
+    };
+    let (median, p99) = (log_normal.size("median")?, log_normal.size("p99")?);
+    let spec = PayloadSpec::LogNormal { median, p99 };
+    if let Err(error) = Payload::compile(&spec) {
+        log_normal.wrong(error.to_string(), "such as { median: 200, p99: 4096 }");
+        return None;
+    }
+    Some(spec)
+}
+
+fn file(view: &View<'_>) -> Option<PayloadSpec> {
+    let path = view.text();
+    let bytes = view.reader().file(path).map_err(|reason| {
+        let what = format!("{path} cannot be read: {reason}");
+        view.wrong(what, "paths are relative to the scenario's file");
+    });
+    let bytes = bytes.ok()?;
+    if bytes.len() as u64 > u64::from(MAX_PAYLOAD) {
+        let what = format!(
+            "{path} has {} bytes, more than an MQTT packet holds",
+            bytes.len()
+        );
+        view.wrong(what, &format!("at most {MAX_PAYLOAD} bytes"));
+        return None;
+    }
+    Some(PayloadSpec::File(Arc::from(bytes)))
+}
+
+fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
+    let carrier = view.get("carrier")?;
+    match carrier.text() {
+        "payload" => Some(Carrier::Payload),
+        "order" => Some(Carrier::Order),
+        "none" => Some(Carrier::None),
+        "property" if class.version == Version::V311 => {
+            let help = "use `carrier: payload`, or `version: \"5\"`";
+            carrier.wrong("MQTT 3.1.1 has no user properties", help);
+            None
+        }
+        "property" => Some(Carrier::Property),
+        _ => match carrier.get("field") {
+            Some(field) => pointer(&field).map(Carrier::Field),
+            None => {
+                carrier.wrong(
+                    "the carrier names no field",
+                    "such as { field: /headers/id }",
+                );
+                None
+            }
+        },
+    }
+}
+
+fn pointer(view: &View<'_>) -> Option<String> {
+    let pointer = view.text();
+    if !pointer.starts_with('/') {
+        let what = format!("`{pointer}` is no JSON pointer");
+        view.wrong(
+            what,
+            "begin with `/`, such as /headers/correlation-id (RFC 6901)",
+        );
+        return None;
+    }
+    Some(pointer.to_owned())
+}
+
+/// Whether every payload has room for what the carrier puts into it.
+fn fits(class: &Class<'_>, view: &View<'_>, payload: &Payload, carrier: &Carrier) -> Option<()> {
+    let body = view.get("payload")?;
+    match carrier {
+        Carrier::Property | Carrier::Order | Carrier::None => {
+            if let Some(template) = payload.template().filter(|template| template.has_stamp()) {
+                return unused_stamp(&body, template, carrier);
+            }
+            Some(())
+        }
+        Carrier::Payload => match payload.stamp_form() {
+            Some(_) => Some(()),
+            None => too_small(class, &body, payload, carrier),
+        },
+        Carrier::Field(pointer) => match payload.template() {
+            Some(template) => holds_field(&body, template, pointer),
+            None => {
+                let what = "the carrier is a field, and the payload is no template";
+                body.wrong(what, "use `payload: { template: '{\"id\":\"${stamp}\"}' }`");
+                None
+            }
+        },
+    }
+}
+
+/// A stamp that nobody fills in would be 30 characters of filler.
+fn unused_stamp(view: &View<'_>, template: &Template, carrier: &Carrier) -> Option<()> {
+    let (_, offset) = template.names().find(|(name, _)| *name == "stamp")?;
+    let what = format!("`${{stamp}}` is filled in only by a carrier, and the carrier is {carrier}");
+    view.get("template")?
+        .wrong_at(offset, what, "use `carrier: payload`, or remove it");
+    None
+}
+
+fn too_small(
+    class: &Class<'_>,
+    view: &View<'_>,
+    payload: &Payload,
+    carrier: &Carrier,
+) -> Option<()> {
+    let is_text = payload.template().is_some();
+    let needed = carrier.least_payload(is_text);
+    let (least, _) = payload.bounds(&class.variables.bounds());
+    let help = if is_text {
+        format!(
+            "put `${{stamp}}` ({STAMP_TEXT} characters) into the template, or use `carrier: property`"
+        )
+    } else if view.get("file").is_some() {
+        "a file is sent as it is: use `carrier: property`, `order` or `none`".to_owned()
+    } else {
+        let least = StampForm::Binary22.len();
+        format!("at least {least} bytes, or use `carrier: property`, `order` or `none`")
+    };
+    let what = format!(
+        "a payload of {least} bytes has no room for its carrier, a stamp of {needed} bytes"
+    );
+    view.wrong(what, &help);
+    None
+}
+
+/// Whether the template is JSON whose field is the stamp and nothing else.
+fn holds_field(view: &View<'_>, template: &Template, pointer: &str) -> Option<()> {
+    let view = view.get("template")?;
+    let sample = sample(template.source());
+    let help = format!("such as '{{\"id\":\"${{stamp}}\"}}', with the stamp at {pointer}");
+    let Ok(json) = serde_json::from_str::<Json>(&sample) else {
+        view.wrong("the carrier is a field, and the template is no JSON", &help);
+        return None;
+    };
+    match json.pointer(pointer) {
+        Some(Json::String(text)) if text == STAMP_SAMPLE => Some(()),
+        Some(_) => {
+            view.wrong(
+                format!("the field at {pointer} is not \"${{stamp}}\""),
+                &help,
+            );
+            None
+        }
+        None => {
+            view.wrong(format!("the template has no field at {pointer}"), &help);
+            None
+        }
+    }
+}
+
+const STAMP_SAMPLE: &str = "stamp-sample";
+
+/// The template with a value in place of each variable: a number is JSON inside and outside of
+/// quotes.
+fn sample(source: &str) -> String {
+    let mut sample = String::new();
+    let mut rest = source;
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else {
+            break;
+        };
+        let variable = &rest[start..=start + length];
+        sample += &rest[..start];
+        sample += if variable == "${stamp}" {
+            STAMP_SAMPLE
+        } else {
+            "1"
+        };
+        rest = &rest[start + length + 1..];
+    }
+    sample + rest
+}

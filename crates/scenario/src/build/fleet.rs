@@ -1,0 +1,299 @@
+//! A fleet and its links.
+
+use std::sync::Arc;
+
+use muster_load::{NameTemplate, Table};
+use muster_model::{DeviceId, FleetId, LinkId, Micros};
+use muster_protocol::mqtt::{Qos, Version, topic};
+
+use super::secret::secret_template;
+use super::stream;
+use super::templates::{Variables, device_template, refuse};
+use crate::plan::{
+    ClientPlan, ConnectPlan, Credential, FleetPlan, Phases, ReconnectPlan, WillPlan,
+};
+use crate::view::View;
+
+/// The keep-alive and the session expiry travel in whole seconds; the keep-alive in 16 bits
+/// (MQTT 5 section 3.1.2.10).
+const LONGEST_KEEP_ALIVE: Micros = Micros::from_secs(u16::MAX as u64);
+/// The session expiry travels in 32 bits, of which all ones means for ever (section 3.1.2.11.2).
+const LONGEST_EXPIRY: Micros = Micros::from_secs(u32::MAX as u64);
+
+/// Where a fleet's ids begin, and what it shares with the others.
+pub(super) struct Seat<'a> {
+    pub(super) id: FleetId,
+    pub(super) device: u32,
+    pub(super) link: u32,
+    pub(super) stream: u16,
+    pub(super) seed: u64,
+    pub(super) phases: &'a Phases,
+}
+
+/// How many devices each link of a fleet carries.
+pub(super) fn devices_per_link(view: &View<'_>) -> u32 {
+    view.get("gateway")
+        .and_then(|gateway| gateway.whole("devices"))
+        .unwrap_or(1)
+}
+
+/// Reads one fleet.
+pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
+    let devices: u32 = view.whole("count")?;
+    let first_index: u32 = view.whole("first")?;
+    let names = names(view, first_index, devices)?;
+    let data = match view.get("data") {
+        Some(file) => Some(Arc::new(table(&file, devices)?)),
+        None => None,
+    };
+    let tenant = view.text_of("tenant");
+    let variables = Variables {
+        names: &names,
+        index: (first_index, first_index + (devices - 1)),
+        tenant,
+        table: data.as_deref(),
+    };
+    let client = client(&view.get("client")?, &variables);
+    let credential = credential(&view.get("credential")?, &variables);
+    let connect = connect(&view.get("connect")?);
+    let reconnect = reconnect(&view.get("reconnect")?);
+    let version = client.as_ref().map_or(Version::V5, |client| client.version);
+    let class = stream::Class {
+        view,
+        seat,
+        devices,
+        version,
+        variables: &variables,
+    };
+    let streams = stream::streams(&class);
+    let devices_per_link = devices_per_link(view);
+    Some(FleetPlan {
+        name: view.text_of("name").to_owned(),
+        id: seat.id,
+        first_device: DeviceId(seat.device),
+        devices,
+        first_index,
+        first_link: LinkId(seat.link),
+        links: devices.div_ceil(devices_per_link),
+        devices_per_link,
+        tenant: tenant.to_owned(),
+        client: client?,
+        credential: credential?,
+        connect: connect?,
+        reconnect: reconnect?,
+        streams: streams?,
+        data,
+        names,
+    })
+}
+
+fn names(view: &View<'_>, first: u32, devices: u32) -> Option<NameTemplate> {
+    let Some(last) = first.checked_add(devices - 1) else {
+        let what = format!("{devices} devices from index {first} on go beyond 4294967295");
+        view.get("count")?
+            .wrong(what, "fewer devices, or a smaller `first`");
+        return None;
+    };
+    let id = view.get("id")?;
+    let names = NameTemplate::parse(id.text())
+        .map_err(|error| refuse(&id, &error))
+        .ok()?;
+    let (_, longest) = names.lengths(first, last);
+    if longest > topic::TOPIC_MAXIMUM {
+        let what = format!("names of {longest} bytes are too long for MQTT");
+        id.wrong(what, "at most 65535 bytes (MQTT 5 section 1.5.4)");
+        return None;
+    }
+    Some(names)
+}
+
+fn table(view: &View<'_>, devices: u32) -> Option<Table> {
+    let path = view.text();
+    let bytes = view.reader().file(path).map_err(|reason| {
+        let what = format!("{path} cannot be read: {reason}");
+        view.wrong(what, "paths are relative to the scenario's file");
+    });
+    let text = String::from_utf8(bytes.ok()?);
+    let text =
+        text.map_err(|_| view.wrong(format!("{path} is no UTF-8 text"), "write it as UTF-8"));
+    let table = Table::parse(&text.ok()?).map_err(|error| {
+        view.wrong(
+            format!("{path}: {error}"),
+            "comma-separated values, as RFC 4180 has them",
+        );
+    });
+    let table = table.ok()?;
+    if table.len() < devices as usize {
+        let what = format!("{path} has {} rows for {devices} devices", table.len());
+        view.wrong(what, "a row for each device, or a smaller `count`");
+        return None;
+    }
+    Some(table)
+}
+
+fn client(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientPlan> {
+    let version = match view.text_of("version") {
+        "3.1.1" => Version::V311,
+        _ => Version::V5,
+    };
+    let session_expiry = seconds(view, "session-expiry", LONGEST_EXPIRY);
+    let keep_alive = seconds(view, "keep-alive", LONGEST_KEEP_ALIVE);
+    let will = match view.get("will") {
+        Some(view) => Some(will(&view, variables)?),
+        None => None,
+    };
+    let receive_maximum = view.whole("receive-maximum");
+    if version == Version::V311 {
+        only_version_5(view, session_expiry, receive_maximum)?;
+    }
+    Some(ClientPlan {
+        version,
+        clean_start: view.truth("clean-start")?,
+        session_expiry: session_expiry?,
+        keep_alive: keep_alive?,
+        receive_maximum,
+        will,
+    })
+}
+
+/// MQTT 3.1.1 has neither properties nor a session that outlives a clean one.
+fn only_version_5(view: &View<'_>, expiry: Option<Micros>, maximum: Option<u16>) -> Option<()> {
+    let help = "use `version: \"5\"`, or remove it";
+    if expiry.is_some_and(|expiry| expiry > Micros::ZERO) {
+        let what = "MQTT 3.1.1 has no session expiry: `clean-start: false` keeps the session";
+        view.get("session-expiry")?.wrong(what, help);
+        return None;
+    }
+    if maximum.is_some() {
+        view.get("receive-maximum")?
+            .wrong("MQTT 3.1.1 has no receive maximum", help);
+        return None;
+    }
+    Some(())
+}
+
+fn seconds(view: &View<'_>, key: &str, most: Micros) -> Option<Micros> {
+    let time = view.time(key)?;
+    if time.get() % 1_000_000 != 0 {
+        let what = format!("`{key}` travels in whole seconds");
+        view.get(key)?.wrong(what, "such as 60s");
+        return None;
+    }
+    if time > most {
+        let what = format!("`{key}` is at most {} s in MQTT", most.get() / 1_000_000);
+        view.get(key)?.wrong(what, "a shorter time");
+        return None;
+    }
+    Some(time)
+}
+
+fn will(view: &View<'_>, variables: &Variables<'_>) -> Option<WillPlan> {
+    let topic = topic_template(&view.get("topic")?, variables);
+    let payload = device_template(&view.get("payload")?, variables);
+    Some(WillPlan {
+        topic: topic?,
+        payload: payload?,
+        qos: Qos::from_bits(view.whole("qos")?)?,
+        retain: view.truth("retain")?,
+    })
+}
+
+/// A template whose texts are topic names for every device.
+pub(super) fn topic_template(
+    view: &View<'_>,
+    variables: &Variables<'_>,
+) -> Option<muster_load::Template> {
+    let template = device_template(view, variables)?;
+    let devices = variables.index.1 - variables.index.0 + 1;
+    // Names differ in digits only, so the longest one stands for all; rows of a table differ in
+    // any way.
+    let rows = if template.columns().next().is_some() {
+        0..devices
+    } else {
+        devices - 1..devices
+    };
+    for place in rows {
+        let topic = variables.render(&template, place);
+        if !topic::is_name(&topic) {
+            let device = u64::from(variables.index.0) + u64::from(place);
+            let what = format!("`{topic}` (device {device}) is no topic name");
+            view.wrong(
+                what,
+                "a text of 1 to 65535 bytes without `+`, `#` and NUL (MQTT-4.7.1-1)",
+            );
+            return None;
+        }
+    }
+    Some(template)
+}
+
+fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    if view.text_of("kind") == "none" {
+        for key in ["user", "secret"] {
+            if let Some(stray) = view.get(key) {
+                let what = format!("`{key}` has no meaning with `kind: none`");
+                stray.wrong(what, "use `kind: password`, or remove it");
+            }
+        }
+        return Some(Credential::None);
+    }
+    let Some(secret) = view.get("secret") else {
+        let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
+        view.wrong("a credential of kind password has no secret", help);
+        return None;
+    };
+    let user = match view.get("user") {
+        Some(user) => secret_template(&user, variables).map(|user| user.expose().clone()),
+        None => muster_load::Template::parse("${id}").ok(),
+    };
+    let secret = secret_template(&secret, variables);
+    Some(Credential::Password {
+        user: user?,
+        secret: secret?,
+    })
+}
+
+fn connect(view: &View<'_>) -> Option<ConnectPlan> {
+    let connect = ConnectPlan {
+        rate: view.rate("rate")?,
+        pending: view.whole("pending")?,
+        timeout: view.time("timeout")?,
+        lifetime: view
+            .time("lifetime")
+            .filter(|lifetime| *lifetime > Micros::ZERO),
+    };
+    if connect.rate.get() <= 0.0 {
+        view.get("rate")?
+            .wrong("at rate 0 no link is ever opened", "such as 500/s");
+        return None;
+    }
+    if connect.timeout == Micros::ZERO {
+        view.get("timeout")?
+            .wrong("no handshake is over at once", "such as 10s");
+        return None;
+    }
+    Some(connect)
+}
+
+fn reconnect(view: &View<'_>) -> Option<ReconnectPlan> {
+    let reconnect = ReconnectPlan {
+        min: view.time("min")?,
+        max: view.time("max")?,
+        jitter: view.fraction("jitter")?,
+    };
+    if reconnect.min > reconnect.max {
+        let what = format!(
+            "`min` ({}) is longer than `max` ({})",
+            reconnect.min, reconnect.max
+        );
+        view.get("min")?
+            .wrong(what, "a shorter `min`, or a longer `max`");
+        return None;
+    }
+    if reconnect.max == Micros::ZERO {
+        let what = "a link that never waits would hammer a target that refuses";
+        view.get("max")?.wrong(what, "at least 1ms");
+        return None;
+    }
+    Some(reconnect)
+}

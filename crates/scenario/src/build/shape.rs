@@ -1,0 +1,254 @@
+//! When a stream's messages are due: rate, period, shape, phase and count.
+
+use std::sync::Arc;
+
+use muster_load::{Phase, Shape, Stage};
+use muster_model::{Micros, Rate};
+
+use crate::units;
+use crate::view::View;
+
+/// A shape and the stream's own rate.
+pub(super) struct Load {
+    pub(super) shape: Shape,
+    pub(super) rate: Rate,
+    pub(super) poisson: bool,
+}
+
+/// Two rates agree if they differ by less than what the units can be blamed for.
+const SLACK: f64 = 1e-9;
+
+/// Reads the keys that say how much is sent, for a class of so many devices.
+pub(super) fn load(view: &View<'_>, devices: u32) -> Option<Load> {
+    let declared = declared_rate(view, devices)?;
+    let shape = view.get("shape")?;
+    let kinds: Vec<&str> = shape
+        .entries()
+        .map(|(key, _)| key)
+        .filter(|key| *key != "poisson")
+        .collect();
+    if let [_, second, ..] = kinds[..] {
+        let help = "keep one; stages can say most of what two shapes would";
+        shape
+            .get(second)?
+            .wrong(format!("`{second}` is a second shape"), help);
+        return None;
+    }
+    let poisson = shape.truth("poisson").unwrap_or(false);
+    let (shape, rate) = match kinds.first() {
+        None => (Shape::Constant, needed(view, declared, "a constant shape")?),
+        Some(&kind) => shaped(view, kind, &shape.get(kind)?, declared)?,
+    };
+    Some(Load {
+        shape,
+        rate,
+        poisson,
+    })
+}
+
+/// `rate`, or `every` as the rate of the class; the inner option: whether either stands.
+fn declared_rate(view: &View<'_>, devices: u32) -> Option<Option<Rate>> {
+    match (view.rate("rate"), view.time("every")) {
+        (Some(_), Some(_)) => {
+            let what = "`rate` (of the class) and `every` (of a device) say the same twice";
+            view.get("every")?.wrong(what, "keep one of them");
+            None
+        }
+        (Some(rate), None) => Some(Some(rate)),
+        (None, Some(Micros::ZERO)) => {
+            view.get("every")?
+                .wrong("a period of 0 is no period", "such as 5s");
+            None
+        }
+        (None, Some(every)) => {
+            let rate = Rate::per_second(f64::from(devices) / every.as_secs_f64());
+            Some(rate)
+        }
+        (None, None) => Some(None),
+    }
+}
+
+fn needed(view: &View<'_>, declared: Option<Rate>, what: &str) -> Option<Rate> {
+    if declared.is_none() {
+        let what = format!("`{}` has no rate, which {what} needs", view.text_of("name"));
+        view.wrong(
+            what,
+            "add `rate: 500/s` (of the class) or `every: 5s` (of a device)",
+        );
+    }
+    declared
+}
+
+fn shaped(
+    stream: &View<'_>,
+    kind: &str,
+    view: &View<'_>,
+    declared: Option<Rate>,
+) -> Option<(Shape, Rate)> {
+    match kind {
+        "ramp" => ramp(stream, view, declared),
+        "stages" => stages(stream, declared),
+        "spike" => spike(stream, view, declared),
+        "sine" => sine(view, declared),
+        "burst" => burst(stream, view),
+        _ => replay(stream, view),
+    }
+}
+
+fn ramp(stream: &View<'_>, view: &View<'_>, declared: Option<Rate>) -> Option<(Shape, Rate)> {
+    let rate = match view.rate("to") {
+        Some(to) => agreed(&view.get("to")?, to, declared)?,
+        None => needed(stream, declared, "a ramp without `to`")?,
+    };
+    let shape = Shape::Ramp {
+        from: view.rate("from")?,
+        over: view.time("over")?,
+    };
+    Some((shape, rate))
+}
+
+fn stages(stream: &View<'_>, declared: Option<Rate>) -> Option<(Shape, Rate)> {
+    let views = stream.get("shape")?.list("stages");
+    let mut stages = Vec::new();
+    for view in &views {
+        let (over, hold) = (view.time("over")?, view.time("hold")?);
+        if over + hold == Micros::ZERO {
+            view.wrong("this stage takes no time", "add `over` or `hold`");
+            return None;
+        }
+        stages.push(Stage {
+            to: view.rate("to")?,
+            over,
+            hold,
+        });
+    }
+    let Some((last, view)) = stages.last().zip(views.last()) else {
+        stream
+            .get("shape")?
+            .wrong("`stages` is empty", "such as [ { to: 500/s, hold: 60s } ]");
+        return None;
+    };
+    let rate = agreed(&view.get("to")?, last.to, declared)?;
+    Some((Shape::Stages(stages), rate))
+}
+
+fn spike(stream: &View<'_>, view: &View<'_>, declared: Option<Rate>) -> Option<(Shape, Rate)> {
+    let rate = needed(stream, declared, "a spike")?;
+    let (to, at, lasts) = (view.rate("to")?, view.time("at")?, view.time("for")?);
+    if same(to, rate) {
+        view.get("to")?
+            .wrong("a spike to the stream's own rate is none", "another rate");
+        return None;
+    }
+    if lasts == Micros::ZERO {
+        view.get("for")?
+            .wrong("a spike that lasts no time is none", "such as 10s");
+        return None;
+    }
+    Some((Shape::Spike { to, at, lasts }, rate))
+}
+
+fn sine(view: &View<'_>, declared: Option<Rate>) -> Option<(Shape, Rate)> {
+    let (from, to) = (view.rate("from")?, view.rate("to")?);
+    let rate = agreed(&view.get("to")?, to, declared)?;
+    Some((
+        Shape::Sine {
+            from,
+            to,
+            period: view.time("period")?,
+        },
+        rate,
+    ))
+}
+
+fn burst(stream: &View<'_>, view: &View<'_>) -> Option<(Shape, Rate)> {
+    no_rate(stream, "a burst has its own")?;
+    let (n, every): (u32, Micros) = (view.whole("n")?, view.time("every")?);
+    let rate = Rate::per_second(f64::from(n) / every.as_secs_f64()).unwrap_or(Rate::ZERO);
+    Some((Shape::Burst { n, every }, rate))
+}
+
+fn replay(stream: &View<'_>, view: &View<'_>) -> Option<(Shape, Rate)> {
+    no_rate(stream, "a replay is its own rate")?;
+    let path = view.text();
+    let bytes = view.reader().file(path).map_err(|reason| {
+        let what = format!("{path} cannot be read: {reason}");
+        view.wrong(what, "paths are relative to the scenario's file");
+    });
+    let text = String::from_utf8_lossy(&bytes.ok()?).into_owned();
+    let instants = instants(view, &text)?;
+    if instants.is_empty() {
+        view.wrong(
+            format!("{path} holds no instant"),
+            "seconds after warm-up, one a line",
+        );
+        return None;
+    }
+    Some((Shape::Replay(Arc::from(instants)), Rate::ZERO))
+}
+
+/// One instant a line, in seconds; empty lines and a first line of words are passed over.
+fn instants(view: &View<'_>, text: &str) -> Option<Vec<Micros>> {
+    let mut instants: Vec<Micros> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let cell = line.split(',').next().unwrap_or_default().trim();
+        let is_header = number == 1 && cell.starts_with(char::is_alphabetic);
+        if cell.is_empty() || is_header {
+            continue;
+        }
+        let Ok(at) = units::time(&format!("{cell}s")) else {
+            let what = format!("{} line {number}: `{cell}` is no instant", view.text());
+            view.wrong(what, "seconds after warm-up, such as 12.5, one a line");
+            return None;
+        };
+        if instants.last().is_some_and(|last| *last > at) {
+            let what = format!(
+                "{} line {number}: {cell} lies before the line above",
+                view.text()
+            );
+            view.wrong(what, "sort the file");
+            return None;
+        }
+        instants.push(at);
+    }
+    Some(instants)
+}
+
+fn no_rate(stream: &View<'_>, why: &str) -> Option<()> {
+    for key in ["rate", "every"] {
+        if let Some(stray) = stream.get(key) {
+            stray.wrong(format!("`{key}` has no meaning here: {why}"), "remove it");
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// A shape's plateau, which the stream's own rate must not contradict.
+fn agreed(to: &View<'_>, plateau: Rate, declared: Option<Rate>) -> Option<Rate> {
+    match declared {
+        Some(rate) if !same(rate, plateau) => {
+            let what = format!(
+                "the shape goes to {}/s, and the stream's rate is {}/s",
+                plateau.get(),
+                rate.get()
+            );
+            to.wrong(what, "make them agree, or remove one of them");
+            None
+        }
+        _ => Some(plateau),
+    }
+}
+
+fn same(a: Rate, b: Rate) -> bool {
+    (a.get() - b.get()).abs() <= SLACK * a.get().max(b.get())
+}
+
+/// Reads `phase`.
+pub(super) fn phase(view: &View<'_>) -> Phase {
+    match view.text_of("phase") {
+        "hash" => Phase::Hash,
+        "together" => Phase::Together,
+        _ => Phase::Even,
+    }
+}

@@ -1,0 +1,223 @@
+//! A stream: when and how it is sent.
+
+use muster_load::{ScheduleSpec, Shape, StreamSchedule};
+use muster_model::{DeviceId, mix};
+use muster_platform::Carrier;
+use muster_protocol::mqtt::{Qos, Version};
+
+use super::body::body;
+use super::fleet::{Seat, topic_template};
+use super::shape;
+use super::templates::Variables;
+use crate::plan::{Ack, Loop, Overflow, StreamKind, StreamPlan};
+use crate::view::View;
+
+/// What the streams of a fleet have in common.
+pub(super) struct Class<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) seat: &'a Seat<'a>,
+    pub(super) devices: u32,
+    pub(super) version: Version,
+    pub(super) variables: &'a Variables<'a>,
+}
+
+/// Reads the streams of a fleet.
+pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
+    let views = class.view.list("streams");
+    let numbered = (class.seat.stream..).zip(&views);
+    let built: Vec<_> = numbered
+        .map(|(number, view)| stream(class, view, number))
+        .collect();
+    let streams: Vec<StreamPlan> = built.into_iter().collect::<Option<_>>()?;
+    for (at, (stream, view)) in streams.iter().zip(&views).enumerate() {
+        if stream.carrier == Carrier::Order {
+            lead_back(stream, view, &streams[..at])?;
+        }
+    }
+    Some(streams)
+}
+
+/// Where messages carry no id, the topic alone tells whose they are: it must lead back to one
+/// device and one stream.
+fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Option<()> {
+    let topic = view.get("topic")?;
+    let mut variables = stream.topic.names();
+    let is_invertible = variables.next().is_some_and(|(name, _)| name == "id");
+    if !is_invertible || variables.next().is_some() {
+        let what = "`carrier: order` needs a topic that leads back to its device";
+        topic.wrong(
+            what,
+            "fixed text around one `${id}`, such as muster/${id}/t",
+        );
+        return None;
+    }
+    let same = |other: &&StreamPlan| {
+        other.carrier == Carrier::Order && other.topic.source() == stream.topic.source()
+    };
+    if let Some(other) = earlier.iter().find(same) {
+        let what = format!(
+            "`{}` has this topic too, and neither carries an id",
+            other.name
+        );
+        topic.wrong(what, "give each stream of `carrier: order` its own topic");
+        return None;
+    }
+    Some(())
+}
+
+fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
+    let qos = Qos::from_bits(view.whole("qos")?)?;
+    let schedule = schedule(class, view, number);
+    let topic = topic_template(&view.get("topic")?, class.variables);
+    let ack = ack(view, qos);
+    let body = body(class, view);
+    let (loop_, retry) = (loop_(view, qos), retry(view, qos));
+    if let (Some(Loop::Closed), Some(schedule)) = (&loop_, &schedule) {
+        has_period(view, schedule)?;
+    }
+    let timeout = view.time("timeout")?;
+    if timeout.get() == 0 {
+        view.get("timeout")?
+            .wrong("no answer comes at once", "such as 10s");
+        return None;
+    }
+    let body = body?;
+    Some(StreamPlan {
+        name: view.text_of("name").to_owned(),
+        id: super::stream_id(number),
+        kind: if view.text_of("kind") == "event" {
+            StreamKind::Event
+        } else {
+            StreamKind::Telemetry
+        },
+        schedule: schedule?,
+        loop_: loop_?,
+        topic: topic?,
+        qos,
+        retain: view.truth("retain")?,
+        ack: ack?,
+        timeout,
+        deadline: view.time("deadline"),
+        payload: body.payload,
+        content_type: body.content_type,
+        carrier: body.carrier,
+        retry: retry?,
+    })
+}
+
+fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleSpec> {
+    let load = shape::load(view, class.devices)?;
+    let spec = ScheduleSpec {
+        shape: load.shape,
+        rate: load.rate,
+        phase: shape::phase(view),
+        poisson: load.poisson,
+        first_device: DeviceId(class.seat.device),
+        devices: class.devices,
+        limit_per_device: view.whole("count"),
+        warm_up: class.seat.phases.warm_up,
+        measure: class.seat.phases.measure,
+        seed: mix(class.seat.seed, u64::from(number)),
+    };
+    match StreamSchedule::new(spec) {
+        Ok(schedule) => {
+            if schedule.count() == 0 {
+                let help = "a run in which nothing is due is invalid: a higher rate, a longer run";
+                view.warn("not one message of this stream is due", help);
+            }
+            Some(schedule.spec().clone())
+        }
+        Err(error) => {
+            view.wrong(
+                format!("this schedule is impossible: {error}"),
+                "see the keys of `shape`",
+            );
+            None
+        }
+    }
+}
+
+fn ack(view: &View<'_>, qos: Qos) -> Option<Ack> {
+    let declared = view.text_of("ack");
+    match (declared, qos) {
+        ("none", Qos::AtMostOnce) => Some(Ack::None),
+        ("transport", Qos::AtLeastOnce | Qos::ExactlyOnce) => Some(Ack::Transport),
+        ("none", Qos::AtLeastOnce | Qos::ExactlyOnce) => {
+            let what = format!("QoS {} is always acknowledged by MQTT itself", qos.bits());
+            view.get("ack")?
+                .wrong(what, "use `qos: 0`, or `ack: transport`");
+            None
+        }
+        _ => {
+            let help = "use `qos: 1`, or `ack: none`";
+            view.get("ack")?.wrong("QoS 0 is never acknowledged", help);
+            None
+        }
+    }
+}
+
+fn loop_(view: &View<'_>, qos: Qos) -> Option<Loop> {
+    let loop_view = view.get("loop")?;
+    let loop_ = match loop_view.text() {
+        "open" => Loop::Open {
+            bound: open_bound()?,
+        },
+        "closed" => Loop::Closed,
+        _ => Loop::InFlight {
+            limit: loop_view.whole("in-flight")?,
+            overflow: overflow(&loop_view)?,
+        },
+    };
+    if qos == Qos::AtMostOnce && !matches!(loop_, Loop::Open { .. }) {
+        let what = "this loop waits for answers, and QoS 0 has none";
+        loop_view.wrong(what, "use `qos: 1`, or `loop: open`");
+        return None;
+    }
+    Some(loop_)
+}
+
+/// A closed loop's next message is due a period after the last one (SEMANTICS section 1).
+fn has_period(view: &View<'_>, schedule: &ScheduleSpec) -> Option<()> {
+    let shape = match &schedule.shape {
+        Shape::Replay(_) => "a replay",
+        _ if schedule.poisson => "Poisson arrivals",
+        Shape::Constant
+        | Shape::Ramp { .. }
+        | Shape::Stages(_)
+        | Shape::Spike { .. }
+        | Shape::Sine { .. }
+        | Shape::Burst { .. } => return Some(()),
+    };
+    let what = format!("a closed loop needs a period, and {shape} has none");
+    view.get("loop")?
+        .wrong(what, "use `loop: open`, or another shape");
+    None
+}
+
+fn open_bound() -> Option<u32> {
+    crate::defaults::DEFAULT_BOUND.parse().ok()
+}
+
+fn overflow(view: &View<'_>) -> Option<Overflow> {
+    if view.text_of("overflow") == "queue" {
+        return Some(Overflow::Queue {
+            bound: view.whole("bound")?,
+        });
+    }
+    if let Some(bound) = view.get("bound") {
+        bound.wrong("`bound` has no meaning with `overflow: shed`", "remove it");
+        return None;
+    }
+    Some(Overflow::Shed)
+}
+
+fn retry(view: &View<'_>, qos: Qos) -> Option<u8> {
+    let retry: u8 = view.whole("retry")?;
+    if retry > 0 && qos == Qos::AtMostOnce {
+        let help = "use `qos: 1`, or `retry: 0`";
+        view.get("retry")?
+            .wrong("QoS 0 has no answer whose absence could be noticed", help);
+        return None;
+    }
+    Some(retry)
+}

@@ -1,0 +1,374 @@
+//! The platform and the business application behind it.
+
+use muster_model::Micros;
+use muster_model::behaviour::{Amount, Behaviour};
+use muster_platform::Carrier;
+use muster_protocol::mqtt::{Qos, topic};
+
+use super::behaviour::behaviour;
+use super::expected::due_from;
+use super::secret::secret;
+use crate::endpoint;
+use crate::plan::{
+    BackendPlan, Dialect, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan,
+    Secret,
+};
+use crate::view::View;
+
+/// Most accounts of arrivals: each has an id of 8 bits.
+const MAX_BACKENDS: usize = 255;
+
+/// Reads `platform`, but for its backends.
+pub(super) fn platform(view: &View<'_>) -> Option<PlatformPlan> {
+    let endpoints = endpoints(view);
+    let kind = match view.text_of("kind") {
+        "mqtt" => broker(view),
+        _ => gateway(view, endpoints.as_deref().unwrap_or_default()),
+    };
+    let about = match view.get("about") {
+        Some(about) => Some(file_text(&about.get("file")?)?),
+        None => None,
+    };
+    Some(PlatformPlan {
+        kind: kind?,
+        endpoints: endpoints?,
+        about,
+    })
+}
+
+fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
+    let Some(list) = view.get("devices") else {
+        let help = "add `devices: [ \"mqtt://broker.example:1883\" ]`, or use `kind: gateway`";
+        view.wrong("the platform has no address", help);
+        return None;
+    };
+    let items = view.list("devices");
+    if items.is_empty() {
+        list.wrong(
+            "the list of addresses is empty",
+            "such as [ \"mqtt://127.0.0.1:1883\" ]",
+        );
+        return None;
+    }
+    items
+        .iter()
+        .map(|item| item.accept(endpoint::read(item.text())))
+        .collect()
+}
+
+fn broker(view: &View<'_>) -> Option<PlatformKind> {
+    let mut is_right = true;
+    for key in ["behaviour", "dialect"] {
+        if let Some(stray) = view.get(key) {
+            let what = format!("`{key}` is only for the reference gateway");
+            stray.wrong(what, "use `kind: gateway`, or remove it");
+            is_right = false;
+        }
+    }
+    for item in view.list("devices") {
+        if endpoint::read(item.text()).is_ok_and(|endpoint| endpoint.port == 0) {
+            item.wrong(
+                "port 0 is no port of a broker",
+                "the port it listens on, such as 1883",
+            );
+            is_right = false;
+        }
+    }
+    is_right.then_some(PlatformKind::Mqtt)
+}
+
+fn gateway(view: &View<'_>, endpoints: &[Endpoint]) -> Option<PlatformKind> {
+    let list = view.list("devices");
+    if let Some(second) = list.get(1) {
+        second.wrong(
+            "the embedded gateway listens on one address",
+            "keep one address",
+        );
+        return None;
+    }
+    if let (Some(item), Some(endpoint)) = (list.first(), endpoints.first()) {
+        let host = endpoint.host.as_str();
+        if host != "localhost" && !is_address(host) {
+            let what = format!("the embedded gateway cannot listen on `{host}`");
+            item.wrong(
+                what,
+                "an address of this machine, such as mqtt://127.0.0.1:0",
+            );
+            return None;
+        }
+    }
+    let behaviour = match view.get("behaviour") {
+        Some(view) => behaviour(&view)?,
+        None => Behaviour::default(),
+    };
+    Some(PlatformKind::Gateway {
+        dialect: Dialect::Mqtt,
+        behaviour,
+    })
+}
+
+/// Whether a host is written as an address (RFC 3986 section 3.2.2) and needs no look-up.
+fn is_address(host: &str) -> bool {
+    let is_version_4 =
+        host.split('.').count() == 4 && host.split('.').all(|part| part.parse::<u8>().is_ok());
+    is_version_4 || host.contains(':')
+}
+
+fn file_text(view: &View<'_>) -> Option<(String, String)> {
+    let path = view.text();
+    let bytes = view.reader().file(path);
+    let bytes = bytes.map_err(|reason| {
+        let what = format!("{path} cannot be read: {reason}");
+        view.wrong(what, "paths are relative to the scenario's file");
+    });
+    let text = String::from_utf8_lossy(&bytes.ok()?).into_owned();
+    Some((path.to_owned(), text))
+}
+
+/// Reads `platform.backend`. Plain subscribers are accounts of their own (SEMANTICS section 2), so
+/// several consumers without a group become several backends.
+pub(super) fn backends(
+    platform: &View<'_>,
+    fleets: &[FleetPlan],
+    phases: &Phases,
+) -> Option<Vec<BackendPlan>> {
+    let views = platform.list("backend");
+    super::only_once(views.iter().filter_map(|view| view.get("name")), "backend");
+    let built: Vec<_> = views
+        .iter()
+        .map(|view| backend(platform, view, phases))
+        .collect();
+    let mut backends = Vec::new();
+    for backend in built {
+        backends.extend(accounts(backend?));
+    }
+    if backends.len() > MAX_BACKENDS {
+        let what = format!("{} plain subscribers are as many accounts", backends.len());
+        platform
+            .get("backend")?
+            .wrong(what, "at most 255; a group (`shared`) is one account");
+        return None;
+    }
+    for view in &views {
+        joins_arrivals(view, fleets)?;
+        keeps_order(view, fleets);
+        warn_of_blind_filter(view, &views, fleets);
+    }
+    Some(backends)
+}
+
+fn accounts(backend: BackendPlan) -> Vec<BackendPlan> {
+    if backend.shared.is_some() || backend.consumers == 1 {
+        return vec![backend];
+    }
+    let account = |number| BackendPlan {
+        name: format!("{}-{number}", backend.name),
+        consumers: 1,
+        ..backend.clone()
+    };
+    (1..=backend.consumers).map(account).collect()
+}
+
+fn backend(platform: &View<'_>, view: &View<'_>, phases: &Phases) -> Option<BackendPlan> {
+    let user = secret_of(view, "user");
+    let password = secret_of(view, "password");
+    if let (None, Some(stray)) = (view.get("user"), view.get("password")) {
+        // MQTT 3.1.1 forbids it (MQTT-3.1.2-22), and brokers of MQTT 5 know nobody by it.
+        stray.wrong("a password without a user name", "add `user`");
+    }
+    let endpoint = view.read("url", endpoint::read);
+    check_gateway_url(platform, view, endpoint.as_ref());
+    let filter = view.get("filter").and_then(|filter| filter_of(&filter));
+    let shared = match view.get("shared") {
+        Some(group) => Some(group_of(&group)?),
+        None => None,
+    };
+    Some(BackendPlan {
+        name: view.text_of("name").to_owned(),
+        endpoint: endpoint?,
+        user: user?,
+        password: password?,
+        filter: filter?,
+        qos: Qos::from_bits(view.whole("qos")?)?,
+        consumers: view.whole("consumers")?,
+        shared,
+        pause: pauses(view, phases)?,
+    })
+}
+
+/// The outer option: whether it could be resolved; the inner one: whether the key stands.
+fn secret_of(view: &View<'_>, key: &str) -> Option<Option<Secret>> {
+    match view.get(key) {
+        None => Some(None),
+        Some(view) => secret(&view).map(Some),
+    }
+}
+
+/// The embedded gateway's own address is the only one where its messages surface.
+fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&Endpoint>) {
+    let (Some(url), Some(endpoint)) = (view.get("url"), endpoint) else {
+        return;
+    };
+    let is_gateway = platform.text_of("kind") == "gateway";
+    let own = platform.list("devices").first().map_or("", View::text);
+    if is_gateway && endpoint::read(own).is_ok_and(|own| own != *endpoint) {
+        let what = format!("the embedded gateway listens on {own}, not on {endpoint}");
+        url.wrong(what, "remove `url`");
+    } else if !is_gateway && endpoint.port == 0 {
+        url.wrong(
+            "port 0 is no port of a broker",
+            "the port it listens on, such as 1883",
+        );
+    }
+}
+
+fn filter_of(view: &View<'_>) -> Option<String> {
+    let filter = view.text();
+    if filter.starts_with("$share/") {
+        let help = "write the group under `shared` and the filter alone here";
+        view.wrong("a shared subscription has a key of its own", help);
+        return None;
+    }
+    match topic::check_filter(filter) {
+        Ok(()) => Some(filter.to_owned()),
+        Err(error) => {
+            view.wrong(format!("`{filter}` is no topic filter"), &error.to_string());
+            None
+        }
+    }
+}
+
+fn group_of(view: &View<'_>) -> Option<String> {
+    let group = view.text();
+    if group.contains(['/', '+', '#']) {
+        let what = format!("`{group}` is no group of a shared subscription");
+        view.wrong(what, "a name without `/`, `+` and `#` (MQTT-4.8.2-2)");
+        return None;
+    }
+    Some(group.to_owned())
+}
+
+fn pauses(view: &View<'_>, phases: &Phases) -> Option<Vec<Pause>> {
+    let mut pauses: Vec<Pause> = Vec::new();
+    for view in view.list("pause") {
+        let pause = Pause {
+            at: view.time("at")?,
+            lasts: view.time("for")?,
+        };
+        let end = phases.warm_up + phases.measure;
+        if pause.at >= end {
+            let what = format!("this pause begins after the last message is due ({end})");
+            view.wrong(what, "an earlier `at`; it counts from the start of warm-up");
+            return None;
+        }
+        if pauses
+            .last()
+            .is_some_and(|last| last.at + last.lasts > pause.at)
+        {
+            view.wrong(
+                "this pause begins before the one above it ends",
+                "sort and part them",
+            );
+            return None;
+        }
+        pauses.push(pause);
+    }
+    Some(pauses)
+}
+
+/// Where messages carry no id, the n-th arrival is the n-th message, which only one consumer sees.
+/// A stream without ids could only be lost as a whole, or arrive as somebody else's.
+fn joins_arrivals(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
+    let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
+    let Some(blind) = streams.find(|stream| stream.carrier == Carrier::None) else {
+        return Some(());
+    };
+    let what = format!(
+        "`{}` has `carrier: none`, so its arrivals cannot be told",
+        blind.name
+    );
+    view.wrong(
+        what,
+        "give it another carrier (`order` adds nothing to a message), or remove the backend",
+    );
+    None
+}
+
+fn keeps_order(view: &View<'_>, fleets: &[FleetPlan]) {
+    let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
+    let is_shared = view.get("shared").is_some() && view.whole("consumers") != Some(1_u16);
+    let ordered = streams.find(|stream| stream.carrier == Carrier::Order);
+    if let (true, Some(stream), Some(consumers)) = (is_shared, ordered, view.get("consumers")) {
+        let what = format!(
+            "`{}` has `carrier: order`, and several consumers share it",
+            stream.name
+        );
+        consumers.wrong(what, "`consumers: 1`, or another carrier");
+    }
+}
+
+/// A stream whose topics no filter takes would be lost as a whole.
+fn warn_of_blind_filter(view: &View<'_>, all: &[View<'_>], fleets: &[FleetPlan]) {
+    let Some(filter) = view.get("filter").filter(|_| all.len() == 1) else {
+        return;
+    };
+    for stream in fleets.iter().flat_map(|fleet| &fleet.streams) {
+        let topic = one_topic(stream.topic.source());
+        if topic::check_filter(filter.text()).is_ok() && !topic::matches(filter.text(), &topic) {
+            let what = format!("this filter does not take the topics of `{}`", stream.name);
+            let help = format!("such as `{topic}`: they would all count as lost");
+            filter.warn(what, &help);
+        }
+    }
+}
+
+/// A topic with a plain word in place of each variable.
+fn one_topic(template: &str) -> String {
+    let mut topic = String::new();
+    let mut rest = template;
+    while let Some(start) = rest.find("${") {
+        topic += &rest[..start];
+        topic.push('x');
+        rest = rest[start..]
+            .find('}')
+            .map_or("", |length| &rest[start + length + 1..]);
+    }
+    topic + rest
+}
+
+/// Counts that the run can never reach make the gateway's account differ from what was asked.
+pub(super) fn warn_of_large_misbehaviour(platform: &View<'_>, plan: &Plan) {
+    let PlatformKind::Gateway { behaviour, .. } = &plan.platform.kind else {
+        return;
+    };
+    let asked = misbehaviours(behaviour);
+    let due: u64 = plan
+        .streams()
+        .map(|(_, stream)| due_from(stream, Micros::ZERO))
+        .sum();
+    if let (true, Some(view)) = (asked > due, platform.get("behaviour")) {
+        let what = format!("{asked} misbehaviours are asked for, and only {due} messages are due");
+        view.warn(what, "smaller counts, or more messages");
+    }
+}
+
+fn misbehaviours(behaviour: &Behaviour) -> u64 {
+    let rejected = behaviour.reject.map_or(0, |reject| match reject.amount {
+        Amount::Count(count) => count,
+        Amount::Share(_) => 0,
+    });
+    let counts = [
+        behaviour.lose_after_accept,
+        behaviour.drop,
+        behaviour.ignore,
+        behaviour.answer_late.count,
+        behaviour.answer_twice,
+        behaviour.duplicate,
+        behaviour.reorder,
+        behaviour.deliver_late.count,
+        behaviour.corrupt,
+        behaviour.reject_but_deliver,
+        rejected,
+    ];
+    counts.into_iter().map(u64::from).sum()
+}

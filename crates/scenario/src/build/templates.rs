@@ -1,0 +1,136 @@
+//! Templates of a fleet, and which variables they may use.
+
+use muster_load::{Bounds, NameTemplate, Scope, Table, Template, TemplateError};
+use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
+
+use crate::nearest::nearest;
+use crate::view::View;
+
+/// What the variables of a fleet's templates stand for.
+pub(super) struct Variables<'a> {
+    /// `${id}`.
+    pub(super) names: &'a NameTemplate,
+    /// `${index}` of the first and the last device.
+    pub(super) index: (u32, u32),
+    /// `${tenant}`; empty if there is none.
+    pub(super) tenant: &'a str,
+    /// The columns.
+    pub(super) table: Option<&'a Table>,
+}
+
+/// Variables that are the same for every message of a device.
+const OF_DEVICE: [&str; 3] = ["id", "index", "tenant"];
+/// Variables that differ from message to message.
+const OF_MESSAGE: [&str; 10] = [
+    "seq", "due_ms", "due_us", "stamp", "run", "normal", "uniform", "int", "hex", "choice",
+];
+
+/// A template that is filled in once per device: a topic, a user name, a will.
+pub(super) fn device_template(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
+    template_of(view, view.text(), variables)
+}
+
+/// A template that is filled in once per device, of a text that is not the view's own.
+pub(super) fn template_of(
+    view: &View<'_>,
+    text: &str,
+    variables: &Variables<'_>,
+) -> Option<Template> {
+    let template = parse(view, text)?;
+    let stray = template.names().find(|(name, _)| OF_MESSAGE.contains(name));
+    if let Some((name, offset)) = stray {
+        let what = format!("`${{{name}}}` differs from message to message");
+        view.wrong_at(
+            offset,
+            what,
+            "here only ${id}, ${index}, ${tenant} and columns of `data`",
+        );
+        return None;
+    }
+    variables.know(view, &template).then_some(template)
+}
+
+/// A template that is filled in for each message.
+pub(super) fn message_template(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
+    let template = parse(view, view.text())?;
+    variables.know(view, &template).then_some(template)
+}
+
+fn parse(view: &View<'_>, text: &str) -> Option<Template> {
+    Template::parse(text)
+        .map_err(|error| refuse(view, &error))
+        .ok()
+}
+
+/// Says what is wrong with a template.
+pub(super) fn refuse(view: &View<'_>, error: &TemplateError) {
+    view.wrong_at(error.offset, &error.what, &error.hint);
+}
+
+impl Variables<'_> {
+    /// Whether every variable of a template has a value.
+    fn know(&self, view: &View<'_>, template: &Template) -> bool {
+        let columns = self.table.map_or(&[][..], Table::columns);
+        let unknown = template
+            .columns()
+            .find(|(name, _)| !columns.iter().any(|c| c == name));
+        if let Some((name, offset)) = unknown {
+            let known = OF_DEVICE.into_iter().chain(OF_MESSAGE);
+            let meant = nearest(name, known.chain(columns.iter().map(String::as_str)));
+            let help = match (meant, self.table) {
+                (Some(meant), _) => format!("did you mean `${{{meant}}}`?"),
+                (None, Some(_)) => format!("the columns are {}", columns.join(", ")),
+                (None, None) => "a column needs a table: `data: devices.csv`".to_owned(),
+            };
+            view.wrong_at(offset, format!("`${{{name}}}` is no variable"), &help);
+            return false;
+        }
+        let tenant = template.names().find(|(name, _)| *name == "tenant");
+        if let (Some((_, offset)), "") = (tenant, self.tenant) {
+            view.wrong_at(
+                offset,
+                "`${tenant}` has no value",
+                "give the fleet a `tenant`",
+            );
+            return false;
+        }
+        true
+    }
+
+    /// What is known of the size of a text.
+    pub(super) fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            name: self.names.lengths(self.index.0, self.index.1),
+            index: self.index,
+            tenant: self.tenant,
+            table: self.table,
+            ..Bounds::default()
+        }
+    }
+
+    /// The text of a template for a device, by its place in the fleet.
+    pub(super) fn render(&self, template: &Template, place: u32) -> String {
+        let mut name = String::new();
+        let index = self.index.0.saturating_add(place);
+        self.names.render(index, &mut name);
+        let id = MessageId {
+            run: RunId(0),
+            device: DeviceId(0),
+            stream: StreamId(0),
+            seq: 0,
+        };
+        let scope = Scope {
+            seed: 0,
+            id,
+            due: Micros::ZERO,
+            wall_ms_at_t0: 0,
+            name: &name,
+            index,
+            tenant: self.tenant,
+            columns: self.table.and_then(|table| table.row(place as usize)),
+        };
+        let mut text = Vec::new();
+        template.render(&scope, &mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}

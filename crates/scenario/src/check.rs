@@ -1,0 +1,414 @@
+//! The check of a tree against the language: unknown keys, forms, units and what is *not yet*
+//! built, each with its place. What depends on two keys at once is checked when a plan is built.
+
+use crate::endpoint;
+use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Word};
+use crate::nearest::nearest;
+use crate::problem::Problem;
+use crate::source::{Place, Sources};
+use crate::tree::{Entry, Node, Value};
+use crate::units::{self, Unreadable};
+
+/// What the check found, in the order of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// What is wrong.
+    pub(crate) wrong: Vec<Problem>,
+    /// What is right and belongs to later work.
+    pub(crate) not_yet: Vec<Problem>,
+}
+
+/// Checks a whole scenario.
+pub(crate) fn check(sources: &Sources, root: &Node) -> Findings {
+    let mut check = Check {
+        sources,
+        findings: Findings::default(),
+    };
+    check.object(&SCENARIO, root, "");
+    check.findings
+}
+
+/// The path of a key within a map.
+pub(crate) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+struct Check<'a> {
+    sources: &'a Sources,
+    findings: Findings,
+}
+
+impl Check<'_> {
+    fn object(&mut self, object: &'static Object, node: &Node, path: &str) {
+        if !matches!(node.value, Value::Map(_)) {
+            let keys = names(object.keys);
+            self.form(
+                node,
+                path,
+                "a map of keys",
+                &format!("the keys here are {keys}"),
+            );
+            return;
+        }
+        for entry in node.entries() {
+            match object.key(&entry.key) {
+                Some(key) => self.entry(key, entry, path),
+                None => self.unknown_key(object, entry, path),
+            }
+        }
+        // A misspelt key is also a missing one, and its own problem says enough.
+        if node
+            .entries()
+            .iter()
+            .all(|entry| object.key(&entry.key).is_some())
+        {
+            self.missing(object, node, path);
+        }
+    }
+
+    fn missing(&mut self, object: &'static Object, node: &Node, path: &str) {
+        for key in object.keys {
+            if key.required && node.get(key.name).is_none() {
+                let what = match path {
+                    "" => format!("the scenario has no `{}`", key.name),
+                    path => format!("`{path}` has no `{}`", key.name),
+                };
+                let help = format!("add `{}: ...` ({})", key.name, lower(key.doc));
+                self.wrong(node.place, path, &what, &help);
+            }
+        }
+    }
+
+    fn entry(&mut self, key: &'static Key, entry: &Entry, path: &str) {
+        let path = join(path, &entry.key);
+        if let Status::NotYet(with) = key.status {
+            self.not_yet(entry.place, &path, &format!("`{}`", key.name), with);
+        }
+        if entry.node.is_nothing() {
+            let what = format!("`{}` has no value", entry.key);
+            let help = format!("give it one, or remove the key ({})", lower(key.doc));
+            self.wrong(entry.place, &path, &what, &help);
+            return;
+        }
+        self.value(&key.kind, &entry.node, &path);
+    }
+
+    fn value(&mut self, kind: &'static Kind, node: &Node, path: &str) {
+        match kind {
+            Kind::Object(object) => self.object(object, node, path),
+            Kind::Table(inner) => self.table(inner, node, path),
+            Kind::List(inner) => self.list(inner, node, path),
+            Kind::Either(kinds) => self.either(kinds, node, path),
+            Kind::Percentiles => self.percentiles(node, path),
+            Kind::Word(words) => self.word(words, node, path),
+            Kind::Url(schemes) => self.url(schemes, node, path),
+            Kind::One(scalar) => self.single(*scalar, node, path),
+        }
+    }
+
+    fn single(&mut self, scalar: Scalar, node: &Node, path: &str) {
+        let Some(text) = node.text() else {
+            let help = format!("such as {}", example(scalar));
+            self.form(node, path, "a single value", &help);
+            return;
+        };
+        if let Err(unreadable) = readable(scalar, text) {
+            self.unreadable(node, path, &unreadable);
+        }
+    }
+
+    fn list(&mut self, inner: &'static Kind, node: &Node, path: &str) {
+        let Value::List(items) = &node.value else {
+            self.form(
+                node,
+                path,
+                "a list",
+                "write `- ` before each item, or [ ... ] around them",
+            );
+            return;
+        };
+        for (at, item) in items.iter().enumerate() {
+            self.value(inner, item, &format!("{path}[{at}]"));
+        }
+    }
+
+    fn table(&mut self, inner: &'static Kind, node: &Node, path: &str) {
+        if !matches!(node.value, Value::Map(_)) {
+            self.form(node, path, "a map of keys", "such as { build: \"4711\" }");
+        }
+        for entry in node.entries() {
+            self.value(inner, &entry.node, &join(path, &entry.key));
+        }
+    }
+
+    /// Picks the one alternative that has the node's form.
+    fn either(&mut self, kinds: &'static [Kind], node: &Node, path: &str) {
+        match alternative(kinds, node) {
+            Some(kind) => self.value(kind, node, path),
+            None => {
+                let forms = kinds.iter().filter_map(Kind::form).map(Form::name);
+                let forms: Vec<&str> = forms.collect();
+                self.form(node, path, &forms.join(" or "), "see `muster schema`");
+            }
+        }
+    }
+
+    fn percentiles(&mut self, node: &Node, path: &str) {
+        if !matches!(node.value, Value::Map(_)) || node.entries().is_empty() {
+            self.form(
+                node,
+                path,
+                "a map of percentiles",
+                "such as { p99: \"<= 250ms\" }",
+            );
+            return;
+        }
+        for entry in node.entries() {
+            let path = join(path, &entry.key);
+            if let Err(unreadable) = units::percentile(&entry.key) {
+                self.wrong(entry.place, &path, &unreadable.what, &unreadable.help);
+                continue;
+            }
+            match entry.node.text().map(units::time_at_most) {
+                Some(Ok(_)) => {}
+                Some(Err(unreadable)) => self.unreadable(&entry.node, &path, &unreadable),
+                None => self.form(&entry.node, &path, "a single value", "such as \"<= 250ms\""),
+            }
+        }
+    }
+
+    fn word(&mut self, words: &'static [Word], node: &Node, path: &str) {
+        let Some(text) = node.text() else {
+            self.form(
+                node,
+                path,
+                "a single word",
+                &format!("one of {}", built(words)),
+            );
+            return;
+        };
+        self.known_word(words, text, node, path);
+    }
+
+    fn known_word(&mut self, words: &'static [Word], text: &str, node: &Node, path: &str) -> bool {
+        match words.iter().find(|word| word.name == text) {
+            Some(Word {
+                status: Status::Built,
+                ..
+            }) => return true,
+            Some(Word {
+                status: Status::NotYet(with),
+                ..
+            }) => {
+                self.not_yet(node.place, path, &format!("`{text}`"), with);
+            }
+            None => {
+                let what = format!("`{text}` is not known here");
+                let meant = nearest(text, words.iter().map(|word| word.name));
+                let help = match meant {
+                    Some(meant) => format!("did you mean `{meant}`? Known: {}", built(words)),
+                    None if built(words).is_empty() => "see the documentation".to_owned(),
+                    None => format!("one of {}", built(words)),
+                };
+                self.wrong(node.place, path, &what, &help);
+            }
+        }
+        false
+    }
+
+    fn url(&mut self, schemes: &'static [Word], node: &Node, path: &str) {
+        let help = "such as mqtt://broker.example:1883";
+        let Some(text) = node.text() else {
+            self.form(node, path, "a URL", help);
+            return;
+        };
+        let Some((scheme, _)) = text.split_once("://") else {
+            let what = format!("`{text}` is no URL: it has no scheme");
+            self.wrong(node.place, path, &what, help);
+            return;
+        };
+        if !self.known_word(schemes, scheme, node, path) {
+            return;
+        }
+        if let Err(unreadable) = endpoint::read(text) {
+            self.unreadable(node, path, &unreadable);
+        }
+    }
+
+    fn unknown_key(&mut self, object: &Object, entry: &Entry, path: &str) {
+        let what = format!("`{}` is no key here", entry.key);
+        let known = || format!("the keys here are {}", names(object.keys));
+        let help = match nearest(&entry.key, object.keys.iter().map(|key| key.name)) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => match home(&entry.key) {
+                Some(home) => format!("it belongs under `{home}`; {}", known()),
+                None => known(),
+            },
+        };
+        self.wrong(entry.place, &join(path, &entry.key), &what, &help);
+    }
+
+    fn form(&mut self, node: &Node, path: &str, wanted: &str, help: &str) {
+        let name = if path.is_empty() {
+            "the scenario"
+        } else {
+            path
+        };
+        let what = format!("`{name}` is {}, where {wanted} belongs", node.form().name());
+        self.wrong(node.place, path, &what, help);
+    }
+
+    fn unreadable(&mut self, node: &Node, path: &str, unreadable: &Unreadable) {
+        self.wrong(node.place, path, &unreadable.what, &unreadable.help);
+    }
+
+    fn not_yet(&mut self, place: Place, path: &str, name: &str, with: &str) {
+        let what = format!("{name} is not yet built: it comes with {with}");
+        let help = "remove it; this version of muster would only ignore it";
+        self.findings
+            .not_yet
+            .push(self.sources.problem(place, path, &what, help));
+    }
+
+    fn wrong(&mut self, place: Place, path: &str, what: &str, help: &str) {
+        self.findings
+            .wrong
+            .push(self.sources.problem(place, path, what, help));
+    }
+}
+
+/// Whether a text is a value of its form.
+fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
+    match scalar {
+        Scalar::Text | Scalar::Template | Scalar::Secret | Scalar::Reference | Scalar::File => {
+            filled(text)
+        }
+        Scalar::Bool => units::truth(text).map(drop),
+        Scalar::Whole(least, most) => units::whole(text, least, most).map(drop),
+        Scalar::Fraction => units::fraction(text).map(drop),
+        Scalar::Rate => units::rate(text).map(drop),
+        Scalar::Time => units::time(text).map(drop),
+        Scalar::Percent => units::percent(text).map(drop),
+        Scalar::Size => units::size(text).map(drop),
+        Scalar::CountAtMost => units::count_at_most(text).map(drop),
+        Scalar::ShareAtMost => units::share_at_most(text).map(drop),
+        Scalar::ShareAtLeast => units::share_at_least(text).map(drop),
+        Scalar::Above => units::beyond(text, '>').map(drop),
+        Scalar::Below => units::beyond(text, '<').map(drop),
+    }
+}
+
+fn filled(text: &str) -> Result<(), Unreadable> {
+    if !text.is_empty() && !text.contains('\0') {
+        return Ok(());
+    }
+    let what = if text.is_empty() {
+        "this text is empty"
+    } else {
+        "this text holds a NUL"
+    };
+    Err(Unreadable {
+        what: what.to_owned(),
+        help: "write some text".to_owned(),
+    })
+}
+
+/// A value of a form, as an example.
+pub(crate) fn example(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::Text => "some-text",
+        Scalar::Template => "\"meter-${index:08}\"",
+        Scalar::Secret => "\"${env:SECRET}\"",
+        Scalar::Reference => "\"${env:ACCOUNT}\"",
+        Scalar::File => "some-file",
+        Scalar::Bool => "true",
+        Scalar::Whole(..) => "10",
+        Scalar::Fraction => "0.5",
+        Scalar::Rate => "500/s",
+        Scalar::Time => "10s",
+        Scalar::Percent => "85%",
+        Scalar::Size => "120",
+        Scalar::CountAtMost => "0",
+        Scalar::ShareAtMost => "\"<= 0.1%\"",
+        Scalar::ShareAtLeast => "\">= 99.9%\"",
+        Scalar::Above => "\"> 20% for 10s\"",
+        Scalar::Below => "\"< 50% for 10s\"",
+    }
+}
+
+/// The alternative of a choice that has a node's form.
+pub(crate) fn alternative(kinds: &'static [Kind], node: &Node) -> Option<&'static Kind> {
+    kinds.iter().find(|kind| kind.form() == Some(node.form()))
+}
+
+/// Where in the language a key of this name lives: the path of its map.
+fn home(name: &str) -> Option<String> {
+    homes(&SCENARIO, "", name)
+}
+
+fn homes(object: &'static Object, path: &str, name: &str) -> Option<String> {
+    if object.key(name).is_some() {
+        return Some(if path.is_empty() {
+            "the top".to_owned()
+        } else {
+            path.to_owned()
+        });
+    }
+    object
+        .keys
+        .iter()
+        .find_map(|key| within(&key.kind, &join(path, key.name), name))
+}
+
+fn within(kind: &'static Kind, path: &str, name: &str) -> Option<String> {
+    match kind {
+        Kind::Object(object) => homes(object, path, name),
+        Kind::List(inner) => within(inner, &format!("{path}[]"), name),
+        Kind::Either(kinds) => kinds.iter().find_map(|kind| within(kind, path, name)),
+        Kind::One(_) | Kind::Url(_) | Kind::Word(_) | Kind::Percentiles | Kind::Table(_) => None,
+    }
+}
+
+fn names(keys: &[Key]) -> String {
+    let built = keys.iter().filter(|key| key.status == Status::Built);
+    built
+        .map(|key| format!("`{}`", key.name))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn built(words: &[Word]) -> String {
+    let built = words.iter().filter(|word| word.status == Status::Built);
+    built
+        .map(|word| format!("`{}`", word.name))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn lower(doc: &str) -> String {
+    let mut letters = doc.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
+}
+
+/// What is wrong with a default of the language itself, for its test.
+#[cfg(test)]
+pub(crate) fn wrong_default(kind: &'static Kind, default: &str) -> Option<String> {
+    let sources = Sources::new("default", default);
+    let node = crate::tree::read(&sources, 0).ok()?;
+    let mut check = Check {
+        sources: &sources,
+        findings: Findings::default(),
+    };
+    check.value(kind, &node, "default");
+    check
+        .findings
+        .wrong
+        .pop()
+        .map(|problem| problem.to_string())
+}

@@ -1,0 +1,292 @@
+//! What stands when a key is left out, filled into the tree, so that the plan is built from a
+//! complete scenario and the result shows the scenario as run.
+//!
+//! A filled value takes the place of the map it is missing in.
+
+use crate::check::alternative;
+use crate::language::{Kind, Object, SCENARIO, Status};
+use crate::source::{Place, Sources};
+use crate::tree::{self, Entry, Node, Value};
+use crate::units;
+
+/// Fills in every default. The tree has passed the check.
+pub(crate) fn fill(root: &mut Node) {
+    fill_object(&SCENARIO, root);
+    for fleet in list_mut(root, "fleet") {
+        fill_fleet(fleet);
+    }
+    fill_settle(root);
+    let traffic = Traffic::of(root);
+    if let Some(platform) = root.get_mut("platform") {
+        fill_platform(platform, &traffic);
+    }
+}
+
+/// The defaults that the language's table holds.
+fn fill_object(object: &'static Object, node: &mut Node) {
+    for key in object.keys {
+        if let (Some(default), Status::Built, None) = (key.default, key.status, node.get(key.name))
+        {
+            put(node, key.name, default);
+        }
+    }
+    let Value::Map(entries) = &mut node.value else {
+        return;
+    };
+    for Entry { key, node, .. } in entries {
+        if let Some(key) = object.key(key) {
+            fill_value(&key.kind, node);
+        }
+    }
+}
+
+fn fill_value(kind: &'static Kind, node: &mut Node) {
+    match kind {
+        Kind::Object(object) => fill_object(object, node),
+        Kind::Either(kinds) => {
+            if let Some(kind) = alternative(kinds, node) {
+                fill_value(kind, node);
+            }
+        }
+        Kind::List(inner) => {
+            let Value::List(items) = &mut node.value else {
+                return;
+            };
+            items.iter_mut().for_each(|item| fill_value(inner, item));
+        }
+        Kind::One(_) | Kind::Url(_) | Kind::Word(_) | Kind::Percentiles | Kind::Table(_) => {}
+    }
+}
+
+fn fill_fleet(fleet: &mut Node) {
+    let id = format!("{}-${{index:08}}", text(fleet, "name"));
+    default_text(fleet, "id", id);
+    for stream in list_mut(fleet, "streams") {
+        fill_stream(stream);
+    }
+}
+
+fn fill_stream(stream: &mut Node) {
+    default_text(stream, "name", text(stream, "kind").to_owned());
+    default_text(
+        stream,
+        "topic",
+        format!("muster/${{id}}/{}", text(stream, "name")),
+    );
+    let ack = if text(stream, "qos") == "0" {
+        "none"
+    } else {
+        "transport"
+    };
+    default(stream, "ack", ack);
+    if let Some(in_flight) = stream
+        .get_mut("loop")
+        .filter(|node| node.get("overflow").is_some())
+        && text(in_flight, "overflow") == "queue"
+    {
+        default(in_flight, "bound", DEFAULT_BOUND);
+    }
+}
+
+/// Places in a device's queue where the scenario names none (SEMANTICS section 2).
+pub(crate) const DEFAULT_BOUND: &str = "1000";
+
+/// `settle: 30s` becomes its long form, and at-most gets its default (SEMANTICS section 3): the
+/// longer of 30 s and the longest time-out and quiet.
+fn fill_settle(root: &mut Node) {
+    let longest = longest_timeout(root);
+    let Some(phases) = root.get_mut("phases") else {
+        return;
+    };
+    default(phases, "settle", "{ quiet: 3s }");
+    let Some(settle) = phases.get_mut("settle") else {
+        return;
+    };
+    if let Value::Scalar { .. } = settle.value {
+        let at_most = settle.clone();
+        let place = settle.place;
+        let entry = Entry {
+            key: "at-most".to_owned(),
+            place,
+            node: at_most,
+        };
+        settle.value = Value::Map(vec![entry]);
+        default(settle, "quiet", "3s");
+    }
+    let quiet = units::time(text(settle, "quiet")).map_or(0, |time| time.get());
+    let at_most = (longest + quiet).max(30_000_000);
+    default(settle, "at-most", &written(at_most));
+}
+
+fn longest_timeout(root: &mut Node) -> u64 {
+    let fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
+    let streams = fleets.flat_map(|fleet| fleet.get("streams").map_or(&[][..], Node::items));
+    let timeouts = streams.filter_map(|stream| units::time(text(stream, "timeout")).ok());
+    timeouts.map(|time| time.get()).max().unwrap_or(0)
+}
+
+/// A time as a scenario writes it, exact.
+fn written(us: u64) -> String {
+    match us {
+        us if us % 1_000_000 == 0 => format!("{}s", us / 1_000_000),
+        us if us % 1_000 == 0 => format!("{}ms", us / 1_000),
+        us => format!("{us}us"),
+    }
+}
+
+/// What a backend's defaults depend on.
+struct Traffic {
+    /// A filter that takes every topic of the scenario.
+    filter: String,
+    /// The highest quality of service.
+    qos: String,
+    /// Whether any stream's messages carry an id.
+    carries_ids: bool,
+}
+
+impl Traffic {
+    fn of(root: &Node) -> Self {
+        let fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
+        let streams: Vec<&Node> = fleets
+            .flat_map(|fleet| fleet.get("streams").map_or(&[][..], Node::items))
+            .collect();
+        let qos = streams
+            .iter()
+            .map(|stream| text(stream, "qos"))
+            .max()
+            .unwrap_or("1");
+        let topics = streams.iter().map(|stream| levels(text(stream, "topic")));
+        let common = topics.reduce(|a, b| {
+            a.into_iter()
+                .zip(b)
+                .take_while(|(a, b)| a == b)
+                .map(|(a, _)| a)
+                .collect()
+        });
+        let prefix = common.unwrap_or_default().concat();
+        let carries_id = |stream: &&Node| text(stream, "carrier") != "none";
+        Self {
+            filter: format!("{prefix}#"),
+            qos: qos.to_owned(),
+            carries_ids: streams.is_empty() || streams.iter().any(carries_id),
+        }
+    }
+}
+
+/// The leading levels of a topic that hold no variable, each with its slash.
+fn levels(topic: &str) -> Vec<&str> {
+    topic
+        .split_inclusive('/')
+        .take_while(|level| level.ends_with('/') && !level.contains("${"))
+        .collect()
+}
+
+fn fill_platform(platform: &mut Node, traffic: &Traffic) {
+    if text(platform, "kind") == "gateway" {
+        default(platform, "dialect", "mqtt");
+        default(platform, "devices", "[ 'mqtt://127.0.0.1:0' ]");
+        // Where no message carries an id, no arrival could join the ledger.
+        if traffic.carries_ids {
+            default(platform, "backend", "[ { consumers: 1 } ]");
+        }
+        if let Some(behaviour) = platform
+            .get_mut("behaviour")
+            .filter(|b| b.get("capacity").is_some())
+        {
+            default(behaviour, "queue", "20000");
+            default(behaviour, "full", "drop");
+        }
+    }
+    let devices = platform
+        .get("devices")
+        .and_then(|devices| devices.items().first());
+    let url = devices.and_then(Node::text).map(str::to_owned);
+    let Some(backend) = platform.get_mut("backend") else {
+        return;
+    };
+    if let Value::Map(_) = backend.value {
+        backend.value = Value::List(vec![backend.clone()]);
+    }
+    let Value::List(backends) = &mut backend.value else {
+        return;
+    };
+    let count = backends.len();
+    for (number, backend) in (1..).zip(backends) {
+        let name = if count == 1 {
+            "backend".to_owned()
+        } else {
+            format!("backend-{number}")
+        };
+        default_text(backend, "name", name);
+        default_text(backend, "filter", traffic.filter.clone());
+        default(backend, "qos", &traffic.qos);
+        if let Some(url) = &url {
+            default_text(backend, "url", url.clone());
+        }
+    }
+}
+
+fn default(node: &mut Node, key: &str, value: &str) {
+    if node.get(key).is_none() {
+        put(node, key, value);
+    }
+}
+
+fn default_text(node: &mut Node, key: &str, text: String) {
+    if node.get(key).is_none() {
+        let value = Value::Scalar { text, quoted: true };
+        insert(
+            node,
+            key,
+            Node {
+                place: node.place,
+                value,
+            },
+        );
+    }
+}
+
+fn put(node: &mut Node, key: &str, value: &str) {
+    let place = node.place;
+    let sources = Sources::new("default", value);
+    let mut filled = tree::read(&sources, 0).unwrap_or_else(|_| Node::plain(place, value));
+    move_to(&mut filled, place);
+    insert(node, key, filled);
+}
+
+fn insert(node: &mut Node, key: &str, value: Node) {
+    let place = node.place;
+    if let Value::Map(entries) = &mut node.value {
+        entries.push(Entry {
+            key: key.to_owned(),
+            place,
+            node: value,
+        });
+    }
+}
+
+fn move_to(node: &mut Node, place: Place) {
+    node.place = place;
+    match &mut node.value {
+        Value::Scalar { .. } => {}
+        Value::List(items) => items.iter_mut().for_each(|item| move_to(item, place)),
+        Value::Map(entries) => {
+            for entry in entries {
+                entry.place = place;
+                move_to(&mut entry.node, place);
+            }
+        }
+    }
+}
+
+fn text<'a>(node: &'a Node, key: &str) -> &'a str {
+    node.get(key).and_then(Node::text).unwrap_or_default()
+}
+
+fn list_mut<'a>(node: &'a mut Node, key: &str) -> impl Iterator<Item = &'a mut Node> {
+    let items = match node.get_mut(key).map(|node| &mut node.value) {
+        Some(Value::List(items)) => items.as_mut_slice(),
+        Some(Value::Scalar { .. } | Value::Map(_)) | None => &mut [],
+    };
+    items.iter_mut()
+}

@@ -1,0 +1,218 @@
+//! What a plan needs of the machine: descriptors, ports, memory and rates, as figures that the
+//! caller compares with what the machine has.
+
+use muster_load::{Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
+use muster_model::{Micros, Rate};
+
+use crate::plan::{Endpoint, Plan, PlatformKind};
+
+/// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
+/// each shard, result files, worker pipes.
+pub const OWN_DESCRIPTORS: u64 = 64;
+/// User memory of an idle link, the goal of DESIGN section 6.
+pub const USER_BYTES_PER_LINK: u64 = 512;
+/// The ledger's memory for one stream of one device in one account, while its messages are few.
+pub const LEDGER_BYTES_PER_STREAM: u64 = 96;
+/// What a TCP socket costs the kernel, measured at 4 to 5 KB.
+pub const KERNEL_BYTES_PER_SOCKET: u64 = 5 * 1024;
+/// A process without devices: code, pools, histograms.
+pub const BASE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What a plan needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Needs {
+    /// Device links at once.
+    pub links: u32,
+    /// Consumer sessions of all backends.
+    pub consumers: u32,
+    /// Descriptors of the generator, in all its processes together.
+    pub descriptors: u64,
+    /// Descriptors of the embedded gateway, in all its processes together; 0 without one.
+    pub gateway_descriptors: u64,
+    /// Local ports, per destination.
+    pub ports: Vec<PortNeed>,
+    /// Memory on this machine, in bytes.
+    pub memory: MemoryNeed,
+    /// Messages that the schedule holds, warm-up included.
+    pub messages: u64,
+    /// The highest rate at which messages are due, of all streams together.
+    pub peak: Rate,
+    /// How long the connect phase takes at the least.
+    pub connect: Micros,
+}
+
+/// Connections to one destination: each takes a port of its own per source address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortNeed {
+    /// Where they go.
+    pub endpoint: Endpoint,
+    /// How many there are.
+    pub connections: u32,
+}
+
+/// Memory on this machine, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryNeed {
+    /// Of the generator's processes.
+    pub generator: u64,
+    /// Of the kernel for sockets, both ends of them if the gateway is embedded.
+    pub kernel: u64,
+}
+
+impl Needs {
+    /// How many processes the generator needs if each may open so many descriptors.
+    #[must_use]
+    pub fn processes(&self, descriptors_each: u64) -> u64 {
+        let sockets = u64::from(self.links) + u64::from(self.consumers);
+        sockets
+            .div_ceil(descriptors_each.saturating_sub(OWN_DESCRIPTORS).max(1))
+            .max(1)
+    }
+}
+
+impl PortNeed {
+    /// How many source addresses the connections need at so many ports each.
+    #[must_use]
+    pub fn sources(&self, ports_each: u32) -> u32 {
+        self.connections.div_ceil(ports_each.max(1)).max(1)
+    }
+}
+
+impl MemoryNeed {
+    /// Both together.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.generator + self.kernel
+    }
+}
+
+/// Works out what a plan needs.
+#[must_use]
+pub fn needs(plan: &Plan) -> Needs {
+    let links = plan.links();
+    let consumers = plan
+        .backends
+        .iter()
+        .map(|backend| u32::from(backend.consumers))
+        .sum();
+    let sockets = u64::from(links) + u64::from(consumers);
+    let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
+    let peak = plan
+        .streams()
+        .map(|(_, stream)| peak(&stream.schedule))
+        .sum();
+    let ends = if is_embedded { 2 } else { 1 };
+    Needs {
+        links,
+        consumers,
+        descriptors: sockets + OWN_DESCRIPTORS,
+        gateway_descriptors: if is_embedded {
+            sockets + OWN_DESCRIPTORS
+        } else {
+            0
+        },
+        ports: ports(plan),
+        memory: MemoryNeed {
+            generator: generator_bytes(plan),
+            kernel: sockets * KERNEL_BYTES_PER_SOCKET * ends,
+        },
+        messages: plan
+            .streams()
+            .map(|(_, stream)| messages(&stream.schedule))
+            .sum(),
+        peak: Rate::per_second(peak).unwrap_or(Rate::ZERO),
+        connect: connect(plan),
+    }
+}
+
+fn generator_bytes(plan: &Plan) -> u64 {
+    let accounts = 1 + plan.backends.len() as u64;
+    let of_fleet = |fleet: &crate::FleetPlan| {
+        let ledger = fleet.streams.len() as u64 * accounts * LEDGER_BYTES_PER_STREAM;
+        u64::from(fleet.devices) * ledger + u64::from(fleet.links) * USER_BYTES_PER_LINK
+    };
+    BASE_BYTES + plan.fleets.iter().map(of_fleet).sum::<u64>()
+}
+
+/// Links are dealt round to the endpoints; consumers go where their backend is.
+fn ports(plan: &Plan) -> Vec<PortNeed> {
+    let mut ports: Vec<PortNeed> = Vec::new();
+    let mut add = |endpoint: &Endpoint, more: u32| {
+        if let Some(need) = ports.iter_mut().find(|need| need.endpoint == *endpoint) {
+            need.connections += more;
+        } else {
+            ports.push(PortNeed {
+                endpoint: endpoint.clone(),
+                connections: more,
+            });
+        }
+    };
+    let endpoints = plan.platform.endpoints.len() as u32;
+    for (place, endpoint) in (0..).zip(&plan.platform.endpoints) {
+        let share = plan.links() / endpoints;
+        add(
+            endpoint,
+            share + u32::from(place < plan.links() % endpoints),
+        );
+    }
+    for backend in &plan.backends {
+        add(&backend.endpoint, u32::from(backend.consumers));
+    }
+    ports
+}
+
+fn connect(plan: &Plan) -> Micros {
+    let of_fleet = |fleet: &crate::FleetPlan| {
+        Micros::from_secs_f64(f64::from(fleet.links) / fleet.connect.rate.get())
+    };
+    plan.fleets
+        .iter()
+        .map(of_fleet)
+        .max()
+        .unwrap_or(Micros::ZERO)
+}
+
+fn messages(spec: &ScheduleSpec) -> u64 {
+    StreamSchedule::new(spec.clone()).map_or(0, |schedule| schedule.count())
+}
+
+/// The highest rate of a stream: over a second where its messages come in lumps.
+fn peak(spec: &ScheduleSpec) -> f64 {
+    let rate = spec.rate.get();
+    match &spec.shape {
+        Shape::Constant => rate,
+        Shape::Ramp { from, .. } => rate.max(from.get()),
+        Shape::Spike { to, .. } => rate.max(to.get()),
+        Shape::Sine { from, to, .. } => from.get().max(to.get()),
+        Shape::Stages(stages) => highest(stages),
+        Shape::Burst { n, every } => {
+            let lump = f64::from(*n) * f64::from(spec.devices);
+            let mean = lump / every.as_secs_f64();
+            if spec.phase == Phase::Together {
+                mean.max(lump)
+            } else {
+                mean
+            }
+        }
+        Shape::Replay(instants) => busiest_second(instants),
+    }
+}
+
+fn highest(stages: &[Stage]) -> f64 {
+    stages
+        .iter()
+        .map(|stage| stage.to.get())
+        .fold(0.0, f64::max)
+}
+
+fn busiest_second(instants: &[Micros]) -> f64 {
+    let mut oldest = 0;
+    let mut most = 0;
+    for (newest, at) in instants.iter().enumerate() {
+        while instants[oldest] + Micros::from_secs(1) <= *at {
+            oldest += 1;
+        }
+        most = most.max(newest + 1 - oldest);
+    }
+    most as f64
+}

@@ -1,0 +1,455 @@
+//! The language of scenarios as one table: every key, what it takes, its default, and whether it
+//! is built.
+//!
+//! The check of a file, the defaults, the JSON schema and the list of keys that are *not yet*
+//! built all read this table, so they cannot disagree.
+
+mod behaviour;
+mod fleet;
+mod judging;
+mod platform;
+mod stream;
+
+/// The keys of one map.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// The keys, in the order they are shown.
+    pub(crate) keys: &'static [Key],
+}
+
+impl Object {
+    /// The key of this name.
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// As it is written.
+    pub(crate) name: &'static str,
+    /// What it means, one line.
+    pub(crate) doc: &'static str,
+    /// What it takes.
+    pub(crate) kind: Kind,
+    /// What stands when it is left out, as it would be written.
+    pub(crate) default: Option<&'static str>,
+    /// Whether it must stand.
+    pub(crate) required: bool,
+    /// Whether it is built.
+    pub(crate) status: Status,
+}
+
+/// Whether a key or a word is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It is.
+    Built,
+    /// Not yet; the text says what it belongs to.
+    NotYet(&'static str),
+}
+
+/// What a key takes.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A single value with a form of its own.
+    One(Scalar),
+    /// `mqtt://host:port` with one of these schemes.
+    Url(&'static [Word]),
+    /// One of these words.
+    Word(&'static [Word]),
+    /// `{ p99: "<= 250ms" }`.
+    Percentiles,
+    /// A map with these keys.
+    Object(&'static Object),
+    /// A map with any keys, all values of one kind.
+    Table(&'static Kind),
+    /// A list, all items of one kind.
+    List(&'static Kind),
+    /// Told apart by form: at most one single value, one list and one map.
+    Either(&'static [Kind]),
+}
+
+/// What a single value holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scalar {
+    /// Any text that is not empty.
+    Text,
+    /// Text with `${...}` variables, filled in per device or per message.
+    Template,
+    /// Text that may refer to `${env:NAME}` or `${file:path}` and is never shown.
+    Secret,
+    /// Text that may refer to `${env:NAME}` or `${file:path}`, and is no secret as it stands.
+    Reference,
+    /// A path, relative to the scenario.
+    File,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number between two bounds.
+    Whole(u64, u64),
+    /// A number from 0 to 1.
+    Fraction,
+    /// `500/s`, `3/min`, `10/h`.
+    Rate,
+    /// `250ms`, `30s`, `15m`, `1h`.
+    Time,
+    /// `85%`.
+    Percent,
+    /// `120`, `4KiB`.
+    Size,
+    /// `0`, `5`, `"<= 5"`, `"<= 0.1%"`: a count or a share at most.
+    CountAtMost,
+    /// `0`, `0.1%`, `"<= 0.1%"`.
+    ShareAtMost,
+    /// `99.9%`, `">= 99.9%"`.
+    ShareAtLeast,
+    /// `"> 20% for 10s"`.
+    Above,
+    /// `"< 50% for 10s"`.
+    Below,
+}
+
+/// A single value of a form.
+pub(crate) const fn one(scalar: Scalar) -> Kind {
+    Kind::One(scalar)
+}
+
+impl Kind {
+    /// Which form of YAML it is written in; none where several are.
+    pub(crate) fn form(&self) -> Option<Form> {
+        match self {
+            Self::One(_) | Self::Url(_) | Self::Word(_) => Some(Form::Single),
+            Self::List(_) => Some(Form::List),
+            Self::Percentiles | Self::Object(_) | Self::Table(_) => Some(Form::Map),
+            Self::Either(_) => None,
+        }
+    }
+}
+
+/// The forms of YAML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A scalar.
+    Single,
+    /// A sequence.
+    List,
+    /// A mapping.
+    Map,
+}
+
+impl Form {
+    /// For a sentence.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Single => "a single value",
+            Self::List => "a list",
+            Self::Map => "a map of keys",
+        }
+    }
+}
+
+/// One word of a choice.
+#[derive(Debug)]
+pub(crate) struct Word {
+    /// As it is written.
+    pub(crate) name: &'static str,
+    /// Whether it is built.
+    pub(crate) status: Status,
+}
+
+/// A word that is built.
+pub(crate) const fn word(name: &'static str) -> Word {
+    Word {
+        name,
+        status: Status::Built,
+    }
+}
+
+/// A word of later work.
+pub(crate) const fn later(name: &'static str, with: &'static str) -> Word {
+    Word {
+        name,
+        status: Status::NotYet(with),
+    }
+}
+
+/// A key that may be left out and has no default of its own.
+pub(crate) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key {
+        name,
+        doc,
+        kind,
+        default: None,
+        required: false,
+        status: Status::Built,
+    }
+}
+
+impl Key {
+    /// The same key, with a default.
+    pub(crate) const fn or(self, default: &'static str) -> Self {
+        Self {
+            default: Some(default),
+            ..self
+        }
+    }
+
+    /// The same key, which must stand.
+    pub(crate) const fn required(self) -> Self {
+        Self {
+            required: true,
+            ..self
+        }
+    }
+
+    /// The same key, of later work.
+    pub(crate) const fn later(self, with: &'static str) -> Self {
+        Self {
+            status: Status::NotYet(with),
+            ..self
+        }
+    }
+}
+
+/// Work that keys and words wait for, as it is named to the user.
+pub(crate) mod work {
+    pub(crate) const TLS: &str = "TLS and WebSocket";
+    pub(crate) const DIALECTS: &str = "the dialects of other platforms";
+    pub(crate) const COAP: &str = "CoAP";
+    pub(crate) const HTTP: &str = "HTTP";
+    pub(crate) const BACKENDS: &str = "backends other than MQTT";
+    pub(crate) const COMMANDS: &str = "command and control";
+    pub(crate) const PROVISIONING: &str = "provisioning and hooks";
+    pub(crate) const MONITORING: &str = "the monitoring of the target";
+    pub(crate) const RECEIVING: &str = "streams that receive";
+}
+
+/// The whole file.
+pub(crate) static SCENARIO: Object = Object {
+    keys: &[
+        key(
+            "name",
+            one(Scalar::Text),
+            "Names the run and its result folder",
+        )
+        .required(),
+        key(
+            "seed",
+            one(Scalar::Whole(0, u64::MAX)),
+            "Reproduces phases, payloads and jitter",
+        )
+        .or("1"),
+        key(
+            "labels",
+            Kind::Table(&one(Scalar::Text)),
+            "Copied into the result",
+        ),
+        key(
+            "platform",
+            Kind::Object(&platform::PLATFORM),
+            "The system under test; without it the embedded reference gateway",
+        )
+        .or("{}"),
+        key(
+            "provision",
+            Kind::Object(&platform::PROVISION),
+            "Creates and removes devices",
+        )
+        .later(work::PROVISIONING),
+        key(
+            "hooks",
+            Kind::Object(&platform::HOOKS),
+            "Commands before and after the run",
+        )
+        .later(work::PROVISIONING),
+        key(
+            "fleet",
+            Kind::List(&Kind::Object(&fleet::FLEET)),
+            "The devices",
+        )
+        .required(),
+        key(
+            "phases",
+            Kind::Object(&judging::PHASES),
+            "How long each phase lasts",
+        )
+        .or("{}"),
+        key(
+            "cold",
+            Kind::Object(&judging::COLD),
+            "A first part that is kept apart",
+        ),
+        key(
+            "monitor",
+            Kind::List(&Kind::Object(&platform::MONITOR)),
+            "What else is watched",
+        )
+        .later(work::MONITORING),
+        key(
+            "slo",
+            Kind::Object(&judging::SLO),
+            "What must hold for a pass",
+        ),
+        key(
+            "validity",
+            Kind::Object(&judging::VALIDITY),
+            "When the generator is to blame",
+        )
+        .or("{}"),
+        key(
+            "stability",
+            Kind::Object(&judging::STABILITY),
+            "When stability is evaluated",
+        )
+        .or("{}"),
+        key(
+            "stop-if",
+            Kind::Object(&judging::STOP_IF),
+            "What ends the measured phase early",
+        ),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{example, join};
+    use crate::{Overrides, Reader, Source, parse};
+
+    struct Nothing;
+
+    impl Reader for Nothing {
+        fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+            Err("no such file".to_owned())
+        }
+
+        fn variable(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    /// A key or word of later work: its path, the value that uses it, and the work.
+    struct Later {
+        path: String,
+        value: String,
+        with: &'static str,
+    }
+
+    fn later_of(object: &'static Object, path: &str, found: &mut Vec<Later>) {
+        for key in object.keys {
+            let path = join(path, key.name);
+            match key.status {
+                Status::Built => later_in(&key.kind, &path, found),
+                Status::NotYet(with) => {
+                    let value = value_of(&key.kind);
+                    found.push(Later { path, value, with });
+                }
+            }
+        }
+    }
+
+    fn later_in(kind: &'static Kind, path: &str, found: &mut Vec<Later>) {
+        let mut add = |words: &[Word], value: &dyn Fn(&str) -> String| {
+            for word in words {
+                if let Status::NotYet(with) = word.status {
+                    let (path, value) = (path.to_owned(), value(word.name));
+                    found.push(Later { path, value, with });
+                }
+            }
+        };
+        match kind {
+            Kind::Object(object) => later_of(object, path, found),
+            Kind::List(inner) => later_in(inner, &format!("{path}[0]"), found),
+            Kind::Either(kinds) => {
+                // A list of backends has the keys of one backend.
+                let kinds = kinds.iter().filter(|kind| kind.form() != Some(Form::List));
+                kinds.for_each(|kind| later_in(kind, path, found));
+            }
+            Kind::Word(words) => add(words, &str::to_owned),
+            Kind::Url(words) => add(words, &|scheme| format!("{scheme}://127.0.0.1")),
+            Kind::One(_) | Kind::Percentiles | Kind::Table(_) => {}
+        }
+    }
+
+    fn value_of(kind: &Kind) -> String {
+        match kind {
+            Kind::One(scalar) => example(*scalar).to_owned(),
+            Kind::List(inner) => format!("[ {} ]", value_of(inner)),
+            Kind::Object(_) | Kind::Table(_) => "{}".to_owned(),
+            Kind::Url(words) => format!("{}://127.0.0.1", words[0].name),
+            Kind::Word(words) => words[0].name.to_owned(),
+            Kind::Percentiles => "{ p99: 1s }".to_owned(),
+            Kind::Either(kinds) => value_of(&kinds[0]),
+        }
+    }
+
+    fn all_later() -> Vec<Later> {
+        let mut found = Vec::new();
+        later_of(&SCENARIO, "", &mut found);
+        found
+    }
+
+    #[test]
+    fn what_is_not_yet_built_is_this() {
+        let lines = all_later().into_iter().map(|later| {
+            format!(
+                "{}: {}    # comes with {}",
+                later.path, later.value, later.with
+            )
+        });
+        let list = lines.collect::<Vec<_>>().join("\n");
+        insta::with_settings!({ snapshot_path => "../../../golden", prepend_module_to_snapshot => false }, {
+            insta::assert_snapshot!("scenario-not-yet", list);
+        });
+    }
+
+    #[test]
+    fn what_is_not_yet_built_is_refused_as_such() {
+        let text =
+            "name: t\nfleet: [ { streams: [ { rate: 1/s } ] } ]\nplatform: { devices: [ x ] }\n";
+        for later in all_later() {
+            let mut overrides = Overrides::new();
+            overrides.set(&later.path, &later.value);
+            let source = Source {
+                name: "t.yaml",
+                text,
+            };
+            let problems = parse(source, &overrides, &Nothing).unwrap_err().to_string();
+            let wanted = format!("is not yet built: it comes with {}", later.with);
+            assert!(
+                problems.contains(&wanted),
+                "{}={}: {problems}",
+                later.path,
+                later.value
+            );
+        }
+    }
+
+    #[test]
+    fn every_default_is_of_its_key() {
+        fn walk(object: &'static Object, path: &str) {
+            for key in object.keys {
+                let path = join(path, key.name);
+                if let Some(default) = key.default {
+                    let wrong = crate::check::wrong_default(&key.kind, default);
+                    assert_eq!(wrong, None, "{path}: {default}");
+                }
+                each_object(&key.kind, &path);
+            }
+        }
+        fn each_object(kind: &'static Kind, path: &str) {
+            match kind {
+                Kind::Object(object) => walk(object, path),
+                Kind::List(inner) => each_object(inner, path),
+                Kind::Either(kinds) => kinds.iter().for_each(|kind| each_object(kind, path)),
+                Kind::One(_)
+                | Kind::Url(_)
+                | Kind::Word(_)
+                | Kind::Percentiles
+                | Kind::Table(_) => {}
+            }
+        }
+        walk(&SCENARIO, "");
+    }
+}

@@ -1,0 +1,110 @@
+//! The keys under `platform.behaviour` (DESIGN section 9).
+
+use super::{Key, Kind, Object, Scalar, key, one, word};
+
+/// Messages that a count can name: positions are drawn from the whole run.
+const COUNT: Kind = one(Scalar::Whole(0, u32::MAX as u64));
+
+pub(super) static BEHAVIOUR: Object = Object {
+    keys: &[
+        key(
+            "service-time",
+            Kind::Either(&[one(Scalar::Time), Kind::Object(&SERVICE_TIME)]),
+            "Delay of each message by itself",
+        ),
+        key(
+            "capacity",
+            Kind::Either(&[one(Scalar::Rate), Kind::Object(&CAPACITY)]),
+            "One server with a queue, through which every message passes",
+        ),
+        key("queue", COUNT, "Places before that server"),
+        key(
+            "full",
+            Kind::Word(&[word("drop"), word("reject"), word("block")]),
+            "What happens when the queue is full",
+        ),
+        key("lose-after-accept", COUNT, "Accepted, never delivered"),
+        key("drop", COUNT, "Never answered, never delivered"),
+        key("ignore", COUNT, "Delivered, never answered"),
+        key("answer-late", Kind::Object(&DELAYED), "Answered late"),
+        key("answer-twice", COUNT, "Answered twice"),
+        key("duplicate", COUNT, "Delivered twice"),
+        key("reorder", COUNT, "Delivered after the next message"),
+        key("deliver-late", Kind::Object(&DELAYED), "Delivered late"),
+        key("corrupt", COUNT, "Delivered with one bit altered"),
+        key(
+            "reject",
+            Kind::Object(&REJECT),
+            "Answered no, not delivered",
+        ),
+        key(
+            "reject-but-deliver",
+            COUNT,
+            "Answered no, delivered nevertheless",
+        ),
+        key(
+            "stall",
+            Kind::Object(&STALL),
+            "A time in which the gateway does nothing",
+        ),
+        key(
+            "close-links",
+            Kind::Object(&CLOSE_LINKS),
+            "An instant at which links are closed",
+        ),
+    ],
+};
+
+static SERVICE_TIME: Object = Object {
+    keys: &[key("exponential", one(Scalar::Time), "The mean").required()],
+};
+
+static CAPACITY: Object = Object {
+    keys: &[
+        key("rate", one(Scalar::Rate), "Messages a second").required(),
+        key(
+            "service",
+            Kind::Word(&[word("fixed"), word("exponential")]),
+            "The distribution of the service time",
+        )
+        .or("fixed"),
+    ],
+};
+
+static DELAYED: Object = Object {
+    keys: &[
+        key("count", COUNT, "How many").required(),
+        key("by", one(Scalar::Time), "By how much").required(),
+    ],
+};
+
+static REJECT: Object = Object {
+    keys: &[
+        key(
+            "code",
+            one(Scalar::Whole(0x80, 0xff)),
+            "The MQTT 5 reason code; by default 0x97",
+        ),
+        key("share", one(Scalar::Percent), "Which share of the messages"),
+        key("count", COUNT, "Or how many"),
+    ],
+};
+
+/// An instant of the gateway, which knows no phases.
+const AT: Key = key(
+    "at",
+    one(Scalar::Time),
+    "When, from the first message received",
+)
+.required();
+
+static STALL: Object = Object {
+    keys: &[AT, key("for", one(Scalar::Time), "For how long").required()],
+};
+
+static CLOSE_LINKS: Object = Object {
+    keys: &[
+        AT,
+        key("share", one(Scalar::Percent), "Which share of the links").required(),
+    ],
+};

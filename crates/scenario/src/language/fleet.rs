@@ -1,0 +1,192 @@
+//! The keys of a fleet.
+
+use super::{Kind, Object, Scalar, judging, key, later, one, stream, word, work};
+
+pub(super) static FLEET: Object = Object {
+    keys: &[
+        key("name", one(Scalar::Text), "Its name in the result").or("devices"),
+        key(
+            "count",
+            one(Scalar::Whole(1, u32::MAX as u64)),
+            "How many devices",
+        )
+        .or("1"),
+        key(
+            "first",
+            one(Scalar::Whole(0, u32::MAX as u64)),
+            "Index of the first device",
+        )
+        .or("0"),
+        key(
+            "id",
+            one(Scalar::Template),
+            "The devices' names; by default <fleet>-${index:08}",
+        ),
+        key("tenant", one(Scalar::Text), "The tenant"),
+        key(
+            "data",
+            one(Scalar::File),
+            "A table whose columns become variables, one row a device",
+        ),
+        key(
+            "gateway",
+            Kind::Object(&GATEWAY),
+            "Links that each carry several devices",
+        ),
+        key("client", Kind::Object(&CLIENT), "How sessions are opened").or("{}"),
+        key(
+            "credential",
+            Kind::Object(&CREDENTIAL),
+            "How links prove who they are",
+        )
+        .or("{ kind: none }"),
+        key(
+            "sockets",
+            Kind::Word(&[word("per-device"), later("shared", work::COAP)]),
+            "UDP sockets",
+        ),
+        key("connect", Kind::Object(&CONNECT), "How links are opened").or("{}"),
+        key(
+            "reconnect",
+            Kind::Object(&RECONNECT),
+            "How links are opened again",
+        )
+        .or("{}"),
+        key(
+            "obey-retry-after",
+            one(Scalar::Bool),
+            "Whether devices wait as long as they are told to",
+        )
+        .later(work::HTTP),
+        key(
+            "streams",
+            Kind::List(&Kind::Object(&stream::STREAM)),
+            "What the devices send",
+        )
+        .or("[]"),
+        key(
+            "slo",
+            Kind::Object(&judging::SLO),
+            "What must hold for this fleet",
+        ),
+    ],
+};
+
+static GATEWAY: Object = Object {
+    keys: &[key(
+        "devices",
+        one(Scalar::Whole(1, u32::MAX as u64)),
+        "Devices a link carries",
+    )
+    .required()],
+};
+
+static CLIENT: Object = Object {
+    keys: &[
+        key(
+            "version",
+            Kind::Word(&[word("5"), word("3.1.1")]),
+            "The version of MQTT",
+        )
+        .or("5"),
+        key(
+            "clean-start",
+            one(Scalar::Bool),
+            "Whether an earlier session is forgotten",
+        )
+        .or("true"),
+        key(
+            "session-expiry",
+            one(Scalar::Time),
+            "How long the session outlives the link",
+        )
+        .or("0s"),
+        key(
+            "keep-alive",
+            one(Scalar::Time),
+            "The keep-alive; 0s switches it off",
+        )
+        .or("60s"),
+        key(
+            "receive-maximum",
+            one(Scalar::Whole(1, 65_535)),
+            "Unanswered messages a device takes",
+        ),
+        key(
+            "will",
+            Kind::Object(&WILL),
+            "What the platform publishes when a link ends unasked",
+        ),
+    ],
+};
+
+static WILL: Object = Object {
+    keys: &[
+        key("topic", one(Scalar::Template), "Its topic").required(),
+        key("payload", one(Scalar::Template), "Its payload").required(),
+        key("qos", one(Scalar::Whole(0, 2)), "Its quality of service").or("0"),
+        key("retain", one(Scalar::Bool), "Whether it is retained").or("false"),
+    ],
+};
+
+static CREDENTIAL: Object = Object {
+    keys: &[
+        key(
+            "kind",
+            Kind::Word(&[
+                word("none"),
+                word("password"),
+                later("token", work::DIALECTS),
+                later("psk", work::COAP),
+                later("certificate", work::TLS),
+            ]),
+            "What it is",
+        )
+        .required(),
+        key(
+            "user",
+            one(Scalar::Reference),
+            "The user name; by default ${id}",
+        ),
+        key("secret", one(Scalar::Secret), "The password"),
+        key("cert", one(Scalar::File), "The certificate").later(work::TLS),
+        key("key", one(Scalar::File), "Its key").later(work::TLS),
+    ],
+};
+
+static CONNECT: Object = Object {
+    keys: &[
+        key("rate", one(Scalar::Rate), "New links, of the whole fleet").or("500/s"),
+        key(
+            "pending",
+            one(Scalar::Whole(1, 1_000_000)),
+            "Handshakes under way",
+        )
+        .or("128"),
+        key(
+            "timeout",
+            one(Scalar::Time),
+            "How long a handshake may take",
+        )
+        .or("10s"),
+        key(
+            "lifetime",
+            one(Scalar::Time),
+            "Reconnect on purpose after it; 0s is never",
+        )
+        .or("0s"),
+    ],
+};
+
+static RECONNECT: Object = Object {
+    keys: &[
+        key("min", one(Scalar::Time), "The first wait").or("1s"),
+        key("max", one(Scalar::Time), "The longest wait").or("30s"),
+        key(
+            "jitter",
+            one(Scalar::Fraction),
+            "The share of a wait drawn at random",
+        )
+        .or("0.5"),
+    ],
+};

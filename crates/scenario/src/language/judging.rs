@@ -1,0 +1,133 @@
+//! The keys that say how long a run lasts and what it is judged by.
+
+use super::{Kind, Object, Scalar, key, one};
+
+pub(super) static PHASES: Object = Object {
+    keys: &[
+        key("warm-up", one(Scalar::Time), "Load that is not measured").or("5s"),
+        key("measure", one(Scalar::Time), "Load that is measured").or("30s"),
+        key(
+            "settle",
+            Kind::Either(&[one(Scalar::Time), Kind::Object(&SETTLE)]),
+            "The wait for answers and arrivals; a time alone is its at-most",
+        ),
+    ],
+};
+
+static SETTLE: Object = Object {
+    keys: &[
+        key(
+            "at-most",
+            one(Scalar::Time),
+            "The longest wait; by default 30s, or the longest timeout and quiet",
+        ),
+        key(
+            "quiet",
+            one(Scalar::Time),
+            "Without an arrival for so long it ends",
+        )
+        .or("3s"),
+    ],
+};
+
+pub(super) static COLD: Object = Object {
+    keys: &[
+        key(
+            "first",
+            one(Scalar::Time),
+            "What is due in so long a time after warm-up",
+        ),
+        key(
+            "first-message",
+            one(Scalar::Bool),
+            "Or the first message of each device's stream",
+        ),
+    ],
+};
+
+pub(super) static SLO: Object = Object {
+    keys: &[
+        key(
+            "loss",
+            one(Scalar::CountAtMost),
+            "Accepted or unacknowledged, and not arrived",
+        ),
+        key(
+            "failure-ratio",
+            one(Scalar::ShareAtMost),
+            "Rejected, timed out, broken, open or shed",
+        ),
+        key(
+            "connected",
+            one(Scalar::ShareAtLeast),
+            "Links up at the end of the connect phase",
+        ),
+        key("disconnects", one(Scalar::CountAtMost), "Links lost later"),
+        key("response", Kind::Percentiles, "From due to the answer"),
+        key("service", Kind::Percentiles, "From sent to the answer"),
+        key("end-to-end", Kind::Percentiles, "From due to the backend"),
+        key(
+            "stable",
+            one(Scalar::Bool),
+            "Whether the backlog may not grow",
+        ),
+    ],
+};
+
+pub(super) static VALIDITY: Object = Object {
+    keys: &[
+        key(
+            "lateness-p99",
+            one(Scalar::Time),
+            "The most that the p99 of lateness may be",
+        ),
+        key(
+            "max-lateness",
+            one(Scalar::Time),
+            "A message later than this is shed",
+        )
+        .or("5s"),
+        key(
+            "cpu",
+            one(Scalar::Percent),
+            "A thread on CPU this much is too busy",
+        )
+        .or("85%"),
+        key(
+            "cpu-wait",
+            one(Scalar::Percent),
+            "A thread that waits this much is starved",
+        )
+        .or("10%"),
+        key(
+            "steal",
+            one(Scalar::Percent),
+            "The hypervisor may take less",
+        )
+        .or("3%"),
+    ],
+};
+
+pub(super) static STABILITY: Object = Object {
+    keys: &[key(
+        "min-windows",
+        one(Scalar::Whole(10, 1_000_000)),
+        "The fewest one-second windows",
+    )
+    .or("30")],
+};
+
+pub(super) static STOP_IF: Object = Object {
+    keys: &[
+        key(
+            "failure-ratio",
+            one(Scalar::Above),
+            "More than this share failed",
+        ),
+        key(
+            "connected",
+            one(Scalar::Below),
+            "Less than this share of the links is up",
+        ),
+    ],
+};

@@ -1,0 +1,211 @@
+//! The keys under `platform`, and those around it that are of later work.
+
+use super::{Kind, Object, Scalar, Word, behaviour, key, later, one, word, work};
+
+pub(super) static PLATFORM: Object = Object {
+    keys: &[
+        key("kind", Kind::Word(KINDS), "What the system under test is").or("gateway"),
+        key(
+            "dialect",
+            Kind::Word(DIALECTS),
+            "What the reference gateway speaks",
+        ),
+        key(
+            "devices",
+            Kind::List(&Kind::Url(DEVICE_SCHEMES)),
+            "Where devices connect",
+        ),
+        key(
+            "tls",
+            Kind::Object(&TLS),
+            "How the platform's certificate is checked",
+        )
+        .later(work::TLS),
+        key(
+            "about",
+            Kind::Object(&ABOUT),
+            "What the target is, copied into the result",
+        ),
+        key(
+            "backend",
+            Kind::Either(&[Kind::Object(&BACKEND), Kind::List(&Kind::Object(&BACKEND))]),
+            "The business application: one, or a list, each an account of its own",
+        ),
+        key(
+            "behaviour",
+            Kind::Object(&behaviour::BEHAVIOUR),
+            "How the gateway misbehaves",
+        ),
+    ],
+};
+
+const KINDS: &[Word] = &[
+    word("gateway"),
+    word("mqtt"),
+    later("hono", work::DIALECTS),
+    later("thingsboard", work::DIALECTS),
+    later("sap-edge", work::DIALECTS),
+    later("http", work::HTTP),
+];
+
+const DIALECTS: &[Word] = &[
+    word("mqtt"),
+    later("hono", work::DIALECTS),
+    later("thingsboard", work::DIALECTS),
+    later("sap-edge", work::DIALECTS),
+    later("http", work::HTTP),
+];
+
+const DEVICE_SCHEMES: &[Word] = &[
+    word("mqtt"),
+    later("mqtts", work::TLS),
+    later("ws", work::TLS),
+    later("wss", work::TLS),
+    later("http", work::HTTP),
+    later("https", work::HTTP),
+    later("coap", work::COAP),
+    later("coaps", work::COAP),
+];
+
+const BACKEND_SCHEMES: &[Word] = &[
+    word("mqtt"),
+    later("mqtts", work::TLS),
+    later("kafka", work::BACKENDS),
+    later("amqp", work::BACKENDS),
+    later("http", work::BACKENDS),
+    later("store", work::BACKENDS),
+];
+
+static TLS: Object = Object {
+    keys: &[
+        key("ca", one(Scalar::File), "Certificates that are trusted"),
+        key(
+            "server-name",
+            one(Scalar::Text),
+            "The name the certificate must have",
+        ),
+        key(
+            "insecure",
+            one(Scalar::Bool),
+            "Whether any certificate will do",
+        ),
+    ],
+};
+
+static ABOUT: Object = Object {
+    keys: &[key(
+        "file",
+        one(Scalar::File),
+        "A file that describes the target",
+    )
+    .required()],
+};
+
+static BACKEND: Object = Object {
+    keys: &[
+        key("name", one(Scalar::Text), "Its name in the result"),
+        key(
+            "url",
+            Kind::Url(BACKEND_SCHEMES),
+            "Where the business application connects",
+        ),
+        key("user", one(Scalar::Reference), "Its user name"),
+        key("password", one(Scalar::Secret), "Its password"),
+        key(
+            "filter",
+            one(Scalar::Text),
+            "The topic filter it subscribes to",
+        ),
+        key(
+            "qos",
+            one(Scalar::Whole(0, 2)),
+            "The quality of service it subscribes with",
+        ),
+        key(
+            "consumers",
+            one(Scalar::Whole(1, 1_000)),
+            "Consumer sessions",
+        )
+        .or("1"),
+        key(
+            "shared",
+            one(Scalar::Text),
+            "The group whose consumers share the messages",
+        ),
+        key(
+            "credit",
+            one(Scalar::Whole(1, 1_000_000)),
+            "AMQP link credit",
+        )
+        .later(work::BACKENDS),
+        key(
+            "topics",
+            Kind::Table(&one(Scalar::Whole(1, 100_000))),
+            "Kafka topics and their partitions",
+        )
+        .later(work::BACKENDS),
+        key(
+            "pause",
+            Kind::List(&Kind::Object(&PAUSE)),
+            "When the consumers stop reading",
+        ),
+        key(
+            "commands",
+            Kind::Object(&COMMANDS),
+            "Commands to the devices",
+        )
+        .later(work::COMMANDS),
+    ],
+};
+
+static PAUSE: Object = Object {
+    keys: &[
+        key("at", one(Scalar::Time), "When, from the start of warm-up").required(),
+        key("for", one(Scalar::Time), "For how long").required(),
+    ],
+};
+
+static COMMANDS: Object = Object {
+    keys: &[
+        key("rate", one(Scalar::Rate), "Commands of the whole backend"),
+        key(
+            "mode",
+            Kind::Word(&[word("one-way"), word("two-way")]),
+            "Whether a reply is wanted",
+        ),
+        key(
+            "to",
+            Kind::Word(&[word("online"), word("waiting"), word("absent"), word("all")]),
+            "Which devices",
+        ),
+    ],
+};
+
+pub(super) static PROVISION: Object = Object {
+    keys: &[
+        key(
+            "mode",
+            Kind::Word(&[word("auto"), word("verify"), word("none")]),
+            "What is done",
+        ),
+        key(
+            "remove",
+            one(Scalar::Bool),
+            "Whether devices are removed after the run",
+        ),
+    ],
+};
+
+pub(super) static HOOKS: Object = Object {
+    keys: &[
+        key("before", one(Scalar::Text), "A command before the run"),
+        key("after", one(Scalar::Text), "A command after the run"),
+    ],
+};
+
+pub(super) static MONITOR: Object = Object {
+    keys: &[
+        key("name", one(Scalar::Text), "Its name in the result"),
+        key("process", one(Scalar::Text), "The process to watch"),
+    ],
+};

@@ -1,0 +1,284 @@
+//! The keys of a stream.
+
+use super::{Kind, Object, Scalar, Word, judging, key, later, one, word, work};
+
+pub(super) static STREAM: Object = Object {
+    keys: &[
+        key(
+            "name",
+            one(Scalar::Text),
+            "Its name in the result; by default its kind",
+        ),
+        key("kind", Kind::Word(KINDS), "What the platform takes it for").or("telemetry"),
+        key("rate", one(Scalar::Rate), "Messages of the whole class"),
+        key("every", one(Scalar::Time), "Or the period of one device"),
+        key(
+            "shape",
+            Kind::Either(&[Kind::Word(&[word("constant")]), Kind::Object(&SHAPE)]),
+            "How the rate moves",
+        )
+        .or("constant"),
+        key(
+            "count",
+            one(Scalar::Whole(1, u32::MAX as u64)),
+            "Messages a device sends, then it stops",
+        ),
+        key(
+            "phase",
+            Kind::Word(&[word("even"), word("hash"), word("together")]),
+            "How the devices share the time",
+        )
+        .or("even"),
+        key(
+            "loop",
+            Kind::Either(&[
+                Kind::Word(&[word("open"), word("closed")]),
+                Kind::Object(&IN_FLIGHT),
+            ]),
+            "What happens when a device is busy",
+        )
+        .or("open"),
+        key(
+            "topic",
+            one(Scalar::Template),
+            "Where it is published; by default muster/${id}/<stream>",
+        ),
+        key(
+            "filter",
+            one(Scalar::Text),
+            "What is subscribed to (kind receive)",
+        )
+        .later(work::RECEIVING),
+        key("qos", one(Scalar::Whole(0, 2)), "The quality of service").or("1"),
+        key(
+            "retain",
+            one(Scalar::Bool),
+            "Whether the platform keeps the last message",
+        )
+        .or("false"),
+        key(
+            "ack",
+            Kind::Word(&[
+                word("none"),
+                word("transport"),
+                later("application", work::DIALECTS),
+            ]),
+            "Which answer makes a message accepted",
+        ),
+        key(
+            "timeout",
+            one(Scalar::Time),
+            "How long an answer may take, from sent",
+        )
+        .or("10s"),
+        key(
+            "ttd",
+            one(Scalar::Time),
+            "How long a query waits for a command",
+        )
+        .later(work::COMMANDS),
+        key("confirmable", one(Scalar::Bool), "CoAP: CON or NON").later(work::COAP),
+        key(
+            "retry",
+            one(Scalar::Whole(0, 255)),
+            "How often the application tries again",
+        )
+        .or("0"),
+        key("deadline", one(Scalar::Time), "Later arrivals are `late`"),
+        key(
+            "payload",
+            Kind::Either(&[Kind::Word(PAYLOADS), Kind::Object(&PAYLOAD)]),
+            "What is sent",
+        )
+        .or("{ size: 100 }"),
+        key(
+            "carrier",
+            Kind::Either(&[Kind::Word(CARRIERS), Kind::Object(&CARRIER)]),
+            "Where the message's id travels",
+        )
+        .or("payload"),
+        key(
+            "slo",
+            Kind::Object(&judging::SLO),
+            "What must hold for this stream",
+        ),
+    ],
+};
+
+const KINDS: &[Word] = &[
+    word("telemetry"),
+    word("event"),
+    later("command-query", work::COMMANDS),
+    later("command", work::COMMANDS),
+    later("receive", work::RECEIVING),
+];
+
+const PAYLOADS: &[Word] = &[
+    later("ditto-modify", work::DIALECTS),
+    later("smart-meter", work::DIALECTS),
+];
+
+const CARRIERS: &[Word] = &[
+    word("payload"),
+    word("property"),
+    word("order"),
+    word("none"),
+    later("application-id", work::DIALECTS),
+];
+
+static SHAPE: Object = Object {
+    keys: &[
+        key(
+            "ramp",
+            Kind::Object(&RAMP),
+            "A straight line to the stream's rate",
+        ),
+        key(
+            "stages",
+            Kind::List(&Kind::Object(&STAGE)),
+            "Lines and holds, one after the other",
+        ),
+        key(
+            "spike",
+            Kind::Object(&SPIKE),
+            "The stream's rate, but for one rectangle",
+        ),
+        key("sine", Kind::Object(&SINE), "Up and down between two rates"),
+        key("burst", Kind::Object(&BURST), "Several messages at once"),
+        key(
+            "replay",
+            one(Scalar::File),
+            "Exactly these instants: seconds after warm-up, one a line",
+        ),
+        key(
+            "poisson",
+            one(Scalar::Bool),
+            "Whether arrivals are Poisson at that rate",
+        ),
+    ],
+};
+
+static RAMP: Object = Object {
+    keys: &[
+        key("from", one(Scalar::Rate), "The first value").required(),
+        key(
+            "to",
+            one(Scalar::Rate),
+            "The last value; by default the stream's rate",
+        ),
+        key("over", one(Scalar::Time), "How long it takes").required(),
+    ],
+};
+
+static STAGE: Object = Object {
+    keys: &[
+        key("to", one(Scalar::Rate), "The rate at the end of the line").required(),
+        key("over", one(Scalar::Time), "How long the line takes").or("0s"),
+        key("hold", one(Scalar::Time), "How long the rate then holds").or("0s"),
+    ],
+};
+
+static SPIKE: Object = Object {
+    keys: &[
+        key("to", one(Scalar::Rate), "The rate within it").required(),
+        key("at", one(Scalar::Time), "When it begins, after warm-up").required(),
+        key("for", one(Scalar::Time), "How long it lasts").required(),
+    ],
+};
+
+static SINE: Object = Object {
+    keys: &[
+        key("from", one(Scalar::Rate), "The first value").required(),
+        key("to", one(Scalar::Rate), "The other extreme").required(),
+        key(
+            "period",
+            one(Scalar::Time),
+            "From one first value to the next",
+        )
+        .required(),
+    ],
+};
+
+static BURST: Object = Object {
+    keys: &[
+        key(
+            "n",
+            one(Scalar::Whole(1, 1_000_000)),
+            "Messages a device sends at once",
+        )
+        .required(),
+        key(
+            "every",
+            one(Scalar::Time),
+            "From one burst of a device to its next",
+        )
+        .required(),
+    ],
+};
+
+static IN_FLIGHT: Object = Object {
+    keys: &[
+        key(
+            "in-flight",
+            one(Scalar::Whole(1, 65_535)),
+            "Unanswered messages a device",
+        )
+        .required(),
+        key(
+            "overflow",
+            Kind::Word(&[word("queue"), word("shed")]),
+            "What happens beyond them",
+        )
+        .or("queue"),
+        key(
+            "bound",
+            one(Scalar::Whole(1, 10_000_000)),
+            "Places in a device's queue",
+        ),
+    ],
+};
+
+static PAYLOAD: Object = Object {
+    keys: &[
+        key("template", one(Scalar::Template), "Text with variables"),
+        key(
+            "size",
+            Kind::Either(&[one(Scalar::Size), Kind::Object(&SIZE)]),
+            "Bytes made up",
+        ),
+        key("file", one(Scalar::File), "The bytes of a file"),
+        key("content-type", one(Scalar::Text), "The MQTT 5 content type"),
+    ],
+};
+
+static SIZE: Object = Object {
+    keys: &[key(
+        "log-normal",
+        Kind::Object(&LOG_NORMAL),
+        "Sizes as real fleets have",
+    )
+    .required()],
+};
+
+static LOG_NORMAL: Object = Object {
+    keys: &[
+        key("median", one(Scalar::Size), "Half are smaller").required(),
+        key("p99", one(Scalar::Size), "One of a hundred is larger").required(),
+    ],
+};
+
+static CARRIER: Object = Object {
+    keys: &[
+        key(
+            "field",
+            one(Scalar::Text),
+            "A JSON pointer to the field that holds ${stamp}",
+        ),
+        key(
+            "blind",
+            one(Scalar::Text),
+            "The platform's own id at a path",
+        )
+        .later(work::DIALECTS),
+    ],
+};

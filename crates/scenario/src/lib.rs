@@ -1,0 +1,64 @@
+//! The scenario: from a file that people write to a [`Plan`] that can run.
+//!
+//! Layer 3, the first step of the straight line: scenario file -> Plan -> Schedule. It must never
+//! know a socket, a clock, a file or the environment: the text, the overrides and a [`Reader`]
+//! for the files and variables that the text names are given by the caller.
+//!
+//! ```
+//! use muster_scenario::{Overrides, Reader, Source, parse};
+//!
+//! struct Nothing;
+//! impl Reader for Nothing {
+//!     fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+//!         Err("no such file".to_owned())
+//!     }
+//!     fn variable(&self, _: &str) -> Option<String> {
+//!         None
+//!     }
+//! }
+//!
+//! let text = "name: first\nfleet:\n  - count: 200\n    streams: [ { rate: 1000/s } ]\n";
+//! let mut overrides = Overrides::new();
+//! overrides.add("fleet.count=500")?;
+//! let plan = parse(Source { name: "first.yaml", text }, &overrides, &Nothing)?;
+//! assert_eq!(plan.devices(), 500);
+//!
+//! let text = "name: first\nflet: []\n";
+//! let problems = parse(Source { name: "first.yaml", text }, &Overrides::new(), &Nothing);
+//! assert!(problems.unwrap_err().to_string().contains("did you mean `fleet`?"));
+//! # Ok::<(), muster_scenario::Problems>(())
+//! ```
+
+mod build;
+mod check;
+mod defaults;
+mod endpoint;
+mod feasibility;
+mod language;
+mod nearest;
+mod overrides;
+mod parse;
+mod plan;
+mod problem;
+mod reader;
+mod resolved;
+mod schema;
+mod source;
+mod tree;
+mod units;
+mod view;
+
+pub use feasibility::{
+    BASE_BYTES, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, MemoryNeed, Needs,
+    OWN_DESCRIPTORS, PortNeed, USER_BYTES_PER_LINK, needs,
+};
+pub use overrides::Overrides;
+pub use parse::{Source, not_yet, parse};
+pub use plan::{
+    Ack, BackendPlan, ClientPlan, ConnectPlan, Credential, Dialect, Endpoint, FleetPlan, Loop,
+    Overflow, Pause, Phases, Plan, PlatformKind, PlatformPlan, ReconnectPlan, Scheme, Secret,
+    Settle, StreamKind, StreamPlan, WillPlan,
+};
+pub use problem::{Problem, Problems};
+pub use reader::Reader;
+pub use schema::json_schema;

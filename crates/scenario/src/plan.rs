@@ -1,0 +1,119 @@
+//! The checked plan of a run: a `Plan` that exists can run.
+//!
+//! Everything is resolved: units are numbers, defaults are filled in, ids are given out, templates
+//! parse, and no two keys contradict each other. A plan crosses process borders in a binary form
+//! (postcard), so no type in it needs a self-describing format.
+
+use std::collections::BTreeMap;
+
+use muster_judge::Rules;
+use muster_measure::Cold;
+use muster_model::{DeviceId, LinkId, Micros, StreamId};
+use serde::{Deserialize, Serialize};
+
+use crate::Problem;
+
+mod fleet;
+mod secret;
+mod stream;
+mod target;
+
+pub use fleet::{ClientPlan, ConnectPlan, Credential, FleetPlan, ReconnectPlan, WillPlan};
+pub(crate) use secret::MASK;
+pub use secret::Secret;
+pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
+pub use target::{BackendPlan, Dialect, Endpoint, Pause, PlatformKind, PlatformPlan, Scheme};
+
+/// One run, ready to be carried out by any number of processes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The scenario's name; names the result folder.
+    pub name: String,
+    /// Reproduces phases, payloads and jitter.
+    pub seed: u64,
+    /// Copied into the result.
+    pub labels: BTreeMap<String, String>,
+    /// The system under test.
+    pub platform: PlatformPlan,
+    /// The northbound accounts, at the index of their `BackendId`; empty where there is none.
+    pub backends: Vec<BackendPlan>,
+    /// The fleets, at the index of their `FleetId`; never empty.
+    pub fleets: Vec<FleetPlan>,
+    /// How long each phase lasts.
+    pub phases: Phases,
+    /// Which messages are kept apart as cold.
+    pub cold: Cold,
+    /// The resolved rules of the verdict.
+    pub rules: Rules,
+    /// The scenario as run, in its own keys as JSON text: `--set` applied, secrets masked.
+    pub resolved: String,
+    /// What `muster check` says aloud although the plan can run.
+    pub warnings: Vec<Problem>,
+}
+
+impl Plan {
+    /// Devices of all fleets: device ids are below this.
+    #[must_use]
+    pub fn devices(&self) -> u32 {
+        self.fleets
+            .last()
+            .map_or(0, |fleet| fleet.first_device.0 + fleet.devices)
+    }
+
+    /// Links of all fleets: link ids are below this.
+    #[must_use]
+    pub fn links(&self) -> u32 {
+        self.fleets
+            .last()
+            .map_or(0, |fleet| fleet.first_link.0 + fleet.links)
+    }
+
+    /// Every stream with its fleet, in the order of `StreamId`.
+    pub fn streams(&self) -> impl Iterator<Item = (&FleetPlan, &StreamPlan)> {
+        self.fleets
+            .iter()
+            .flat_map(|fleet| fleet.streams.iter().map(move |stream| (fleet, stream)))
+    }
+
+    /// The stream of this id and its fleet.
+    #[must_use]
+    pub fn stream(&self, id: StreamId) -> Option<(&FleetPlan, &StreamPlan)> {
+        self.streams().nth(id.index())
+    }
+
+    /// The fleet a device belongs to.
+    #[must_use]
+    pub fn fleet_of(&self, device: DeviceId) -> Option<&FleetPlan> {
+        let after = self
+            .fleets
+            .partition_point(|fleet| fleet.first_device <= device);
+        let fleet = self.fleets.get(after.checked_sub(1)?)?;
+        fleet.contains(device).then_some(fleet)
+    }
+
+    /// The link that carries a device.
+    #[must_use]
+    pub fn link_of(&self, device: DeviceId) -> Option<LinkId> {
+        self.fleet_of(device).map(|fleet| fleet.link_of(device))
+    }
+}
+
+/// How long each phase lasts; the connect phase lasts as long as its rate needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phases {
+    /// Load at the shape's first value, not measured.
+    pub warm_up: Micros,
+    /// The measured cohort is due in this time.
+    pub measure: Micros,
+    /// When the wait for answers and arrivals ends.
+    pub settle: Settle,
+}
+
+/// When settling ends (SEMANTICS section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settle {
+    /// At the latest.
+    pub at_most: Micros,
+    /// Earlier, once every attempt is final and no arrival came for this long.
+    pub quiet: Micros,
+}

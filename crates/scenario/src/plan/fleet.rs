@@ -1,0 +1,144 @@
+//! A fleet: devices of one kind, their links and how these are opened.
+
+use std::sync::Arc;
+
+use muster_load::{NameTemplate, Table, Template};
+use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
+use muster_protocol::mqtt::{Qos, Version};
+use serde::{Deserialize, Serialize};
+
+use super::{Secret, StreamPlan};
+
+/// Devices that differ in nothing but their index and their row of the data file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FleetPlan {
+    /// Its name in the result.
+    pub name: String,
+    /// Its place in the plan.
+    pub id: FleetId,
+    /// Its first device; the others follow without gaps.
+    pub first_device: DeviceId,
+    /// How many devices it has; at least 1.
+    pub devices: u32,
+    /// `${index}` of its first device.
+    pub first_index: u32,
+    /// Its first link; the others follow without gaps.
+    pub first_link: LinkId,
+    /// How many links it has: devices divided by `devices_per_link`, rounded up.
+    pub links: u32,
+    /// How many devices each link carries; the last one may carry fewer.
+    pub devices_per_link: u32,
+    /// The names of its devices, from the index and back.
+    pub names: NameTemplate,
+    /// `${tenant}`; empty where the scenario names none.
+    pub tenant: String,
+    /// Its table, a row a device in their order; none where the scenario names no file.
+    pub data: Option<Arc<Table>>,
+    /// How its sessions are opened.
+    pub client: ClientPlan,
+    /// How its links prove who they are.
+    pub credential: Credential,
+    /// How its links are opened.
+    pub connect: ConnectPlan,
+    /// How its links are opened again.
+    pub reconnect: ReconnectPlan,
+    /// What its devices send; may be empty (a connection test).
+    pub streams: Vec<StreamPlan>,
+}
+
+impl FleetPlan {
+    /// Whether a device is one of this fleet.
+    #[must_use]
+    pub fn contains(&self, device: DeviceId) -> bool {
+        device
+            .0
+            .checked_sub(self.first_device.0)
+            .is_some_and(|place| place < self.devices)
+    }
+
+    /// The link of one of this fleet's devices.
+    #[must_use]
+    pub fn link_of(&self, device: DeviceId) -> LinkId {
+        LinkId(self.first_link.0 + (device.0 - self.first_device.0) / self.devices_per_link)
+    }
+
+    /// `${index}` of one of this fleet's devices.
+    #[must_use]
+    pub fn index_of(&self, device: DeviceId) -> u32 {
+        self.first_index + (device.0 - self.first_device.0)
+    }
+
+    /// The first device that a link of this fleet carries; its name is the link's client id.
+    #[must_use]
+    pub fn first_device_of(&self, link: LinkId) -> DeviceId {
+        DeviceId(self.first_device.0 + (link.0 - self.first_link.0) * self.devices_per_link)
+    }
+}
+
+/// How MQTT sessions are opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientPlan {
+    /// The protocol's version.
+    pub version: Version,
+    /// Whether the platform forgets an earlier session first.
+    pub clean_start: bool,
+    /// How long the platform keeps the session after the link ended; whole seconds.
+    pub session_expiry: Micros,
+    /// The keep-alive; whole seconds, 0 switches it off.
+    pub keep_alive: Micros,
+    /// The receive maximum that the devices announce (MQTT 5 section 3.1.2.11.3).
+    pub receive_maximum: Option<u16>,
+    /// What the platform publishes when a link ends unasked.
+    pub will: Option<WillPlan>,
+}
+
+/// The will of a session (MQTT 5 section 3.1.2.5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WillPlan {
+    /// Its topic.
+    pub topic: Template,
+    /// Its payload.
+    pub payload: Template,
+    /// Its quality of service.
+    pub qos: Qos,
+    /// Whether it is retained.
+    pub retain: bool,
+}
+
+/// How a link proves who it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Credential {
+    /// Not at all.
+    None,
+    /// By user name and password.
+    Password {
+        /// The user name, per link.
+        user: Template,
+        /// The password, per link.
+        secret: Secret<Template>,
+    },
+}
+
+/// How links are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ConnectPlan {
+    /// New links a second, of the whole fleet.
+    pub rate: Rate,
+    /// The bound on handshakes under way, of the whole fleet.
+    pub pending: u32,
+    /// How long a handshake may take.
+    pub timeout: Micros,
+    /// A link is closed on purpose after this long; none keeps it.
+    pub lifetime: Option<Micros>,
+}
+
+/// How links are opened again: exponential back-off between two bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReconnectPlan {
+    /// The first wait.
+    pub min: Micros,
+    /// The longest wait.
+    pub max: Micros,
+    /// The share of each wait that is drawn at random, 0 to 1.
+    pub jitter: f64,
+}

@@ -1,0 +1,91 @@
+//! A stream: what the devices of a fleet send.
+
+use muster_load::{PayloadSpec, ScheduleSpec, Template};
+use muster_model::{Micros, StreamId};
+use muster_platform::Carrier;
+use muster_protocol::mqtt::Qos;
+use serde::{Deserialize, Serialize};
+
+/// One kind of message that each device of a fleet sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamPlan {
+    /// Its name within the fleet.
+    pub name: String,
+    /// Its place in the plan, over all fleets.
+    pub id: StreamId,
+    /// What the platform takes it for.
+    pub kind: StreamKind,
+    /// When its messages are due.
+    pub schedule: ScheduleSpec,
+    /// What happens when a message is due and the device is busy.
+    pub loop_: Loop,
+    /// Where it is published.
+    pub topic: Template,
+    /// The quality of service.
+    pub qos: Qos,
+    /// Whether the platform keeps the last message for later subscribers.
+    pub retain: bool,
+    /// Which answer makes a message accepted.
+    pub ack: Ack,
+    /// How long an answer may take, from sent.
+    pub timeout: Micros,
+    /// A later arrival is `late`; none if the stream has no deadline.
+    pub deadline: Option<Micros>,
+    /// What is sent.
+    pub payload: PayloadSpec,
+    /// Its MQTT 5 content type.
+    pub content_type: Option<String>,
+    /// Where the message's id travels.
+    pub carrier: Carrier,
+    /// How often the application tries again.
+    pub retry: u8,
+}
+
+/// What the platform takes a stream for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StreamKind {
+    /// Many, none of them vital.
+    Telemetry,
+    /// Few, each of them vital.
+    Event,
+}
+
+/// What happens when a message is due and the device is busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Loop {
+    /// It is sent all the same; it queues only while the link cannot take it.
+    Open {
+        /// The queue's bound a device.
+        bound: u32,
+    },
+    /// The next message is due only after the answer to the one before.
+    Closed,
+    /// A declared number may be unanswered.
+    InFlight {
+        /// That number, a device.
+        limit: u32,
+        /// What happens beyond it.
+        overflow: Overflow,
+    },
+}
+
+/// What happens to a message beyond the in-flight limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Overflow {
+    /// It waits.
+    Queue {
+        /// The queue's bound a device.
+        bound: u32,
+    },
+    /// It is shed.
+    Shed,
+}
+
+/// Which answer makes a message accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ack {
+    /// None: it ends as unacknowledged.
+    None,
+    /// The protocol's.
+    Transport,
+}

@@ -1,0 +1,13 @@
+//! Files and variables that a scenario names, read by the caller.
+
+/// Where files and environment variables come from. Paths are relative to the scenario's file.
+pub trait Reader {
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// Why it cannot be read, for a sentence: "no such file".
+    fn file(&self, path: &str) -> Result<Vec<u8>, String>;
+
+    /// An environment variable; none if it is not set.
+    fn variable(&self, name: &str) -> Option<String>;
+}

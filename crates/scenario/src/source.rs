@@ -1,0 +1,148 @@
+//! Where a value stands: in the scenario's file, or in one of the overrides.
+
+use crate::Overrides;
+use crate::problem::Problem;
+
+/// The column of what stands before the value of an override: its path.
+const PATH_COLUMN: u32 = 0;
+
+/// A place in one of the sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// 0 is the file, n is the n-th override.
+    pub(crate) source: u16,
+    /// The line, from 1.
+    pub(crate) line: u32,
+    /// The column in characters, from 1; [`PATH_COLUMN`] for an override's path.
+    pub(crate) column: u32,
+    /// How many characters are meant; at least 1.
+    pub(crate) length: u32,
+}
+
+impl Place {
+    /// The path of an override.
+    pub(crate) const fn path(source: u16) -> Self {
+        Self {
+            source,
+            line: 1,
+            column: PATH_COLUMN,
+            length: 1,
+        }
+    }
+
+    /// The first character of a source.
+    pub(crate) const fn start(source: u16) -> Self {
+        Self {
+            source,
+            line: 1,
+            column: 1,
+            length: 1,
+        }
+    }
+}
+
+/// The texts that a scenario is made of.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    name: String,
+    /// The file's text, then each override's value.
+    texts: Vec<String>,
+    /// Each override as it was given.
+    given: Vec<String>,
+    /// What no problem may show: the secrets that the scenario spells out.
+    hidden: Vec<Place>,
+}
+
+impl Sources {
+    /// The file alone.
+    pub(crate) fn new(name: &str, text: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            texts: vec![text.to_owned()],
+            given: Vec::new(),
+            hidden: Vec::new(),
+        }
+    }
+
+    /// Adds the overrides, each a source of its own.
+    pub(crate) fn with(mut self, overrides: &Overrides) -> Self {
+        for (path, value) in overrides.iter() {
+            self.texts.push(value.to_owned());
+            self.given.push(format!("{path}={value}"));
+        }
+        self
+    }
+
+    /// Hides places in every problem from now on.
+    pub(crate) fn hide(&mut self, secrets: Vec<Place>) {
+        self.hidden = secrets;
+    }
+
+    /// The text of a source; for an override its value alone.
+    pub(crate) fn text(&self, source: u16) -> &str {
+        self.texts
+            .get(usize::from(source))
+            .map_or("", String::as_str)
+    }
+
+    /// A problem at a place.
+    pub(crate) fn problem(&self, place: Place, path: &str, what: &str, help: &str) -> Problem {
+        let Some(given) = usize::from(place.source).checked_sub(1) else {
+            return Problem {
+                file: self.name.clone(),
+                line: place.line,
+                column: place.column,
+                path: path.to_owned(),
+                text: self.shown(&self.line(place), place, 0),
+                length: place.length.max(1),
+                what: what.to_owned(),
+                help: help.to_owned(),
+            };
+        };
+        let text = self.given.get(given).cloned().unwrap_or_default();
+        let value = self.text(place.source).chars().count();
+        let before = text.chars().count().saturating_sub(value) as u32;
+        let is_path = place.column == PATH_COLUMN;
+        Problem {
+            file: "--set".to_owned(),
+            line: place.line,
+            column: if is_path { 1 } else { before + place.column },
+            path: path.to_owned(),
+            text: self.shown(&text, place, before),
+            length: if is_path {
+                before.saturating_sub(1)
+            } else {
+                place.length
+            }
+            .max(1),
+            what: what.to_owned(),
+            help: help.to_owned(),
+        }
+    }
+
+    /// The line of a place, `before` characters into the text, with its secrets masked; the mask is
+    /// as long, so that the caret stays right.
+    fn shown(&self, line: &str, place: Place, before: u32) -> String {
+        let same_line =
+            |hidden: &&Place| (hidden.source, hidden.line) == (place.source, place.line);
+        let hidden: Vec<&Place> = self.hidden.iter().filter(same_line).collect();
+        let is_hidden = |at: u32| {
+            hidden.iter().any(|hidden| {
+                let start = before + hidden.column;
+                (start..start.saturating_add(hidden.length)).contains(&at)
+            })
+        };
+        let letters = (1..).zip(line.chars());
+        letters
+            .map(|(at, letter)| if is_hidden(at) { '*' } else { letter })
+            .collect()
+    }
+
+    fn line(&self, place: Place) -> String {
+        let line = self
+            .text(place.source)
+            .lines()
+            .nth(place.line.saturating_sub(1) as usize);
+        line.unwrap_or_default().to_owned()
+    }
+}

@@ -1,0 +1,491 @@
+//! What a plan holds: ids, defaults, shapes, secrets, and what it needs of the machine.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+
+use muster_judge::{Allowance, Scope, SloBound};
+use muster_load::{PayloadSpec, Phase, Shape};
+use muster_measure::Cold;
+use muster_model::behaviour::{Amount, Capacity, Full, Service, ServiceTime};
+use muster_model::{DeviceId, LinkId, Micros, Rate, StreamId};
+use muster_platform::Carrier;
+use muster_protocol::mqtt::{Qos, Version};
+use muster_scenario::{
+    Ack, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems, Reader, Source,
+    StreamKind, needs, parse,
+};
+use proptest::prelude::*;
+
+/// Files and variables in memory.
+struct World(BTreeMap<&'static str, &'static str>);
+
+impl Reader for World {
+    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        let found = self.0.get(path).map(|text| text.as_bytes().to_vec());
+        found.ok_or_else(|| "no such file".to_owned())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.get(name).map(|&text| text.to_owned())
+    }
+}
+
+fn read(text: &str, sets: &[&str]) -> Result<Plan, Problems> {
+    let world = World(BTreeMap::from([
+        ("PASSWORD", "hunter2"),
+        ("ODD", "a${id}b"),
+        ("secret.txt", "from-file\n"),
+        ("meters.csv", "serial,zone\n1,a\n2,b\n3,c\n"),
+        ("times.csv", "at\n0.5\n1.5,x\n\n1.5\n"),
+        ("body.bin", "0123456789"),
+        ("values.yaml", "replicas: 3\n"),
+    ]));
+    let mut overrides = Overrides::new();
+    for set in sets {
+        overrides.add(set)?;
+    }
+    let source = Source {
+        name: "test.yaml",
+        text,
+    };
+    parse(source, &overrides, &world)
+}
+
+fn plan(text: &str) -> Plan {
+    read(text, &[]).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The plan of a scenario with one fleet of ten devices and one stream with these keys.
+fn with_stream(keys: &str) -> Plan {
+    let stream = format!("{{ name: readings, {keys} }}");
+    plan(&format!(
+        "name: t\nfleet:\n  - {{ name: meters, count: 10, streams: [ {stream} ] }}\n"
+    ))
+}
+
+#[test]
+fn only_name_and_fleet_are_required() {
+    let plan = plan("name: least\nfleet: [ {} ]\n");
+    assert_eq!(plan.devices(), 1);
+    assert!(plan.fleets[0].streams.is_empty());
+    assert!(matches!(plan.platform.kind, PlatformKind::Gateway { .. }));
+    assert_eq!(plan.platform.endpoints[0].to_string(), "mqtt://127.0.0.1:0");
+    assert_eq!(plan.phases.settle.at_most, Micros::from_secs(30));
+    assert_eq!(plan.phases.settle.quiet, Micros::from_secs(3));
+    assert_eq!(plan.rules.validity.max_lateness, Micros::from_secs(5));
+    let defaults: Vec<_> = plan
+        .rules
+        .slos
+        .iter()
+        .map(|slo| (slo.named, slo.bound))
+        .collect();
+    assert_eq!(defaults[0], (false, SloBound::Loss(Allowance::Count(0))));
+    assert_eq!(defaults.len(), 3);
+}
+
+#[test]
+fn defaults_of_a_stream_are_the_documented_ones() {
+    let plan = with_stream("rate: 20/s");
+    let stream = &plan.fleets[0].streams[0];
+    assert_eq!(stream.kind, StreamKind::Telemetry);
+    assert_eq!((stream.qos, stream.ack), (Qos::AtLeastOnce, Ack::Transport));
+    assert_eq!(stream.loop_, Loop::Open { bound: 1_000 });
+    assert_eq!(stream.timeout, Micros::from_secs(10));
+    assert_eq!(stream.topic.source(), "muster/${id}/readings");
+    assert_eq!(stream.payload, PayloadSpec::Size(100));
+    assert_eq!(stream.carrier, Carrier::Payload);
+    assert_eq!(plan.fleets[0].names.source(), "meters-${index:08}");
+    assert_eq!(plan.backends[0].filter, "muster/#");
+    assert_eq!(plan.backends[0].qos, Qos::AtLeastOnce);
+    assert_eq!(
+        with_stream("rate: 1/s, qos: 0").fleets[0].streams[0].ack,
+        Ack::None
+    );
+    let slow = with_stream("rate: 20/s, timeout: 45s");
+    assert_eq!(slow.phases.settle.at_most, Micros::from_secs(48));
+}
+
+#[test]
+fn ids_have_no_gaps_and_lead_to_their_fleet_and_link() {
+    let plan = plan(
+        "name: t\nfleet:\n\
+         - { name: a, count: 7, gateway: { devices: 3 }, streams: [ { rate: 1/s } ] }\n\
+         - { name: b, count: 5, first: 100, streams: [ { rate: 1/s }, { kind: event, rate: 1/s } ] }\n",
+    );
+    let (a, b) = (&plan.fleets[0], &plan.fleets[1]);
+    assert_eq!((a.links, b.first_link, b.links), (3, LinkId(3), 5));
+    assert_eq!(
+        (b.first_device, plan.devices(), plan.links()),
+        (DeviceId(7), 12, 8)
+    );
+    assert_eq!(plan.link_of(DeviceId(5)), Some(LinkId(1)));
+    assert_eq!(plan.link_of(DeviceId(6)), Some(LinkId(2)));
+    assert_eq!(plan.link_of(DeviceId(7)), Some(LinkId(3)));
+    assert_eq!(
+        plan.fleet_of(DeviceId(11))
+            .map(|fleet| fleet.index_of(DeviceId(11))),
+        Some(104)
+    );
+    assert!(plan.fleet_of(DeviceId(12)).is_none());
+    assert_eq!(a.first_device_of(LinkId(2)), DeviceId(6));
+    assert_eq!(
+        plan.stream(StreamId(2)).map(|(_, stream)| &*stream.name),
+        Some("event")
+    );
+    let specs: Vec<_> = plan.streams().map(|(_, stream)| &stream.schedule).collect();
+    assert_eq!((specs[1].first_device, specs[1].devices), (DeviceId(7), 5));
+    assert_ne!(specs[0].seed, specs[1].seed);
+}
+
+#[test]
+fn every_shape_is_read() {
+    let shape = |keys: &str| with_stream(keys).fleets[0].streams[0].schedule.clone();
+    let rate = |value| Rate::per_second(value).unwrap();
+    assert_eq!(shape("every: 5s").rate, rate(2.0));
+    let ramp = shape("rate: 9/s, shape: { ramp: { from: 1/s, to: 9/s, over: 5s }, poisson: true }");
+    assert_eq!(
+        ramp.shape,
+        Shape::Ramp {
+            from: rate(1.0),
+            over: Micros::from_secs(5)
+        }
+    );
+    assert!(ramp.poisson && ramp.rate == rate(9.0));
+    let stages = shape("shape: { stages: [ { to: 5/s, over: 1s }, { to: 7/s, hold: 2s } ] }");
+    assert!(matches!(&stages.shape, Shape::Stages(stages) if stages.len() == 2));
+    assert_eq!(stages.rate, rate(7.0));
+    let spike = shape("rate: 5/s, shape: { spike: { to: 50/s, at: 3s, for: 2s } }");
+    assert!(matches!(
+        spike.shape,
+        Shape::Spike {
+            lasts: Micros(2_000_000),
+            ..
+        }
+    ));
+    let sine = shape("shape: { sine: { from: 5/s, to: 9/s, period: 10s } }");
+    assert!(matches!(sine.shape, Shape::Sine { .. }));
+    let burst = shape("shape: { burst: { n: 3, every: 2s } }, phase: together");
+    assert_eq!(
+        burst.shape,
+        Shape::Burst {
+            n: 3,
+            every: Micros::from_secs(2)
+        }
+    );
+    assert_eq!(burst.phase, Phase::Together);
+    let replay = shape("shape: { replay: times.csv }, phase: hash, count: 5");
+    let instants = [500_000, 1_500_000, 1_500_000].map(Micros);
+    assert_eq!(replay.shape, Shape::Replay(instants.into()));
+    assert_eq!(
+        (replay.phase, replay.limit_per_device),
+        (Phase::Hash, Some(5))
+    );
+}
+
+#[test]
+fn every_loop_payload_and_carrier_is_read() {
+    let stream =
+        |keys: &str| with_stream(&format!("rate: 9/s, {keys}")).fleets[0].streams[0].clone();
+    assert_eq!(stream("loop: closed").loop_, Loop::Closed);
+    let queue = Overflow::Queue { bound: 1_000 };
+    assert_eq!(
+        stream("loop: { in-flight: 8 }").loop_,
+        Loop::InFlight {
+            limit: 8,
+            overflow: queue
+        }
+    );
+    let shed = Loop::InFlight {
+        limit: 8,
+        overflow: Overflow::Shed,
+    };
+    assert_eq!(stream("loop: { in-flight: 8, overflow: shed }").loop_, shed);
+    let sizes = stream("payload: { size: { log-normal: { median: 200, p99: 4KiB } } }");
+    assert_eq!(
+        sizes.payload,
+        PayloadSpec::LogNormal {
+            median: 200,
+            p99: 4_096
+        }
+    );
+    let file = stream("payload: { file: body.bin, content-type: text/plain }, carrier: property");
+    assert_eq!(file.payload, PayloadSpec::File(b"0123456789"[..].into()));
+    assert_eq!(file.content_type.as_deref(), Some("text/plain"));
+    let field = stream(
+        "payload: { template: '{\"h\":{\"id\":\"${stamp}\"},\"v\":${seq}}' }, carrier: { field: /h/id }",
+    );
+    assert_eq!(field.carrier, Carrier::Field("/h/id".to_owned()));
+    for (word, carrier) in [("order", Carrier::Order), ("none", Carrier::None)] {
+        assert_eq!(
+            stream(&format!("carrier: {word}, payload: {{ size: 0 }}")).carrier,
+            carrier
+        );
+    }
+}
+
+#[test]
+fn every_misbehaviour_is_read() {
+    let text = "name: t\nfleet: [ {} ]\nplatform:\n  behaviour:\n    service-time: { exponential: 2ms }\n    \
+                capacity: { rate: 5000/s, service: exponential }\n    full: block\n    lose-after-accept: 37\n    \
+                answer-late: { count: 3, by: 5s }\n    reject: { code: 135, share: 10% }\n    \
+                stall: { at: 20s, for: 3s }\n    close-links: { at: 30s, share: 10% }\n";
+    let plan = plan(text);
+    let PlatformKind::Gateway { behaviour, .. } = plan.platform.kind else {
+        panic!("no gateway")
+    };
+    assert_eq!(
+        behaviour.service_time,
+        Some(ServiceTime::Exponential(Micros(2_000)))
+    );
+    let rate = Rate::per_second(5_000.0).unwrap();
+    let capacity = Capacity {
+        rate,
+        service: Service::Exponential,
+        queue: 20_000,
+        full: Full::Block,
+    };
+    assert_eq!(behaviour.capacity, Some(capacity));
+    assert_eq!(behaviour.lose_after_accept, 37);
+    assert_eq!(behaviour.answer_late.by, Micros::from_secs(5));
+    assert_eq!(behaviour.reject.map(|reject| reject.code), Some(135));
+    assert_eq!(
+        behaviour.reject.map(|reject| reject.amount),
+        Some(Amount::Share(0.1))
+    );
+    assert_eq!(
+        behaviour.stall.map(|stall| stall.lasts),
+        Some(Micros::from_secs(3))
+    );
+    assert!(behaviour.close_links.is_some());
+}
+
+#[test]
+fn plain_subscribers_are_accounts_of_their_own_and_a_group_is_one() {
+    let backends = |keys: &str| {
+        plan(&format!(
+            "name: t\nfleet: [ {{}} ]\nplatform: {{ backend: {{ consumers: 3, {keys} }} }}\n"
+        ))
+        .backends
+    };
+    let plain = backends("qos: 1");
+    assert_eq!(
+        plain.iter().map(|b| &*b.name).collect::<Vec<_>>(),
+        ["backend-1", "backend-2", "backend-3"]
+    );
+    assert!(plain.iter().all(|backend| backend.consumers == 1));
+    let group = backends("shared: g, filter: \"a/+/b\"");
+    assert_eq!((group.len(), group[0].consumers), (1, 3));
+    assert_eq!(group[0].subscription(), "$share/g/a/+/b");
+}
+
+#[test]
+fn secrets_are_resolved_for_the_wire_and_masked_for_people() {
+    let text = "name: t\nplatform:\n  kind: mqtt\n  devices: [ \"mqtt://h\" ]\n  \
+                about: { file: values.yaml }\n  \
+                backend: { user: app, password: \"${file:secret.txt}\" }\n\
+                fleet:\n- { tenant: t1, credential: { kind: password, user: \"${id}@${tenant}\", secret: \"${env:ODD}-${index}\" } }\n\
+                - { name: b, credential: { kind: password, secret: hunter2 } }\n";
+    let plan = plan(text);
+    let password = plan.backends[0].password.as_ref().unwrap();
+    assert_eq!(password.expose(), "from-file");
+    let Credential::Password { user, secret } = &plan.fleets[0].credential else {
+        panic!("none")
+    };
+    assert_eq!(user.source(), "${id}@${tenant}");
+    assert_eq!(secret.expose().source(), "a$${id}b-${index}");
+    let shown = format!("{plan:?}{}", serde_json::to_string(&plan).unwrap());
+    for secret in ["from-file", "hunter2", "a$${id}b"] {
+        assert!(!shown.contains(secret), "{secret} is shown");
+    }
+    assert!(plan.resolved.contains("${file:secret.txt}"));
+    let about = ("values.yaml".to_owned(), "replicas: 3\n".to_owned());
+    assert_eq!(plan.platform.about, Some(about));
+    let worker: Plan = postcard::from_bytes(&postcard::to_stdvec(&plan).unwrap()).unwrap();
+    assert_eq!(worker, plan);
+}
+
+#[test]
+fn slos_have_their_scopes_and_the_rest_its_bounds() {
+    let text = "name: t\nslo: { loss: \"<= 1%\", stable: true }\ncold: { first-message: true }\n\
+                stop-if: { failure-ratio: \"> 20% for 10s\" }\nvalidity: { lateness-p99: 5ms }\n\
+                fleet:\n- name: a\n  slo: { connected: \">= 99%\" }\n  streams:\n  \
+                - { rate: 1000/s, slo: { response: { p99: 250ms, p99.9: \"<= 1s\" } } }\n";
+    let plan = plan(text);
+    let scopes: Vec<String> = plan
+        .rules
+        .slos
+        .iter()
+        .map(|slo| slo.scope.to_string())
+        .collect();
+    assert_eq!(scopes, ["run", "run", "a", "a/telemetry", "a/telemetry"]);
+    assert!(plan.rules.slos.iter().all(|slo| slo.named));
+    assert!(matches!(plan.rules.slos[3].scope, Scope::Stream { .. }));
+    assert_eq!(plan.rules.stop_if[0].lasting, Micros::from_secs(10));
+    assert_eq!(plan.rules.lateness_bound(), Some(Micros::from_millis(5)));
+    assert_eq!(plan.cold, Cold::FirstMessage);
+}
+
+#[test]
+fn what_is_likely_a_slip_is_a_warning() {
+    let warned = |keys: &str, what: &str| {
+        let fleet = "fleet: [ { streams: [ { rate: 5/s, timeout: 20s } ] } ]";
+        let plan = plan(&format!("name: t\n{fleet}\n{keys}\n"));
+        let found: Vec<&str> = plan.warnings.iter().map(|warning| &*warning.what).collect();
+        assert!(
+            found.len() == 1 && found[0].contains(what),
+            "{keys}: {found:?}"
+        );
+    };
+    warned(
+        "phases: { settle: 10s }",
+        "less than the longest time-out of 20 s",
+    );
+    warned(
+        "slo: { response: { p99: 1s } }",
+        "p99 needs 1000 messages, and only 150 are due",
+    );
+    warned(
+        "slo: { stable: true }\nphases: { measure: 20s }",
+        "only 20 are measured",
+    );
+    warned(
+        "platform: { backend: { filter: \"other/#\" } }",
+        "does not take the topics",
+    );
+    warned(
+        "platform: { behaviour: { drop: 5000 } }",
+        "only 175 messages are due",
+    );
+}
+
+#[test]
+fn old_mqtt_and_wills_are_read() {
+    let text = "name: t\nfleet:\n- client: { version: 3.1.1, clean-start: false, keep-alive: 0s, \
+                will: { topic: \"w/${id}\", payload: gone, qos: 1 } }\n  data: meters.csv\n  count: 3\n  \
+                streams: [ { rate: 1/s, topic: \"${zone}/${serial}\" } ]\n";
+    let plan = plan(text);
+    let fleet = &plan.fleets[0];
+    assert_eq!(
+        (fleet.client.version, fleet.client.clean_start),
+        (Version::V311, false)
+    );
+    assert_eq!(
+        fleet.client.will.as_ref().map(|will| will.qos),
+        Some(Qos::AtLeastOnce)
+    );
+    assert_eq!(fleet.data.as_ref().map(|table| table.len()), Some(3));
+    assert_eq!(plan.backends[0].filter, "#");
+}
+
+#[test]
+fn overrides_win_and_are_checked_like_the_file() {
+    let text =
+        "name: t\nfleet:\n- { name: a, streams: [ { name: s, rate: 1/s } ] }\n- { name: b }\n";
+    let sets = [
+        "fleet.a.streams.s.rate=9/s",
+        "fleet[1].count=4",
+        "seed=7",
+        "labels.build=x",
+        "phases.measure=1m",
+    ];
+    let plan = read(text, &sets).unwrap();
+    assert_eq!(plan.streams().next().unwrap().1.schedule.rate.get(), 9.0);
+    assert_eq!((plan.devices(), plan.seed), (5, 7));
+    assert_eq!(plan.labels["build"], "x");
+    let problems = read(text, &["fleet.a.conut=5"]).unwrap_err();
+    insta::assert_snapshot!(problems, @"
+    error: `conut` is no key here
+     --> --set:1:1
+      |
+    1 | fleet.a.conut=5
+      | ^^^^^^^^^^^^^
+      = key: fleet[0].conut
+      = help: did you mean `count`?
+
+    1 problem in the scenario
+    ");
+}
+
+#[test]
+fn the_scenario_as_run_is_a_scenario_that_runs_the_same() {
+    let texts = ["first", "overload", "mosquitto-qos2", "open-loop-stall"].map(|name| {
+        let path = format!("{}/../../scenarios/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).unwrap()
+    });
+    for text in &texts {
+        let first = plan(text);
+        assert_eq!(plan(&first.resolved), first);
+    }
+}
+
+#[test]
+fn a_device_costs_nothing_in_a_plan() {
+    let size = |count: &str| {
+        let text = format!(
+            "name: t\nfleet: [ {{ count: {count}, streams: [ {{ every: 60s, phase: hash }} ] }} ]\n"
+        );
+        let plan = plan(&text);
+        let bytes = postcard::to_stdvec(&Plan {
+            resolved: String::new(),
+            ..plan
+        })
+        .unwrap();
+        bytes.len()
+    };
+    assert!(size("4000000") <= size("10") + 16);
+}
+
+#[test]
+fn needs_are_worked_out() {
+    let text = "name: t\nfleet:\n- { count: 10000, gateway: { devices: 10 }, connect: { rate: 100/s }, streams: [ { rate: 500/s } ] }\n\
+                - { name: b, count: 5000, connect: { rate: 1000/s }, streams: [ { shape: { sine: { from: 10/s, to: 90/s, period: 10s } } } ] }\n";
+    let needs = needs(&plan(text));
+    assert_eq!((needs.links, needs.consumers), (6_000, 1));
+    assert_eq!(needs.descriptors, 6_065);
+    assert_eq!(needs.gateway_descriptors, 6_065);
+    assert_eq!(
+        needs
+            .ports
+            .iter()
+            .map(|need| need.connections)
+            .collect::<Vec<_>>(),
+        [6_001]
+    );
+    assert_eq!(needs.ports[0].sources(2_000), 4);
+    assert_eq!(needs.peak.get(), 590.0);
+    assert_eq!(needs.connect, Micros::from_secs(10));
+    assert_eq!(needs.processes(20_000), 1);
+    assert_eq!(needs.processes(2_064), 4);
+    assert!(needs.memory.total() > 100 << 20);
+    let spread = "name: t\nfleet: [ { count: 7 } ]\nplatform: { kind: mqtt, devices: [ \"mqtt://a\", \"mqtt://b\" ] }\n";
+    let needs = muster_scenario::needs(&plan(spread));
+    assert_eq!(
+        needs
+            .ports
+            .iter()
+            .map(|need| need.connections)
+            .collect::<Vec<_>>(),
+        [4, 3]
+    );
+    assert_eq!(needs.gateway_descriptors, 0);
+}
+
+proptest! {
+    /// No text makes the parser panic, and a scenario cut off anywhere is read or refused.
+    #[test]
+    fn any_text_is_read_or_refused(text: String, cut in 0usize..6_000, put in "\\PC{0,3}") {
+        let _ = read(&text, &[]);
+        let complete = include_str!("../../../scenarios/complete.yaml");
+        let cut = complete.floor_char_boundary(cut.min(complete.len()));
+        let _ = read(&format!("{}{put}{}", &complete[..cut], &complete[cut..]), &[]);
+        let _ = read(&complete[..cut], &[]);
+    }
+
+    /// No override makes it panic either.
+    #[test]
+    fn any_override_is_applied_or_refused(path in "[a-z.\\[\\]0-9]{0,20}", value in "\\PC{0,8}") {
+        let text = "name: t\nfleet: [ { streams: [ { rate: 1/s } ] } ]\n";
+        let _ = read(text, &[&format!("{path}={value}")]);
+    }
+}

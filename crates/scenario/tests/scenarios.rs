@@ -1,0 +1,101 @@
+//! The project's own scenarios, and the file that shows every key.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use muster_scenario::{
+    Loop, Overrides, Plan, PlatformKind, Problems, Reader, Source, not_yet, parse,
+};
+
+/// No file and no variable.
+struct Nothing;
+
+impl Reader for Nothing {
+    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+        Err("no such file".to_owned())
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+fn folder() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name)).unwrap()
+}
+
+fn plan(name: &str) -> Result<Plan, Problems> {
+    let text = text(name);
+    parse(Source { name, text: &text }, &Overrides::new(), &Nothing)
+}
+
+#[test]
+fn every_scenario_can_run_and_warns_of_nothing() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name == "complete.yaml" || !name.ends_with(".yaml") {
+            continue;
+        }
+        let plan = plan(&name).unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(plan.warnings, [], "{name}");
+        assert_eq!(format!("{}.yaml", plan.name), name);
+        seen += 1;
+    }
+    assert!(seen >= 7, "{seen} scenarios");
+}
+
+#[test]
+fn the_first_scenario_is_short_and_judged_by_what_a_slow_gateway_breaks() {
+    let plan = plan("first.yaml").unwrap();
+    let seconds = plan.phases.warm_up + plan.phases.measure + plan.phases.settle.quiet;
+    assert!(seconds.as_secs_f64() < 8.0);
+    assert!(matches!(plan.platform.kind, PlatformKind::Gateway { .. }));
+    assert_eq!(plan.backends.len(), 1);
+    assert_eq!(plan.devices(), 200);
+}
+
+#[test]
+fn the_stall_scenarios_differ_in_nothing_but_the_loop() {
+    let (open, mut closed) = (
+        plan("open-loop-stall.yaml").unwrap(),
+        plan("closed-loop-stall.yaml").unwrap(),
+    );
+    assert_eq!(open.fleets[0].streams[0].loop_, Loop::Open { bound: 1_000 });
+    assert_eq!(closed.fleets[0].streams[0].loop_, Loop::Closed);
+    closed.fleets[0].streams[0].loop_ = Loop::Open { bound: 1_000 };
+    closed.name.clone_from(&open.name);
+    closed.resolved.clone_from(&open.resolved);
+    assert_eq!(open, closed);
+}
+
+#[test]
+fn the_complete_file_is_of_the_language_and_shows_what_is_not_yet_built() {
+    let text = text("complete.yaml");
+    let later = not_yet(Source {
+        name: "complete.yaml",
+        text: &text,
+    });
+    let later = later.unwrap_or_else(|problems| panic!("{problems}"));
+    let paths: Vec<&str> = later.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "platform.tls",
+            "platform.backend.credit",
+            "platform.backend.topics",
+            "platform.backend.commands",
+            "provision",
+            "hooks",
+            "fleet[0].obey-retry-after",
+            "fleet[0].streams[1].kind",
+            "fleet[0].streams[1].filter",
+            "monitor",
+        ]
+    );
+    let refused = plan("complete.yaml").unwrap_err();
+    assert_eq!(refused.0, later);
+}

@@ -1,0 +1,122 @@
+//! How the model platform and its network misbehave.
+
+use muster_model::{Micros, mix, unit};
+
+/// A model platform's ways. Shares are chances between 0 and 1, each decided by the seed alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Behaviour {
+    /// How long bytes travel, in either direction.
+    pub latency: Micros,
+    /// How long the platform takes to answer a publish.
+    pub answer_after: Micros,
+    /// How long it takes to deliver a message to the backends.
+    pub deliver_after: Micros,
+    /// How many unanswered publishes it takes on one link (MQTT 5).
+    pub receive_maximum: u16,
+    /// Whether it keeps the sessions of clients that ask for it.
+    pub keeps_sessions: bool,
+    /// Connects that the network refuses.
+    pub refuse_connect: f64,
+    /// CONNECTs that are never answered.
+    pub deaf: f64,
+    /// CONNECTs that are answered with a refusal.
+    pub refuse_session: f64,
+    /// Publishes answered with a refusal and not delivered.
+    pub reject: f64,
+    /// Publishes that vanish: neither answered nor delivered.
+    pub drop: f64,
+    /// Publishes delivered and never answered.
+    pub ignore: f64,
+    /// Publishes answered and never delivered.
+    pub lose: f64,
+    /// Publishes delivered twice.
+    pub duplicate: f64,
+    /// Publishes delivered later than those after them.
+    pub reorder: f64,
+    /// Publishes whose delivery is altered by one bit.
+    pub corrupt: f64,
+    /// Publishes answered later, by [`Behaviour::late_by`].
+    pub late: f64,
+    /// How much later.
+    pub late_by: Micros,
+    /// Publishes answered with bytes that are not the protocol.
+    pub garbage: f64,
+    /// Writes of the device side of which the socket takes only a half at once.
+    pub hold: f64,
+    /// How long the other half waits.
+    pub hold_for: Micros,
+    /// What happens to links, and when.
+    pub incidents: Vec<Incident>,
+}
+
+/// Something that happens to some of the links at an instant of the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Incident {
+    /// Since T0.
+    pub at: Micros,
+    /// The chance of each link to be met.
+    pub share: f64,
+    /// What happens.
+    pub what: What,
+}
+
+/// What can happen to a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The platform closes it in order.
+    Fin,
+    /// The platform resets it.
+    Reset,
+    /// The platform forgets it without a word; what is sent on it is never answered.
+    HalfOpen,
+    /// The platform says DISCONNECT with this code, and closes.
+    Goodbye(u8),
+}
+
+impl Default for Behaviour {
+    /// A platform without a fault that answers and delivers within a millisecond.
+    fn default() -> Self {
+        Self {
+            latency: Micros(200),
+            answer_after: Micros(500),
+            deliver_after: Micros(700),
+            receive_maximum: u16::MAX,
+            keeps_sessions: true,
+            refuse_connect: 0.0,
+            deaf: 0.0,
+            refuse_session: 0.0,
+            reject: 0.0,
+            drop: 0.0,
+            ignore: 0.0,
+            lose: 0.0,
+            duplicate: 0.0,
+            reorder: 0.0,
+            corrupt: 0.0,
+            late: 0.0,
+            late_by: Micros::from_secs(15),
+            garbage: 0.0,
+            hold: 0.0,
+            hold_for: Micros::from_millis(20),
+            incidents: Vec::new(),
+        }
+    }
+}
+
+/// Decisions by seed: the n-th one is always the same.
+#[derive(Debug)]
+pub(crate) struct Dice {
+    seed: u64,
+    thrown: u64,
+}
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, thrown: 0 }
+    }
+
+    /// Whether something of this chance happens.
+    pub(crate) fn hits(&mut self, share: f64) -> bool {
+        self.thrown += 1;
+        unit(mix(self.seed, self.thrown)) < share
+    }
+}

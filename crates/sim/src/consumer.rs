@@ -1,0 +1,67 @@
+//! The model of all consumers: reads every copy as a real consumer does.
+
+use std::sync::Arc;
+
+use muster_conduct::{PlanCalendar, Tape, reader};
+use muster_load::{PayloadError, StreamSchedule};
+use muster_measure::{Account, Calendar, Recorder, RecorderPlan, Timeline};
+use muster_model::{Arrival, BackendId, ConsumerId, MessageId, Micros, RunId};
+use muster_platform::Reader;
+use muster_scenario::Plan;
+
+use crate::queue::Copy;
+
+/// One consumer a backend; each sees every copy.
+#[derive(Debug)]
+pub(crate) struct Consumers {
+    readers: Vec<Reader>,
+    pub(crate) tape: Tape,
+    pub(crate) account: Account,
+    calendar: PlanCalendar,
+}
+
+impl Consumers {
+    pub(crate) fn new(
+        plan: &Plan,
+        run: RunId,
+        recorder: &RecorderPlan,
+        schedules: &[Arc<StreamSchedule>],
+    ) -> Result<Self, PayloadError> {
+        let readers = plan.backends.iter().map(|_| reader(plan, run, 0));
+        Ok(Self {
+            readers: readers.collect::<Result<_, _>>()?,
+            tape: Tape::new(Recorder::new(recorder.clone()), None),
+            account: Account::new(recorder),
+            calendar: PlanCalendar::new(plan, schedules, Timeline::CONNECTING),
+        })
+    }
+
+    pub(crate) fn start(&mut self, calendar: PlanCalendar, origin: Micros) {
+        self.calendar = calendar;
+        self.tape.recorder().start(origin);
+    }
+
+    /// One copy reaches every backend.
+    pub(crate) fn arrived(&mut self, seen: Micros, copy: &Copy) {
+        for (reader, at) in self.readers.iter_mut().zip(0u8..) {
+            let backend = BackendId(at);
+            self.account.consumed(backend);
+            let counts = self.tape.recorder().copies(backend, seen);
+            counts.consumed += 1;
+            counts.bytes_payload += copy.payload.len() as u64;
+            let calendar = &self.calendar;
+            let mut due = |id: &MessageId| calendar.due(id.stream, id.device, id.seq);
+            let property = copy.property.as_deref();
+            let read = reader.read(&copy.topic, &copy.payload, property, &mut due);
+            self.account.read(backend, read.id.as_ref(), read.integrity);
+            self.tape.arrival(&Arrival {
+                id: read.id,
+                due: read.due,
+                seen,
+                backend,
+                consumer: ConsumerId(0),
+                integrity: read.integrity,
+            });
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The model platform: one server end a link, and an account of what it did.
+
+use muster_model::Micros;
+use muster_platform::PROPERTY_NAME;
+use muster_protocol::mqtt::{
+    Accept, Incoming, Input, Pending, Server, ServerEvent, ServerLimits, SessionState, Version,
+    reason,
+};
+
+use crate::behaviour::{Behaviour, Dice, What};
+use crate::queue::{Copy, Event, Queue};
+
+/// What the platform did, by its own count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Account {
+    /// Publishes it took, those sent again among them.
+    pub received: u64,
+    /// Publishes it took that were marked as sent before.
+    pub received_again: u64,
+    /// Publishes it chose to answer as accepted.
+    pub accepted: u64,
+    /// Publishes it chose to refuse.
+    pub rejected: u64,
+    /// Accepted and never delivered.
+    pub lost: u64,
+    /// Neither answered nor delivered.
+    pub dropped: u64,
+    /// Delivered and never answered.
+    pub ignored: u64,
+    /// Copies it delivered to each backend.
+    pub delivered: u64,
+    /// Of these, second ones.
+    pub duplicated: u64,
+    /// Of these, altered ones.
+    pub corrupted: u64,
+    /// Sessions it went on with.
+    pub resumed: u64,
+    /// Bytes that were not the protocol.
+    pub malformed: u64,
+}
+
+/// All links of the platform.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    behaviour: Behaviour,
+    dice: Dice,
+    ends: Vec<End>,
+    pub(crate) account: Account,
+}
+
+/// The platform's end of one link.
+#[derive(Debug, Default)]
+struct End {
+    /// Which connection of the device side this is; 0 is none.
+    conn: u32,
+    server: Option<Server>,
+    unread: Vec<u8>,
+    /// What an earlier connection left.
+    kept: Option<SessionState>,
+    /// Counts the sessions, so that an answer never reaches a later one.
+    session: u32,
+    /// Whether the client asked for a session that outlives the connection.
+    outlives: bool,
+    /// The link is forgotten: nothing is read and nothing said.
+    is_mute: bool,
+}
+
+/// One side of a conversation that is under way.
+struct Talk<'a> {
+    link: u32,
+    server: &'a mut Server,
+    out: &'a mut Vec<u8>,
+}
+
+/// What becomes of one publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fate {
+    answer: Option<u8>,
+    is_delivered: bool,
+    is_garbage: bool,
+}
+
+impl Platform {
+    pub(crate) fn new(behaviour: Behaviour, links: u32, seed: u64) -> Self {
+        Self {
+            behaviour,
+            dice: Dice::new(seed),
+            ends: (0..links).map(|_| End::default()).collect(),
+            account: Account::default(),
+        }
+    }
+
+    pub(crate) fn behaviour(&self) -> &Behaviour {
+        &self.behaviour
+    }
+
+    /// Whether the socket takes only a half of a write.
+    pub(crate) fn holds(&mut self) -> bool {
+        self.dice.hits(self.behaviour.hold)
+    }
+
+    /// A device dials; whether the network lets it.
+    pub(crate) fn dial(&mut self) -> bool {
+        !self.dice.hits(self.behaviour.refuse_connect)
+    }
+
+    /// A connection stands; an older one of the link is taken over.
+    pub(crate) fn begin(&mut self, link: u32, conn: u32) {
+        self.drop_connection(link);
+        let limits = ServerLimits {
+            receive_maximum: self.behaviour.receive_maximum,
+            ..ServerLimits::default()
+        };
+        let end = &mut self.ends[link as usize];
+        end.conn = conn;
+        end.server = Some(Server::new(&limits));
+    }
+
+    /// The device's end of a connection is gone.
+    pub(crate) fn ended(&mut self, link: u32, conn: u32) {
+        if self.ends[link as usize].conn == conn {
+            self.drop_connection(link);
+        }
+    }
+
+    pub(crate) fn received(&mut self, link: u32, conn: u32, bytes: &[u8], queue: &mut Queue) {
+        let end = &mut self.ends[link as usize];
+        if end.conn != conn || end.is_mute {
+            return;
+        }
+        let Some(mut server) = end.server.take() else {
+            return;
+        };
+        let mut unread = std::mem::take(&mut end.unread);
+        unread.extend_from_slice(bytes);
+        let (mut out, mut input, mut goes_on) = (Vec::new(), Input::new(&unread), true);
+        while let Some(event) = server.poll(queue.now(), &mut input, &mut out) {
+            let talk = Talk {
+                link,
+                server: &mut server,
+                out: &mut out,
+            };
+            goes_on &= self.happened(talk, event, queue);
+        }
+        let used = input.consumed();
+        unread.drain(..used);
+        let end = &mut self.ends[link as usize];
+        (end.server, end.unread) = (Some(server), unread);
+        self.say(link, out, queue);
+        if !goes_on {
+            self.hang_up(link, false, queue);
+        }
+    }
+
+    /// The instant of an answer has come.
+    pub(crate) fn answer(
+        &mut self,
+        link: u32,
+        session: u32,
+        (pending, reason): (Pending, u8),
+        queue: &mut Queue,
+    ) {
+        let end = &mut self.ends[link as usize];
+        if end.session != session || end.is_mute {
+            return;
+        }
+        let mut out = Vec::new();
+        if let Some(server) = &mut end.server {
+            server.ack(pending, reason, &mut out);
+        }
+        self.say(link, out, queue);
+    }
+
+    pub(crate) fn incident(&mut self, what: What, share: f64, queue: &mut Queue) {
+        for link in 0..self.ends.len() as u32 {
+            if !self.dice.hits(share) || self.ends[link as usize].server.is_none() {
+                continue;
+            }
+            match what {
+                What::Fin => self.hang_up(link, false, queue),
+                What::Reset => self.hang_up(link, true, queue),
+                What::HalfOpen => self.ends[link as usize].is_mute = true,
+                What::Goodbye(code) => {
+                    let mut out = Vec::new();
+                    if let Some(server) = &mut self.ends[link as usize].server {
+                        server.disconnect(code, &mut out);
+                    }
+                    self.say(link, out, queue);
+                    self.hang_up(link, false, queue);
+                }
+            }
+        }
+    }
+
+    /// Acts on one event; false if the connection is over.
+    fn happened(&mut self, talk: Talk<'_>, event: ServerEvent<'_>, queue: &mut Queue) -> bool {
+        match event {
+            ServerEvent::Connect(connect) => {
+                let outlives = match connect.version {
+                    Version::V311 => !connect.clean_start,
+                    Version::V5 => connect.session_expiry() > 0,
+                };
+                self.greet(talk, queue.now(), connect.clean_start, outlives)
+            }
+            ServerEvent::Publish(publish) => self.take(talk.link, &publish, queue),
+            ServerEvent::Disconnect { .. } => false,
+            ServerEvent::Malformed(_) => {
+                self.account.malformed += 1;
+                false
+            }
+            ServerEvent::KeepAliveExpired
+            | ServerEvent::Subscribe(_)
+            | ServerEvent::Unsubscribe(_)
+            | ServerEvent::Acked { .. }
+            | ServerEvent::Completed { .. }
+            | ServerEvent::Resend { .. }
+            | ServerEvent::Ping
+            | ServerEvent::Auth(_) => true,
+        }
+    }
+
+    fn greet(&mut self, talk: Talk<'_>, now: Micros, is_clean: bool, outlives: bool) -> bool {
+        let Talk { link, server, out } = talk;
+        let end = &mut self.ends[link as usize];
+        if self.dice.hits(self.behaviour.deaf) {
+            end.is_mute = true;
+            return true;
+        }
+        if self.dice.hits(self.behaviour.refuse_session) {
+            server.refuse(reason::SERVER_BUSY, out);
+            return false;
+        }
+        match end.kept.take().filter(|_| !is_clean) {
+            Some(kept) => {
+                self.account.resumed += 1;
+                server.resume(kept);
+            }
+            None => end.session += 1,
+        }
+        end.outlives = outlives && self.behaviour.keeps_sessions;
+        server.accept(now, &Accept::default(), out).is_ok()
+    }
+
+    /// Takes one publish; false if the connection is over.
+    fn take(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
+        self.account.received += 1;
+        self.account.received_again += u64::from(publish.dup);
+        let fate = self.fate();
+        if fate.is_garbage {
+            self.say(link, vec![0xff; 8], queue);
+            return false;
+        }
+        if fate.is_delivered {
+            self.deliver(publish, queue);
+        }
+        let Some((pending, reason)) = publish.pending.zip(fate.answer) else {
+            return true;
+        };
+        let is_late = self.dice.hits(self.behaviour.late);
+        let late_by = if is_late {
+            self.behaviour.late_by
+        } else {
+            Micros::ZERO
+        };
+        let session = self.ends[link as usize].session;
+        let answer = Event::Answer {
+            link,
+            session,
+            pending,
+            reason,
+        };
+        queue.push(queue.now() + self.behaviour.answer_after + late_by, answer);
+        true
+    }
+
+    fn fate(&mut self) -> Fate {
+        let (dice, ways) = (&mut self.dice, &self.behaviour);
+        let mut fate = Fate {
+            answer: Some(reason::SUCCESS),
+            is_delivered: true,
+            is_garbage: false,
+        };
+        if dice.hits(ways.garbage) {
+            fate.is_garbage = true;
+        } else if dice.hits(ways.reject) {
+            self.account.rejected += 1;
+            (fate.answer, fate.is_delivered) = (Some(reason::QUOTA_EXCEEDED), false);
+        } else if dice.hits(ways.drop) {
+            self.account.dropped += 1;
+            (fate.answer, fate.is_delivered) = (None, false);
+        } else if dice.hits(ways.ignore) {
+            self.account.ignored += 1;
+            fate.answer = None;
+        } else if dice.hits(ways.lose) {
+            self.account.lost += 1;
+            self.account.accepted += 1;
+            fate.is_delivered = false;
+        } else {
+            self.account.accepted += 1;
+        }
+        fate
+    }
+
+    fn deliver(&mut self, publish: &Incoming<'_>, queue: &mut Queue) {
+        let mut user = publish.properties.user();
+        let property = user.find(|(name, _)| *name == PROPERTY_NAME);
+        let mut copy = Copy {
+            topic: publish.topic.as_str().to_owned(),
+            payload: publish.payload.to_vec(),
+            property: property.map(|(_, text)| text.to_owned()),
+        };
+        let (dice, ways) = (&mut self.dice, &self.behaviour);
+        let mut at = queue.now() + ways.deliver_after;
+        if dice.hits(ways.reorder) {
+            at = at + ways.deliver_after + ways.late_by;
+        }
+        if dice.hits(ways.corrupt)
+            && let Some(last) = copy.payload.last_mut()
+        {
+            *last ^= 1;
+            self.account.corrupted += 1;
+        }
+        if dice.hits(ways.duplicate) {
+            self.account.delivered += 1;
+            self.account.duplicated += 1;
+            queue.push(at + ways.deliver_after, Event::Copy(copy.clone()));
+        }
+        self.account.delivered += 1;
+        queue.push(at, Event::Copy(copy));
+    }
+
+    fn say(&mut self, link: u32, bytes: Vec<u8>, queue: &mut Queue) {
+        let end = &self.ends[link as usize];
+        if !bytes.is_empty() && !end.is_mute {
+            let conn = end.conn;
+            let event = Event::ToDevice { link, conn, bytes };
+            queue.push(queue.now() + self.behaviour.latency, event);
+        }
+    }
+
+    fn hang_up(&mut self, link: u32, is_reset: bool, queue: &mut Queue) {
+        let conn = self.ends[link as usize].conn;
+        let event = Event::EndToDevice {
+            link,
+            conn,
+            is_reset,
+        };
+        queue.push(queue.now() + self.behaviour.latency, event);
+        self.drop_connection(link);
+    }
+
+    /// The connection is over for the platform; a session that is to outlive it is kept.
+    fn drop_connection(&mut self, link: u32) {
+        let end = &mut self.ends[link as usize];
+        let session = end.server.take().map(|mut server| server.take_session());
+        if end.outlives && session.is_some() {
+            end.kept = session;
+        }
+        end.outlives = false;
+        end.conn = 0;
+        end.unread.clear();
+        end.is_mute = false;
+    }
+}

@@ -1,0 +1,129 @@
+//! What is on its way, by the instant at which it comes.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use muster_model::Micros;
+use muster_protocol::mqtt::Pending;
+
+use crate::behaviour::What;
+
+/// Something that comes at an instant. `conn` numbers the connections of one link, so that what
+/// comes on a connection that is gone is not taken for something of the next one.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The connection stands, or the network refused it.
+    Dialled { link: u32, conn: u32, is_up: bool },
+    /// Bytes reach the platform.
+    ToPlatform {
+        link: u32,
+        conn: u32,
+        bytes: Vec<u8>,
+    },
+    /// The end of a connection reaches the platform.
+    EndToPlatform { link: u32, conn: u32 },
+    /// Bytes reach the device.
+    ToDevice {
+        link: u32,
+        conn: u32,
+        bytes: Vec<u8>,
+    },
+    /// The end of a connection reaches the device.
+    EndToDevice {
+        link: u32,
+        conn: u32,
+        is_reset: bool,
+    },
+    /// The socket takes the rest of what it held.
+    Flushed { link: u32, conn: u32 },
+    /// A timer of a link runs out.
+    Timer { link: u32 },
+    /// The platform answers a publish of a session.
+    Answer {
+        link: u32,
+        session: u32,
+        pending: Pending,
+        reason: u8,
+    },
+    /// A copy reaches the backends.
+    Copy(Copy),
+    /// Something happens to links.
+    Incident { what: What, share: f64 },
+}
+
+/// One copy of a message, as the platform delivers it.
+#[derive(Debug, Clone)]
+pub(crate) struct Copy {
+    pub(crate) topic: String,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) property: Option<String>,
+}
+
+/// The virtual clock and all that is on its way; what comes at one instant comes in the order in which it was sent.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    now: Micros,
+    heap: BinaryHeap<Waiting>,
+    pushed: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    at: Micros,
+    order: u64,
+    event: Event,
+}
+
+impl Queue {
+    /// The virtual clock.
+    pub(crate) fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Jumps to a later instant.
+    pub(crate) fn jump(&mut self, to: Micros) {
+        self.now = self.now.max(to);
+    }
+
+    pub(crate) fn push(&mut self, at: Micros, event: Event) {
+        let order = self.pushed;
+        self.pushed += 1;
+        self.heap.push(Waiting { at, order, event });
+    }
+
+    pub(crate) fn next(&self) -> Option<Micros> {
+        self.heap.peek().map(|waiting| waiting.at)
+    }
+
+    /// What has come.
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        self.next().filter(|at| *at <= self.now)?;
+        self.take_next()
+    }
+
+    /// What comes next, before its instant.
+    pub(crate) fn take_next(&mut self) -> Option<Event> {
+        self.heap.pop().map(|waiting| waiting.event)
+    }
+}
+
+impl Ord for Waiting {
+    /// The heap gives the greatest first, so the earliest is the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Waiting {}

@@ -1,0 +1,41 @@
+//! The device side's socket of one link.
+
+use muster_model::Micros;
+
+/// One link's socket, or none.
+#[derive(Debug, Default)]
+pub(crate) struct Wire {
+    /// Which connection this is, from 1.
+    pub(crate) conn: u32,
+    pub(crate) is_open: bool,
+    /// The rest of a write of which the kernel took a half.
+    pub(crate) held: Option<Vec<u8>>,
+    /// Control bytes that wait behind it.
+    pub(crate) waiting: Vec<u8>,
+    /// Read, and not yet used up.
+    pub(crate) unread: Vec<u8>,
+    /// When the link's timer runs out.
+    pub(crate) timer: Option<Micros>,
+}
+
+impl Wire {
+    /// A new connection begins; returns its number.
+    pub(crate) fn dial(&mut self) -> u32 {
+        self.conn += 1;
+        self.is_open = true;
+        self.conn
+    }
+
+    /// Whether the connection is this one and still there.
+    pub(crate) fn is(&self, conn: u32) -> bool {
+        self.is_open && self.conn == conn
+    }
+
+    /// The connection is over; what was held is discarded.
+    pub(crate) fn close(&mut self) {
+        self.is_open = false;
+        self.held = None;
+        self.waiting.clear();
+        self.unread.clear();
+    }
+}

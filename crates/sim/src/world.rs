@@ -1,0 +1,318 @@
+//! The world: one run under a virtual clock.
+
+mod sockets;
+
+use std::sync::Arc;
+
+use muster_conduct::{
+    Conductor, Delivery, Ending, Order, Placement, PlanCalendar, Progress, Slice, Tape,
+    recorder_plan, schedules, timetable,
+};
+use muster_device::{SLOT_MAX, Shard};
+use muster_load::{PayloadError, ScheduleError, StreamSchedule};
+use muster_measure::{Closing, Recorder, RecorderPlan, Summary, Timeline, WindowDelta};
+use muster_model::{Micros, RunId, ShedCause, mix};
+use muster_scenario::Plan;
+
+use crate::behaviour::Behaviour;
+use crate::consumer::Consumers;
+use crate::platform::{Account, Platform};
+use crate::queue::{Event, Queue};
+use crate::wire::Wire;
+use crate::witness::{Finals, Witness};
+
+/// The run of every simulation.
+const RUN: RunId = RunId(7);
+/// How often the shard tells how far it has come, as in a real run.
+const DISPATCH_EVERY: Micros = Micros::from_millis(250);
+/// Wake-ups at one instant beyond which the world stands still: some time more than the events
+/// that the largest simulation has at once.
+const STEPS_MAX: u32 = 1_000_000;
+/// Ranges of lost ids that are listed: more than a test looks at.
+const LOST_RANGES_MAX: usize = 1_000;
+
+/// One run, from the first connect to the closed ledger.
+#[derive(Debug)]
+pub struct World {
+    plan: Plan,
+    recorder: RecorderPlan,
+    schedules: Vec<Arc<StreamSchedule>>,
+    queue: Queue,
+    wires: Vec<Wire>,
+    platform: Platform,
+    shard: Shard<Witness>,
+    consumers: Consumers,
+    conductor: Conductor,
+    windows: WindowDelta,
+    timeline: Timeline,
+    next_dispatch: Micros,
+    interrupt_at: Option<Micros>,
+    untaken: ShedCause,
+    out: Vec<u8>,
+    is_over: bool,
+    steps: u64,
+}
+
+/// What a run came to; two runs of one seed are equal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Ledgers, rates and latencies.
+    pub summary: Summary,
+    /// Why the due messages ended.
+    pub ending: Ending,
+    /// What the platform did, by its own count.
+    pub platform: Account,
+    /// What the second witness saw.
+    pub finals: Finals,
+    /// Wake-ups.
+    pub steps: u64,
+}
+
+/// Why there is no run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// A schedule that the scenario's checks let through.
+    #[error("the plan has an impossible schedule: {0}")]
+    Schedule(#[from] ScheduleError),
+    /// A payload that the scenario's checks let through.
+    #[error("the plan has an impossible payload: {0}")]
+    Payload(#[from] PayloadError),
+    /// Something was due again and again at one instant.
+    #[error("the world stands still at {at}: something is due there for ever")]
+    Stuck {
+        /// When.
+        at: Micros,
+    },
+}
+
+impl World {
+    /// A world in which nothing has happened.
+    ///
+    /// # Errors
+    /// [`SimError`] for a plan that cannot be placed.
+    pub fn new(plan: Plan, behaviour: Behaviour, seed: u64) -> Result<Self, SimError> {
+        let schedules = schedules(&plan)?;
+        let recorder = recorder_plan(&plan, RUN, &schedules);
+        let placement = Placement {
+            plan: &plan,
+            recorder: &recorder,
+            schedules: &schedules,
+            run: RUN,
+            slice: Slice::WHOLE,
+            wall_ms_at_t0: 0,
+            slot_limit: SLOT_MAX,
+        };
+        let tape = Tape::new(Recorder::new(recorder.clone()), None);
+        let shard = placement.shard(Witness::new(tape))?;
+        let links = shard.links();
+        let mut queue = Queue::default();
+        for incident in &behaviour.incidents {
+            let (what, share) = (incident.what, incident.share);
+            queue.push(incident.at, Event::Incident { what, share });
+        }
+        Ok(Self {
+            consumers: Consumers::new(&plan, RUN, &recorder, &schedules)?,
+            conductor: Conductor::new(timetable(&plan)),
+            platform: Platform::new(behaviour, links, mix(plan.seed, seed)),
+            wires: (0..links).map(|_| Wire::default()).collect(),
+            windows: WindowDelta::default(),
+            timeline: Timeline::CONNECTING,
+            next_dispatch: Micros::ZERO,
+            interrupt_at: None,
+            untaken: ShedCause::GeneratorLate,
+            out: Vec::new(),
+            is_over: false,
+            steps: 0,
+            plan,
+            recorder,
+            schedules,
+            queue,
+            shard,
+        })
+    }
+
+    /// The user asks for the end at this instant.
+    pub fn interrupt_at(&mut self, at: Micros) {
+        self.interrupt_at = Some(at);
+    }
+
+    /// Runs to the end of settling and closes the account.
+    ///
+    /// # Errors
+    /// [`SimError::Stuck`] if time stands still.
+    pub fn run(mut self) -> Result<Run, SimError> {
+        let mut steps_here = 0;
+        while !self.is_over {
+            while let Some(event) = self.queue.pop() {
+                self.happened(event);
+            }
+            self.turn();
+            self.steps += 1;
+            let (now, next) = (self.queue.now(), self.next());
+            steps_here = if next > now { 0 } else { steps_here + 1 };
+            if steps_here > STEPS_MAX {
+                return Err(SimError::Stuck { at: now });
+            }
+            self.queue.jump(next);
+        }
+        Ok(self.close())
+    }
+
+    /// The next instant at which anything is due.
+    fn next(&self) -> Micros {
+        let wanted = [
+            self.queue.next(),
+            self.shard.next_due(),
+            self.shard.next_expiry(),
+            self.shard.next_connect(),
+        ];
+        let next = wanted.into_iter().flatten().min();
+        next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch))
+    }
+
+    fn turn(&mut self) {
+        let now = self.queue.now();
+        while let Some(link) = self.shard.expire(now) {
+            self.pump(link);
+        }
+        while let Some(link) = self.shard.next_to_connect(now) {
+            self.dial(link);
+        }
+        while let Some(link) = self.shard.take_due(now) {
+            self.pump(link);
+        }
+        if now >= self.next_dispatch {
+            self.next_dispatch = now + DISPATCH_EVERY;
+            self.conduct();
+        }
+    }
+
+    fn conduct(&mut self) {
+        let now = self.queue.now();
+        self.gather();
+        if self.interrupt_at.is_some_and(|at| at <= now) {
+            self.conductor.interrupt(now);
+        }
+        loop {
+            let (progress, delivery) = (self.progress(), self.delivery());
+            let Some(order) = self.conductor.step(now, &progress, &delivery) else {
+                return;
+            };
+            self.obey(order);
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Connect => self.shard.start_ramp(self.queue.now()),
+            Order::Start { origin } => {
+                let phases = self.plan.phases;
+                self.timeline = Timeline::starting(origin, phases.warm_up, phases.measure);
+                self.shard.start(origin);
+                self.shard.sink().tape.recorder().start(origin);
+                let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
+                self.consumers.start(calendar, origin);
+            }
+            Order::EndDue { at } => self.end_due(at),
+            Order::MarkDrain => {
+                self.shard.sink().tape.recorder().mark_drain();
+                self.consumers.tape.recorder().mark_drain();
+            }
+            Order::Finish => self.finish(),
+        }
+    }
+
+    fn end_due(&mut self, at: Micros) {
+        self.shard.end_due(at);
+        if at < self.timeline.settle {
+            self.timeline = self.timeline.stopped(at);
+            self.shard.sink().tape.recorder().stop(at);
+            self.consumers.tape.recorder().stop(at);
+            self.untaken = ShedCause::Interrupted;
+        }
+    }
+
+    fn finish(&mut self) {
+        self.shard.finish(self.queue.now(), self.untaken);
+        for link in 0..self.shard.links() {
+            let then = self.shard.say_goodbye(link, &mut self.out);
+            self.out.clear();
+            self.follow(link, then);
+        }
+        self.gather();
+        self.drain();
+        self.is_over = true;
+    }
+
+    /// What was written before the end still reaches the platform, and only its account.
+    fn drain(&mut self) {
+        while let Some(at) = self.queue.next() {
+            if at > self.queue.now() + self.platform.behaviour().latency {
+                return;
+            }
+            let event = self.queue.take_next();
+            if let Some(Event::ToPlatform { link, conn, bytes }) = event {
+                let queue = &mut self.queue;
+                self.platform.received(link, conn, &bytes, queue);
+            }
+        }
+    }
+
+    fn gather(&mut self) {
+        let now = self.queue.now();
+        let ours = self.shard.sink().tape.recorder().flush(now);
+        self.windows.merge(&ours);
+        let theirs = self.consumers.tape.recorder().flush(now);
+        self.windows.merge(&theirs);
+    }
+
+    fn progress(&self) -> Progress {
+        let tally = self.shard.tally();
+        Progress {
+            at: self.queue.now(),
+            links_wanted: u64::from(self.shard.links()),
+            links_up: u64::from(tally.up),
+            links_untried: u64::from(tally.untried),
+            links_refused: tally.refused,
+            links_failed: tally.failed,
+            consumers_wanted: 0,
+            consumers_up: 0,
+            open: self.shard.open() as u64,
+        }
+    }
+
+    fn delivery(&self) -> Delivery {
+        Delivery {
+            is_complete: self.windows.progress.all_expected_arrived(),
+            last_arrival: self.windows.progress.last_arrival_anywhere(),
+        }
+    }
+
+    fn close(mut self) -> Run {
+        let mut account = std::mem::take(self.shard.account());
+        account.merge(&self.consumers.account);
+        let finals = self.shard.sink().finals();
+        let mut identity = self.shard.sink().tape.finish();
+        identity.merge(self.consumers.tape.finish());
+        let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
+        let summary = Closing {
+            plan: &self.recorder,
+            windows: &self.windows,
+            identity: Some(&identity),
+            account: Some(&account),
+            calendar: Some(&calendar),
+            timeline: self.timeline,
+            end: self.queue.now(),
+            quiet: self.plan.phases.settle.quiet,
+            lost_ranges_most: LOST_RANGES_MAX,
+        }
+        .summary();
+        Run {
+            summary,
+            ending: self.conductor.ending(),
+            platform: self.platform.account,
+            finals,
+            steps: self.steps,
+        }
+    }
+}

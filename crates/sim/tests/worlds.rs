@@ -1,0 +1,496 @@
+//! Whole runs against model platforms: the ledger closes, whatever the platform does.
+
+use muster_measure::Ledger;
+use muster_model::Micros;
+use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_sim::{Behaviour, Incident, Run, What, World};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// Random worlds of one test run: some seconds of a debug build.
+const CASES: u32 = 32;
+
+struct NoFiles;
+
+impl Reader for NoFiles {
+    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+        Err("no such file".to_owned())
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A scenario with these keys of its fleet and of its stream.
+fn plan(fleet: &str, stream: &str) -> Plan {
+    let text = format!(
+        "
+name: world
+fleet: [{{ name: meters, count: 12, {fleet} streams: [{{ name: r, rate: 120/s, payload: {{ size: 64 }}, {stream} }}] }}]
+phases: {{ warm-up: 1s, measure: 3s, settle: {{ at-most: 30s, quiet: 500ms }} }}
+"
+    );
+    let source = Source {
+        name: "world.yaml",
+        text: &text,
+    };
+    parse(source, &Overrides::default(), &NoFiles)
+        .unwrap_or_else(|problems| panic!("{problems}\n{text}"))
+}
+
+fn run(fleet: &str, stream: &str, behaviour: Behaviour) -> Run {
+    let world = World::new(plan(fleet, stream), behaviour, seed()).expect("the plan can be placed");
+    checked(world.run().expect("time goes on"))
+}
+
+/// The seed that `just sim` was given, if any.
+fn asked() -> Option<u64> {
+    std::env::var("MUSTER_SIM_SEED").ok()?.parse().ok()
+}
+
+/// Without a seed the single worlds are the same every time.
+fn seed() -> u64 {
+    asked().unwrap_or(1)
+}
+
+/// Without a seed the random worlds are fresh ones; `PROPTEST_CASES` says how many.
+fn config() -> ProptestConfig {
+    let is_counted = std::env::var("PROPTEST_CASES").is_ok();
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        rng_seed: asked().map_or(RngSeed::Random, RngSeed::Fixed),
+        ..ProptestConfig::default()
+    };
+    if !is_counted {
+        config.cases = CASES;
+    }
+    config
+}
+
+/// The laws that hold for every run.
+fn checked(run: Run) -> Run {
+    let uplink = &run.summary.run.uplink;
+    assert_eq!(run.summary.residue, Some(0), "{:#?}", uplink.equations);
+    assert_eq!(
+        (run.finals.repeated, run.finals.absurd),
+        (0, 0),
+        "one final state each: {:?}",
+        run.finals
+    );
+    assert_eq!(
+        Some(run.finals.messages),
+        uplink.scheduled,
+        "none without one"
+    );
+    run
+}
+
+fn uplink(run: &Run) -> &Ledger {
+    &run.summary.run.uplink
+}
+
+fn incident(at_ms: u64, what: What) -> Vec<Incident> {
+    vec![Incident {
+        at: Micros::from_millis(at_ms),
+        share: 1.0,
+        what,
+    }]
+}
+
+#[test]
+fn a_faultless_platform_accepts_and_delivers_everything() {
+    for qos in 0..3 {
+        let run = run("", &format!("qos: {qos}"), Behaviour::default());
+        let ledger = uplink(&run);
+        assert_eq!(ledger.scheduled, Some(480));
+        assert_eq!(ledger.arrived, Some(480));
+        let answered = if qos == 0 {
+            ledger.unacknowledged
+        } else {
+            ledger.accepted
+        };
+        assert_eq!(answered, 480);
+        assert_eq!(ledger.completed, if qos == 2 { 480 } else { 0 });
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
+    let ways = || Behaviour {
+        drop: 0.05,
+        duplicate: 0.05,
+        hold: 0.1,
+        ..Behaviour::default()
+    };
+    let run = |seed| {
+        World::new(plan("", "qos: 1"), ways(), seed)
+            .unwrap()
+            .run()
+            .unwrap()
+    };
+    assert_eq!(run(3), run(3));
+    assert_ne!(run(3), run(4));
+}
+
+#[test]
+fn what_the_platform_did_is_what_the_ledger_says() {
+    let ways = Behaviour {
+        reject: 0.05,
+        drop: 0.04,
+        ignore: 0.03,
+        lose: 0.06,
+        duplicate: 0.05,
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1, timeout: 2s", ways);
+    let (ledger, platform) = (uplink(&run), run.platform);
+    assert!(platform.lost > 0 && platform.dropped > 0 && platform.ignored > 0);
+    assert_eq!(ledger.accepted, platform.accepted);
+    assert_eq!(ledger.rejected, platform.rejected);
+    assert_eq!(ledger.timed_out, platform.dropped + platform.ignored);
+    assert_eq!(ledger.lost, Some(platform.lost));
+    assert_eq!(ledger.duplicates, Some(platform.duplicated));
+    assert_eq!(ledger.timed_out_but_arrived, Some(platform.ignored));
+    assert_eq!(ledger.consumed, Some(platform.delivered));
+}
+
+#[test]
+fn an_answer_after_the_time_out_changes_nothing_and_is_counted() {
+    let ways = Behaviour {
+        late: 0.2,
+        late_by: Micros::from_millis(1_500),
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1, timeout: 1s", ways);
+    let ledger = uplink(&run);
+    assert!(ledger.timed_out > 0);
+    assert_eq!(ledger.accepted + ledger.timed_out, 480);
+    // The run ends when all attempts are final and nothing arrives any more; what is answered
+    // later than that nobody hears.
+    assert!(ledger.answered_late > 0 && ledger.answered_late <= ledger.timed_out);
+}
+
+#[test]
+fn what_a_device_may_not_have_in_flight_is_shed_or_waits() {
+    let slow = || Behaviour {
+        answer_after: Micros::from_millis(150),
+        ..Behaviour::default()
+    };
+    let shed = run("", "qos: 1, loop: { in-flight: 1, overflow: shed }", slow());
+    assert_eq!(uplink(&shed).shed_by_cause["in-flight"], uplink(&shed).shed);
+    assert!(uplink(&shed).shed > 200, "every other message");
+    let queued = run(
+        "",
+        "qos: 1, loop: { in-flight: 1, overflow: queue, bound: 5 }",
+        slow(),
+    );
+    assert!(uplink(&queued).shed_by_cause["queue-full"] > 0);
+    assert_eq!(uplink(&queued).shed_by_cause.len(), 1);
+}
+
+#[test]
+fn the_receive_maximum_is_kept_and_what_waits_behind_it_is_held_not_lost() {
+    let ways = Behaviour {
+        receive_maximum: 1,
+        answer_after: Micros::from_millis(40),
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1", ways);
+    assert_eq!((uplink(&run).accepted, run.platform.malformed), (480, 0));
+}
+
+#[test]
+fn what_waits_behind_a_time_out_goes_at_once() {
+    let deaf = Behaviour {
+        drop: 1.0,
+        ..Behaviour::default()
+    };
+    let stream = "qos: 1, timeout: 2s, loop: { in-flight: 1, overflow: queue, bound: 1000 }";
+    let run = run("", stream, deaf);
+    // In 4 s of load and 30 s of settling every device has its turn each 2 s.
+    assert!(
+        uplink(&run).timed_out >= 12 * 15,
+        "{}",
+        uplink(&run).timed_out
+    );
+}
+
+#[test]
+fn a_closed_loop_never_has_two_messages_open() {
+    let ways = Behaviour {
+        answer_after: Micros::from_millis(250),
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1, loop: closed", ways);
+    let ledger = uplink(&run);
+    // A period of 100 ms, an answer after 250.4 ms: each device sends in 4 s at most 16.
+    let sent = ledger.scheduled.unwrap();
+    assert!((12 * 15..=12 * 16).contains(&sent), "{sent}");
+    assert_eq!(ledger.omitted, Some(480 - sent));
+    assert_eq!(ledger.accepted, sent);
+}
+
+#[test]
+fn a_link_that_ends_breaks_its_attempts_and_comes_back() {
+    for what in [What::Fin, What::Reset, What::Goodbye(0x8b)] {
+        let ways = Behaviour {
+            answer_after: Micros::from_millis(60),
+            incidents: incident(3_050, what),
+            ..Behaviour::default()
+        };
+        let run = run("reconnect: { min: 100ms, max: 1s },", "qos: 1", ways);
+        let links = &run.summary.run.links;
+        assert_eq!(
+            (links.connected, links.disconnects_later),
+            (24, 12),
+            "{what:?}"
+        );
+        assert!(uplink(&run).broken > 0, "{what:?}");
+        assert_eq!(uplink(&run).broken + uplink(&run).accepted, 480, "{what:?}");
+    }
+}
+
+#[test]
+fn a_resumed_session_sends_again_and_counts_once() {
+    let ways = Behaviour {
+        answer_after: Micros::from_millis(60),
+        incidents: incident(3_050, What::Reset),
+        ..Behaviour::default()
+    };
+    let fleet =
+        "reconnect: { min: 100ms, max: 1s }, client: { clean-start: false, session-expiry: 60s },";
+    let run = run(fleet, "qos: 1", ways);
+    let (ledger, platform) = (uplink(&run), run.platform);
+    assert_eq!(
+        (ledger.accepted, ledger.broken, platform.resumed),
+        (480, 0, 12)
+    );
+    assert!(ledger.retransmitted > 0);
+    assert_eq!(ledger.retransmitted, platform.received_again);
+    assert_eq!(ledger.duplicates, Some(0), "a second copy is our own");
+    assert_eq!(ledger.consumed, Some(480 + ledger.duplicate_own.unwrap()));
+}
+
+#[test]
+fn a_link_may_end_again_before_everything_was_sent_again() {
+    // Every write takes 100 ms and a link lives for 400 ms at most, while some ten messages of
+    // each device wait for their answer: it never gets through sending them again.
+    let resets = (0..9).flat_map(|n| incident(1_600 + 400 * n, What::Reset));
+    let ways = Behaviour {
+        answer_after: Micros::from_millis(900),
+        hold: 1.0,
+        hold_for: Micros::from_millis(100),
+        incidents: resets.collect(),
+        ..Behaviour::default()
+    };
+    let fleet =
+        "reconnect: { min: 10ms, max: 10ms }, client: { clean-start: false, session-expiry: 60s },";
+    let run = run(fleet, "qos: 1, timeout: 20s", ways);
+    assert!(run.platform.resumed >= 60, "{:?}", run.platform);
+    assert_eq!(
+        (uplink(&run).accepted, uplink(&run).duplicates),
+        (480, Some(0))
+    );
+}
+
+#[test]
+fn a_half_open_link_is_found_by_keep_alive() {
+    let ways = Behaviour {
+        incidents: incident(2_500, What::HalfOpen),
+        ..Behaviour::default()
+    };
+    let fleet = "client: { keep-alive: 1s }, reconnect: { min: 100ms, max: 1s },";
+    let run = run(fleet, "qos: 1, timeout: 20s", ways);
+    let links = &run.summary.run.links;
+    assert!(links.disconnects.contains_key("keep-alive"), "{links:?}");
+    assert!(uplink(&run).broken > 0);
+}
+
+#[test]
+fn a_link_ends_after_its_lifetime_and_comes_back() {
+    let fleet = "connect: { lifetime: 1s }, reconnect: { min: 10ms, max: 1s },";
+    for hold in [0.0, 0.5] {
+        let ways = Behaviour {
+            hold,
+            ..Behaviour::default()
+        };
+        let run = run(fleet, "qos: 0", ways);
+        let links = &run.summary.run.links;
+        assert!(links.disconnects["lifetime"] >= 3 * 12, "{links:?}");
+        assert_eq!(uplink(&run).arrived, Some(480 - uplink(&run).shed));
+        assert_eq!(uplink(&run).duplicates, Some(0));
+    }
+}
+
+#[test]
+fn a_platform_that_does_not_answer_connect_is_tried_again() {
+    let ways = Behaviour {
+        deaf: 0.5,
+        ..Behaviour::default()
+    };
+    let run = run(
+        "connect: { timeout: 200ms }, reconnect: { min: 50ms, max: 1s },",
+        "qos: 1",
+        ways,
+    );
+    let links = &run.summary.run.links;
+    assert!(links.connect_failures["timed-out"] > 0, "{links:?}");
+    assert_eq!(links.connected, 12);
+}
+
+#[test]
+fn a_refusal_in_the_protocols_words_is_judged() {
+    let ways = Behaviour {
+        refuse_session: 1.0,
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1", ways);
+    let links = &run.summary.run.links;
+    assert!(links.connect_failures["rejected-0x89"] >= 12, "{links:?}");
+    assert_eq!(uplink(&run).shed, 480);
+}
+
+#[test]
+fn bytes_that_are_not_the_protocol_end_the_link() {
+    let ways = Behaviour {
+        garbage: 0.02,
+        ..Behaviour::default()
+    };
+    let run = run("reconnect: { min: 50ms, max: 1s },", "qos: 1", ways);
+    assert!(run.summary.run.links.disconnects["malformed"] > 0);
+}
+
+#[test]
+fn a_run_that_is_interrupted_closes_its_account() {
+    let mut world = World::new(plan("", "qos: 1"), Behaviour::default(), 1).unwrap();
+    world.interrupt_at(Micros::from_millis(2_345));
+    let run = world.run().unwrap();
+    assert_eq!(run.summary.residue, Some(0));
+    let scheduled = uplink(&run).scheduled.unwrap();
+    assert!(scheduled > 100 && scheduled < 480, "{scheduled}");
+    assert_eq!(uplink(&run).accepted, scheduled);
+}
+
+#[test]
+fn what_is_half_written_at_the_end_never_arrives() {
+    let ways = Behaviour {
+        hold: 0.3,
+        hold_for: Micros::from_secs(60),
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1", ways);
+    let ledger = uplink(&run);
+    assert!(ledger.shed_by_cause["socket-full"] > 0);
+    assert_eq!(run.platform.received, ledger.sent);
+}
+
+#[test]
+fn what_is_half_written_when_a_link_is_given_up_arrives_once() {
+    let ways = Behaviour {
+        hold: 0.05,
+        hold_for: Micros::from_secs(60),
+        ..Behaviour::default()
+    };
+    let fleet = "client: { keep-alive: 1s }, reconnect: { min: 10ms, max: 1s },";
+    let run = run(fleet, "qos: 0", ways);
+    assert!(run.summary.run.links.disconnects["keep-alive"] > 0);
+    assert_eq!(uplink(&run).duplicates, Some(0));
+    assert_eq!(uplink(&run).arrived, Some(uplink(&run).sent));
+}
+
+fn shares() -> impl Strategy<Value = f64> {
+    prop_oneof![3 => Just(0.0), 1 => Just(0.02), 1 => Just(0.3)]
+}
+
+prop_compose! {
+    fn incidents()(
+        all in prop::collection::vec((0u64..6_000, 0.1f64..1.0, 0u8..4), 0..5)
+    ) -> Vec<Incident> {
+        all.into_iter().map(|(at_ms, share, what)| Incident {
+            at: Micros::from_millis(at_ms),
+            share,
+            what: match what {
+                0 => What::Fin,
+                1 => What::Reset,
+                2 => What::HalfOpen,
+                _ => What::Goodbye(0x8b),
+            },
+        }).collect()
+    }
+}
+
+prop_compose! {
+    fn behaviours()(
+        answers in (shares(), shares(), shares(), shares(), shares()),
+        copies in (shares(), shares(), shares()),
+        links in (shares(), shares(), shares(), shares(), shares()),
+        receive_maximum in prop_oneof![Just(1u16), Just(3), Just(u16::MAX)],
+        keeps_sessions: bool,
+        answer_ms in prop_oneof![Just(0u64), Just(1), Just(80), Just(400)],
+        hold_ms in 0u64..3_000,
+        incidents in incidents(),
+    ) -> Behaviour {
+        Behaviour {
+            reject: answers.0,
+            drop: answers.1,
+            ignore: answers.2,
+            lose: answers.3,
+            late: answers.4,
+            late_by: Micros::from_millis(1_700),
+            duplicate: copies.0,
+            reorder: copies.1,
+            corrupt: copies.2,
+            refuse_connect: links.0,
+            deaf: links.1,
+            refuse_session: links.2,
+            garbage: links.3 / 10.0,
+            hold: links.4,
+            hold_for: Micros::from_millis(hold_ms),
+            receive_maximum,
+            keeps_sessions,
+            answer_after: Micros::from_millis(answer_ms),
+            incidents,
+            ..Behaviour::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn scenarios()(
+        version in prop_oneof![Just("3.1.1"), Just("5")],
+        qos in 0u8..3,
+        policy in prop_oneof![
+            Just("loop: open"),
+            Just("loop: closed"),
+            Just("loop: { in-flight: 1, overflow: shed }"),
+            Just("loop: { in-flight: 2, overflow: queue, bound: 3 }"),
+        ],
+        retry in 0u8..3,
+        is_resumed: bool,
+        lifetime in prop_oneof![Just(""), Just("lifetime: 1s, ")],
+    ) -> (String, String) {
+        let expiry = if version == "5" && is_resumed { ", session-expiry: 60s" } else { "" };
+        let fleet = format!(
+            "connect: {{ {lifetime}timeout: 300ms }}, reconnect: {{ min: 20ms, max: 500ms }}, \
+             client: {{ version: {version}, clean-start: {}, keep-alive: 1s{expiry} }},",
+            !is_resumed
+        );
+        // A loop that waits for answers needs a stream that has them.
+        let qos = if policy == "loop: open" { qos } else { qos.max(1) };
+        let retry = if qos == 0 { String::new() } else { format!(", retry: {retry}") };
+        (fleet, format!("qos: {qos}, timeout: 1s, {policy}{retry}"))
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Whatever a platform and its network do, every scheduled message has exactly one final
+    /// state, its instants are in order, and every equation of the ledger holds.
+    #[test]
+    fn the_ledger_always_closes((fleet, stream) in scenarios(), ways in behaviours(), seed: u64) {
+        let world = World::new(plan(&fleet, &stream), ways, seed).unwrap();
+        checked(world.run().unwrap());
+    }
+}

@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# The truth table of blame: what the target does wrong ends in `fail`, never in `invalid`; what the
+# generator does wrong ends in `invalid`, never in `fail` or `pass`.
+source "$(dirname "$0")/lib.sh"
+need jq python3 taskset renice
+
+# The response SLO puts the bound on lateness at 50 ms, so that a busy machine does not decide.
+cat >"$WORK/blame.yaml" <<'YAML'
+name: blame
+fleet:
+  - name: meters
+    count: 100
+    reconnect: { min: 2s, max: 3s }
+    streams:
+      - { name: readings, rate: 2000/s, qos: 1, timeout: 3s, payload: { size: 100 } }
+phases: { warm-up: 0s, measure: 6s, settle: { at-most: 30s, quiet: 1s } }
+slo: { loss: 0, failure-ratio: "<= 1%", connected: 100%, response: { p99: "<= 1s" } }
+YAML
+readonly FAIL=1 INVALID=3
+# Whether other processes take our processor is not the question where the target is tried ...
+readonly ALONE=(--set validity.cpu-wait=100% --set validity.cpu=100% --set validity.steal=100%)
+# ... nor is one late wake-up: they may spoil a run; a wrong blame would spoil each of so many.
+readonly TRIES=3
+
+# folder_of NAME: where the run of this name goes.
+folder_of() {
+    echo "$WORK/$(tr -c 'a-z0-9\n' '-' <<<"$1")"
+}
+
+# blamed WANTED NAME OPTIONS...: one run, its exit code and its verdict.
+blamed() {
+    local wanted=$1 name=$2 out
+    shift 2
+    out=$(folder_of "$name")
+    status_of "$MUSTER" run "$WORK/blame.yaml" --quiet --out "$out" "$@"
+    judged "$wanted" "$name" "$out"
+}
+
+# fails NAME OPTIONS...: a run that the target must fail. FREEZE is called beside it, if set.
+FREEZE=:
+fails() {
+    local name=$1 out try
+    shift
+    out=$(folder_of "$name")
+    for try in $(seq "$TRIES"); do
+        rm -rf "$out"
+        "$FREEZE" &
+        status_of "$MUSTER" run "$WORK/blame.yaml" --quiet --out "$out" "${ALONE[@]}" "$@"
+        wait $!
+        [ "$STATUS" -eq "$INVALID" ] || break
+        value "$out" '.verdict.rules[] | select(.kind == "validity" and .result == "fail")
+            | "# try '"$try"': \(.rule): \(.evidence)"'
+    done
+    judged $FAIL "$name" "$out"
+}
+
+# judged WANTED NAME FOLDER: the verdict, and what it rests on.
+judged() {
+    local word=fail
+    [ "$1" -eq "$FAIL" ] || word=invalid
+    same "$2: exit code" "$STATUS" "$1"
+    same "$2: verdict" "$(value "$3" .verdict.result)" "$word"
+    same "$2: residue" "$(value "$3" .ledger.uplink.residue)" 0
+    value "$3" '.verdict.rules[] | select(.result == "fail") | "#   \(.rule): \(.evidence)"'
+}
+
+# gateway OPTIONS...: starts one that stands alone; its port is in PORT, its process in GATEWAY.
+gateway() {
+    PORT=$(free_port)
+    "$MUSTER" gateway --listen "127.0.0.1:$PORT" --threads 1 "$@" >"$WORK/gateway-$PORT" 2>&1 &
+    GATEWAY=$!
+    STARTED+=("$GATEWAY")
+    listens "$PORT"
+    AT=(--set platform.kind=mqtt --set "platform.devices=[mqtt://127.0.0.1:$PORT]"
+        --set 'platform.backend={filter: "muster/#", qos: 1}')
+}
+
+# hogs CPU COUNT: so many processes that want all of one core.
+HOGS=()
+hogs() {
+    local number
+    for number in $(seq "$2"); do
+        taskset -c "$1" bash -c 'while :; do :; done' &
+        HOGS+=($!)
+        STARTED+=($!)
+    done
+}
+
+end_hogs() {
+    local hog
+    for hog in "${HOGS[@]}"; do stop "$hog"; done
+    HOGS=()
+}
+
+# thread PID NAME: the id of a thread of a process, once it has started.
+thread() {
+    local tries comm
+    for tries in $(seq 100); do
+        for comm in /proc/"$1"/task/*/comm; do
+            if [ "$(cat "$comm" 2>/dev/null)" = "$2" ]; then
+                basename "$(dirname "$comm")"
+                return
+            fi
+        done
+        sleep 0.05
+    done
+    echo "not ok - process $1 has no thread $2 after $tries tries" >&2
+    return 1
+}
+
+the_target() {
+    local slow=(--set platform.behaviour.service-time=100ms)
+    fails "capacity 500/s, queueing" --set platform.behaviour.capacity=500/s
+    fails "capacity 500/s, rejecting" \
+        --set 'platform.behaviour={capacity: 500/s, queue: 100, full: reject}'
+    fails "capacity 500/s, dropping" \
+        --set 'platform.behaviour={capacity: 500/s, queue: 100, full: drop}'
+    fails "capacity 500/s, blocking" \
+        --set 'platform.behaviour={capacity: 500/s, queue: 100, full: block}'
+    fails "in-flight bound with queue" "${slow[@]}" \
+        --set 'fleet.streams.loop={in-flight: 1, overflow: queue, bound: 1000}'
+    fails "in-flight bound with shed" "${slow[@]}" \
+        --set 'fleet.streams.loop={in-flight: 1, overflow: shed}'
+    fails "links closed" --set 'slo.disconnects=0' \
+        --set 'platform.behaviour.close-links={at: 2s, share: 30%}'
+    slow_targets
+    refused
+    frozen
+}
+
+slow_targets() {
+    gateway --read-slowly 50
+    fails "slow reader" "${AT[@]}" --set 'fleet.streams.payload={size: 2000}'
+    stop "$GATEWAY"
+    gateway --receive-maximum 1 --behaviour 'service-time: 100ms'
+    fails "receive maximum 1" "${AT[@]}"
+    stop "$GATEWAY"
+}
+
+refused() {
+    gateway --user right:secret
+    fails "credentials refused" "${AT[@]}" \
+        --set 'platform.backend={filter: "muster/#", qos: 1, user: right, password: secret}' \
+        --set 'fleet.credential={kind: password, user: right, secret: wrong}'
+    stop "$GATEWAY"
+}
+
+freeze() {
+    sleep 3
+    kill -STOP "$GATEWAY"
+    sleep 3
+    kill -CONT "$GATEWAY"
+}
+
+frozen() {
+    gateway
+    FREEZE=freeze
+    fails "target frozen by SIGSTOP" "${AT[@]}"
+    FREEZE=:
+    stop "$GATEWAY"
+}
+
+the_generator() {
+    blamed $INVALID "absurd rate" --set fleet.streams.rate=1000000/s --set phases.measure=4s
+    blamed $INVALID "own buffer pool exhausted" --slots 64 --set platform.behaviour.service-time=500ms
+    check "own buffer pool exhausted: by name" test \
+        "$(value "$(folder_of "own buffer pool exhausted")" '.ledger.uplink.shed_by_cause["generator-limit"] > 0')" = true
+    pinned
+    starved_consumer
+}
+
+pinned() {
+    gateway
+    taskset -a -p -c 1 "$GATEWAY" >"$WORK/out"
+    hogs 0 4
+    local out=$WORK/pinned
+    status_of taskset -c 0 "$MUSTER" run "$WORK/blame.yaml" --quiet --out "$out" "${AT[@]}"
+    end_hogs
+    judged $INVALID "generator pinned beside a CPU hog" "$out"
+    stop "$GATEWAY"
+}
+
+starved_consumer() {
+    gateway
+    local out=$WORK/starved run consumer
+    "$MUSTER" run "$WORK/blame.yaml" --quiet --out "$out" "${AT[@]}" >"$WORK/out" 2>&1 &
+    run=$!
+    STARTED+=("$run")
+    consumer=$(thread "$run" consumer-0)
+    taskset -p -c 1 "$consumer" >"$WORK/out-taskset"
+    renice -n 19 -p "$consumer" >"$WORK/out-renice"
+    hogs 1 4
+    STATUS=0
+    wait "$run" || STATUS=$?
+    end_hogs
+    judged $INVALID "own consumer starved" "$out"
+    check "own consumer starved: by name" test \
+        "$(value "$out" '[.verdict.rules[] | select(.rule == "cpu-wait of consumers") | .result] == ["fail"]')" = true
+    stop "$GATEWAY"
+}
+
+the_target
+the_generator
+finish

@@ -1,0 +1,97 @@
+# Shared by the end-to-end scripts, which source it. Each prints one line a check, `ok` or `not ok`,
+# and ends with the number of failed checks as its status.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+MUSTER=${MUSTER:-target/release/muster}
+# Debian keeps mosquitto in /usr/sbin, which is not on every PATH.
+export PATH="$PATH:/usr/sbin:/sbin"
+WORK=$(mktemp -d)
+readonly WORK
+# Where a script compares counts and not time, a busy machine must not decide the verdict.
+readonly COUNTS_ONLY=(--set validity.lateness-p99=5s --set validity.cpu=100% --set validity.cpu-wait=100%)
+STARTED=()
+CHECKS=0
+FAILED=0
+
+clean_up() {
+    local pid
+    for pid in "${STARTED[@]}"; do
+        kill -CONT "$pid" 2>/dev/null && kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+    done
+    if [ -n "${KEEP:-}" ]; then echo "# kept $WORK"; else rm -rf "$WORK"; fi
+}
+trap clean_up EXIT
+
+# need PROGRAM...: what a script cannot do without; a missing one fails it.
+need() {
+    local program
+    for program in "$@"; do
+        command -v "$program" >/dev/null || { echo "not ok - $program is not installed"; exit 1; }
+    done
+}
+
+# check WHAT COMMAND...: one line, by the status of the command.
+check() {
+    local what=$1
+    shift
+    CHECKS=$((CHECKS + 1))
+    if "$@"; then
+        echo "ok $CHECKS - $what"
+    else
+        FAILED=$((FAILED + 1))
+        echo "not ok $CHECKS - $what"
+    fi
+}
+
+# same WHAT GOT WANTED: two values that must be equal.
+same() {
+    check "$1 ($2, wanted $3)" test "$2" = "$3"
+}
+
+# finish: the last line of each script.
+finish() {
+    echo "1..$CHECKS"
+    [ "$FAILED" -eq 0 ] || { echo "# $FAILED failed"; exit 1; }
+}
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# listens PORT: waits up to five seconds for somebody to listen there.
+listens() {
+    local tries
+    for tries in $(seq 100); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return 0
+        sleep 0.05
+    done
+    echo "not ok - nobody listens on port $1 after $tries tries"
+    exit 1
+}
+
+# start_mosquitto PORT: starts the broker of deploy/ on a port; its process id is in BROKER.
+start_mosquitto() {
+    sed "s/^listener 1883 /listener $1 /" deploy/mosquitto/mosquitto.conf >"$WORK/mosquitto-$1.conf"
+    mosquitto -c "$WORK/mosquitto-$1.conf" >>"$WORK/mosquitto-$1.log" 2>&1 &
+    BROKER=$!
+    STARTED+=("$BROKER")
+    listens "$1"
+}
+
+# stop PID: ends a process of this script and waits for it.
+stop() {
+    kill "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
+
+# status_of COMMAND...: runs it, its output into $WORK/out; the exit code is in STATUS.
+status_of() {
+    STATUS=0
+    "$@" >"$WORK/out" 2>&1 || STATUS=$?
+}
+
+# value FOLDER FILTER: a value of a result, by a jq filter.
+value() {
+    jq -r "$2" "$1/result.json"
+}

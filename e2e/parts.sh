@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# One run in two parts, as two machines would carry it: the same --run-id and --start-at, one
+# Mosquitto, and one result of both by `muster merge`.
+source "$(dirname "$0")/lib.sh"
+need mosquitto jq python3
+
+PORT=$(free_port)
+start_mosquitto "$PORT"
+START=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
+
+part() {
+    "$MUSTER" run e2e/faults.yaml --quiet "${COUNTS_ONLY[@]}" --set "platform.devices=[mqtt://127.0.0.1:$PORT]" \
+        --set platform.backend.consumers=2 --set platform.backend.shared=muster \
+        --run-id 5eed --start-at "$START" --part "$1/2" --out "$WORK/part-$1" >"$WORK/part-$1.txt" 2>&1
+}
+
+part 1 &
+FIRST=$!
+part 2 &
+SECOND=$!
+status=0; wait "$FIRST" || status=$?
+check "part 1 ran to its end (exit code $status)" test -f "$WORK/part-1/result.json"
+status=0; wait "$SECOND" || status=$?
+check "part 2 ran to its end (exit code $status)" test -f "$WORK/part-2/result.json"
+status_of "$MUSTER" merge "$WORK/part-1" "$WORK/part-2" --out "$WORK/whole"
+stop "$BROKER"
+same "merge: exit code" "$STATUS" 0
+[ "$STATUS" -eq 0 ] || cat "$WORK"/part-?.txt "$WORK/out"
+L='.ledger.uplink'
+same "due, sent, accepted, arrived" "$(value "$WORK/whole" "$L | [.scheduled, .sent, .accepted, .arrived] | join(\" \")")" \
+    "1800 1800 1800 1800"
+same "lost, duplicates, residue" "$(value "$WORK/whole" "$L | [.lost, .duplicates, .residue] | join(\" \")")" "0 0 0"
+same "links" "$(value "$WORK/whole" '.links | [.wanted, .connected] | join(" ")')" "50 50"
+same "each part sent its half" "$(for i in 1 2; do value "$WORK/part-$i" "$L.sent"; done | paste -sd' ')" "900 900"
+check "each part saw arrivals of both" test "$(value "$WORK/part-1" "$L.consumed")" -gt 0 -a "$(value "$WORK/part-2" "$L.consumed")" -gt 0
+check "one clock: no message arrived before it was due, nor a second after" jq -e \
+    '.latency.end_to_end | .count == 1600 and .max_us < 1000000' "$WORK/whole/result.json"
+same "windows: accepted in the measured phase" \
+    "$(value "$WORK/whole" '[.windows[] | select(.phase == "measure") | .offered] | add')" 1600
+status_of "$MUSTER" merge "$WORK/part-1" --out "$WORK/half"
+same "a part alone is refused" "$STATUS" 2
+status_of "$MUSTER" merge "$WORK/part-1" "$WORK/part-1" --out "$WORK/twice"
+same "a part twice is refused" "$STATUS" 2
+status_of "$MUSTER" run e2e/faults.yaml --part 1/2 --out "$WORK/unagreed"
+same "a part without --run-id and --start-at is refused" "$STATUS" 2
+finish

@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+"""Recounts the facts of a run and compares them with its result, cell by cell.
+
+Usage: recount.py FACTS RESULT_FOLDER [--gateway]
+
+Reads the lines that `muster run --facts` wrote (the format stands at the top of
+crates/measure/src/facts.rs) and counts them again with nothing but sets and dictionaries: the
+whole run, the measured cohort, each stream, each backend's table and lost messages, the links, and
+the latencies. From the result it takes the names of the streams, the instants of the phases and
+the number of messages that were due; with --gateway it also compares with `gateway.json`, what the
+gateway says it did. Prints every difference; the status is 1 if there is one.
+"""
+
+import json
+import re
+import sys
+from collections import Counter, defaultdict, namedtuple
+
+Attempt = namedtuple("Attempt", "due taken sent ended state code resent")
+Arrival = namedtuple("Arrival", "id due seen backend consumer integrity")
+
+SENT = ["accepted", "rejected", "timed_out", "broken", "unacknowledged", "in_flight"]
+EXPECTED = ("accepted", "unacknowledged")
+UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+# A percentile of the report stands for a bucket of its histogram.
+BUCKET = 0.01
+
+complaints = []
+
+
+def complain(text):
+    complaints.append(text)
+
+
+def same(name, recounted, told):
+    if recounted != told:
+        complain(f"{name}: recounted {recounted}, the result says {told}")
+
+
+def number(text):
+    return None if text == "-" else int(text)
+
+
+def micros(text):
+    if text is None:
+        return None
+    return sum(round(float(n) * UNITS[u]) for n, u in re.findall(r"([\d.]+)(us|ms|s|m|h)", text))
+
+
+class Facts:
+    """The lines of the file, by kind, in their order."""
+
+    def __init__(self, path):
+        self.attempts = {}
+        self.arrivals = []
+        self.links = []
+        self.runs = Counter()
+        with open(path, encoding="ascii") as lines:
+            if next(lines) != "# muster-facts/1\n":
+                sys.exit(f"{path}: not a facts file of version 1")
+            for line in lines:
+                kind, *fields = line.rstrip("\n").split("\t")
+                getattr(self, kind)(fields)
+
+    def attempt(self, fields):
+        run, *name = map(int, fields[:4])
+        due, taken, sent, ended = map(number, fields[4:8])
+        self.runs[run] += 1
+        message = tuple(name)
+        attempt = Attempt(due, taken, sent, ended, fields[8], fields[9], fields[10] == "1")
+        if message in self.attempts:
+            complain(f"message {message}: two final states")
+        instants = [at for at in (due, taken, sent) if at is not None]
+        if instants != sorted(instants) or ended < instants[-1]:
+            complain(f"message {message}: its instants are not in order: {attempt}")
+        if (sent is None) != (attempt.state == "shed"):
+            complain(f"message {message}: {attempt.state}, and sent at {sent}")
+        self.attempts[message] = attempt
+
+    def arrival(self, fields):
+        run, *name = map(number, fields[:4])
+        due, seen, backend, consumer = map(number, fields[4:8])
+        message = None if run is None else (run, *name)
+        self.arrivals.append(Arrival(message, due, seen, backend, consumer, fields[8]))
+
+    def link(self, fields):
+        self.links.append((int(fields[0]), int(fields[1]), fields[2], fields[3]))
+
+
+class Result:
+    """What is needed of result.json."""
+
+    def __init__(self, folder):
+        with open(f"{folder}/result.json", encoding="utf-8") as file:
+            self.json = json.load(file)
+        at = {p["phase"]: (round(p["from_s"] * 1e6), round(p["until_s"] * 1e6)) for p in self.json["phases"]}
+        self.measured_from, self.measured_until = at["measure"]
+        self.end = at["settle"][1]
+        scenario = self.json["scenario"]
+        self.quiet = micros(scenario["phases"]["settle"]["quiet"])
+        self.run = int(self.json["run"], 16)
+        self.backends = [b["name"] for b in scenario["platform"]["backend"]]
+        self.streams, self.devices = [], []
+        for fleet in scenario["fleet"]:
+            self.devices += [f"{fleet['name']}-{fleet['first'] + i:08}" for i in range(fleet["count"])]
+            for stream in fleet["streams"]:
+                self.streams.append((f"{fleet['name']}/{stream['name']}", micros(stream.get("deadline"))))
+
+
+class Backend:
+    """What one backend saw, message by message."""
+
+    def __init__(self, facts, result, index):
+        self.copies = Counter()
+        self.in_order, self.in_time = set(), set()
+        self.unstamped, self.foreign, self.corrupted = [], [], []
+        self.last = 0
+        self.first_seen = {}
+        expected = defaultdict(int)
+        for arrival in (a for a in facts.arrivals if a.backend == index):
+            if arrival.integrity == "corrupted":
+                self.corrupted.append(arrival.seen)
+            if arrival.id is None:
+                self.unstamped.append(arrival.seen)
+                continue
+            message = arrival.id[1:]
+            if arrival.id[0] != result.run or message not in facts.attempts:
+                self.foreign.append(arrival.seen)
+                continue
+            self.take(arrival, message, facts, result, expected)
+
+    def take(self, arrival, message, facts, result, expected):
+        device, stream, seq = message
+        attempt = facts.attempts[message]
+        if arrival.integrity == "intact" and arrival.due != attempt.due:
+            complain(f"message {message}: due at {attempt.due}, and at {arrival.due} by its stamp")
+        if attempt.sent is None:
+            complain(f"message {message}: arrived, and was never sent")
+        self.copies[message] += 1
+        self.first_seen.setdefault(message, (arrival.seen, arrival.due))
+        self.last = max(self.last, arrival.seen)
+        queue = (device, stream, arrival.consumer)
+        if seq >= expected[queue]:
+            self.in_order.add(message)
+            if arrival.integrity != "corrupted":
+                expected[queue] = seq + 1
+        deadline = result.streams[stream][1]
+        if deadline is None or arrival.due is None or arrival.seen - arrival.due <= deadline:
+            self.in_time.add(message)
+
+
+class Recount:
+    """The cells of one scope: those messages for which `holds` is true."""
+
+    def __init__(self, facts, backends, result, holds):
+        self.result = result
+        self.attempts = {m: a for m, a in facts.attempts.items() if holds(m, a)}
+        self.states = Counter(a.state for a in self.attempts.values())
+        self.backends = [self.at(backend) for backend in backends]
+
+    def codes(self, state):
+        return dict(Counter(a.code for a in self.attempts.values() if a.state == state))
+
+    def at(self, backend):
+        table = {state: {"arrived": 0, "absent": 0, "outstanding": 0} for state in SENT}
+        is_quiet = backend.last + self.result.quiet <= self.result.end
+        seen = [m for m in backend.copies if m in self.attempts]
+        for message, attempt in self.attempts.items():
+            if attempt.state in table:
+                absent = "absent" if is_quiet else "outstanding"
+                table[attempt.state]["arrived" if message in backend.copies else absent] += 1
+        again = {m: backend.copies[m] - 1 for m in seen}
+        own = sum(n for m, n in again.items() if self.attempts[m].resent)
+        return {
+            "copies": sum(backend.copies[m] for m in seen),
+            "arrived": len(seen),
+            "lost": table["accepted"]["absent"],
+            "lost_unacknowledged": table["unacknowledged"]["absent"],
+            "outstanding": sum(table[state]["outstanding"] for state in EXPECTED),
+            "late": sum(m not in backend.in_time for m in seen),
+            "duplicates": sum(again.values()) - own,
+            "duplicate_own": own,
+            "reordered": sum(m not in backend.in_order for m in seen),
+            "rejected_but_arrived": table["rejected"]["arrived"],
+            "timed_out_but_arrived": table["timed_out"]["arrived"],
+            "broken_but_arrived": table["broken"]["arrived"],
+            "table": table,
+        }
+
+    def compare_uplink(self, name, told):
+        same(f"{name} scheduled", len(self.attempts), told["scheduled"])
+        same(f"{name} sent", sum(a.sent is not None for a in self.attempts.values()), told["sent"])
+        for state in [*SENT, "shed"]:
+            same(f"{name} {state}", self.states[state], told[state])
+        same(f"{name} shed_by_cause", self.codes("shed"), told["shed_by_cause"])
+        same(f"{name} rejected_by_code", self.codes("rejected"), told["rejected_by_code"])
+        same(f"{name} broken_by_cause", self.codes("broken"), told["broken_by_cause"])
+        self.compare_arrivals(name, told, 0)
+
+    def compare_arrivals(self, name, told, index):
+        for cell, recounted in self.backends[index].items():
+            if cell in told and not (cell == "late" and told[cell] is None):
+                same(f"{name} {cell}", recounted, told[cell])
+
+
+def compare_copies(name, backend, recount, told, is_of):
+    """The figures by event: what was consumed, and what of it could not be placed."""
+    foreign, unstamped = sum(map(is_of, backend.foreign)), sum(map(is_of, backend.unstamped))
+    same(f"{name} foreign", foreign, told["foreign"])
+    same(f"{name} unstamped", unstamped, told["unstamped"])
+    same(f"{name} corrupted", sum(map(is_of, backend.corrupted)), told["corrupted"])
+    same(f"{name} consumed", recount["copies"] + foreign + unstamped, told["consumed"])
+
+
+def compare_ledgers(facts, result):
+    ledger = result.json["ledger"]
+    backends = [Backend(facts, result, index) for index in range(len(result.backends))]
+
+    def is_measured(at):
+        return result.measured_from <= at < result.measured_until
+
+    whole = Recount(facts, backends, result, lambda m, a: True)
+    whole.compare_uplink("uplink", ledger["uplink"])
+    compare_copies("uplink", backends[0], whole.backends[0], ledger["uplink"], lambda at: True)
+    measured = Recount(facts, backends, result, lambda m, a: is_measured(a.due))
+    measured.compare_uplink("measured", ledger["measured"])
+    compare_copies("measured", backends[0], measured.backends[0], ledger["measured"], is_measured)
+    same("streams", sorted(name for name, _ in result.streams), sorted(ledger["by_stream"]))
+    for index, (name, _) in enumerate(result.streams):
+        stream = Recount(facts, backends, result, lambda m, a, index=index: m[1] == index)
+        stream.compare_uplink(name, ledger["by_stream"][name]["ledger"])
+    for index, name in enumerate(result.backends):
+        told = ledger["by_backend"][name]
+        whole.compare_arrivals(f"backend {name}", told, index)
+        compare_copies(f"backend {name}", backends[index], whole.backends[index], told, lambda at: True)
+        compare_lost(facts, result, backends[index], told, name)
+    compare_latency(measured, backends[0], result)
+    compare_schedule(facts, result)
+    same("residue", 0, ledger["uplink"]["residue"])
+    same("residue of the measured cohort", 0, ledger["measured"]["residue"])
+    same("facts of other runs", {result.run}, set(facts.runs))
+    return whole
+
+
+def compare_lost(facts, result, backend, told, name):
+    """The very messages that were lost, not only how many."""
+    lost = {m for m, a in facts.attempts.items() if a.state in EXPECTED and m not in backend.copies}
+    if told["lost_ids"]["truncated"] or told["outstanding"]:
+        return
+    listed = set()
+    streams = [stream for stream, _ in result.streams]
+    for of, ranges in told["lost_ids"].items():
+        if of == "truncated":
+            continue
+        device, stream = of.split("/")
+        fleet = result.devices[result.devices.index(device)].rsplit("-", 1)[0]
+        for first, last in ranges:
+            index = streams.index(f"{fleet}/{stream}")
+            listed |= {(result.devices.index(device), index, seq) for seq in range(first, last + 1)}
+    same(f"backend {name} lost messages", sorted(lost), sorted(listed))
+
+
+def compare_latency(measured, backend, result):
+    told = result.json["latency"]
+    attempts = [a for a in measured.attempts.values()]
+    answered = [a for a in attempts if a.state in ("accepted", "rejected")]
+    sent = [a for a in attempts if a.sent is not None]
+    seen = [at - due for m, (at, due) in backend.first_seen.items() if m in measured.attempts and due is not None]
+    compare_distribution("response", [a.ended - a.due for a in answered], told["response"])
+    compare_distribution("service", [a.ended - a.sent for a in answered], told["service"])
+    compare_distribution("lateness", [a.taken - a.due for a in attempts if a.taken is not None], told["lateness"])
+    compare_distribution("held", [a.sent - a.taken for a in sent], told["held"])
+    compare_distribution("end_to_end", seen, told["end_to_end"])
+
+
+def compare_distribution(name, values, told):
+    values.sort()
+    same(f"{name} count", len(values), told["count"])
+    if not values or len(values) != told["count"]:
+        return
+    same(f"{name} max", values[-1], told["max_us"])
+    for key, share in (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p99_9_us", 0.999)):
+        exact = values[min(len(values) - 1, max(0, -int(-share * len(values) // 1) - 1))]
+        if told[key] is not None and abs(told[key] - exact) > max(1, BUCKET * exact):
+            complain(f"{name} {key}: recounted {exact}, the result says {told[key]}")
+
+
+def compare_schedule(facts, result):
+    """Every device's messages are numbered from 0 without a gap, and as many as were due."""
+    numbers = defaultdict(list)
+    for device, stream, seq in facts.attempts:
+        numbers[device, stream].append(seq)
+    for of, seqs in numbers.items():
+        if sorted(seqs) != list(range(len(seqs))):
+            complain(f"device and stream {of}: a number is missing")
+    same("nominal", len(facts.attempts), result.json["ledger"]["uplink"]["nominal"])
+
+
+def compare_links(facts, result):
+    told, up = result.json["links"], set()
+    by = {"connected": Counter(), "failed": Counter(), "disconnected": Counter()}
+    for link, at, event, detail in facts.links:
+        by[event][detail] += 1
+        if (link in up) != (event == "disconnected"):
+            complain(f"link {link}: {event} at {at}, and was {'up' if link in up else 'down'}")
+        (up.discard if event == "disconnected" else up.add if event == "connected" else up.discard)(link)
+    connected, failed = by["connected"].total(), by["failed"].total()
+    same("links opened", connected + failed, told["opened"])
+    same("links connected", connected, told["connected"])
+    same("links failed", dict(by["failed"]), told["connect_failures"])
+    same("links disconnected", dict(by["disconnected"]), told["disconnects"])
+    same("links open at the end", len(up), told["open_at_end"])
+
+
+def compare_gateway(whole, facts, result, folder):
+    """The gateway counted packets and raw payloads; it knows nothing of ids."""
+    with open(f"{folder}/gateway.json", encoding="utf-8") as file:
+        account = json.load(file)
+    did = {name: len(hashes) for name, hashes in account["misbehaved"].items()}
+    uplink, cells = result.json["ledger"]["uplink"], whole.backends[0]
+    unstamped = sum(a.id is None for a in facts.arrivals)
+    absent = sum(row["absent"] for row in cells["table"].values())
+    unheard = sum(did.get(name, 0) for name in ("lose-after-accept", "drop", "reject"))
+
+    def against(name, recounted, told):
+        if recounted != told:
+            complain(f"{name}: recounted {recounted}, the gateway says {told}")
+
+    against("received", sum(a.sent is not None for a in whole.attempts.values()), account["received"])
+    against("accepted", whole.states["accepted"], account["accepted"])
+    against("rejected", whole.states["rejected"], account["rejected"])
+    against("delivered", len(facts.arrivals), account["delivered"])
+    against("duplicate", cells["duplicates"], did.get("duplicate", 0))
+    against("corrupt", sum(a.integrity == "corrupted" for a in facts.arrivals), did.get("corrupt", 0))
+    against("absent, without those whose id cannot be read", absent - unstamped, unheard)
+    against("unanswered", whole.states["timed_out"] + whole.states["broken"], account["unanswered"])
+    devices = account["connected"] - sum(b.get("consumers", 1) for b in result.json["scenario"]["platform"]["backend"])
+    against("links connected", sum(event == "connected" for _, _, event, _ in facts.links), devices)
+    against("residue", uplink["residue"], 0)
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
+    if len(arguments) != 2:
+        sys.exit(__doc__)
+    facts, result = Facts(arguments[0]), Result(arguments[1])
+    whole = compare_ledgers(facts, result)
+    compare_links(facts, result)
+    if "--gateway" in sys.argv:
+        compare_gateway(whole, facts, result, arguments[1])
+    for complaint in complaints:
+        print(f"differs: {complaint}")
+    lines = len(facts.attempts) + len(facts.arrivals) + len(facts.links)
+    print(f"recounted {lines} facts: {len(complaints)} differences")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+# The developer's menu: each recipe is one line that calls cargo, xtask or a script.
+
+# Lists the recipes.
+default:
+    @just --list --unsorted
+
+# What a commit needs, cheapest first; stops at the first failure.
+check:
+    cargo fmt --all --check && cargo run -q -p xtask -- tidy && cargo run -q -p xtask -- layers && cargo clippy --workspace --all-targets -- -D warnings && cargo test --workspace && RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+
+# Tests, all or those whose name holds the filter.
+test filter="":
+    cargo test --workspace {{ filter }}
+
+# The first scenario against the embedded gateway, with its report.
+demo:
+    cargo run --release -- run scenarios/first.yaml
+
+# The simulation under the virtual clock, with one seed or fresh ones.
+sim seed="":
+    MUSTER_SIM_SEED={{ seed }} PROPTEST_CASES=256 cargo test --release -p muster-sim
+
+# Speed and memory, side by side with the bare loop.
+bench *arguments:
+    cargo run --release -p xtask -- bench {{ arguments }}
+
+# One end-to-end script against a real peer, such as `just e2e mosquitto`.
+e2e peer:
+    bash e2e/{{ peer }}.sh
+
+# Writes the golden files anew and shows the difference.
+bless:
+    MUSTER_BLESS=1 INSTA_UPDATE=always cargo test --workspace; git diff --stat
+
+# One fuzz target for some seconds (cargo install cargo-fuzz); without a target, their list.
+fuzz target="" seconds="60":
+    {{ if target == "" { "cargo fuzz list" } else { "cargo fuzz run -s none " + target + " -- -max_total_time=" + seconds } }}
+
+# All that CI does, installing what it needs.
+ci:
+    bash .ci/run

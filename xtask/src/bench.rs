@@ -1,0 +1,155 @@
+//! Speed and memory, side by side: Muster, the bare loop, its twin in C, and published tools, on
+//! the same sink, interleaved, as messages per CPU-second of what does the devices' work.
+//!
+//! CPU and memory are read from procfs and messages from the sink, for all sides alike; what a
+//! side says of itself is only compared with that. Load stays on loopback, every run is bounded in
+//! time, and every process is ended with the run that started it.
+
+mod connect;
+mod ledger;
+mod memory;
+mod peers;
+mod process;
+mod programs;
+mod publish;
+mod scenario;
+mod side;
+mod sink;
+mod table;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+
+use programs::Programs;
+
+/// What to measure and how long.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// What to measure; without a name everything but `soak` and `quick`.
+    #[arg(value_enum)]
+    pub names: Vec<Name>,
+    /// Interleaved repetitions, of which medians are told.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub repetitions: u32,
+    /// Seconds of steady traffic that a repetition measures.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub seconds: u32,
+    /// Leave out the larger number of links.
+    #[arg(long)]
+    pub small: bool,
+    /// Measure the programs as they were built last.
+    #[arg(long)]
+    pub as_built: bool,
+}
+
+/// One benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Name {
+    /// The first figures in about three minutes: one repetition, 5,000 links.
+    Quick,
+    /// Publishing against the bare loop, saturated and paced, with lateness.
+    Publish,
+    /// Connecting against the bare loop.
+    Connect,
+    /// The bare loop against its twin in C.
+    Loops,
+    /// What ledger and histograms cost.
+    Ledger,
+    /// User memory of an idle device.
+    Memory,
+    /// Two published tools on the same sink.
+    Peers,
+    /// Resident memory at minute 1 and minute 10.
+    Soak,
+}
+
+const ALL: [Name; 6] = [
+    Name::Publish,
+    Name::Connect,
+    Name::Loops,
+    Name::Ledger,
+    Name::Memory,
+    Name::Peers,
+];
+const QUICK: [Name; 3] = [Name::Publish, Name::Connect, Name::Loops];
+/// Links of the two sizes that are compared: the larger is what one process can hold.
+const LINKS: [u32; 2] = [5_000, 19_000];
+
+/// How often and how long, for every benchmark alike.
+#[derive(Debug, Clone)]
+struct Extent {
+    repetitions: u32,
+    seconds: u32,
+    links: Vec<u32>,
+}
+
+/// Measures and prints Markdown, table by table.
+///
+/// # Errors
+/// If a program cannot be built or run, or its figures make no sense.
+pub fn run(root: &Path, options: &Options, out: &mut dyn Write) -> Result<()> {
+    let quick = options.names.contains(&Name::Quick);
+    let names = match &options.names[..] {
+        [] => &ALL[..],
+        _ if quick => &QUICK,
+        names => names,
+    };
+    let extent = Extent {
+        repetitions: if quick { 1 } else { options.repetitions },
+        seconds: if quick { 3 } else { options.seconds },
+        links: LINKS[..if quick || options.small { 1 } else { 2 }].to_vec(),
+    };
+    let programs = Programs::at(root)?;
+    if !options.as_built {
+        programs.build()?;
+    }
+    writeln!(out, "{}\n", machine()?)?;
+    for name in names {
+        measure(*name, &programs, &extent, out)?;
+        out.flush()?;
+    }
+    writeln!(out, "Load average afterwards: {}.", load_average()?)?;
+    Ok(())
+}
+
+fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write) -> Result<()> {
+    match name {
+        Name::Quick => Ok(()),
+        Name::Publish => publish::against_bare(programs, extent, out),
+        Name::Connect => connect::against_bare(programs, extent, out),
+        Name::Loops => publish::rust_against_c(programs, extent, out),
+        Name::Ledger => ledger::cost(programs, out),
+        Name::Memory => memory::idle(programs, out),
+        Name::Peers => peers::side_by_side(programs, extent, out),
+        Name::Soak => memory::soak(programs, out),
+    }
+}
+
+/// The machine and how busy it is.
+fn machine() -> Result<String> {
+    let cores = std::thread::available_parallelism()?;
+    let read = |path: &str| fs::read_to_string(path).with_context(|| format!("read {path}"));
+    let info = read("/proc/cpuinfo")?;
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    let model = model.map_or("unknown", |model| {
+        model.trim_start_matches(['\t', ' ', ':'])
+    });
+    let kernel = read("/proc/sys/kernel/osrelease")?;
+    let load = load_average()?;
+    Ok(format!(
+        "{cores} cores, {model}, Linux {}. Load average before: {load}.",
+        kernel.trim()
+    ))
+}
+
+/// Of the last minute, five and fifteen minutes.
+fn load_average() -> Result<String> {
+    let text = fs::read_to_string("/proc/loadavg").context("read the load average")?;
+    Ok(text.split(' ').take(3).collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,57 @@
+//! Connecting: TCP, CONNECT and CONNACK, with nothing after it.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::Extent;
+use super::programs::Programs;
+use super::side::{Load, Side, connected};
+use super::sink::Sink;
+use super::table::{at_least, begin, end, median, row, thousands};
+
+/// What Muster keeps of the bare loop at least.
+const GOAL: f64 = 0.65;
+/// From the sink's last CONNACK until the client has read it and its account is up to date.
+const REST: Duration = Duration::from_millis(300);
+/// How long a side stays connected at most.
+const SECONDS: u32 = 5;
+
+/// Muster against the bare loop with the same bound on handshakes and the same spreading.
+pub(super) fn against_bare(
+    programs: &Programs,
+    extent: &Extent,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let columns = ["links", "bare per CPU-s", "Muster per CPU-s", "ratio"];
+    begin(out, "Connecting", &columns)?;
+    for &links in &extent.links {
+        let mut pairs = Vec::new();
+        for _ in 0..extent.repetitions {
+            let bare = per_cpu(Side::Bare, programs, links)?;
+            pairs.push((bare, per_cpu(Side::Muster, programs, links)?));
+        }
+        let ratio = median(pairs.iter().map(|(bare, muster)| muster / bare));
+        let cells = [
+            links.to_string(),
+            thousands(median(pairs.iter().map(|(bare, _)| *bare))),
+            thousands(median(pairs.iter().map(|(_, muster)| *muster))),
+            at_least(ratio, GOAL),
+        ];
+        row(out, &cells)?;
+    }
+    let note = format!(
+        "TCP + CONNECT + CONNACK, 128 handshakes under way, source addresses spread beyond 12,000 \
+         links; CPU from the start of the thread. Goal: {GOAL}."
+    );
+    end(out, &note)
+}
+
+fn per_cpu(side: Side, programs: &Programs, links: u32) -> Result<f64> {
+    let mut sink = Sink::start(programs)?;
+    let mut process = side.start(programs, &Load::idle(links, SECONDS), &sink)?;
+    connected(&mut process, &mut sink, links)?;
+    std::thread::sleep(REST);
+    Ok(f64::from(links) / process.cpu()?.devices)
+}

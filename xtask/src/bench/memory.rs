@@ -1,0 +1,101 @@
+//! Memory: of an idle device, and over time.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::programs::Programs;
+use super::side::{Load, Side, connected};
+use super::sink::Sink;
+use super::table::{begin, end, row};
+
+/// Links whose difference is the slope.
+const FEW: u32 = 1_000;
+const MANY: u32 = 19_000;
+/// The same total for both, so that only the number of devices differs.
+const RATE: u64 = 2_000;
+/// Traffic before memory is read.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Bytes that an idle device may cost.
+const GOAL: f64 = 512.0;
+/// The long run: devices, rate, and minutes between the two readings.
+const SOAK_LINKS: u32 = 5_000;
+const SOAK_RATE: u64 = 20_000;
+const SOAK_MINUTES: u32 = 9;
+/// What may be added meanwhile: 1 % or 1 MiB.
+const GROWTH_SHARE: f64 = 0.01;
+const GROWTH_BYTES: f64 = 1_048_576.0;
+
+/// User memory a device: the slope of anonymous memory between two numbers of links.
+pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
+    let columns = ["side", "1,000 links", "19,000 links", "bytes a link"];
+    begin(
+        out,
+        "User memory after a minute of traffic, 2,000 messages/s, QoS 1",
+        &columns,
+    )?;
+    for (name, side) in [
+        ("bare loop", Side::Bare),
+        ("Muster", Side::Muster),
+        ("Muster with a consumer", Side::MusterWithConsumer),
+    ] {
+        let (few, many) = (
+            anonymous(programs, side, FEW)?,
+            anonymous(programs, side, MANY)?,
+        );
+        let slope = (many - few) / f64::from(MANY - FEW);
+        let missed = if slope > GOAL { " (goal 512)" } else { "" };
+        let cells = [
+            name.to_owned(),
+            mebibytes(few),
+            mebibytes(many),
+            format!("{slope:.0}{missed}"),
+        ];
+        row(out, &cells)?;
+    }
+    end(
+        out,
+        "Anonymous resident memory (`RssAnon`); kernel memory of sockets is not in it.",
+    )
+}
+
+fn anonymous(programs: &Programs, side: Side, links: u32) -> Result<f64> {
+    let mut sink = Sink::start(programs)?;
+    let load = Load::paced(links, 1, MINUTE.as_secs() as u32 + 5, RATE);
+    let mut process = side.start(programs, &load, &sink)?;
+    connected(&mut process, &mut sink, links)?;
+    std::thread::sleep(MINUTE);
+    Ok(process.memory("RssAnon")? as f64)
+}
+
+/// Resident memory at minute 1 and minute 10 of the same traffic.
+pub(super) fn soak(programs: &Programs, out: &mut dyn Write) -> Result<()> {
+    let columns = ["minute 1", "minute 10", "growth"];
+    begin(
+        out,
+        "Resident memory at 20,000 messages/s, QoS 1, with a consumer",
+        &columns,
+    )?;
+    let mut sink = Sink::start(programs)?;
+    let seconds = 60 * (SOAK_MINUTES + 1) + 5;
+    let load = Load::paced(SOAK_LINKS, 1, seconds, SOAK_RATE);
+    let mut process = Side::MusterWithConsumer.start(programs, &load, &sink)?;
+    connected(&mut process, &mut sink, SOAK_LINKS)?;
+    std::thread::sleep(MINUTE);
+    let first = process.memory("VmRSS")? as f64;
+    std::thread::sleep(MINUTE * SOAK_MINUTES);
+    let last = process.memory("VmRSS")? as f64;
+    let missed = last - first > GROWTH_BYTES.max(first * GROWTH_SHARE);
+    let growth = format!(
+        "{:+.0} KiB{}",
+        (last - first) / 1024.0,
+        if missed { " (too much)" } else { "" }
+    );
+    row(out, &[mebibytes(first), mebibytes(last), growth])?;
+    end(out, "Goal: within 1 % or 1 MiB.")
+}
+
+fn mebibytes(bytes: f64) -> String {
+    format!("{:.1} MiB", bytes / 1_048_576.0)
+}

@@ -1,0 +1,93 @@
+//! The programs of a benchmark, built the way their users build them.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Where each program is.
+#[derive(Debug)]
+pub(super) struct Programs {
+    /// The binary under test.
+    pub(super) muster: PathBuf,
+    /// The bare loop, in Rust and in C.
+    pub(super) bare: PathBuf,
+    pub(super) bare_in_c: PathBuf,
+    /// The target.
+    pub(super) sink: PathBuf,
+    /// The workspace.
+    pub(super) root: PathBuf,
+    /// What a run leaves behind, overwritten by the next.
+    folder: PathBuf,
+}
+
+impl Programs {
+    /// Where the programs of the workspace are once they are built.
+    pub(super) fn at(root: &Path) -> Result<Self> {
+        let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+        let (release, folder) = (target.join("release"), target.join("bench"));
+        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+        Ok(Self {
+            muster: release.join("muster"),
+            bare: release.join("bare-loop"),
+            bare_in_c: folder.join("bare_loop"),
+            sink: release.join("sink"),
+            root: root.to_owned(),
+            folder,
+        })
+    }
+
+    /// Builds them.
+    pub(super) fn build(&self) -> Result<()> {
+        let packages = ["-p", "muster", "-p", "muster-bench"];
+        run(cargo(&self.root)
+            .args(["build", "--release"])
+            .args(packages))?;
+        let mut cc = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+        let source = self.root.join("bench/bare_loop.c");
+        run(cc.args(["-O2", "-o"]).arg(&self.bare_in_c).arg(source))
+    }
+
+    /// A path that runs may write to.
+    pub(super) fn scratch(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Installs a published tool at low priority, once, and gives its path.
+    pub(super) fn published(&self, name: &str, version: &str) -> Result<PathBuf> {
+        let place = self.folder.join("published");
+        let program = place.join("bin").join(name);
+        if !program.exists() {
+            let mut nice = Command::new("nice");
+            nice.args(["-n", "19"]).arg(cargo_program());
+            nice.args(["install", name, "--version", version, "--locked", "--root"]);
+            run(nice
+                .arg(&place)
+                .env("CARGO_TARGET_DIR", self.folder.join("build")))?;
+        }
+        Ok(program)
+    }
+}
+
+/// Cargo, in the workspace.
+pub(super) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(cargo_program());
+    command.current_dir(root);
+    command
+}
+
+fn cargo_program() -> std::ffi::OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} failed: {status}");
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The scenario that makes Muster do what the bare loop does.
+
+use super::side::Load;
+
+/// Nominal rates that one shard does not reach, so that a message is always due: at QoS 1 in a
+/// closed loop, at QoS 0, where nothing closes one, on a schedule that falls ever further behind.
+const ALWAYS_DUE: &str = "rate: 1000000/s, loop: closed";
+const EVER_LATE: &str = "rate: 500000/s";
+/// As the bare loop's: handshakes under way, and no other bound on connecting.
+const CONNECT: &str = "{ rate: 1000000/s, pending: 128, timeout: 60s }";
+
+/// The text of a scenario against the sink at `address`: same packets as the bare loop's, same
+/// bound on unanswered messages when saturated (one a device), same even schedule when paced.
+pub(super) fn text(load: &Load, address: &str, consumer: bool) -> String {
+    let backend = if consumer {
+        format!("\n  backend: {{ url: \"mqtt://{address}\", filter: \"m/#\", qos: 0 }}")
+    } else {
+        String::new()
+    };
+    let Load {
+        links,
+        qos,
+        seconds,
+        ..
+    } = load;
+    let streams = if load.idle {
+        "[]".to_owned()
+    } else {
+        let pace = match (load.rate, qos) {
+            (Some(rate), _) if load.together => format!("rate: {rate}/s, phase: together"),
+            (Some(rate), _) => format!("rate: {rate}/s, phase: even"),
+            (None, 0) => EVER_LATE.to_owned(),
+            (None, _) => ALWAYS_DUE.to_owned(),
+        };
+        let topic = r#"topic: "m/${id}/t""#;
+        let message = format!("{topic}, payload: {{ size: {} }}", load.payload);
+        format!("[ {{ name: t, {pace}, qos: {qos}, {message} }} ]")
+    };
+    format!(
+        r#"name: bench
+platform:
+  kind: mqtt
+  devices: [ "mqtt://{address}" ]{backend}
+fleet:
+  - name: b
+    count: {links}
+    id: "d-${{index:05}}"
+    client: {{ version: 3.1.1, keep-alive: 600s }}
+    connect: {CONNECT}
+    streams: {streams}
+phases: {{ warm-up: 0s, measure: {seconds}s, settle: {{ at-most: 30s, quiet: 1s }} }}
+validity: {{ max-lateness: 600s }}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saturated_always_has_a_message_due_and_paced_an_even_schedule() {
+        let saturated = text(&Load::saturated(5_000, 1, 3), "127.0.0.1:1", false);
+        assert!(saturated.contains("rate: 1000000/s, loop: closed, qos: 1"));
+        assert!(!saturated.contains("backend"));
+        let saturated = text(&Load::saturated(5_000, 0, 3), "127.0.0.1:1", false);
+        assert!(saturated.contains("rate: 500000/s, qos: 0"));
+        let paced = text(&Load::paced(5_000, 0, 3, 20_000), "127.0.0.1:1", true);
+        assert!(paced.contains("rate: 20000/s, phase: even, qos: 0"));
+        assert!(paced.contains("filter: \"m/#\""));
+        let idle = text(&Load::idle(1_000, 3), "127.0.0.1:1", false);
+        assert!(idle.contains("streams: []"));
+    }
+}

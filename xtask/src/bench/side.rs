@@ -1,0 +1,230 @@
+//! The sides of a comparison, and how each is put under the same load and measured.
+
+use std::ffi::OsString;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::process::{Cpu, Process, now};
+use super::programs::Programs;
+use super::sink::Sink;
+
+/// How long connecting may take at most, and how long ending may take beyond its schedule.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// From the first message to the first mark: queues have filled and branches are warm.
+const RUN_IN: Duration = Duration::from_millis(1_500);
+/// Seconds of traffic besides those between the marks.
+const AROUND: u32 = 3;
+
+/// Who publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The bare loop.
+    Bare,
+    /// Its twin in C.
+    BareInC,
+    /// Muster without a backend.
+    Muster,
+    /// Muster with a consumer, to which the sink forwards every message at QoS 0.
+    MusterWithConsumer,
+}
+
+/// What is asked of a side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    /// Connections.
+    pub(super) links: u32,
+    /// QoS of the messages: 0 or 1.
+    pub(super) qos: u8,
+    /// Messages a second over all links; none is saturated.
+    pub(super) rate: Option<u64>,
+    /// Whether all devices send at the same instant, instead of evenly one after the other.
+    pub(super) together: bool,
+    /// Bytes of payload; the bare loop always sends 100.
+    pub(super) payload: u64,
+    /// No message at all.
+    pub(super) idle: bool,
+    /// Seconds of traffic, run-in included.
+    pub(super) seconds: u32,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sample {
+    /// Messages, bytes and reads of the sink between the marks.
+    pub(super) messages: f64,
+    pub(super) bytes: f64,
+    pub(super) reads: f64,
+    /// Between the marks, in seconds.
+    pub(super) wall: f64,
+    /// CPU seconds between the marks.
+    pub(super) cpu: Cpu,
+    /// As the side tells, over its whole run, in microseconds; 0 where nothing was paced.
+    pub(super) lateness_p99_us: f64,
+}
+
+impl Load {
+    /// Always a message due; `seconds` lie between the marks.
+    pub(super) fn saturated(links: u32, qos: u8, seconds: u32) -> Self {
+        Self {
+            links,
+            qos,
+            rate: None,
+            together: false,
+            payload: 100,
+            idle: false,
+            seconds: seconds + AROUND,
+        }
+    }
+
+    /// An even schedule.
+    pub(super) fn paced(links: u32, qos: u8, seconds: u32, rate: u64) -> Self {
+        Self {
+            rate: Some(rate),
+            ..Self::saturated(links, qos, seconds)
+        }
+    }
+
+    /// Links that only exist.
+    pub(super) fn idle(links: u32, seconds: u32) -> Self {
+        Self {
+            idle: true,
+            rate: Some(1),
+            ..Self::saturated(links, 0, seconds)
+        }
+    }
+}
+
+impl Sample {
+    /// Messages per CPU-second of what does the devices' work.
+    pub(super) fn per_cpu(&self) -> f64 {
+        self.messages / self.cpu.devices
+    }
+
+    /// The same with the consumers' CPU.
+    pub(super) fn per_all_cpu(&self) -> f64 {
+        self.messages / (self.cpu.devices + self.cpu.consumers)
+    }
+
+    /// Messages a second of the wall clock.
+    pub(super) fn rate(&self) -> f64 {
+        self.messages / self.wall
+    }
+}
+
+impl Side {
+    /// Runs once and measures the steady part.
+    pub(super) fn publish(self, programs: &Programs, load: &Load) -> Result<Sample> {
+        let mut sink = Sink::start(programs)?;
+        let mut process = self.start(programs, load, &sink)?;
+        let mut sample = steady(&mut process, &mut sink, load.seconds - AROUND)?;
+        let limit = PATIENCE + Duration::from_secs(load.seconds.into());
+        let (status, printed) = process.finish(limit)?;
+        let told = match self {
+            Self::Bare | Self::BareInC => own_account(&printed)?,
+            Self::Muster | Self::MusterWithConsumer => result(programs, &mut sink)?,
+        };
+        if !told.complete {
+            bail!("{self:?} is not sound ({status}): {printed}");
+        }
+        sample.lateness_p99_us = told.lateness_p99_us;
+        Ok(sample)
+    }
+
+    /// Starts against a sink of the caller's.
+    pub(super) fn start(self, programs: &Programs, load: &Load, sink: &Sink) -> Result<Process> {
+        let output = programs.scratch(&format!("client-{}.out", load.links));
+        match self {
+            Self::Bare => Process::start(&programs.bare, &bare_words(load, sink), output),
+            Self::BareInC => Process::start(&programs.bare_in_c, &bare_words(load, sink), output),
+            Self::Muster | Self::MusterWithConsumer => {
+                let path = programs.scratch(&format!("bench-{}.yaml", load.links));
+                let consumer = self == Self::MusterWithConsumer;
+                fs::write(&path, super::scenario::text(load, &sink.address, consumer))
+                    .with_context(|| format!("write {}", path.display()))?;
+                let out = programs.scratch("result");
+                if out.exists() {
+                    fs::remove_dir_all(&out).context("remove the last result")?;
+                }
+                let words = ["run".into(), path.into(), "--out".into(), out.into()];
+                let words = [&words[..], &["--quiet".into()]].concat();
+                Process::start(&programs.muster, &words, output)
+            }
+        }
+    }
+}
+
+fn bare_words(load: &Load, sink: &Sink) -> Vec<OsString> {
+    let numbers = [
+        u64::from(load.links),
+        load.qos.into(),
+        load.rate.unwrap_or(0),
+        load.seconds.into(),
+    ];
+    let numbers = numbers.iter().map(|number| number.to_string().into());
+    std::iter::once(OsString::from(&sink.address))
+        .chain(numbers)
+        .collect()
+}
+
+/// Marks a stretch of traffic: messages at the sink, CPU in procfs.
+pub(super) fn steady(process: &mut Process, sink: &mut Sink, seconds: u32) -> Result<Sample> {
+    process.until(
+        PATIENCE,
+        |_| Ok((sink.counts()?.messages > 0).then_some(())),
+    )?;
+    std::thread::sleep(RUN_IN);
+    let mut mark = || -> Result<_> { Ok((sink.counts()?, now(), process.cpu()?)) };
+    let (before, begun, cpu) = mark()?;
+    std::thread::sleep(Duration::from_secs(seconds.into()));
+    let (after, ended, cpu_then) = mark()?;
+    Ok(Sample {
+        messages: (after.messages - before.messages) as f64,
+        bytes: (after.bytes - before.bytes) as f64,
+        reads: (after.reads - before.reads) as f64,
+        wall: (ended - begun).as_secs_f64(),
+        cpu: cpu_then.since(cpu),
+        lateness_p99_us: 0.0,
+    })
+}
+
+/// Waits until the sink has taken so many clients.
+pub(super) fn connected(process: &mut Process, sink: &mut Sink, links: u32) -> Result<()> {
+    process.until(PATIENCE, |_| {
+        Ok((sink.counts()?.connects >= u64::from(links)).then_some(()))
+    })
+}
+
+struct Told {
+    complete: bool,
+    lateness_p99_us: f64,
+}
+
+fn own_account(printed: &str) -> Result<Told> {
+    let account: Value = serde_json::from_str(printed.trim())
+        .with_context(|| format!("read the bare loop's account: {printed}"))?;
+    let lateness_ns = account["lateness_p99_ns"].as_f64();
+    Ok(Told {
+        complete: true,
+        lateness_p99_us: lateness_ns.context("the bare loop tells its lateness")? / 1e3,
+    })
+}
+
+/// What Muster's result says: its ledger has to close, and to agree with the sink's own count.
+fn result(programs: &Programs, sink: &mut Sink) -> Result<Told> {
+    let path = programs.scratch("result").join("result.json");
+    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let result: Value = serde_json::from_str(&text).context("read Muster's result")?;
+    let uplink = &result["ledger"]["uplink"];
+    let sent = uplink["sent"]
+        .as_u64()
+        .context("the result tells what was sent")?;
+    let complete = uplink["residue"] == 0 && sent == sink.counts()?.messages;
+    let lateness = result["latency"]["lateness"]["p99_us"].as_f64();
+    Ok(Told {
+        complete,
+        lateness_p99_us: lateness.unwrap_or(0.0),
+    })
+}

@@ -1,0 +1,74 @@
+//! The target of every run, in a process of its own.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::process::Process;
+use super::programs::Programs;
+
+/// How long the sink may take for an answer: some tools crowd it out with a thousand threads.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running sink; each run has a fresh one, and so a fresh port without old connections.
+#[derive(Debug)]
+pub(super) struct Sink {
+    process: Process,
+    /// Where it listens.
+    pub(super) address: String,
+    asked: usize,
+}
+
+/// What it has seen so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counts {
+    /// Clients that it took.
+    pub(super) connects: u64,
+    /// Messages that it got.
+    pub(super) messages: u64,
+    /// Bytes that it got.
+    pub(super) bytes: u64,
+    /// Reads that got something.
+    pub(super) reads: u64,
+}
+
+impl Sink {
+    pub(super) fn start(programs: &Programs) -> Result<Self> {
+        let output = programs.scratch("sink.out");
+        let mut process = Process::start(&programs.sink, &["127.0.0.1:0".into()], output)?;
+        let address = process.until(PATIENCE, |process| {
+            Ok(process.printed()?.lines().next().map(str::to_owned))
+        })?;
+        Ok(Self {
+            process,
+            address,
+            asked: 0,
+        })
+    }
+
+    pub(super) fn counts(&mut self) -> Result<Counts> {
+        self.asked += 1;
+        self.process.tell("")?;
+        let asked = self.asked;
+        let line = self.process.until(PATIENCE, |process| {
+            let printed = process.printed()?;
+            // A line counts once its end is there.
+            let whole = printed.matches('\n').count() > asked;
+            Ok(whole.then(|| printed.lines().nth(asked).map(str::to_owned)))
+        })?;
+        let line = line.context("the sink printed its counts")?;
+        let counts: Value = serde_json::from_str(&line).context("read the sink's counts")?;
+        let count = |name: &str| {
+            counts[name]
+                .as_u64()
+                .with_context(|| format!("the sink tells no {name}"))
+        };
+        Ok(Counts {
+            connects: count("connects")?,
+            messages: count("messages")?,
+            bytes: count("bytes")?,
+            reads: count("reads")?,
+        })
+    }
+}

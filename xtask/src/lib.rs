@@ -1,0 +1,27 @@
+//! The project's own rules, checked by a program: layers, purity and tidiness; and its speed,
+//! measured beside the bare loop and published tools.
+//!
+//! A tool beside the line: no crate depends on it. It reads the workspace (`cargo metadata`,
+//! the sources, the docs) and tells every place that breaks a rule, with the remedy. The same
+//! checks run as tests, so that `cargo test --workspace` enforces them; each rule has tests
+//! that show it catches a violation. It must never change a file outside the target folder.
+//!
+//! ```
+//! use xtask::tidy;
+//! let found = tidy::check_rust("crates/x/src/utils.rs", "//! Odds and ends.\n", false);
+//! assert_eq!(found[0].rule, "banned-name");
+//! ```
+
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "syn's enums are open, and most kinds of item are of no interest to a rule"
+)]
+
+pub mod bench;
+pub mod layers;
+pub mod project;
+pub mod sources;
+pub mod tidy;
+mod violation;
+
+pub use violation::Violation;

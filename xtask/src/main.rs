@@ -1,0 +1,53 @@
+//! The developer's commands: `cargo run -p xtask -- <command>`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::{Violation, bench, layers, project, tidy};
+
+/// Checks the project's own rules.
+#[derive(Debug, Parser)]
+#[command(name = "xtask", after_help = "Example: cargo run -p xtask -- tidy")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Sizes, names, headers, stray marks, characters, paths and links.
+    Tidy,
+    /// Layers, purity and the map of the crates.
+    Layers,
+    /// Speed and memory beside the bare loop and published tools; needs an otherwise idle machine.
+    #[command(after_help = "Example: cargo run --release -p xtask -- bench quick")]
+    Bench(bench::Options),
+}
+
+fn main() -> Result<ExitCode> {
+    let root = project::root();
+    let found = match Arguments::parse().command {
+        Command::Tidy => tidy::check(&root)?,
+        Command::Layers => layers::check(&root)?,
+        Command::Bench(options) => {
+            bench::run(&root, &options, &mut io::stdout().lock())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    tell(&found)
+}
+
+fn tell(found: &[Violation]) -> Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    for violation in found {
+        writeln!(out, "{violation}")?;
+    }
+    writeln!(out, "{} violations", found.len())?;
+    Ok(if found.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
