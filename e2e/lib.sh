@@ -16,8 +16,9 @@ FAILED=0
 
 clean_up() {
     local pid
+    # The status of the script is that of its checks, not that of what it ends here.
     for pid in "${STARTED[@]}"; do
-        kill -CONT "$pid" 2>/dev/null && kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+        { kill -CONT "$pid" && kill -9 "$pid" && wait "$pid"; } 2>/dev/null || true
     done
     if [ -n "${KEEP:-}" ]; then echo "# kept $WORK"; else rm -rf "$WORK"; fi
 }
