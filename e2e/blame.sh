@@ -138,7 +138,8 @@ slow_targets() {
 }
 
 refused() {
-    gateway --user right:secret
+    echo right:secret >"$WORK/users"
+    gateway --users "$WORK/users"
     fails "credentials refused" "${AT[@]}" \
         --set 'platform.backend={filter: "muster/#", qos: 1, user: right, password: secret}' \
         --set 'fleet.credential={kind: password, user: right, secret: wrong}'

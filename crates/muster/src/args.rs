@@ -169,9 +169,9 @@ pub(crate) struct GatewayArgs {
     /// How many uplinks are expected: counts are positions among so many.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) expect: u64,
-    /// Who may connect, as `user:password`; without it everybody may.
-    #[arg(long = "user", value_name = "USER:PASSWORD")]
-    pub(crate) users: Vec<String>,
+    /// A file that says who may connect, in lines `name:password`; without it everybody may.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) users: Option<PathBuf>,
     /// How many messages at QoS 1 and 2 a device may have unanswered at once.
     #[arg(long, value_name = "N", default_value_t = u16::MAX,
         value_parser = clap::value_parser!(u16).range(1..))]

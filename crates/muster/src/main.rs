@@ -12,6 +12,7 @@ mod live;
 mod outcome;
 mod scenario_file;
 mod target;
+mod users;
 mod wall_clock;
 mod watcher;
 

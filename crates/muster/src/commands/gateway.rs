@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use muster_gateway::{Gateway, GatewayAccount, GatewayConfig, SlowReader, User, run_until_stopped};
+use muster_gateway::{Gateway, GatewayAccount, GatewayConfig, SlowReader, run_until_stopped};
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
 use muster_scenario::{Overrides, PlatformKind, Reader, Source, parse};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::GatewayArgs;
-use crate::outcome;
+use crate::{outcome, users};
 
 /// How often the gateway looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         behaviour: behaviour(args)?,
         seed: args.seed,
         expected_uplinks: args.expect,
-        users: users(&args.users)?,
+        users: args.users.as_deref().map_or(Ok(Vec::new()), users::read)?,
         receive_maximum: args.receive_maximum,
         slow_reader: args.read_slowly.map(|bytes| SlowReader {
             bytes,
@@ -84,19 +84,6 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
         PlatformKind::Gateway { behaviour, .. } => Ok(behaviour),
         PlatformKind::Mqtt => Ok(Behaviour::default()),
     }
-}
-
-fn users(named: &[String]) -> Result<Vec<User>> {
-    let user = |text: &String| {
-        let (name, password) = text
-            .split_once(':')
-            .ok_or_else(|| anyhow!("read --user `{text}`: write it as name:password"))?;
-        Ok(User {
-            name: name.to_owned(),
-            password: password.to_owned(),
-        })
-    };
-    named.iter().map(user).collect()
 }
 
 fn cores() -> u16 {
