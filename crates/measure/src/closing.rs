@@ -84,6 +84,8 @@ impl<'a> Closing<'a> {
         Some(Grounds {
             identity: self.identity?,
             calendar: self.calendar?,
+            cold: self.plan.cold,
+            measure: self.timeline.measure,
             end: self.end,
             quiet: self.quiet,
             lost_ranges_most: self.lost_ranges_most,

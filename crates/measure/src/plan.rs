@@ -82,6 +82,19 @@ pub enum Cold {
     FirstMessage,
 }
 
+impl Cold {
+    /// Whether a message is kept apart; `measure` is the start of the measured phase. Where its
+    /// due instant is not known only its number can tell.
+    #[must_use]
+    pub fn holds(self, seq: u32, due: Option<Micros>, measure: Micros) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::First(first) => due.is_some_and(|due| due >= measure && due - measure < first),
+            Self::FirstMessage => seq == 0,
+        }
+    }
+}
+
 /// The phase of a run in which an instant lies.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,

@@ -12,7 +12,7 @@ use crate::copies::{Manner, Seen};
 use crate::live::{ArrivalFilling, Live, UplinkFilling};
 use crate::tally::{digest_copy, digest_ended};
 use crate::{
-    Cold, CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, State, Tally,
+    CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, State, Tally,
     Timeline, WindowDelta, WindowKey, digest,
 };
 
@@ -383,15 +383,9 @@ impl Recorder {
     }
 
     fn key_due(&self, due: Micros, seq: u32) -> WindowKey {
-        let cold = match self.plan.cold {
-            Cold::Nothing => false,
-            Cold::First(first) => {
-                due >= self.timeline.measure && due - self.timeline.measure < first
-            }
-            Cold::FirstMessage => seq == 0,
-        };
+        let measure = self.timeline.measure;
         WindowKey {
-            cold,
+            cold: self.plan.cold.holds(seq, Some(due), measure),
             ..self.key(due)
         }
     }

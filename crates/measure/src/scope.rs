@@ -5,6 +5,7 @@ use muster_model::{BackendId, FleetId, Micros, StreamId};
 use crate::closing::{Closed, Closing, StreamClosed};
 use crate::cohort::{Cohort, PerCohort};
 use crate::gather::{Gathered, copies, links};
+use crate::walk::BackendWalk;
 use crate::{
     Above, Cold, Distribution, Flow, Latency, LatencyFigures, LatencyTable, LatencyView, Ledger,
     LinkLedger, Percentiles, Phase, Rates, Scope, ScopeSummary, State, Summary, WindowKey,
@@ -62,18 +63,16 @@ impl Closing<'_> {
                 self.complete(ledger, cohort, closed);
             }
         }
-        let measured = |key: &WindowKey| key.phase == Phase::Measure;
-        let is_apart = self.plan.cold != Cold::Nothing;
-        let part = |is_cold: bool| {
-            let is_wanted = |key: &WindowKey| measured(key) && key.cold == is_cold;
-            is_apart.then(|| self.latencies(streams, fleet, is_wanted, false))
+        let apart = |part: Part| {
+            let is_apart = self.plan.cold != Cold::Nothing;
+            is_apart.then(|| self.latencies(streams, None, part))
         };
         ScopeSummary {
             scope,
             rates: self.rates(streams, &ledgers.measured),
-            latency: self.latencies(streams, fleet, measured, true),
-            cold: part(true),
-            warm: part(false),
+            latency: self.latencies(streams, Some(self.connects(fleet)), Part::Measured),
+            cold: apart(Part::Cold),
+            warm: apart(Part::Warm),
             above: self.above(streams),
             series: self.series(streams),
             links: self.link_ledger(fleet),
@@ -149,40 +148,40 @@ impl Closing<'_> {
     fn latencies(
         &self,
         streams: &[&StreamClosed],
-        fleet: Option<FleetId>,
-        is_wanted: impl Fn(&WindowKey) -> bool,
-        has_absent: bool,
+        connects: Option<Distribution>,
+        part: Part,
     ) -> LatencyTable {
         let mut sum = Gathered::default();
         let mut end_to_end = Distribution::default();
         let mut absent = Distribution::default();
         for stream in streams {
-            let part = Gathered::of(self.windows, stream.stream, self.plan.backends, &is_wanted);
-            sum.uplink.merge(&part.uplink);
-            if let Some(first) = part.arrivals.first() {
+            let is_wanted = |key: &WindowKey| part.holds(key);
+            let gathered = Gathered::of(self.windows, stream.stream, self.plan.backends, is_wanted);
+            sum.uplink.merge(&gathered.uplink);
+            if let Some(first) = gathered.arrivals.first() {
                 end_to_end.merge(&first.end_to_end);
             }
             let walked = stream.walk.as_ref().and_then(|walk| walk.backends.first());
-            if let Some(walked) = walked.filter(|_| has_absent) {
-                absent.merge(&walked.censored);
+            if let Some(walked) = walked {
+                absent.merge(part.censored(walked));
             }
         }
         let answers = streams.iter().any(|stream| self.answers(stream.stream));
         let nothing = Distribution::default;
         let window = sum.uplink;
-        let is_known = has_absent && self.is_whole();
+        let is_known = self.is_whole();
         LatencyTable {
             response: answers.then(|| view(window.response, window.censored, true)),
             service: answers.then(|| view(window.service, nothing(), false)),
             lateness: Some(view(window.lateness, nothing(), false)),
             held: Some(view(window.held, nothing(), false)),
             end_to_end: (self.plan.backends > 0).then(|| view(end_to_end, absent, is_known)),
-            connect: Some(view(
-                links(self.windows, fleet, |_| true).1,
-                nothing(),
-                false,
-            )),
+            connect: connects.map(|connects| view(connects, nothing(), false)),
         }
+    }
+
+    fn connects(&self, fleet: Option<FleetId>) -> Distribution {
+        links(self.windows, fleet, |_| true).1
     }
 
     /// The counters of every bound that all streams with the latency have registered.
@@ -308,6 +307,36 @@ impl Closing<'_> {
             ),
             disconnects_later: all.disconnects.total() - before.disconnects.total(),
             open_at_end: own.map(|own| own.open_at_end),
+        }
+    }
+}
+
+/// The messages that a table of latencies is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The measured cohort.
+    Measured,
+    /// Those kept apart as cold, wherever they were due: with a warm-up the first message of a
+    /// device lies in it.
+    Cold,
+    /// The measured cohort without those.
+    Warm,
+}
+
+impl Part {
+    fn holds(self, key: &WindowKey) -> bool {
+        match self {
+            Self::Measured => key.phase == Phase::Measure,
+            Self::Cold => key.cold,
+            Self::Warm => key.phase == Phase::Measure && !key.cold,
+        }
+    }
+
+    fn censored(self, walked: &BackendWalk) -> &Distribution {
+        match self {
+            Self::Measured => &walked.censored,
+            Self::Cold => &walked.censored_cold,
+            Self::Warm => &walked.censored_warm,
         }
     }
 }

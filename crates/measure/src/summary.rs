@@ -52,9 +52,11 @@ pub struct ScopeSummary {
     pub rates: Rates,
     /// Latencies of the measured cohort.
     pub latency: LatencyTable,
-    /// Latencies of its cold messages; none if nothing is kept apart.
+    /// Latencies of the cold messages, those due in the warm-up among them; none if nothing is
+    /// kept apart. It has no `connect`, which is of links.
     pub cold: Option<LatencyTable>,
-    /// Latencies of the others; none if nothing is kept apart.
+    /// Latencies of the measured cohort without the cold messages, without `connect` too; none if
+    /// nothing is kept apart.
     pub warm: Option<LatencyTable>,
     /// Exact counters of the measured cohort for every bound registered on all streams of the
     /// scope that have the latency.
@@ -129,7 +131,7 @@ pub struct LatencyTable {
     pub held: Option<LatencyView>,
     /// `seen - due`, at the first backend.
     pub end_to_end: Option<LatencyView>,
-    /// From the first SYN to a usable link, over the whole run.
+    /// From the first SYN to a usable link, over the whole run; none of cold and warm messages.
     pub connect: Option<LatencyView>,
 }
 

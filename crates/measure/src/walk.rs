@@ -11,8 +11,8 @@ use crate::copies::Seen;
 use crate::identity::Finals;
 use crate::sweep::{clip, count, sweep};
 use crate::{
-    ArrivalFigures, ArrivalRow, Calendar, Distribution, Identity, LostIds, LostOf, SeqSet, State,
-    StreamTrack,
+    ArrivalFigures, ArrivalRow, Calendar, Cold, Distribution, Identity, LostIds, LostOf, SeqSet,
+    State, StreamTrack,
 };
 
 /// What a walk needs beside the sets.
@@ -20,6 +20,10 @@ use crate::{
 pub(crate) struct Grounds<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) calendar: &'a dyn Calendar,
+    /// Which messages are kept apart.
+    pub(crate) cold: Cold,
+    /// Start of the measured phase.
+    pub(crate) measure: Micros,
     /// When settling ended.
     pub(crate) end: Micros,
     /// How long a backend must have been quiet for what is absent to be lost.
@@ -53,6 +57,10 @@ pub(crate) struct BackendWalk {
     pub(crate) absent_due: BTreeMap<u32, ArrivalRow>,
     /// Measured cohort: how long the absent have been due at the end, those rejected left out.
     pub(crate) censored: Distribution,
+    /// The same of the messages that are kept apart as cold, those of the warm-up among them.
+    pub(crate) censored_cold: Distribution,
+    /// The same of the others; nothing where none are kept apart.
+    pub(crate) censored_warm: Distribution,
 }
 
 /// One device's stream under the walk.
@@ -212,9 +220,8 @@ impl BackendWalk {
     fn date_absent(&mut self, grounds: &Grounds<'_>, absent: &Absent, walked: &Walked<'_>) {
         for seq in absent.seqs.clone() {
             let due = grounds.calendar.due(walked.stream, walked.device, seq);
-            if seq >= walked.warm_up && absent.state != State::Rejected {
-                let waited = due.map_or(Micros::ZERO, |due| grounds.end - due);
-                self.censored.record(waited);
+            if absent.state != State::Rejected {
+                self.censor(grounds, seq, due, seq >= walked.warm_up);
             }
             let Some(due) = due.filter(|_| absent.state != State::Shed) else {
                 continue;
@@ -227,6 +234,19 @@ impl BackendWalk {
                 State::TimedOut | State::Broken | State::InFlight => row.failed_absent_due += 1,
                 State::Shed => {}
             }
+        }
+    }
+
+    /// Notes for how long an absent message had been due at the end.
+    fn censor(&mut self, grounds: &Grounds<'_>, seq: u32, due: Option<Micros>, is_measured: bool) {
+        let waited = due.map_or(Micros::ZERO, |due| grounds.end - due);
+        if is_measured {
+            self.censored.record(waited);
+        }
+        if grounds.cold.holds(seq, due, grounds.measure) {
+            self.censored_cold.record(waited);
+        } else if is_measured && grounds.cold != Cold::Nothing {
+            self.censored_warm.record(waited);
         }
     }
 

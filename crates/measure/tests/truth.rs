@@ -555,34 +555,61 @@ proptest! {
         prop_assert!(read == recorded.summary(&world.account()), "summary");
     }
 
-    /// Cold messages are kept apart, and with the others make up the whole measured cohort.
+    /// Cold messages are kept apart, and with the others make up the whole measured cohort: what
+    /// has a time, and what has none.
     #[test]
     fn cold_and_warm_make_up_the_cohort(seed: u64) {
-        let world = World::new(seed, false);
-        let recorded = world.record(&world.facts, 1, Cold::First(Micros::from_secs(2)));
-        let (windows, identity) = (recorded.windows(), recorded.identity());
-        let account = world.account();
-        let cold = plan(Cold::First(Micros::from_secs(2)));
-        let closing = Closing {
-            plan: &cold,
-            windows: &windows,
-            identity: Some(&identity),
-            account: Some(&account),
-            calendar: Some(&Periods),
-            timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
-            end: END,
-            quiet: QUIET,
-            lost_ranges_most: 10,
-        };
-        let run = closing.summary().run;
-        let of = |table: &muster_measure::LatencyTable| {
-            table.of(Latency::Lateness).unwrap().figures.count
-        };
-        let (cold, warm) = (of(run.cold.as_ref().unwrap()), of(run.warm.as_ref().unwrap()));
-        prop_assert_eq!(cold + warm, of(&run.latency));
-        prop_assert!(cold > 0 && warm > cold);
+        let run = apart(seed, Cold::First(Micros::from_secs(2)));
+        let (cold, warm) = (run.cold.unwrap(), run.warm.unwrap());
+        for latency in [Latency::Lateness, Latency::Response, Latency::EndToEnd] {
+            let of = |table: &muster_measure::LatencyTable| {
+                let figures = &table.of(latency).unwrap().figures;
+                [figures.count, figures.censored]
+            };
+            let ([known, censored], [few, few_censored]) = (of(&run.latency), of(&cold));
+            let [rest, rest_censored] = of(&warm);
+            prop_assert_eq!((few + rest, few_censored + rest_censored), (known, censored));
+            prop_assert!(few > 0 && rest > few);
+        }
+        prop_assert_eq!((cold.connect, warm.connect), (None, None));
         prop_assert_eq!(run.measured.residue, Some(0));
     }
+
+    /// The first message of each device is cold wherever it was due; no other message is.
+    #[test]
+    fn first_messages_are_cold_though_they_lie_in_the_warm_up(seed: u64) {
+        let run = apart(seed, Cold::FirstMessage);
+        let first = World::new(seed, false);
+        let taken = first.facts.iter().filter(|told| match &told.1 {
+            Fact::Attempt(attempt) => attempt.id.seq == 0 && attempt.taken.is_some(),
+            Fact::Arrival(_) | Fact::Link(_) => false,
+        });
+        let lateness = |table: &muster_measure::LatencyTable| {
+            table.of(Latency::Lateness).unwrap().figures.count
+        };
+        prop_assert_eq!(lateness(&run.cold.unwrap()), taken.count() as u64);
+    }
+}
+
+/// A whole run in which some messages are kept apart.
+fn apart(seed: u64, cold: Cold) -> ScopeSummary {
+    let world = World::new(seed, false);
+    let recorded = world.record(&world.facts, 1, cold);
+    let (windows, identity) = (recorded.windows(), recorded.identity());
+    let account = world.account();
+    let plan = plan(cold);
+    let closing = Closing {
+        plan: &plan,
+        windows: &windows,
+        identity: Some(&identity),
+        account: Some(&account),
+        calendar: Some(&Periods),
+        timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
+        end: END,
+        quiet: QUIET,
+        lost_ranges_most: 10,
+    };
+    closing.summary().run
 }
 
 fn scopes() -> impl Iterator<Item = Scope> {
