@@ -95,24 +95,40 @@ const PERCENTILES = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
 
 const LEGS = [["response", "response"], ["service", "service"], ["end_to_end", "end-to-end"], ["held", "held"], ["lateness", "lateness (own)"], ["connect", "connect"], ["command_request", "command request"], ["command_response", "command response"], ["command_loop", "command loop"]];
 
-function latencies(legs) {
-  const rows = LEGS.filter(([leg]) => legs[leg]).map(([leg, name]) => {
-    const one = legs[leg];
-    const t = (us) => ({ text: time(us), n: true, zero: !isKnown(us) });
-    return [name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), t(one.all_due?.p99_us), n(one.count), n(one.censored)];
-  });
+/// Which legs the messages kept apart as cold have for themselves.
+const APART = ["response", "service", "end_to_end", "held"];
+
+/// One row a leg; below it its cold and its warm messages, where the scenario keeps them apart.
+function latencies(of) {
+  const rows = LEGS.filter(([leg]) => of.latency[leg]).flatMap(([leg, name]) => [
+    latencyRow(name, of.latency[leg]),
+    ...[["cold", of.latency_cold], ["warm", of.latency_warm]].filter(([, legs]) => legs?.[leg] && APART.includes(leg)).map(([part, legs]) => latencyRow(el("span", { class: "part" }, part), legs[leg])),
+  ]);
   const names = ["", "mean", "p50", "p90", "p95", "p99", "p99.9", "max", "p99 of all due", "answered", "censored"];
   return table(names.map((name, at) => (at === 0 ? name : [name, "n"])), rows);
+}
+
+function latencyRow(name, one) {
+  const t = (us) => ({ text: time(us), n: true, zero: !isKnown(us) });
+  return [name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), t(one.all_due?.p99_us), n(one.count), n(one.censored)];
+}
+
+/// Which messages are cold, in words; nothing where none are kept apart.
+function coldInWords() {
+  if (!report.latency_cold) return null;
+  const cold = report.scenario?.cold || {};
+  const which = cold.first ? `those due in the first ${cold.first} of the measured phase` : "the first message of each device, wherever it was due";
+  return el("p", { class: "hint" }, `Cold: ${which}; warm: the others due while measuring.`);
 }
 
 function streams() {
   const all = Object.entries(report.ledger.by_stream);
   if (!Object.values(report.latency).some(isKnown)) return null;
-  const place = card("Latency", el("span", { class: "hint" }, "due while measuring; a percentile is shown from 10 / (1 \u2212 X) values on"), latencies(report.latency));
+  const place = card("Latency", el("span", { class: "hint" }, "due while measuring; a percentile is shown from 10 / (1 \u2212 X) values on"), latencies(report), coldInWords());
   if (all.length > 1) {
     const rows = all.map(([name, one]) => [name, { text: rate(one.rates.offered), n: true }, { text: rate(one.rates.completed), n: true }, { text: rate(one.rates.arrived), n: true }, { text: time(one.latency.response?.p99_us), n: true }, { text: time(one.latency.end_to_end?.p99_us), n: true }, n(one.ledger.lost, one.ledger.lost > 0)]);
     place.append(el("h3", { style: "margin-top:22px" }, "By stream"), table(["", ["offered /s", "n"], ["completed /s", "n"], ["arrived /s", "n"], ["response p99", "n"], ["end-to-end p99", "n"], ["lost", "n"]], rows));
-    all.forEach(([name, one]) => place.append(details(name, latencies(one.latency))));
+    all.forEach(([name, one]) => place.append(details(name, latencies(one))));
   }
   return place;
 }

@@ -110,6 +110,8 @@ impl Assembly<'_> {
             links: Links::from(&scope.links),
             rates: Rates::from(&scope.rates),
             latency,
+            latency_cold: scope.cold.as_ref().map(Latencies::from),
+            latency_warm: scope.warm.as_ref().map(Latencies::from),
             generator: GeneratorUse {
                 lateness_p99_us: run.generator.lateness_p99_us.or(lateness_p99_us),
                 ..run.generator
@@ -149,6 +151,8 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
             ledger: UplinkLedger::from(&scope.uplink),
             rates: Rates::from(&scope.rates),
             latency: Latencies::from(&scope.latency),
+            latency_cold: scope.cold.as_ref().map(Latencies::from),
+            latency_warm: scope.warm.as_ref().map(Latencies::from),
         };
         (name.clone(), account)
     });

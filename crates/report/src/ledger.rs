@@ -190,6 +190,10 @@ pub struct StreamAccount {
     pub rates: Rates,
     /// The measured cohort.
     pub latency: Latencies,
+    /// The messages kept apart as cold; null where none are.
+    pub latency_cold: Option<Latencies>,
+    /// The measured cohort without them; null where none are kept apart.
+    pub latency_warm: Option<Latencies>,
 }
 
 /// One backend's account of arrivals.

@@ -55,6 +55,10 @@ pub struct Report {
     pub rates: Rates,
     /// Latencies of the measured cohort, over all streams.
     pub latency: Latencies,
+    /// The same of the messages that the scenario keeps apart as cold; null where it keeps none.
+    pub latency_cold: Option<Latencies>,
+    /// The same of the measured cohort without them; null where none are kept apart.
+    pub latency_warm: Option<Latencies>,
     /// What the generator itself used.
     pub generator: GeneratorUse,
     /// What the target used, where it was watched.
@@ -146,6 +150,8 @@ impl Default for Report {
             links: Links::default(),
             rates: Rates::default(),
             latency: Latencies::default(),
+            latency_cold: None,
+            latency_warm: None,
             generator: GeneratorUse::default(),
             target: TargetUse::default(),
             events: Vec::new(),

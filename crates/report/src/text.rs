@@ -4,10 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::number::{bytes, count, known, latency, per_second, seconds};
-use crate::{Arrivals, Latency, Outcome, Report, Rule, RuleKind, RuleResult, UplinkLedger};
+use crate::{
+    Arrivals, Latencies, Latency, Outcome, Report, Rule, RuleKind, RuleResult, UplinkLedger,
+};
 
 /// Broken rules that the summary lists; the others are counted.
 const WHY_LINES: usize = 5;
+
+/// A leg of a table of latencies.
+type Leg = fn(&Latencies) -> Option<&Latency>;
+
+/// The legs that the summary shows, and whether its cold and warm messages stand below it.
+const LEGS: [(&str, Leg, bool); 4] = [
+    ("response", |of| of.response.as_ref(), true),
+    ("end-to-end", |of| of.end_to_end.as_ref(), true),
+    ("lateness (own)", |of| of.lateness.as_ref(), false),
+    ("connect", |of| of.connect.as_ref(), false),
+];
 
 /// The summary as text of lines at most `width` characters long (at least 60), longer ones cut.
 #[must_use]
@@ -147,21 +160,22 @@ impl Screen {
         self.line("");
     }
 
-    fn latency(&mut self, report: &Report) {
+    fn latency<'a>(&mut self, report: &'a Report) {
         self.line(&format!(
             "{:<16}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}",
             "latency", "p50", "p90", "p99", "p99.9", "max", "answered", "censored"
         ));
-        let legs = &report.latency;
-        let shown = [
-            ("response", &legs.response),
-            ("end-to-end", &legs.end_to_end),
-            ("lateness (own)", &legs.lateness),
-            ("connect", &legs.connect),
-        ];
-        for (name, leg) in shown {
-            if let Some(leg) = leg {
-                self.line(&latency_row(name, leg));
+        for (name, leg, is_split) in LEGS {
+            let apart = |table: &'a Option<Latencies>| table.as_ref().filter(|_| is_split);
+            let tables = [
+                (name, Some(&report.latency)),
+                ("  cold", apart(&report.latency_cold)),
+                ("  warm", apart(&report.latency_warm)),
+            ];
+            for (name, table) in tables {
+                if let Some(leg) = table.and_then(leg) {
+                    self.line(&latency_row(name, leg));
+                }
             }
         }
         self.line("");

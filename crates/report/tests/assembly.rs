@@ -48,6 +48,10 @@ fn due(seq: u32) -> Micros {
 }
 
 fn plan() -> RecorderPlan {
+    with_cold(Cold::Nothing)
+}
+
+fn with_cold(cold: Cold) -> RecorderPlan {
     RecorderPlan {
         run: RunId(0xabcd),
         warm_up: Micros::ZERO,
@@ -67,7 +71,7 @@ fn plan() -> RecorderPlan {
             links: DEVICES,
         }],
         backends: 1,
-        cold: Cold::Nothing,
+        cold,
     }
 }
 
@@ -77,9 +81,8 @@ struct Recorded {
     account: Account,
 }
 
-fn record() -> Recorded {
-    let plan = plan();
-    let (mut recorder, mut account) = (Recorder::new(plan.clone()), Account::new(&plan));
+fn record(plan: &RecorderPlan) -> Recorded {
+    let (mut recorder, mut account) = (Recorder::new(plan.clone()), Account::new(plan));
     for link in (0..DEVICES).map(LinkId) {
         let took = Micros::from_millis(5);
         recorder.opened(link, Micros::ZERO);
@@ -145,11 +148,10 @@ fn message(recorder: &mut Recorder, account: &mut Account, (device, seq): (u32, 
     });
 }
 
-fn close(recorded: &Recorded, is_killed: bool) -> Summary {
-    let plan = plan();
+fn close(plan: &RecorderPlan, recorded: &Recorded, is_killed: bool) -> Summary {
     let whole = !is_killed;
     let closing = Closing {
-        plan: &plan,
+        plan,
         windows: &recorded.windows,
         identity: whole.then_some(&recorded.identity),
         account: whole.then_some(&recorded.account),
@@ -240,7 +242,11 @@ fn health() -> GeneratorHealth {
 }
 
 fn report(is_killed: bool) -> Report {
-    let recorded = record();
+    report_of(&plan(), is_killed)
+}
+
+fn report_of(plan: &RecorderPlan, is_killed: bool) -> Report {
+    let recorded = record(plan);
     let names = Names {
         streams: vec!["meters/readings".to_owned()],
         backends: vec!["northbound".to_owned()],
@@ -253,7 +259,7 @@ fn report(is_killed: bool) -> Report {
             ..RunFacts::default()
         },
         names: &names,
-        summary: &close(&recorded, is_killed),
+        summary: &close(plan, &recorded, is_killed),
         windows: &recorded.windows,
         verdict: &verdict(),
         health: &health(),
@@ -399,8 +405,32 @@ fn what_a_killed_run_does_not_know_is_null() {
 }
 
 #[test]
+fn cold_messages_stand_beside_the_warm_ones_where_the_scenario_keeps_them_apart() {
+    let none = report(false);
+    assert_eq!((none.latency_cold, none.latency_warm), (None, None));
+    // Ten a device in the first second, ten in the other; the one that is lost is a cold one.
+    let apart = report_of(&with_cold(Cold::First(Micros::from_secs(1))), false);
+    let of = |table: &Option<muster_report::Latencies>| {
+        let table = table.clone().unwrap();
+        assert_eq!(table.connect, None, "links are neither cold nor warm");
+        let seen = table.end_to_end.unwrap();
+        (table.response.unwrap().count, seen.count, seen.censored)
+    };
+    assert_eq!(of(&apart.latency_cold), (20, 19, 1));
+    assert_eq!(of(&apart.latency_warm), (20, 20, 0));
+    let stream = &apart.ledger.by_stream["meters/readings"];
+    assert_eq!(stream.latency_cold, apart.latency_cold);
+    let summary = text(&apart, 80);
+    assert!(summary.contains("\n    cold "), "{summary}");
+}
+
+#[test]
 fn every_latency_of_the_windows_is_in_the_histogram_log() {
-    let log = String::from_utf8(hdr(&record().windows, &["meters/readings".to_owned()])).unwrap();
+    let log = String::from_utf8(hdr(
+        &record(&plan()).windows,
+        &["meters/readings".to_owned()],
+    ))
+    .unwrap();
     for leg in ["response", "service", "lateness", "held", "end_to_end"] {
         let tag = format!("Tag=meters/readings:{leg},1.000,1.000,");
         assert!(log.contains(&tag), "{tag}\n{log}");

@@ -38,6 +38,7 @@ fn a_result_reads_back_as_it_was_written() {
     for report in [
         sample::failed(),
         sample::invalid(),
+        sample::apart(),
         sample::hostile(),
         sample::empty(),
     ] {
@@ -97,6 +98,7 @@ fn the_summary_fits_one_screen() {
         sample::failed(),
         sample::invalid(),
         sample::passed(),
+        sample::apart(),
         sample::empty(),
     ] {
         let summary = text(&report, 80);

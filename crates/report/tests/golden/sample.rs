@@ -129,6 +129,22 @@ fn make_passed() -> Report {
     report
 }
 
+/// The same with the first second of measuring kept apart as cold.
+pub(crate) fn apart() -> Report {
+    let run = Run::new(PASSED);
+    let border = run.measure_from() + 1_000_000;
+    let of_messages = |table: Latencies| Latencies {
+        connect: None,
+        ..table
+    };
+    let mut report = passed();
+    "apart".clone_into(&mut report.name);
+    report.scenario["cold"] = json!({ "first": "1s" });
+    report.latency_cold = Some(of_messages(run.latencies(|m| m.due < border)));
+    report.latency_warm = Some(of_messages(run.latencies(|m| m.due >= border)));
+    report
+}
+
 /// Strings that try to break out of their place, in every place that takes a string.
 pub(crate) fn hostile() -> Report {
     let evil = "</script><script>alert(1)</script><!--\u{2028}\"'&".to_owned();
@@ -200,12 +216,14 @@ impl Run {
     fn report(&self, name: &str) -> Report {
         let end = self.measure_from() as f64 / 1e6 + self.setting.measure_s as f64;
         let uplink = self.ledger(0);
-        let latency = self.latencies();
+        let latency = self.latencies(|_| true);
         let stream = format!("{name}/readings");
         let account = StreamAccount {
             ledger: uplink.clone(),
             rates: self.rates(),
             latency: latency.clone(),
+            latency_cold: None,
+            latency_warm: None,
         };
         Report {
             muster: "0.1.0".to_owned(),
@@ -384,13 +402,12 @@ impl Run {
         }
     }
 
-    fn latencies(&self) -> Latencies {
-        let broken = self.measured().filter(|m| m.state == State::Broken).count() as u64;
+    /// The latencies of the measured messages that are wanted.
+    fn latencies(&self, is_wanted: impl Fn(&Message) -> bool) -> Latencies {
+        let cohort = || self.measured().filter(|message| is_wanted(message));
+        let broken = cohort().filter(|m| m.state == State::Broken).count() as u64;
         let of = |censored, value: fn(&Message) -> Option<u64>| {
-            Some(latency(
-                self.measured().filter_map(value).collect(),
-                censored,
-            ))
+            Some(latency(cohort().filter_map(value).collect(), censored))
         };
         Latencies {
             response: of(broken, |m| {
