@@ -9,6 +9,9 @@ const STATES = ["accepted", "rejected", "timed_out", "broken", "unacknowledged",
 
 const plain = (name) => name.replaceAll("_", " ");
 
+/// The backends as [name, account], in the order of the scenario.
+const backendsInOrder = (report) => Object.entries(report.ledger.by_backend).sort((a, b) => (a[1].number ?? 0) - (b[1].number ?? 0));
+
 /// Nodes by column and the links between them, from the ledger and the first backend's table.
 function ledgerGraph(report) {
   const ledger = report.ledger.uplink;
@@ -26,23 +29,26 @@ function ledgerGraph(report) {
     node(state, 2, ledger[state], plain(state), details[state]);
     link("sent", state, ledger[state]);
   }
-  const backend = Object.values(report.ledger.by_backend)[0];
-  if (backend) arrivalGraph(backend.table, node, link);
+  const [first] = backendsInOrder(report);
+  if (first) arrivalGraph(first[1].table, node, link);
   return { nodes, links };
 }
 
 function arrivalGraph(table, node, link) {
-  const total = (column, states) => states.reduce((all, state) => all + (table[state]?.[column] ?? 0), 0);
+  const of = (column, state) => table[state]?.[column] ?? 0;
+  const total = (column, states) => states.reduce((all, state) => all + of(column, state), 0);
   const promised = ["accepted", "unacknowledged"];
   const others = STATES.filter((state) => !promised.includes(state));
   node("arrived", 3, total("arrived", STATES), "arrived");
   node("lost", 3, total("absent", promised), "lost");
-  node("absent", 3, total("absent", others), "not delivered");
-  node("outstanding", 3, total("outstanding", STATES), "outstanding");
+  node("absent", 3, total("absent", others) + total("outstanding", others), "not delivered");
+  node("outstanding", 3, total("outstanding", promised), "outstanding");
   for (const state of STATES) {
-    link(state, "arrived", table[state]?.arrived);
-    link(state, promised.includes(state) ? "lost" : "absent", table[state]?.absent);
-    link(state, "outstanding", table[state]?.outstanding);
+    link(state, "arrived", of("arrived", state));
+    if (promised.includes(state)) {
+      link(state, "lost", of("absent", state));
+      link(state, "outstanding", of("outstanding", state));
+    } else link(state, "absent", of("absent", state) + of("outstanding", state));
   }
 }
 

@@ -83,7 +83,9 @@ function kpi(name, value, unit, note, options = {}) {
 
 function kpis() {
   const { rates, latency, ledger } = report;
-  const uplink = ledger.uplink;
+  const all = backendsInOrder(report);
+  const [name, worst] = all.reduce((a, b) => (b[1].lost > a[1].lost ? b : a), all[0] || ["", ledger.uplink]);
+  const where = all.length > 1 ? ` at backend ${name}` : "";
   const response = latency.response || latency.end_to_end;
   const leg = latency.response || !latency.end_to_end ? "response" : "end-to-end";
   const unit = (value) => (isKnown(value) ? "/s" : "");
@@ -96,7 +98,7 @@ function kpis() {
     kpi("arrived", rate(rates.arrived), unit(rates.arrived), isKnown(rates.arrived) ? "first copies at the backend" : "no backend listens", { color: "--arrived" }),
     kpi(`${leg} p50`, p50[0], p50[1], "from due, not from sent"),
     kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered` : "nothing was measured"),
-    kpi("lost", count(uplink.lost), "", isKnown(uplink.lost) ? "accepted and never arrived" : "not known", { bad: uplink.lost > 0 }),
+    kpi("lost", count(worst.lost), "", isKnown(worst.lost) ? `accepted and never arrived${where}` : "not known", { bad: worst.lost > 0 }),
     kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay"));
 }
 

@@ -13,12 +13,23 @@ function ledger() {
   redrawFlow = () => flow.replaceChildren(flowDiagram(ledgerGraph(report), Math.max(page.clientWidth - 94, 560)), flowTree(ledgerGraph(report)));
   if (graph.nodes.length > 0) redrawFlow();
   const hint = el("p", { class: "hint" }, "Warm-up and measured phase together: what the platform's own account must equal.");
-  return fill(place, {}, [flow, hint, equations(uplink), cohorts(), backends()]);
+  return fill(place, {}, [flow, hint, equations(uplink), arrivals(), cohorts(), backends()]);
 }
 
 function equations(uplink) {
   const broken = uplink.equations || [];
   return broken.length === 0 ? null : table(["equation that does not hold", ["left", "n"], ["right", "n"], ["difference", "n"]], broken.map((e) => [e.name, n(e.left), n(e.right), n(e.difference, true)]));
+}
+
+const ARRIVALS = ["arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted"];
+
+/// What each of several backends got; of a single one the picture and the counts tell all.
+function arrivals() {
+  const all = backendsInOrder(report);
+  if (all.length < 2) return null;
+  const bad = ["lost", "lost_unacknowledged", "outstanding", "corrupted", "duplicates"];
+  const rows = all.map(([name, one]) => [name, ...ARRIVALS.map((column) => n(one[column], bad.includes(column) && one[column] > 0))]);
+  return [el("p", { class: "hint" }, `Arrivals in the picture are those at backend ${all[0][0]}, the first of ${all.length}.`), table(["backend", ...ARRIVALS.map((column) => [plain(column), "n"])], rows)];
 }
 
 const COHORT = ["nominal", "scheduled", "omitted", "shed", "sent", "accepted", "rejected", "timed_out", "broken", "unacknowledged", "in_flight", "arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted", "foreign", "unstamped",
@@ -34,7 +45,7 @@ function cohorts() {
 }
 
 function backends() {
-  return Object.entries(report.ledger.by_backend).map(([name, backend]) => {
+  return backendsInOrder(report).map(([name, backend]) => {
     const rows = STATES.filter((state) => backend.table[state]).map((state) => {
       const row = backend.table[state];
       const isPromise = state === "accepted" || state === "unacknowledged";

@@ -157,8 +157,10 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
         (name.clone(), account)
     });
     let backends = names.backends.iter().zip(&summary.backends);
-    let by_backend =
-        backends.map(|(name, backend)| (name.clone(), accounts::backend(backend, summary, names)));
+    let by_backend = backends.zip(0..).map(|((name, backend), number)| {
+        let account = accounts::backend((number, backend), summary, names);
+        (name.clone(), account)
+    });
     Ledgers {
         uplink: UplinkLedger::from(&summary.run.uplink),
         measured: UplinkLedger::from(&summary.run.measured),

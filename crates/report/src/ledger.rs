@@ -199,6 +199,9 @@ pub struct StreamAccount {
 /// One backend's account of arrivals.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackendAccount {
+    /// Its place in the scenario, from 0; the ledgers above hold the arrival figures of 0.
+    #[serde(default)]
+    pub number: u32,
     /// Its arrival figures.
     #[serde(flatten)]
     pub arrivals: Arrivals,

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use crate::number::{bytes, count, known, latency, per_second, seconds};
 use crate::{
-    Arrivals, Latencies, Latency, Outcome, Report, Rule, RuleKind, RuleResult, UplinkLedger,
+    Arrivals, BackendAccount, Latencies, Latency, Ledgers, Outcome, Report, Rule, RuleKind,
+    RuleResult, UplinkLedger,
 };
 
 /// Broken rules that the summary lists; the others are counted.
@@ -22,17 +23,27 @@ const LEGS: [(&str, Leg, bool); 4] = [
     ("connect", |of| of.connect.as_ref(), false),
 ];
 
-/// The summary as text of lines at most `width` characters long (at least 60), longer ones cut.
+/// The least width of the summary: that of the table of latencies.
+const WIDTH_MIN: usize = 80;
+
+/// Width of the column of labels.
+const LABEL: usize = 11;
+
+/// Backends that have a line of their own; more are counted.
+const BACKENDS: usize = 8;
+
+/// The summary as text of lines at most `width` characters long (at least 80); longer ones go on
+/// in the next line, so that nothing of a reason is lost.
 #[must_use]
 pub fn text(report: &Report, width: usize) -> String {
     let mut screen = Screen {
         text: String::new(),
-        width: width.max(60),
+        width: width.max(WIDTH_MIN),
     };
     screen.heading(report);
     screen.run(report);
     screen.rates(report);
-    screen.ledger(&report.ledger.uplink);
+    screen.ledger(&report.ledger);
     screen.latency(report);
     screen.links(report);
     screen.generator(report);
@@ -46,32 +57,47 @@ struct Screen {
 }
 
 impl Screen {
+    /// A line; what does not fit goes on below it, indented by two characters more.
     fn line(&mut self, line: &str) {
-        let line = line.trim_end();
-        if line.chars().count() <= self.width {
-            self.text.push_str(line);
-        } else {
-            self.text.extend(line.chars().take(self.width - 3));
-            self.text.push_str("...");
+        let indent = line.len() - line.trim_start().len() + 2;
+        self.wrapped(line, indent);
+    }
+
+    /// A line; what does not fit goes on below it, behind so many spaces.
+    fn wrapped(&mut self, line: &str, indent: usize) {
+        let mut rest: Vec<char> = line.trim_end().chars().collect();
+        while rest.len() > self.width {
+            let blank = rest[..=self.width].iter().rposition(|c| *c == ' ');
+            // A word of more than a line is the only one that is torn.
+            let end = blank.filter(|at| *at > indent).unwrap_or(self.width);
+            self.push(&rest[..end]);
+            let next = rest[end..].iter().copied().skip_while(|c| *c == ' ');
+            rest = std::iter::repeat_n(' ', indent).chain(next).collect();
         }
+        self.push(&rest);
+    }
+
+    fn push(&mut self, line: &[char]) {
+        let text: String = line.iter().collect();
+        self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
     /// A label in the left column, then parts that go on in the next line where they do not fit.
     fn row(&mut self, label: &str, parts: &[String]) {
-        let mut line = format!("{label:<11}");
+        let mut line = format!("{label:<LABEL$}");
         let mut is_empty = true;
         for part in parts {
             if !is_empty && line.chars().count() + 2 + part.chars().count() > self.width {
-                self.line(&line);
-                line = " ".repeat(11);
+                self.wrapped(&line, LABEL + 2);
+                line = " ".repeat(LABEL);
                 is_empty = true;
             }
             line.push_str(if is_empty { "" } else { "  " });
             line.push_str(part);
             is_empty = false;
         }
-        self.line(&line);
+        self.wrapped(&line, LABEL + 2);
     }
 
     fn heading(&mut self, report: &Report) {
@@ -136,7 +162,8 @@ impl Screen {
         self.row("rates /s", &parts);
     }
 
-    fn ledger(&mut self, ledger: &UplinkLedger) {
+    fn ledger(&mut self, ledgers: &Ledgers) {
+        let ledger = &ledgers.uplink;
         let mut due = vec![
             format!("{} due", known(ledger.scheduled)),
             format!("= {} sent", count(ledger.sent)),
@@ -148,16 +175,28 @@ impl Screen {
         }
         self.row("ledger", &due);
         self.row("  sent", &outcomes(ledger));
-        let arrivals = &ledger.arrivals;
-        if arrivals.arrived.is_some() {
-            self.row("  backend", &arrived(arrivals));
-        } else {
-            self.row(
-                "  backend",
-                &["none: arrived and lost are not known".to_owned()],
-            );
-        }
+        self.backends(ledgers);
         self.line("");
+    }
+
+    /// One backend is "the" backend; of several each has its line, with its name.
+    fn backends(&mut self, ledgers: &Ledgers) {
+        let mut all: Vec<(&String, &BackendAccount)> = ledgers.by_backend.iter().collect();
+        all.sort_by_key(|(_, account)| account.number);
+        if all.len() < 2 {
+            let arrivals = &ledgers.uplink.arrivals;
+            let nothing = vec!["none: arrived and lost are not known".to_owned()];
+            let told = arrivals.arrived.map_or(nothing, |_| arrived(arrivals));
+            return self.row("  backend", &told);
+        }
+        for (at, (name, account)) in all.iter().take(BACKENDS).enumerate() {
+            let mut parts = vec![format!("{name}:")];
+            parts.extend(arrived(&account.arrivals));
+            self.row(if at == 0 { "  backends" } else { "" }, &parts);
+        }
+        if all.len() > BACKENDS {
+            self.row("", &[format!("and {} more", all.len() - BACKENDS)]);
+        }
     }
 
     fn latency<'a>(&mut self, report: &'a Report) {

@@ -70,7 +70,11 @@ fn equation(of: &muster_measure::Equation) -> Equation {
 
 /// One backend's account. Of a run that was killed only what was counted by event is known, since
 /// no identity sets tell which message is which.
-pub(super) fn backend(of: &BackendLedger, summary: &Summary, names: &Names<'_>) -> BackendAccount {
+pub(super) fn backend(
+    (number, of): (u32, &BackendLedger),
+    summary: &Summary,
+    names: &Names<'_>,
+) -> BackendAccount {
     let counted = Arrivals {
         consumed: Some(of.consumed),
         corrupted: Some(of.corrupted),
@@ -80,12 +84,14 @@ pub(super) fn backend(of: &BackendLedger, summary: &Summary, names: &Names<'_>) 
     };
     if summary.run.uplink.lost.is_none() {
         return BackendAccount {
+            number,
             arrivals: counted,
             ..BackendAccount::default()
         };
     }
     let has_deadline = summary.run.uplink.late.is_some();
     BackendAccount {
+        number,
         arrivals: told_apart(&of.uplink, has_deadline, counted),
         table: table(&of.uplink),
         lost_ids: lost_ids(of, names),

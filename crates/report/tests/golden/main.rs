@@ -9,7 +9,7 @@ mod simulation;
 
 use std::path::Path;
 
-use muster_report::{Report, csv, html, junit, text};
+use muster_report::{Report, Rule, RuleKind, RuleResult, csv, html, junit, text};
 
 /// Compares with a file of the folder `golden` of the workspace, or writes it when blessing.
 fn check_golden(name: &str, found: &str) {
@@ -109,6 +109,31 @@ fn the_summary_fits_one_screen() {
         );
         insta::assert_snapshot!(format!("summary_of_{}", report.name), summary);
     }
+}
+
+#[test]
+fn each_of_several_backends_has_a_line() {
+    insta::assert_snapshot!(text(&sample::two_backends(), 100));
+}
+
+#[test]
+fn nothing_of_a_long_reason_is_lost() {
+    let why = (0..40)
+        .map(|n| format!("consumer {n}: refused"))
+        .collect::<Vec<_>>();
+    let why = format!("{} {}", why.join("; "), "x".repeat(150));
+    let mut report = sample::empty();
+    report.verdict.rules.push(Rule {
+        evidence: why.clone(),
+        ..rules::rule(RuleKind::Validity, "uninterrupted", RuleResult::Fail)
+    });
+    let summary = text(&report, 100);
+    assert!(
+        summary.lines().all(|line| line.chars().count() <= 100),
+        "{summary}"
+    );
+    let words: String = summary.split_whitespace().collect();
+    assert!(words.contains(&why.replace(' ', "")), "{summary}");
 }
 
 #[test]

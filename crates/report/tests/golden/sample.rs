@@ -145,6 +145,25 @@ pub(crate) fn apart() -> Report {
     report
 }
 
+/// The same with a second backend, at which some are lost, some come twice, and some are still to
+/// come.
+pub(crate) fn two_backends() -> Report {
+    let mut report = passed();
+    let mut archive = report.ledger.by_backend["northbound"].clone();
+    archive.number = 1;
+    archive.arrivals = Arrivals {
+        arrived: Some(5_900),
+        lost: Some(63),
+        outstanding: Some(37),
+        duplicates: Some(4),
+        reordered: Some(2),
+        ..archive.arrivals
+    };
+    let accounts = &mut report.ledger.by_backend;
+    accounts.insert("archive of all readings".to_owned(), archive);
+    report
+}
+
 /// Strings that try to break out of their place, in every place that takes a string.
 pub(crate) fn hostile() -> Report {
     let evil = "</script><script>alert(1)</script><!--\u{2028}\"'&".to_owned();
@@ -369,6 +388,7 @@ impl Run {
                 .push([seq as u32, seq as u32]);
         }
         BackendAccount {
+            number: 0,
             arrivals: uplink.arrivals,
             table: table
                 .into_iter()
