@@ -1,13 +1,13 @@
 //! The threads of one process and what they tell.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muster_backend::{ConsumersError, ConsumersSpec, Seat, consumers_loop};
 use muster_conduct::{
-    Dispatch, FactsLog, Handover, Order, Progress, Trouble, recorder_plan, schedules,
+    DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Trouble, recorder_plan, schedules,
 };
 use muster_fleet::{ShardError, ShardSpec, shard_loop};
 use muster_judge::{Incident, IncidentKind};
@@ -17,18 +17,22 @@ use muster_monitor::{
     Environment, GeneratorMonitor, GeneratorSample, HealthLog, MonitorError, Role, ThreadId,
     current_thread,
 };
-use muster_net::{Clock, Handler, Loop, Waker};
+use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 
-use crate::{Afterlife, Assignment, News, Pulse, ThreadPulse};
+use crate::facts::FactsTally;
+use crate::{Afterlife, Assignment, FactsLog, News, Pulse, ThreadPulse};
 
 /// How often the process looks at itself.
 const PULSE_EVERY: Micros = Micros::from_secs(1);
+
+/// Orders that may wait for a thread; a run gives five.
+pub(crate) const ORDERS_MAX: usize = 8;
 
 /// One generator process at work.
 #[derive(Debug)]
 pub struct Agent {
     threads: Vec<Running>,
-    inbox: Receiver<(usize, Dispatch)>,
+    inbox: Receiver<(usize, Box<Dispatch>)>,
     clock: Clock,
     monitor: GeneratorMonitor,
     log: HealthLog,
@@ -37,6 +41,8 @@ pub struct Agent {
     anon_before: u64,
     devices: u64,
     cpu_us: [u64; 2],
+    facts: Option<Arc<FactsTally>>,
+    facts_missed: u64,
     handovers: Option<Box<Handover>>,
     is_over: bool,
 }
@@ -44,7 +50,7 @@ pub struct Agent {
 #[derive(Debug)]
 struct Running {
     role: Role,
-    orders: Sender<Order>,
+    orders: SyncSender<Order>,
     waker: Waker,
     progress: Progress,
     has_handed_over: bool,
@@ -76,6 +82,24 @@ pub enum AgentError {
 
 type Ready = Result<(Waker, ThreadId), AgentError>;
 
+/// What a thread hears and tells by.
+type Desk = (Option<Box<dyn Scribe>>, Mailbox<Order, Box<Dispatch>>);
+
+/// What the desks of all threads are made from.
+#[derive(Clone, Copy)]
+struct Office<'a> {
+    outbox: &'a SyncSender<(usize, Box<Dispatch>)>,
+    facts: Option<&'a FactsLog>,
+}
+
+impl Office<'_> {
+    fn desk(self, thread: usize) -> (SyncSender<Order>, Desk) {
+        let (orders, inbox) = sync_channel(ORDERS_MAX);
+        let mailbox = Mailbox::new(thread, inbox, self.outbox.clone());
+        (orders, (self.facts.map(FactsLog::pen), mailbox))
+    }
+}
+
 impl Agent {
     /// Starts every thread; nothing connects before [`Order::Connect`].
     ///
@@ -83,7 +107,8 @@ impl Agent {
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
     pub fn start(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentError> {
         let clock = Clock::at(assignment.t0_ns);
-        let (outbox, inbox) = channel();
+        let threads = assignment.shards.max(1) as usize + 1;
+        let (outbox, inbox) = sync_channel(threads * DISPATCHES_MAX);
         let mut monitor = GeneratorMonitor::open()?;
         let log = HealthLog::new(&assignment.name, &Environment::read().host);
         let anon_before = monitor.sample(clock.now()).process.anon_bytes;
@@ -98,10 +123,13 @@ impl Agent {
             anon_before,
             devices: 0,
             cpu_us: [0; 2],
+            facts: facts.map(FactsLog::tally),
+            facts_missed: 0,
             handovers: None,
             is_over: false,
         };
-        agent.start_threads(assignment, &outbox, facts)?;
+        let outbox = &outbox;
+        agent.start_threads(assignment, Office { outbox, facts })?;
         Ok(agent)
     }
 
@@ -109,7 +137,7 @@ impl Agent {
     pub fn order(&mut self, order: Order) {
         for thread in &self.threads {
             // A thread that is gone has said so, or is found missing when it is waited for.
-            let _ = thread.orders.send(order);
+            let _ = thread.orders.try_send(order);
             thread.waker.wake();
         }
     }
@@ -130,8 +158,7 @@ impl Agent {
     fn start_threads(
         &mut self,
         assignment: Assignment,
-        outbox: &Sender<(usize, Dispatch)>,
-        facts: Option<&FactsLog>,
+        office: Office<'_>,
     ) -> Result<(), AgentError> {
         let schedules = schedules(&assignment.plan)?;
         let recorder = recorder_plan(&assignment.plan, assignment.run, &schedules);
@@ -163,14 +190,11 @@ impl Agent {
                 clock: self.clock,
                 slot_limit: assignment.slot_limit,
             };
-            let (targets, facts) = (assignment.targets.clone(), facts.cloned());
+            let targets = assignment.targets.clone();
             self.start_thread(
-                Role::Shard,
-                shard as u16,
-                outbox,
-                move |orders, dispatches| {
-                    Ok(shard_loop(&spec, targets, facts, orders, dispatches)?)
-                },
+                (Role::Shard, shard as u16),
+                office,
+                move |(scribe, mailbox)| Ok(shard_loop(&spec, targets, scribe, mailbox)?),
             )?;
         }
         if seats.is_empty() {
@@ -185,25 +209,19 @@ impl Agent {
             clock,
             seats,
         };
-        let facts = facts.cloned();
-        self.start_thread(Role::Consumer, 0, outbox, move |orders, dispatches| {
-            Ok(consumers_loop(&spec, facts, orders, dispatches)?)
+        self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
+            Ok(consumers_loop(&spec, scribe, mailbox)?)
         })
     }
 
     fn start_thread<H: Handler + 'static>(
         &mut self,
-        role: Role,
-        index: u16,
-        outbox: &Sender<(usize, Dispatch)>,
-        make: impl FnOnce(Receiver<Order>, Sender<Dispatch>) -> Result<Loop<H>, AgentError>
-        + Send
-        + 'static,
+        (role, index): (Role, u16),
+        office: Office<'_>,
+        make: impl FnOnce(Desk) -> Result<Loop<H>, AgentError> + Send + 'static,
     ) -> Result<(), AgentError> {
-        let number = self.threads.len();
-        let (orders, inbox) = channel();
-        let (dispatches, forwarded) = channel();
-        let (ready, is_ready) = channel::<Ready>();
+        let (orders, desk) = office.desk(self.threads.len());
+        let (ready, is_ready) = sync_channel::<Ready>(1);
         let name = format!(
             "{}-{index}",
             if role == Role::Shard {
@@ -213,20 +231,10 @@ impl Agent {
             }
         );
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            run_loop(make(inbox, dispatches), &ready);
+            run_loop(make(desk), &ready);
         })?;
         let (waker, id) = is_ready.recv().map_err(|_| AgentError::Silent)??;
         self.monitor.watch(role, index, id)?;
-        let outbox = outbox.clone();
-        std::thread::Builder::new()
-            .name(format!("news-{number}"))
-            .spawn(move || {
-                for dispatch in forwarded {
-                    if outbox.send((number, dispatch)).is_err() {
-                        return;
-                    }
-                }
-            })?;
         let progress = Progress::default();
         let thread = Some(thread);
         self.threads.push(Running {
@@ -240,7 +248,7 @@ impl Agent {
         Ok(())
     }
 
-    fn heard(&mut self, thread: usize, mut dispatch: Dispatch) -> News {
+    fn heard(&mut self, thread: usize, mut dispatch: Box<Dispatch>) -> News {
         if let Some(handover) = dispatch.handover.take() {
             self.threads[thread].has_handed_over = true;
             self.keep(handover);
@@ -254,7 +262,7 @@ impl Agent {
             dispatch.handover = self.handovers.take();
         }
         dispatch.progress = self.progress();
-        News::Dispatch(Box::new(dispatch))
+        News::Dispatch(dispatch)
     }
 
     fn keep(&mut self, handover: Box<Handover>) {
@@ -278,14 +286,27 @@ impl Agent {
                 return;
             }
         };
+        self.incident(kind, 1, detail);
+    }
+
+    /// Facts that the disk did not take in time were asked for and are not there.
+    fn note_missed_facts(&mut self) {
+        let missed = self.facts.as_ref().map_or(0, |facts| facts.missed());
+        let more = missed - std::mem::replace(&mut self.facts_missed, missed);
+        if more > 0 {
+            let detail = "facts were not written, because the disk did not take them in time";
+            self.incident(IncidentKind::LimitReached, more, detail);
+        }
+    }
+
+    fn incident(&mut self, kind: IncidentKind, count: u64, detail: &str) {
         let at = self.clock.now();
-        let (from, until, detail) = (at, at, detail.clone());
         self.log.incident(Incident {
             kind,
-            from,
-            until,
-            count: 1,
-            detail,
+            from: at,
+            until: at,
+            count,
+            detail: detail.to_owned(),
         });
     }
 
@@ -301,6 +322,7 @@ impl Agent {
     fn pulse(&mut self) -> Pulse {
         let now = self.clock.now();
         self.next_pulse = now + PULSE_EVERY;
+        self.note_missed_facts();
         let sample = self.monitor.sample(now);
         self.log.add(&sample);
         let pulse = Pulse {
@@ -341,6 +363,7 @@ impl Agent {
                 return News::Lost(format!("a {role:?} thread ended before its work was done"));
             }
         }
+        self.note_missed_facts();
         let sample = self.monitor.sample(self.clock.now());
         let memory = self
             .last_sample
@@ -359,7 +382,7 @@ impl Agent {
     }
 }
 
-fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &Sender<Ready>) {
+fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &SyncSender<Ready>) {
     match made {
         Ok(mut event_loop) => {
             let waker = event_loop.parts().1.waker();

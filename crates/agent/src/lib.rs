@@ -6,12 +6,14 @@
 
 mod agent;
 mod assignment;
+mod facts;
 mod frames;
 mod news;
 mod worker;
 
 pub use agent::{Agent, AgentError};
 pub use assignment::Assignment;
+pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
 pub use news::{Afterlife, News, Pulse, ThreadPulse};
 pub use worker::serve;

@@ -1,11 +1,12 @@
 //! An agent at the end of two pipes: orders come in, news go out.
 
 use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use muster_conduct::Order;
 
+use crate::agent::ORDERS_MAX;
 use crate::{Agent, Assignment, FrameError, News, read_frame, write_frame};
 
 /// How long the worker waits for news before it looks for orders again.
@@ -46,7 +47,7 @@ pub fn serve(mut input: impl Read + Send + 'static, mut out: impl Write) -> Resu
 }
 
 fn read_orders(mut input: impl Read + Send + 'static) -> Receiver<Order> {
-    let (orders, inbox) = channel();
+    let (orders, inbox) = sync_channel(ORDERS_MAX);
     std::thread::spawn(move || {
         while let Ok(Some(order)) = read_frame::<Order>(&mut input) {
             if orders.send(order).is_err() {

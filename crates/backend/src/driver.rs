@@ -1,20 +1,19 @@
 //! Drives the consumers of a process over an event loop.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
 
-use muster_conduct::{Dispatch, FactsLog, Handover, Order, Progress, Tape, Trouble, reader};
+use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Tape, Trouble, reader};
 use muster_measure::{Account, Recorder};
 use muster_model::Micros;
-use muster_net::{Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Written};
+use muster_net::{
+    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, Written,
+};
 use muster_platform::Reader;
 use muster_protocol::mqtt::Input;
 use muster_scenario::Plan;
 
 use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, DueTimes, State};
 
-/// How often the consumers tell how far they have come.
-const DISPATCH_EVERY: Micros = Micros::from_millis(250);
 /// The wait before a consumer connects again: short, for what it misses is missed by the run.
 const RETRY: Micros = Micros::from_millis(100);
 /// Why a consumer was given up whose refusal has been told with its code.
@@ -37,8 +36,7 @@ pub struct Driver {
     pub(crate) tape: Tape,
     pub(crate) account: Account,
     pub(crate) out: Vec<u8>,
-    pub(crate) orders: Receiver<Order>,
-    pub(crate) dispatches: Sender<Dispatch>,
+    mailbox: Mailbox<Order, Box<Dispatch>>,
     pub(crate) next_dispatch: Micros,
     pub(crate) troubles: Vec<Trouble>,
     pub(crate) is_over: bool,
@@ -76,9 +74,8 @@ impl Alarm {
 /// [`ConsumersError`] if a payload cannot be compiled or the loop cannot start.
 pub fn consumers_loop(
     spec: &ConsumersSpec,
-    facts: Option<FactsLog>,
-    orders: Receiver<Order>,
-    dispatches: Sender<Dispatch>,
+    scribe: Option<Box<dyn Scribe>>,
+    mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver>, ConsumersError> {
     let wall_ms = spec.clock.wall_ms_at_t0();
     let readers = spec
@@ -95,11 +92,10 @@ pub fn consumers_loop(
             .collect(),
         readers: readers.collect::<Result<_, _>>()?,
         due_times: DueTimes::new(&spec.schedules),
-        tape: Tape::new(Recorder::new(spec.recorder.clone()), facts),
+        tape: Tape::new(Recorder::new(spec.recorder.clone()), scribe),
         account: Account::new(&spec.recorder),
         out: Vec::new(),
-        orders,
-        dispatches,
+        mailbox,
         next_dispatch: Micros::ZERO,
         troubles: Vec::new(),
         is_over: false,
@@ -168,7 +164,7 @@ impl Handler for Driver {
     }
 
     fn woken(&mut self, io: &mut Io) {
-        while let Ok(order) = self.orders.try_recv() {
+        while let Some(order) = self.mailbox.next_order() {
             self.obey(io, order);
         }
     }
@@ -378,15 +374,8 @@ impl Driver {
             }
         }
         self.dispatch(io.now());
-        let handover = Handover {
-            identity: self.tape.finish(),
-            account: std::mem::take(&mut self.account),
-        };
-        let last = Dispatch {
-            handover: Some(Box::new(handover)),
-            ..Dispatch::default()
-        };
-        let _ = self.dispatches.send(last);
+        let last = self.tape.hand_over(std::mem::take(&mut self.account));
+        let _ = self.mailbox.post(last);
         io.stop();
     }
 
@@ -403,14 +392,9 @@ impl Driver {
             consumers_up: up as u64,
             ..Progress::default()
         };
-        let windows = self.tape.recorder().flush(now);
-        let troubles = std::mem::take(&mut self.troubles);
-        // Nobody listens any more only if the conductor is gone; then the loop is stopped too.
-        let _ = self.dispatches.send(Dispatch {
-            progress,
-            windows,
-            troubles,
-            handover: None,
-        });
+        let dispatch = self.tape.dispatch(progress, &mut self.troubles);
+        if !self.mailbox.post(dispatch) {
+            self.troubles.push(Trouble::unheard());
+        }
     }
 }

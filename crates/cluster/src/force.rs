@@ -1,13 +1,17 @@
 //! The agents of a run, wherever they are.
 
 use std::process::Command;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use muster_agent::{Agent, AgentError, Assignment, FrameError, News};
-use muster_conduct::{FactsLog, Order};
+use muster_agent::{Agent, AgentError, Assignment, FactsLog, FrameError, News};
+use muster_conduct::Order;
 
 use crate::worker::Worker;
+
+/// News that may wait for the conductor. What comes beyond waits in the workers, which hold a
+/// minute of it before their devices feel it.
+const NEWS_MAX: usize = 64;
 
 /// All agents of a run on this machine.
 #[derive(Debug)]
@@ -53,7 +57,7 @@ impl Force {
         program: &dyn Fn() -> Command,
         assignments: &[Assignment],
     ) -> Result<Self, ForceError> {
-        let (outbox, news) = channel();
+        let (outbox, news) = sync_channel(NEWS_MAX);
         let workers = assignments
             .iter()
             .enumerate()

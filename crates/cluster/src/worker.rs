@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 
 use muster_agent::{Assignment, FrameError, News, read_frame, write_frame};
 use muster_conduct::Order;
@@ -21,7 +21,7 @@ impl Worker {
         mut program: Command,
         assignment: &Assignment,
         index: usize,
-        news: Sender<(usize, News)>,
+        news: SyncSender<(usize, News)>,
     ) -> Result<Self, FrameError> {
         // A group of its own, so that Ctrl-C at the terminal reaches the controller alone, which
         // then has its workers settle.
@@ -54,7 +54,7 @@ impl Drop for Worker {
     }
 }
 
-fn listen(mut stories: ChildStdout, index: usize, news: &Sender<(usize, News)>) {
+fn listen(mut stories: ChildStdout, index: usize, news: &SyncSender<(usize, News)>) {
     loop {
         let story = match read_frame::<News>(&mut stories) {
             Ok(Some(story)) => story,

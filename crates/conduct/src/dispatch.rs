@@ -3,9 +3,18 @@
 use std::ops::Range;
 
 use muster_measure::{Account, Identity, WindowDelta};
+use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
 use crate::Progress;
+
+/// How often a thread tells how far it has come.
+pub const DISPATCH_EVERY: Micros = Micros::from_millis(250);
+
+/// Dispatches of one thread that may wait for the one who conducts: a minute of them, so that a
+/// disk that stands still for seconds reaches no device. Beyond it the thread waits as well, and
+/// says so by [`Trouble::unheard`].
+pub const DISPATCHES_MAX: usize = (60_000_000 / DISPATCH_EVERY.get()) as usize;
 
 /// News of one thread, sent some times a second.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -44,6 +53,15 @@ pub enum Trouble {
     ConsumerRefused(String),
     /// The thread ended for a reason of its own.
     Failed(String),
+}
+
+impl Trouble {
+    /// The thread had to wait for the one who conducts, and with it its devices or consumers.
+    #[must_use]
+    pub fn unheard() -> Self {
+        let why = "nobody took the news of a thread for a minute: does a disk stand still?";
+        Self::Limit(why.to_owned())
+    }
 }
 
 /// The share of a run that one shard, process or machine carries: slice `index` of `of`.

@@ -28,9 +28,9 @@ mod tape;
 mod views;
 
 pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
-pub use dispatch::{Dispatch, Handover, Slice, Trouble};
+pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
 pub use placement::Placement;
 pub use progress::{Delivery, Progress};
 pub use says::{reader, roster, uplink};
-pub use tape::{FactsLog, Tape};
+pub use tape::{Scribe, Tape};
 pub use views::{PlanCalendar, recorder_plan, schedules, timetable};

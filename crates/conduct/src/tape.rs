@@ -1,91 +1,55 @@
-//! Where a shard's facts go: into the recorder, and into the facts file if one is wanted.
+//! Where a shard's facts go: into the recorder, and to whoever wants every single one.
 
 use std::fmt;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 
 use muster_device::Sink;
-use muster_measure::{Cold, Counts, FACTS_HEADER, Identity, Recorder, RecorderPlan, encode_fact};
+use muster_measure::{Account, Cold, Counts, Identity, Recorder, RecorderPlan};
 use muster_model::{Arrival, Attempt, Fact, LinkFact, LinkId, Micros, RunId, StreamId};
 
-/// Where every fact is written, shared by all threads of a process.
-#[derive(Clone)]
-pub struct FactsLog {
-    shared: Arc<Mutex<Shared>>,
-}
+use crate::{Dispatch, Handover, Progress, Trouble};
 
-struct Shared {
-    out: Box<dyn Write + Send>,
-    left: u64,
-    is_whole: bool,
-}
-
-impl FactsLog {
-    /// A log that has its heading; at most `most` facts are written to it.
-    ///
-    /// # Errors
-    /// If the heading cannot be written.
-    pub fn new(mut out: Box<dyn Write + Send>, most: u64) -> std::io::Result<Self> {
-        out.write_all(FACTS_HEADER.as_bytes())?;
-        let shared = Shared {
-            out,
-            left: most,
-            is_whole: true,
-        };
-        Ok(Self {
-            shared: Arc::new(Mutex::new(shared)),
-        })
-    }
-
-    /// Writes out what is still buffered; whether every fact is there.
-    #[must_use]
-    pub fn close(&self) -> bool {
-        let Ok(mut shared) = self.shared.lock() else {
-            return false;
-        };
-        let is_flushed = shared.out.flush().is_ok();
-        is_flushed && shared.is_whole
-    }
-
-    fn write(&self, line: &[u8]) {
-        let Ok(mut shared) = self.shared.lock() else {
-            return;
-        };
-        let has_room = shared.left > 0;
-        shared.left = shared.left.saturating_sub(1);
-        let is_written = has_room && shared.out.write_all(line).is_ok();
-        shared.is_whole &= is_written;
-    }
-}
-
-impl fmt::Debug for FactsLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FactsLog")
-    }
+/// Who writes every fact down, beside the recorder.
+pub trait Scribe: fmt::Debug + Send {
+    /// Takes note of one fact; never waits.
+    fn note(&mut self, fact: &Fact);
 }
 
 /// What one thread records.
 #[derive(Debug)]
 pub struct Tape {
     recorder: Recorder,
-    facts: Option<FactsLog>,
-    line: Vec<u8>,
+    scribe: Option<Box<dyn Scribe>>,
 }
 
 impl Tape {
     /// A tape that has heard nothing.
     #[must_use]
-    pub fn new(recorder: Recorder, facts: Option<FactsLog>) -> Self {
-        Self {
-            recorder,
-            facts,
-            line: Vec::new(),
-        }
+    pub fn new(recorder: Recorder, scribe: Option<Box<dyn Scribe>>) -> Self {
+        Self { recorder, scribe }
     }
 
     /// The recorder.
     pub fn recorder(&mut self) -> &mut Recorder {
         &mut self.recorder
+    }
+
+    /// What was recorded since the last dispatch, and the troubles since then, which are taken.
+    pub fn dispatch(&mut self, progress: Progress, troubles: &mut Vec<Trouble>) -> Box<Dispatch> {
+        Box::new(Dispatch {
+            progress,
+            windows: self.recorder.flush(progress.at),
+            troubles: std::mem::take(troubles),
+            handover: None,
+        })
+    }
+
+    /// The last dispatch, with all that the thread leaves behind.
+    pub fn hand_over(&mut self, account: Account) -> Box<Dispatch> {
+        let identity = self.finish();
+        Box::new(Dispatch {
+            handover: Some(Box::new(Handover { identity, account })),
+            ..Dispatch::default()
+        })
     }
 
     /// The identity, when the thread has done its work; what comes after is not recorded.
@@ -105,16 +69,8 @@ impl Tape {
     /// A copy reached a backend.
     pub fn arrival(&mut self, arrival: &Arrival) {
         self.recorder.arrival(arrival);
-        if self.facts.is_some() {
-            self.note(&Fact::Arrival(*arrival));
-        }
-    }
-
-    fn note(&mut self, fact: &Fact) {
-        if let Some(facts) = &self.facts {
-            self.line.clear();
-            encode_fact(fact, &mut self.line);
-            facts.write(&self.line);
+        if let Some(scribe) = &mut self.scribe {
+            scribe.note(&Fact::Arrival(*arrival));
         }
     }
 }
@@ -122,15 +78,15 @@ impl Tape {
 impl Sink for Tape {
     fn attempt(&mut self, attempt: &Attempt) {
         self.recorder.attempt(attempt);
-        if self.facts.is_some() {
-            self.note(&Fact::Attempt(*attempt));
+        if let Some(scribe) = &mut self.scribe {
+            scribe.note(&Fact::Attempt(*attempt));
         }
     }
 
     fn link(&mut self, fact: &LinkFact) {
         self.recorder.link(fact);
-        if self.facts.is_some() {
-            self.note(&Fact::Link(*fact));
+        if let Some(scribe) = &mut self.scribe {
+            scribe.note(&Fact::Link(*fact));
         }
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, Sender};
 
-use muster_conduct::{Dispatch, FactsLog, Handover, Order, Progress, Tape, Trouble};
+use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Tape, Trouble};
 use muster_device::{Shard, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
-    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, TimerId, Written, limits,
+    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
+    Written, limits,
 };
 
 use crate::classes::{ShardError, ShardSpec};
@@ -18,8 +18,6 @@ use crate::classes::{ShardError, ShardSpec};
 const DUE_PER_TURN: u32 = 64;
 /// Connects begun in one turn, for the same reason at about 30 us each.
 const CONNECTS_PER_TURN: u32 = 16;
-/// How often the shard tells how far it has come.
-const DISPATCH_EVERY: Micros = Micros::from_millis(250);
 
 /// The driver of one shard.
 #[derive(Debug)]
@@ -32,8 +30,7 @@ pub struct Driver {
     /// Control bytes that wait behind a message the kernel holds a part of, by link.
     waiting: BTreeMap<u32, Vec<u8>>,
     out: Vec<u8>,
-    orders: Receiver<Order>,
-    dispatches: Sender<Dispatch>,
+    mailbox: Mailbox<Order, Box<Dispatch>>,
     next_dispatch: Micros,
     troubles: Vec<Trouble>,
     is_ramping: bool,
@@ -49,12 +46,11 @@ pub struct Driver {
 pub fn shard_loop(
     spec: &ShardSpec,
     targets: Vec<SocketAddr>,
-    facts: Option<FactsLog>,
-    orders: Receiver<Order>,
-    dispatches: Sender<Dispatch>,
+    scribe: Option<Box<dyn Scribe>>,
+    mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver>, ShardError> {
     let recorder = muster_measure::Recorder::new(spec.recorder.clone());
-    let shard = spec.shard(Tape::new(recorder, facts))?;
+    let shard = spec.shard(Tape::new(recorder, scribe))?;
     let links = shard.links() as usize;
     let driver = Driver {
         shard,
@@ -64,8 +60,7 @@ pub fn shard_loop(
         links_of_run: spec.plan.links(),
         waiting: BTreeMap::new(),
         out: Vec::new(),
-        orders,
-        dispatches,
+        mailbox,
         next_dispatch: Micros::ZERO,
         troubles: Vec::new(),
         is_ramping: false,
@@ -141,7 +136,7 @@ impl Handler for Driver {
     }
 
     fn woken(&mut self, io: &mut Io) {
-        while let Ok(order) = self.orders.try_recv() {
+        while let Some(order) = self.mailbox.next_order() {
             self.obey(io, order);
         }
     }
@@ -333,7 +328,9 @@ impl Driver {
             self.follow(io, link, then);
         }
         self.dispatch(now);
-        self.hand_over();
+        let account = std::mem::take(self.shard.account());
+        let last = self.shard.sink().hand_over(account);
+        let _ = self.mailbox.post(last);
         self.is_over = true;
         io.stop();
     }
@@ -352,28 +349,10 @@ impl Driver {
             consumers_up: 0,
             open: self.shard.open() as u64,
         };
-        let windows = self.shard.sink().recorder().flush(now);
-        let troubles = std::mem::take(&mut self.troubles);
-        // Nobody listens any more only if the conductor is gone; then the loop is stopped too.
-        let _ = self.dispatches.send(Dispatch {
-            progress,
-            windows,
-            troubles,
-            handover: None,
-        });
-    }
-
-    fn hand_over(&mut self) {
-        let account = std::mem::take(self.shard.account());
-        let handover = Handover {
-            identity: self.shard.sink().finish(),
-            account,
-        };
-        let last = Dispatch {
-            handover: Some(Box::new(handover)),
-            ..Dispatch::default()
-        };
-        let _ = self.dispatches.send(last);
+        let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
+        if !self.mailbox.post(dispatch) {
+            self.troubles.push(Trouble::unheard());
+        }
     }
 
     fn trouble(&mut self, what: &str) {

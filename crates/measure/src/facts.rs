@@ -14,8 +14,7 @@
 //! or 1. `integrity` is `intact`, `corrupted` or `unchecked`. `event` is `connected` (detail: how
 //! long it took, in microseconds), `failed` or `disconnected` (detail: the cause).
 
-use std::fmt::Display;
-use std::io::Write;
+use std::fmt::{self, Display, Write};
 
 use muster_model::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact, Micros, Outcome};
 
@@ -25,16 +24,16 @@ use crate::State;
 pub const FACTS_HEADER: &str = "# muster-facts/1\n";
 
 /// Appends the line of a fact, its newline included.
-pub fn encode_fact(fact: &Fact, out: &mut Vec<u8>) {
+pub fn encode_fact(fact: &Fact, out: &mut String) {
     let written = match fact {
         Fact::Attempt(attempt) => write_attempt(attempt, out),
         Fact::Arrival(arrival) => write_arrival(arrival, out),
         Fact::Link(link) => write_link(link, out),
     };
-    written.expect("a vector takes all bytes");
+    written.expect("a string takes all text");
 }
 
-fn write_attempt(attempt: &Attempt, out: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_attempt(attempt: &Attempt, out: &mut String) -> fmt::Result {
     let id = &attempt.id;
     write!(
         out,
@@ -61,7 +60,7 @@ fn write_attempt(attempt: &Attempt, out: &mut Vec<u8>) -> std::io::Result<()> {
     writeln!(out, "\t{}", u8::from(attempt.resent))
 }
 
-fn write_arrival(arrival: &Arrival, out: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_arrival(arrival: &Arrival, out: &mut String) -> fmt::Result {
     match &arrival.id {
         Some(id) => {
             write!(
@@ -82,7 +81,7 @@ fn write_arrival(arrival: &Arrival, out: &mut Vec<u8>) -> std::io::Result<()> {
     writeln!(out, "\t{seen}\t{backend}\t{consumer}\t{integrity}")
 }
 
-fn write_link(fact: &LinkFact, out: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_link(fact: &LinkFact, out: &mut String) -> fmt::Result {
     let mut line = |event: &str, detail: &dyn Display| {
         writeln!(
             out,
@@ -98,7 +97,7 @@ fn write_link(fact: &LinkFact, out: &mut Vec<u8>) -> std::io::Result<()> {
     }
 }
 
-fn write_instant(at: Option<Micros>, out: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_instant(at: Option<Micros>, out: &mut String) -> fmt::Result {
     match at {
         Some(at) => write!(out, "\t{}", at.get()),
         None => write!(out, "\t-"),
@@ -122,9 +121,9 @@ mod tests {
     };
 
     fn check(fact: Fact, line: &str) {
-        let mut out = Vec::new();
+        let mut out = String::new();
         encode_fact(&fact, &mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), format!("{line}\n"));
+        assert_eq!(out, format!("{line}\n"));
     }
 
     fn attempt(outcome: Outcome, sent: Option<u64>) -> Fact {

@@ -178,6 +178,24 @@ mod tests {
     }
 
     #[test]
+    fn what_threads_share_and_what_writes_is_caught_in_every_form() {
+        assert_eq!(lines("use std::sync::{Arc,\nMutex};"), [2]);
+        assert_eq!(lines("struct S { a: std::sync::RwLock<u8> }"), [1]);
+        assert_eq!(lines("use std::sync::*;\nstatic A: Mutex<u8> = x;"), [2]);
+        assert_eq!(lines("use std::sync::atomic::{AtomicU64, Ordering};"), [1]);
+        assert_eq!(lines("use std::sync::mpsc::channel;"), [1]);
+        assert_eq!(lines("use std::io::Write;"), [1]);
+        assert_eq!(lines("struct S { out: Box<dyn std::io::Write> }"), [1]);
+        assert_eq!(lines("use std::{fmt, io, thread};"), [1]);
+    }
+
+    #[test]
+    fn shared_ownership_and_text_are_free() {
+        let text = "use std::sync::Arc; use std::fmt::Write; fn f(a: Arc<u8>) { io(a); }";
+        assert!(lines(text).is_empty());
+    }
+
+    #[test]
     fn a_use_inside_a_macro_is_caught() {
         assert_eq!(lines("fn f() { vec![0, std::thread::sleep(x)]; }"), [1]);
         assert_eq!(lines("macro_rules! m { () => { println!() }; }"), [1]);

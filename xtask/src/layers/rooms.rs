@@ -106,7 +106,7 @@ pub const FORBIDDEN_CRATES: [&str; 13] = [
 
 /// Paths that a pure crate's own source may not name outside its tests, each with what to do
 /// instead.
-pub const FORBIDDEN_PATHS: [(&[&str], &str); 19] = [
+pub const FORBIDDEN_PATHS: [(&[&str], &str); 26] = [
     (&["Instant", "now"], "take the instant as an argument"),
     (&["time", "Instant"], "use `Micros`"),
     (&["SystemTime"], "take the wall clock at T0 as an argument"),
@@ -114,7 +114,32 @@ pub const FORBIDDEN_PATHS: [(&[&str], &str); 19] = [
     (&["std", "net"], "keep addresses as text or numbers"),
     (&["core", "net"], "keep addresses as text or numbers"),
     (&["std", "fs"], "take a reader as an argument"),
+    (
+        &["std", "io"],
+        "append to a `String` or `Vec<u8>` of the caller's",
+    ),
     (&["std", "thread"], "leave threads to `agent`"),
+    (
+        &["Mutex"],
+        "what threads share belongs beside them, in `agent`",
+    ),
+    (
+        &["RwLock"],
+        "what threads share belongs beside them, in `agent`",
+    ),
+    (
+        &["Condvar"],
+        "what threads share belongs beside them, in `agent`",
+    ),
+    (
+        &["sync", "Barrier"],
+        "what threads share belongs beside them, in `agent`",
+    ),
+    (
+        &["sync", "atomic"],
+        "what threads share belongs beside them, in `agent`",
+    ),
+    (&["mpsc"], "leave channels to `net`"),
     (&["std", "process"], "leave processes to `cluster`"),
     (&["std", "env"], "take the variables as an argument"),
     (&["std", "os"], "leave system calls to `net`"),

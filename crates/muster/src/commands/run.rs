@@ -9,8 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use muster_agent::FactsLog;
 use muster_cluster::{Force, Muster, RunData, assignments, carry_out};
-use muster_conduct::{FactsLog, Slice, Timetable, schedules, timetable};
+use muster_conduct::{Slice, Timetable, schedules, timetable};
 use muster_measure::Record;
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
@@ -80,10 +81,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8> {
     let mut folder = watcher.into_folder();
     let mut archive = Archive::of(header, data, noted.used, folder.path());
     archive.events.extend(noted.events);
-    if let Some(facts) = &facts
-        && !facts.close()
-    {
-        outcome::remark("warning: not every fact was written; see --facts-max");
+    if let Some(Err(missing)) = facts.map(FactsLog::close) {
+        outcome::remark(&format!("warning: --facts lacks {missing}"));
     }
     for record in archive.last_records() {
         folder.record(&record);
