@@ -27,7 +27,7 @@ pub struct Live {
     pub links_wanted: u64,
     /// Links that are up.
     pub links_up: u64,
-    /// Whether a backend counts arrivals, so that arrived and lost are known at all.
+    /// Whether a backend counts arrivals, so that they are known at all.
     pub has_backend: bool,
     /// Rates of the last full second.
     pub rates: LiveRates,
@@ -37,7 +37,7 @@ pub struct Live {
     pub end_to_end: Quantiles,
     /// Messages due and not yet final, in seconds of offered traffic.
     pub backlog_s: Option<f64>,
-    /// Messages answered for and not yet arrived, in seconds of offered traffic.
+    /// Messages not arrived, in seconds of offered traffic.
     pub delivery_backlog_s: Option<f64>,
     /// Messages sent.
     pub sent: u64,
@@ -45,6 +45,9 @@ pub struct Live {
     pub accepted: u64,
     /// First copies arrived.
     pub arrived: Option<u64>,
+    /// Messages accepted, or without an answer by design, less those arrived: still on their way
+    /// or lost, which cannot be told before settling ends.
+    pub not_arrived: Option<u64>,
     /// Messages known to be lost; `None` as long as it cannot be told.
     pub lost: Option<u64>,
     /// Messages never sent.
@@ -90,8 +93,11 @@ pub struct Health {
     pub lateness_p99: Option<Micros>,
     /// Resident set in bytes.
     pub rss_bytes: Option<u64>,
-    /// What makes the run invalid as things stand, in words; empty if nothing does.
+    /// The validity rules that do not hold on the measured phase so far, in words: what makes the
+    /// run invalid as things stand.
     pub faults: Vec<String>,
+    /// Those that the last second alone does not keep, and the measured phase so far does.
+    pub warnings: Vec<String>,
 }
 
 impl Default for Live {
@@ -115,6 +121,7 @@ impl Default for Live {
             sent: 0,
             accepted: 0,
             arrived: None,
+            not_arrived: None,
             lost: None,
             shed: 0,
             errors: Vec::new(),
@@ -182,6 +189,7 @@ pub(crate) fn sample() -> Live {
         sent: 71_234,
         accepted: 70_112,
         arrived: Some(70_080),
+        not_arrived: Some(32),
         lost: None,
         shed: 12,
         errors: vec![("0x97".to_owned(), 840), ("timed-out".to_owned(), 31)],
@@ -191,7 +199,8 @@ pub(crate) fn sample() -> Live {
             cpu_wait: Some(0.013),
             lateness_p99: Some(Micros(310)),
             rss_bytes: Some(48_300_000),
-            faults: vec!["steal 4.1 % (at most 3 %)".to_owned()],
+            faults: vec!["steal 4.1 % (max 3 %)".to_owned()],
+            warnings: vec!["cpu-wait 28 % (max 10 %)".to_owned()],
         },
     }
 }

@@ -16,6 +16,17 @@ pub struct Plain {
 }
 
 impl Plain {
+    /// The last line, once settling has ended and the final counts are known, that of the lost
+    /// among them.
+    #[must_use]
+    pub fn last_line(live: &Live) -> String {
+        line(&Live {
+            phase: Phase::Finish,
+            not_arrived: None,
+            ..live.clone()
+        })
+    }
+
     /// A line, without line feed, if the phase is new or five seconds have passed.
     pub fn line(&mut self, live: &Live) -> Option<String> {
         let is_due = self.last.is_none_or(|(phase, at)| {
@@ -36,12 +47,18 @@ fn line(live: &Live) -> String {
         count(live.links_up),
         count(live.links_wanted),
     );
-    if matches!(live.phase, Phase::WarmUp | Phase::Measure | Phase::Settle) {
-        line.push_str(&traffic(live));
+    match live.phase {
+        Phase::Connect => {}
+        Phase::WarmUp | Phase::Measure | Phase::Settle => line.push_str(&traffic(live)),
+        Phase::Finish => line.push_str(&totals(live)),
     }
     for fault in &live.health.faults {
         line.push_str(" | generator: ");
         line.push_str(fault);
+    }
+    for warning in &live.health.warnings {
+        line.push_str(" | generator now: ");
+        line.push_str(warning);
     }
     line
 }
@@ -60,7 +77,7 @@ fn traffic(live: &Live) -> String {
         format!(" | {}", errors.join(", "))
     };
     format!(
-        " | offered {} issued {} completed {} arrived {} /s | p50 {} p99 {} | backlog {} | lost {}{errors}",
+        " | offered {} issued {} completed {} arrived {} /s | p50 {} p99 {} | backlog {}{}{errors}",
         per_second(Some(rates.offered)),
         per_second(Some(rates.issued)),
         per_second(Some(rates.completed)),
@@ -68,8 +85,34 @@ fn traffic(live: &Live) -> String {
         latency(live.response.p50),
         latency(live.response.p99),
         seconds(live.backlog_s),
-        live.lost.map_or_else(|| "-".to_owned(), count),
+        missing(live),
     )
+}
+
+/// What the run came to: the only line that can tell what is lost.
+fn totals(live: &Live) -> String {
+    let arrived = live
+        .arrived
+        .map(|arrived| format!(" arrived {}", count(arrived)));
+    format!(
+        " | sent {} accepted {}{}{}",
+        count(live.sent),
+        count(live.accepted),
+        arrived.unwrap_or_default(),
+        missing(live),
+    )
+}
+
+/// What is lost, where that is known; else what has not arrived, be it lost or on its way.
+fn missing(live: &Live) -> String {
+    match (live.lost, live.not_arrived) {
+        (Some(lost), _) => format!(" | lost {}", count(lost)),
+        (None, Some(messages)) => {
+            let (messages, behind) = (count(messages), seconds(live.delivery_backlog_s));
+            format!(" | not arrived {messages} ({behind})")
+        }
+        (None, None) => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -102,6 +145,21 @@ mod tests {
                 "at {seconds} s"
             );
         }
+    }
+
+    #[test]
+    fn the_last_line_tells_what_is_lost() {
+        let unknown = crate::live::sample();
+        let last = Plain::last_line(&Live {
+            lost: Some(37),
+            ..unknown.clone()
+        });
+        assert!(
+            last.contains("sent 71,234 accepted 70,112 arrived 70,080 | lost 37"),
+            "{last}"
+        );
+        let unknown = Plain::last_line(&unknown);
+        assert!(!unknown.contains("lost"), "{unknown}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::symbols::bar;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Gauge, Padding, Paragraph};
+use ratatui::widgets::{Block, BorderType, Gauge, Padding, Paragraph, Wrap};
 
 use crate::Live;
 use crate::figure::{bytes, count, duration, latency, per_second, percent, seconds};
@@ -231,11 +231,10 @@ fn gauge(area: Rect, frame: &mut Frame<'_>, ratio: f64, text: String, color: Col
 }
 
 fn messages_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
-    let lost = live.lost.map_or_else(|| "-".to_owned(), count);
     let arrived = live.arrived.map_or_else(|| "-".to_owned(), count);
     let figure = |name: &str, value: String, is_bad: bool| {
         Line::from(vec![
-            label(format!("{name:<10}")),
+            label(format!("{name:<12}")),
             warned(format!("{value:>13}"), is_bad),
         ])
     };
@@ -243,12 +242,25 @@ fn messages_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
         figure("sent", count(live.sent), false),
         figure("accepted", count(live.accepted), false),
         figure("arrived", arrived, false),
-        figure("lost", lost, live.lost.is_some_and(|lost| lost > 0)),
+        missing(live),
         figure("shed", count(live.shed), live.shed > 0),
     ];
     let errors = live.errors.iter().take(ERRORS);
     lines.extend(errors.map(|(code, number)| figure(code, count(*number), true)));
     frame.render_widget(Paragraph::new(lines).block(panel("messages so far")), area);
+}
+
+/// What is lost, where that is known; else what has not arrived, be it lost or on its way.
+fn missing(live: &Live) -> Line<'static> {
+    let (name, figure, is_bad) = match live.lost {
+        Some(lost) => ("lost", Some(lost), lost > 0),
+        None => ("not arrived", live.not_arrived, false),
+    };
+    let figure = figure.map_or_else(|| "-".to_owned(), count);
+    Line::from(vec![
+        label(format!("{name:<12}")),
+        warned(format!("{figure:>13}"), is_bad),
+    ])
 }
 
 fn generator_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
@@ -266,16 +278,18 @@ fn generator_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
         figure("lateness p99", latency(health.lateness_p99)),
         figure("memory", bytes(health.rss_bytes)),
     ];
-    let bad = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-    if health.faults.is_empty() {
-        lines.push(Line::from(Span::styled(
-            "healthy",
-            Style::new().fg(Color::Green),
-        )));
+    let is_known = health.shard_cpu.is_some();
+    if is_known && health.faults.is_empty() && health.warnings.is_empty() {
+        let good = Style::new().fg(Color::Green);
+        lines.push(Line::from(Span::styled("healthy", good)));
     }
+    let bad = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
     let faults = health.faults.iter();
     lines.extend(faults.map(|fault| Line::from(Span::styled(format!("! {fault}"), bad))));
-    frame.render_widget(Paragraph::new(lines).block(panel("generator")), area);
+    let warnings = health.warnings.iter();
+    lines.extend(warnings.map(|warning| Line::from(format!("now: {warning}").yellow())));
+    let lines = Paragraph::new(lines).wrap(Wrap { trim: false });
+    frame.render_widget(lines.block(panel("generator")), area);
 }
 
 fn panel(title: &str) -> Block<'_> {

@@ -26,7 +26,7 @@ pub mod stability;
 mod stable;
 mod stop;
 mod unevaluated;
-mod validity;
+pub mod validity;
 mod verdict;
 
 pub use bounds::{StabilityBounds, ValidityBounds};

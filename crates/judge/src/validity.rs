@@ -1,14 +1,16 @@
 //! Is the generator to blame? (SEMANTICS section 5)
 
-use muster_measure::{LatencyView, Phase};
+use std::collections::BTreeMap;
+
+use muster_measure::{Distribution, Phase, SecondRow};
 use muster_model::{Micros, ShedCause};
 
 use crate::latency::all_due;
 use crate::rules::LATENESS_FLOOR;
-use crate::slo::own_shed;
 use crate::{
-    Ending, Evidence, Figure, HostHealth, IncidentKind, Percentile, RuleKind, RuleResult, Rules,
-    Share, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
+    Ending, Evidence, Figure, GeneratorHealth, HostHealth, IncidentKind, Percentile, RuleKind,
+    RuleOutcome, RuleResult, Rules, Share, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
+    ValidityBounds,
 };
 
 /// Every rule on the generator, in the order of the report.
@@ -20,8 +22,23 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         shed_own(evidence),
         lateness(rules, evidence),
     ];
-    results.extend(threads(rules, evidence));
-    results.push(steal(rules.validity.steal, evidence));
+    let timeline = &evidence.summary.timeline;
+    let measured = (timeline.measure, timeline.settle);
+    results.extend(generator(&rules.validity, evidence.health, measured));
+    results
+}
+
+/// The validity rules on what the generator itself is seen to do: its threads, its hosts, its
+/// incidents. `measured` is the measured phase, or as much of it as has passed: the live view asks
+/// for the same rules on the samples so far.
+#[must_use]
+pub fn generator(
+    bounds: &ValidityBounds,
+    health: &GeneratorHealth,
+    measured: (Micros, Micros),
+) -> Vec<RuleResult> {
+    let mut results = threads(bounds, health, measured);
+    results.push(steal(bounds.steal, health, measured));
     let kinds: [&[IncidentKind]; 5] = [
         &[IncidentKind::ReceiveDrop],
         &[IncidentKind::ConsumerAway],
@@ -29,7 +46,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         &[IncidentKind::ClockStepped, IncidentKind::Suspended],
         &[IncidentKind::ProcessLost],
     ];
-    results.extend(kinds.into_iter().map(|kinds| incidents(kinds, evidence)));
+    results.extend(kinds.into_iter().map(|kinds| incidents(kinds, health)));
     results
 }
 
@@ -89,15 +106,19 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
 
 /// Nothing was shed by a cause of our own.
 fn shed_own(evidence: &Evidence<'_>) -> RuleResult {
-    let ledger = &evidence.summary.run.uplink;
-    let own = own_shed(&ledger.shed_by_cause);
-    let named = ledger.shed_by_cause.iter().filter(|(name, count)| {
-        **count > 0
-            && ShedCause::ALL
-                .iter()
-                .any(|c| c.is_own() && c.name() == *name)
-    });
+    let run = &evidence.summary.run;
+    let since = run.series.iter().find(|row| row.due.shed_own() > 0);
+    own_shed(&run.uplink.shed_by_cause, since.map(|row| row.second))
+}
+
+/// Rule `own-shed` on what was shed so far, by cause; `since_s` is the first second of it.
+#[must_use]
+pub fn own_shed(by_cause: &BTreeMap<String, u64>, since_s: Option<u32>) -> RuleResult {
+    let own = crate::slo::own_shed(by_cause);
+    let causes = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
+    let named = causes.filter_map(|cause| by_cause.get_key_value(cause.name()));
     let named: Vec<String> = named
+        .filter(|(_, count)| **count > 0)
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
     let told = if own == 0 {
@@ -105,17 +126,11 @@ fn shed_own(evidence: &Evidence<'_>) -> RuleResult {
     } else {
         named.join(", ")
     };
-    let since = evidence
-        .summary
-        .run
-        .series
-        .iter()
-        .find(|row| row.due.shed_own() > 0);
     new("own-shed")
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(own)))
         .evidence(told)
-        .decided(own == 0, since.map(|row| row.second))
+        .decided(own == 0, since_s)
 }
 
 /// Where nothing else bounds it, lateness may be this share of the measured p99 ...
@@ -124,85 +139,112 @@ const LATENESS_SHARE: u64 = 20;
 /// ... but never more than this.
 const LATENESS_CEILING: Micros = Micros::from_millis(20);
 
-/// The p99 of lateness in the measured cohort. A bound known before the run is decided by an exact
-/// counter; one derived from the measured p99 by the upper edge of the bucket.
+/// What rule `lateness-p99` is decided by, of the measured cohort.
+#[derive(Debug, Clone, Copy)]
+pub struct Delays<'a> {
+    /// The lateness of every message taken.
+    pub lateness: &'a Distribution,
+    /// The exact counter of the bound that is known before the run: above it, of how many.
+    pub above: Option<(u64, u64)>,
+    /// The response of all due; none where no stream has one.
+    pub response: Option<&'a Distribution>,
+    /// The end-to-end time of all due; none without a backend.
+    pub end_to_end: Option<&'a Distribution>,
+}
+
 fn lateness(rules: &Rules, evidence: &Evidence<'_>) -> RuleResult {
-    let rule = new("lateness-p99");
     let run = &evidence.summary.run;
     let Some(view) = &run.latency.lateness else {
-        return rule.not_evaluated(Unevaluated::NothingDue);
+        return new(LATENESS).not_evaluated(Unevaluated::NothingDue);
     };
+    let counter = rules
+        .lateness_bound()
+        .and_then(|bound| run.above(muster_measure::Latency::Lateness, bound, None));
+    let response = run.latency.response.as_ref().map(all_due);
+    let end_to_end = run.latency.end_to_end.as_ref().map(all_due);
+    let delays = Delays {
+        lateness: &view.known,
+        above: counter.map(|counter| (counter.above + counter.missing, counter.n)),
+        response: response.as_ref(),
+        end_to_end: end_to_end.as_ref(),
+    };
+    let rule = lateness_p99(rules, &delays);
+    let late = |row: &&SecondRow| {
+        let bound = rule.bound.map_or(f64::MAX, Figure::value);
+        row.phase == Phase::Measure && row.lateness_p99_us.is_some_and(|p99| p99 as f64 > bound)
+    };
+    let since_s = run.series.iter().filter(late).map(|row| row.second).min();
+    match rule.outcome {
+        RuleOutcome::Fail => rule.decided(false, since_s),
+        RuleOutcome::Pass | RuleOutcome::NotEvaluated(_) => rule,
+    }
+}
+
+const LATENESS: &str = "lateness-p99";
+
+/// Rule `lateness-p99` on the delays so far. A bound known before the run is decided by an exact
+/// counter; one derived from the measured p99 by the upper edge of the bucket.
+#[must_use]
+pub fn lateness_p99(rules: &Rules, delays: &Delays<'_>) -> RuleResult {
+    let rule = new(LATENESS);
     let needed = Percentile::P99.needed();
-    let have = view.known.count;
+    let have = delays.lateness.count;
     if have < needed {
         return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
     }
-    let edge = view
-        .known
-        .quantile_us(Percentile::P99.as_fraction())
-        .map_or(Micros::ZERO, Micros);
+    let edge = p99(delays.lateness).unwrap_or(Micros::ZERO);
     let known = rules.lateness_bound();
-    let bound = known.unwrap_or_else(|| lateness_by_measurement(evidence));
-    let counter = known.and_then(|b| run.above(muster_measure::Latency::Lateness, b, None));
-    let (holds, how) = match counter {
-        Some(c) => (
-            Percentile::P99.allows(c.above + c.missing, c.n),
-            format!("{} of {} above", c.above + c.missing, c.n),
+    let bound = known.unwrap_or_else(|| lateness_by_measurement(delays));
+    let (holds, how) = match delays.above.filter(|_| known.is_some()) {
+        Some((above, n)) => (
+            Percentile::P99.allows(above, n),
+            format!("{above} of {n} above"),
         ),
         None => (
             edge <= bound,
             "by the upper edge of the p99's bucket".to_owned(),
         ),
     };
-    let rows = run.series.iter().filter(|row| row.phase == Phase::Measure);
-    let late = rows.filter(|row| row.lateness_p99_us.is_some_and(|p99| p99 > bound.0));
     rule.bound(Figure::Time(bound))
         .observed(Some(Figure::Time(edge)))
         .evidence(how)
-        .decided(holds, late.map(|row| row.second).min())
+        .decided(holds, None)
 }
 
 /// `max(1 ms, 5 % of the measured p99)`, at most 20 ms: of the response of all due, or where no
 /// stream has one of end-to-end. Where neither could be measured nothing says that 20 ms matter.
-fn lateness_by_measurement(evidence: &Evidence<'_>) -> Micros {
-    let latency = &evidence.summary.run.latency;
-    let p99 = |view: &LatencyView| {
-        let all = all_due(view);
-        let is_enough = all.count >= Percentile::P99.needed();
-        is_enough
-            .then(|| all.quantile_us(Percentile::P99.as_fraction()))
-            .flatten()
-    };
-    let views = [latency.response.as_ref(), latency.end_to_end.as_ref()];
-    let measured = views.into_iter().flatten().find_map(p99);
-    let derived = measured.map(|p99| Micros(p99 / LATENESS_SHARE));
+fn lateness_by_measurement(delays: &Delays<'_>) -> Micros {
+    let is_enough = |all: &&Distribution| all.count >= Percentile::P99.needed();
+    let legs = [delays.response, delays.end_to_end];
+    let measured = legs.into_iter().flatten().filter(is_enough).find_map(p99);
+    let derived = measured.map(|p99| Micros(p99.get() / LATENESS_SHARE));
     derived.map_or(LATENESS_CEILING, |bound| {
         bound.clamp(LATENESS_FLOOR, LATENESS_CEILING)
     })
+}
+
+fn p99(of: &Distribution) -> Option<Micros> {
+    of.quantile_us(Percentile::P99.as_fraction()).map(Micros)
 }
 
 /// In this share of windows a thread must keep within its bounds.
 const WINDOWS: Share = Share::whole_percent(95);
 
 /// Rules `cpu` and `cpu-wait` of device shards and of consumer threads: the worst thread decides.
-fn threads(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
-    let bounds = &rules.validity;
+fn threads(
+    bounds: &ValidityBounds,
+    health: &GeneratorHealth,
+    (from, until): (Micros, Micros),
+) -> Vec<RuleResult> {
     let cpu = |window: &ThreadWindow| Some(window.cpu);
     let waiting = |window: &ThreadWindow| window.waiting;
-    let of = |role: ThreadRole| {
-        evidence
-            .health
-            .threads
-            .iter()
-            .filter(move |t| t.role == role)
-    };
+    let of = |role: ThreadRole| health.threads.iter().filter(move |t| t.role == role);
+    let during = |w: &ThreadWindow| w.until > from && w.until <= until;
     let mut results = Vec::with_capacity(4);
     for (role, suffix) in [
         (ThreadRole::Shard, ""),
         (ThreadRole::Consumer, " of consumers"),
     ] {
-        let measured = evidence.summary.timeline;
-        let during = |w: &ThreadWindow| w.until > measured.measure && w.until <= measured.settle;
         let busy: Vec<Use<'_>> = of(role).filter_map(|t| Use::of(t, during, cpu)).collect();
         let starved: Vec<Use<'_>> = of(role)
             .filter_map(|t| Use::of(t, during, waiting))
@@ -239,13 +281,13 @@ impl<'a> Use<'a> {
                 share(window).map(|share| (began.second(), share))
             })
             .collect();
-        let mut sorted: Vec<f64> = windows.iter().map(|(_, share)| *share).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let within = (1..=sorted.len())
-            .find(|count| WINDOWS.is_reached_by(*count as u64, sorted.len() as u64))?;
+        let mut shares: Vec<f64> = windows.iter().map(|(_, share)| *share).collect();
+        let within = (1..=shares.len())
+            .find(|count| WINDOWS.is_reached_by(*count as u64, shares.len() as u64))?;
+        let (_, typical, _) = shares.select_nth_unstable_by(within - 1, f64::total_cmp);
         Some(Self {
             name: &thread.name,
-            typical: sorted[within - 1],
+            typical: *typical,
             windows,
         })
     }
@@ -277,12 +319,11 @@ fn worst_thread(rule: &str, bound: Share, threads: &[Use<'_>]) -> RuleResult {
 }
 
 /// What the hypervisor took over the measured phase, of the worst host.
-fn steal(bound: Share, evidence: &Evidence<'_>) -> RuleResult {
+fn steal(bound: Share, health: &GeneratorHealth, (from, until): (Micros, Micros)) -> RuleResult {
     let bound = bound.as_fraction();
     let rule = new("steal").bound(Figure::Fraction(bound));
-    let timeline = evidence.summary.timeline;
     let mean = |host: &HostHealth| {
-        let measured = |at: &Micros| *at > timeline.measure && *at <= timeline.settle;
+        let measured = |at: &Micros| *at > from && *at <= until;
         let shares = host
             .steal
             .iter()
@@ -291,7 +332,7 @@ fn steal(bound: Share, evidence: &Evidence<'_>) -> RuleResult {
         let (count, sum) = shares.fold((0.0, 0.0), |(count, sum), s| (count + 1.0, sum + s));
         (count > 0.0).then(|| sum / count)
     };
-    let hosts = evidence.health.hosts.iter();
+    let hosts = health.hosts.iter();
     let known = hosts.filter_map(|host| mean(host).map(|mean| (host, mean)));
     let Some((host, worst)) = known.max_by(|a, b| a.1.total_cmp(&b.1)) else {
         return rule.not_evaluated(Unevaluated::NotMeasured);
@@ -302,14 +343,8 @@ fn steal(bound: Share, evidence: &Evidence<'_>) -> RuleResult {
 }
 
 /// No incident of these kinds.
-fn incidents(kinds: &[IncidentKind], evidence: &Evidence<'_>) -> RuleResult {
-    let of_kind = || {
-        evidence
-            .health
-            .incidents
-            .iter()
-            .filter(|i| kinds.contains(&i.kind))
-    };
+fn incidents(kinds: &[IncidentKind], health: &GeneratorHealth) -> RuleResult {
+    let of_kind = || health.incidents.iter().filter(|i| kinds.contains(&i.kind));
     let name = kinds.first().map_or("", |kind| kind.rule());
     let happened: u64 = of_kind().map(|incident| incident.count.max(1)).sum();
     let told = of_kind()

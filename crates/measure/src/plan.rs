@@ -186,6 +186,21 @@ impl Bounds {
         }
     }
 
+    /// Where the counter of a bound stands in [`crate::UplinkWindow::above`], or for end-to-end in
+    /// [`crate::ArrivalWindow::above`]; none if the bound is not registered.
+    #[must_use]
+    pub fn place(&self, latency: Latency, bound: Micros) -> Option<usize> {
+        let before: &[Latency] = match latency {
+            Latency::Response | Latency::EndToEnd | Latency::Connect => &[],
+            Latency::Service => &[Latency::Response],
+            Latency::Lateness => &[Latency::Response, Latency::Service],
+            Latency::Held => &[Latency::Response, Latency::Service, Latency::Lateness],
+        };
+        let before: usize = before.iter().map(|of| self.sorted(*of).len()).sum();
+        let mut own = self.sorted(latency).into_iter();
+        own.position(|known| known == bound).map(|at| before + at)
+    }
+
     /// The bounds on one latency in ascending order, each once: as counters are kept.
     #[must_use]
     pub fn sorted(&self, latency: Latency) -> Vec<Micros> {

@@ -229,28 +229,13 @@ impl Closing<'_> {
         bound: Micros,
     ) -> Option<Above> {
         let bounds = &self.plan.streams[stream.stream.index()].bounds;
-        let before: usize = match latency {
-            Latency::Response | Latency::EndToEnd | Latency::Connect => 0,
-            Latency::Service => bounds.sorted(Latency::Response).len(),
-            Latency::Lateness => [Latency::Response, Latency::Service]
-                .map(|latency| bounds.sorted(latency).len())
-                .iter()
-                .sum(),
-            Latency::Held => [Latency::Response, Latency::Service, Latency::Lateness]
-                .map(|latency| bounds.sorted(latency).len())
-                .iter()
-                .sum(),
-        };
-        let at = bounds
-            .sorted(latency)
-            .iter()
-            .position(|known| *known == bound)?;
+        let at = bounds.place(latency, bound)?;
         let gathered = &stream.gathered.measured;
         let counters = match backend {
             Some(backend) => &gathered.arrivals.get(backend.index())?.above,
             None => &gathered.uplink.above,
         };
-        let above = counters.get(before + at).copied().unwrap_or(0);
+        let above = counters.get(at).copied().unwrap_or(0);
         let (missing, n) = missing_of(stream, latency, backend);
         Some(Above {
             latency,

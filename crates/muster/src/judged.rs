@@ -6,10 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use muster_agent::Afterlife;
 use muster_conduct::{Ending, PlanCalendar, Slice, recorder_plan, schedules};
-use muster_judge::{
-    Evidence, GeneratorHealth, HostHealth, StreamEvidence, ThreadHealth, ThreadRole, ThreadWindow,
-    holds, judge,
-};
+use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Summary, Timeline};
 use muster_model::{DeviceId, Micros};
@@ -18,6 +15,7 @@ use muster_scenario::{Loop, Plan};
 
 use crate::archive::{Archive, NotedEvent};
 use crate::events;
+use crate::live::add_pulse;
 
 /// Ranges of lost ids listed for each backend; beyond it they are counted only.
 const LOST_RANGES_MAX: usize = 1_000;
@@ -105,39 +103,9 @@ impl Archive {
             return footer.health.clone();
         }
         let mut health = GeneratorHealth::default();
-        let mut steal = Vec::new();
         for (agent, pulse) in &self.pulses {
-            for (place, thread) in pulse.threads.iter().enumerate() {
-                let role = if thread.is_consumer {
-                    ThreadRole::Consumer
-                } else {
-                    ThreadRole::Shard
-                };
-                let name = format!("process {agent} thread {place}");
-                let window = ThreadWindow {
-                    until: pulse.at,
-                    cpu: thread.cpu,
-                    waiting: Some(thread.wait),
-                };
-                match health.threads.iter_mut().find(|known| known.name == name) {
-                    Some(known) => known.windows.push(window),
-                    None => {
-                        health.threads.push(ThreadHealth {
-                            name,
-                            role,
-                            windows: vec![window],
-                        });
-                    }
-                }
-            }
-            if *agent == 0 {
-                steal.extend(pulse.steal.map(|steal| (pulse.at, steal)));
-            }
+            add_pulse(&mut health, *agent, pulse);
         }
-        health.hosts.push(HostHealth {
-            name: "localhost".to_owned(),
-            steal,
-        });
         health
     }
 

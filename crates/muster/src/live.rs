@@ -3,14 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anyhow::{Context, Result};
 use muster_agent::Pulse;
 use muster_cluster::Standing;
+use muster_conduct::{Timetable, recorder_plan, schedules};
 use muster_dashboard::{Health, Live, LiveRates, Quantiles};
+use muster_judge::{RuleResult, Rules};
 use muster_load::{Schedule, StreamSchedule};
-use muster_measure::{Distribution, Flow, State, Timeline, WindowDelta};
-use muster_model::Micros;
+use muster_measure::{Distribution, Flow, RecorderPlan, State, Timeline, WindowDelta};
+use muster_model::{Micros, RunId};
+use muster_scenario::Plan;
 
 use crate::events::answered;
+
+mod fitness;
+
+use fitness::Fitness;
+pub(crate) use fitness::add_pulse;
 
 /// Seconds of windows that the live view remembers: the last full one, and some that late
 /// answers may still change.
@@ -23,8 +32,26 @@ const LAG_S: u32 = 2;
 pub(crate) struct Fixed {
     pub(crate) name: String,
     pub(crate) target: String,
-    pub(crate) has_backend: bool,
     pub(crate) schedules: Vec<Arc<StreamSchedule>>,
+    pub(crate) recorder: RecorderPlan,
+    pub(crate) rules: Rules,
+    pub(crate) timetable: Timetable,
+}
+
+impl Fixed {
+    /// What a plan fixes; `target` is where the load goes.
+    pub(crate) fn of(plan: &Plan, target: String, timetable: Timetable) -> Result<Self> {
+        let schedules = schedules(plan).context("make a schedule")?;
+        Ok(Self {
+            name: plan.name.clone(),
+            target,
+            // Which run it is says nothing of how it stands.
+            recorder: recorder_plan(plan, RunId(0), &schedules),
+            schedules,
+            rules: plan.rules.clone(),
+            timetable,
+        })
+    }
 }
 
 /// Sums over the whole run, and the windows of its last seconds.
@@ -33,21 +60,27 @@ pub(crate) struct View {
     fixed: Fixed,
     recent: WindowDelta,
     flow: Flow,
-    arrived: u64,
+    /// First copies, per backend.
+    arrived: Vec<u64>,
     errors: BTreeMap<String, u64>,
     pulses: BTreeMap<usize, Pulse>,
+    fitness: Fitness,
+    /// The faults as of the last pulse: working them out looks at every second of the run.
+    faults: Option<Vec<RuleResult>>,
     phase: Option<(muster_conduct::Phase, Micros)>,
 }
 
 impl View {
     pub(crate) fn new(fixed: Fixed) -> Self {
         Self {
+            fitness: Fitness::new(fixed.rules.clone(), fixed.recorder.clone()),
+            arrived: vec![0; usize::from(fixed.recorder.backends)],
             fixed,
             recent: WindowDelta::default(),
             flow: Flow::default(),
-            arrived: 0,
             errors: BTreeMap::new(),
             pulses: BTreeMap::new(),
+            faults: None,
             phase: None,
         }
     }
@@ -57,12 +90,13 @@ impl View {
         for window in delta.uplinks.values() {
             self.flow.merge(&window.flow);
         }
-        let first = delta
-            .arrivals
-            .iter()
-            .filter(|((backend, _, _), _)| backend.0 == 0);
-        self.arrived += first.map(|(_, window)| window.arrived).sum::<u64>();
+        for ((backend, _, _), window) in &delta.arrivals {
+            if let Some(arrived) = self.arrived.get_mut(backend.index()) {
+                *arrived += window.arrived;
+            }
+        }
         self.add_errors(delta);
+        self.fitness.add(delta);
         self.recent.merge(delta);
         self.recent
             .forget_before(delta.until.second().saturating_sub(REMEMBERED_S));
@@ -70,7 +104,9 @@ impl View {
 
     /// Takes in how a process fares.
     pub(crate) fn pulse(&mut self, agent: usize, pulse: &Pulse) {
+        self.fitness.pulse(agent, pulse);
         self.pulses.insert(agent, pulse.clone());
+        self.faults = None;
     }
 
     /// How the run stands.
@@ -81,10 +117,9 @@ impl View {
         let second = standing.now.second().saturating_sub(LAG_S);
         let flow = self.flow_of(second);
         let offered = self.offered(second, standing.timeline);
-        let has_backend = self.fixed.has_backend;
-        let delivered = self.flow.of(State::Accepted) + self.flow.of(State::Unacknowledged);
-        let undelivered = delivered.saturating_sub(self.arrived) as f64;
-        let of_traffic = |messages: f64| (offered > 0.0).then(|| messages / offered);
+        let has_backend = !self.arrived.is_empty();
+        let not_arrived = self.not_arrived();
+        let of_traffic = |messages: u64| (offered > 0.0).then(|| messages as f64 / offered);
         Live {
             name: self.fixed.name.clone(),
             target: self.fixed.target.clone(),
@@ -92,7 +127,7 @@ impl View {
             elapsed: standing.now,
             phase_from: self.phase.map_or(standing.now, |(_, from)| from),
             phase_until: Some(standing.now + standing.time_left),
-            run_until: None,
+            run_until: Some(self.run_until(standing)),
             links_wanted: standing.progress.links_wanted,
             links_up: standing.progress.links_up,
             has_backend,
@@ -104,15 +139,41 @@ impl View {
             },
             response: self.response(second),
             end_to_end: self.end_to_end(second),
-            backlog_s: of_traffic(standing.progress.open as f64),
-            delivery_backlog_s: has_backend.then(|| of_traffic(undelivered)).flatten(),
+            backlog_s: of_traffic(standing.progress.open),
+            delivery_backlog_s: not_arrived.and_then(of_traffic),
             sent: self.flow.sent,
             accepted: self.flow.of(State::Accepted),
-            arrived: has_backend.then_some(self.arrived),
+            arrived: self.arrived.first().copied(),
+            not_arrived,
             lost: None,
             shed: self.flow.of(State::Shed),
             errors: self.sorted_errors(),
-            health: self.health(second),
+            health: self.health(second, &standing.timeline),
+        }
+    }
+
+    /// What was accepted, or has no answer by design, and has not arrived so far at the backend
+    /// that lacks most: still on its way or lost, which nobody can tell before settling ends.
+    fn not_arrived(&self) -> Option<u64> {
+        let expected = self.flow.of(State::Accepted) + self.flow.of(State::Unacknowledged);
+        let least = self.arrived.iter().min()?;
+        Some(expected.saturating_sub(*least))
+    }
+
+    /// When the run ends at the latest.
+    fn run_until(&self, standing: &Standing) -> Micros {
+        let timetable = &self.fixed.timetable;
+        let phase_until = standing.now + standing.time_left;
+        match standing.phase {
+            muster_conduct::Phase::Connect => {
+                let origin = phase_until + timetable.lead;
+                let origin = timetable.agreed_origin.unwrap_or(origin);
+                origin + timetable.warm_up + timetable.measure + timetable.settle_at_most
+            }
+            muster_conduct::Phase::WarmUp | muster_conduct::Phase::Measure => {
+                standing.timeline.settle + timetable.settle_at_most
+            }
+            muster_conduct::Phase::Settle | muster_conduct::Phase::Finish => phase_until,
         }
     }
 
@@ -156,7 +217,7 @@ impl View {
         quantiles(of.map(|(_, window)| &window.end_to_end))
     }
 
-    fn health(&self, second: u32) -> Health {
+    fn health(&mut self, second: u32, timeline: &Timeline) -> Health {
         let threads = || self.pulses.values().flat_map(|pulse| &pulse.threads);
         let worst = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
         let cpu = |is_consumer: bool| {
@@ -165,24 +226,27 @@ impl View {
         };
         let windows = self.recent.uplinks.iter();
         let of = windows.filter(|((_, key), _)| key.second == second);
+        let lateness = sum(of.map(|(_, window)| &window.lateness));
         let rss = self.pulses.values().map(|pulse| pulse.rss_bytes).sum();
+        let faults = self
+            .faults
+            .get_or_insert_with(|| self.fitness.faults(timeline));
+        let is_new = |rule: &RuleResult| !faults.iter().any(|fault| fault.rule == rule.rule);
+        let warnings = self.fitness.warnings(&lateness);
+        let warnings: Vec<String> = warnings
+            .iter()
+            .filter(|rule| is_new(rule))
+            .map(told)
+            .collect();
         Health {
             shard_cpu: cpu(false),
             consumer_cpu: cpu(true),
             cpu_wait: worst(&mut threads().map(|thread| thread.wait)),
-            lateness_p99: quantiles(of.map(|(_, window)| &window.lateness)).p99,
+            lateness_p99: lateness.quantile_us(0.99).map(Micros),
             rss_bytes: (!self.pulses.is_empty()).then_some(rss),
-            faults: self.faults(),
+            faults: faults.iter().map(told).collect(),
+            warnings,
         }
-    }
-
-    /// What makes the run invalid if it stays so.
-    fn faults(&self) -> Vec<String> {
-        let own = self
-            .errors
-            .iter()
-            .filter(|(what, _)| what.starts_with("shed generator"));
-        own.map(|(what, count)| format!("{what} {count}")).collect()
     }
 
     fn add_errors(&mut self, delta: &WindowDelta) {
@@ -221,13 +285,206 @@ impl View {
     }
 }
 
-fn quantiles<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Quantiles {
+/// A broken rule in a few words.
+fn told(rule: &RuleResult) -> String {
+    let observed = rule.observed.map(|observed| format!(" {observed}"));
+    let bound = rule.bound.map(|bound| format!(" (max {bound})"));
+    format!(
+        "{}{}{}",
+        rule.rule,
+        observed.unwrap_or_default(),
+        bound.unwrap_or_default()
+    )
+}
+
+fn sum<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Distribution {
     let mut all = Distribution::default();
     for distribution in distributions {
         all.merge(distribution);
     }
+    all
+}
+
+fn quantiles<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Quantiles {
+    let all = sum(distributions);
     Quantiles {
         p50: all.quantile_us(0.5).map(Micros),
         p99: all.quantile_us(0.99).map(Micros),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_agent::ThreadPulse;
+    use muster_conduct::{Phase, Progress, timetable};
+    use muster_judge::{GeneratorHealth, RuleOutcome, validity};
+    use muster_measure::{ArrivalWindow, UplinkWindow, WindowKey};
+    use muster_model::{BackendId, Outcome, ShedCause, StreamId};
+    use muster_scenario::{Overrides, Reader, Source, parse};
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Reader for Nothing {
+        fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+            Err(format!("no file {path}"))
+        }
+
+        fn variable(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    const TEXT: &str = "name: live
+fleet: [ { name: meters, count: 100, streams: [ { name: readings, rate: 100/s, qos: 1 } ] } ]
+phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
+validity: { cpu-wait: 20% }
+";
+
+    fn fixed() -> Fixed {
+        let source = Source {
+            name: "live.yaml",
+            text: TEXT,
+        };
+        let plan = parse(source, &Overrides::new(), &Nothing).expect("a scenario");
+        Fixed::of(&plan, "here".to_owned(), timetable(&plan)).expect("a schedule")
+    }
+
+    fn timeline() -> Timeline {
+        Timeline::starting(
+            Micros::from_secs(5),
+            Micros::from_secs(5),
+            Micros::from_secs(60),
+        )
+    }
+
+    fn standing(phase: Phase, now: u64, left: u64) -> Standing {
+        let is_connecting = phase == Phase::Connect;
+        Standing {
+            now: Micros::from_secs(now),
+            phase,
+            time_left: Micros::from_secs(left),
+            timeline: if is_connecting {
+                Timeline::CONNECTING
+            } else {
+                timeline()
+            },
+            progress: Progress::default(),
+        }
+    }
+
+    fn pulse(second: u64, wait: f64) -> Pulse {
+        Pulse {
+            at: Micros::from_secs(second),
+            threads: vec![ThreadPulse {
+                is_consumer: false,
+                cpu: 0.5,
+                wait,
+            }],
+            rss_bytes: 1,
+            steal: Some(0.0),
+        }
+    }
+
+    fn measured(second: u32) -> WindowKey {
+        WindowKey {
+            second,
+            phase: muster_measure::Phase::Measure,
+            cold: false,
+        }
+    }
+
+    #[test]
+    fn live_health_is_what_the_rules_of_the_run_say_of_the_same_seconds() {
+        // The scenario allows 20 %; 28 % is too much, 15 % is not.
+        for (wait, is_fit) in [(0.28, false), (0.15, true)] {
+            let mut view = View::new(fixed());
+            let mut log = GeneratorHealth::default();
+            for second in 11..=30 {
+                view.pulse(0, &pulse(second, wait));
+                add_pulse(&mut log, 0, &pulse(second, wait));
+            }
+            let live = view.live(&standing(Phase::Measure, 30, 40));
+            let span = (timeline().measure, timeline().settle);
+            let rules = validity::generator(&fixed().rules.validity, &log, span);
+            let at_end = rules.iter().all(|rule| rule.outcome != RuleOutcome::Fail);
+            assert_eq!((live.health.faults.is_empty(), at_end), (is_fit, is_fit));
+            assert_eq!(live.health.warnings, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_bad_second_is_told_though_the_rule_still_holds() {
+        let mut view = View::new(fixed());
+        for second in 11..=50 {
+            view.pulse(0, &pulse(second, if second == 50 { 0.28 } else { 0.01 }));
+        }
+        let health = view.live(&standing(Phase::Measure, 50, 20)).health;
+        assert_eq!(health.faults, [""; 0]);
+        assert_eq!(health.warnings, ["cpu-wait 28 % (max 20 %)"]);
+        // Before measuring there is nothing that a rule could be broken by, and all the same
+        // something to warn of.
+        let mut view = View::new(fixed());
+        view.pulse(0, &pulse(7, 0.28));
+        let health = view.live(&standing(Phase::WarmUp, 7, 3)).health;
+        assert_eq!((health.faults.len(), health.warnings.len()), (0, 1));
+    }
+
+    #[test]
+    fn what_was_shed_by_us_is_a_fault_at_once() {
+        let mut view = View::new(fixed());
+        let mut delta = WindowDelta::default();
+        let mut window = UplinkWindow::default();
+        window
+            .outcomes
+            .count(&Outcome::Shed(ShedCause::GeneratorLate));
+        window.outcomes.count(&Outcome::Shed(ShedCause::QueueFull));
+        delta.uplinks.insert((StreamId(0), measured(12)), window);
+        view.add(&delta);
+        view.pulse(0, &pulse(13, 0.0));
+        let health = view.live(&standing(Phase::Measure, 13, 57)).health;
+        assert_eq!(health.faults, ["own-shed 1 (max 0)"]);
+    }
+
+    #[test]
+    fn the_time_left_is_that_of_the_whole_run() {
+        let mut view = View::new(fixed());
+        let cases = [
+            (Phase::WarmUp, 6, 4, 90),
+            (Phase::Measure, 20, 50, 90),
+            (Phase::Settle, 72, 18, 90),
+            (Phase::Finish, 75, 0, 75),
+        ];
+        for (phase, now, left, until) in cases {
+            let live = view.live(&standing(phase, now, left));
+            assert_eq!(live.run_until, Some(Micros::from_secs(until)), "{phase:?}");
+        }
+        let live = view.live(&standing(Phase::Connect, 1, 9));
+        let left = live.run_left().expect("known").as_secs_f64();
+        assert!((94.0..96.0).contains(&left), "9 + 5 + 60 + 20 s: {left}");
+    }
+
+    #[test]
+    fn what_has_not_arrived_is_not_called_lost() {
+        let mut view = View::new(fixed());
+        let mut delta = WindowDelta::default();
+        let mut window = UplinkWindow::default();
+        window.flow.sent = 100;
+        window.flow.ended[State::Accepted.index()] = 90;
+        delta.uplinks.insert((StreamId(0), measured(12)), window);
+        let arrivals = ArrivalWindow {
+            arrived: 70,
+            ..ArrivalWindow::default()
+        };
+        let place = (BackendId(0), StreamId(0), measured(12));
+        delta.arrivals.insert(place, arrivals);
+        view.add(&delta);
+        let live = view.live(&standing(Phase::Measure, 14, 56));
+        assert_eq!(
+            (live.arrived, live.not_arrived, live.lost),
+            (Some(70), Some(20), None)
+        );
+        assert_eq!(live.delivery_backlog_s, Some(0.2), "20 of 100/s");
     }
 }

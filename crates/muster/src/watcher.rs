@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use muster_agent::Pulse;
 use muster_cluster::{Observer, Standing};
-use muster_dashboard::{Dashboard, Plain, Request};
+use muster_dashboard::{Dashboard, Live, Plain, Request};
 use muster_measure::{Record, WindowDelta};
 use muster_model::Micros;
 
@@ -18,6 +18,7 @@ pub(crate) struct Watcher {
     folder: Folder,
     screen: Screen,
     view: View,
+    last: Option<Live>,
     has_timeline: bool,
     is_interrupted: bool,
 }
@@ -48,14 +49,15 @@ impl Watcher {
             folder,
             screen,
             view,
+            last: None,
             has_timeline: false,
             is_interrupted: false,
         }
     }
 
-    /// Gives the terminal back, and the folder.
-    pub(crate) fn into_folder(self) -> Folder {
-        self.folder
+    /// Gives the terminal back, and the folder; where lines are shown, also how the run stood.
+    pub(crate) fn end(self) -> (Folder, Option<Live>) {
+        (self.folder, self.last)
     }
 
     /// In raw mode Ctrl-C is a key: it is passed on as the signal that it stands for. The second
@@ -90,9 +92,11 @@ impl Observer for Watcher {
         match &mut self.screen {
             Screen::Quiet => {}
             Screen::Plain(plain) => {
-                if let Some(line) = plain.line(&self.view.live(standing)) {
+                let live = self.view.live(standing);
+                if let Some(line) = plain.line(&live) {
                     outcome::say(&line);
                 }
+                self.last = Some(live);
             }
             Screen::Terminal(dashboard) => {
                 // A terminal that cannot be drawn on is no reason to end the run.

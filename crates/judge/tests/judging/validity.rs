@@ -1,5 +1,6 @@
 //! Whether the generator is to blame.
 
+use muster_judge::validity::generator;
 use muster_judge::{
     HostHealth, Incident, IncidentKind, Latency, Percentile, RuleOutcome, Rules, RunResult, Scope,
     SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated, ValidityBounds,
@@ -251,4 +252,27 @@ fn lateness_of_too_few_messages_is_not_evaluated() {
     let expected = RuleOutcome::NotEvaluated(reason);
     assert_eq!(rule(&verdict, "lateness-p99").outcome, expected);
     assert_eq!(verdict.result, RunResult::Pass);
+}
+
+#[test]
+fn the_rules_so_far_are_those_of_the_end_on_the_same_samples() {
+    let mut run = Run::healthy(100, 20);
+    run.health
+        .threads
+        .push(thread(ThreadRole::Shard, 20, (3, 0.99, 0.28)));
+    let at_end = run.judged();
+    let measured = (Micros::from_secs(MEASURE), Micros::from_secs(MEASURE + 20));
+    let so_far = generator(&run.rules.validity, &run.health, measured);
+    assert!(so_far.len() > 5);
+    for rule in &so_far {
+        assert!(at_end.rules.contains(rule), "{rule:?}");
+    }
+    // One second in, two of the three bad ones are still to come.
+    let early = (measured.0, Micros::from_secs(MEASURE + 1));
+    let early = generator(&run.rules.validity, &run.health, early);
+    let broken = early
+        .iter()
+        .filter(|rule| rule.outcome == RuleOutcome::Fail);
+    let broken: Vec<&str> = broken.map(|rule| rule.rule.as_str()).collect();
+    assert_eq!(broken, ["cpu", "cpu-wait"]);
 }

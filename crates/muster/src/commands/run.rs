@@ -11,12 +11,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use muster_agent::FactsLog;
 use muster_cluster::{Force, Muster, RunData, assignments, carry_out};
-use muster_conduct::{Slice, Timetable, schedules, timetable};
+use muster_conduct::{Slice, Timetable, timetable};
+use muster_dashboard::{Live, Plain};
 use muster_measure::Record;
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_report::{html, text};
+use muster_report::{UplinkLedger, html, text};
 use muster_scenario::{Needs, Plan, PlatformKind, needs};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -66,19 +67,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8> {
     folder.record(&Record::Header(encoded(&header)));
     std::thread::sleep(Duration::from_micros(clock.until_t0().get()));
     let mut force = force(&plan, &muster, facts.as_ref())?;
-    let fixed = Fixed {
-        name: plan.name.clone(),
-        target: target.name(),
-        has_backend: !plan.backends.is_empty(),
-        schedules: schedules(&plan).context("make a schedule")?,
-    };
-    let mut watcher = Watcher::new(folder, fixed, args.quiet);
     let timetable = timetable(&plan);
     let timetable = args.start_at.map_or(timetable, |_| timetable.agreed());
+    let fixed = Fixed::of(&plan, target.name(), timetable)?;
+    let mut watcher = Watcher::new(folder, fixed, args.quiet);
     let data = conduct(&plan, timetable, &mut force, (clock, &mut watcher))?;
     drop(force);
     let noted = target.stop();
-    let mut folder = watcher.into_folder();
+    let (mut folder, last) = watcher.end();
     let mut archive = Archive::of(header, data, noted.used, folder.path());
     archive.events.extend(noted.events);
     if let Some(Err(missing)) = facts.map(FactsLog::close) {
@@ -88,6 +84,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8> {
         folder.record(&record);
     }
     let reported = archive.report()?;
+    if let Some(live) = last {
+        outcome::say(&last_line(live, &reported.report.ledger.uplink));
+    }
     write_result(args, &mut folder, &reported, noted.account.as_deref());
     conclude(&reported, &mut folder, archive.unread.as_ref());
     Ok(reported.exit_code)
@@ -103,6 +102,17 @@ fn open_outputs(args: &RunArgs) -> Result<Option<FactsLog>> {
         .as_deref()
         .map(|path| facts_log(path, args.facts_max))
         .transpose()
+}
+
+/// The last line of the live view, with the final counts.
+fn last_line(live: Live, uplink: &UplinkLedger) -> String {
+    Plain::last_line(&Live {
+        sent: uplink.sent,
+        accepted: uplink.accepted,
+        arrived: uplink.arrivals.arrived,
+        lost: uplink.arrivals.lost,
+        ..live
+    })
 }
 
 /// The last words: the summary, where the report is, and what of the result is missing.
