@@ -338,6 +338,7 @@ impl Agent {
                 .collect(),
             rss_bytes: sample.process.rss_bytes,
             steal: sample.steal,
+            incidents: self.log.health().incidents.clone(),
         };
         self.account_cpu(&sample);
         self.last_sample = Some(sample);

@@ -1,7 +1,7 @@
 //! What an agent tells the one that conducts the run.
 
 use muster_conduct::Dispatch;
-use muster_judge::GeneratorHealth;
+use muster_judge::{GeneratorHealth, Incident};
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,8 @@ pub struct Pulse {
     pub rss_bytes: u64,
     /// Share of CPU time that the hypervisor gave to others, 0 to 1; none where it does not tell.
     pub steal: Option<f64>,
+    /// What must not happen and did, since the process began.
+    pub incidents: Vec<Incident>,
 }
 
 /// How one thread fared; shares are 0 to 1.

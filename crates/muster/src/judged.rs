@@ -15,7 +15,7 @@ use muster_scenario::{Loop, Plan};
 
 use crate::archive::{Archive, NotedEvent};
 use crate::events;
-use crate::live::add_pulse;
+use crate::live::PulseLog;
 
 /// Ranges of lost ids listed for each backend; beyond it they are counted only.
 const LOST_RANGES_MAX: usize = 1_000;
@@ -102,11 +102,11 @@ impl Archive {
         if let Some(footer) = &self.footer {
             return footer.health.clone();
         }
-        let mut health = GeneratorHealth::default();
+        let mut log = PulseLog::default();
         for (agent, pulse) in &self.pulses {
-            add_pulse(&mut health, *agent, pulse);
+            log.add(*agent, pulse);
         }
-        health
+        log.health().clone()
     }
 
     fn ending(&self, summary: &Summary) -> muster_judge::Ending {

@@ -19,7 +19,7 @@ use crate::events::answered;
 mod fitness;
 
 use fitness::Fitness;
-pub(crate) use fitness::add_pulse;
+pub(crate) use fitness::PulseLog;
 
 /// Seconds of windows that the live view remembers: the last full one, and some that late
 /// answers may still change.
@@ -317,7 +317,7 @@ fn quantiles<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Quant
 mod tests {
     use muster_agent::ThreadPulse;
     use muster_conduct::{Phase, Progress, timetable};
-    use muster_judge::{GeneratorHealth, RuleOutcome, validity};
+    use muster_judge::{Incident, IncidentKind, RuleOutcome, validity};
     use muster_measure::{ArrivalWindow, UplinkWindow, WindowKey};
     use muster_model::{BackendId, Outcome, ShedCause, StreamId};
     use muster_scenario::{Overrides, Reader, Source, parse};
@@ -384,6 +384,7 @@ validity: { cpu-wait: 20% }
             }],
             rss_bytes: 1,
             steal: Some(0.0),
+            incidents: Vec::new(),
         }
     }
 
@@ -400,14 +401,14 @@ validity: { cpu-wait: 20% }
         // The scenario allows 20 %; 28 % is too much, 15 % is not.
         for (wait, is_fit) in [(0.28, false), (0.15, true)] {
             let mut view = View::new(fixed());
-            let mut log = GeneratorHealth::default();
+            let mut log = PulseLog::default();
             for second in 11..=30 {
                 view.pulse(0, &pulse(second, wait));
-                add_pulse(&mut log, 0, &pulse(second, wait));
+                log.add(0, &pulse(second, wait));
             }
             let live = view.live(&standing(Phase::Measure, 30, 40));
             let span = (timeline().measure, timeline().settle);
-            let rules = validity::generator(&fixed().rules.validity, &log, span);
+            let rules = validity::generator(&fixed().rules.validity, log.health(), span);
             let at_end = rules.iter().all(|rule| rule.outcome != RuleOutcome::Fail);
             assert_eq!((live.health.faults.is_empty(), at_end), (is_fit, is_fit));
             assert_eq!(live.health.warnings, [""; 0]);
@@ -445,6 +446,28 @@ validity: { cpu-wait: 20% }
         view.pulse(0, &pulse(13, 0.0));
         let health = view.live(&standing(Phase::Measure, 13, 57)).health;
         assert_eq!(health.faults, ["own-shed 1 (max 0)"]);
+    }
+
+    #[test]
+    fn an_incident_is_a_fault_once_however_often_it_is_told() {
+        let incident = Incident {
+            kind: IncidentKind::LimitReached,
+            from: Micros::from_secs(12),
+            until: Micros::from_secs(12),
+            count: 2,
+            detail: "no descriptor is left".to_owned(),
+        };
+        let mut view = View::new(fixed());
+        for second in 12..=14 {
+            let incidents = vec![incident.clone()];
+            let told = Pulse {
+                incidents,
+                ..pulse(second, 0.0)
+            };
+            view.pulse(0, &told);
+        }
+        let health = view.live(&standing(Phase::Measure, 14, 56)).health;
+        assert_eq!(health.faults, ["limits 2 (max 0)"]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use muster_agent::Pulse;
 use muster_judge::validity::{Delays, generator, lateness_p99, own_shed};
 use muster_judge::{
-    GeneratorHealth, HostHealth, RuleOutcome, RuleResult, Rules, ThreadHealth, ThreadRole,
-    ThreadWindow,
+    GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, ThreadHealth,
+    ThreadRole, ThreadWindow,
 };
 use muster_measure::{
     Distribution, Latency, Phase, RecorderPlan, Timeline, UplinkWindow, WindowDelta,
@@ -18,7 +18,7 @@ use muster_model::{Micros, StreamId};
 pub(crate) struct Fitness {
     rules: Rules,
     recorder: RecorderPlan,
-    health: GeneratorHealth,
+    pulses: PulseLog,
     latest: BTreeMap<usize, Pulse>,
     shed: BTreeMap<String, u64>,
     lateness: Distribution,
@@ -33,7 +33,7 @@ impl Fitness {
         Self {
             rules,
             recorder,
-            health: GeneratorHealth::default(),
+            pulses: PulseLog::default(),
             latest: BTreeMap::new(),
             shed: BTreeMap::new(),
             lateness: Distribution::default(),
@@ -77,7 +77,7 @@ impl Fitness {
 
     /// Takes in how a process fares.
     pub(crate) fn pulse(&mut self, agent: usize, pulse: &Pulse) {
-        add_pulse(&mut self.health, agent, pulse);
+        self.pulses.add(agent, pulse);
         self.latest.insert(agent, pulse.clone());
     }
 
@@ -85,11 +85,12 @@ impl Fitness {
     /// things stand.
     pub(crate) fn faults(&self, timeline: &Timeline) -> Vec<RuleResult> {
         let measured = (timeline.measure, timeline.settle);
+        let bounds = &self.rules.validity;
         let mut rules = vec![
             own_shed(&self.shed, None),
             lateness_p99(&self.rules, &self.delays(&self.lateness)),
         ];
-        rules.extend(generator(&self.rules.validity, &self.health, measured));
+        rules.extend(generator(bounds, self.pulses.health(), measured));
         broken(rules)
     }
 
@@ -98,7 +99,7 @@ impl Fitness {
     pub(crate) fn warnings(&self, lateness: &Distribution) -> Vec<RuleResult> {
         let mut last = GeneratorHealth::default();
         for (agent, pulse) in &self.latest {
-            add_pulse(&mut last, *agent, pulse);
+            add_shares(&mut last, *agent, pulse);
         }
         let bounds = &self.rules.validity;
         let mut rules = generator(bounds, &last, (Micros::ZERO, Micros::MAX));
@@ -128,9 +129,32 @@ fn broken(rules: Vec<RuleResult>) -> Vec<RuleResult> {
         .collect()
 }
 
-/// Adds a second of a process to the health of the generator. All processes of a run share a
-/// host, so the first one tells its steal.
-pub(crate) fn add_pulse(health: &mut GeneratorHealth, agent: usize, pulse: &Pulse) {
+/// The health of the generator as its pulses tell it.
+#[derive(Debug, Default)]
+pub(crate) struct PulseLog {
+    health: GeneratorHealth,
+    /// Each process tells all its incidents with every pulse.
+    incidents: BTreeMap<usize, Vec<Incident>>,
+}
+
+impl PulseLog {
+    /// Adds a second of a process.
+    pub(crate) fn add(&mut self, agent: usize, pulse: &Pulse) {
+        if self.incidents.get(&agent) != Some(&pulse.incidents) {
+            self.incidents.insert(agent, pulse.incidents.clone());
+            self.health.incidents = self.incidents.values().flatten().cloned().collect();
+        }
+        add_shares(&mut self.health, agent, pulse);
+    }
+
+    /// The health so far.
+    pub(crate) const fn health(&self) -> &GeneratorHealth {
+        &self.health
+    }
+}
+
+/// All processes of a run share a host, so the first one tells its steal.
+fn add_shares(health: &mut GeneratorHealth, agent: usize, pulse: &Pulse) {
     for (place, thread) in pulse.threads.iter().enumerate() {
         let role = if thread.is_consumer {
             ThreadRole::Consumer
