@@ -117,6 +117,8 @@ the_target() {
         --set 'platform.behaviour={capacity: 500/s, queue: 100, full: drop}'
     fails "capacity 500/s, blocking" \
         --set 'platform.behaviour={capacity: 500/s, queue: 100, full: block}'
+    fails "every publish rejected, end-to-end named" --set 'slo.end-to-end={p99: "<= 1s"}' \
+        --set 'platform.behaviour.reject={code: 151, share: 100%}'
     fails "in-flight bound with queue" "${slow[@]}" \
         --set 'fleet.streams.loop={in-flight: 1, overflow: queue, bound: 1000}'
     fails "in-flight bound with shed" "${slow[@]}" \

@@ -1,6 +1,8 @@
 //! The latency rules: `pX <= b`, decided by exact counters, never by a bucket.
 
-use muster_measure::{Above, Distribution, Latency as Kept, LatencyView, Phase, ScopeSummary};
+use muster_measure::{
+    Above, Distribution, Latency as Kept, LatencyView, Phase, ScopeSummary, State,
+};
 use muster_model::{BackendId, Micros};
 
 use crate::slo::{is_close, is_consumer_disturbed, new};
@@ -31,8 +33,7 @@ pub(crate) fn evaluate(
         return rule.not_evaluated(Unevaluated::NoSuchLatency);
     };
     if worst.n < percentile.needed() {
-        let (have, needed) = (worst.n, percentile.needed());
-        return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
+        return too_few(rule, (of, percentile), worst, scope);
     }
     let observed = observed(scope, worst, percentile);
     let holds = percentile.allows(worst.above + worst.missing, worst.n);
@@ -41,6 +42,34 @@ pub(crate) fn evaluate(
         .evidence(told(worst, percentile, evidence))
         .decided(holds, since(scope, of, percentile, at_most))
         .noted_if_close(close)
+}
+
+/// Too few messages for the percentile say nothing of the target, unless it is the target that
+/// made them few: an end-to-end rule leaves out what was rejected, and would be undecided by a
+/// target that rejects everything.
+fn too_few(
+    rule: RuleResult,
+    (of, percentile): (Latency, Percentile),
+    counter: &Above,
+    scope: &ScopeSummary,
+) -> RuleResult {
+    let (have, needed) = (counter.n, percentile.needed());
+    let scheduled = scope.measured.scheduled.unwrap_or(0);
+    if of != Latency::EndToEnd || scheduled < needed {
+        return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
+    }
+    let rows = scope
+        .series
+        .iter()
+        .filter(|row| row.phase == Phase::Measure);
+    let since = rows
+        .filter(|row| row.due.of(State::Rejected) > 0)
+        .map(|row| row.second)
+        .min();
+    rule.evidence(format!(
+        "too few were not rejected to judge: {have} of {scheduled}, needs {needed}"
+    ))
+    .decided(false, since)
 }
 
 const fn kept(of: Latency) -> Kept {

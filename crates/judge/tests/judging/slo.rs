@@ -225,6 +225,36 @@ fn end_to_end_leaves_out_what_was_rejected_and_did_not_arrive() {
 }
 
 #[test]
+fn a_target_that_rejects_so_many_that_the_rest_is_too_few_fails_end_to_end() {
+    let reject = |rate: u64, left: usize| {
+        let mut run = Run::healthy(rate, 10).names(&[p99(Latency::EndToEnd, 50)]);
+        run.measured().skip(left).for_each(|m| m.ends(REFUSED));
+        run.judged()
+    };
+    for left in [0, 999] {
+        let verdict = reject(100, left);
+        let rule = rule(&verdict, "end-to-end p99");
+        let (outcome, result) = (RuleOutcome::Fail, RunResult::Fail);
+        assert_eq!((&rule.outcome, verdict.result), (&outcome, result));
+        assert_eq!(
+            (rule.observed, rule.since_s),
+            (None, Some((MEASURE + left as u64 / 100) as u32))
+        );
+        let told = format!("too few were not rejected to judge: {left} of 1000, needs 1000");
+        assert_eq!(rule.evidence, told);
+    }
+    // Where too few were due in the first place, the target is not to blame.
+    let verdict = reject(99, 0);
+    let reason = Unevaluated::TooFewMessages {
+        have: 0,
+        needed: 1_000,
+    };
+    let outcome = RuleOutcome::NotEvaluated(reason);
+    assert_eq!(rule(&verdict, "end-to-end p99").outcome, outcome);
+    assert_eq!(verdict.result, RunResult::Invalid);
+}
+
+#[test]
 fn too_few_messages_are_told_with_the_number_needed() {
     let mut run = Run::healthy(99, 10).names(&[p99(Latency::Response, 50)]);
     run.measured().for_each(|m| m.ended = m.due + 60_000);
