@@ -17,6 +17,9 @@ const SESSION_EXPIRY_S: u32 = 120;
 /// The keep-alive of a consumer in seconds.
 const KEEP_ALIVE_S: u16 = 30;
 
+/// The standard that consumers speak.
+pub const VERSION: mqtt::Version = mqtt::Version::V5;
+
 /// What the consumers of a process are made from.
 #[derive(Debug, Clone)]
 pub struct ConsumersSpec {
@@ -92,13 +95,10 @@ impl Consumer {
     pub(crate) fn new(seat: Seat, run: RunId) -> Self {
         Self {
             seat,
-            session: mqtt::Client::new(mqtt::Version::V5, &mqtt::ClientLimits::default()),
+            session: mqtt::Client::new(VERSION, &mqtt::ClientLimits::default()),
             key: None,
             state: State::Down,
-            client_id: format!(
-                "muster-{:08x}-b{}-{}",
-                run.0, seat.backend.0, seat.consumer.0
-            ),
+            client_id: client_id(run, seat.backend, seat.consumer),
             failures: 0,
             was_up: false,
             is_paused: false,
@@ -112,13 +112,7 @@ impl Consumer {
         let connect = Connect {
             clean_start: !self.was_up,
             session_expiry: SESSION_EXPIRY_S,
-            keep_alive: KEEP_ALIVE_S,
-            user: plan.user.as_ref().map(|user| user.expose().as_str()),
-            password: plan
-                .password
-                .as_ref()
-                .map(|secret| secret.expose().as_bytes()),
-            ..Connect::new(&self.client_id)
+            ..hello(plan, &self.client_id)
         };
         // The plan has checked the lengths of user name and password.
         let is_written = self.session.connect(now, &connect, out);
@@ -136,6 +130,27 @@ impl Consumer {
         };
         let is_written = self.session.subscribe(now, &subscribe, out);
         debug_assert!(is_written.is_ok(), "a consumer's SUBSCRIBE can be written");
+    }
+}
+
+/// What a consumer is called.
+#[must_use]
+pub fn client_id(run: RunId, backend: BackendId, consumer: ConsumerId) -> String {
+    format!("muster-{:08x}-b{}-{}", run.0, backend.0, consumer.0)
+}
+
+/// What a consumer of a backend says of itself when it connects in [`VERSION`], to a session that
+/// ends with the link.
+#[must_use]
+pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str) -> Connect<'a> {
+    Connect {
+        keep_alive: KEEP_ALIVE_S,
+        user: plan.user.as_ref().map(|user| user.expose().as_str()),
+        password: plan
+            .password
+            .as_ref()
+            .map(|secret| secret.expose().as_bytes()),
+        ..Connect::new(client_id)
     }
 }
 

@@ -51,6 +51,34 @@ impl Placement<'_> {
         Ok(Shard::new(plan, sink))
     }
 
+    /// How the sessions of a fleet are opened.
+    #[must_use]
+    pub fn client(fleet: &FleetPlan) -> Client {
+        let plan: &ClientPlan = &fleet.client;
+        Client {
+            version: plan.version,
+            clean_start: plan.clean_start,
+            session_expiry_s: whole_seconds(plan.session_expiry),
+            keep_alive_s: u16::try_from(whole_seconds(plan.keep_alive)).unwrap_or(u16::MAX),
+            receive_maximum: plan.receive_maximum,
+            login: match &fleet.credential {
+                Credential::None => None,
+                Credential::Password { user, secret } => Some(Login {
+                    user: user.clone(),
+                    password: secret.expose().clone(),
+                }),
+            },
+            will: plan.will.as_ref().map(|will| Will {
+                topic: will.topic.clone(),
+                payload: will.payload.clone(),
+                qos: will.qos,
+                retain: will.retain,
+            }),
+            handshake_timeout: fleet.connect.timeout,
+            lifetime: fleet.connect.lifetime,
+        }
+    }
+
     fn class(&self, fleet: &FleetPlan) -> Result<(Class, Ramp), PayloadError> {
         let shards = self.slice.of.max(1);
         let rate = Rate::per_second(fleet.connect.rate.get() / f64::from(shards));
@@ -65,7 +93,7 @@ impl Placement<'_> {
             links: self.slice.cut(fleet.first_link.0, fleet.links),
             devices_per_link: fleet.devices_per_link,
             streams: streams.collect::<Result<_, _>>()?,
-            client: client(fleet),
+            client: Self::client(fleet),
             back_off: BackOff {
                 min: fleet.reconnect.min,
                 max: fleet.reconnect.max,
@@ -109,32 +137,6 @@ fn policy(declared: Loop) -> Policy {
             limit,
             overflow: Overflow::Shed,
         } => Policy::Shed { in_flight: limit },
-    }
-}
-
-fn client(fleet: &FleetPlan) -> Client {
-    let plan: &ClientPlan = &fleet.client;
-    Client {
-        version: plan.version,
-        clean_start: plan.clean_start,
-        session_expiry_s: whole_seconds(plan.session_expiry),
-        keep_alive_s: u16::try_from(whole_seconds(plan.keep_alive)).unwrap_or(u16::MAX),
-        receive_maximum: plan.receive_maximum,
-        login: match &fleet.credential {
-            Credential::None => None,
-            Credential::Password { user, secret } => Some(Login {
-                user: user.clone(),
-                password: secret.expose().clone(),
-            }),
-        },
-        will: plan.will.as_ref().map(|will| Will {
-            topic: will.topic.clone(),
-            payload: will.payload.clone(),
-            qos: will.qos,
-            retain: will.retain,
-        }),
-        handshake_timeout: fleet.connect.timeout,
-        lifetime: fleet.connect.lifetime,
     }
 }
 

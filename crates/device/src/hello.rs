@@ -1,15 +1,15 @@
 //! What a link says of itself when it connects.
 
-use muster_model::Micros;
+use muster_model::{DeviceId, Micros};
 use muster_platform::Roster;
 use muster_protocol::mqtt::{Connect, Properties, Will};
 
 use crate::class::{Client, Login};
 use crate::{Shard, Sink};
 
-/// Buffers in which the parts of a CONNECT are rendered.
+/// What a link says of itself when it connects: the parts of its CONNECT, rendered.
 #[derive(Default)]
-pub(crate) struct Hello {
+pub struct Hello {
     client_id: String,
     user: String,
     password: String,
@@ -41,7 +41,8 @@ impl<S: Sink> Shard<S> {
 }
 
 impl Hello {
-    fn fill(&mut self, roster: &Roster, client: &Client, device: muster_model::DeviceId) {
+    /// Renders what the link says whose first device this is.
+    pub fn fill(&mut self, roster: &Roster, client: &Client, device: DeviceId) {
         roster.render_name(device, &mut self.client_id);
         let text = |template, out| roster.render_text(template, device, &self.client_id, out);
         if let Some(Login { user, password }) = &client.login {
@@ -54,7 +55,9 @@ impl Hello {
         }
     }
 
-    fn connect(&self, client: &Client) -> Connect<'_> {
+    /// It as a CONNECT.
+    #[must_use]
+    pub fn connect(&self, client: &Client) -> Connect<'_> {
         let mut connect = Connect::new(&self.client_id);
         connect.clean_start = client.clean_start;
         connect.session_expiry = client.session_expiry_s;

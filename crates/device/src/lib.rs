@@ -28,6 +28,7 @@ mod token;
 pub use agenda::{Agenda, DueMessage};
 pub use class::{Class, ClassStream, Client, Login, Policy, Will};
 pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
+pub use hello::Hello;
 pub use ramp::{BackOff, Ramp};
 pub use session::Then;
 pub use shard::{LinkTally, Shard, ShardPlan};

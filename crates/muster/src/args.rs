@@ -24,10 +24,13 @@ pub(crate) enum Command {
         Example: muster run scenarios/first.yaml --set fleet.count=500 --out results/try"
     )]
     Run(RunArgs),
-    /// Parse a scenario and work out whether it can run here, without load.
+    /// Parse a scenario, work out whether it can run here, and see whether the target answers.
     #[command(
-        after_help = "Exit codes: 0 ready, 2 scenario error, 3 infeasible on this machine, \
-        4 target silent.\n\nExample: muster check scenarios/first.yaml"
+        after_help = "At each address of devices and backends one session is opened, as the run \
+        would open it, and closed again: nothing is published, nothing subscribed to.\n\n\
+        Exit codes: 0 ready, 2 scenario error, 3 infeasible on this machine, 4 target silent \
+        (no address, no connection, no answer in time). A refusal is an answer: 0.\n\n\
+        Example: muster check scenarios/first.yaml"
     )]
     Check(CheckArgs),
     /// Show a result again, in another form, from its folder alone; also after a killed run.

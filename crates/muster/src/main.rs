@@ -10,6 +10,8 @@ mod folder;
 mod judged;
 mod live;
 mod outcome;
+mod probe;
+mod reach;
 mod scenario_file;
 mod target;
 mod users;

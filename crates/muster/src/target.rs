@@ -1,14 +1,15 @@
 //! The target of a run: its addresses, and whether it is on this machine.
 
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, User};
 use muster_model::{Micros, mix};
 use muster_monitor::TargetMonitor;
-use muster_scenario::{Endpoint, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, Secret};
+use muster_scenario::{Endpoint, Needs, Plan, PlatformKind, Secret};
 
 use crate::archive::{NotedEvent, NotedTarget};
 
@@ -28,26 +29,74 @@ impl Addresses {
     }
 }
 
-/// Resolves the names of a plan's endpoints.
+/// Where a plan's devices and consumers connect.
 pub(crate) fn resolve(plan: &Plan) -> Result<Addresses> {
-    let devices = plan.platform.endpoints.iter().map(address);
+    let within = patience(plan);
+    let of = |endpoint: &Endpoint| address(endpoint, within);
+    let devices = plan.platform.endpoints.iter().map(of);
     let backends = plan
         .backends
         .iter()
-        .map(|backend| Ok(vec![address(&backend.endpoint)?]));
+        .map(|backend| Ok(vec![of(&backend.endpoint)?]));
     Ok(Addresses {
         devices: devices.collect::<Result<_>>()?,
         backends: backends.collect::<Result<_>>()?,
     })
 }
 
-fn address(endpoint: &Endpoint) -> Result<SocketAddr> {
-    let mut found = (endpoint.host.as_str(), endpoint.port)
+/// How long finding an address that answers may take: a handshake's time-out. Nobody listens yet
+/// where the run starts its own gateway.
+pub(crate) fn patience(plan: &Plan) -> Duration {
+    match plan.platform.kind {
+        PlatformKind::Gateway { .. } => Duration::ZERO,
+        PlatformKind::Mqtt => {
+            let timeouts = plan.fleets.iter().map(|fleet| fleet.connect.timeout.get());
+            Duration::from_micros(timeouts.max().unwrap_or(0))
+        }
+    }
+}
+
+/// The address of an endpoint. Where its name has several, the first that takes a connection, in
+/// the resolver's order and of either family, as usual clients have it; the first of all if none
+/// does, so that the run tells why.
+pub(crate) fn address(endpoint: &Endpoint, within: Duration) -> Result<SocketAddr> {
+    let found = (endpoint.host.as_str(), endpoint.port)
         .to_socket_addrs()
-        .with_context(|| format!("look up the target `{}` of {endpoint}", endpoint.host))?;
-    found
-        .next()
-        .ok_or_else(|| anyhow!("look up the target {endpoint}: the name has no address"))
+        .map_err(|error| {
+            anyhow!(
+                "look up `{}` of {endpoint}: {}",
+                endpoint.host,
+                bare(&error)
+            )
+        })?;
+    let found: Vec<SocketAddr> = found.collect();
+    match found[..] {
+        [] => bail!(
+            "look up `{}` of {endpoint}: it has no address",
+            endpoint.host
+        ),
+        [only] => Ok(only),
+        [first, ..] => Ok(first_to_answer(&found, within).unwrap_or(first)),
+    }
+}
+
+/// What the resolver says, without its own "failed to ...".
+fn bare(error: &io::Error) -> String {
+    let text = error.to_string();
+    let bare = text.strip_prefix("failed to lookup address information: ");
+    bare.unwrap_or(&text).to_owned()
+}
+
+/// Tries one address after the other; each may take an equal part of the time that is left.
+fn first_to_answer(addresses: &[SocketAddr], within: Duration) -> Option<SocketAddr> {
+    let begun = now();
+    let answers = |(tried, address): &(usize, &SocketAddr)| {
+        let left = within.saturating_sub(begun.elapsed());
+        let part = left / (addresses.len() - tried) as u32;
+        TcpStream::connect_timeout(address, part).is_ok()
+    };
+    let mut tries = addresses.iter().enumerate();
+    tries.find(answers).map(|(_, address)| *address)
 }
 
 /// Whether packets to an address stay on this machine: the source address the kernel would use is
@@ -110,7 +159,7 @@ impl Target {
         };
         let processes = gateway_processes(needs, descriptors);
         let northbound = northbound(plan);
-        let listen = address(&plan.platform.endpoints[0])?;
+        let listen = addresses.devices[0];
         let config = GatewayConfig {
             listen,
             threads: gateway_threads(processes),
@@ -203,10 +252,8 @@ impl GatewayProcess {
 }
 
 fn gateway_processes(needs: &Needs, descriptors: u64) -> u32 {
-    let each = descriptors.saturating_sub(OWN_DESCRIPTORS).max(1);
-    u32::try_from(needs.gateway_descriptors.div_ceil(each))
-        .unwrap_or(u32::MAX)
-        .max(1)
+    let processes = needs.gateway_processes(descriptors);
+    u32::try_from(processes).unwrap_or(u32::MAX).max(1)
 }
 
 /// The generator's shards take half of the cores, the gateway the rest.
@@ -233,8 +280,28 @@ fn northbound(plan: &Plan) -> User {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "only how long the gateway has been running"
+    reason = "only how long the gateway has been running, or a search for an address"
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn the_first_address_that_answers_is_taken_whatever_its_place() {
+        let open = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let closed = TcpListener::bind("127.0.0.1:0").expect("another port");
+        let address = |listener: &TcpListener| listener.local_addr().expect("its address");
+        let addresses = [address(&closed), address(&open)];
+        drop(closed);
+        let within = Duration::from_secs(10);
+        assert_eq!(first_to_answer(&addresses, within), Some(addresses[1]));
+        assert_eq!(first_to_answer(&addresses[..1], within), None);
+        assert_eq!(first_to_answer(&addresses, Duration::ZERO), None);
+    }
 }

@@ -19,12 +19,9 @@ use std::collections::BTreeMap;
 use muster_measure::Cold;
 use muster_model::{FleetId, Micros, StreamId};
 
+use crate::feasibility::LONGEST_RUN;
 use crate::plan::{FleetPlan, Phases, Plan, Settle};
 use crate::view::View;
-
-/// Due instants travel in 40 bits of microseconds (the stamp's layout), and the last value means
-/// "unknown": a run and its connect phase must stay below.
-const LONGEST_RUN: Micros = Micros((1 << 40) - 2);
 
 /// Builds the plan, or says what is wrong.
 pub(crate) fn build(root: &View<'_>) -> Option<Plan> {

@@ -1,10 +1,10 @@
 //! What a plan needs of the machine: descriptors, ports, memory and rates, as figures that the
 //! caller compares with what the machine has.
 
-use muster_load::{Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
+use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
 use muster_model::{Micros, Rate};
 
-use crate::plan::{Endpoint, Plan, PlatformKind};
+use crate::plan::{Endpoint, Plan, PlatformKind, StreamPlan};
 
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
@@ -15,7 +15,10 @@ pub const USER_BYTES_PER_LINK: u64 = 512;
 pub const LEDGER_BYTES_PER_STREAM: u64 = 96;
 /// What a TCP socket costs the kernel, measured at 4 to 5 KB.
 pub const KERNEL_BYTES_PER_SOCKET: u64 = 5 * 1024;
-/// A process without devices: code, pools, histograms.
+/// Due instants travel in 40 bits of microseconds (the stamp's layout), and the last value means
+/// "unknown": a run and its connect phase must stay below.
+pub const LONGEST_RUN: Micros = Micros((1 << 40) - 2);
+/// A process without devices, the generator's or the gateway's: code, pools, histograms.
 pub const BASE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What a plan needs.
@@ -37,8 +40,13 @@ pub struct Needs {
     pub messages: u64,
     /// The highest rate at which messages are due, of all streams together.
     pub peak: Rate,
+    /// The most bytes of payload that are due in a second, of all streams together.
+    pub peak_bytes: f64,
     /// How long the connect phase takes at the least.
     pub connect: Micros,
+    /// How long all phases together take, if settling takes all of its time; a run cannot last
+    /// longer than [`LONGEST_RUN`].
+    pub run: Micros,
 }
 
 /// Connections to one destination: each takes a port of its own per source address.
@@ -53,7 +61,7 @@ pub struct PortNeed {
 /// Memory on this machine, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryNeed {
-    /// Of the generator's processes.
+    /// Of the generator in one process.
     pub generator: u64,
     /// Of the kernel for sockets, both ends of them if the gateway is embedded.
     pub kernel: u64,
@@ -64,10 +72,26 @@ impl Needs {
     #[must_use]
     pub fn processes(&self, descriptors_each: u64) -> u64 {
         let sockets = u64::from(self.links) + u64::from(self.consumers);
-        sockets
-            .div_ceil(descriptors_each.saturating_sub(OWN_DESCRIPTORS).max(1))
-            .max(1)
+        sockets.div_ceil(sockets_each(descriptors_each)).max(1)
     }
+
+    /// How many processes the embedded gateway needs, likewise; 0 without one.
+    #[must_use]
+    pub fn gateway_processes(&self, descriptors_each: u64) -> u64 {
+        self.gateway_descriptors
+            .div_ceil(sockets_each(descriptors_each))
+    }
+
+    /// Bytes of memory that all these processes and the kernel need together.
+    #[must_use]
+    pub fn memory_of_all(&self, descriptors_each: u64) -> u64 {
+        let more = self.processes(descriptors_each) - 1 + self.gateway_processes(descriptors_each);
+        self.memory.total() + more * BASE_BYTES
+    }
+}
+
+fn sockets_each(descriptors_each: u64) -> u64 {
+    descriptors_each.saturating_sub(OWN_DESCRIPTORS).max(1)
 }
 
 impl PortNeed {
@@ -97,11 +121,14 @@ pub fn needs(plan: &Plan) -> Needs {
         .sum();
     let sockets = u64::from(links) + u64::from(consumers);
     let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
-    let peak = plan
-        .streams()
-        .map(|(_, stream)| peak(&stream.schedule))
-        .sum();
+    let peaks = || {
+        plan.streams()
+            .map(|(_, stream)| (stream, peak(&stream.schedule)))
+    };
+    let peak = peaks().map(|(_, peak)| peak).sum();
+    let bytes = |stream: &StreamPlan| f64::from(largest(&stream.payload));
     let ends = if is_embedded { 2 } else { 1 };
+    let phases = &plan.phases;
     Needs {
         links,
         consumers,
@@ -121,7 +148,9 @@ pub fn needs(plan: &Plan) -> Needs {
             .map(|(_, stream)| messages(&stream.schedule))
             .sum(),
         peak: Rate::per_second(peak).unwrap_or(Rate::ZERO),
+        peak_bytes: peaks().map(|(stream, peak)| peak * bytes(stream)).sum(),
         connect: connect(plan),
+        run: connect(plan) + phases.warm_up + phases.measure + phases.settle.at_most,
     }
 }
 
@@ -170,6 +199,16 @@ fn connect(plan: &Plan) -> Micros {
         .map(of_fleet)
         .max()
         .unwrap_or(Micros::ZERO)
+}
+
+/// The bytes of a large payload of a stream; a template is taken for as long as its text.
+fn largest(payload: &PayloadSpec) -> u32 {
+    match payload {
+        PayloadSpec::Template(text) => u32::try_from(text.len()).unwrap_or(u32::MAX),
+        PayloadSpec::Size(size) => *size,
+        PayloadSpec::LogNormal { median: _, p99 } => *p99,
+        PayloadSpec::File(bytes) => u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+    }
 }
 
 fn messages(spec: &ScheduleSpec) -> u64 {

@@ -49,7 +49,7 @@ mod units;
 mod view;
 
 pub use feasibility::{
-    BASE_BYTES, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, MemoryNeed, Needs,
+    BASE_BYTES, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, LONGEST_RUN, MemoryNeed, Needs,
     OWN_DESCRIPTORS, PortNeed, USER_BYTES_PER_LINK, needs,
 };
 pub use overrides::Overrides;

@@ -1,18 +1,14 @@
 //! `muster check`.
 
-use std::net::TcpStream;
-use std::time::Duration;
-
 use anyhow::Result;
 use muster_monitor::Environment;
 use muster_net::limits;
-use muster_scenario::{Needs, Plan, PlatformKind, needs};
+use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, needs};
 
 use crate::args::CheckArgs;
-use crate::{outcome, scenario_file, target};
-
-/// How long the target has to answer a SYN.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
+use crate::probe::Answer;
+use crate::reach::{Reached, reach};
+use crate::{outcome, scenario_file};
 
 /// Works out whether a scenario can run here, and whether the target answers, without load.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
@@ -20,33 +16,47 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     for warning in &plan.warnings {
         outcome::remark(&format!("warning: {warning}"));
     }
-    let needs = needs(&plan);
-    let lines = compare(&needs);
-    let is_feasible = lines.iter().all(|line| line.is_met);
+    let lines = compare(&needs(&plan));
     for line in &lines {
-        let mark = if line.is_met { "ok   " } else { "short" };
-        outcome::say(&format!("{mark} {}", line.text));
+        tell(if line.is_met { "ok" } else { "short" }, &line.text);
     }
-    if !is_feasible {
+    if lines.iter().any(|line| !line.is_met) {
         outcome::say("infeasible on this machine");
         return Ok(outcome::INVALID);
     }
-    let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
-    if is_embedded || args.offline {
-        outcome::say(if is_embedded {
-            "ok    target: the embedded gateway"
-        } else {
-            "target not tried"
-        });
+    if args.offline {
+        outcome::say("target not tried");
         return Ok(outcome::PASS);
     }
-    Ok(if answers(&plan) {
-        outcome::PASS
-    } else {
-        outcome::SILENT
-    })
+    answers(&plan)
 }
 
+fn tell(mark: &str, text: &str) {
+    outcome::say(&format!("{mark:<7} {text}"));
+}
+
+/// Whether everybody finds somebody who answers; a refusal is an answer.
+fn answers(plan: &Plan) -> Result<u8> {
+    if let PlatformKind::Gateway { .. } = plan.platform.kind {
+        tell("ok", "target: the embedded gateway, which the run starts");
+        return Ok(outcome::PASS);
+    }
+    let mut code = outcome::PASS;
+    for Reached { who, answer } in reach(plan)? {
+        match answer {
+            Answer::Taken(after) => tell("ok", &format!("{who}: connected within {after}")),
+            Answer::Refused(reason) => tell("refused", &format!("{who}: CONNACK {reason}")),
+            Answer::Nonsense(what) => tell("no MQTT", &format!("{who}: {what}")),
+            Answer::Silent(why) => {
+                tell("silent", &format!("{who}: {why}"));
+                code = outcome::SILENT;
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// What the plan needs of one thing, and what there is of it.
 struct Line {
     is_met: bool,
     text: String,
@@ -55,83 +65,111 @@ struct Line {
 fn compare(needs: &Needs) -> Vec<Line> {
     let descriptors = limits::raise_descriptors();
     let ports = limits::ephemeral_ports();
-    let each = u32::from(*ports.end()) - u32::from(*ports.start()) + 1;
-    let processes = needs.processes(descriptors);
+    let ports_each = u32::from(*ports.end()) - u32::from(*ports.start()) + 1;
     let mut lines = vec![
-        Line {
-            is_met: true,
-            text: format!(
-                "descriptors: {} needed, {descriptors} a process, so {processes} generator {}",
-                needs.descriptors,
-                if processes == 1 {
-                    "process"
-                } else {
-                    "processes"
-                }
-            ),
-        },
+        of_descriptors(needs, descriptors),
         rates(needs),
+        bytes(needs),
+        time(needs),
     ];
-    lines.extend(needs.ports.iter().map(|need| {
-        let sources = need.sources(each);
-        let is_loopback =
-            need.endpoint.host.starts_with("127.") || need.endpoint.host == "localhost";
-        Line {
-            is_met: sources == 1 || is_loopback,
-            text: format!(
-                "ports towards {}: {} needed, {each} a source address, so {sources} of them",
-                need.endpoint, need.connections
-            ),
-        }
-    }));
-    if let Some(memory) = Environment::read().memory_bytes {
-        let mib = |bytes: u64| bytes >> 20;
-        lines.push(Line {
-            is_met: needs.memory.total() < memory,
-            text: format!(
-                "memory: about {} MiB needed ({} of them the kernel's), {} MiB there",
-                mib(needs.memory.total()),
-                mib(needs.memory.kernel),
-                mib(memory)
-            ),
-        });
-    }
+    let towards = needs.ports.iter();
+    lines.extend(towards.map(|need| of_ports(need, ports_each)));
+    lines.extend(memory(needs, descriptors));
     lines
+}
+
+fn of_descriptors(needs: &Needs, each: u64) -> Line {
+    let processes = needs.processes(each);
+    let plural = if processes == 1 { "" } else { "es" };
+    Line {
+        is_met: each > OWN_DESCRIPTORS,
+        text: format!(
+            "descriptors: {} needed, {each} a process ({OWN_DESCRIPTORS} of them its own), so \
+             {processes} generator process{plural}",
+            needs.descriptors
+        ),
+    }
 }
 
 /// Messages that one core has never been seen to send in a second, by far: 100 bytes at QoS 0
 /// from a bare loop come to a quarter of a million.
 const RATE_MAX_PER_CORE: f64 = 500_000.0;
+/// Bytes that one core has never been seen to hand to the kernel in a second: about what it can
+/// copy in its own memory.
+const BYTES_MAX_PER_CORE: f64 = 8e9;
+
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+}
 
 fn rates(needs: &Needs) -> Line {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
-    let peak = needs.peak.get().max(0.0);
+    let (cores, peak) = (cores(), needs.peak.get());
+    let most = f64::from(cores) * RATE_MAX_PER_CORE;
     Line {
-        is_met: peak <= cores * RATE_MAX_PER_CORE,
+        is_met: peak <= most,
         text: format!(
-            "rates: {} messages, at most {peak:.0}/s; {} links in at least {}",
+            "rates: {} messages, at most {peak:.0}/s, where {cores} cores never send above \
+             {most:.0}/s; {} links in at least {}",
             needs.messages, needs.links, needs.connect
         ),
     }
 }
 
-fn answers(plan: &Plan) -> bool {
-    let mut all = true;
-    let addresses = match target::resolve(plan) {
-        Ok(addresses) => addresses.devices,
-        Err(error) => {
-            outcome::say(&format!("silent failed to {error:#}"));
-            return false;
-        }
-    };
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, ANSWER_MAX) {
-            Ok(_) => outcome::say(&format!("ok    target {address} answers")),
-            Err(error) => {
-                all = false;
-                outcome::say(&format!("silent target {address}: {error}"));
-            }
-        }
+fn bytes(needs: &Needs) -> Line {
+    let (cores, peak) = (cores(), needs.peak_bytes / 1e6);
+    let most = f64::from(cores) * BYTES_MAX_PER_CORE / 1e6;
+    Line {
+        is_met: peak <= most,
+        text: format!(
+            "bytes: at most {peak:.1} MB/s of payload, where {cores} cores never send above \
+             {most:.0} MB/s"
+        ),
     }
-    all
+}
+
+fn time(needs: &Needs) -> Line {
+    Line {
+        is_met: needs.run <= LONGEST_RUN,
+        text: format!(
+            "time: at most {}, {} of it to connect; no run can last longer than {LONGEST_RUN}",
+            needs.run, needs.connect
+        ),
+    }
+}
+
+/// Only on loopback are there many source addresses.
+fn of_ports(need: &PortNeed, each: u32) -> Line {
+    let host = need.endpoint.host.as_str();
+    let is_loopback = host.starts_with("127.") || host == "localhost";
+    let sources = need.sources(each);
+    let there = if is_loopback {
+        "loopback has enough"
+    } else {
+        "there is one"
+    };
+    Line {
+        is_met: sources == 1 || is_loopback,
+        text: format!(
+            "ports towards {}: {} needed, {each} a source address, so {sources} of them; {there}",
+            need.endpoint, need.connections
+        ),
+    }
+}
+
+/// Nothing to say where the host does not tell its memory.
+fn memory(needs: &Needs, descriptors: u64) -> Option<Line> {
+    let machine = Environment::read();
+    let there = [machine.memory_bytes, machine.container.memory_bytes];
+    let there = there.into_iter().flatten().min()?;
+    let wanted = needs.memory_of_all(descriptors);
+    let mib = |bytes: u64| bytes >> 20;
+    Some(Line {
+        is_met: wanted < there,
+        text: format!(
+            "memory: about {} MiB needed ({} of them the kernel's), {} MiB there",
+            mib(wanted),
+            mib(needs.memory.kernel),
+            mib(there)
+        ),
+    })
 }

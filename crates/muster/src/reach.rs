@@ -1,0 +1,119 @@
+//! Whether the target of a plan answers: at each address a session is opened as the run would
+//! open it, and closed at once. Nothing is published or subscribed to, and no will is left.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use muster_conduct::{Placement, roster};
+use muster_device::Hello;
+use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
+use muster_net::Clock;
+use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
+use muster_scenario::{BackendPlan, FleetPlan, Plan};
+
+use crate::probe::{Answer, Call, probe};
+use crate::target;
+
+/// How long a consumer of the run tries for one session.
+const CONSUMER_AT_MOST: Micros = Micros::from_secs(10);
+
+/// Somebody of the run at one of its addresses, and what was answered.
+pub(crate) struct Reached {
+    /// Who would connect there, and where that is.
+    pub(crate) who: String,
+    pub(crate) answer: Answer,
+}
+
+/// Tries each address of the devices, for each fleet with the first of its links that the run
+/// would connect there, and each backend's with its first consumer.
+pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
+    let run = RunId(Clock::start().t0_ns() as u32);
+    let devices = plan.fleets.iter().flat_map(|fleet| {
+        let addresses = plan.platform.endpoints.len() as u32;
+        let first = fleet.first_link.0;
+        let links = first..first + fleet.links.min(addresses);
+        links.map(move |link| device(plan, fleet, LinkId(link)))
+    });
+    let backends = (0..).map(BackendId).zip(&plan.backends);
+    let consumers = backends.map(|(id, backend)| consumer(plan, backend, id, run));
+    let callers: Vec<Caller> = devices.chain(consumers).collect();
+    answers(callers)
+}
+
+/// Somebody who would connect; with an error, his address has none.
+struct Caller {
+    who: String,
+    call: Result<Call>,
+}
+
+fn answers(callers: Vec<Caller>) -> Result<Vec<Reached>> {
+    let mut calls = Vec::new();
+    let mut tried = Vec::new();
+    for Caller { who, call } in callers {
+        tried.push((who, call.map(|call| calls.push(call))));
+    }
+    let mut answers = probe(calls).context("open a connection")?.into_iter();
+    let reached = tried.into_iter().map(|(who, call)| Reached {
+        who,
+        answer: match call {
+            Err(error) => Answer::Silent(format!("failed to {error:#}")),
+            Ok(()) => answers
+                .next()
+                .unwrap_or_else(|| Answer::Silent("no answer".to_owned())),
+        },
+    });
+    Ok(reached.collect())
+}
+
+fn device(plan: &Plan, fleet: &FleetPlan, link: LinkId) -> Caller {
+    let endpoints = &plan.platform.endpoints;
+    let endpoint = &endpoints[link.0 as usize % endpoints.len()];
+    let client = Placement::client(fleet);
+    let mut hello = Hello::default();
+    hello.fill(
+        &roster(plan, fleet, 0),
+        &client,
+        fleet.first_device_of(link),
+    );
+    // A check that is killed must not have the platform publish.
+    let connect = Connect {
+        will: None,
+        ..hello.connect(&client)
+    };
+    let at_most = client.handshake_timeout;
+    Caller {
+        who: format!("{endpoint}, device `{}`", connect.client_id),
+        call: target::address(endpoint, Duration::from_micros(at_most.get()))
+            .and_then(|address| call(address, client.version, &connect, at_most)),
+    }
+}
+
+fn consumer(plan: &Plan, backend: &BackendPlan, id: BackendId, run: RunId) -> Caller {
+    let client_id = muster_backend::client_id(run, id, ConsumerId(0));
+    let connect = muster_backend::hello(backend, &client_id);
+    Caller {
+        who: format!("{}, backend `{}`", backend.endpoint, backend.name),
+        call: target::address(&backend.endpoint, target::patience(plan))
+            .and_then(|address| call(address, muster_backend::VERSION, &connect, CONSUMER_AT_MOST)),
+    }
+}
+
+fn call(
+    address: SocketAddr,
+    version: Version,
+    connect: &Connect<'_>,
+    at_most: Micros,
+) -> Result<Call> {
+    let mut session = Client::new(version, &ClientLimits::default());
+    let mut bytes = Vec::new();
+    session
+        .connect(Micros::ZERO, connect, &mut bytes)
+        .context("write a CONNECT")?;
+    Ok(Call {
+        address,
+        session,
+        connect: bytes,
+        at_most,
+    })
+}

@@ -1,0 +1,169 @@
+//! `muster check`: what can be known before a run.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use crate::program::{Gateway, Said, folder_with, muster};
+
+const SCENARIO: &str = r#"
+name: check
+platform:
+  kind: mqtt
+  devices: [ "DEVICES" ]
+  backend: { url: "BACKEND", filter: "muster/#", user: app, password: app-secret }
+fleet:
+  - name: meters
+    count: 20
+    credential: { kind: password, user: meter, secret: meter-secret }
+    client: { version: "VERSION", will: { topic: "w/${id}", payload: gone } }
+    connect: { timeout: 400ms }
+    streams: [ { kind: telemetry, rate: 10/s, qos: 1 } ]
+phases: { measure: 1s }
+"#;
+
+fn checked(devices: &str, backend: &str, version: &str, options: &[&str]) -> Said {
+    let scenario = SCENARIO
+        .replace("DEVICES", devices)
+        .replace("BACKEND", backend)
+        .replace("VERSION", version);
+    let folder = folder_with(&scenario);
+    muster(
+        folder.path(),
+        &[&["check", "scenario.yaml"], options].concat(),
+    )
+}
+
+/// A gateway that admits only these.
+fn gateway(users: &str) -> Gateway {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("users");
+    std::fs::write(&file, users).expect("the users are written");
+    Gateway::start(&["--users", file.to_str().expect("a path in UTF-8")])
+}
+
+/// An address where nobody listens.
+fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    format!("mqtt://{}", listener.local_addr().expect("its address"))
+}
+
+#[test]
+fn a_target_that_answers_is_met_as_the_run_would_meet_it_and_left_as_it_was() {
+    let gateway = gateway("meter:meter-secret\napp:app-secret\n");
+    for version in ["3.1.1", "5"] {
+        let said = checked(&gateway.url, &gateway.url, version, &[]);
+        assert_eq!(said.code, 0, "{said:?}");
+        let device = format!(
+            "ok      {}, device `meters-00000000`: connected",
+            gateway.url
+        );
+        let backend = format!("ok      {}, backend `backend`: connected", gateway.url);
+        assert!(said.out.contains(&device), "{}", said.out);
+        assert!(said.out.contains(&backend), "{}", said.out);
+    }
+    let account = gateway.stop();
+    let counts = ["connected", "received", "wills", "subscriptions"].map(|name| &account[name]);
+    assert_eq!(counts, [4, 0, 0, 0]);
+}
+
+#[test]
+fn a_refusal_is_an_answer_and_said_with_its_code() {
+    let gateway = gateway("app:app-secret\n");
+    for (version, code) in [("5", "0x86"), ("3.1.1", "connack-4")] {
+        let said = checked(&gateway.url, &gateway.url, version, &[]);
+        assert_eq!(said.code, 0, "{said:?}");
+        let refused = format!(
+            "refused {}, device `meters-00000000`: CONNACK {code}",
+            gateway.url
+        );
+        assert!(said.out.contains(&refused), "{}", said.out);
+    }
+}
+
+#[test]
+fn a_target_where_nobody_listens_is_silent() {
+    let gateway = Gateway::start(&[]);
+    for (devices, backend, silent) in [
+        (nobody(), gateway.url.clone(), "device `meters-00000000`"),
+        (gateway.url.clone(), nobody(), "backend `backend`"),
+    ] {
+        let said = checked(&devices, &backend, "5", &[]);
+        assert_eq!(said.code, 4, "{said:?}");
+        let line = said.out.lines().find(|line| line.starts_with("silent"));
+        let line = line.expect("who is silent is said");
+        assert!(line.contains(silent) && line.contains("refused"), "{line}");
+        assert_eq!(
+            said.out.matches("connected within").count(),
+            1,
+            "{}",
+            said.out
+        );
+    }
+}
+
+#[test]
+fn a_name_without_an_address_is_silent() {
+    // No part of a name has 64 characters (RFC 1035 section 2.3.4): no server is asked.
+    let host = "x".repeat(64);
+    let said = checked(&format!("mqtt://{host}"), &nobody(), "5", &[]);
+    assert_eq!(said.code, 4, "{said:?}");
+    let line = format!("failed to look up `{host}` of mqtt://{host}:1883: ");
+    assert!(said.out.contains(&line), "{}", said.out);
+    assert_eq!(said.out.matches("failed").count(), 1, "{}", said.out);
+}
+
+#[test]
+fn a_target_that_takes_connections_and_says_nothing_is_silent() {
+    let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("mqtt://{}", mute.local_addr().expect("its address"));
+    let gateway = Gateway::start(&[]);
+    let said = checked(&url, &gateway.url, "5", &[]);
+    assert_eq!(said.code, 4, "{said:?}");
+    assert!(said.out.contains("no answer within 400 ms"), "{}", said.out);
+}
+
+#[test]
+fn a_target_that_speaks_something_else_is_named_so() {
+    let web = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("mqtt://{}", web.local_addr().expect("its address"));
+    let server = std::thread::spawn(move || {
+        let (mut socket, _) = web.accept().expect("a connection");
+        let _ = socket.read(&mut [0; 256]);
+        let page = " ".repeat(200);
+        let _ = write!(socket, "HTTP/1.1 400 Bad Request\r\n\r\n{page}");
+    });
+    let gateway = Gateway::start(&[]);
+    let said = checked(&url, &gateway.url, "5", &[]);
+    server.join().expect("the server has answered");
+    assert_eq!(said.code, 0, "{said:?}");
+    let odd = format!("no MQTT {url}, device `meters-00000000`");
+    assert!(said.out.contains(&odd), "{}", said.out);
+}
+
+#[test]
+fn what_no_machine_can_do_is_infeasible_and_said_with_its_bound() {
+    let rates = ["fleet.streams.rate=99000000/s"];
+    let bytes = [
+        "fleet.streams.rate=9000/s",
+        "fleet.streams.payload={size: 200000000}",
+    ];
+    let time = ["fleet.connect.rate=1/d"];
+    let memory = ["fleet.connect.rate=100000/s", "fleet.count=4000000000"];
+    for (values, thing) in [
+        (&rates[..], "short   rates: "),
+        (&bytes[..], "short   bytes: "),
+        (&time[..], "short   time: "),
+        (&memory[..], "short   memory: "),
+    ] {
+        let options: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+        let said = checked(&nobody(), &nobody(), "5", &options);
+        assert_eq!(said.code, 3, "{said:?}");
+        assert!(said.out.contains(thing), "{}", said.out);
+        assert!(said.err.is_empty(), "{}", said.err);
+        assert!(
+            said.out.ends_with("infeasible on this machine\n"),
+            "{}",
+            said.out
+        );
+    }
+}

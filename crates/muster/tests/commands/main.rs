@@ -1,0 +1,4 @@
+//! The binary as its user meets it: what it prints, writes and ends with.
+
+mod check;
+mod program;

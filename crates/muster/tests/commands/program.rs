@@ -1,0 +1,95 @@
+//! The program under test, and the gateway that it meets.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// What the program said, and its exit code.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// The program with arguments, to be run in a folder.
+pub(crate) fn program<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn muster<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Said {
+    let output = program(folder, arguments)
+        .output()
+        .expect("the binary runs");
+    let text = |bytes| String::from_utf8(bytes).expect("it writes UTF-8");
+    Said {
+        code: output.status.code().expect("it was not killed"),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
+}
+
+/// A folder with a scenario of this text in it, as `scenario.yaml`.
+pub(crate) fn folder_with(scenario: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("scenario.yaml"), scenario).expect("the scenario is written");
+    folder
+}
+
+/// Sends a process a signal.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("the process is there");
+}
+
+/// A gateway that stands alone.
+pub(crate) struct Gateway {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    pub(crate) url: String,
+}
+
+impl Gateway {
+    /// Starts one on a free port.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = program(Path::new("."), &["gateway", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the gateway starts");
+        let mut out = BufReader::new(child.stdout.take().expect("its output is piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it says where it listens");
+        let url = line
+            .split_whitespace()
+            .find(|word| word.starts_with("mqtt://"));
+        let url = url.expect("an address").trim_end_matches(';').to_owned();
+        Self { child, out, url }
+    }
+
+    /// Stops it; its account of itself.
+    pub(crate) fn stop(mut self) -> Value {
+        signal(&self.child, Signal::TERM);
+        let mut account = String::new();
+        self.out
+            .read_to_string(&mut account)
+            .expect("it ends with its account");
+        serde_json::from_str(&account).expect("the account is JSON")
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
