@@ -13,6 +13,7 @@
 pub mod behaviour;
 mod code;
 mod fact;
+pub mod figure;
 mod id;
 mod mix;
 mod outcome;
@@ -24,5 +25,5 @@ pub use fact::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact};
 pub use id::{BackendId, ConsumerId, DeviceId, FleetId, LinkId, MessageId, RunId, StreamId};
 pub use mix::{mix, unit};
 pub use outcome::{Cause, ConnectFailure, Outcome, ShedCause};
-pub use stamp::{STAMP_BYTES, STAMP_TEXT, Stamp, StampError};
+pub use stamp::{STAMP_BYTES, STAMP_KEY_BYTES, STAMP_KEY_TEXT, STAMP_TEXT, Stamp, StampError};
 pub use time::{Micros, Rate};

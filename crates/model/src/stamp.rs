@@ -13,7 +13,11 @@ pub const STAMP_BYTES: usize = 22;
 /// Length of a stamp as base64url text.
 pub const STAMP_TEXT: usize = 30;
 
-const KEY_BYTES: usize = 18;
+/// How many of the bytes come before the check.
+pub const STAMP_KEY_BYTES: usize = 18;
+/// How many of the characters come before the check, and hold nothing of it.
+pub const STAMP_KEY_TEXT: usize = STAMP_KEY_BYTES / 3 * 4;
+
 const DUE_UNKNOWN: u64 = (1 << 40) - 1;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -48,8 +52,8 @@ impl Stamp {
             .due
             .map_or(DUE_UNKNOWN, |due| due.get().min(DUE_UNKNOWN - 1));
         bytes[13..18].copy_from_slice(&due.to_be_bytes()[3..]);
-        let check = check(&bytes[..KEY_BYTES], covered);
-        bytes[KEY_BYTES..].copy_from_slice(&check.to_be_bytes());
+        let check = check(&bytes[..STAMP_KEY_BYTES], covered);
+        bytes[STAMP_KEY_BYTES..].copy_from_slice(&check.to_be_bytes());
         bytes
     }
 
@@ -71,7 +75,7 @@ impl Stamp {
             },
             due: (due != DUE_UNKNOWN).then_some(Micros(due)),
         };
-        if word(KEY_BYTES) == check(&bytes[..KEY_BYTES], covered) {
+        if word(STAMP_KEY_BYTES) == check(&bytes[..STAMP_KEY_BYTES], covered) {
             Ok(stamp)
         } else {
             Err(StampError::Check(stamp))

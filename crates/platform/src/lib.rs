@@ -31,6 +31,7 @@
 //! ```
 
 mod carrier;
+mod place;
 mod pointer;
 mod reader;
 mod roster;

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use muster_model::{
-    DeviceId, Integrity, MessageId, Micros, RunId, STAMP_BYTES, STAMP_TEXT, Stamp, StampError,
-    StreamId,
-};
+use muster_model::{DeviceId, Integrity, MessageId, Micros, RunId, Stamp, StreamId};
 
-use crate::pointer::string_at;
+use crate::place::{Damaged, Place};
 use crate::{Carrier, Roster, Uplink, UplinkScratch};
 
 /// Reads the ids of arriving messages back; one a consumer.
@@ -43,21 +40,15 @@ pub struct Copy {
     pub integrity: Integrity,
 }
 
-/// Where a stamp may be found; streams that agree share one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    Head,
-    After(String),
-    Property,
-    Field(String),
-}
-
 impl Reader {
     /// A reader for all streams of a plan.
     #[must_use]
     pub fn new(run: RunId, streams: Vec<ReaderStream>) -> Self {
         let mut places: Vec<Place> = Vec::new();
-        for place in streams.iter().filter_map(|stream| place_of(&stream.uplink)) {
+        for place in streams
+            .iter()
+            .filter_map(|stream| Place::of(&stream.uplink))
+        {
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -95,8 +86,8 @@ impl Reader {
                         integrity: Integrity::Intact,
                     };
                 }
-                Some(Err(StampError::Check(stamp))) => damaged = damaged.or(Some(stamp)),
-                Some(Err(StampError::NotText)) | None => {}
+                Some(Err(found)) => damaged = damaged.or(Some(found)),
+                None => {}
             }
         }
         if let Some(copy) = self.by_order(topic, due_of) {
@@ -110,27 +101,12 @@ impl Reader {
                 integrity: Integrity::Unchecked,
             };
         }
-        let known = damaged.filter(|stamp| self.is_readable(stamp, payload, due_of));
+        let known = damaged.and_then(|damaged| self.named(&damaged, due_of));
         Copy {
-            id: known.map(|stamp| stamp.id),
-            due: known.and_then(|stamp| self.due_of_damaged(&stamp, due_of)),
+            id: known.map(|(id, _)| id),
+            due: known.map(|(_, due)| due),
             integrity: Integrity::Corrupted,
         }
-    }
-
-    /// The due instant of a damaged copy whose id is believed: the damage may be in the instant,
-    /// so only the schedule can tell it.
-    fn due_of_damaged(
-        &self,
-        stamp: &Stamp,
-        due_of: &mut dyn FnMut(&MessageId) -> Option<Micros>,
-    ) -> Option<Micros> {
-        let of_stream = self
-            .streams
-            .iter()
-            .find(|stream| stream.id == stamp.id.stream);
-        let has_schedule = of_stream.is_some_and(|stream| !stream.uplink.carries_due());
-        has_schedule.then(|| due_of(&stamp.id)).flatten()
     }
 
     fn by_order(
@@ -164,40 +140,26 @@ impl Reader {
         None
     }
 
-    /// Whether the id of a damaged copy may be believed: a message is a pure function of its id,
-    /// so either the stamp's check or all the rest must be those of the message it names.
-    fn is_readable(
+    /// The message that a damaged stamp names, and when that was due, if it may be believed: a
+    /// message is a pure function of its id, so it is rendered and compared.
+    fn named(
         &mut self,
-        stamp: &Stamp,
-        payload: &[u8],
+        damaged: &Damaged<'_>,
         due_of: &mut dyn FnMut(&MessageId) -> Option<Micros>,
-    ) -> bool {
-        let of_stream = self
-            .streams
-            .iter()
-            .find(|stream| stream.id == stamp.id.stream);
-        let Some(stream) = of_stream.filter(|stream| stream.has(stamp.id.device)) else {
-            return false;
+    ) -> Option<(MessageId, Micros)> {
+        let Stamp { id, due } = damaged.stamp;
+        let of_stream = self.streams.iter().find(|stream| stream.id == id.stream);
+        let stream = of_stream.filter(|stream| id.run == self.run && stream.has(id.device))?;
+        let due = if stream.uplink.carries_due() {
+            due?
+        } else {
+            due_of(&id)?
         };
-        let Some(due) = stamp.due.or_else(|| due_of(&stamp.id)) else {
-            return false;
-        };
-        if stamp.id.run != self.run {
-            return false;
-        }
         stream
             .uplink
-            .render(&stream.roster, &stamp.id, due, &mut self.scratch);
-        differing(&self.scratch.payload, payload).is_some_and(|bytes| bytes <= DAMAGE_MAX)
+            .render(&stream.roster, &id, due, &mut self.scratch);
+        damaged.is_of(&self.scratch).then_some((id, due))
     }
-}
-
-/// A damaged copy of a message differs from it in few bytes; another message differs in its
-/// stamp's check at least, and at a seeded payload in nearly all bytes.
-const DAMAGE_MAX: usize = 3;
-
-fn differing(sent: &[u8], came: &[u8]) -> Option<usize> {
-    (sent.len() == came.len()).then(|| sent.iter().zip(came).filter(|(a, b)| a != b).count())
 }
 
 impl ReaderStream {
@@ -228,90 +190,6 @@ impl ReaderStream {
         let name = topic.strip_prefix(prefix)?.strip_suffix(suffix)?;
         self.roster.device_named(name)
     }
-}
-
-fn place_of(uplink: &Uplink) -> Option<Place> {
-    match uplink.carrier() {
-        Carrier::Payload => Some(match uplink.payload().template() {
-            Some(template) => Place::After(template.stamp_anchor()?.to_owned()),
-            None => Place::Head,
-        }),
-        Carrier::Property => Some(Place::Property),
-        Carrier::Field(pointer) => Some(Place::Field(pointer.clone())),
-        Carrier::Order | Carrier::None => None,
-    }
-}
-
-impl Place {
-    fn find(
-        &self,
-        run: RunId,
-        payload: &[u8],
-        property: Option<&str>,
-    ) -> Option<Result<Stamp, StampError>> {
-        match self {
-            Place::Head => {
-                let (head, rest) = payload.split_first_chunk::<STAMP_BYTES>()?;
-                Some(Stamp::decode(head, &[rest]))
-            }
-            Place::After(anchor) if anchor.is_empty() => find_anywhere(run, payload),
-            Place::After(anchor) => find_after(anchor.as_bytes(), payload),
-            Place::Property => {
-                let text = property?.as_bytes().try_into().ok()?;
-                Some(Stamp::decode_text(text, &[payload]))
-            }
-            Place::Field(pointer) => {
-                let text = string_at(payload, pointer)?;
-                let at = text.as_ptr() as usize - payload.as_ptr() as usize;
-                decode_at(payload, at)
-            }
-        }
-    }
-}
-
-fn decode_at(payload: &[u8], at: usize) -> Option<Result<Stamp, StampError>> {
-    let text = payload.get(at..)?.first_chunk::<STAMP_TEXT>()?;
-    Some(Stamp::decode_text(
-        text,
-        &[&payload[..at], &payload[at + STAMP_TEXT..]],
-    ))
-}
-
-/// The stamp behind one of the places where the anchor stands: the first that is intact, else
-/// the first that is one at all.
-fn find_after(anchor: &[u8], payload: &[u8]) -> Option<Result<Stamp, StampError>> {
-    let mut best = None;
-    let mut from = 0;
-    while let Some(at) = find(anchor, &payload[from..]) {
-        let start = from + at + anchor.len();
-        match decode_at(payload, start) {
-            Some(Ok(stamp)) => return Some(Ok(stamp)),
-            Some(Err(damage)) => best = best.or(Some(Err(damage))),
-            None => {}
-        }
-        from += at + 1;
-    }
-    best
-}
-
-/// Without a fixed text before it, a stamp is known by the run at its head.
-fn find_anywhere(run: RunId, payload: &[u8]) -> Option<Result<Stamp, StampError>> {
-    let mut best = None;
-    for start in 0..=payload.len().checked_sub(STAMP_TEXT)? {
-        match decode_at(payload, start) {
-            Some(Ok(stamp)) => return Some(Ok(stamp)),
-            Some(Err(StampError::Check(stamp))) if stamp.id.run == run => {
-                best = best.or(Some(Err(StampError::Check(stamp))));
-            }
-            Some(Err(_)) | None => {}
-        }
-    }
-    best
-}
-
-fn find(needle: &[u8], text: &[u8]) -> Option<usize> {
-    text.windows(needle.len())
-        .position(|window| window == needle)
 }
 
 #[cfg(test)]
@@ -394,6 +272,20 @@ mod tests {
                 PayloadSpec::Template("${hex:8}${stamp}".to_owned()),
                 Carrier::Payload,
             ),
+            // Alike for every message but for its stamp.
+            (PayloadSpec::Template("on".to_owned()), Carrier::Property),
+            (
+                PayloadSpec::Template(r#"{"id":"${stamp}"}"#.to_owned()),
+                Carrier::Payload,
+            ),
+            (PayloadSpec::Size(22), Carrier::Payload),
+            (
+                PayloadSpec::LogNormal {
+                    median: 30,
+                    p99: 60,
+                },
+                Carrier::Payload,
+            ),
         ]
     }
 
@@ -419,9 +311,16 @@ mod tests {
             for (payload, carrier) in forms() {
                 let mut world = world(&payload, carrier);
                 let id = id(device, seq);
-                let (topic, mut payload, property) = sent(&world, &id);
-                let at = at.index(payload.len());
-                payload[at] ^= flip;
+                let (topic, mut payload, mut property) = sent(&world, &id);
+                let at = at.index(payload.len() + property.as_ref().map_or(0, String::len));
+                if let Some(byte) = payload.get_mut(at) {
+                    *byte ^= flip;
+                } else if let Some(text) = &mut property {
+                    let at = at - payload.len();
+                    let other = char::from(b'!' + flip % 94);
+                    prop_assume!(!text[at..].starts_with(other));
+                    text.replace_range(at..=at, &other.to_string());
+                }
                 let copy = world.reader.read(&topic, &payload, property.as_deref(), &mut due);
                 prop_assert_eq!(copy.integrity, Integrity::Corrupted);
                 prop_assert!(copy.id.is_none_or(|read| read == id), "{:?}", copy);
@@ -436,6 +335,33 @@ mod tests {
         let (topic, mut payload, _) = sent(&world, &id(120, 3));
         payload[50] ^= 1;
         let copy = world.reader.read(&topic, &payload, None, &mut due);
+        assert_eq!(
+            (copy.id, copy.integrity),
+            (Some(id(120, 3)), Integrity::Corrupted)
+        );
+    }
+
+    #[test]
+    fn an_id_whose_stamp_is_whole_is_believed_whatever_became_of_the_rest() {
+        let mut world = world(&PayloadSpec::Size(100), Carrier::Payload);
+        let (topic, mut payload, _) = sent(&world, &id(120, 3));
+        payload.truncate(60);
+        payload[30..].fill(0);
+        let copy = world.reader.read(&topic, &payload, None, &mut due);
+        let expected = (Some(id(120, 3)), due(&id(120, 3)), Integrity::Corrupted);
+        assert_eq!((copy.id, copy.due, copy.integrity), expected);
+    }
+
+    #[test]
+    fn damage_in_the_check_leaves_the_id_readable() {
+        let mut world = world(&PayloadSpec::Template("on".to_owned()), Carrier::Property);
+        let (topic, payload, property) = sent(&world, &id(120, 3));
+        let mut property = property.unwrap();
+        let altered = if property.ends_with('A') { "B" } else { "A" };
+        property.replace_range(29.., altered);
+        let copy = world
+            .reader
+            .read(&topic, &payload, Some(&property), &mut due);
         assert_eq!(
             (copy.id, copy.integrity),
             (Some(id(120, 3)), Integrity::Corrupted)

@@ -1,6 +1,6 @@
 //! What a device says: topic, payload and the carrier of the message's id.
 
-use muster_load::{Payload, PayloadError, PayloadSpec, StampForm, Template};
+use muster_load::{Payload, PayloadError, PayloadSpec, StampAt, StampForm, Template};
 use muster_model::{MessageId, Micros, STAMP_TEXT, Stamp};
 
 use crate::{Carrier, PROPERTY_NAME, Roster};
@@ -21,6 +21,7 @@ pub struct UplinkScratch {
     topic: String,
     /// The rendered payload.
     pub payload: Vec<u8>,
+    stamp: Option<StampAt>,
     property: Option<[u8; STAMP_TEXT]>,
 }
 
@@ -90,11 +91,13 @@ impl Uplink {
             due: self.carries_due.then_some(due),
         };
         scratch.property = None;
+        scratch.stamp = None;
         match &self.carrier {
             Carrier::Payload | Carrier::Field(_) => {
                 if let Some(place) = place {
                     write_stamp(&stamp, place.offset, place.form, &mut scratch.payload);
                 }
+                scratch.stamp = place;
             }
             Carrier::Property => scratch.property = Some(stamp.encode_text(&[&scratch.payload])),
             Carrier::Order | Carrier::None => {}
@@ -107,6 +110,21 @@ impl UplinkScratch {
     #[must_use]
     pub fn topic(&self) -> &str {
         &self.topic
+    }
+
+    /// The stamp as the rendered message carries it, and what its check covers beside it.
+    pub(crate) fn stamp(&self) -> Option<(&[u8], [&[u8]; 2])> {
+        if let Some(text) = &self.property {
+            return Some((text, [&self.payload, &[]]));
+        }
+        let StampAt { offset, form } = self.stamp?;
+        let (before, rest) = self.payload.split_at(offset);
+        let (stamp, after) = rest.split_at(form.len());
+        // As a reader finds it: nothing stands before a stamp of bytes.
+        Some(match form {
+            StampForm::Binary22 => (stamp, [after, before]),
+            StampForm::Text30 => (stamp, [before, after]),
+        })
     }
 
     /// Lends the user properties of the rendered message.
