@@ -19,6 +19,10 @@ const DUE_PER_TURN: u32 = 64;
 /// Connects begun in one turn, for the same reason at about 30 us each.
 const CONNECTS_PER_TURN: u32 = 16;
 
+/// Control bytes of a link that may wait behind a message. The answers to all 65,535 packet ids
+/// are less: a peer beyond it goes on answering what was never sent.
+const WAITING_MAX: usize = 1 << 20;
+
 /// The driver of one shard.
 #[derive(Debug)]
 pub struct Driver {
@@ -251,8 +255,7 @@ impl Driver {
                     // The session counts as sent what never went out, so it cannot go on.
                     self.shard.exhausted(link, at);
                     self.trouble("no buffer was left for a message that a socket did not take");
-                    self.follow(io, link, Then::Abort);
-                    self.shard.closed(link, at, Cause::Network);
+                    self.cut(io, link, Cause::Network);
                     break;
                 }
                 Written::Busy | Written::Lost => break,
@@ -270,18 +273,28 @@ impl Driver {
             match io.write(key, &self.out) {
                 Written::Whole | Written::Lost => {}
                 Written::Held => self.shard.held(link),
-                Written::Busy => {
-                    self.waiting
-                        .entry(link)
-                        .or_default()
-                        .extend_from_slice(&self.out);
-                }
+                Written::Busy => self.wait_behind_message(io, link),
                 Written::Exhausted => {
                     self.trouble("no buffer was left for an answer that a socket did not take");
+                    self.cut(io, link, Cause::Network);
                 }
             }
         }
         self.out.clear();
+    }
+
+    fn wait_behind_message(&mut self, io: &mut Io, link: u32) {
+        let waiting = self.waiting.entry(link).or_default();
+        if waiting.len() + self.out.len() > WAITING_MAX {
+            return self.cut(io, link, Cause::Malformed);
+        }
+        waiting.extend_from_slice(&self.out);
+    }
+
+    /// Ends a link whose session cannot go on.
+    fn cut(&mut self, io: &mut Io, link: u32, cause: Cause) {
+        self.follow(io, link, Then::Abort);
+        self.shard.closed(link, io.now(), cause);
     }
 
     fn follow(&mut self, io: &mut Io, link: u32, then: Then) {
