@@ -7,6 +7,7 @@ use std::io::{self, Write};
 #[path = "../tests/stability_power/simulation.rs"]
 mod simulation;
 
+use muster_model::figure::count;
 use simulation::{Case, Process};
 
 const SEED: u64 = 1;
@@ -38,9 +39,9 @@ fn main() -> io::Result<()> {
             out,
             "| {} | {}/s | {} s | {} | {:.2} % | {:.2} % | {:.2} % |",
             name(&case.process),
-            grouped(case.rate as u32),
+            count(case.rate as u64),
             case.windows,
-            grouped(holds),
+            count(u64::from(holds)),
             percent(tally.unstable),
             percent(tally.unclear),
             percent(holds - tally.unstable - tally.unclear),
@@ -105,12 +106,5 @@ fn name(process: &Process) -> String {
             format!("AR(1) {correlation}, {deviation_s} s of traffic")
         }
         Process::Queue { load } => format!("M/M/1 at {load}"),
-    }
-}
-
-fn grouped(count: u32) -> String {
-    match (count / 1_000, count % 1_000) {
-        (0, rest) => rest.to_string(),
-        (thousands, rest) => format!("{thousands},{rest:03}"),
     }
 }

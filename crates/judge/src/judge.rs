@@ -1,7 +1,7 @@
 //! From rules and evidence to the one verdict.
 
 use muster_measure::{State, Summary};
-use muster_model::ConnectFailure;
+use muster_model::{ConnectFailure, figure};
 
 use crate::{
     Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult, Unevaluated,
@@ -146,10 +146,16 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     let name = evidence.backends.get(worst).map_or("", String::as_str);
     let behind = match (left, rate) {
         (0, _) => "everything due had come or was final when settling ended".to_owned(),
-        (_, 0) => format!("{left} outstanding at backend {name}, which was not quiet for long"),
+        (left, 0) => format!(
+            "{} outstanding at backend {name}, which was not quiet for long",
+            figure::count(left)
+        ),
         (left, rate) => {
             let behind_s = left as f64 / rate as f64;
-            format!("backend {name} still delivering {rate}/s, {behind_s:.1} s behind")
+            format!(
+                "backend {name} still delivering {}/s, {behind_s:.1} s behind",
+                figure::count(rate)
+            )
         }
     };
     let since = evidence.summary.run.series.iter();

@@ -3,7 +3,7 @@
 use muster_measure::{
     Above, Distribution, Latency as Kept, LatencyView, Phase, ScopeSummary, State,
 };
-use muster_model::{BackendId, Micros};
+use muster_model::{BackendId, Micros, figure};
 
 use crate::slo::{is_close, is_consumer_disturbed, new};
 use crate::{Evidence, Figure, Latency, Percentile, RuleResult, Slo, Unevaluated};
@@ -67,7 +67,10 @@ fn too_few(
         .map(|row| row.second)
         .min();
     rule.evidence(format!(
-        "too few were not rejected to judge: {have} of {scheduled}, needs {needed}"
+        "too few were not rejected to judge: {} of {}, needs {}",
+        figure::count(have),
+        figure::count(scheduled),
+        figure::count(needed)
     ))
     .decided(false, since)
 }
@@ -93,10 +96,10 @@ fn told(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> Str
         .map_or(String::new(), |b| format!(" at {b}"));
     format!(
         "{} above and {} without an end, of {} ({} allowed){place}",
-        counter.above,
-        counter.missing,
-        counter.n,
-        percentile.allowed_above(counter.n)
+        figure::count(counter.above),
+        figure::count(counter.missing),
+        figure::count(counter.n),
+        figure::count(percentile.allowed_above(counter.n))
     )
 }
 

@@ -35,10 +35,11 @@ pub use health::{
     GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,
 };
 pub use judge::judge;
+pub use muster_model::figure::Figure;
 pub use rules::{
     Allowance, Latency, Rules, RulesBuilder, Scope, Slo, SloBound, StopIf, StopTrigger,
 };
 pub use share::{Percentile, Share};
 pub use stop::{Stop, StopWatch, StopWindow};
 pub use unevaluated::Unevaluated;
-pub use verdict::{Figure, RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};
+pub use verdict::{RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};

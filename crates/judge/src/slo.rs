@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use muster_measure::{
     ArrivalFigures, LinkLedger, Phase, Scope as Measured, ScopeSummary, SecondRow, State,
 };
-use muster_model::{Cause, ShedCause, StreamId};
+use muster_model::{Cause, ShedCause, StreamId, figure};
 
-use crate::verdict::Percent;
 use crate::{
     Allowance, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo, SloBound,
     Unevaluated, latency,
@@ -103,8 +102,9 @@ fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
     if is_consumer_disturbed(evidence) {
         let meanwhile = lost_while_away(evidence, &slo.scope, worst);
         let told = format!(
-            "our own consumer was away: {} lost at backend {name}, {meanwhile} of them due then",
-            found.lost
+            "our own consumer was away: {} lost at backend {name}, {} of them due then",
+            figure::count(found.lost),
+            figure::count(meanwhile)
         );
         let rule = rule.observed(Some(allowed.observed(found.lost, found.expected)));
         return rule
@@ -137,7 +137,7 @@ fn nothing_to_lose(rule: RuleResult, slo: &Slo, evidence: &Evidence<'_>) -> Rule
             .observed(Some(Figure::Count(0)))
             .evidence(format!(
                 "none of {} due was accepted, so none was lost",
-                grouped(due)
+                figure::count(due)
             ))
             .decided(true, None),
     }
@@ -241,8 +241,8 @@ fn connected(slo: &Slo, wanted: Share, links: &LinkLedger) -> RuleResult {
         .collect();
     let told = format!(
         "{} of {} links up at the end of the connect phase{}",
-        links.up_at_start,
-        links.wanted,
+        figure::count(links.up_at_start),
+        figure::count(links.wanted),
         listed(&causes)
     );
     rule.observed(Some(Figure::Fraction(fraction)))
@@ -315,12 +315,17 @@ pub(crate) fn is_close(observed: f64, bound: f64) -> bool {
 fn counted(found: u64, of: u64) -> String {
     if found > 0 || of == 0 {
         let share = found as f64 / (of as f64).max(1.0);
-        return format!("{} of {} ({})", grouped(found), grouped(of), Percent(share));
+        return format!(
+            "{} of {} ({})",
+            figure::count(found),
+            figure::count(of),
+            figure::percent(share)
+        );
     }
     let bound = 1.0 - 0.05_f64.powf(1.0 / of as f64);
     format!(
         "0 of {}: at most {} % at 95 %",
-        grouped(of),
+        figure::count(of),
         two_digits(bound * 100.0)
     )
 }
@@ -332,24 +337,12 @@ fn two_digits(value: f64) -> String {
     format!("{:.digits$}", (value * scale).ceil() / scale)
 }
 
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// ": rejected 3, shed 4", or nothing if all are zero.
 fn listed(parts: &[(&str, u64)]) -> String {
     let parts: Vec<String> = parts
         .iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{name} {}", grouped(*count)))
+        .map(|(name, count)| format!("{name} {}", figure::count(*count)))
         .collect();
     if parts.is_empty() {
         String::new()

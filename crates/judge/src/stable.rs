@@ -1,7 +1,7 @@
 //! Rule `stable`, of every stream, from the series of its seconds.
 
 use muster_measure::{Distribution, Phase, ScopeSummary, SecondRow, State};
-use muster_model::{Micros, StreamId};
+use muster_model::{Micros, StreamId, figure};
 
 use crate::stability::{HoldSeries, Point, Stability};
 use crate::{
@@ -106,7 +106,7 @@ fn told(rule: RuleResult, stability: &Stability) -> RuleResult {
             };
             let told = format!(
                 "{reason} ({latency} rose by {}, p = {:.4})",
-                Micros(creep.rise_us as u64),
+                figure::time(Micros(creep.rise_us as u64)),
                 creep.trend.p()
             );
             rule.not_evaluated(reason).evidence(told)

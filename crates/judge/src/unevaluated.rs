@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use muster_model::figure;
 use serde::{Deserialize, Serialize};
 
 /// The reason of a `not-evaluated`.
@@ -49,6 +50,7 @@ impl fmt::Display for Unevaluated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooFewMessages { have, needed } => {
+                let (needed, have) = (figure::count(*needed), figure::count(*have));
                 write!(f, "needs {needed} messages, had {have}")
             }
             Self::TooFewWindows { have, needed } => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_measure::{Distribution, Phase, SecondRow};
-use muster_model::{Micros, ShedCause};
+use muster_model::{Micros, ShedCause, figure};
 
 use crate::latency::all_due;
 use crate::rules::LATENESS_FLOOR;
@@ -78,7 +78,7 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
         return rule.not_evaluated(Unevaluated::Unknown);
     };
     rule.observed(Some(Figure::Count(due)))
-        .evidence(format!("{due} messages were due"))
+        .evidence(format!("{} messages were due", figure::count(due)))
         .decided(due > 0, None)
 }
 
@@ -92,7 +92,10 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
     };
     let broken = evidence.summary.run.uplink.equations.iter();
     let broken: Vec<String> = broken
-        .map(|e| format!("{} ({} against {})", e.name, e.left, e.right))
+        .map(|e| {
+            let (left, right) = (figure::count(e.left), figure::count(e.right));
+            format!("{} ({left} against {right})", e.name)
+        })
         .collect();
     let told = match (residue, broken.is_empty()) {
         (0, _) => "every ledger closes".to_owned(),
@@ -119,7 +122,7 @@ pub fn own_shed(by_cause: &BTreeMap<String, u64>, since_s: Option<u32>) -> RuleR
     let named = causes.filter_map(|cause| by_cause.get_key_value(cause.name()));
     let named: Vec<String> = named
         .filter(|(_, count)| **count > 0)
-        .map(|(name, count)| format!("{name} {count}"))
+        .map(|(name, count)| format!("{name} {}", figure::count(*count)))
         .collect();
     let told = if own == 0 {
         "nothing was shed by us".to_owned()
@@ -198,7 +201,7 @@ pub fn lateness_p99(rules: &Rules, delays: &Delays<'_>) -> RuleResult {
     let (holds, how) = match delays.above.filter(|_| known.is_some()) {
         Some((above, n)) => (
             Percentile::P99.allows(above, n),
-            format!("{above} of {n} above"),
+            format!("{} of {} above", figure::count(above), figure::count(n)),
         ),
         None => (
             edge <= bound,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use muster_model::Micros;
+use muster_model::figure::Figure;
 use serde::{Deserialize, Serialize};
 
 use crate::Unevaluated;
@@ -228,53 +228,5 @@ impl RuleOutcome {
             Self::Fail => "fail",
             Self::NotEvaluated(_) => "not-evaluated",
         }
-    }
-}
-
-/// A value with its unit, as observed or allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Figure {
-    /// So many messages, links or events.
-    Count(u64),
-    /// A fraction of a whole, 0 to 1, printed in percent.
-    Fraction(f64),
-    /// A length of time.
-    Time(Micros),
-    /// Messages per second.
-    PerSecond(f64),
-}
-
-impl Figure {
-    /// The number alone: a count, a fraction, microseconds, or a rate per second.
-    #[must_use]
-    pub fn value(self) -> f64 {
-        match self {
-            Self::Count(count) => count as f64,
-            Self::Time(Micros(us)) => us as f64,
-            Self::Fraction(value) | Self::PerSecond(value) => value,
-        }
-    }
-}
-
-impl fmt::Display for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count(count) => write!(f, "{count}"),
-            Self::Fraction(fraction) => write!(f, "{}", Percent(*fraction)),
-            Self::Time(time) => write!(f, "{time}"),
-            Self::PerSecond(rate) => write!(f, "{rate:.1}/s"),
-        }
-    }
-}
-
-/// Prints a fraction in percent with up to four decimals, so that no failure rounds to zero
-/// unless it is below one in a million.
-pub(crate) struct Percent(pub(crate) f64);
-
-impl fmt::Display for Percent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{:.4}", self.0 * 100.0);
-        write!(f, "{} %", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }

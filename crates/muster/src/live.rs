@@ -8,7 +8,7 @@ use muster_agent::Pulse;
 use muster_cluster::Standing;
 use muster_conduct::{Timetable, recorder_plan, schedules};
 use muster_dashboard::{Health, Live, LiveRates, Quantiles};
-use muster_judge::{RuleResult, Rules};
+use muster_judge::{Figure, RuleResult, Rules};
 use muster_load::{Schedule, StreamSchedule};
 use muster_measure::{Distribution, Flow, RecorderPlan, State, Timeline, WindowDelta};
 use muster_model::{Micros, RunId};
@@ -287,7 +287,11 @@ impl View {
 
 /// A broken rule in a few words.
 fn told(rule: &RuleResult) -> String {
-    let observed = rule.observed.map(|observed| format!(" {observed}"));
+    let seen = |observed: Figure| {
+        rule.bound
+            .map_or(observed.to_string(), |bound| observed.beside(bound))
+    };
+    let observed = rule.observed.map(|observed| format!(" {}", seen(observed)));
     let bound = rule.bound.map(|bound| format!(" (max {bound})"));
     format!(
         "{}{}{}",

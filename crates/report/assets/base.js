@@ -42,9 +42,9 @@ function timeParts(us) {
 }
 
 /// The same on an axis, where a round figure needs no zeros behind the point.
-function tick(us) {
+function tick(us, three = 3) {
   const [unit, name] = us < 1e3 ? [1, "\u00b5s"] : us < 1e6 ? [1e3, "ms"] : [1e6, "s"];
-  return `${(us / unit).toLocaleString("en-US", { maximumSignificantDigits: 3 })}\u00a0${name}`;
+  return `${(us / unit).toLocaleString("en-US", { maximumSignificantDigits: three })}\u00a0${name}`;
 }
 
 const time = (us) => timeParts(us).join("\u00a0").trim();
@@ -73,23 +73,33 @@ function bytes(value) {
   return `${at === 0 ? count(left) : digits(left)}\u00a0${units[at]}`;
 }
 
-function percent(share) {
+/// Two digits of what is missing to nothing or to the whole, and at least one decimal.
+function percent(share, more = 0) {
   if (!isKnown(share) || !Number.isFinite(share)) return DASH;
   const value = share * 100;
-  if (value === 0 || value === 100) return `${value}\u00a0%`;
-  if (value > 99.9) return `${(Math.floor(value * 1000) / 1000).toFixed(3)}\u00a0%`;
-  if (value < 0.001) return "< 0.001\u00a0%";
-  return `${value.toLocaleString("en-US", { maximumSignificantDigits: 3 })}\u00a0%`;
+  const tail = Math.min(Math.abs(value), Math.abs(100 - value));
+  const decimals = tail === 0 ? 0 : Math.min(Math.max(1 - Math.floor(Math.log10(tail)), 1), 12);
+  return `${decimal(value, decimals + more)}\u00a0%`;
 }
 
+const decimal = (value, decimals) => value.toLocaleString("en-US", { maximumFractionDigits: decimals });
+
 /// An observed or allowed value of a rule: a count, or an object whose key is the unit.
-function figure(value, show = time) {
+function figure(value, more = 0) {
   if (!isKnown(value)) return "";
   if (typeof value !== "object") return typeof value === "number" ? count(value) : String(value);
-  if (isKnown(value.us)) return show(value.us);
-  if (isKnown(value.fraction)) return percent(value.fraction);
-  if (isKnown(value.per_second)) return `${value.per_second.toLocaleString("en-US", { maximumFractionDigits: 2 })}\u00a0/s`;
+  if (isKnown(value.us)) return tick(value.us, 3 + more);
+  if (isKnown(value.fraction)) return percent(value.fraction, more);
+  if (isKnown(value.per_second)) return `${value.per_second.toLocaleString("en-US", { maximumSignificantDigits: 3 + more })}\u00a0/s`;
   return DASH;
+}
+
+/// An observed value with as many digits as it takes to tell it from its bound.
+function observed(rule) {
+  for (let more = 0; isKnown(rule.bound) && more < 12; more += 1) {
+    if (figure(rule.observed, more) !== figure(rule.bound, more)) return figure(rule.observed, more);
+  }
+  return figure(rule.observed);
 }
 
 const sum = (map) => Object.values(map || {}).reduce((all, one) => all + one, 0);

@@ -68,11 +68,11 @@ function verdict() {
     el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, name, el("b", {}, String(value))))));
 }
 
-const allowed = (rule) => `${rule.rule === "connected" ? "at least" : "at most"} ${figure(rule.bound, tick)}`;
+const allowed = (rule) => `${rule.rule === "connected" ? "at least" : "at most"} ${figure(rule.bound)}`;
 
 function reason(rule) {
   const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
-  const seen = rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, figure(rule.observed)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
+  const seen = rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
   return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, rule.evidence));
 }
 

@@ -96,7 +96,7 @@ function ruleRow(rule) {
   return el("tr", {},
     el("td", { class: "wide" }, el("span", { class: `mark tone-${tone(result)}` }, icon(result), rule.result.replace("-", " "))),
     el("td", {}, rule.rule, rule.scope === "run" ? null : el("div", { class: "why" }, rule.scope)),
-    el("td", { class: bad }, isKnown(rule.observed) ? figure(rule.observed) : ""),
+    el("td", { class: bad }, isKnown(rule.observed) ? observed(rule) : ""),
     el("td", { class: "n wide", "data-name": "" }, isKnown(rule.bound) ? allowed(rule) : ""),
     isKnown(rule.since_s) ? el("td", { class: "n wide", "data-name": "since" }, clock(rule.since_s)) : el("td", { class: "n" }),
     el("td", { class: "why wide" }, rule.evidence, rule.note ? ` (${rule.note})` : null));

@@ -60,9 +60,7 @@ impl Case {
             RuleResult::Fail if rule.invalidates() => End::Error,
             RuleResult::Fail | RuleResult::NotEvaluated => End::Skipped,
         };
-        let observed = rule
-            .observed
-            .map_or_else(|| "-".to_owned(), |seen| seen.to_string());
+        let observed = rule.seen().unwrap_or_else(|| "-".to_owned());
         let allowed = rule.allowed().unwrap_or_else(|| "-".to_owned());
         Self {
             name: format!("{} [{}]", rule.rule, rule.scope),

@@ -281,8 +281,8 @@ impl Screen {
 
 fn reason(rule: &Rule) -> String {
     let mut line = format!("{} [{}]", rule.rule, rule.scope);
-    if let Some(observed) = rule.observed {
-        let _ = write!(line, " {observed}");
+    if let Some(seen) = rule.seen() {
+        let _ = write!(line, " {seen}");
     }
     if let Some(allowed) = rule.allowed() {
         let _ = write!(line, " ({allowed})");

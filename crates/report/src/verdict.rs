@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
-
-use crate::number::{count, latency, percent};
 
 /// The run's result and the rules behind it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -136,6 +135,14 @@ impl Rule {
         }
     }
 
+    /// What was observed, in words that differ from those of the bound where the two differ.
+    #[must_use]
+    pub fn seen(&self) -> Option<String> {
+        let observed = figure::Figure::from(self.observed?);
+        let bound = self.bound.map(figure::Figure::from);
+        Some(bound.map_or_else(|| observed.to_string(), |bound| observed.beside(bound)))
+    }
+
     /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.
     #[must_use]
     pub fn allowed(&self) -> Option<String> {
@@ -211,13 +218,19 @@ pub enum Figure {
     },
 }
 
+impl From<Figure> for figure::Figure {
+    fn from(of: Figure) -> Self {
+        match of {
+            Figure::Count(number) => Self::Count(number),
+            Figure::Time { us } => Self::Time(Micros(us)),
+            Figure::Fraction { fraction } => Self::Fraction(fraction),
+            Figure::PerSecond { per_second } => Self::PerSecond(per_second),
+        }
+    }
+}
+
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Count(number) => f.write_str(&count(number)),
-            Self::Time { us } => f.write_str(&latency(Some(us))),
-            Self::Fraction { fraction } => f.write_str(&percent(fraction)),
-            Self::PerSecond { per_second } => write!(f, "{per_second:.1}/s"),
-        }
+        figure::Figure::from(*self).fmt(f)
     }
 }

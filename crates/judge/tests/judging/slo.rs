@@ -48,7 +48,7 @@ fn one_lost_message_of_the_warm_up_fails_the_run() {
     let loss = rule(&verdict, "loss");
     assert_eq!(loss.observed, Some(Figure::Count(1)));
     assert_eq!(loss.since_s, Some(2));
-    assert_eq!(loss.evidence, "1 of 1,200 (0.0833 %) at backend app");
+    assert_eq!(loss.evidence, "1 of 1,200 (0.083 %) at backend app");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn what_was_never_sent_counts_as_above_the_response_bound() {
     assert_eq!(response.outcome, RuleOutcome::Fail);
     assert_eq!(
         response.evidence,
-        "0 above and 11 without an end, of 1000 (10 allowed)"
+        "0 above and 11 without an end, of 1,000 (10 allowed)"
     );
 }
 
@@ -220,7 +220,7 @@ fn end_to_end_leaves_out_what_was_rejected_and_did_not_arrive() {
     assert_eq!(rule.outcome, RuleOutcome::Fail);
     assert_eq!(
         rule.evidence,
-        "0 above and 11 without an end, of 1000 (10 allowed) at app"
+        "0 above and 11 without an end, of 1,000 (10 allowed) at app"
     );
 }
 
@@ -240,7 +240,7 @@ fn a_target_that_rejects_so_many_that_the_rest_is_too_few_fails_end_to_end() {
             (rule.observed, rule.since_s),
             (None, Some((MEASURE + left as u64 / 100) as u32))
         );
-        let told = format!("too few were not rejected to judge: {left} of 1000, needs 1000");
+        let told = format!("too few were not rejected to judge: {left} of 1,000, needs 1,000");
         assert_eq!(rule.evidence, told);
     }
     // Where too few were due in the first place, the target is not to blame.
@@ -265,7 +265,7 @@ fn too_few_messages_are_told_with_the_number_needed() {
         needed: 1_000,
     };
     assert_eq!(response.outcome, RuleOutcome::NotEvaluated(reason));
-    assert_eq!(response.evidence, "needs 1000 messages, had 990");
+    assert_eq!(response.evidence, "needs 1,000 messages, had 990");
     assert_eq!(verdict.result, RunResult::Invalid);
     assert_eq!(verdict.would_be, None);
 }
