@@ -22,8 +22,9 @@ const REMEMBERED_S: u32 = 30;
 const SHOW_EVERY: Micros = Micros::from_millis(250);
 /// How long the agents have for their last words after the order to finish.
 const FINISH_MAX: Micros = Micros::from_secs(60);
-/// A second is looked at by `stop-if` when its news are surely in: two dispatches after it.
-const STOP_LAG: Micros = Micros::from_millis(600);
+/// Incidents that a result tells one by one; of what comes beyond, how many there were. A consumer
+/// that is thrown out four times a second for an hour would tell of nothing else.
+const INCIDENTS_MAX: usize = 1_000;
 
 /// Who watches a run.
 pub trait Observer {
@@ -132,6 +133,7 @@ struct Run {
     health: GeneratorHealth,
     afterlives: Vec<Afterlife>,
     incidents: Vec<Incidents>,
+    further_incidents: u64,
     timeline: Timeline,
     connect_from: Micros,
     finished_at: Option<Micros>,
@@ -162,6 +164,7 @@ impl Run {
             health: GeneratorHealth::default(),
             afterlives: Vec::new(),
             incidents: Vec::new(),
+            further_incidents: 0,
             timeline: Timeline::CONNECTING,
             connect_from: clock.now(),
             finished_at: None,
@@ -201,11 +204,9 @@ impl Run {
         self.recent
             .forget_before(at.second().saturating_sub(REMEMBERED_S));
         self.progress[agent] = dispatch.progress;
-        let incidents = dispatch
-            .troubles
-            .into_iter()
-            .map(|trouble| Incidents { at, trouble });
-        self.incidents.extend(incidents);
+        for trouble in dispatch.troubles {
+            self.note(at, trouble);
+        }
         let Some(handover) = dispatch.handover else {
             return;
         };
@@ -227,10 +228,15 @@ impl Run {
             count: 1,
             detail: why.clone(),
         });
-        self.incidents.push(Incidents {
-            at: self.now,
-            trouble: Trouble::Failed(why),
-        });
+        self.note(self.now, Trouble::Failed(why));
+    }
+
+    fn note(&mut self, at: Micros, trouble: Trouble) {
+        if self.incidents.len() < INCIDENTS_MAX {
+            self.incidents.push(Incidents { at, trouble });
+        } else {
+            self.further_incidents += 1;
+        }
     }
 
     fn step(&mut self, now: Micros) -> Option<Order> {
@@ -258,7 +264,8 @@ impl Run {
         Some(order)
     }
 
-    /// Looks at every second of the measured phase whose news are in.
+    /// Looks at every second of the measured phase whose news are in: every thread has told how
+    /// it stood after it.
     fn watch(&mut self, now: Micros) {
         let span = |second: u32| {
             (
@@ -266,8 +273,8 @@ impl Run {
                 Micros::from_secs(u64::from(second) + 1),
             )
         };
-        while self.conductor.phase(now) == Phase::Measure && span(self.watched).1 + STOP_LAG <= now
-        {
+        let told = self.merged_progress().at;
+        while self.conductor.phase(now) == Phase::Measure && span(self.watched).1 <= told {
             let (flow, shed_own) = self.flow_of(self.watched);
             let progress = self.merged_progress();
             let links = (progress.links_wanted, progress.links_up);
@@ -336,7 +343,15 @@ impl Run {
         }
     }
 
-    fn into_data(self) -> RunData {
+    fn into_data(mut self) -> RunData {
+        if self.further_incidents > 0 {
+            let further = format!(
+                "{} further incidents are not listed",
+                self.further_incidents
+            );
+            let (at, trouble) = (self.now, Trouble::Limit(further));
+            self.incidents.push(Incidents { at, trouble });
+        }
         let is_whole = !self.state.iter().any(|state| *state != AgentState::Over);
         RunData {
             links_refused: self.merged_progress().links_refused,
@@ -352,5 +367,62 @@ impl Run {
             ending: self.conductor.ending(),
             stop: self.stop,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMETABLE: Timetable = Timetable {
+        connect_at_most: Micros::from_secs(10),
+        lead: Micros::from_millis(100),
+        warm_up: Micros::ZERO,
+        measure: Micros::from_secs(60),
+        settle_at_most: Micros::from_secs(30),
+        quiet: Micros::from_secs(3),
+        agreed_origin: None,
+    };
+
+    fn run() -> Run {
+        let rules = Rules::builder(false).build();
+        Run::new(1, TIMETABLE, &rules, Clock::start())
+    }
+
+    fn told(run: &mut Run, at: Micros) {
+        run.progress[0] = Progress {
+            at,
+            links_wanted: 1,
+            links_up: 1,
+            ..Progress::default()
+        };
+    }
+
+    #[test]
+    fn a_second_is_looked_at_once_its_news_are_in_however_late_they_are() {
+        let mut run = run();
+        run.step(Micros::ZERO);
+        told(&mut run, Micros::from_millis(400));
+        let order = run.step(Micros::from_millis(400));
+        let origin = Micros::from_secs(1);
+        assert_eq!(order, Some(Order::Start { origin }));
+        for (told_ms, watched) in [(1_999, 1), (2_000, 2), (4_300, 4)] {
+            told(&mut run, Micros::from_millis(told_ms));
+            run.watch(Micros::from_secs(20));
+            assert_eq!(run.watched, watched);
+        }
+    }
+
+    #[test]
+    fn of_incidents_without_end_the_first_are_listed_and_the_others_counted() {
+        let mut run = run();
+        for _ in 0..INCIDENTS_MAX + 7 {
+            run.note(Micros::ZERO, Trouble::ConsumerBack("a".to_owned()));
+        }
+        let incidents = run.into_data().incidents;
+        assert_eq!(incidents.len(), INCIDENTS_MAX + 1);
+        let last = incidents.last().map(|last| &last.trouble);
+        let further = "7 further incidents are not listed".to_owned();
+        assert_eq!(last, Some(&Trouble::Limit(further)));
     }
 }

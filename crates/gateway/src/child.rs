@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ const STOP: &str = "stop";
 
 /// How long a gateway process has for an answer; the longest is a final account with hashes.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Lines that may wait to be heard: each is the answer to one that was told, one at a time.
+const ANSWERS_MAX: usize = 4;
 
 /// What a child says first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,7 +177,7 @@ impl ChildGateway {
 
 /// Reads the child's lines on a thread of their own, so that waiting for one can have a bound.
 fn listen(answers: ChildStdout) -> io::Result<Receiver<io::Result<String>>> {
-    let (lines, inbox) = channel();
+    let (lines, inbox) = sync_channel(ANSWERS_MAX);
     std::thread::Builder::new()
         .name("gateway-answers".to_owned())
         .spawn(move || {
