@@ -17,10 +17,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a scenario once; the exit code is the verdict.
+    /// Run a scenario; the exit code is the verdict.
     #[command(
         after_help = "Exit codes: 0 pass, 1 fail, 2 usage or scenario error, 3 invalid, \
-        4 none (the target was not there), 130 stopped twice.\n\n\
+        4 none (the target was not there), 130 stopped twice. With --repeat the worst of all runs: \
+        none before invalid before fail before pass.\n\n\
         Example: muster run scenarios/first.yaml --set fleet.count=500 --out results/try"
     )]
     Run(RunArgs),
@@ -54,7 +55,7 @@ pub(crate) enum Command {
     Agent,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ScenarioArgs {
     /// The scenario file.
     pub(crate) scenario: PathBuf,
@@ -69,17 +70,24 @@ pub(crate) struct ScenarioArgs {
     pub(crate) labels: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
-    /// Where the result goes; by default `results/<name>-<UTC time>`.
+    /// Run so many times, 2 to 1000, one after the other and each judged by itself, and tell the
+    /// spread of the headline figures (`repeat.json`). All runs have the same seed, so that the
+    /// spread is the target's and the machine's. Ctrl-C ends all of them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
+        conflicts_with_all = ["part", "start_at", "run_id"])]
+    pub(crate) repeat: Option<u32>,
+    /// Where the result goes; by default `results/<name>-<UTC time>`. With --repeat each run has
+    /// a folder `1`, `2`, ... in it.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Also write `result.json` here.
+    /// Also write `result.json` here; with --repeat `repeat.json`.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write every fact to this file, one line each.
+    /// Write every fact to this file, one line each; with --repeat to FILE.1, FILE.2, ...
     #[arg(long, value_name = "FILE")]
     pub(crate) facts: Option<PathBuf>,
     /// The most facts to write.

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod gateway;
 pub(crate) mod merge;
+pub(crate) mod repeat;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;

@@ -21,10 +21,8 @@ const FREE_WANTED: u64 = 64 << 20;
 
 impl Folder {
     /// Creates the folder and its `windows.bin`, so that what can go wrong does so before the
-    /// run.
+    /// run. A refusal leaves nothing behind.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        fs::create_dir_all(path)
-            .with_context(|| format!("create the result folder {}", path.display()))?;
         let file = path.join("windows.bin");
         if file.exists() || path.join("result.json").exists() {
             bail!(
@@ -32,27 +30,27 @@ impl Folder {
                 path.display()
             );
         }
-        let windows = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&file)
-            .with_context(|| format!("write to the result folder {}", path.display()))?;
-        let free = rustix::fs::statvfs(path).map(|stat| stat.f_bavail * stat.f_frsize);
-        if let Ok(free) = free
-            && free < FREE_WANTED
-        {
-            bail!(
-                "write a result into {}: only {free} bytes are free there, {FREE_WANTED} are \
-                 wanted; free some or name another folder with --out",
-                path.display()
-            );
-        }
+        check_room(path)?;
+        fs::create_dir_all(path)
+            .with_context(|| format!("create the result folder {}", path.display()))?;
+        let windows = OpenOptions::new().create(true).append(true).open(&file);
+        let windows = windows.inspect_err(|_| {
+            // It goes only if it is empty, and so it is the one that was just made.
+            let _ = fs::remove_dir(path);
+        });
         Ok(Self {
             path: path.to_owned(),
-            windows,
+            windows: windows
+                .with_context(|| format!("write to the result folder {}", path.display()))?,
             buffer: Vec::new(),
             broken: None,
         })
+    }
+
+    /// Takes the folder away again: there will be no run.
+    pub(crate) fn abandon(self) {
+        let _ = fs::remove_file(self.path.join("windows.bin"));
+        let _ = fs::remove_dir(&self.path);
     }
 
     /// Where it is.
@@ -78,13 +76,35 @@ impl Folder {
 
     /// Writes a file of the result: whole, or not at all.
     pub(crate) fn write(&mut self, name: &str, text: &str) {
-        let path = self.path.join(name);
-        let unfinished = self.path.join(format!("{name}.part"));
-        let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &path));
-        if let Err(error) = written {
-            let _ = fs::remove_file(&unfinished);
-            let what = format!("write {}: {error}", path.display());
-            self.broken.get_or_insert(what);
+        if let Err(error) = write_whole(&self.path.join(name), text) {
+            self.broken.get_or_insert(format!("{error:#}"));
         }
+    }
+}
+
+/// Writes a file whole, or not at all.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".part");
+    let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));
+    written
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&unfinished);
+        })
+        .with_context(|| format!("write {}", path.display()))
+}
+
+/// Looks at the file system on which the folder will be.
+fn check_room(path: &Path) -> Result<()> {
+    let there = path.ancestors().find(|folder| folder.exists());
+    let there = there.unwrap_or_else(|| Path::new("."));
+    let free = rustix::fs::statvfs(there).map(|stat| stat.f_bavail * stat.f_frsize);
+    match free {
+        Ok(free) if free < FREE_WANTED => bail!(
+            "write a result into {}: only {free} bytes are free there, {FREE_WANTED} are wanted; \
+             free some or name another folder with --out",
+            path.display()
+        ),
+        Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -24,15 +24,9 @@ const LOST_RANGES_MAX: usize = 1_000;
 /// would be told as theirs.
 const DEVICES_MIN: u64 = 5_000;
 
-/// A report and what decided its exit code.
-pub(crate) struct Reported {
-    pub(crate) report: Report,
-    pub(crate) exit_code: u8,
-}
-
 impl Archive {
     /// The report, judged by the rules that were fixed before the first message.
-    pub(crate) fn report(&self) -> Result<Reported> {
+    pub(crate) fn report(&self) -> Result<Report> {
         let plan = &self.header.plan;
         let schedules = schedules(plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
         let summary = self.summary(&schedules);
@@ -57,7 +51,6 @@ impl Archive {
             backends,
             device: &|device| device_name(plan, device),
         };
-        let exit_code = verdict.exit_code();
         let report = Assembly {
             run: self.facts(&summary)?,
             names: &names,
@@ -67,7 +60,7 @@ impl Archive {
             health: &health,
         }
         .report();
-        Ok(Reported { report, exit_code })
+        Ok(report)
     }
 
     fn summary(&self, schedules: &[Arc<StreamSchedule>]) -> Summary {
@@ -103,8 +96,8 @@ impl Archive {
             return footer.health.clone();
         }
         let mut log = PulseLog::default();
-        for (agent, pulse) in &self.pulses {
-            log.add(*agent, pulse);
+        for (agent, pulse) in self.pulses.iter() {
+            log.add(agent, pulse);
         }
         log.health().clone()
     }

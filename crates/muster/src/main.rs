@@ -13,6 +13,7 @@ mod outcome;
 mod probe;
 mod reach;
 mod scenario_file;
+mod series;
 mod target;
 mod users;
 mod wall_clock;

@@ -24,6 +24,7 @@ mod html;
 mod junit;
 mod ledger;
 mod number;
+mod repeat;
 mod result;
 mod text;
 mod verdict;
@@ -41,6 +42,7 @@ pub use ledger::{
     Arrivals, BackendAccount, CommandLedger, Equation, Ledgers, LostIds, StateRow, StreamAccount,
     UplinkLedger,
 };
+pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};
 pub use text::text;
 pub use verdict::{Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};

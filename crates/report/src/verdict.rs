@@ -20,12 +20,7 @@ impl Verdict {
     /// The exit code of a run with this verdict (SEMANTICS section 7).
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
-        match self.result {
-            Outcome::Pass => 0,
-            Outcome::Fail => 1,
-            Outcome::Invalid => 3,
-            Outcome::None => 4,
-        }
+        self.result.exit_code()
     }
 
     /// Why the result is what it is: of an invalid run first what makes it so, then what speaks
@@ -81,6 +76,27 @@ impl Outcome {
             Self::Fail => "fail",
             Self::Invalid => "invalid",
             Self::None => "none",
+        }
+    }
+
+    /// The exit code of this result (SEMANTICS section 7).
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Fail => 1,
+            Self::Invalid => 3,
+            Self::None => 4,
+        }
+    }
+
+    /// The worse of two: none before invalid before fail before pass.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        if other.exit_code() > self.exit_code() {
+            other
+        } else {
+            self
         }
     }
 }

@@ -32,14 +32,14 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8> {
     for record in whole.last_records() {
         folder.record(&record);
     }
-    let reported = whole.report()?;
-    folder.write("result.json", &reported.report.to_json());
-    folder.write("report.html", &html(&reported.report));
-    outcome::say(&text(&reported.report, WIDTH));
+    let report = whole.report()?;
+    folder.write("result.json", &report.to_json());
+    folder.write("report.html", &html(&report));
+    outcome::say(&text(&report, WIDTH));
     if let Some(broken) = &folder.broken {
         bail!("{broken}");
     }
-    Ok(reported.exit_code)
+    Ok(report.verdict.exit_code())
 }
 
 /// Every part of the whole must be there, once.

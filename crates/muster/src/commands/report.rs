@@ -54,5 +54,5 @@ fn read(folder: &Path) -> Result<Report> {
     if let Some(unread) = &archive.unread {
         outcome::remark(&format!("warning: failed to {unread}"));
     }
-    Ok(archive.report()?.report)
+    archive.report()
 }

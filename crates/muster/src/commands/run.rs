@@ -10,22 +10,22 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::FactsLog;
-use muster_cluster::{Force, Muster, RunData, assignments, carry_out};
-use muster_conduct::{Slice, Timetable, timetable};
+use muster_cluster::{Force, Muster, assignments, carry_out};
+use muster_conduct::{Slice, timetable};
 use muster_dashboard::{Live, Plain};
 use muster_measure::Record;
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_report::{UplinkLedger, html, text};
+use muster_report::{Outcome, Report, UplinkLedger, html, text};
 use muster_scenario::{Needs, Plan, PlatformKind, needs};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
+use crate::commands::repeat::repeat;
 use crate::folder::Folder;
-use crate::judged::Reported;
 use crate::live::Fixed;
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
@@ -35,35 +35,58 @@ use crate::{outcome, target, wall_clock};
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
 
-/// Runs a scenario once; the exit code is the verdict.
+/// What came of one run.
+pub(crate) struct Done {
+    /// None if there was nobody to run against, which the summary tells.
+    pub(crate) report: Option<Report>,
+    /// The last words.
+    pub(crate) summary: String,
+}
+
+impl Done {
+    pub(crate) fn outcome(&self) -> Outcome {
+        let report = self.report.as_ref();
+        report.map_or(Outcome::None, |report| report.verdict.result)
+    }
+}
+
+/// Runs a scenario, once or several times; the exit code is the verdict.
 pub(crate) fn run(args: &RunArgs) -> Result<u8> {
-    let Loaded { mut plan, sha256 } = scenario_file::load(&args.scenario)?;
-    for warning in &plan.warnings {
+    let loaded = scenario_file::load(&args.scenario)?;
+    for warning in &loaded.plan.warnings {
         outcome::remark(&format!("warning: {warning}"));
     }
+    let interrupted = stop_by_signal()?;
+    if let Some(times) = args.repeat {
+        return repeat(args, times, &loaded, &interrupted);
+    }
+    let done = once(args, &loaded, &interrupted)?;
+    outcome::say(&done.summary);
+    Ok(done.outcome().exit_code())
+}
+
+/// One run.
+pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) -> Result<Done> {
+    let mut plan = loaded.plan.clone();
     let descriptors = limits::raise_descriptors();
     let needs = needs(&plan);
-    let facts = open_outputs(args)?;
     let clock = args.start_at.map_or_else(Clock::start, Clock::at_wall);
+    let processes = processes(args, &needs, descriptors);
     check_part(args, &plan, clock)?;
+    check_facts(args, processes)?;
     let addresses = match target::resolve(&plan) {
         Ok(addresses) => addresses,
         Err(error) => {
-            outcome::say(&format!("NONE  {}\n  failed to {error:#}", plan.name));
-            return Ok(outcome::SILENT);
+            return Ok(Done {
+                report: None,
+                summary: format!("NONE  {}\n  failed to {error:#}", plan.name),
+            });
         }
     };
-    let out = args.out.clone().unwrap_or_else(|| default_folder(&plan));
-    let mut folder = Folder::create(&out)?;
     let mut target = Target::start(&mut plan, addresses, &needs, descriptors)?;
-    let muster = spread(args, &needs, descriptors, clock, &target);
-    if facts.is_some() && muster.processes > 1 {
-        bail!(
-            "write --facts: only a run of one process can; this one has {}",
-            muster.processes
-        );
-    }
-    let header = header(&plan, sha256, &muster, &target, clock);
+    let muster = spread(args, processes, clock, &target);
+    let (mut folder, facts) = open_outputs(args, &plan)?;
+    let header = header(&plan, loaded.sha256.clone(), &muster, &target, clock);
     folder.record(&Record::Header(encoded(&header)));
     std::thread::sleep(Duration::from_micros(clock.until_t0().get()));
     let mut force = force(&plan, &muster, facts.as_ref())?;
@@ -71,7 +94,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8> {
     let timetable = args.start_at.map_or(timetable, |_| timetable.agreed());
     let fixed = Fixed::of(&plan, target.name(), timetable)?;
     let mut watcher = Watcher::new(folder, fixed, args.quiet);
-    let data = conduct(&plan, timetable, &mut force, (clock, &mut watcher))?;
+    let data = carry_out(
+        &mut force,
+        timetable,
+        &plan.rules,
+        clock,
+        (interrupted, &mut watcher),
+    );
     drop(force);
     let noted = target.stop();
     let (mut folder, last) = watcher.end();
@@ -83,18 +112,45 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8> {
     for record in archive.last_records() {
         folder.record(&record);
     }
-    let reported = archive.report()?;
+    let report = archive.report()?;
     if let Some(live) = last {
-        outcome::say(&last_line(live, &reported.report.ledger.uplink));
+        outcome::say(&last_line(live, &report.ledger.uplink));
     }
-    write_result(args, &mut folder, &reported, noted.account.as_deref());
-    conclude(&reported, &mut folder, archive.unread.as_ref());
-    Ok(reported.exit_code)
+    write_result(args, &mut folder, &report, noted.account.as_deref());
+    let summary = last_words(&report, &mut folder, archive.unread.as_ref());
+    Ok(Done {
+        report: Some(report),
+        summary,
+    })
 }
 
-/// Opens what the command line wants written beside the result, so that what can go wrong does so
-/// before the run.
-fn open_outputs(args: &RunArgs) -> Result<Option<FactsLog>> {
+/// The first signal asks for the end; the second one ends the program at once.
+fn stop_by_signal() -> Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
+            .context("listen for signals")?;
+    }
+    Ok(interrupted)
+}
+
+/// Opens all that is written, so that what can go wrong does so before the run. It comes last of
+/// all that may be refused: what stands in a file of facts is gone after it.
+fn open_outputs(args: &RunArgs, plan: &Plan) -> Result<(Folder, Option<FactsLog>)> {
+    let out = args.out.clone().unwrap_or_else(|| default_folder(plan));
+    let folder = Folder::create(&out)?;
+    match open_files(args) {
+        Ok(facts) => Ok((folder, facts)),
+        Err(error) => {
+            folder.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// Opens what is wanted beside the folder.
+fn open_files(args: &RunArgs) -> Result<Option<FactsLog>> {
     if let Some(path) = &args.json {
         File::create(path).with_context(|| format!("create {}", path.display()))?;
     }
@@ -115,11 +171,8 @@ fn last_line(live: Live, uplink: &UplinkLedger) -> String {
     })
 }
 
-/// The last words: the summary, where the report is, and what of the result is missing.
-fn conclude(reported: &Reported, folder: &mut Folder, unread: Option<&String>) {
-    outcome::say(&text(&reported.report, WIDTH));
-    let report = folder.path().join("report.html");
-    outcome::say(&format!("report: {}", report.display()));
+/// The last words: the summary and where the report is; what of the result is missing is an error.
+fn last_words(report: &Report, folder: &mut Folder, unread: Option<&String>) -> String {
     if let Some(unread) = unread {
         folder.broken.get_or_insert_with(|| unread.clone());
     }
@@ -128,6 +181,8 @@ fn conclude(reported: &Reported, folder: &mut Folder, unread: Option<&String>) {
             "error: the result is not complete: failed to {broken}"
         ));
     }
+    let page = folder.path().join("report.html");
+    format!("{}report: {}", text(report, WIDTH), page.display())
 }
 
 /// Parts share a target, and begin together.
@@ -145,26 +200,11 @@ fn check_part(args: &RunArgs, plan: &Plan, clock: Clock) -> Result<()> {
     Ok(())
 }
 
-fn conduct(
-    plan: &Plan,
-    timetable: Timetable,
-    force: &mut Force,
-    (clock, watcher): (Clock, &mut Watcher),
-) -> Result<RunData> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // The second signal ends the program at once; the first one asks the run to settle.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
-            .context("listen for signals")?;
+fn check_facts(args: &RunArgs, processes: u32) -> Result<()> {
+    if args.facts.is_some() && processes > 1 {
+        bail!("write --facts: only a run of one process can; this one has {processes}");
     }
-    Ok(carry_out(
-        force,
-        timetable,
-        &plan.rules,
-        clock,
-        (&interrupted, watcher),
-    ))
+    Ok(())
 }
 
 fn force(plan: &Plan, muster: &Muster, facts: Option<&FactsLog>) -> Result<Force> {
@@ -183,20 +223,17 @@ fn force(plan: &Plan, muster: &Muster, facts: Option<&FactsLog>) -> Result<Force
     Force::workers(&worker, &assignments).context("start the run")
 }
 
-/// How the run is spread over processes and threads of this machine.
-fn spread(
-    args: &RunArgs,
-    needs: &Needs,
-    descriptors: u64,
-    clock: Clock,
-    target: &Target,
-) -> Muster {
+/// Processes of the generator on this machine.
+fn processes(args: &RunArgs, needs: &Needs, descriptors: u64) -> u32 {
     let part = args.part.unwrap_or(Slice::WHOLE);
     let wanted = needs.processes(descriptors).div_ceil(u64::from(part.of));
-    let processes = args
-        .workers
+    args.workers
         .unwrap_or(u32::try_from(wanted).unwrap_or(1))
-        .clamp(1, needs.links.max(1));
+        .clamp(1, needs.links.max(1))
+}
+
+/// How the run is spread over processes and threads of this machine.
+fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Muster {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let cores = if target.addresses.is_co_located() {
         cores.div_ceil(2)
@@ -211,7 +248,7 @@ fn spread(
     });
     Muster {
         run: RunId(run),
-        part,
+        part: args.part.unwrap_or(Slice::WHOLE),
         t0_ns: clock.t0_ns(),
         processes,
         shards: args.shards.unwrap_or((cores / processes).max(1)),
@@ -251,12 +288,12 @@ fn header(
 fn write_result(
     args: &RunArgs,
     folder: &mut Folder,
-    reported: &Reported,
+    report: &Report,
     gateway_account: Option<&str>,
 ) {
-    let json = reported.report.to_json();
+    let json = report.to_json();
     folder.write("result.json", &json);
-    folder.write("report.html", &html(&reported.report));
+    folder.write("report.html", &html(report));
     if let Some(account) = gateway_account {
         folder.write("gateway.json", account);
     }
@@ -277,7 +314,8 @@ fn facts_log(path: &Path, most: u64) -> Result<FactsLog> {
         .with_context(|| format!("write the facts file {}", path.display()))
 }
 
-fn default_folder(plan: &Plan) -> PathBuf {
+/// Where a result goes that was given no place.
+pub(crate) fn default_folder(plan: &Plan) -> PathBuf {
     let name: String = plan
         .name
         .chars()

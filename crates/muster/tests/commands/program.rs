@@ -93,3 +93,9 @@ impl Drop for Gateway {
         let _ = self.child.wait();
     }
 }
+
+/// A file as JSON.
+pub(crate) fn json(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).expect("it was written");
+    serde_json::from_str(&text).expect("it is JSON")
+}

@@ -1,0 +1,200 @@
+//! Several runs as one: the worst verdict, and how far the figures lie apart.
+
+use std::collections::BTreeMap;
+
+use muster_model::ShedCause;
+use muster_report::{Figure, Latency, Outcome, Percentiles, RepeatedRun, Report, Spread};
+
+/// A headline figure of a run; none where it is not known.
+type Pick = fn(&Report) -> Option<Figure>;
+
+/// The headline figures, in the order of the summary.
+const FIGURES: [(&str, Pick); 13] = [
+    ("offered", |of| rate(of.rates.offered)),
+    ("issued", |of| rate(of.rates.issued)),
+    ("completed", |of| rate(of.rates.completed)),
+    ("accepted", |of| rate(of.rates.accepted)),
+    ("arrived", |of| rate(of.rates.arrived)),
+    ("response p50", |of| time(of.latency.response.as_ref(), p50)),
+    ("response p99", |of| time(of.latency.response.as_ref(), p99)),
+    ("service p50", |of| time(of.latency.service.as_ref(), p50)),
+    ("service p99", |of| time(of.latency.service.as_ref(), p99)),
+    ("end-to-end p50", |of| {
+        time(of.latency.end_to_end.as_ref(), p50)
+    }),
+    ("end-to-end p99", |of| {
+        time(of.latency.end_to_end.as_ref(), p99)
+    }),
+    ("lost", |of| {
+        of.ledger.uplink.arrivals.lost.map(Figure::Count)
+    }),
+    ("failure-ratio", failure_ratio),
+];
+
+fn rate(per_second: Option<f64>) -> Option<Figure> {
+    per_second.map(|per_second| Figure::PerSecond { per_second })
+}
+
+fn time(leg: Option<&Latency>, pick: fn(&Percentiles) -> Option<u64>) -> Option<Figure> {
+    let us = pick(&leg?.percentiles)?;
+    Some(Figure::Time { us })
+}
+
+fn p50(of: &Percentiles) -> Option<u64> {
+    of.p50_us
+}
+
+fn p99(of: &Percentiles) -> Option<u64> {
+    of.p99_us
+}
+
+/// SEMANTICS section 4: of the measured cohort.
+fn failure_ratio(report: &Report) -> Option<Figure> {
+    let ledger = &report.ledger.measured;
+    let scheduled = ledger.scheduled.filter(|scheduled| *scheduled > 0)?;
+    let own = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
+    let own = own.filter_map(|cause| ledger.shed_by_cause.get(cause.name()));
+    let shed = ledger.shed.saturating_sub(own.sum());
+    let failed = ledger.rejected + ledger.timed_out + ledger.broken + ledger.in_flight + shed;
+    Some(Figure::Fraction {
+        fraction: failed as f64 / scheduled as f64,
+    })
+}
+
+/// The headline figures of a run by name.
+pub(crate) fn figures(report: &Report) -> BTreeMap<String, Option<Figure>> {
+    let named = FIGURES.iter();
+    named
+        .map(|(name, pick)| ((*name).to_owned(), pick(report)))
+        .collect()
+}
+
+/// The spread of each headline figure over the runs that passed or failed; what none of them
+/// knows is left out.
+pub(crate) fn spread(runs: &[RepeatedRun]) -> Vec<Spread> {
+    let of = |(name, _): &(&str, Pick)| {
+        let believed = runs
+            .iter()
+            .filter(|run| matches!(run.result, Outcome::Pass | Outcome::Fail));
+        let figures = believed.filter_map(|run| run.figures.get(*name).copied().flatten());
+        spread_of(name, figures.collect())
+    };
+    FIGURES.iter().filter_map(of).collect()
+}
+
+fn spread_of(name: &str, mut figures: Vec<Figure>) -> Option<Spread> {
+    figures.sort_by(|a, b| number(*a).total_cmp(&number(*b)));
+    let (min, max) = (*figures.first()?, *figures.last()?);
+    let (below, above) = (figures[(figures.len() - 1) / 2], figures[figures.len() / 2]);
+    Some(Spread {
+        figure: name.to_owned(),
+        median: middle(below, above),
+        min,
+        max,
+        runs: figures.len() as u32,
+    })
+}
+
+fn number(figure: Figure) -> f64 {
+    match figure {
+        Figure::Count(count) => count as f64,
+        Figure::Time { us } => us as f64,
+        Figure::Fraction { fraction } => fraction,
+        Figure::PerSecond { per_second } => per_second,
+    }
+}
+
+/// The mean of two figures of one kind.
+fn middle(a: Figure, b: Figure) -> Figure {
+    let mean = f64::midpoint(number(a), number(b));
+    match a {
+        Figure::Count(_) => Figure::Count(mean.ceil() as u64),
+        Figure::Time { us: _ } => Figure::Time {
+            us: mean.ceil() as u64,
+        },
+        Figure::Fraction { fraction: _ } => Figure::Fraction { fraction: mean },
+        Figure::PerSecond { per_second: _ } => Figure::PerSecond { per_second: mean },
+    }
+}
+
+/// The verdict on so many runs of those that were wanted.
+pub(crate) fn worst(runs: &[RepeatedRun], wanted: u32) -> Outcome {
+    let stopped = if runs.len() < wanted as usize {
+        Outcome::Invalid
+    } else {
+        Outcome::Pass
+    };
+    let results = runs.iter().map(|run| run.result);
+    results.fold(stopped, Outcome::or_worse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(result: Outcome, lost: Option<u64>) -> RepeatedRun {
+        let figures = BTreeMap::from([("lost".to_owned(), lost.map(Figure::Count))]);
+        RepeatedRun {
+            result,
+            figures,
+            ..RepeatedRun::silent(String::new())
+        }
+    }
+
+    #[test]
+    fn the_worst_run_is_the_verdict() {
+        use Outcome::{Fail, Invalid, Pass};
+        for (results, wanted, verdict) in [
+            (&[Pass, Pass][..], 2, Pass),
+            (&[Pass, Fail, Pass], 3, Fail),
+            (&[Fail, Invalid, Pass], 3, Invalid),
+            (&[Invalid, Outcome::None, Fail], 3, Outcome::None),
+            (&[Pass, Fail], 3, Invalid),
+        ] {
+            let runs: Vec<RepeatedRun> = results.iter().map(|result| run(*result, None)).collect();
+            assert_eq!(worst(&runs, wanted), verdict, "{results:?} of {wanted}");
+        }
+    }
+
+    #[test]
+    fn the_spread_is_of_the_runs_that_may_be_believed_and_know_the_figure() {
+        let runs = [
+            run(Outcome::Pass, Some(5)),
+            run(Outcome::Invalid, Some(900)),
+            run(Outcome::Fail, Some(2)),
+            run(Outcome::Pass, None),
+            run(Outcome::None, None),
+        ];
+        let spread = spread(&runs);
+        assert_eq!(spread.len(), 1);
+        assert_eq!(
+            spread[0],
+            Spread {
+                figure: "lost".to_owned(),
+                median: Figure::Count(4),
+                min: Figure::Count(2),
+                max: Figure::Count(5),
+                runs: 2,
+            }
+        );
+    }
+
+    #[test]
+    fn the_median_of_an_odd_number_is_a_figure_that_was_seen() {
+        let times = [30, 10, 21].map(|us| Figure::Time { us });
+        let spread = spread_of("response p99", times.to_vec()).expect("there are figures");
+        assert_eq!(spread.median, Figure::Time { us: 21 });
+    }
+
+    #[test]
+    fn what_we_shed_ourselves_is_no_failure_of_the_target() {
+        let mut report = Report::default();
+        assert_eq!(failure_ratio(&report), None);
+        let ledger = &mut report.ledger.measured;
+        (ledger.scheduled, ledger.rejected, ledger.shed) = (Some(100), 3, 7);
+        let own = ShedCause::GeneratorLate.name().to_owned();
+        ledger.shed_by_cause = BTreeMap::from([(own, 5), ("offline".to_owned(), 2)]);
+        let ratio = Figure::Fraction { fraction: 0.05 };
+        assert_eq!(failure_ratio(&report), Some(ratio));
+    }
+}

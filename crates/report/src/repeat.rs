@@ -1,0 +1,204 @@
+//! Several runs of one scenario, one after the other: what each came to, and how far their
+//! figures lie apart. The form is described in `docs/repeat.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Figure, Outcome, Report};
+
+/// The name and version of the form of `repeat.json`.
+pub const REPEAT_SCHEMA: &str = "muster-repeat/1";
+
+/// Runs whose reasons the summary tells; the others are counted.
+const RUNS_TOLD: usize = 10;
+
+/// Several runs of one scenario with one verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// Always [`REPEAT_SCHEMA`].
+    pub schema: String,
+    /// Version of the program that ran.
+    pub muster: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The seed that all runs have.
+    pub seed: u64,
+    /// SHA-256 of the scenario's text, in hexadecimal.
+    pub scenario_sha256: String,
+    /// How many runs were asked for; there are fewer where the user stopped them.
+    pub wanted: u32,
+    /// The verdict on all of them.
+    pub verdict: RepeatVerdict,
+    /// Each run in order.
+    pub runs: Vec<RepeatedRun>,
+    /// How far the headline figures lie apart, in the order of the summary.
+    pub spread: Vec<Spread>,
+}
+
+/// The verdict on several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepeatVerdict {
+    /// The worst result of a run: none before invalid before fail before pass; invalid at least
+    /// where the user stopped them.
+    pub result: Outcome,
+}
+
+/// One of several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RepeatedRun {
+    /// Its folder beside `repeat.json`.
+    pub folder: String,
+    /// Its id; null where there was nobody to run against.
+    pub run: Option<String>,
+    /// Its result.
+    pub result: Outcome,
+    /// What an invalid run's result would be if it were valid.
+    pub would_be: Option<Outcome>,
+    /// The rules that made the result what it is, as `<rule> [<scope>]`.
+    pub reasons: Vec<String>,
+    /// The headline figures; null where one is not known.
+    pub figures: BTreeMap<String, Option<Figure>>,
+}
+
+/// How far one figure lies apart over the runs whose figures may be believed: those that passed
+/// or failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Which figure.
+    pub figure: String,
+    /// The one in the middle; of an even number the mean of the two there, counts and times
+    /// rounded up.
+    pub median: Figure,
+    /// The smallest.
+    pub min: Figure,
+    /// The largest.
+    pub max: Figure,
+    /// How many runs know it.
+    pub runs: u32,
+}
+
+impl RepeatedRun {
+    /// A run that has a report.
+    #[must_use]
+    pub fn of(folder: String, report: &Report, figures: BTreeMap<String, Option<Figure>>) -> Self {
+        let verdict = &report.verdict;
+        Self {
+            folder,
+            run: Some(report.run.clone()),
+            result: verdict.result,
+            would_be: verdict.would_be,
+            reasons: verdict
+                .reasons()
+                .map(|rule| format!("{} [{}]", rule.rule, rule.scope))
+                .collect(),
+            figures,
+        }
+    }
+
+    /// A run that found nobody to run against.
+    #[must_use]
+    pub fn silent(folder: String) -> Self {
+        Self {
+            folder,
+            run: None,
+            result: Outcome::None,
+            would_be: None,
+            reasons: Vec::new(),
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// Its result in a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = format!("run {}: {}", self.folder, self.result.name());
+        if let Some(would_be) = self.would_be {
+            let _ = write!(line, " (would be {})", would_be.name());
+        }
+        if !self.reasons.is_empty() {
+            let _ = write!(line, ": {}", self.reasons.join(", "));
+        }
+        line
+    }
+}
+
+impl Repeat {
+    /// The text of `repeat.json`, indented, with a line feed at the end.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        let mut text = text.expect("it holds only string keys, so that it is always JSON");
+        text.push('\n');
+        text
+    }
+
+    /// The summary: the verdict, what speaks against it, and the spread as a table.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = self.heading();
+        for run in self.told().take(RUNS_TOLD) {
+            let _ = writeln!(text, "  {}", run.line());
+        }
+        let more = self.told().count().saturating_sub(RUNS_TOLD);
+        if more > 0 {
+            let _ = writeln!(text, "  and {more} more");
+        }
+        if self.spread.is_empty() {
+            text.push_str("\nno spread: the figures of none of these runs may be believed\n");
+            return text;
+        }
+        let _ = writeln!(
+            text,
+            "\n{:<16}{:>12}{:>12}{:>12}{:>7}",
+            "spread", "median", "min", "max", "runs"
+        );
+        for spread in &self.spread {
+            let cells = [spread.median, spread.min, spread.max].map(|figure| figure.to_string());
+            let _ = write!(text, "  {:<14}", spread.figure);
+            for cell in cells {
+                let _ = write!(text, "{cell:>12}");
+            }
+            let _ = writeln!(text, "{:>7}", spread.runs);
+        }
+        text
+    }
+
+    fn heading(&self) -> String {
+        let result = self.verdict.result.name().to_uppercase();
+        let all = [
+            Outcome::Pass,
+            Outcome::Fail,
+            Outcome::Invalid,
+            Outcome::None,
+        ];
+        let counts: Vec<String> = all
+            .iter()
+            .map(|outcome| {
+                (
+                    outcome,
+                    self.runs.iter().filter(|run| run.result == *outcome),
+                )
+            })
+            .map(|(outcome, runs)| (outcome, runs.count()))
+            .filter(|(_, count)| *count > 0)
+            .map(|(outcome, count)| format!("{count} {}", outcome.name()))
+            .collect();
+        let (done, name, seed) = (self.runs.len(), &self.name, self.seed);
+        let stopped = if done < self.wanted as usize {
+            format!(" of {}, then stopped", self.wanted)
+        } else {
+            String::new()
+        };
+        format!(
+            "{result}  {name}  {done} runs{stopped}, seed {seed}: {}\n",
+            counts.join(", ")
+        )
+    }
+
+    /// The runs that did not pass.
+    fn told(&self) -> impl Iterator<Item = &RepeatedRun> {
+        self.runs.iter().filter(|run| run.result != Outcome::Pass)
+    }
+}
