@@ -34,6 +34,23 @@ pub struct Pulse {
     pub incidents: Vec<Incident>,
 }
 
+impl Pulse {
+    /// Becomes the pulse of this time and of a later one together: the worse of both.
+    pub fn worsen(&mut self, later: Self) {
+        for (thread, after) in self.threads.iter_mut().zip(later.threads) {
+            thread.cpu = thread.cpu.max(after.cpu);
+            thread.wait = thread.wait.max(after.wait);
+        }
+        self.at = later.at;
+        self.rss_bytes = self.rss_bytes.max(later.rss_bytes);
+        self.steal = match (self.steal, later.steal) {
+            (Some(before), Some(after)) => Some(before.max(after)),
+            (before, after) => before.or(after),
+        };
+        self.incidents = later.incidents;
+    }
+}
+
 /// How one thread fared; shares are 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThreadPulse {

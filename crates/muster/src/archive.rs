@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use muster_agent::{Afterlife, Pulse};
+use muster_agent::Afterlife;
 use muster_cluster::RunData;
 use muster_conduct::{Ending, Slice};
 use muster_judge::{GeneratorHealth, Stop};
@@ -14,7 +14,11 @@ use muster_model::{Micros, RunId};
 use muster_scenario::{Credential, Plan};
 use serde::{Deserialize, Serialize};
 
-use crate::events;
+use crate::events::{self, NotedEvent};
+
+mod pulses;
+
+use pulses::Pulses;
 
 /// What is known before the first message: the first record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,15 +41,6 @@ pub(crate) enum Note {
     Timeline(Timeline),
     /// Something that happened.
     Event(NotedEvent),
-}
-
-/// An event in seconds since T0.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct NotedEvent {
-    pub(crate) t_s: f64,
-    pub(crate) until_s: Option<f64>,
-    pub(crate) kind: String,
-    pub(crate) detail: String,
 }
 
 /// What is known at the end: the last record.
@@ -76,7 +71,7 @@ pub(crate) struct Archive {
     pub(crate) account: Option<Account>,
     pub(crate) timeline: Timeline,
     pub(crate) events: Vec<NotedEvent>,
-    pub(crate) pulses: Vec<(usize, Pulse)>,
+    pub(crate) pulses: Pulses,
     pub(crate) footer: Option<Footer>,
     /// Why not all of it could be read, if so.
     pub(crate) unread: Option<String>,
@@ -112,7 +107,7 @@ impl Archive {
             account: data.account,
             timeline: data.timeline,
             events,
-            pulses: Vec::new(),
+            pulses: Pulses::default(),
             unread,
             footer: Some(Footer {
                 health: data.health,
@@ -172,7 +167,7 @@ impl Archive {
             account: None,
             timeline: Timeline::CONNECTING,
             events: Vec::new(),
-            pulses: Vec::new(),
+            pulses: Pulses::default(),
             footer: None,
             unread: None,
         };
@@ -246,7 +241,10 @@ impl Archive {
         match record {
             Record::Header(_) => {}
             Record::Windows(delta) => self.windows.merge(&delta),
-            Record::Health(bytes) => self.pulses.push(decoded(&bytes)?),
+            Record::Health(bytes) => {
+                let (agent, pulse) = decoded(&bytes)?;
+                self.pulses.add(agent, pulse);
+            }
             Record::Event(bytes) => match decoded(&bytes)? {
                 Note::Timeline(timeline) => self.timeline = timeline,
                 Note::Event(event) => self.events.push(event),

@@ -5,11 +5,19 @@ use std::collections::BTreeMap;
 use muster_cluster::Incidents;
 use muster_conduct::Trouble;
 use muster_measure::{Flow, Phase, SecondRow, State, Summary, WindowDelta};
-
-use crate::archive::NotedEvent;
+use serde::{Deserialize, Serialize};
 
 /// Seconds without one of the things that happen all the time, before it is called an event.
 const GAP_MIN: u32 = 2;
+
+/// An event in seconds since T0.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct NotedEvent {
+    pub(crate) t_s: f64,
+    pub(crate) until_s: Option<f64>,
+    pub(crate) kind: String,
+    pub(crate) detail: String,
+}
 
 /// An incident of the generator or its consumers as an event.
 pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {

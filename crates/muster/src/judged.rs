@@ -13,8 +13,8 @@ use muster_model::{DeviceId, Micros};
 use muster_report::{Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse};
 use muster_scenario::{Loop, Plan};
 
-use crate::archive::{Archive, NotedEvent};
-use crate::events;
+use crate::archive::Archive;
+use crate::events::{self, NotedEvent};
 use crate::live::PulseLog;
 
 /// Ranges of lost ids listed for each backend; beyond it they are counted only.

@@ -11,7 +11,8 @@ use muster_model::{Micros, mix};
 use muster_monitor::TargetMonitor;
 use muster_scenario::{Endpoint, Needs, Plan, PlatformKind, Secret};
 
-use crate::archive::{NotedEvent, NotedTarget};
+use crate::archive::NotedTarget;
+use crate::events::NotedEvent;
 
 /// Where devices and consumers connect.
 #[derive(Debug, Clone)]
