@@ -214,12 +214,6 @@ impl Conductor {
         self.origin
     }
 
-    /// When the due messages ended before their time, if they did.
-    #[must_use]
-    pub fn stopped_at(&self) -> Option<Micros> {
-        self.stop_at
-    }
-
     /// Why the due messages ended; meaningful once the phase is [`Phase::Finish`].
     #[must_use]
     pub fn ending(&self) -> Ending {

@@ -38,11 +38,7 @@ struct Entry {
 
 #[derive(Debug)]
 enum Source {
-    Open {
-        cursor: Cursor,
-        schedule: Arc<StreamSchedule>,
-        devices: Range<u32>,
-    },
+    Open(Cursor),
     Closed(ClosedLoop),
 }
 
@@ -68,12 +64,7 @@ impl Agenda {
         let source = if closed {
             Source::Closed(ClosedLoop::new(schedule, devices))
         } else {
-            let cursor = Cursor::new(Arc::clone(&schedule), devices.clone());
-            Source::Open {
-                cursor,
-                schedule,
-                devices,
-            }
+            Source::Open(Cursor::new(schedule, devices))
         };
         self.entries.push(Entry { stream, source });
     }
@@ -126,26 +117,11 @@ impl Agenda {
         for entry in &mut self.entries {
             match &mut entry.source {
                 Source::Closed(closed) if entry.stream == stream => closed.ended(device, at),
-                Source::Closed(_) | Source::Open { .. } => {}
+                Source::Closed(_) | Source::Open(_) => {}
             }
         }
     }
 
-    /// Messages of a stream that were due before `until`: the schedule's own count.
-    #[must_use]
-    pub fn scheduled(&self, stream: StreamId, until: Micros) -> u64 {
-        let Some(origin) = self.origin else { return 0 };
-        let until = until.min(self.end);
-        let of_stream = self.entries.iter().filter(|entry| entry.stream == stream);
-        of_stream
-            .map(|entry| match &entry.source {
-                Source::Open {
-                    schedule, devices, ..
-                } => schedule.count_in(devices.clone(), until - origin),
-                Source::Closed(closed) => closed.issued,
-            })
-            .sum()
-    }
 }
 
 impl Default for Agenda {
@@ -157,7 +133,7 @@ impl Default for Agenda {
 impl Entry {
     fn next(&self, origin: Micros) -> Option<Micros> {
         match &self.source {
-            Source::Open { cursor, .. } => cursor.peek().map(|due| origin + due.due),
+            Source::Open(cursor) => cursor.peek().map(|due| origin + due.due),
             Source::Closed(closed) => closed.next(),
         }
     }
@@ -165,7 +141,7 @@ impl Entry {
     fn take(&mut self, origin: Micros) -> Option<DueMessage> {
         let stream = self.stream;
         match &mut self.source {
-            Source::Open { cursor, .. } => {
+            Source::Open(cursor) => {
                 let due = cursor.peek()?;
                 cursor.advance();
                 Some(DueMessage {
@@ -198,7 +174,6 @@ struct ClosedLoop {
     waiting: BinaryHeap<Reverse<(Micros, u32)>>,
     ready: VecDeque<u32>,
     origin: Micros,
-    issued: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -223,7 +198,6 @@ impl ClosedLoop {
             waiting: BinaryHeap::with_capacity(count),
             ready: VecDeque::with_capacity(count),
             origin: Micros::ZERO,
-            issued: 0,
         }
     }
 
@@ -263,7 +237,6 @@ impl ClosedLoop {
             (_, _) => self.waiting.pop()?.0.1,
         };
         let device = self.devices[place as usize];
-        self.issued += 1;
         Some((DeviceId(self.first + place), device.seq, device.due))
     }
 

@@ -162,20 +162,9 @@ impl<S: Sink> Shard<S> {
         &mut self.account
     }
 
-    /// Messages of a stream due before an instant, by the schedule's own count.
-    #[must_use]
-    pub fn scheduled(&self, stream: StreamId, until: Micros) -> u64 {
-        self.agenda.scheduled(stream, until)
-    }
-
     /// Where the shard tells what happened.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
-    }
-
-    /// The sink and the account, when the shard has done its work.
-    pub fn into_parts(self) -> (S, Account) {
-        (self.sink, self.account)
     }
 
     /// The first message is due at `origin`, the start of the warm-up.

@@ -168,18 +168,13 @@ impl Payload {
 impl StampForm {
     /// Its length in bytes.
     #[must_use]
-    pub const fn len(self) -> usize {
+    pub const fn size(self) -> usize {
         match self {
             Self::Binary22 => STAMP_BYTES,
             Self::Text30 => STAMP_TEXT,
         }
     }
 
-    /// Never: a stamp has a length.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        false
-    }
 }
 
 /// Sizes of a log-normal distribution, cut off below the stamp and beyond [`SIZE_REACH`].
@@ -310,7 +305,7 @@ mod tests {
             prop_assert!((least..=most).contains(&once.len()));
             prop_assert_eq!(stamp.map(|at| at.form), payload.stamp_form());
             if let Some(at) = stamp {
-                prop_assert!(at.offset + at.form.len() <= once.len());
+                prop_assert!(at.offset + at.form.size() <= once.len());
             }
         }
     }

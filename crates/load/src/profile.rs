@@ -115,16 +115,6 @@ impl Profile {
         }))
     }
 
-    /// Messages a second at `t`.
-    pub(crate) fn rate_at(&self, t: u64) -> f64 {
-        match &self.cycle {
-            Some(cycle) if t >= cycle.start => {
-                rate_at(&cycle.lines, (t - cycle.start) % cycle.period)
-            }
-            Some(_) | None => rate_at(&self.lines, t),
-        }
-    }
-
     fn guess(&self, position: u64) -> u64 {
         let units = position as f64;
         match &self.cycle {
@@ -254,12 +244,6 @@ fn line_at(lines: &[Line], t: u64) -> &Line {
 
 fn units_at(lines: &[Line], t: u64) -> f64 {
     line_at(lines, t).units_before(t)
-}
-
-fn rate_at(lines: &[Line], t: u64) -> f64 {
-    let line = line_at(lines, t);
-    let share = (t - line.start).min(line.length) as f64 / line.length as f64;
-    line.from + (line.to - line.from) * share
 }
 
 fn guess(lines: &[Line], units: f64) -> u64 {

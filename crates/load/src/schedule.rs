@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use muster_model::{DeviceId, Micros, Rate, mix};
+use muster_model::{DeviceId, Micros, mix};
 
 use crate::check::{ScheduleError, check};
 use crate::layout::{Layout, Place};
@@ -114,44 +114,8 @@ impl StreamSchedule {
         self.spec.first_device.0..self.spec.first_device.0 + self.spec.devices
     }
 
-    /// The rate of the class at `t`: for a burst its mean; for a replay the mean of the measured
-    /// phase.
-    #[must_use]
-    pub fn rate_at(&self, t: Micros) -> Rate {
-        let rate = match &self.spec.shape {
-            Shape::Replay(_) if t < self.spec.warm_up => 0.0,
-            Shape::Replay(_) => self.count as f64 / self.spec.measure.as_secs_f64(),
-            Shape::Burst { n, .. } => self.profile.rate_at(t.get()) * f64::from(*n),
-            Shape::Constant
-            | Shape::Ramp { .. }
-            | Shape::Stages(_)
-            | Shape::Spike { .. }
-            | Shape::Sine { .. } => self.profile.rate_at(t.get()),
-        };
-        Rate::per_second(rate).unwrap_or(Rate::ZERO)
-    }
-
-    /// The mean rate of the class while measuring.
-    #[must_use]
-    pub fn nominal_rate(&self) -> Rate {
-        let due = self.count - self.warm_up_count;
-        Rate::per_second(due as f64 / self.spec.measure.as_secs_f64()).unwrap_or(Rate::ZERO)
-    }
-
-    /// From one message of a device to its next at the rate of `t`; [`Micros::MAX`] at rate zero.
-    #[must_use]
-    pub fn period_at(&self, t: Micros) -> Micros {
-        let period = f64::from(self.spec.devices) * 1e6 / self.rate_at(t).get();
-        if period.is_finite() {
-            Micros(period.round() as u64)
-        } else {
-            Micros::MAX
-        }
-    }
-
-    /// The instant one period of a device after `t`, following the rate as it moves: at a constant
-    /// rate `t + period_at(t)`. None if it is not before the horizon, or for a replay, which has no
-    /// period.
+    /// The instant one period of a device after `t`, following the rate as it moves. None if it is
+    /// not before the horizon, or for a replay, which has no period.
     ///
     /// This is the step of a closed loop: due(n) = max(due(n-1) + period, ended(n-1)). A period that
     /// is no whole number of microseconds is rounded up, so that a closed loop is never ahead of
@@ -180,20 +144,6 @@ impl StreamSchedule {
     #[must_use]
     pub fn first_due(&self, device: DeviceId) -> Option<Micros> {
         self.due(self.index_of(device, 0)?)
-    }
-
-    /// Messages of these devices due before `t`, exactly. At most one step a device.
-    #[must_use]
-    pub fn count_in(&self, devices: Range<u32>, t: Micros) -> u64 {
-        let before = self.count_until(t);
-        let class = self.devices();
-        let devices = devices.start.max(class.start)..devices.end.min(class.end);
-        if devices == class {
-            return before;
-        }
-        devices
-            .map(|device| u64::from(self.count_of(DeviceId(device), before)))
-            .sum()
     }
 
     /// Messages of `device` among the first `before` messages of the class, in constant time.
@@ -336,6 +286,7 @@ fn offset(seed: u64, slot: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use muster_model::Rate;
     use proptest::prelude::*;
 
     use super::*;
@@ -428,10 +379,9 @@ mod tests {
             prop_assert_eq!(schedule.count_until(Micros(t)), before as u64);
         }
 
-        /// index_of(owner(n)) = n; sequence numbers of a device start at 0 and have no gaps; the
-        /// counts of parts are the counts of their devices.
+        /// index_of(owner(n)) = n; sequence numbers of a device start at 0 and have no gaps.
         #[test]
-        fn owners_invert(spec in any_spec(), t in 0u64..8_000_000, cut: u32) {
+        fn owners_invert(spec in any_spec(), t in 0u64..8_000_000) {
             let schedule = StreamSchedule::new(spec).unwrap();
             let class = schedule.devices();
             let mut next = vec![0; class.len()];
@@ -443,10 +393,6 @@ mod tests {
                 prop_assert_eq!(seq, *next);
                 *next += 1;
             }
-            let cut = cut % (class.len() as u32 + 1);
-            let left: u32 = next[..cut as usize].iter().sum();
-            let part = 0..class.start + cut;
-            prop_assert_eq!(schedule.count_in(part, Micros(t)), u64::from(left));
             for (place, count) in next.iter().enumerate() {
                 let device = DeviceId(class.start + place as u32);
                 prop_assert_eq!(schedule.count_of(device, before), *count);
@@ -577,8 +523,6 @@ mod tests {
         assert_eq!(schedule.count_until(Micros::from_secs(8)), 800);
         // Within the first quarter of a period a sine from zero carries 1/4 - 1/(2 pi) of it.
         assert_eq!(schedule.count_until(Micros::from_millis(500)), 19);
-        assert!((schedule.rate_at(Micros::from_secs(1)).get() - 200.0).abs() < 1e-9);
-        assert_eq!(schedule.rate_at(Micros::from_secs(2)).get(), 0.0);
     }
 
     #[test]
@@ -594,7 +538,6 @@ mod tests {
         let schedule = schedule(spec);
         assert_eq!(schedule.count_until(Micros::from_secs(3)), 30);
         assert_eq!(schedule.count(), 30 + 150);
-        assert_eq!(schedule.nominal_rate().get(), 15.0);
     }
 
     #[test]
@@ -612,7 +555,6 @@ mod tests {
         assert_eq!(schedule.index_of(DeviceId(0), 3), Some(30));
         assert_eq!(schedule.due(30), Some(Micros::from_secs(1)));
         assert_eq!(schedule.count(), 300);
-        assert_eq!(schedule.rate_at(Micros::ZERO).get(), 30.0);
     }
 
     #[test]
@@ -631,7 +573,6 @@ mod tests {
     fn a_class_without_rate_has_no_message() {
         let schedule = schedule(spec(Shape::Constant, 0.0, Phase::Hash));
         assert_eq!((schedule.count(), schedule.due(0)), (0, None));
-        assert_eq!(schedule.period_at(Micros::ZERO), Micros::MAX);
         assert_eq!(schedule.one_period_after(Micros::ZERO), None);
     }
 

@@ -155,12 +155,6 @@ impl Template {
         &self.source
     }
 
-    /// Whether every message is the same text.
-    #[must_use]
-    pub fn is_constant(&self) -> bool {
-        self.variables().next().is_none()
-    }
-
     /// Whether it has a `${stamp}`.
     #[must_use]
     pub fn has_stamp(&self) -> bool {

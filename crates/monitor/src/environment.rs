@@ -121,20 +121,6 @@ impl Container {
     }
 }
 
-/// The file in which the control group counts how long its quota held the process back.
-pub(crate) fn cpu_stat_path() -> Option<PathBuf> {
-    let groups = own_cgroups();
-    let unified = groups.unified.iter().flat_map(|group| within(None, group));
-    let split = groups
-        .cpu
-        .iter()
-        .flat_map(|group| within(Some("cpu"), group));
-    unified
-        .chain(split)
-        .map(|folder| folder.join("cpu.stat"))
-        .find(|file| file.exists())
-}
-
 fn cpu_quota(groups: &CgroupPath) -> Option<f64> {
     let unified = groups.unified.iter().flat_map(|group| within(None, group));
     let split = groups

@@ -4,11 +4,7 @@ use muster_model::Micros;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::environment::cpu_stat_path;
-use crate::procfs::{
-    CpuTimes, Memory, ReceiveDrops, SchedStat, cpu_times, memory, receive_drops, sched_stat,
-    throttled_us,
-};
+use crate::procfs::{CpuTimes, Memory, SchedStat, cpu_times, memory, sched_stat};
 use crate::reread::{MonitorError, Reread};
 use crate::{ClockChange, ClockReading};
 
@@ -19,8 +15,6 @@ pub enum Role {
     Shard,
     /// Drives backend consumers.
     Consumer,
-    /// Merges, prints, waits.
-    Control,
 }
 
 /// A thread of this process, as the kernel names it.
@@ -65,27 +59,18 @@ pub struct GeneratorSample {
     /// Share of the host's CPU time that the hypervisor gave to others; none where procfs does
     /// not tell.
     pub steal: Option<f64>,
-    /// Share of the host's CPU time that somebody used, the generator included.
-    pub host_busy: Option<f64>,
-    /// What the kernel dropped on the receiving side, in the whole network namespace.
-    pub drops: ReceiveDrops,
     /// Whether the clocks were stepped or the host suspended.
     pub clock: ClockChange,
-    /// Microseconds in which the control group's quota held the process back; none without one.
-    pub throttled_us: Option<u64>,
 }
 
 /// Reads the generator's own use; one per process, sampled about once a second.
 ///
-/// A sample costs one `pread` a file: five, and one for each watched thread.
+/// A sample costs one `pread` a file: two, and one for each watched thread.
 #[derive(Debug)]
 pub struct GeneratorMonitor {
     threads: Vec<Watched>,
     status: Reread,
     host: Option<Reread>,
-    snmp: Option<Reread>,
-    netstat: Option<Reread>,
-    cpu_stat: Option<Reread>,
     last: Totals,
 }
 
@@ -103,8 +88,6 @@ struct Watched {
 struct Totals {
     clock: ClockReading,
     host: Option<CpuTimes>,
-    drops: ReceiveDrops,
-    throttled_us: Option<u64>,
 }
 
 impl GeneratorMonitor {
@@ -118,9 +101,6 @@ impl GeneratorMonitor {
             threads: Vec::new(),
             status: Reread::open("/proc/self/status")?,
             host: Reread::open("/proc/stat").ok(),
-            snmp: Reread::open("/proc/self/net/snmp").ok(),
-            netstat: Reread::open("/proc/self/net/netstat").ok(),
-            cpu_stat: cpu_stat_path().and_then(|path| Reread::open(path).ok()),
             last: Totals::default(),
         };
         monitor.last = monitor.totals();
@@ -158,14 +138,8 @@ impl GeneratorMonitor {
             threads: self.thread_shares(passed_ns),
             cpu_us: cpu_us(ClockId::ProcessCPUTime),
             process: self.status.read().and_then(memory).unwrap_or_default(),
-            steal: host.and_then(|(now, then)| share(now, then, |times| times.steal)),
-            host_busy: host.and_then(|(now, then)| share(now, then, busy)),
-            drops: totals.drops.since(before.drops),
+            steal: host.and_then(|(now, then)| steal(now, then)),
             clock: totals.clock.since(before.clock),
-            throttled_us: totals
-                .throttled_us
-                .zip(before.throttled_us)
-                .map(|(now, then)| now.saturating_sub(then)),
         }
     }
 
@@ -181,28 +155,12 @@ impl GeneratorMonitor {
     }
 
     fn totals(&mut self) -> Totals {
-        let snmp = self
-            .snmp
-            .as_mut()
-            .and_then(Reread::read)
-            .unwrap_or_default();
-        let netstat = self
-            .netstat
-            .as_mut()
-            .and_then(Reread::read)
-            .unwrap_or_default();
         Totals {
-            drops: receive_drops(snmp, netstat),
             host: self
                 .host
                 .as_mut()
                 .and_then(Reread::read)
                 .and_then(cpu_times),
-            throttled_us: self
-                .cpu_stat
-                .as_mut()
-                .and_then(Reread::read)
-                .and_then(throttled_us),
             clock: ClockReading::take(),
         }
     }
@@ -223,18 +181,11 @@ impl Watched {
     }
 }
 
-const fn busy(times: CpuTimes) -> u64 {
-    times
-        .total
-        .saturating_sub(times.idle)
-        .saturating_sub(times.steal)
-}
-
 /// None while the host's counters did not move, as between two samples of one tick.
-fn share(now: CpuTimes, then: CpuTimes, part: fn(CpuTimes) -> u64) -> Option<f64> {
+fn steal(now: CpuTimes, then: CpuTimes) -> Option<f64> {
     let total = now.total.saturating_sub(then.total);
-    let part = part(now).saturating_sub(part(then));
-    (total > 0).then(|| part as f64 / total as f64)
+    let stolen = now.steal.saturating_sub(then.steal);
+    (total > 0).then(|| stolen as f64 / total as f64)
 }
 
 fn nanoseconds_between(then: ClockReading, now: ClockReading) -> u64 {
@@ -321,16 +272,13 @@ mod tests {
     fn a_share_of_no_time_is_not_known() {
         let times = CpuTimes {
             total: 100,
-            idle: 50,
             steal: 10,
         };
-        assert_eq!(share(times, times, busy), None);
+        assert_eq!(steal(times, times), None);
         let later = CpuTimes {
             total: 200,
-            idle: 100,
             steal: 13,
         };
-        assert_eq!(share(later, times, |times| times.steal), Some(0.03));
-        assert_eq!(share(later, times, busy), Some(0.47));
+        assert_eq!(steal(later, times), Some(0.03));
     }
 }

@@ -11,7 +11,6 @@ use crate::{GeneratorSample, Role, ThreadShare};
 #[derive(Debug, Clone)]
 pub struct HealthLog {
     prefix: String,
-    datagrams: bool,
     health: GeneratorHealth,
 }
 
@@ -33,20 +32,7 @@ impl HealthLog {
             hosts: vec![host],
             ..GeneratorHealth::default()
         };
-        Self {
-            prefix,
-            datagrams: false,
-            health,
-        }
-    }
-
-    /// Says that the generator has UDP sockets, so that a datagram dropped in the network
-    /// namespace is charged to it. Dropped TCP segments never are: their sender repeats them, and
-    /// on a shared host a slow target drops them too.
-    #[must_use]
-    pub fn with_datagrams(mut self) -> Self {
-        self.datagrams = true;
-        self
+        Self { prefix, health }
     }
 
     /// Adds one sample.
@@ -58,16 +44,8 @@ impl HealthLog {
             host.steal
                 .extend(sample.steal.map(|steal| (sample.at, steal)));
         }
-        self.health.incidents.extend(clock_incidents(sample));
-        if self.datagrams && sample.drops.udp_buffer > 0 {
-            self.health.incidents.push(Incident {
-                count: sample.drops.udp_buffer,
-                ..incident(
-                    sample,
-                    IncidentKind::ReceiveDrop,
-                    "UDP RcvbufErrors of this host",
-                )
-            });
+        for incident in clock_incidents(sample) {
+            self.incident(incident);
         }
     }
 
@@ -103,7 +81,6 @@ impl HealthLog {
         let (role, word) = match share.role {
             Role::Shard => (ThreadRole::Shard, "shard"),
             Role::Consumer => (ThreadRole::Consumer, "consumer"),
-            Role::Control => return,
         };
         let name = format!("{}{word} {}", self.prefix, share.index);
         let window = ThreadWindow {
@@ -165,7 +142,7 @@ fn incident(sample: &GeneratorSample, kind: IncidentKind, detail: &str) -> Incid
 mod tests {
     use super::*;
     use crate::ClockChange;
-    use crate::procfs::{Memory, ReceiveDrops};
+    use crate::procfs::Memory;
 
     fn sample(second: u64) -> GeneratorSample {
         let share = |role, index| ThreadShare {
@@ -178,22 +155,11 @@ mod tests {
         GeneratorSample {
             at: Micros::from_secs(second),
             passed_us: 1_000_000,
-            threads: vec![
-                share(Role::Shard, 0),
-                share(Role::Consumer, 0),
-                share(Role::Control, 0),
-            ],
+            threads: vec![share(Role::Shard, 0), share(Role::Consumer, 0)],
             cpu_us: 1_000_000,
             process: Memory::default(),
             steal: Some(0.01),
-            host_busy: None,
-            drops: ReceiveDrops {
-                udp_buffer: 3,
-                tcp_queue: 5,
-                listen_queue: 0,
-            },
             clock: ClockChange::default(),
-            throttled_us: None,
         }
     }
 
@@ -224,18 +190,6 @@ mod tests {
         let mut log = HealthLog::new("", "box");
         log.add(&sample(1));
         assert!(log.health().incidents.is_empty());
-    }
-
-    #[test]
-    fn datagrams_are_charged_only_to_who_has_them() {
-        let mut log = HealthLog::new("", "box").with_datagrams();
-        log.add(&sample(1));
-        let incidents = &log.health().incidents;
-        assert_eq!(incidents.len(), 1);
-        assert_eq!(
-            (incidents[0].kind, incidents[0].count),
-            (IncidentKind::ReceiveDrop, 3)
-        );
     }
 
     #[test]

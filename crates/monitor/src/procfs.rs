@@ -8,11 +8,9 @@ mod net;
 mod process;
 mod thread;
 
-pub use cgroup::{
-    CgroupPath, cgroup_v1_quota, cgroup_v2_quota, cgroups, memory_limit, throttled_us,
-};
+pub use cgroup::{CgroupPath, cgroup_v1_quota, cgroup_v2_quota, cgroups, memory_limit};
 pub use host::{CpuInfo, CpuTimes, cpu_info, cpu_times, memory_total_bytes, os_name};
-pub use net::{ReceiveDrops, port_range, receive_drops};
+pub use net::port_range;
 pub use process::{
     Io, Memory, OpenFiles, ProcessTimes, io, memory, open_files_limit, process_times,
 };

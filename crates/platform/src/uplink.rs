@@ -119,7 +119,7 @@ impl UplinkScratch {
         }
         let StampAt { offset, form } = self.stamp?;
         let (before, rest) = self.payload.split_at(offset);
-        let (stamp, after) = rest.split_at(form.len());
+        let (stamp, after) = rest.split_at(form.size());
         // As a reader finds it: nothing stands before a stamp of bytes.
         Some(match form {
             StampForm::Binary22 => (stamp, [after, before]),
@@ -142,7 +142,7 @@ impl UplinkScratch {
 
 fn write_stamp(stamp: &Stamp, offset: usize, form: StampForm, payload: &mut [u8]) {
     let (before, rest) = payload.split_at_mut(offset);
-    let (place, after) = rest.split_at_mut(form.len());
+    let (place, after) = rest.split_at_mut(form.size());
     match form {
         StampForm::Binary22 => place.copy_from_slice(&stamp.encode(&[before, after])),
         StampForm::Text30 => place.copy_from_slice(&stamp.encode_text(&[before, after])),

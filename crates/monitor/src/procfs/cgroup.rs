@@ -55,16 +55,6 @@ pub fn memory_limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < NO_BOUND)
 }
 
-/// Parses `cpu.stat`: microseconds in which the group wanted to run and was held by its quota.
-#[must_use]
-pub fn throttled_us(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| match line.split_once(' ')? {
-        ("throttled_usec", us) => us.trim().parse().ok(),
-        ("throttled_time", ns) => Some(ns.trim().parse::<u64>().ok()? / 1_000),
-        _ => None,
-    })
-}
-
 fn quota(quota: &str, period: &str) -> Option<f64> {
     let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
     (period > 0).then(|| quota as f64 / period as f64)
@@ -110,15 +100,5 @@ mod tests {
         assert_eq!(memory_limit("max\n"), None);
         assert_eq!(memory_limit("9223372036854771712\n"), None);
         assert_eq!(memory_limit("1073741824\n"), Some(1 << 30));
-    }
-
-    #[test]
-    fn throttling_is_in_microseconds_for_both_versions() {
-        assert_eq!(throttled_us("usage_usec 5\nthrottled_usec 42\n"), Some(42));
-        assert_eq!(
-            throttled_us("nr_periods 1\nthrottled_time 42000\n"),
-            Some(42)
-        );
-        assert_eq!(throttled_us("usage_usec 5\n"), None);
     }
 }

@@ -5,16 +5,12 @@
 pub struct CpuTimes {
     /// All ticks of all cores: user, nice, system, idle, I/O wait, interrupts and steal.
     pub total: u64,
-    /// Ticks without work (idle and I/O wait).
-    pub idle: u64,
     /// Ticks in which a core had work but the hypervisor ran something else.
     pub steal: u64,
 }
 
 /// Ticks of guests (fields 9 and 10) are already counted as user time.
 const OWN_FIELDS: usize = 8;
-const IDLE: usize = 3;
-const IO_WAIT: usize = 4;
 const STEAL: usize = 7;
 
 /// Parses the line `cpu ...` of `/proc/stat`.
@@ -28,7 +24,6 @@ pub fn cpu_times(text: &str) -> Option<CpuTimes> {
     }
     Some(CpuTimes {
         total: ticks.iter().sum(),
-        idle: ticks[IDLE] + ticks[IO_WAIT],
         steal: ticks[STEAL],
     })
 }
@@ -84,10 +79,9 @@ mod tests {
     const MEMINFO: &str = include_str!("../../captured/meminfo.txt");
 
     #[test]
-    fn steal_and_idle_are_parts_of_the_total() {
+    fn steal_is_a_part_of_the_total() {
         let expected = CpuTimes {
             total: 12_751 + 6_481 + 4_923 + 216_844 + 2_002 + 83 + 73,
-            idle: 216_844 + 2_002,
             steal: 73,
         };
         assert_eq!(cpu_times(STAT), Some(expected));

@@ -204,7 +204,7 @@ fn too_small(
     } else if view.get("file").is_some() {
         "a file is sent as it is: use `carrier: property`, `order` or `none`".to_owned()
     } else {
-        let least = StampForm::Binary22.len();
+        let least = StampForm::Binary22.size();
         format!("at least {least} bytes, or use `carrier: property`, `order` or `none`")
     };
     let what = format!(
