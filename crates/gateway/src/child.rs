@@ -39,13 +39,13 @@ pub enum Listening {
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     /// The child could not start its gateway.
-    #[error("the gateway process {0}")]
+    #[error("{0}")]
     Start(String),
     /// The other process is gone, or the system refused.
-    #[error("failed to reach the gateway process: {0}")]
+    #[error("the gateway process cannot be reached: {0}")]
     Pipe(#[from] io::Error),
     /// A line is not what this pipe carries.
-    #[error("failed to read a line of the gateway process: {0}")]
+    #[error("the gateway process said what is no answer: {0}")]
     Line(#[from] serde_json::Error),
 }
 

@@ -23,13 +23,13 @@ pub struct Gateway {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address is not to be had.
-    #[error("failed to start the gateway: {0}")]
+    #[error(transparent)]
     Listen(#[from] ListenError),
     /// The kernel has no event loop for it.
-    #[error("failed to start the gateway: {0}")]
+    #[error(transparent)]
     Loop(#[from] LoopError),
     /// The kernel has no thread for it.
-    #[error("failed to start a thread of the gateway: {0}")]
+    #[error("the system gives no thread: {0}")]
     Thread(std::io::Error),
 }
 

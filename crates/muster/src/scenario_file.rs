@@ -31,7 +31,10 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     for label in &args.labels {
         let (key, value) = label
             .split_once('=')
-            .ok_or_else(|| anyhow!("read --label `{label}`: write it as key=value"))?;
+            .filter(|(key, value)| !key.is_empty() && !value.is_empty())
+            .ok_or_else(|| {
+                anyhow!("read --label `{label}`: write it as key=value, neither of them empty")
+            })?;
         overrides.set_text(&format!("labels[{key}]"), value);
     }
     let reader = Disk {

@@ -43,7 +43,7 @@ impl Default for LoopConfig {
 
 /// Why the loop cannot start or go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the event loop failed to {operation} (errno {errno})")]
+#[error("the event loop cannot {operation} (errno {errno})")]
 pub struct LoopError {
     /// What it tried.
     pub operation: &'static str,

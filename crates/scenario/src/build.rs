@@ -60,15 +60,18 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
 fn name(view: &View<'_>) -> Option<String> {
     let name = view.text();
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
-    if name.starts_with(['.', ' ']) || !name.chars().all(is_plain) || name.len() > 100 {
-        let what = format!("`{name}` cannot name a result folder");
-        view.wrong(
-            what,
-            "at most 100 letters, digits, `-`, `_` and `.`, not `.` first",
-        );
-        return None;
-    }
-    Some(name.to_owned())
+    let why = match name.chars().find(|c| !is_plain(*c)) {
+        Some(stray) => format!("it holds {stray:?} (U+{:04X})", stray as u32),
+        None if name.starts_with(['.', ' ']) => "it begins with a dot or a blank".to_owned(),
+        None if name.len() > 100 => format!("it has {} bytes", name.len()),
+        None => return Some(name.to_owned()),
+    };
+    view.wrong(
+        format!("`{name}` cannot name a result folder: {why}"),
+        "letters and digits of any script, `-`, `_`, `.` and blanks, at most 100 bytes in UTF-8; a \
+         letter with its accent as one character",
+    );
+    None
 }
 
 fn labels(root: &View<'_>) -> BTreeMap<String, String> {

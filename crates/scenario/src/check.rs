@@ -123,12 +123,11 @@ impl Check<'_> {
 
     fn list(&mut self, inner: &'static Kind, node: &Node, path: &str) {
         let Value::List(items) = &node.value else {
-            self.form(
-                node,
-                path,
-                "a list",
-                "write `- ` before each item, or [ ... ] around them",
-            );
+            let help = match node.text() {
+                Some(text) => format!("a list of one item is written [ \"{text}\" ]"),
+                None => "write `- ` before each item, or [ ... ] around them".to_owned(),
+            };
+            self.form(node, path, "a list", &help);
             return;
         };
         for (at, item) in items.iter().enumerate() {
@@ -141,6 +140,9 @@ impl Check<'_> {
             self.form(node, path, "a map of keys", "such as { build: \"4711\" }");
         }
         for entry in node.entries() {
+            if entry.key.is_empty() {
+                self.wrong(entry.place, path, "this key is empty", "give it a name");
+            }
             self.value(inner, &entry.node, &join(path, &entry.key));
         }
     }
@@ -148,6 +150,9 @@ impl Check<'_> {
     /// Picks the one alternative that has the node's form.
     fn either(&mut self, kinds: &'static [Kind], node: &Node, path: &str) {
         match alternative(kinds, node) {
+            Some(Kind::Word(words)) if built(words).is_empty() => {
+                self.no_word_yet(kinds, words, node, path);
+            }
             Some(kind) => self.value(kind, node, path),
             None => {
                 let forms = kinds.iter().filter_map(Kind::form).map(Form::name);
@@ -155,6 +160,38 @@ impl Check<'_> {
                 self.form(node, path, &forms.join(" or "), "see `muster schema`");
             }
         }
+    }
+
+    /// A word where only words of later work can stand: today a map is written there.
+    fn no_word_yet(
+        &mut self,
+        kinds: &'static [Kind],
+        words: &'static [Word],
+        node: &Node,
+        path: &str,
+    ) {
+        let text = node.text().unwrap_or_default();
+        if words.iter().any(|word| word.name == text) {
+            self.known_word(words, text, node, path);
+            return;
+        }
+        let keys = kinds.iter().find_map(|kind| match kind {
+            Kind::Object(object) => Some(names(object.keys)),
+            Kind::One(_)
+            | Kind::Url(_)
+            | Kind::Word(_)
+            | Kind::Percentiles
+            | Kind::Table(_)
+            | Kind::List(_)
+            | Kind::Either(_) => None,
+        });
+        let help = format!("a map with some of {}", keys.unwrap_or_default());
+        self.wrong(
+            node.place,
+            path,
+            &format!("`{text}` is not known here"),
+            &help,
+        );
     }
 
     fn percentiles(&mut self, node: &Node, path: &str) {
@@ -211,7 +248,6 @@ impl Check<'_> {
                 let meant = nearest(text, words.iter().map(|word| word.name));
                 let help = match meant {
                     Some(meant) => format!("did you mean `{meant}`? Known: {}", built(words)),
-                    None if built(words).is_empty() => "see the documentation".to_owned(),
                     None => format!("one of {}", built(words)),
                 };
                 self.wrong(node.place, path, &what, &help);
@@ -289,6 +325,7 @@ fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
         }
         Scalar::Bool => units::truth(text).map(drop),
         Scalar::Whole(least, most) => units::whole(text, least, most).map(drop),
+        Scalar::Code => units::code(text).map(drop),
         Scalar::Fraction => units::fraction(text).map(drop),
         Scalar::Rate => units::rate(text).map(drop),
         Scalar::Time => units::time(text).map(drop),
@@ -327,6 +364,7 @@ pub(crate) fn example(scalar: Scalar) -> &'static str {
         Scalar::File => "some-file",
         Scalar::Bool => "true",
         Scalar::Whole(..) => "10",
+        Scalar::Code => "0x97",
         Scalar::Fraction => "0.5",
         Scalar::Rate => "500/s",
         Scalar::Time => "10s",

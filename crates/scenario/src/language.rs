@@ -88,6 +88,8 @@ pub(crate) enum Scalar {
     Bool,
     /// A whole number between two bounds.
     Whole(u64, u64),
+    /// An MQTT 5 reason code that refuses (section 2.4): `151` or `0x97`.
+    Code,
     /// A number from 0 to 1.
     Fraction,
     /// `500/s`, `3/min`, `10/h`.

@@ -169,6 +169,21 @@ pub(crate) fn whole(text: &str, least: u64, most: u64) -> Read<u64> {
     }
 }
 
+/// An MQTT 5 reason code that refuses, as a number or as results print it: `151`, `0x97`.
+pub(crate) fn code(text: &str) -> Read<u8> {
+    let text = text.trim();
+    let code = match text.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    code.filter(|code| *code >= 0x80).ok_or_else(|| {
+        Unreadable::new(
+            format!("`{text}` is no reason code of a refusal"),
+            "from 0x80 to 0xff, or from 128 to 255, such as 0x97",
+        )
+    })
+}
+
 /// A number from 0 to 1.
 pub(crate) fn fraction(text: &str) -> Read<f64> {
     let value = number(text.trim()).filter(|value| (0.0..=1.0).contains(value));

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use muster_gateway::{Gateway, GatewayAccount, GatewayConfig, SlowReader, run_until_stopped};
+use muster_gateway::{
+    ChildError, Gateway, GatewayAccount, GatewayConfig, SlowReader, run_until_stopped,
+};
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
 use muster_scenario::{Overrides, PlatformKind, Reader, Source, parse};
@@ -39,7 +41,8 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
             every: SLOW_READS,
         }),
         ..GatewayConfig::default()
-    })?;
+    })
+    .context("start the gateway")?;
     outcome::say(&format!(
         "gateway listens on mqtt://{}; Ctrl-C ends it",
         gateway.addr()
@@ -56,8 +59,12 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
 
 /// Serves one run: the configuration is the first line of standard input, whose end is the end.
 fn embedded() -> Result<u8> {
-    run_until_stopped(io::stdin().lock(), io::stdout().lock()).context("serve as a gateway")?;
-    Ok(outcome::PASS)
+    match run_until_stopped(io::stdin().lock(), io::stdout().lock()) {
+        Ok(()) => Ok(outcome::PASS),
+        // The run was told, or has ended without listening: nobody else wants to know.
+        Err(ChildError::Start(_) | ChildError::Pipe(_)) => Ok(outcome::USAGE),
+        Err(error @ ChildError::Line(_)) => Err(error).context("serve as a gateway"),
+    }
 }
 
 fn tell(account: &GatewayAccount) -> Result<u8> {

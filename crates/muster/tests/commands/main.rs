@@ -3,3 +3,4 @@
 mod check;
 mod program;
 mod repeat;
+mod texts;

@@ -115,7 +115,9 @@ fn reject(view: &View<'_>) -> Option<Reject> {
         }
     };
     Some(Reject {
-        code: view.whole("code").unwrap_or(Reject::DEFAULT_CODE),
+        code: view
+            .read("code", units::code)
+            .unwrap_or(Reject::DEFAULT_CODE),
         amount,
     })
 }

@@ -82,8 +82,8 @@ static REJECT: Object = Object {
     keys: &[
         key(
             "code",
-            one(Scalar::Whole(0x80, 0xff)),
-            "The MQTT 5 reason code; by default 0x97",
+            one(Scalar::Code),
+            "The MQTT 5 reason code, such as 0x97, the default",
         ),
         key("share", one(Scalar::Percent), "Which share of the messages"),
         key("count", COUNT, "Or how many"),

@@ -88,7 +88,7 @@ pub(super) static STREAM: Object = Object {
         key(
             "payload",
             Kind::Either(&[Kind::Word(PAYLOADS), Kind::Object(&PAYLOAD)]),
-            "What is sent",
+            "What is sent: a map, such as { size: 100 }, { template: ... } or { file: ... }",
         )
         .or("{ size: 100 }"),
         key(
@@ -136,7 +136,7 @@ static SHAPE: Object = Object {
         key(
             "stages",
             Kind::List(&Kind::Object(&STAGE)),
-            "Lines and holds, one after the other",
+            "Lines and holds, one after the other; the first line begins at 0/s",
         ),
         key(
             "spike",
@@ -144,7 +144,11 @@ static SHAPE: Object = Object {
             "The stream's rate, but for one rectangle",
         ),
         key("sine", Kind::Object(&SINE), "Up and down between two rates"),
-        key("burst", Kind::Object(&BURST), "Several messages at once"),
+        key(
+            "burst",
+            Kind::Object(&BURST),
+            "Several messages of each device at once",
+        ),
         key(
             "replay",
             one(Scalar::File),
@@ -244,7 +248,7 @@ static PAYLOAD: Object = Object {
         key(
             "size",
             Kind::Either(&[one(Scalar::Size), Kind::Object(&SIZE)]),
-            "Bytes made up",
+            "Made-up bytes: how many",
         ),
         key("file", one(Scalar::File), "The bytes of a file"),
         key("content-type", one(Scalar::Text), "The MQTT 5 content type"),
