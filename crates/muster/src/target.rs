@@ -24,9 +24,11 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Whether any of them is on this machine.
+    /// Whether any of them is on this machine: whoever serves devices or consumers there is
+    /// another process, which takes its CPU from the same machine.
     pub(crate) fn is_co_located(&self) -> bool {
-        self.devices.iter().any(|address| is_local(*address))
+        let mut all = self.devices.iter().chain(self.backends.iter().flatten());
+        all.any(|address| is_local(*address))
     }
 }
 
@@ -304,5 +306,19 @@ mod tests {
         assert_eq!(first_to_answer(&addresses, within), Some(addresses[1]));
         assert_eq!(first_to_answer(&addresses[..1], within), None);
         assert_eq!(first_to_answer(&addresses, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_backend_on_this_machine_makes_a_result_co_located_too() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 1883));
+        // Kept for documentation (RFC 5737): no machine has it.
+        let there = SocketAddr::from(([192, 0, 2, 1], 1883));
+        let is_co_located = |devices: SocketAddr, backend: SocketAddr| {
+            let (devices, backends) = (vec![devices], vec![vec![backend]]);
+            Addresses { devices, backends }.is_co_located()
+        };
+        assert!(is_co_located(there, here));
+        assert!(is_co_located(here, there));
+        assert!(!is_co_located(there, there));
     }
 }
