@@ -9,5 +9,5 @@ mod run;
 mod worker;
 
 pub use force::{Force, ForceError};
-pub use roster::{Muster, assignments};
+pub use roster::{Spread, assignments};
 pub use run::{Incidents, Observer, RunData, Standing, carry_out};

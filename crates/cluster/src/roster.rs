@@ -9,7 +9,7 @@ use muster_scenario::Plan;
 
 /// How a run is spread over processes and threads.
 #[derive(Debug, Clone)]
-pub struct Muster {
+pub struct Spread {
     /// Which run it is.
     pub run: RunId,
     /// The share of the run that this machine carries.
@@ -30,11 +30,11 @@ pub struct Muster {
 
 /// One assignment a process. Consumers are dealt out one by one over all processes of all parts.
 #[must_use]
-pub fn assignments(plan: &Plan, muster: &Muster) -> Vec<Assignment> {
-    let seats = seats(plan, muster);
-    let processes = muster.processes.max(1);
+pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
+    let seats = seats(plan, spread);
+    let processes = spread.processes.max(1);
     let assignment = |index: u32| {
-        let slice = muster.part.part(index, processes);
+        let slice = spread.part.part(index, processes);
         let dealt = (0u32..)
             .zip(&seats)
             .filter(|(seat, _)| seat % slice.of == slice.index);
@@ -45,22 +45,22 @@ pub fn assignments(plan: &Plan, muster: &Muster) -> Vec<Assignment> {
                 format!("worker {index}")
             },
             plan: plan.clone(),
-            run: muster.run,
+            run: spread.run,
             slice,
-            t0_ns: muster.t0_ns,
-            shards: muster.shards,
-            targets: muster.targets.clone(),
+            t0_ns: spread.t0_ns,
+            shards: spread.shards,
+            targets: spread.targets.clone(),
             seats: dealt.map(|(_, seat)| *seat).collect(),
-            slot_limit: muster.slot_limit,
+            slot_limit: spread.slot_limit,
         }
     };
     (0..processes).map(assignment).collect()
 }
 
 /// Every consumer of every backend at each of its addresses, numbered over the whole run.
-fn seats(plan: &Plan, muster: &Muster) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
+fn seats(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
     let mut seats = Vec::new();
-    let backends = (0u8..).zip(&plan.backends).zip(&muster.backends);
+    let backends = (0u8..).zip(&plan.backends).zip(&spread.backends);
     for ((id, backend), targets) in backends {
         for target in targets {
             for _ in 0..backend.consumers {

@@ -4,9 +4,9 @@ use muster_model::{Micros, Rate};
 
 /// A ramp of first connects: at a rate, with a bound on handshakes under way.
 ///
-/// The plan's links are numbered over all fleets; a shard holds some of them and asks for its
-/// own by their place in the whole ramp, so that the total rate does not depend on how many
-/// shards there are.
+/// Each shard has a ramp of its own for its share of a fleet's links, numbered from 0, with as large
+/// a share of the fleet's rate and bound (of the bound at least 1), so that the total does not
+/// depend on how many shards there are.
 #[derive(Debug, Clone)]
 pub struct Ramp {
     rate: Rate,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::FactsLog;
-use muster_cluster::{Force, Muster, assignments, carry_out};
+use muster_cluster::{Force, Spread, assignments, carry_out};
 use muster_conduct::{Slice, timetable};
 use muster_dashboard::{Live, Plain};
 use muster_measure::Record;
@@ -84,12 +84,12 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         }
     };
     let mut target = Target::start(&mut plan, addresses, &needs, descriptors)?;
-    let muster = spread(args, processes, clock, &target);
+    let spread = spread(args, processes, clock, &target);
     let (mut folder, facts) = open_outputs(args, &plan)?;
-    let header = header(&plan, loaded.sha256.clone(), &muster, &target, clock);
+    let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
     folder.record(&Record::Header(encoded(&header)));
     std::thread::sleep(Duration::from_micros(clock.until_t0().get()));
-    let mut force = force(&plan, &muster, facts.as_ref())?;
+    let mut force = force(&plan, &spread, facts.as_ref())?;
     let timetable = timetable(&plan);
     let timetable = args.start_at.map_or(timetable, |_| timetable.agreed());
     let fixed = Fixed::of(&plan, target.name(), timetable)?;
@@ -207,8 +207,8 @@ fn check_facts(args: &RunArgs, processes: u32) -> Result<()> {
     Ok(())
 }
 
-fn force(plan: &Plan, muster: &Muster, facts: Option<&FactsLog>) -> Result<Force> {
-    let mut assignments = assignments(plan, muster);
+fn force(plan: &Plan, spread: &Spread, facts: Option<&FactsLog>) -> Result<Force> {
+    let mut assignments = assignments(plan, spread);
     if assignments.len() == 1
         && let Some(only) = assignments.pop()
     {
@@ -233,7 +233,7 @@ fn processes(args: &RunArgs, needs: &Needs, descriptors: u64) -> u32 {
 }
 
 /// How the run is spread over processes and threads of this machine.
-fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Muster {
+fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Spread {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let cores = if target.addresses.is_co_located() {
         cores.div_ceil(2)
@@ -246,7 +246,7 @@ fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Must
             u64::from(std::process::id()) ^ wall_clock::now_s(),
         ) as u32
     });
-    Muster {
+    Spread {
         run: RunId(run),
         part: args.part.unwrap_or(Slice::WHOLE),
         t0_ns: clock.t0_ns(),
@@ -261,7 +261,7 @@ fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Must
 fn header(
     plan: &Plan,
     scenario_sha256: String,
-    muster: &Muster,
+    spread: &Spread,
     target: &Target,
     clock: Clock,
 ) -> Header {
@@ -270,14 +270,14 @@ fn header(
     let environment = json!({
         "target": target.name(),
         "about": about.map(|(name, text)| json!({ "file": name, "text": text })),
-        "processes": muster.processes,
-        "shards": muster.shards * muster.processes,
+        "processes": spread.processes,
+        "shards": spread.shards * spread.processes,
         "machine": machine,
     });
     Header {
         plan: Header::without_secrets(plan.clone()),
-        run: muster.run,
-        part: muster.part,
+        run: spread.run,
+        part: spread.part,
         scenario_sha256,
         started: wall_clock::rfc3339(clock.wall_ms_at_t0()),
         environment: environment.to_string(),
