@@ -3,7 +3,7 @@
 use muster_measure::{Distribution, Phase, ScopeSummary, SecondRow, State};
 use muster_model::{Micros, StreamId, figure};
 
-use crate::stability::{HoldSeries, Point, Stability};
+use crate::stability::{Growth, HoldSeries, Point, Stability};
 use crate::{
     Evidence, Figure, Hold, RuleKind, RuleResult, Rules, SloBound, StreamEvidence, Unevaluated,
 };
@@ -82,20 +82,28 @@ fn rows_of<'a>(hold: &Hold, scope: &'a ScopeSummary) -> impl Iterator<Item = &'a
 
 fn told(rule: RuleResult, stability: &Stability) -> RuleResult {
     match stability {
-        Stability::Stable { side, growth } | Stability::Unstable { side, growth, .. } => {
-            let since_s = match stability {
-                Stability::Unstable { since_s, .. } => Some(*since_s as u32),
-                Stability::Stable { .. } | Stability::Unclear { .. } => None,
-            };
-            let told = format!(
-                "{side} backlog: slope {:+.2}/s, at 95 % above {:+.2}/s; grown by {:.2} s of traffic",
-                growth.trend.slope, growth.trend.lower, growth.growth_s
-            );
-            rule.bound(Figure::PerSecond(growth.least_slope()))
-                .observed(Some(Figure::PerSecond(growth.trend.slope)))
-                .evidence(told)
-                .decided(since_s.is_none(), since_s)
+        Stability::Stable { side, growth } => {
+            let mut rule = slope(rule, growth).decided(true, None);
+            let level = growth.level_s.max(0.0);
+            rule.evidence = format!("{side} backlog {level:.2} s of traffic, not growing");
+            if growth.has_grown() {
+                rule.evidence = format!("{side} backlog grew to {level:.2} s of traffic");
+                rule.note = Some(NOT_STEADILY.to_owned());
+            }
+            rule
         }
+        Stability::Unstable {
+            side,
+            growth,
+            since_s,
+        } => slope(rule, growth)
+            .evidence(format!(
+                "{side} backlog grows by {}/s, at 95 % by {}/s or more: by {:.2} s of traffic so far",
+                figure::rate(growth.trend.slope),
+                figure::rate(growth.trend.lower),
+                growth.growth_s
+            ))
+            .decided(false, Some(*since_s as u32)),
         Stability::Unclear {
             latency,
             creep,
@@ -104,15 +112,22 @@ fn told(rule: RuleResult, stability: &Stability) -> RuleResult {
             let reason = Unevaluated::Unclear {
                 needed_s: *needed_s,
             };
-            let told = format!(
-                "{reason} ({latency} rose by {}, p = {:.4})",
-                figure::time(Micros(creep.rise_us as u64)),
-                creep.trend.p()
-            );
-            rule.not_evaluated(reason).evidence(told)
+            let rose = figure::time(Micros(creep.rise_us as u64));
+            let odds = creep.trend.p();
+            rule.not_evaluated(reason)
+                .evidence(format!("{reason} ({latency} rose by {rose}, p = {odds:.4})"))
         }
     }
 }
+
+fn slope(rule: RuleResult, growth: &Growth) -> RuleResult {
+    rule.bound(Figure::PerSecond(growth.least_slope()))
+        .observed(Some(Figure::PerSecond(growth.trend.slope)))
+}
+
+/// The caveat on a backlog that grew and then stood still, as of a queue that filled and now drops:
+/// no growth by the rule, and nothing that its reader must miss.
+const NOT_STEADILY: &str = "a backlog grew, though not steadily";
 
 /// The backlogs and latencies of one hold.
 fn series(
@@ -175,7 +190,8 @@ fn unanswered(row: &SecondRow) -> i64 {
 
 /// Backend side: due, and neither arrived nor known never to arrive. What was shed leaves when it
 /// was shed; what was rejected, failed or lost without ever arriving never waited for the backend,
-/// so it leaves when it joins.
+/// so it leaves when it joins, and waits on the device side until its own end. What failed and may
+/// still arrive, since the target still delivers, does wait.
 fn undelivered(row: &SecondRow, backend: usize) -> i64 {
     let at = row.arrivals.get(backend).copied().unwrap_or_default();
     let absent = at.lost_due + at.rejected_absent_due + at.failed_absent_due;

@@ -58,9 +58,10 @@ impl fmt::Display for Unevaluated {
             }
             Self::NotConstant => f.write_str("the offered rate is nowhere constant"),
             Self::Unclear { needed_s } => {
+                let hold = figure::span(*needed_s);
                 write!(
                     f,
-                    "unclear: latency rises, backlog does not; hold {needed_s} s to decide"
+                    "unclear: latency rises, backlog does not; hold {hold} to decide"
                 )
             }
             Self::NothingDue => f.write_str("nothing was due"),

@@ -222,7 +222,8 @@ pub struct ArrivalRow {
     pub outstanding_due: u64,
     /// Messages due in this second, rejected, that did not arrive.
     pub rejected_absent_due: u64,
-    /// Messages due in this second, timed out, broken or in flight, that did not arrive.
+    /// Messages due in this second, timed out, broken or in flight, that did not arrive and will
+    /// not: a target that still delivers what it never answered in time has a backlog of it.
     pub failed_absent_due: u64,
 }
 

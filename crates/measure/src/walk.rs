@@ -231,8 +231,10 @@ impl BackendWalk {
                 State::Accepted | State::Unacknowledged if seq < absent.border => row.lost_due += 1,
                 State::Accepted | State::Unacknowledged => row.outstanding_due += 1,
                 State::Rejected => row.rejected_absent_due += 1,
-                State::TimedOut | State::Broken | State::InFlight => row.failed_absent_due += 1,
-                State::Shed => {}
+                State::TimedOut | State::Broken | State::InFlight if seq < absent.border => {
+                    row.failed_absent_due += 1;
+                }
+                State::TimedOut | State::Broken | State::InFlight | State::Shed => {}
             }
         }
     }

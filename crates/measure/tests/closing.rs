@@ -218,6 +218,26 @@ fn what_is_absent_at_a_quiet_backend_is_lost() {
 }
 
 #[test]
+fn what_the_device_gave_up_and_the_backend_may_still_deliver_has_not_failed_to_arrive() {
+    let failed_absent = |mark: bool| -> u64 {
+        let mut line = Line::new();
+        (0..30).for_each(|seq| line.end(seq, Micros::from_millis(20), Outcome::TimedOut));
+        for seq in (0..28).filter(|seq| *seq != 12) {
+            line.arrive(seq, 0, due(seq) + Micros::from_millis(30));
+        }
+        if mark {
+            line.recorder.mark_drain();
+        }
+        line.arrive(28, 0, Micros::from_secs(9));
+        let summary = line.close(20, Micros::from_secs(10));
+        let rows = summary.run.series.iter();
+        rows.map(|row| row.arrivals[0].failed_absent_due).sum()
+    };
+    assert_eq!(failed_absent(true), 1, "12 was overtaken, 29 was not");
+    assert_eq!(failed_absent(false), 0);
+}
+
+#[test]
 fn a_consumer_that_lags_keeps_its_stream_outstanding() {
     let mut line = Line::new();
     accept_all(&mut line, 30);

@@ -72,6 +72,16 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.*} {unit}", decimals_of_three(value))
 }
 
+/// A length of time to plan with, rounded up: seconds below two minutes, minutes below two hours.
+#[must_use]
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds.div_ceil(60)),
+        7_200.. => format!("{} h", count(seconds.div_ceil(3_600))),
+    }
+}
+
 /// A value with its unit, as a rule observes or allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -206,6 +216,12 @@ mod tests {
         assert_eq!(times, ["999 us", "1.00 ms", "12.3 ms", "123 ms", "2.40 s"]);
         let sizes = [999, 48_300_000, 2_000_000_000].map(bytes);
         assert_eq!(sizes, ["999 B", "48.3 MB", "2.00 GB"]);
+    }
+
+    #[test]
+    fn spans_are_rounded_up_to_a_unit_to_plan_with() {
+        let spans = [119, 120, 4_492, 7_200, 5_000_000].map(span);
+        assert_eq!(spans, ["119 s", "2 min", "75 min", "2 h", "1,389 h"]);
     }
 
     #[test]

@@ -267,14 +267,15 @@ impl Screen {
             };
             let of = match (told.len(), rules().count()) {
                 (_, 1) => String::new(),
-                (1, _) => format!("{}: ", first.scope),
-                (some, all) => format!("{some} of {all} streams, {}: ", first.scope),
+                (1, _) => format!(" {}", first.scope),
+                (some, all) => format!(" {some} of {all} streams, {}", first.scope),
             };
-            let why = match result {
-                RuleResult::Pass => String::new(),
-                RuleResult::Fail | RuleResult::NotEvaluated => format!(" ({})", first.evidence),
+            let why = match first.evidence.as_str() {
+                "" => String::new(),
+                evidence => format!(": {evidence}"),
             };
-            self.line(&format!("stability: {of}{word}{why}"));
+            let word = first.note.as_ref().map_or(word, |_| "no steady growth");
+            self.row("stability", &[format!("{word}{of}{why}")]);
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct Growth {
     pub trend: Trend,
     /// The mean of the last fifth less that of the first, in seconds of traffic.
     pub growth_s: f64,
+    /// The mean of the last fifth, in seconds of traffic.
+    pub level_s: f64,
     /// The offered rate, per second.
     pub offered: f64,
 }
@@ -32,6 +34,7 @@ impl Growth {
         Some(Self {
             trend,
             growth_s: (last - first_mean(backlog)) / offered,
+            level_s: last / offered,
             offered,
         })
     }

@@ -312,6 +312,7 @@ fn add_due(row: &mut SecondRow, message: &Message) {
         }
         (None, State::Accepted | State::Unacknowledged) => at.lost_due += 1,
         (None, State::Rejected) => at.rejected_absent_due += 1,
+        (None, State::TimedOut | State::Broken | State::InFlight) if message.outstanding => {}
         (None, State::TimedOut | State::Broken | State::InFlight) => at.failed_absent_due += 1,
         (None, State::Shed) => {}
     }

@@ -233,3 +233,85 @@ fn a_killed_run_has_no_backlog_that_could_be_told() {
     let expected = RuleOutcome::NotEvaluated(Unevaluated::Unknown);
     assert_eq!(rule(&run.judged(), "stable").outcome, expected);
 }
+
+/// One server that takes `service_us` a message behind a queue without a bound; the device gives
+/// every message up after `timeout` microseconds, and the run ends `settle_s` after the last due.
+fn given_up(mut run: Run, service_us: u64, timeout: u64, settle_s: u64) -> Run {
+    let end = (MEASURE + run.measure_s + settle_s) * 1_000_000;
+    let mut free = 0;
+    for message in &mut run.messages {
+        free = free.max(message.due) + service_us;
+        if free - message.due <= timeout {
+            message.ended = free;
+            message.seen = Some(free + 1_000);
+            continue;
+        }
+        message.ends(Outcome::TimedOut);
+        message.ended = message.due + timeout;
+        message.seen = (free < end).then_some(free + 1_000);
+        message.outstanding = free >= end;
+    }
+    run
+}
+
+#[test]
+fn an_overloaded_target_is_unstable_though_the_devices_have_given_up_what_it_still_delivers() {
+    // Four times too much, and so much behind that most of it never comes before the end.
+    let run = given_up(Run::healthy(200, 40), 20_000, 10_000_000, 10);
+    let verdict = run.judged();
+    let stable = rule(&verdict, "stable");
+    assert_eq!(stable.outcome, RuleOutcome::Fail, "{}", stable.evidence);
+    assert_eq!(
+        stable.evidence,
+        "backend app backlog grows by 150/s, at 95 % by 150/s or more: by 24.00 s of traffic so far"
+    );
+}
+
+#[test]
+fn a_queue_that_fills_and_then_drops_is_no_growth_but_its_level_is_told() {
+    // Twice too much; the queue holds 10 s of waiting, is full after 20 s of 180, and then drops.
+    let mut run = queued(Run::healthy(200, 180), 10_000, 10_000_000);
+    for message in &mut run.messages {
+        if message.state() == muster_measure::State::Rejected {
+            message.ends(Outcome::TimedOut);
+            message.ended = message.due + 10_000_000;
+        }
+    }
+    let verdict = run.judged();
+    let stable = rule(&verdict, "stable");
+    assert_eq!(stable.outcome, RuleOutcome::Pass, "{}", stable.evidence);
+    assert!(stable.evidence.contains("backlog grew to "), "{stable:?}");
+    let note = Some("a backlog grew, though not steadily");
+    assert_eq!(stable.note.as_deref(), note);
+    assert!(
+        failed(&verdict).contains(&"failure-ratio"),
+        "which catches it"
+    );
+}
+
+#[test]
+fn what_is_shed_leaves_at_its_own_instant_and_not_before() {
+    // Everything waits for 5 s before it is shed: a backlog of 5 s of traffic that does not grow.
+    let mut run = Run::healthy(200, 60);
+    for message in &mut run.messages {
+        message.ends(Outcome::Shed(ShedCause::QueueFull));
+        message.ended = message.due + 5_000_000;
+    }
+    let verdict = run.judged();
+    let stable = rule(&verdict, "stable");
+    assert_eq!(stable.outcome, RuleOutcome::Pass, "{}", stable.evidence);
+    assert!(
+        stable.evidence.contains("5.00 s of traffic"),
+        "{}",
+        stable.evidence
+    );
+
+    // Each second it waits for longer: the backlog grows until the shedding ends it.
+    for message in &mut run.messages {
+        let behind = (message.due - ORIGIN * 1_000_000) / 20;
+        message.ended = message.due + 5_000_000 + behind;
+    }
+    let verdict = run.judged();
+    let stable = rule(&verdict, "stable");
+    assert_eq!(stable.outcome, RuleOutcome::Fail, "{}", stable.evidence);
+}
