@@ -2,6 +2,7 @@
 //!
 //! Golden files change only on purpose: `MUSTER_BLESS=1 INSTA_UPDATE=always cargo test`.
 
+mod documented;
 mod rules;
 mod sample;
 mod series;
