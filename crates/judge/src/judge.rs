@@ -54,13 +54,39 @@ fn target_result(rules: &[RuleResult]) -> RunResult {
 }
 
 /// What an invalid run says of the target: a failure stands even if other rules could not be
-/// evaluated; a pass needs all of them.
+/// evaluated; a pass needs all of them that count, named or not.
 fn would_be(rules: &[RuleResult]) -> Option<RunResult> {
-    let is_unknown = |rule: &RuleResult| rule.kind != RuleKind::Validity && rule.invalidates();
     match target_result(rules) {
-        RunResult::Pass => (!rules.iter().any(is_unknown)).then_some(RunResult::Pass),
+        RunResult::Pass => (!rules.iter().any(is_undecided)).then_some(RunResult::Pass),
         decided @ (RunResult::Fail | RunResult::Invalid | RunResult::None) => Some(decided),
     }
+}
+
+/// Whether a rule on the target that counts was not evaluated, though there was something to
+/// judge, or the scenario wants it judged.
+fn is_undecided(rule: &RuleResult) -> bool {
+    let counts = match rule.kind {
+        RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
+        RuleKind::Stability => rule.named,
+        RuleKind::Validity => false,
+    };
+    let is_open = match &rule.outcome {
+        RuleOutcome::NotEvaluated(reason) => match reason {
+            Unevaluated::NoBackend | Unevaluated::NoLinks | Unevaluated::NoSuchLatency => {
+                rule.named
+            }
+            Unevaluated::TooFewMessages { .. }
+            | Unevaluated::TooFewWindows { .. }
+            | Unevaluated::NotConstant
+            | Unevaluated::Unclear { .. }
+            | Unevaluated::NothingDue
+            | Unevaluated::ConsumerDisturbed
+            | Unevaluated::Unknown
+            | Unevaluated::NotMeasured => true,
+        },
+        RuleOutcome::Pass | RuleOutcome::Fail => false,
+    };
+    counts && is_open
 }
 
 /// Whether a rule lacks only what the rest of the run would have brought. A run that `stop-if`

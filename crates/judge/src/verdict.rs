@@ -12,8 +12,8 @@ use crate::Unevaluated;
 pub struct Verdict {
     /// The result.
     pub result: RunResult,
-    /// Only of an invalid run: what its rules say of the target all the same; none if a rule that
-    /// the scenario names could not be evaluated.
+    /// Only of an invalid run: what its rules say of the target all the same; none if no rule
+    /// failed and one that counts could not be evaluated, so that nobody knows.
     pub would_be: Option<RunResult>,
     /// Every rule, SLOs first, validity last.
     pub rules: Vec<RuleResult>,

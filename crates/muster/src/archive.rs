@@ -73,6 +73,8 @@ pub(crate) struct Archive {
     pub(crate) events: Vec<NotedEvent>,
     pub(crate) pulses: Pulses,
     pub(crate) footer: Option<Footer>,
+    /// Whole records that were read.
+    records: u64,
     /// Why not all of it could be read, if so.
     pub(crate) unread: Option<String>,
 }
@@ -108,6 +110,7 @@ impl Archive {
             timeline: data.timeline,
             events,
             pulses: Pulses::default(),
+            records: 0,
             unread,
             footer: Some(Footer {
                 health: data.health,
@@ -169,10 +172,13 @@ impl Archive {
             events: Vec::new(),
             pulses: Pulses::default(),
             footer: None,
+            records: 0,
             unread: None,
         };
+        let mut whole = 1;
         for record in records.by_ref() {
             archive.take(record)?;
+            whole += 1;
         }
         if archive.footer.is_none() && archive.timeline.origin < Micros::MAX {
             // A run that was killed was measured until then, not as long as was planned.
@@ -181,10 +187,26 @@ impl Archive {
         if records.is_torn() {
             let (at, path) = (records.bytes_read(), path.display());
             archive.unread = Some(format!(
-                "read {path} beyond byte {at}: it is cut or damaged there"
+                "read {path} beyond record {whole} (byte {at} of {}): it is cut or damaged there",
+                bytes.len()
             ));
         }
+        archive.records = whole;
         Ok(archive)
+    }
+
+    /// What of the windows in a folder cannot be read although their run came to its end, as the
+    /// end of a sentence that begins with "failed to".
+    pub(crate) fn damage(folder: &Path) -> Option<String> {
+        match Self::read(folder) {
+            Err(error) => Some(format!("{error:#}")),
+            Ok(archive) if archive.unread.is_none() && archive.footer.is_none() => Some(format!(
+                "read {} beyond record {}: it is cut there, before its last record",
+                folder.join("windows.bin").display(),
+                archive.records
+            )),
+            Ok(archive) => archive.unread,
+        }
     }
 
     /// Takes in another part of the same run.

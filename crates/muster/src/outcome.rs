@@ -27,6 +27,14 @@ pub(crate) fn remark(text: &str) {
     let _ = writeln!(out, "{text}");
 }
 
+/// Says what of the windows could not be read. A report that was made before it went missing is
+/// shown all the same, and whoever relies on the windows has to know.
+pub(crate) fn warn_unread(unread: Option<&str>) {
+    if let Some(unread) = unread {
+        remark(&format!("warning: failed to {unread}"));
+    }
+}
+
 /// Prints an error with its causes to standard error.
 pub(crate) fn complain(error: &anyhow::Error) {
     let text = format!("{error:#}");

@@ -94,6 +94,24 @@ fn invalid_comes_before_fail_and_keeps_what_it_would_be() {
 }
 
 #[test]
+fn a_run_whose_losses_nobody_knows_would_not_be_a_pass() {
+    // As of a killed run: what was due and what is lost is not known, and no rule is named.
+    let mut run = Run::healthy(100, 10);
+    (run.ending, run.residue) = (Ending::Interrupted, None);
+    let verdict = run.judged();
+    let loss = &rule(&verdict, "loss").outcome;
+    assert!(matches!(loss, RuleOutcome::NotEvaluated(_)), "{loss:?}");
+    assert_eq!(
+        (verdict.result, verdict.would_be),
+        (RunResult::Invalid, None)
+    );
+
+    // A rule that failed all the same is known.
+    run.links.up_at_start = 99;
+    assert_eq!(run.judged().would_be, Some(RunResult::Fail));
+}
+
+#[test]
 fn a_named_rule_that_cannot_be_evaluated_makes_the_run_invalid_and_a_default_one_does_not() {
     let percentile = Percentile::new(99.9).unwrap();
     let at_most = Micros::from_secs(1);

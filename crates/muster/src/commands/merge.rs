@@ -17,6 +17,9 @@ const WIDTH: usize = 100;
 pub(crate) fn merge(args: &MergeArgs) -> Result<u8> {
     let parts = args.folders.iter().map(|folder| Archive::read(folder));
     let parts = parts.collect::<Result<Vec<_>>>()?;
+    for part in &parts {
+        outcome::warn_unread(part.unread.as_deref());
+    }
     check_parts(&parts)?;
     let mut parts = parts.into_iter();
     let Some(mut whole) = parts.next() else {

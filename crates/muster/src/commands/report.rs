@@ -18,6 +18,7 @@ const WIDTH: usize = 100;
 pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
     if args.format == Format::Hdr {
         let archive = Archive::read(&args.folder)?;
+        outcome::warn_unread(archive.unread.as_deref());
         let log = hdr(&archive.windows, &archive.stream_names());
         std::io::stdout()
             .lock()
@@ -43,7 +44,10 @@ fn read(folder: &Path) -> Result<Report> {
     if path.exists() {
         let json = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         match Report::from_json(&json) {
-            Ok(report) => return Ok(report),
+            Ok(report) => {
+                outcome::warn_unread(Archive::damage(folder).as_deref());
+                return Ok(report);
+            }
             Err(error) => outcome::remark(&format!(
                 "warning: {} cannot be read ({error}); the windows are taken instead",
                 path.display()
@@ -51,8 +55,6 @@ fn read(folder: &Path) -> Result<Report> {
         }
     }
     let archive = Archive::read(folder)?;
-    if let Some(unread) = &archive.unread {
-        outcome::remark(&format!("warning: failed to {unread}"));
-    }
+    outcome::warn_unread(archive.unread.as_deref());
     archive.report()
 }
