@@ -13,33 +13,16 @@ use rustix::time::Timespec;
 use crate::io::Alarm;
 use crate::pool::BufferId;
 use crate::slab::{Flags, Slab};
-use crate::{Clock, Closed, Handler, Io, Key, ListenerId, socket};
+use crate::{Clock, Closed, Handler, Io, Key, ListenerId, LoopConfig, socket};
 
 /// Events taken from the kernel at once: enough to spread the cost of the call, few enough that
 /// due work is not kept waiting.
 const EVENTS_MAX: usize = 1_024;
 
-/// Bounds of a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LoopConfig {
-    /// Most connections at once.
-    pub connections_max: u32,
-    /// Most pooled buffers (held writes and unread input) in use at once.
-    pub buffers_max: u32,
-    /// Most bytes that a handler may leave unread on a connection, above 64 KiB.
-    pub kept_max: u32,
-}
-
-impl Default for LoopConfig {
-    /// A million connections, 16,384 buffers, and packets of 1 MiB.
-    fn default() -> Self {
-        Self {
-            connections_max: 1 << 20,
-            buffers_max: 16_384,
-            kept_max: 1 << 20,
-        }
-    }
-}
+/// The shortest sleep. Falling asleep and waking up costs about as much CPU as a small write, so a
+/// loop that is wanted more often than this is better late by so little and has several things to
+/// do when it wakes.
+const WAIT_LEAST: Micros = Micros(25);
 
 /// Why the loop cannot start or go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -147,7 +130,10 @@ impl<H: Handler> Loop<H> {
         };
         match next {
             Some(Micros::ZERO) => Micros::ZERO,
-            Some(at) => (at - self.io.fresh_now()).min(wait_max),
+            Some(at) => match at - self.io.fresh_now() {
+                Micros::ZERO => Micros::ZERO,
+                wait => wait.max(WAIT_LEAST).min(wait_max),
+            },
             None => wait_max,
         }
     }

@@ -1,0 +1,23 @@
+//! The bounds of an event loop.
+
+/// Bounds of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoopConfig {
+    /// Most connections at once.
+    pub connections_max: u32,
+    /// Most pooled buffers (held writes and unread input) in use at once.
+    pub buffers_max: u32,
+    /// Most bytes that a handler may leave unread on a connection, above 64 KiB.
+    pub kept_max: u32,
+}
+
+impl Default for LoopConfig {
+    /// A million connections, 16,384 buffers, and packets of 1 MiB.
+    fn default() -> Self {
+        Self {
+            connections_max: 1 << 20,
+            buffers_max: 16_384,
+            kept_max: 1 << 20,
+        }
+    }
+}
