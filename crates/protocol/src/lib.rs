@@ -2,7 +2,8 @@
 //!
 //! Layer 1. A session is a state machine that is told the time, is handed the bytes that a
 //! connection received, and appends the bytes to send to a buffer of the caller. Both ends are
-//! here: the device plays the client, the reference gateway the server.
+//! here: the device plays the client, the reference gateway the server. Between a session and its
+//! socket may stand layers, which turn bytes into bytes: [`layer`] is their seam.
 //!
 //! In the straight line it stands between the device (which decides *what* to say) and the socket
 //! (which carries it). It must never know a clock, a socket, a thread, a schedule, a platform's
@@ -33,4 +34,6 @@
 //! # Ok::<(), muster_protocol::mqtt::Refused>(())
 //! ```
 
+pub mod layer;
 pub mod mqtt;
+pub mod websocket;
