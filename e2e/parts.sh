@@ -23,6 +23,7 @@ check "part 1 ran to its end (exit code $status)" test -f "$WORK/part-1/result.j
 status=0; wait "$SECOND" || status=$?
 check "part 2 ran to its end (exit code $status)" test -f "$WORK/part-2/result.json"
 status_of "$MUSTER" merge "$WORK/part-1" "$WORK/part-2" --out "$WORK/whole"
+cp "$WORK/out" "$WORK/merged"
 stop "$BROKER"
 same "merge: exit code" "$STATUS" 0
 [ "$STATUS" -eq 0 ] || cat "$WORK"/part-?.txt "$WORK/out"
@@ -37,6 +38,11 @@ check "one clock: no message arrived before it was due, nor a second after" jq -
     '.latency.end_to_end | .count == 1600 and .max_us < 1000000' "$WORK/whole/result.json"
 same "windows: accepted in the measured phase" \
     "$(value "$WORK/whole" '[.windows[] | select(.phase == "measure") | .offered] | add')" 1600
+for i in 1 2; do
+    check "part $i says what is to be done with it" \
+        grep -q "part $i of 2: merge the parts with .muster merge." "$WORK/part-$i.txt"
+done
+check "the whole does not" test "$(grep -c 'merge the parts' "$WORK/merged")" -eq 0
 status_of "$MUSTER" merge "$WORK/part-1" --out "$WORK/half"
 same "a part alone is refused" "$STATUS" 2
 status_of "$MUSTER" merge "$WORK/part-1" "$WORK/part-1" --out "$WORK/twice"

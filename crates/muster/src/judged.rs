@@ -157,13 +157,24 @@ impl Archive {
             labels: plan.labels.clone(),
             started: Some(self.header.started.clone()),
             scenario: serde_json::from_str(&plan.resolved).context("read the resolved scenario")?,
-            environment: serde_json::from_str(&self.header.environment)
-                .context("read the environment")?,
+            environment: self.environment()?,
             co_located: Some(self.header.co_located),
             generator: self.generator(summary),
             target: self.target(),
             events: all,
         })
+    }
+
+    /// What was noted before the run, and which part of it this is.
+    fn environment(&self) -> Result<serde_json::Value> {
+        let mut environment: serde_json::Value =
+            serde_json::from_str(&self.header.environment).context("read the environment")?;
+        let Slice { index, of } = self.header.part;
+        if let Some(map) = environment.as_object_mut().filter(|_| of > 1) {
+            let part = format!("{} of {of}", index + 1);
+            map.insert("part".to_owned(), part.into());
+        }
+        Ok(environment)
     }
 
     fn generator(&self, summary: &Summary) -> GeneratorUse {

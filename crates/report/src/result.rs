@@ -106,6 +106,13 @@ impl Report {
         self.environment.get("target").and_then(Value::as_str)
     }
 
+    /// Which part of a run it is of, such as `1 of 2`, as the environment tells it under `part`; none if
+    /// it is of the whole run.
+    #[must_use]
+    pub fn part(&self) -> Option<&str> {
+        self.environment.get("part").and_then(Value::as_str)
+    }
+
     /// Reads `result.json`.
     ///
     /// # Errors

@@ -107,6 +107,11 @@ impl Screen {
             let _ = write!(line, "  (would be {})", would_be.name());
         }
         self.line(&line);
+        if let Some(part) = report.part() {
+            self.line(&format!(
+                "  part {part}: merge the parts with `muster merge`"
+            ));
+        }
         for rule in report.verdict.reasons().take(WHY_LINES) {
             self.line(&format!("  {}", reason(rule)));
         }
@@ -375,4 +380,23 @@ fn by(causes: &BTreeMap<String, u64>) -> String {
         .collect();
     let more = if causes.len() > 3 { ", ..." } else { "" };
     format!(" ({}{more})", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_part_says_what_makes_a_whole_of_it() {
+        let mut report = Report {
+            environment: json!({ "part": "1 of 2" }),
+            ..Report::default()
+        };
+        let hint = "  part 1 of 2: merge the parts with `muster merge`\n";
+        assert!(text(&report, 80).contains(hint));
+        report.environment = json!({});
+        assert!(!text(&report, 80).contains("part"));
+    }
 }

@@ -267,8 +267,10 @@ fn header(
 ) -> Header {
     let machine = serde_json::to_value(Environment::read()).unwrap_or_default();
     let about = plan.platform.about.as_ref();
+    let addresses = target.addresses.devices.iter().map(ToString::to_string);
     let environment = json!({
         "target": target.name(),
+        "addresses": addresses.collect::<Vec<_>>(),
         "about": about.map(|(name, text)| json!({ "file": name, "text": text })),
         "processes": spread.processes,
         "shards": spread.shards * spread.processes,
