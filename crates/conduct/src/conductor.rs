@@ -173,9 +173,32 @@ impl Conductor {
         }
     }
 
-    /// The user asks for the end: settle, then finish.
+    /// The user asks for the end: settle, then finish; where the run settles already, finish. To
+    /// ask again changes nothing.
     pub fn interrupt(&mut self, now: Micros) {
-        self.stop(now, Ending::Interrupted);
+        if self.ending == Ending::Interrupted {
+            return;
+        }
+        match self.state {
+            State::Settling {
+                end,
+                deadline,
+                marked,
+            } => {
+                self.ending = Ending::Interrupted;
+                // Without a mark nothing is called lost that may only be late; with one, that
+                // takes the quiet time to which settling is down then.
+                let deadline = if marked { deadline } else { now };
+                self.state = State::Settling {
+                    end,
+                    deadline,
+                    marked,
+                };
+            }
+            State::Idle | State::Connecting { .. } | State::Loading { .. } | State::Finishing => {
+                self.stop(now, Ending::Interrupted);
+            }
+        }
     }
 
     /// A `stop-if` rule held: settle, then finish.
@@ -486,6 +509,46 @@ mod tests {
         assert_eq!(run.step(secs(1.0), &deaf, &ALL), None);
         assert_eq!(run.step(secs(10.0), &deaf, &ALL), Some(Order::Finish));
         assert_eq!(run.ending(), Ending::ConsumersUnreachable);
+    }
+
+    #[test]
+    fn an_interrupt_ends_settling() {
+        let mut run = settling();
+        let open = Progress {
+            open: 1,
+            ..up(secs(8.0))
+        };
+        assert_eq!(run.step(secs(8.0), &open, &ALL), None);
+        run.interrupt(secs(8.0));
+        assert_eq!(run.step(secs(8.0), &open, &ALL), Some(Order::Finish));
+        assert_eq!(run.ending(), Ending::Interrupted);
+    }
+
+    #[test]
+    fn the_interrupt_that_began_settling_does_not_end_it() {
+        let mut run = started();
+        let open = |at| Progress { open: 1, ..up(at) };
+        for now in [2.0, 2.1, 2.2, 31.0] {
+            run.interrupt(secs(now));
+            let order = run.step(secs(now), &open(secs(now)), &ALL);
+            assert_ne!(order, Some(Order::Finish), "at {now} s");
+        }
+    }
+
+    #[test]
+    fn an_interrupt_just_after_a_rule_stopped_the_run_ends_settling() {
+        let mut run = started();
+        run.stop_by_rule(secs(3.0));
+        run.interrupt(secs(3.0));
+        let order = run.step(secs(3.0), &up(secs(3.0)), &ALL);
+        assert_eq!(order, Some(Order::EndDue { at: secs(3.1) }));
+        run.interrupt(secs(3.1));
+        let open = Progress {
+            open: 1,
+            ..up(secs(3.1))
+        };
+        assert_eq!(run.step(secs(3.1), &open, &ALL), Some(Order::Finish));
+        assert_eq!(run.ending(), Ending::Interrupted);
     }
 
     #[test]

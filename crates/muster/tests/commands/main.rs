@@ -2,6 +2,7 @@
 
 mod check;
 mod damage;
+mod interrupt;
 mod program;
 mod repeat;
 mod texts;

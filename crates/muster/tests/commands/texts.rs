@@ -1,17 +1,12 @@
 //! What is said when something is wrong, and what is left behind then.
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
 
-use rustix::process::Signal;
-
-use crate::program::{Said, folder_with, muster, program, signal};
+use crate::program::{Said, folder_with, muster};
 
 const SCENARIO: &str = r#"
 name: texts
-platform: { kind: gateway, behaviour: { drop: 6000 } }
 fleet:
   - { name: meters, count: 10, streams: [ { kind: telemetry, rate: 100/s, qos: 1 } ] }
 phases: { warm-up: 0s, measure: 60s, settle: { at-most: 60s, quiet: 200ms } }
@@ -76,27 +71,4 @@ fn a_run_that_is_refused_leaves_its_files_as_they_were() {
     assert!(said.err.contains("it holds one already"), "{}", said.err);
     let left = std::fs::read_to_string(&facts).expect("it is still there");
     assert_eq!(left, "of an earlier run");
-}
-
-#[test]
-fn a_second_interrupt_ends_the_run_at_once_without_a_word() {
-    let folder = folder_with(SCENARIO);
-    let mut child = program(folder.path(), &["run", "scenario.yaml", "--out", "out"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut out = BufReader::new(child.stdout.take().expect("its output is piped"));
-    let mut line = String::new();
-    while !line.contains("measure") {
-        line.clear();
-        out.read_line(&mut line).expect("it tells how it stands");
-    }
-    signal(&child, Signal::INT);
-    signal(&child, Signal::TERM);
-    let mut err = String::new();
-    let mut pipe = child.stderr.take().expect("its errors are piped");
-    pipe.read_to_string(&mut err).expect("it ends");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    assert_eq!(err, "");
 }

@@ -1,0 +1,83 @@
+//! Ctrl-C: the run ends in order, and its result says that it was cut short.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Stdio};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::program::{folder_with, json, program, signal};
+
+/// Nothing is ever answered, so that settling lasts until its bound.
+const SCENARIO: &str = r#"
+name: interrupted
+platform: { kind: gateway, behaviour: { drop: 100 } }
+fleet:
+  - name: meters
+    count: 10
+    streams: [ { kind: telemetry, rate: 100/s, qos: 1, timeout: 5m } ]
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10m, quiet: 200ms } }
+"#;
+
+struct Run {
+    folder: TempDir,
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Run {
+    fn start() -> Self {
+        let folder = folder_with(SCENARIO);
+        let mut child = program(folder.path(), &["run", "scenario.yaml", "--out", "out"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let out = BufReader::new(child.stdout.take().expect("its output is piped"));
+        Self { folder, child, out }
+    }
+
+    /// Waits until it tells that it has come so far.
+    fn until(&mut self, phase: &str) {
+        let mut line = String::new();
+        while !line.contains(phase) {
+            line.clear();
+            let read = self.out.read_line(&mut line).expect("it tells");
+            assert!(read > 0, "it ends before {phase}");
+        }
+    }
+
+    /// What it says on standard error until it ends, and its exit code.
+    fn end(&mut self) -> (String, Option<i32>) {
+        let (mut err, mut rest) = (String::new(), String::new());
+        self.out.read_to_string(&mut rest).expect("it ends");
+        let pipe = self.child.stderr.as_mut().expect("its errors are piped");
+        pipe.read_to_string(&mut err).expect("it ends");
+        (err, self.child.wait().expect("it ends").code())
+    }
+}
+
+#[test]
+fn an_interrupt_while_settling_ends_it_and_the_result_is_written() {
+    let mut run = Run::start();
+    run.until("settle");
+    signal(&run.child, Signal::INT);
+    assert_eq!(run.end(), (String::new(), Some(3)));
+    let result = json(&run.folder.path().join("out/result.json"));
+    assert_eq!(result["verdict"]["result"], "invalid");
+    let uplink = &result["ledger"]["uplink"];
+    let counts = ["scheduled", "in_flight", "residue"].map(|name| uplink[name].as_u64());
+    assert_eq!(counts, [Some(100), Some(100), Some(0)]);
+    let rules = result["verdict"]["rules"].as_array().expect("rules");
+    let rule = rules.iter().find(|rule| rule["rule"] == "uninterrupted");
+    assert_eq!(rule.expect("it says why")["result"], "fail");
+}
+
+#[test]
+fn a_second_interrupt_ends_the_run_at_once_without_a_word() {
+    let mut run = Run::start();
+    run.until("measure");
+    signal(&run.child, Signal::INT);
+    signal(&run.child, Signal::TERM);
+    assert_eq!(run.end(), (String::new(), Some(130)));
+}
