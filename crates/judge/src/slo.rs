@@ -258,15 +258,12 @@ fn disconnects(slo: &Slo, allowed: Allowance, links: &LinkLedger) -> RuleResult 
         return rule.not_evaluated(Unevaluated::NoLinks);
     }
     let on_purpose = Cause::Lifetime.to_string();
-    let wanted = links.disconnects.get(&on_purpose).copied().unwrap_or(0);
-    let lost = links.disconnects_later.saturating_sub(wanted);
-    let causes = links
-        .disconnects
-        .iter()
-        .filter(|(cause, _)| **cause != on_purpose);
+    let causes = links.disconnects_later.iter();
     let causes: Vec<(&str, u64)> = causes
+        .filter(|(cause, _)| **cause != on_purpose)
         .map(|(cause, count)| (cause.as_str(), *count))
         .collect();
+    let lost = causes.iter().map(|(_, count)| count).sum();
     rule.observed(Some(allowed.observed(lost, links.connected)))
         .evidence(format!(
             "{}{}",

@@ -454,7 +454,7 @@ fn set_arrivals(ledger: &mut Ledger, figures: &ArrivalFigures, track: &StreamTra
     ledger.broken_but_arrived = Some(figures.of(State::Broken).arrived);
 }
 
-fn by_name<K: Ord + Copy + ToString>(
+pub(crate) fn by_name<K: Ord + Copy + ToString>(
     counts: &CountBy<K>,
 ) -> std::collections::BTreeMap<String, u64> {
     counts

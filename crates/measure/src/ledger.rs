@@ -208,7 +208,7 @@ pub struct LinkLedger {
     /// Usable links that ended, by cause.
     pub disconnects: BTreeMap<String, u64>,
     /// Of these, those that ended after the connect phase.
-    pub disconnects_later: u64,
+    pub disconnects_later: BTreeMap<String, u64>,
     /// Usable links at the end, counted by walking them; null for one fleet.
     pub open_at_end: Option<u64>,
 }

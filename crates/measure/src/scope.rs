@@ -2,7 +2,7 @@
 
 use muster_model::{BackendId, FleetId, Micros, StreamId};
 
-use crate::closing::{Closed, Closing, StreamClosed};
+use crate::closing::{Closed, Closing, StreamClosed, by_name};
 use crate::cohort::{Cohort, PerCohort};
 use crate::gather::{Gathered, copies, links};
 use crate::walk::BackendWalk;
@@ -268,29 +268,19 @@ impl Closing<'_> {
             .map(|(track, _)| u64::from(track.links));
         let (all, _) = links(self.windows, fleet, |_| true);
         let (before, _) = links(self.windows, fleet, |key| key.phase == Phase::Connect);
+        let (later, _) = links(self.windows, fleet, |key| key.phase != Phase::Connect);
         let own = self
             .account
             .filter(|_| fleet.is_none())
             .map(|account| &account.links);
-        let by_name = |counts: Vec<(String, u64)>| counts.into_iter().collect();
         LinkLedger {
             wanted: wanted.sum(),
             up_at_start: before.connected.saturating_sub(before.disconnects.total()),
             opened: own.map_or(all.opened, |own| own.opened),
             connected: all.connected,
-            connect_failures: by_name(
-                all.failures
-                    .iter()
-                    .map(|(cause, count)| (cause.to_string(), count))
-                    .collect(),
-            ),
-            disconnects: by_name(
-                all.disconnects
-                    .iter()
-                    .map(|(cause, count)| (cause.to_string(), count))
-                    .collect(),
-            ),
-            disconnects_later: all.disconnects.total() - before.disconnects.total(),
+            connect_failures: by_name(&all.failures),
+            disconnects: by_name(&all.disconnects),
+            disconnects_later: by_name(&later.disconnects),
             open_at_end: own.map(|own| own.open_at_end),
         }
     }

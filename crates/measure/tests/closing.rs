@@ -361,6 +361,9 @@ fn links_are_counted_before_and_after_the_connect_phase() {
     line.link(0, Micros(10), connected);
     line.link(1, Micros(20), connected);
     line.link(2, Micros(30), LinkEvent::Failed(ConnectFailure::Refused));
+    line.link(1, Micros(40), LinkEvent::Disconnected(Cause::Lifetime));
+    line.opened(1);
+    line.link(1, Micros(50), connected);
     line.link(1, due(12), LinkEvent::Disconnected(Cause::Reset));
     line.account.open_at_end();
     accept_all(&mut line, 30);
@@ -373,9 +376,17 @@ fn links_are_counted_before_and_after_the_connect_phase() {
             links.opened,
             links.connected
         ),
-        (3, 2, 3, 2)
+        (3, 2, 4, 3)
     );
-    assert_eq!((links.disconnects_later, links.open_at_end), (1, Some(1)));
+    assert_eq!(links.open_at_end, Some(1));
+    let named = |causes: &[&str]| {
+        causes
+            .iter()
+            .map(|cause| ((*cause).to_owned(), 1))
+            .collect()
+    };
+    assert_eq!(links.disconnects, named(&["lifetime", "reset"]));
+    assert_eq!(links.disconnects_later, named(&["reset"]));
     assert_eq!(links.connect_failures["refused"], 1);
     assert_eq!(
         summary.residue,

@@ -1,5 +1,7 @@
 //! The service levels.
 
+use std::collections::BTreeMap;
+
 use muster_judge::{
     Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, Rules, RunResult,
     Scope, Share, SloBound, Unevaluated,
@@ -278,19 +280,36 @@ fn connected_and_disconnects_judge_the_links() {
     ];
     let mut run = Run::healthy(100, 10).names(&bounds);
     run.links.up_at_start = 98;
-    run.links.disconnects_later = 1;
+    run.links.disconnects_later = BTreeMap::from([("reset".to_owned(), 1)]);
     assert_eq!(failed(&run.judged()), [""; 0]);
     run.links.up_at_start = 97;
-    run.links.disconnects_later = 2;
+    run.links.disconnects_later = BTreeMap::from([("reset".to_owned(), 2)]);
     assert_eq!(failed(&run.judged()), ["connected", "disconnects"]);
 }
 
 #[test]
 fn links_closed_on_purpose_are_no_disconnects() {
     let mut run = Run::healthy(100, 10).names(&[disconnects(0)]);
-    run.links.disconnects_later = 3;
-    run.links.disconnects.insert("lifetime".to_owned(), 3);
+    let on_purpose = ("lifetime".to_owned(), 3);
+    run.links.disconnects_later = BTreeMap::from([on_purpose]);
     assert_eq!(failed(&run.judged()), [""; 0]);
+}
+
+#[test]
+fn what_happened_to_links_in_the_connect_phase_is_no_matter_of_disconnects() {
+    let mut run = Run::healthy(100, 10).names(&[disconnects(1)]);
+    for cause in ["lifetime", "reset"] {
+        run.links.disconnects.insert(cause.to_owned(), 5);
+    }
+    assert_eq!(failed(&run.judged()), [""; 0]);
+    run.links.disconnects_later = BTreeMap::from([("reset".to_owned(), 2)]);
+    let verdict = run.judged();
+    assert_eq!(failed(&verdict), ["disconnects"]);
+    let evidence = &rule(&verdict, "disconnects").evidence;
+    assert!(
+        evidence.contains("reset 2") && !evidence.contains("lifetime"),
+        "{evidence}"
+    );
 }
 
 fn disconnects(most: u64) -> SloBound {
