@@ -247,7 +247,8 @@ impl Run {
             self.finished_at = Some(now);
             return None;
         }
-        let (progress, delivery) = (self.merged_progress(), self.delivery());
+        let progress = self.merged_progress();
+        let delivery = Delivery::of(&self.recent.progress);
         let order = self.conductor.step(now, &progress, &delivery)?;
         match order {
             Order::Start { origin } => {
@@ -323,14 +324,6 @@ impl Run {
             sum.merge(&progress);
         }
         sum
-    }
-
-    fn delivery(&self) -> Delivery {
-        let progress = &self.recent.progress;
-        Delivery {
-            is_complete: progress.all_expected_arrived(),
-            last_arrival: progress.last_arrival_anywhere(),
-        }
     }
 
     fn standing(&self, now: Micros) -> Standing {

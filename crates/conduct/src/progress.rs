@@ -1,5 +1,7 @@
 //! How far a run has come, as its agents tell it.
 
+use muster_device::{Shard, Sink};
+use muster_measure::Progress as Windows;
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +38,35 @@ pub struct Delivery {
     pub last_arrival: Option<Micros>,
 }
 
+impl Delivery {
+    /// As far as merged windows tell.
+    #[must_use]
+    pub fn of(windows: &Windows) -> Self {
+        Self {
+            is_complete: windows.all_expected_arrived(),
+            last_arrival: windows.last_arrival_anywhere(),
+        }
+    }
+}
+
 impl Progress {
+    /// How far the links of a shard have come.
+    #[must_use]
+    pub fn of<S: Sink>(shard: &Shard<S>, at: Micros) -> Self {
+        let tally = shard.tally();
+        Self {
+            at,
+            links_wanted: u64::from(shard.links()),
+            links_up: u64::from(tally.up),
+            links_untried: u64::from(tally.untried),
+            links_refused: tally.refused,
+            links_failed: tally.failed,
+            consumers_wanted: 0,
+            consumers_up: 0,
+            open: shard.open() as u64,
+        }
+    }
+
     /// Adds another agent's counts.
     pub fn merge(&mut self, other: &Progress) {
         self.at = self.at.min(other.at);

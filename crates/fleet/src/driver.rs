@@ -350,18 +350,7 @@ impl Driver {
 
     fn dispatch(&mut self, now: Micros) {
         self.next_dispatch = now + DISPATCH_EVERY;
-        let tally = self.shard.tally();
-        let progress = Progress {
-            at: now,
-            links_wanted: u64::from(self.shard.links()),
-            links_up: u64::from(tally.up),
-            links_untried: u64::from(tally.untried),
-            links_refused: tally.refused,
-            links_failed: tally.failed,
-            consumers_wanted: 0,
-            consumers_up: 0,
-            open: self.shard.open() as u64,
-        };
+        let progress = Progress::of(&self.shard, now);
         let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
         if !self.mailbox.post(dispatch) {
             self.troubles.push(Trouble::unheard());

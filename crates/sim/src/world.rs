@@ -5,8 +5,8 @@ mod sockets;
 use std::sync::Arc;
 
 use muster_conduct::{
-    Conductor, Delivery, Ending, Order, Placement, PlanCalendar, Progress, Slice, Tape,
-    recorder_plan, schedules, timetable,
+    Conductor, DISPATCH_EVERY, Delivery, Ending, Order, Placement, PlanCalendar, Progress, Slice,
+    Tape, recorder_plan, schedules, timetable,
 };
 use muster_device::{SLOT_MAX, Shard};
 use muster_load::{PayloadError, ScheduleError, StreamSchedule};
@@ -23,8 +23,6 @@ use crate::witness::{Finals, Witness};
 
 /// The run of every simulation.
 const RUN: RunId = RunId(7);
-/// How often the shard tells how far it has come, as in a real run.
-const DISPATCH_EVERY: Micros = Micros::from_millis(250);
 /// Wake-ups at one instant beyond which the world stands still: some time more than the events
 /// that the largest simulation has at once.
 const STEPS_MAX: u32 = 1_000_000;
@@ -194,7 +192,8 @@ impl World {
             self.conductor.interrupt(now);
         }
         loop {
-            let (progress, delivery) = (self.progress(), self.delivery());
+            let progress = Progress::of(&self.shard, self.queue.now());
+            let delivery = Delivery::of(&self.windows.progress);
             let Some(order) = self.conductor.step(now, &progress, &delivery) else {
                 return;
             };
@@ -264,28 +263,6 @@ impl World {
         self.windows.merge(&ours);
         let theirs = self.consumers.tape.recorder().flush(now);
         self.windows.merge(&theirs);
-    }
-
-    fn progress(&self) -> Progress {
-        let tally = self.shard.tally();
-        Progress {
-            at: self.queue.now(),
-            links_wanted: u64::from(self.shard.links()),
-            links_up: u64::from(tally.up),
-            links_untried: u64::from(tally.untried),
-            links_refused: tally.refused,
-            links_failed: tally.failed,
-            consumers_wanted: 0,
-            consumers_up: 0,
-            open: self.shard.open() as u64,
-        }
-    }
-
-    fn delivery(&self) -> Delivery {
-        Delivery {
-            is_complete: self.windows.progress.all_expected_arrived(),
-            last_arrival: self.windows.progress.last_arrival_anywhere(),
-        }
     }
 
     fn close(mut self) -> Run {

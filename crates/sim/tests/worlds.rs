@@ -2,7 +2,7 @@
 
 use muster_measure::Ledger;
 use muster_model::Micros;
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{Ack, Overrides, Plan, Reader, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -190,6 +190,19 @@ fn what_a_device_may_not_have_in_flight_is_shed_or_waits() {
 }
 
 #[test]
+fn on_a_link_of_many_devices_bounds_are_the_sum_of_theirs() {
+    // Three links of four devices, which send 160 messages each.
+    let deaf = Behaviour {
+        drop: 1.0,
+        ..Behaviour::default()
+    };
+    let stream = "qos: 1, timeout: 10s, loop: { in-flight: 1, overflow: queue, bound: 5 }";
+    let queued = run("gateway: { devices: 4 },", stream, deaf);
+    // Of them a link has four in flight and twenty in its queue.
+    assert_eq!(uplink(&queued).shed_by_cause["queue-full"], 3 * (160 - 24));
+}
+
+#[test]
 fn the_receive_maximum_is_kept_and_what_waits_behind_it_is_held_not_lost() {
     let ways = Behaviour {
         receive_maximum: 1,
@@ -273,6 +286,33 @@ fn a_resumed_session_sends_again_and_counts_once() {
     assert_eq!(ledger.retransmitted, platform.received_again);
     assert_eq!(ledger.duplicates, Some(0), "a second copy is our own");
     assert_eq!(ledger.consumed, Some(480 + ledger.duplicate_own.unwrap()));
+}
+
+/// The language refuses the combination, since MQTT asks to send again what was not acknowledged
+/// (MQTT-4.4.0-1); the engine's account closes all the same.
+#[test]
+fn a_resumed_session_repeats_nothing_that_is_final() {
+    for qos in [1, 2] {
+        let ways = Behaviour {
+            answer_after: Micros::from_millis(60),
+            hold: 0.5,
+            hold_for: Micros::from_millis(20),
+            incidents: incident(3_050, What::Reset),
+            ..Behaviour::default()
+        };
+        let fleet = "reconnect: { min: 100ms, max: 1s }, client: { clean-start: false, session-expiry: 60s },";
+        let mut plan = plan(fleet, &format!("qos: {qos}"));
+        plan.fleets[0].streams[0].ack = Ack::None;
+        let world = World::new(plan, ways, seed()).unwrap();
+        let run = checked(world.run().unwrap());
+        let (ledger, platform) = (uplink(&run), run.platform);
+        assert_eq!(platform.resumed, 12);
+        assert_eq!((ledger.unacknowledged, ledger.retransmitted), (480, 0));
+        assert_eq!(platform.received_again, 0);
+        assert_eq!(ledger.arrived, Some(platform.received));
+        assert_eq!(ledger.lost_unacknowledged, Some(480 - platform.received));
+        assert!(ledger.transport_acknowledged > 0);
+    }
 }
 
 #[test]
@@ -470,12 +510,13 @@ prop_compose! {
             Just("loop: { in-flight: 2, overflow: queue, bound: 3 }"),
         ],
         retry in 0u8..3,
+        per_link in prop_oneof![4 => Just(1), 1 => Just(5)],
         is_resumed: bool,
         lifetime in prop_oneof![Just(""), Just("lifetime: 1s, ")],
     ) -> (String, String) {
         let expiry = if version == "5" && is_resumed { ", session-expiry: 60s" } else { "" };
         let fleet = format!(
-            "connect: {{ {lifetime}timeout: 300ms }}, reconnect: {{ min: 20ms, max: 500ms }}, \
+            "gateway: {{ devices: {per_link} }}, connect: {{ {lifetime}timeout: 300ms }}, reconnect: {{ min: 20ms, max: 500ms }}, \
              client: {{ version: {version}, clean-start: {}, keep-alive: 1s{expiry} }},",
             !is_resumed
         );
