@@ -13,7 +13,7 @@ pub(super) static PLATFORM: Object = Object {
         key(
             "devices",
             Kind::List(&Kind::Url(DEVICE_SCHEMES)),
-            "Where devices connect",
+            "Where devices connect: a list; of several addresses of a name the first that answers",
         ),
         key(
             "tls",
