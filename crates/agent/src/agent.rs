@@ -268,10 +268,7 @@ impl Agent {
     fn keep(&mut self, handover: Box<Handover>) {
         match &mut self.handovers {
             None => self.handovers = Some(handover),
-            Some(all) => {
-                all.identity.merge(handover.identity);
-                all.account.merge(&handover.account);
-            }
+            Some(all) => all.merge(*handover),
         }
     }
 
@@ -311,12 +308,7 @@ impl Agent {
     }
 
     fn progress(&self) -> Progress {
-        let mut all = self.threads.iter().map(|thread| thread.progress);
-        let mut sum = all.next().unwrap_or_default();
-        for progress in all {
-            sum.merge(&progress);
-        }
-        sum
+        Progress::united(self.threads.iter().map(|thread| thread.progress))
     }
 
     fn pulse(&mut self) -> Pulse {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_agent::{Afterlife, News, Pulse};
 use muster_conduct::{
-    Conductor, Delivery, Dispatch, Ending, Order, Phase, Progress, Timetable, Trouble,
+    Conductor, Delivery, Dispatch, Ending, Handover, Order, Phase, Progress, Timetable, Trouble,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
 use muster_measure::{Account, Flow, Identity, State, Timeline, WindowDelta};
@@ -128,8 +128,7 @@ struct Run {
     state: Vec<AgentState>,
     recent: WindowDelta,
     unkept: WindowDelta,
-    identity: Option<Identity>,
-    account: Option<Account>,
+    handover: Option<Box<Handover>>,
     health: GeneratorHealth,
     afterlives: Vec<Afterlife>,
     incidents: Vec<Incidents>,
@@ -159,8 +158,7 @@ impl Run {
             state: vec![AgentState::Working; agents],
             recent: WindowDelta::default(),
             unkept: WindowDelta::default(),
-            identity: None,
-            account: None,
+            handover: None,
             health: GeneratorHealth::default(),
             afterlives: Vec::new(),
             incidents: Vec::new(),
@@ -207,16 +205,11 @@ impl Run {
         for trouble in dispatch.troubles {
             self.note(at, trouble);
         }
-        let Some(handover) = dispatch.handover else {
-            return;
-        };
-        match &mut self.identity {
-            None => self.identity = Some(handover.identity),
-            Some(identity) => identity.merge(handover.identity),
+        match (&mut self.handover, dispatch.handover) {
+            (_, None) => {}
+            (None, first) => self.handover = first,
+            (Some(all), Some(further)) => all.merge(*further),
         }
-        self.account
-            .get_or_insert_with(Account::default)
-            .merge(&handover.account);
     }
 
     fn lose(&mut self, agent: usize, why: String) {
@@ -309,7 +302,7 @@ impl Run {
     /// A lost agent holds nothing up: what it had open is nobody's any more.
     fn merged_progress(&self) -> Progress {
         let agents = self.progress.iter().zip(&self.state);
-        let mut told = agents.map(|(progress, state)| match state {
+        Progress::united(agents.map(|(progress, state)| match state {
             AgentState::Lost => Progress {
                 at: self.now,
                 open: 0,
@@ -318,12 +311,7 @@ impl Run {
                 ..*progress
             },
             AgentState::Working | AgentState::Over => *progress,
-        });
-        let mut sum = told.next().unwrap_or_default();
-        for progress in told {
-            sum.merge(&progress);
-        }
-        sum
+        }))
     }
 
     fn standing(&self, now: Micros) -> Standing {
@@ -346,10 +334,14 @@ impl Run {
             self.incidents.push(Incidents { at, trouble });
         }
         let is_whole = !self.state.iter().any(|state| *state != AgentState::Over);
+        let handover = self.handover.take().filter(|_| is_whole);
+        let (identity, account) = handover
+            .map(|handover| (handover.identity, handover.account))
+            .unzip();
         RunData {
             links_refused: self.merged_progress().links_refused,
-            identity: self.identity.filter(|_| is_whole),
-            account: self.account.filter(|_| is_whole),
+            identity,
+            account,
             unkept: self.unkept,
             health: self.health,
             afterlives: self.afterlives,

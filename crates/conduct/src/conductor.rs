@@ -458,8 +458,7 @@ mod tests {
     fn nothing_is_due_before_every_agent_has_told_of_its_ramp() {
         let mut run = Conductor::new(TIMETABLE);
         run.step(secs(0.1), &Progress::default(), &ALL);
-        let mut told = up(secs(0.3));
-        told.merge(&Progress::default());
+        let told = Progress::united([up(secs(0.3)), Progress::default()]);
         assert_eq!(run.step(secs(0.4), &told, &ALL), None);
         assert!(matches!(
             run.step(secs(0.5), &up(secs(0.4)), &ALL),

@@ -38,6 +38,14 @@ pub struct Handover {
     pub account: Account,
 }
 
+impl Handover {
+    /// Adds what another thread or process leaves behind.
+    pub fn merge(&mut self, other: Self) {
+        self.identity.merge(other.identity);
+        self.account.merge(&other.account);
+    }
+}
+
 /// Something that the report must tell of the generator itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trouble {

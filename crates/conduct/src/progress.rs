@@ -67,8 +67,17 @@ impl Progress {
         }
     }
 
-    /// Adds another agent's counts.
-    pub fn merge(&mut self, other: &Progress) {
+    /// All of these together; the counts of nobody are zero.
+    #[must_use]
+    pub fn united(all: impl IntoIterator<Item = Progress>) -> Self {
+        let add = |mut sum: Self, other: Self| {
+            sum.merge(&other);
+            sum
+        };
+        all.into_iter().reduce(add).unwrap_or_default()
+    }
+
+    fn merge(&mut self, other: &Progress) {
         self.at = self.at.min(other.at);
         self.links_wanted += other.links_wanted;
         self.links_up += other.links_up;

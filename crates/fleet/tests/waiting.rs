@@ -48,11 +48,11 @@ fn plan() -> Plan {
 
 /// Takes a device, waits for the head of its message, and answers without end.
 fn flood(listener: &TcpListener) {
-    let (mut socket, _) = listener.accept().unwrap();
+    let (mut socket, _) = listener.accept().expect("the device comes");
     let mut bytes = [0; 4_096];
-    let _ = socket.read(&mut bytes).unwrap();
-    socket.write_all(&CONNACK).unwrap();
-    let _ = socket.read(&mut bytes).unwrap();
+    let _ = socket.read(&mut bytes).expect("it says something");
+    socket.write_all(&CONNACK).expect("it listens");
+    let _ = socket.read(&mut bytes).expect("it says something");
     let answers = PUBREC.repeat(1_024);
     while socket.write_all(&answers).is_ok() {}
 }
@@ -67,7 +67,7 @@ struct Shard {
 impl Shard {
     fn start(target: SocketAddr) -> Self {
         let (plan, run, clock) = (plan(), RunId(1), Clock::start());
-        let schedules = schedules(&plan).unwrap();
+        let schedules = schedules(&plan).expect("the plan was checked");
         let spec = ShardSpec {
             recorder: recorder_plan(&plan, run, &schedules),
             plan: Arc::new(plan),
@@ -80,7 +80,7 @@ impl Shard {
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let mut shard = shard_loop(&spec, vec![target], None, mailbox).unwrap();
+        let mut shard = shard_loop(&spec, vec![target], None, mailbox).expect("it can be placed");
         let waker = shard.parts().1.waker();
         std::thread::spawn(move || shard.run());
         Self {
@@ -92,13 +92,16 @@ impl Shard {
     }
 
     fn order(&self, order: Order) {
-        self.orders.send(order).unwrap();
+        self.orders.send(order).expect("the shard lives");
         self.waker.wake();
     }
 
     fn wait_for<T>(&self, mut seen: impl FnMut(&Dispatch) -> Option<T>) -> T {
         loop {
-            let (_, dispatch) = self.dispatches.recv_timeout(PATIENCE).unwrap();
+            let (_, dispatch) = self
+                .dispatches
+                .recv_timeout(PATIENCE)
+                .expect("the shard goes on");
             if let Some(found) = seen(&dispatch) {
                 return found;
             }
