@@ -174,7 +174,6 @@ impl StampForm {
             Self::Text30 => STAMP_TEXT,
         }
     }
-
 }
 
 /// Sizes of a log-normal distribution, cut off below the stamp and beyond [`SIZE_REACH`].

@@ -63,16 +63,8 @@ impl StreamSchedule {
     /// [`ScheduleError`] if no schedule can be what the spec says.
     pub fn new(spec: ScheduleSpec) -> Result<Self, ScheduleError> {
         check(&spec)?;
-        let burst = match spec.shape {
-            Shape::Burst { n, .. } => n,
-            Shape::Constant
-            | Shape::Ramp { .. }
-            | Shape::Stages(_)
-            | Shape::Spike { .. }
-            | Shape::Sine { .. }
-            | Shape::Replay(_) => 1,
-        };
-        let layout = Layout::new(spec.devices, burst, spec.limit_per_device);
+        let per_turn = spec.shape.per_turn();
+        let layout = Layout::new(spec.devices, per_turn, spec.limit_per_device);
         let profile = Profile::new(&spec);
         let arrivals = Arrivals::new(&spec, &profile);
         let order = (spec.phase == Phase::Hash)
@@ -122,16 +114,11 @@ impl StreamSchedule {
     /// the schedule and never sends more than is nominal.
     #[must_use]
     pub fn one_period_after(&self, t: Micros) -> Option<Micros> {
-        let devices = u64::from(self.spec.devices) * UNITS;
-        let step = match &self.spec.shape {
-            Shape::Replay(_) => return None,
-            Shape::Burst { n, .. } => devices.div_ceil(u64::from(*n)),
-            Shape::Constant
-            | Shape::Ramp { .. }
-            | Shape::Stages(_)
-            | Shape::Spike { .. }
-            | Shape::Sine { .. } => devices,
-        };
+        if matches!(self.spec.shape, Shape::Replay(_)) {
+            return None;
+        }
+        let round = u64::from(self.spec.devices) * UNITS;
+        let step = round.div_ceil(u64::from(self.spec.shape.per_turn()));
         // The last of the positions whose instant is `t`.
         let here = self
             .profile

@@ -57,6 +57,21 @@ pub enum Shape {
     Replay(Arc<[Micros]>),
 }
 
+impl Shape {
+    /// Messages that a device sends at each of its turns.
+    pub(crate) const fn per_turn(&self) -> u32 {
+        match self {
+            Self::Burst { n, .. } => *n,
+            Self::Constant
+            | Self::Ramp { .. }
+            | Self::Stages(_)
+            | Self::Spike { .. }
+            | Self::Sine { .. }
+            | Self::Replay(_) => 1,
+        }
+    }
+}
+
 /// One line and one hold of [`Shape::Stages`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
