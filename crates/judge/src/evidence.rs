@@ -21,6 +21,19 @@ pub struct Evidence<'a> {
     pub ending: &'a Ending,
 }
 
+impl Evidence<'_> {
+    /// What a backend is called in a sentence: by its name, unless the scenario gave it none.
+    pub(crate) fn backend(&self, at: usize) -> String {
+        match self.backends.get(at).map(String::as_str) {
+            None | Some("" | UNNAMED) => format!("the {UNNAMED}"),
+            Some(name) => format!("backend {name}"),
+        }
+    }
+}
+
+/// The name of a backend that the scenario gave none.
+const UNNAMED: &str = "backend";
+
 /// What the plan says of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvidence {

@@ -165,21 +165,22 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
             .sum()
     };
     let worst = (0..backends.len())
+        .rev()
         .max_by_key(|at| outstanding(*at))
         .unwrap_or(0);
     let left = outstanding(worst);
     let rate = backends[worst].still_delivering_per_s;
-    let name = evidence.backends.get(worst).map_or("", String::as_str);
+    let name = evidence.backend(worst);
     let behind = match (left, rate) {
         (0, _) => "everything due had come or was final when settling ended".to_owned(),
         (left, 0) => format!(
-            "{} outstanding at backend {name}, which was not quiet for long",
+            "{} outstanding at {name}, which was not quiet for long",
             figure::count(left)
         ),
         (left, rate) => {
             let behind_s = left as f64 / rate as f64;
             format!(
-                "backend {name} still delivering {}/s, {behind_s:.1} s behind",
+                "{name} still delivering {}/s, {behind_s:.1} s behind",
                 figure::count(rate)
             )
         }

@@ -29,7 +29,15 @@ pub(crate) fn evaluate(
         .above
         .iter()
         .filter(|a| a.latency == kept(of) && a.bound == at_most);
-    let Some(worst) = counters.max_by(|a, b| share_above(a).total_cmp(&share_above(b))) else {
+    // Of equals the first, since its distribution is the one that is kept.
+    let worse = |a, b| {
+        if share_above(b) > share_above(a) {
+            b
+        } else {
+            a
+        }
+    };
+    let Some(worst) = counters.reduce(worse) else {
         return rule.not_evaluated(Unevaluated::NoSuchLatency);
     };
     if worst.n < percentile.needed() {
@@ -89,11 +97,9 @@ fn share_above(counter: &Above) -> f64 {
 }
 
 fn told(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> String {
-    let backend = |id: BackendId| evidence.backends.get(id.index());
-    let place = counter
-        .backend
-        .and_then(backend)
-        .map_or(String::new(), |b| format!(" at {b}"));
+    let place = counter.backend.map_or(String::new(), |id| {
+        format!(" at {}", evidence.backend(id.index()))
+    });
     format!(
         "{} above and {} without an end, of {} ({} allowed){place}",
         figure::count(counter.above),

@@ -95,14 +95,15 @@ fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
         Loss::of(in_scope.map(|(_, (figures, _))| figures))
     };
     let worst = (0..summary.backends.len())
+        .rev()
         .max_by_key(|at| of_backend(*at).lost)
         .unwrap_or(0);
     let found = of_backend(worst);
-    let name = evidence.backends.get(worst).map_or("", String::as_str);
+    let name = evidence.backend(worst);
     if is_consumer_disturbed(evidence) {
         let meanwhile = lost_while_away(evidence, &slo.scope, worst);
         let told = format!(
-            "our own consumer was away: {} lost at backend {name}, {} of them due then",
+            "our own consumer was away: {} lost at {name}, {} of them due then",
             figure::count(found.lost),
             figure::count(meanwhile)
         );
@@ -119,10 +120,7 @@ fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
     rule.observed(Some(allowed.observed(found.lost, found.expected)))
-        .evidence(format!(
-            "{} at backend {name}",
-            counted(found.lost, found.expected)
-        ))
+        .evidence(format!("{} at {name}", counted(found.lost, found.expected)))
         .decided(allowed.covers(found.lost, found.expected), since)
         .noted_if_close(allowed.is_close(found.lost, found.expected))
 }

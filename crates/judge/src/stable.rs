@@ -143,9 +143,10 @@ fn series(
     let backlogs = if stream.is_closed {
         vec![side("omitted", omitted), side("held", held)]
     } else {
-        let backends = evidence.backends.iter().enumerate().map(|(at, name)| {
+        let backends = (0..evidence.backends.len()).map(|at| {
             let points = backlog(hold, scope, |row| undelivered(row, at));
-            (format!("backend {name}"), points)
+            let name = evidence.backend(at);
+            (name.trim_start_matches("the ").to_owned(), points)
         });
         std::iter::once(side("device", unanswered))
             .chain(backends)

@@ -19,6 +19,9 @@ pub(crate) struct NotedEvent {
     pub(crate) detail: String,
 }
 
+/// One of so many wanted in a second, or fewer, is next to none.
+const SOME_OF: u64 = 20;
+
 /// An incident of the generator or its consumers as an event.
 pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
     let (kind, detail) = match &incident.trouble {
@@ -40,27 +43,21 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
 /// What the windows tell: when links were down, and when the target was silent.
 pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEvent> {
     let mut events = links_down(summary, windows);
-    events.extend(gaps(
-        summary,
-        "no-answer",
-        "no message was answered",
-        |row| {
-            (
-                row.flow.sent > 0 || row.offered.unwrap_or(0) > 0,
-                answered(&row.flow) > 0,
-            )
-        },
-    ));
+    if summary.run.latency.response.is_some() {
+        let rows = |row: &SecondRow| {
+            let wanted = row.flow.sent.max(row.offered.unwrap_or(0));
+            (wanted, answered(&row.flow))
+        };
+        let detail = "none, or next to none, of what was sent was answered";
+        events.extend(gaps(summary, ("no-answer", detail), rows));
+    }
     if summary.run.rates.arrived.is_some() {
-        events.extend(gaps(
-            summary,
-            "no-arrival",
-            "nothing arrived at the backend",
-            |row| {
-                let arrived = row.arrivals.first().map_or(0, |arrival| arrival.arrived);
-                (answered(&row.flow) > 0, arrived > 0)
-            },
-        ));
+        let rows = |row: &SecondRow| {
+            let arrived = row.arrivals.first().map_or(0, |arrival| arrival.arrived);
+            (answered(&row.flow), arrived)
+        };
+        let detail = "nothing, or next to nothing, arrived at the backend";
+        events.extend(gaps(summary, ("no-arrival", detail), rows));
     }
     events
 }
@@ -70,45 +67,42 @@ pub(crate) fn answered(flow: &Flow) -> u64 {
     flow.of(State::Accepted) + flow.of(State::Rejected)
 }
 
-/// Stretches of the measured phase in which something was wanted and did not happen.
+/// An event for each stretch of the measured phase in which something was wanted and did not
+/// happen.
 fn gaps(
     summary: &Summary,
-    kind: &str,
-    detail: &str,
-    wanted_and_happened: impl Fn(&SecondRow) -> (bool, bool),
+    (kind, detail): (&str, &str),
+    wanted_and_happened: impl Fn(&SecondRow) -> (u64, u64),
 ) -> Vec<NotedEvent> {
-    let has_answers = summary.run.latency.response.is_some() || kind == "no-arrival";
-    let mut events = Vec::new();
-    let mut since = None;
-    let rows = summary
-        .run
-        .series
-        .iter()
-        .filter(|row| row.phase == Phase::Measure && has_answers);
-    for row in rows.filter(|row| row.is_whole) {
-        let (is_wanted, happened) = wanted_and_happened(row);
-        if is_wanted && !happened {
-            since.get_or_insert(row.second);
-        } else if let Some(from) = since.take() {
-            push(&mut events, (from, row.second), kind, detail);
-        }
-    }
-    if let Some(from) = since {
-        let until = summary.timeline.settle.second().max(from);
-        push(&mut events, (from, until), kind, detail);
-    }
-    events
-}
-
-fn push(events: &mut Vec<NotedEvent>, (from, until): (u32, u32), kind: &str, detail: &str) {
-    if until >= from + GAP_MIN {
-        events.push(NotedEvent {
+    let rows = summary.run.series.iter();
+    let rows = rows.filter(|row| row.phase == Phase::Measure && row.is_whole);
+    let rows = rows.map(|row| (row.second, wanted_and_happened(row)));
+    stretches(rows, summary.timeline.settle.second())
+        .into_iter()
+        .map(|(from, until)| NotedEvent {
             t_s: f64::from(from),
             until_s: Some(f64::from(until)),
             kind: kind.to_owned(),
             detail: detail.to_owned(),
-        });
+        })
+        .collect()
+}
+
+/// From which second to which next to nothing of what was wanted happened. A target that stands
+/// still in mid-second has done a little in it, so that a little does not end a stretch.
+fn stretches(rows: impl Iterator<Item = (u32, (u64, u64))>, end: u32) -> Vec<(u32, u32)> {
+    let mut found = Vec::new();
+    let mut since = None;
+    for (second, (wanted, happened)) in rows {
+        if wanted > happened * SOME_OF {
+            since.get_or_insert(second);
+        } else if let Some(from) = since.take() {
+            found.push((from, second));
+        }
     }
+    found.extend(since.map(|from| (from, end.max(from))));
+    found.retain(|(from, until)| *until >= from + GAP_MIN);
+    found
 }
 
 /// Stretches in which links that had been up were down.
@@ -148,5 +142,32 @@ fn down(from: u32, until: Option<u32>, lost: u64) -> NotedEvent {
         until_s: until.map(f64::from),
         kind: "links-down".to_owned(),
         detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(rows: &[(u64, u64)]) -> Vec<(u32, u32)> {
+        let end = rows.len() as u32;
+        stretches((0..).zip(rows.iter().copied()), end)
+    }
+
+    #[test]
+    fn a_target_that_stands_still_in_mid_second_has_a_gap_all_the_same() {
+        let stall = [(2_000, 2_000), (2_000, 1), (2_000, 0), (2_000, 6_000)];
+        assert_eq!(found(&stall), [(1, 3)]);
+    }
+
+    #[test]
+    fn a_gap_of_one_second_or_of_nothing_wanted_is_none() {
+        assert_eq!(found(&[(9, 9), (9, 0), (9, 9)]), []);
+        assert_eq!(found(&[(9, 9), (0, 0), (0, 0), (9, 9)]), []);
+    }
+
+    #[test]
+    fn a_gap_may_last_to_the_end() {
+        assert_eq!(found(&[(9, 9), (9, 0), (9, 0)]), [(1, 3)]);
     }
 }

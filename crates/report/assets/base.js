@@ -102,6 +102,9 @@ function observed(rule) {
   return figure(rule.observed);
 }
 
+/// Keeps a number and its unit on one line.
+const unbroken = (text) => text.replace(/(\d) (%|us|ms|s|min|h)(?![a-z])/g, "$1\u00a0$2");
+
 const sum = (map) => Object.values(map || {}).reduce((all, one) => all + one, 0);
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -33,7 +33,9 @@ function bands(report) {
       ctx.fillRect(from, bbox.top, to - from, bbox.height);
       ctx.fillStyle = style("--muted");
       if (from > bbox.left) ctx.fillRect(from, bbox.top, ratio, 15 * ratio);
-      if (to - from > ctx.measureText(phase.phase).width + 10 * ratio) ctx.fillText(phase.phase, from + 5 * ratio, bbox.top + 4 * ratio);
+      // In a low chart the name would stand in the line.
+      const hasRoom = bbox.height > 130 * ratio && to - from > ctx.measureText(phase.phase).width + 10 * ratio;
+      if (hasRoom) ctx.fillText(phase.phase, from + 5 * ratio, bbox.top + 4 * ratio);
     }
     for (const event of report.events) band(u, x(event.t_s), x(event.until_s ?? event.t_s));
     ctx.restore();
@@ -152,7 +154,7 @@ function draw(host, report, options, data, series, hooks) {
   const y = axes(options.format === time ? tick : options.format, options.axis);
   if (isLog) y[1].splits = logTicks;
   const chart = new uPlot({
-    width: Math.max(host.clientWidth, 200), height: options.height ?? 210, padding: [report.events.length > 0 ? 20 : 8, 12, 0, 0],
+    width: Math.max(host.clientWidth, 200), height: options.height ?? 210, padding: [report.events.length > 0 ? 20 : 8, 22, 0, 0],
     legend: { show: false },
     cursor: { dataIdx: options.stepped ? windowAt : undefined, sync: { key: SYNC, scales: ["x", null] }, drag: { x: true, y: false, dist: 8 }, points: { size: 7 }, focus: { prox: -1 } },
     scales: { x: { time: false, range: wholeOr(report.windows) }, y: isLog ? { distr: 3, range: () => options.range } : { range: (u, low, high) => [0, Math.max(high * 1.08, options.least ?? 1)] } },

@@ -42,9 +42,12 @@ function saidInWords() {
   const rules = report.verdict.rules;
   if (result === "pass") {
     const notes = [...new Set(rules.map((r) => r.note).filter(Boolean))];
-    return ["Every rule that counts holds, and nothing speaks against the generator.", ...notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`)].join(" ");
+    return ["Every rule that counts holds, and nothing speaks against the generator.", ...notes.map((note) => `${capital(note)}.`)].join(" ");
   }
-  if (result === "fail") return `The platform does not keep ${names(rules.filter(isTargets)) || "its rules"}. The generator is not to blame.`;
+  if (result === "fail") {
+    const broken = rules.filter(isTargets);
+    return `The platform breaks ${broken.length === 1 ? "a rule" : `${broken.length} rules`}: ${names(broken)}. The generator is not to blame.`;
+  }
   if (result === "invalid") {
     const own = names(rules.filter(isOwn));
     return `The figures may not be believed${own ? `: ${own}` : ""}.${wouldBe ? ` Without that, the result would be ${wouldBe}.` : ""}`;
@@ -65,7 +68,7 @@ function verdict() {
   return el("section", { class: `card verdict tone-${tone(result)}` },
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
     list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
-    el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, name, el("b", {}, String(value))))));
+    el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, name), el("b", {}, String(value))))));
 }
 
 const allowed = (rule) => `${rule.rule === "connected" ? "at least" : "at most"} ${figure(rule.bound)}`;
@@ -73,7 +76,7 @@ const allowed = (rule) => `${rule.rule === "connected" ? "at least" : "at most"}
 function reason(rule) {
   const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
   const seen = rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
-  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, rule.evidence));
+  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)));
 }
 
 function kpi(name, value, unit, note, options = {}) {
@@ -85,10 +88,11 @@ function kpis() {
   const { rates, latency, ledger } = report;
   const all = backendsInOrder(report);
   const [name, worst] = all.reduce((a, b) => (b[1].lost > a[1].lost ? b : a), all[0] || ["", ledger.uplink]);
-  const where = all.length > 1 ? ` at backend ${name}` : "";
+  const where = all.length > 1 ? ` at ${backendName(name)}` : "";
   const response = latency.response || latency.end_to_end;
   const leg = latency.response || !latency.end_to_end ? "response" : "end-to-end";
   const unit = (value) => (isKnown(value) ? "/s" : "");
+  const breaks = (rule) => ({ bad: report.verdict.rules.some((r) => r.rule === rule && r.result === "fail") });
   const [p50, p99] = [timeParts(response?.p50_us), timeParts(response?.p99_us)];
   const lateness = timeParts(report.generator.lateness_p99_us);
   return el("section", { class: "kpis" },
@@ -96,10 +100,10 @@ function kpis() {
     kpi("issued", rate(rates.issued), unit(rates.issued), "handed to the network", { color: "--issued" }),
     kpi("completed", rate(rates.completed), unit(rates.completed), isKnown(rates.accepted) ? `answered; accepted ${rate(rates.accepted)} /s` : "answered", { color: "--completed" }),
     kpi("arrived", rate(rates.arrived), unit(rates.arrived), isKnown(rates.arrived) ? "first copies at the backend" : "no backend listens", { color: "--arrived" }),
-    kpi(`${leg} p50`, p50[0], p50[1], "from due, not from sent"),
-    kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered` : "nothing was measured"),
+    kpi(`${leg} p50`, p50[0], p50[1], "from due, not from sent", breaks(`${leg} p50`)),
+    kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered` : "nothing was measured", breaks(`${leg} p99`)),
     kpi("lost", count(worst.lost), "", isKnown(worst.lost) ? `accepted and never arrived${where}` : "not known", { bad: worst.lost > 0 }),
-    kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay"));
+    kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay", breaks("lateness-p99")));
 }
 
 function overTime() {
@@ -108,7 +112,7 @@ function overTime() {
   const buttons = el("div", { class: "row" },
     el("button", { class: "button", type: "button", onclick: () => wholeRun(report) }, "Whole run"),
     measured ? el("button", { class: "button", type: "button", onclick: () => zoom(measured.from_s, measured.until_s) }, "Measured phase") : null);
-  const place = card("Over time", buttons, el("p", { class: "hint" }, "Drag to zoom, double-click to go back. Shaded: not measured. Numbered: events, listed below."));
+  const place = card("Over time", buttons, el("p", { class: "hint" }, `Drag to zoom, double-click to go back. Shaded: not measured.${report.events.length > 0 ? " Numbered: events, listed below." : ""}`));
   page.append(place);
   const w = report.windows;
   const of = (leg, name) => w.map((one) => one[leg][name]);

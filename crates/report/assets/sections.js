@@ -27,9 +27,10 @@ const ARRIVALS = ["arrived", "lost", "lost_unacknowledged", "outstanding", "late
 function arrivals() {
   const all = backendsInOrder(report);
   if (all.length < 2) return null;
-  const bad = ["lost", "lost_unacknowledged", "outstanding", "corrupted", "duplicates"];
-  const rows = all.map(([name, one]) => [name, ...ARRIVALS.map((column) => n(one[column], bad.includes(column) && one[column] > 0))]);
-  return [el("p", { class: "hint" }, `Arrivals in the picture are those at backend ${all[0][0]}, the first of ${all.length}.`), table(["backend", ...ARRIVALS.map((column) => [plain(column), "n"])], rows)];
+  const [always, bad] = [["arrived", "lost", "outstanding", "duplicates"], ["lost", "lost_unacknowledged", "outstanding", "corrupted", "duplicates"]];
+  const columns = ARRIVALS.filter((column) => always.includes(column) || all.some(([, one]) => one[column] > 0));
+  const rows = all.map(([name, one]) => [name, ...columns.map((column) => n(one[column], bad.includes(column) && one[column] > 0))]);
+  return [el("p", { class: "hint" }, `Arrivals in the picture are those at ${backendName(all[0][0])}, the first of ${all.length}.`), table(["backend", ...columns.map((column) => [plain(column), "n"])], rows)];
 }
 
 const COHORT = ["nominal", "scheduled", "omitted", "shed", "sent", "accepted", "rejected", "timed_out", "broken", "unacknowledged", "in_flight", "arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted", "foreign", "unstamped",
@@ -54,8 +55,8 @@ function backends() {
     const { truncated, ...lost } = backend.lost_ids;
     const ids = Object.entries(lost).map(([id, runs]) => `${id}  ${runs.map(([a, b]) => (a === b ? a : `${a}..${b}`)).join(", ")}`);
     return [
-      details(`Backend ${name}: what the device was told against what arrived`, table(["the device was told", ["arrived", "n"], ["absent", "n"], ["outstanding", "n"]], rows)),
-      ids.length > 0 ? details(`Backend ${name}: ids of the lost messages${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null,
+      details(`${capital(backendName(name))}: what the device was told against what arrived`, table(["the device was told", ["arrived", "n"], ["absent", "n"], ["outstanding", "n"]], rows)),
+      ids.length > 0 ? details(`${capital(backendName(name))}: ids of the lost messages${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null,
     ];
   });
 }
@@ -78,17 +79,24 @@ const KINDS = [
   ["Told, not judged", isTold],
 ];
 
+/// Broken rules first, then those that were not evaluated.
+const inOrder = (rules) => ["fail", "not-evaluated", "pass"].flatMap((result) => rules.filter((rule) => rule.result === result));
+
 function rules() {
   const all = report.verdict.rules;
   if (all.length === 0) return null;
+  // What holds of the generator is a long list of nothing.
+  const folded = all.filter((rule) => rule.kind === "validity" && rule.result === "pass");
   const rows = KINDS.flatMap(([title, isOfKind]) => {
-    const some = all.filter(isOfKind);
+    const some = inOrder(all.filter((rule) => isOfKind(rule) && !folded.includes(rule)));
     return some.length === 0 ? [] : [el("tr", { class: "group" }, el("td", { colspan: 6, class: "wide" }, title)), some.map(ruleRow)];
   });
   const held = all.filter((rule) => rule.result === "pass").length;
-  return card("Rules", el("span", { class: "hint" }, `${held} of ${all.length} hold`),
-    el("div", { class: "scroll" }, el("table", { class: "stack rules" }, head(["", "rule", ["observed", "n"], ["allowed", "n"], ["since", "n"], "evidence"]), el("tbody", {}, rows))));
+  return card("Rules", el("span", { class: "hint" }, `${held} of ${all.length} hold`), ruleTable(rows),
+    folded.length > 0 ? details(`${folded.length} rules on the generator hold`, ruleTable(folded.map(ruleRow))) : null);
 }
+
+const ruleTable = (rows) => el("div", { class: "scroll" }, el("table", { class: "stack rules" }, head(["", "rule", ["observed", "n"], ["allowed", "n"], ["since", "n"], "evidence"]), el("tbody", {}, rows)));
 
 function ruleRow(rule) {
   const result = rule.result === "not-evaluated" ? "none" : rule.result === "fail" && !isTargets(rule) ? "invalid" : rule.result;
@@ -99,7 +107,7 @@ function ruleRow(rule) {
     el("td", { class: bad }, isKnown(rule.observed) ? observed(rule) : ""),
     el("td", { class: "n wide", "data-name": "" }, isKnown(rule.bound) ? allowed(rule) : ""),
     isKnown(rule.since_s) ? el("td", { class: "n wide", "data-name": "since" }, clock(rule.since_s)) : el("td", { class: "n" }),
-    el("td", { class: "why wide" }, rule.evidence, rule.note ? ` (${rule.note})` : null));
+    el("td", { class: "why wide" }, unbroken(rule.evidence), rule.note ? ` (${rule.note})` : null));
 }
 
 const PERCENTILES = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
@@ -107,7 +115,7 @@ const PERCENTILES = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
 const LEGS = [["response", "response"], ["service", "service"], ["end_to_end", "end-to-end"], ["held", "held"], ["lateness", "lateness (own)"], ["connect", "connect"], ["command_request", "command request"], ["command_response", "command response"], ["command_loop", "command loop"]];
 
 /// Which legs the messages kept apart as cold have for themselves.
-const APART = ["response", "service", "end_to_end", "held"];
+const APART = ["response", "end_to_end"];
 
 /// One row a leg; below it its cold and its warm messages, where the scenario keeps them apart.
 function latencies(of) {
@@ -128,7 +136,7 @@ function latencyRow(name, one) {
 function coldInWords() {
   if (!report.latency_cold) return null;
   const cold = report.scenario?.cold || {};
-  const which = cold.first ? `those due in the first ${cold.first} of the measured phase` : "the first message of each device, wherever it was due";
+  const which = cold.first ? `those due in the first ${String(cold.first).replace(/([a-z]+)$/, "\u00a0$1")} of the measured phase` : "the first message of each device, wherever it was due";
   return el("p", { class: "hint" }, `Cold: ${which}; warm: the others due while measuring.`);
 }
 

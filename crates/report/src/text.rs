@@ -272,14 +272,14 @@ impl Screen {
             };
             let of = match (told.len(), rules().count()) {
                 (_, 1) => String::new(),
-                (1, _) => format!(" {}", first.scope),
-                (some, all) => format!(" {some} of {all} streams, {}", first.scope),
+                (some, all) => format!(" in {some} of {all} streams; {}", first.scope),
             };
             let why = match first.evidence.as_str() {
                 "" => String::new(),
                 evidence => format!(": {evidence}"),
             };
-            let word = first.note.as_ref().map_or(word, |_| "no steady growth");
+            let has_grown = result == RuleResult::Pass && first.note.is_some();
+            let word = if has_grown { "no steady growth" } else { word };
             self.row("stability", &[format!("{word}{of}{why}")]);
         }
     }

@@ -67,6 +67,7 @@ pub(crate) struct Run {
     pub(crate) is_closed: bool,
     pub(crate) residue: Option<u64>,
     pub(crate) holds: Option<Vec<Hold>>,
+    pub(crate) backend: String,
 }
 
 impl Run {
@@ -103,6 +104,7 @@ impl Run {
             is_closed: false,
             residue: Some(0),
             holds: None,
+            backend: "app".to_owned(),
         }
     }
 
@@ -144,7 +146,7 @@ impl Run {
             summary,
             health: &self.health,
             streams: &streams,
-            backends: &["app".to_owned()],
+            backends: std::slice::from_ref(&self.backend),
             ending: &self.ending,
         };
         judge(&self.rules, &evidence)

@@ -222,7 +222,7 @@ fn end_to_end_leaves_out_what_was_rejected_and_did_not_arrive() {
     assert_eq!(rule.outcome, RuleOutcome::Fail);
     assert_eq!(
         rule.evidence,
-        "0 above and 11 without an end, of 1,000 (10 allowed) at app"
+        "0 above and 11 without an end, of 1,000 (10 allowed) at backend app"
     );
 }
 
@@ -430,4 +430,14 @@ fn a_killed_run_does_not_claim_what_it_cannot_know() {
         (verdict.result, verdict.would_be),
         (RunResult::Invalid, None)
     );
+}
+
+#[test]
+fn a_backend_without_a_name_of_its_own_is_just_the_backend() {
+    let mut run = Run::healthy(100, 10);
+    run.backend = "backend".to_owned();
+    run.messages[0].seen = None;
+    let verdict = run.judged();
+    let loss = rule(&verdict, "loss");
+    assert_eq!(loss.evidence, "1 of 1,200 (0.083 %) at the backend");
 }
