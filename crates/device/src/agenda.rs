@@ -121,7 +121,6 @@ impl Agenda {
             }
         }
     }
-
 }
 
 impl Default for Agenda {
