@@ -6,10 +6,9 @@
 
 use std::io::{Error, Result, Write, stdout};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 
 use muster_bench::packet::{self, Packet};
-use muster_bench::{arguments, unless};
+use muster_bench::{arguments, now, unless};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -18,7 +17,7 @@ use rustix::net::{
     AddressFamily, SocketFlags, SocketType, accept_with, bind, getsockname, listen, socket_with,
     sockopt,
 };
-use rustix::time::Timespec;
+use rustix::time::{ClockId, Timespec};
 
 /// Connections that may wait to be accepted; the kernel lowers it to its own bound.
 const BACKLOG: i32 = 65_535;
@@ -29,7 +28,7 @@ const FORWARD_BYTES: usize = 256 * 1024;
 /// How long the sink looks for more before it sleeps. Who writes to a sleeping process pays for its
 /// wake-up, on a virtual machine more than for the write: without this a client that is a little
 /// slower than the sink would be charged for the sink's sleep, and one that is faster would not.
-const AWAKE: Duration = Duration::from_millis(1);
+const AWAKE_NS: u64 = 1_000_000;
 /// How long a client may keep the sink waiting.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 10,
@@ -105,15 +104,15 @@ impl Sink {
         let mut events: Vec<Event> = Vec::with_capacity(1024);
         let mut bytes = vec![0; READ_BYTES];
         let listener = self.listener.as_raw_fd() as u64;
-        let mut heard = Instant::now();
+        let mut heard = now(ClockId::Monotonic);
         loop {
             events.clear();
             let at_once = Timespec::default();
-            let is_awake = !self.unread.is_empty() || heard.elapsed() < AWAKE;
+            let is_awake = !self.unread.is_empty() || now(ClockId::Monotonic) - heard < AWAKE_NS;
             let room = rustix::buffer::spare_capacity(&mut events);
             epoll::wait(&self.epoll, room, is_awake.then_some(&at_once))?;
             if !events.is_empty() {
-                heard = Instant::now();
+                heard = now(ClockId::Monotonic);
             }
             for index in std::mem::take(&mut self.unread) {
                 self.hear(index, false, &mut bytes);
