@@ -148,7 +148,9 @@ impl WebSocket {
     /// Reads all that came, up to the end if it is among it.
     #[inline]
     fn read(&mut self, cut: &mut Cut<'_>, wire: &mut Vec<u8>) -> Result<Option<Ended>, Fault> {
-        if self.standing == Standing::Opening && !self.shake(cut, wire)? {
+        if let Some(opening) = self.opening.take()
+            && !self.shake(opening, cut, wire)?
+        {
             return Ok(None);
         }
         while let Some(control) = self.reader.advance(cut)? {
@@ -161,25 +163,28 @@ impl WebSocket {
 
     /// Goes on with the handshake; whether it is over.
     #[cold]
-    fn shake(&mut self, cut: &mut Cut<'_>, wire: &mut Vec<u8>) -> Result<bool, Fault> {
-        let Some(opening) = self.opening.as_mut() else {
-            return Ok(false);
-        };
+    fn shake(
+        &mut self,
+        mut opening: Box<Opening>,
+        cut: &mut Cut<'_>,
+        wire: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let head = &mut opening.head;
         let is_complete = match &opening.side {
-            Side::Client(_) => http::collect(&mut opening.head, cut, http::is_no_answer)?,
-            Side::Server(_) => http::collect(&mut opening.head, cut, http::is_no_request)?,
+            Side::Client(_) => http::collect(head, cut, http::is_no_answer)?,
+            Side::Server(_) => http::collect(head, cut, http::is_no_request)?,
         };
         if !is_complete {
+            self.opening = Some(opening);
             return Ok(false);
         }
         match &opening.side {
-            Side::Client(asking) => asking.judge(&opening.head)?,
+            Side::Client(asking) => asking.judge(head)?,
             Side::Server(path) => {
-                let accept = server::judge(&opening.head, path.as_deref())?;
+                let accept = server::judge(head, path.as_deref())?;
                 server::put_switch(&accept, wire);
             }
         }
-        self.opening = None;
         self.standing = Standing::Open;
         Ok(true)
     }
@@ -217,9 +222,8 @@ impl WebSocket {
     /// Fails the connection (section 7.1.7): says why, where there is a way to say it.
     #[cold]
     fn fail(&mut self, fault: Fault, wire: &mut Vec<u8>) -> Ended {
-        if let Some(opening) = self.opening.take()
-            && matches!(opening.side, Side::Server(_))
-        {
+        let is_server = self.reader.is_masked();
+        if self.standing == Standing::Opening && is_server {
             server::put_refusal(fault, wire);
         }
         if let Some(code) = fault.close_code() {

@@ -20,16 +20,17 @@ const LENGTH_64: u8 = 127;
 const CONTINUATION: u8 = 0x0;
 const TEXT: u8 = 0x1;
 const BINARY: u8 = 0x2;
-const CLOSE: u8 = 0x8;
-const PING: u8 = 0x9;
-const PONG: u8 = 0xa;
+const CLOSE: u8 = ControlKind::Close as u8;
+const PING: u8 = ControlKind::Ping as u8;
+const PONG: u8 = ControlKind::Pong as u8;
 
-/// The kinds of control frames (section 5.5).
+/// The kinds of control frames, with their opcodes (section 5.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum ControlKind {
-    Close,
-    Ping,
-    Pong,
+    Close = 0x8,
+    Ping = 0x9,
+    Pong = 0xa,
 }
 
 /// What a frame holds.
@@ -174,12 +175,7 @@ pub(super) fn put_control(
     key: Option<[u8; 4]>,
     wire: &mut Vec<u8>,
 ) {
-    let opcode = match kind {
-        ControlKind::Close => CLOSE,
-        ControlKind::Ping => PING,
-        ControlKind::Pong => PONG,
-    };
-    let (head, size) = head(FIN | opcode, body.len() as u64, key);
+    let (head, size) = head(FIN | kind as u8, body.len() as u64, key);
     wire.extend_from_slice(&head[..size]);
     let from = wire.len();
     wire.extend_from_slice(body);
