@@ -274,13 +274,14 @@ impl Screen {
                 (_, 1) => String::new(),
                 (some, all) => format!(" in {some} of {all} streams; {}", first.scope),
             };
-            let why = match first.evidence.as_str() {
-                "" => String::new(),
-                evidence => format!(": {evidence}"),
+            let why = match (first.evidence.as_str(), result) {
+                ("", _) => String::new(),
+                (evidence, RuleResult::NotEvaluated) => format!(" ({evidence})"),
+                (evidence, RuleResult::Pass | RuleResult::Fail) => format!(", {evidence}"),
             };
             let has_grown = result == RuleResult::Pass && first.note.is_some();
             let word = if has_grown { "no steady growth" } else { word };
-            self.row("stability", &[format!("{word}{of}{why}")]);
+            self.row("stability:", &[format!("{word}{of}{why}")]);
         }
     }
 }

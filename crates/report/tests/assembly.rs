@@ -350,7 +350,7 @@ fn the_verdict_keeps_its_figures_and_their_units() {
     assert_eq!(rules[2].result, RuleResult::NotEvaluated);
     let summary = text(&report(false), 80);
     assert!(
-        summary.contains("stability  not evaluated: needs 30 s\n"),
+        summary.contains("stability: not evaluated (needs 30 s)\n"),
         "{summary}"
     );
     assert!(
