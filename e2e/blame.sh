@@ -17,10 +17,12 @@ phases: { warm-up: 0s, measure: 6s, settle: { at-most: 30s, quiet: 1s } }
 slo: { loss: 0, failure-ratio: "<= 1%", connected: 100%, response: { p99: "<= 1s" } }
 YAML
 readonly FAIL=1 INVALID=3
-# Whether other processes take our processor is not the question where the target is tried ...
-readonly ALONE=(--set validity.cpu-wait=100% --set validity.cpu=100% --set validity.steal=100%)
-# ... nor is one late wake-up: they may spoil a run; a wrong blame would spoil each of so many.
+# A machine that is busy with other things makes a run invalid, with right. So a target is blamed with
+# every rule as it stands in one of so many tries; where the machine allows that in none, the rules on
+# its processors are switched off, and the script says so. BLAME_STRICT=1 does not let that pass.
 readonly TRIES=3
+readonly ALONE=(--set validity.cpu-wait=100% --set validity.cpu=100% --set validity.steal=100%)
+EASED=()
 
 # folder_of NAME: where the run of this name goes.
 folder_of() {
@@ -43,15 +45,35 @@ fails() {
     shift
     out=$(folder_of "$name")
     for try in $(seq "$TRIES"); do
-        rm -rf "$out"
-        "$FREEZE" &
-        status_of "$MUSTER" run "$WORK/blame.yaml" --quiet --out "$out" "${ALONE[@]}" "$@"
-        wait $!
-        [ "$STATUS" -eq "$INVALID" ] || break
-        value "$out" '.verdict.rules[] | select(.kind == "validity" and .result == "fail")
-            | "# try '"$try"': \(.rule): \(.evidence)"'
+        tried "$name" "$@" && break
     done
+    if [ "$STATUS" -eq "$INVALID" ] && only_the_processors; then
+        EASED+=("$name")
+        for try in $(seq "$TRIES"); do
+            tried "$name" "${ALONE[@]}" "$@" && break
+        done
+    fi
     judged $FAIL "$name" "$out"
+}
+
+# tried NAME OPTIONS...: one try of a run; false if it is invalid, which is told.
+tried() {
+    local out
+    out=$(folder_of "$1")
+    shift
+    rm -rf "$out"
+    "$FREEZE" &
+    status_of "$MUSTER" run "$WORK/blame.yaml" --quiet --out "$out" "$@"
+    wait $!
+    [ "$STATUS" -eq "$INVALID" ] || return 0
+    value "$out" '.verdict.rules[] | select(.kind == "validity" and .result == "fail") | "# try: \(.rule): \(.evidence)"'
+    return 1
+}
+
+# only_the_processors: the last try was spoiled by nothing but what other processes took.
+only_the_processors() {
+    jq -e 'all(.verdict.rules[] | select(.kind == "validity" and .result == "fail");
+        .rule | test("^(cpu|steal|lateness)"))' "$out/result.json" >"$WORK/jq"
 }
 
 # judged WANTED NAME FOLDER: the verdict, and what it rests on.
@@ -165,11 +187,25 @@ frozen() {
 
 the_generator() {
     blamed $INVALID "absurd rate" --set fleet.streams.rate=1000000/s --set phases.measure=4s
-    blamed $INVALID "own buffer pool exhausted" --slots 64 --set platform.behaviour.service-time=500ms
-    check "own buffer pool exhausted: by name" test \
-        "$(value "$(folder_of "own buffer pool exhausted")" '.ledger.uplink.shed_by_cause["generator-limit"] > 0')" = true
+    blamed $INVALID "own pool of messages exhausted" --slots 64 --set platform.behaviour.service-time=500ms
+    by_limit "own pool of messages exhausted"
+    gateway --read-slowly 50
+    # More bytes than the kernel's own buffers hold for links that are hardly read.
+    blamed $INVALID "own buffer pool exhausted" "${AT[@]}" --buffers 1 --set fleet.count=10 \
+        --set fleet.streams.rate=100/s --set 'fleet.streams.payload={size: 200000}'
+    by_limit "own buffer pool exhausted"
+    check "own buffer pool exhausted: an event says which" jq -e \
+        'any(.events[]; .kind == "generator-limit" and (.detail | test("no buffer was left")))' \
+        "$(folder_of "own buffer pool exhausted")/result.json"
+    stop "$GATEWAY"
     pinned
     starved_consumer
+}
+
+# by_limit NAME: what is shed for want of our own room is counted by that name.
+by_limit() {
+    check "$1: by name" test \
+        "$(value "$(folder_of "$1")" '.ledger.uplink.shed_by_cause["generator-limit"] > 0')" = true
 }
 
 pinned() {
@@ -204,4 +240,8 @@ starved_consumer() {
 
 the_target
 the_generator
+for name in "${EASED[@]}"; do
+    echo "# with the rules on processors switched off, as this machine is busy: $name"
+done
+[ -z "${BLAME_STRICT:-}" ] || same "targets blamed only with rules switched off" "${#EASED[@]}" 0
 finish

@@ -17,7 +17,7 @@ if [ -n "${MOSQUITTO_FULL:-}" ]; then
     MEASURE=()
     KILL_AFTER=25
 fi
-readonly SYS='$SYS/broker/publish'
+readonly SYS='$SYS/broker/publish' CLIENTS='$SYS/broker/clients/total'
 
 # counter PORT TOPIC: one of the broker's counters, as of its last second; reading it costs one
 # PUBLISH sent. The broker forgets a counter that has not changed for a minute: only `dropped`, at 0.
@@ -117,8 +117,31 @@ accepted_after() {
     jq -e '[.windows[] | select(.phase == "measure")] | last | .accepted > 0' "$1/result.json" >"$WORK/jq"
 }
 
+# Two runs in a row, whose consumers share a subscription by the same name: none of the first is dealt
+# a part of what the second sends.
+in_a_row() {
+    local port out status run known l='.ledger.uplink'
+    port=$(free_port)
+    start_mosquitto "$port"
+    for run in first second; do
+        out="$WORK/row-$run" status=0
+        run_against "$port" 1 5 "$out" --set phases.measure=3s --set platform.backend.consumers=2 \
+            --set platform.backend.shared=readers >"$out.txt" 2>&1 || status=$?
+        same "$run of two in a row, shared: exit code" "$status" 0
+        [ "$status" -eq 0 ] || cat "$out.txt"
+        same "$run of two in a row, shared: lost, foreign, residue" \
+            "$(value "$out" "$l | [.lost, .foreign, .residue] | join(\" \")")" "0 0 0"
+    done
+    sleep 2.5
+    known=$(mosquitto_sub -h 127.0.0.1 -p "$port" -W 3 -C 1 -t "$CLIENTS" 2>"$WORK/err" || true)
+    # It may count the one that reads it.
+    check "after them the broker keeps no session of theirs (${known:-no answer})" test "${known:-9}" -le 1
+    stop "$BROKER"
+}
+
 for version in 3.1.1 5; do
     for qos in ${MOSQUITTO_QOS:-0 1 2}; do healthy "$qos" "$version"; done
 done
+in_a_row
 killed
 finish

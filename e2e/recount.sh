@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The facts of a small run in which much goes wrong, recounted by a script that shares no code with
 # Muster: the same ledger, cell by cell, and the same as the gateway's account of raw payloads. The
-# recount must fail when one line of the facts is dropped, doubled or altered.
+# recount must fail when our own consumer loses a copy, and when one line of the facts is dropped,
+# doubled or altered.
 source "$(dirname "$0")/lib.sh"
 need python3 jq awk
 
@@ -35,6 +36,36 @@ check "the recount agrees with the result and with the gateway" recounts "$FACTS
 cat "$WORK/recount.txt"
 echo "# $(value "$OUT" '.ledger.uplink | {scheduled, sent, shed, accepted, rejected, timed_out, broken, unacknowledged,
     arrived, lost, lost_unacknowledged, late, duplicates, reordered, corrupted, unstamped} | tostring')"
+
+# loses HOW: a run whose consumer loses one copy by itself, before or after it is counted.
+loses() {
+    OUT="$WORK/lost-$1"
+    LOST="$WORK/facts-$1"
+    status_of "$MUSTER" run e2e/recount.yaml --quiet --facts "$LOST" --out "$OUT" --lose-copy "$1" "${COUNTS_ONLY[@]}"
+}
+
+only_the_gateway_differs() {
+    ! recounts "$LOST" && grep -q '^differs: delivered: .* the gateway says' "$WORK/recount.txt" &&
+        ! grep '^differs: ' "$WORK/recount.txt" | grep -qv 'the gateway says'
+}
+
+told_that_consumed_differs() {
+    ! recounts "$LOST" && grep -q '^differs: .*consumed' "$WORK/recount.txt"
+}
+
+# Ledger and facts come from one consumer: what it never counted only the gateway knows.
+loses uncounted
+same "a copy lost before it is counted: residue" "$(value "$OUT" .ledger.uplink.residue)" 0
+check "a copy lost before it is counted: facts and ledger agree" \
+    python3 e2e/recount.py "$LOST" "$OUT"
+check "a copy lost before it is counted: the gateway's account differs, and nothing else" only_the_gateway_differs
+grep '^differs: ' "$WORK/recount.txt" | sed 's/^/# /'
+loses counted
+same "a copy lost after it is counted: exit code, invalid" "$STATUS" 3
+same "a copy lost after it is counted: residue" "$(value "$OUT" .ledger.uplink.residue)" 1
+check "a copy lost after it is counted: the recount sees it" told_that_consumed_differs
+grep '^differs: ' "$WORK/recount.txt" | sed 's/^/# /'
+OUT="$WORK/run"
 
 readonly SHOT='!done && $1 == kind && $0 ~ pattern'
 for of in "attempt accepted" "attempt rejected" "attempt timed_out" "attempt broken" \

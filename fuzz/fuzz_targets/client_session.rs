@@ -64,6 +64,11 @@ impl End {
             10 => self.feed(now, connack(operand)),
             // A packet of any type, framed so that its body is reached.
             11..=13 => self.feed(now, &[&[operand, bytes.len() as u8], bytes].concat()),
+            // A step of authentication, or the beginning of a further one.
+            14 if operand & 4 != 0 => {
+                _ = self.client.reauthenticate(now, bytes, &mut self.out);
+            }
+            14 => self.feed(now, auth(operand)),
             _ => self.feed(now, bytes),
         }
     }
@@ -76,6 +81,7 @@ impl End {
             receive_maximum: 1 + u16::from(operand >> 5),
             topic_alias_maximum: u16::from(operand & 6),
             keep_alive: u16::from(operand & 8),
+            authentication: (operand & 0x10 != 0).then_some(("m", b"1")),
             ..Connect::new("c")
         };
         self.client
@@ -103,14 +109,11 @@ impl End {
             let mut held = std::mem::take(&mut self.held);
             let mut input = Input::new(&held);
             while let Some(event) = self.client.poll(now, &mut input, &mut self.out) {
-                let resend = if let ClientEvent::Resend { token } = event {
-                    Some(token)
-                } else {
-                    None
-                };
                 self.events += 1;
-                if let Some(token) = resend {
+                if let ClientEvent::Resend { token } = event {
                     self.resend(now, token);
+                } else if let ClientEvent::Auth(_) = event {
+                    _ = self.client.authenticate(now, b"2", &mut self.out);
                 }
             }
             let taken = input.consumed();
@@ -140,13 +143,24 @@ impl End {
 
 /// One of a few answers to a CONNECT.
 fn connack(operand: u8) -> &'static [u8] {
-    match operand % 6 {
+    match operand % 7 {
         0 => &[0x20, 3, 0, 0, 0],
         1 => &[0x20, 3, 1, 0, 0],
         2 => &[0x20, 2, 0, 0],
         3 => &[0x20, 2, 1, 0],
         4 => &[0x20, 9, 1, 0, 6, 0x21, 0, 2, 0x22, 0, 3],
+        5 => &[0x20, 7, 0, 0, 4, 0x15, 0, 1, b'm'],
         _ => &[0x20, 10, 0, 0, 7, 0x27, 0, 0, 0, 12, 0x24, 1],
+    }
+}
+
+/// One of a few steps of the server.
+fn auth(operand: u8) -> &'static [u8] {
+    match operand & 3 {
+        0 => &[0xf0, 6, 0x18, 4, 0x15, 0, 1, b'm'],
+        1 => &[0xf0, 6, 0x00, 4, 0x15, 0, 1, b'm'],
+        2 => &[0xf0, 6, 0x18, 4, 0x15, 0, 1, b'n'],
+        _ => &[0xf0, 0],
     }
 }
 

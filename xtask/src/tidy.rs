@@ -1,5 +1,7 @@
-//! Tidiness: sizes, names, headers, stray marks, characters, machine paths, dead files, links.
+//! Tidiness: sizes, names, headers, stray marks, characters, machine paths, dead files, links, the
+//! table of what a standard demands.
 
+mod conformance;
 mod links;
 mod names;
 mod size;
@@ -43,6 +45,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
         }
     }
     found.extend(check_links(&files, |path| root.join(path).exists()));
+    found.extend(conformance::check(&files));
     found.sort();
     Ok(found)
 }

@@ -1,5 +1,6 @@
 //! The threads of one process and what they tell.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -15,15 +16,25 @@ use muster_load::ScheduleError;
 use muster_model::Micros;
 use muster_monitor::{
     Environment, GeneratorMonitor, GeneratorSample, HealthLog, MonitorError, Role, ThreadId,
-    current_thread,
+    current_thread, thread_cpu_us,
 };
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
+use muster_protocol::layer::Layers;
+use muster_scenario::Plan;
+use muster_transport::Clients;
 
 use crate::facts::FactsTally;
-use crate::{Afterlife, Assignment, FactsLog, News, Pulse, ThreadPulse};
+use crate::{
+    Afterlife, Assignment, FactsLog, LayersError, News, Pulse, ThreadPulse, consumer_layers,
+    link_layers,
+};
 
 /// How often the process looks at itself.
 const PULSE_EVERY: Micros = Micros::from_secs(1);
+
+/// How long before its consumer's absence is told a message may have been due and still be missed
+/// by it: a dispatch comes four times a second, and the message is on its way for a while.
+const UNDER_WAY: Micros = Micros::from_secs(1);
 
 /// Orders that may wait for a thread; a run gives five.
 pub(crate) const ORDERS_MAX: usize = 8;
@@ -40,7 +51,6 @@ pub struct Agent {
     next_pulse: Micros,
     anon_before: u64,
     devices: u64,
-    cpu_us: [u64; 2],
     facts: Option<Arc<FactsTally>>,
     facts_missed: u64,
     handovers: Option<Box<Handover>>,
@@ -54,7 +64,9 @@ struct Running {
     waker: Waker,
     progress: Progress,
     has_handed_over: bool,
-    thread: Option<JoinHandle<()>>,
+    /// Ends with the CPU time of its whole life, in microseconds.
+    thread: Option<JoinHandle<u64>>,
+    cpu_us: u64,
 }
 
 /// Why an agent cannot start.
@@ -66,6 +78,9 @@ pub enum AgentError {
     /// The process cannot look at itself.
     #[error("watch this process: {0}")]
     Monitor(#[from] MonitorError),
+    /// TLS or WebSocket cannot be set up.
+    #[error(transparent)]
+    Layers(#[from] LayersError),
     /// A shard cannot be set up.
     #[error("start a shard: {0}")]
     Shard(#[from] ShardError),
@@ -106,7 +121,7 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
     pub fn start(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentError> {
-        let clock = Clock::at(assignment.t0_ns);
+        let clock = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
         let threads = assignment.shards.max(1) as usize + 1;
         let (outbox, inbox) = sync_channel(threads * DISPATCHES_MAX);
         let mut monitor = GeneratorMonitor::open()?;
@@ -122,7 +137,6 @@ impl Agent {
             next_pulse: clock.now() + PULSE_EVERY,
             anon_before,
             devices: 0,
-            cpu_us: [0; 2],
             facts: facts.map(FactsLog::tally),
             facts_missed: 0,
             handovers: None,
@@ -188,19 +202,25 @@ impl Agent {
                 run: assignment.run,
                 slice: assignment.slice.part(shard, assignment.shards.max(1)),
                 clock: self.clock,
-                slot_limit: assignment.slot_limit,
+                trial: assignment.trial,
             };
-            let targets = assignment.targets.clone();
-            self.start_thread(
-                (Role::Shard, shard as u16),
-                office,
-                move |(scribe, mailbox)| Ok(shard_loop(&spec, targets, scribe, mailbox)?),
-            )?;
+            let layers = link_layers(&plan, spec.slice)?;
+            let work = (spec, assignment.targets.clone());
+            let place = (Role::Shard, shard as u16);
+            // Which layers there are is decided here, once, so that a link pays for its own only.
+            match layers {
+                Clients::Plain(layers) => self.start_shard(place, office, work, layers),
+                Clients::WebSocket(layers) => self.start_shard(place, office, work, layers),
+                Clients::Tls(layers) => self.start_shard(place, office, work, layers),
+                Clients::Both(layers) => self.start_shard(place, office, work, layers),
+            }?;
         }
         if seats.is_empty() {
             return Ok(());
         }
+        let layers = layers_of(&plan, &seats)?;
         let (clock, run) = (self.clock, assignment.run);
+        let lost_copy = assignment.trial.lost_copy;
         let spec = ConsumersSpec {
             plan,
             recorder,
@@ -208,9 +228,22 @@ impl Agent {
             run,
             clock,
             seats,
+            lost_copy,
         };
         self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
-            Ok(consumers_loop(&spec, scribe, mailbox)?)
+            Ok(consumers_loop(&spec, layers, scribe, mailbox)?)
+        })
+    }
+
+    fn start_shard<L: Layers + Send + 'static>(
+        &mut self,
+        place: (Role, u16),
+        office: Office<'_>,
+        (spec, targets): (ShardSpec, Vec<SocketAddr>),
+        layers: L,
+    ) -> Result<(), AgentError> {
+        self.start_thread(place, office, move |(scribe, mailbox)| {
+            Ok(shard_loop(&spec, targets, layers, scribe, mailbox)?)
         })
     }
 
@@ -232,6 +265,7 @@ impl Agent {
         );
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             run_loop(make(desk), &ready);
+            thread_cpu_us()
         })?;
         let (waker, id) = is_ready.recv().map_err(|_| AgentError::Silent)??;
         self.monitor.watch(role, index, id)?;
@@ -244,6 +278,7 @@ impl Agent {
             progress,
             has_handed_over: false,
             thread,
+            cpu_us: 0,
         });
         Ok(())
     }
@@ -274,16 +309,33 @@ impl Agent {
 
     /// Own limits are the generator's fault; what a consumer suffered from the target is not.
     fn note(&mut self, trouble: &Trouble) {
-        let (kind, detail) = match trouble {
+        match trouble {
             Trouble::Limit(detail) | Trouble::Failed(detail) => {
-                (IncidentKind::LimitReached, detail)
+                self.incident(IncidentKind::LimitReached, 1, detail);
             }
-            Trouble::ConsumerAway(detail) => (IncidentKind::ConsumerAway, detail),
-            Trouble::ConsumerLost(_) | Trouble::ConsumerBack(_) | Trouble::ConsumerRefused(_) => {
-                return;
+            Trouble::ConsumerAway(detail) => {
+                let now = self.clock.now();
+                self.log.begin(Incident {
+                    kind: IncidentKind::ConsumerAway,
+                    // What was due just before was on its way to the consumer.
+                    from: now - UNDER_WAY,
+                    until: now,
+                    count: 1,
+                    detail: detail.clone(),
+                });
             }
-        };
-        self.incident(kind, 1, detail);
+            Trouble::ConsumerBack(name) => {
+                let who = format!("{name}: ");
+                let now = self.clock.now();
+                self.log.end(IncidentKind::ConsumerAway, &who, now);
+            }
+            Trouble::ConsumerLost(_)
+            | Trouble::ConsumerRefused(_)
+            | Trouble::Rejecting(_)
+            | Trouble::Unsendable(_)
+            | Trouble::Handshake(_)
+            | Trouble::NotListed(_) => {}
+        }
     }
 
     /// Facts that the disk did not take in time were asked for and are not there.
@@ -317,6 +369,7 @@ impl Agent {
         self.note_missed_facts();
         let sample = self.monitor.sample(now);
         self.log.add(&sample);
+        self.log.go_on(now);
         let pulse = Pulse {
             at: now,
             threads: sample
@@ -332,31 +385,31 @@ impl Agent {
             steal: sample.steal,
             incidents: self.log.health().incidents.clone(),
         };
-        self.account_cpu(&sample);
         self.last_sample = Some(sample);
         pulse
     }
 
-    fn account_cpu(&mut self, sample: &GeneratorSample) {
-        for (sum, role) in self.cpu_us.iter_mut().zip([Role::Shard, Role::Consumer]) {
-            let of_role = sample.threads.iter().filter(|thread| thread.role == role);
-            *sum = of_role.map(|thread| thread.cpu_us).sum::<u64>().max(*sum);
-        }
+    /// CPU time of the threads of a role that have ended, to their last microsecond: a sample a
+    /// second would miss what came after the last one.
+    fn cpu_us(&self, role: Role) -> u64 {
+        let of_role = self.threads.iter().filter(|thread| thread.role == role);
+        of_role.map(|thread| thread.cpu_us).sum()
     }
 
     fn end(&mut self) -> News {
         self.is_over = true;
         for thread in &mut self.threads {
-            let has_failed = thread
-                .thread
-                .take()
-                .is_some_and(|thread| thread.join().is_err());
-            if has_failed || !thread.has_handed_over {
-                let role = thread.role;
-                return News::Lost(format!("a {role:?} thread ended before its work was done"));
+            let ended = thread.thread.take().map(JoinHandle::join);
+            match ended.transpose() {
+                Ok(cpu_us) if thread.has_handed_over => thread.cpu_us = cpu_us.unwrap_or(0),
+                Ok(_) | Err(_) => {
+                    let role = thread.role;
+                    return News::Lost(format!("a {role:?} thread ended before its work was done"));
+                }
             }
         }
         self.note_missed_facts();
+        self.log.go_on(self.clock.now());
         let sample = self.monitor.sample(self.clock.now());
         let memory = self
             .last_sample
@@ -366,13 +419,23 @@ impl Agent {
         News::Ended(Box::new(Afterlife {
             health,
             cpu_us: sample.cpu_us,
-            shards_cpu_us: self.cpu_us[0],
-            consumers_cpu_us: self.cpu_us[1],
+            shards_cpu_us: self.cpu_us(Role::Shard),
+            consumers_cpu_us: self.cpu_us(Role::Consumer),
             peak_rss_bytes: sample.process.peak_rss_bytes,
             links_bytes: memory.anon_bytes.saturating_sub(self.anon_before),
             devices: self.devices,
         }))
     }
+}
+
+/// Where the layers of the consumers come from, one a backend.
+fn layers_of(plan: &Plan, seats: &[Seat]) -> Result<Vec<Clients>, LayersError> {
+    let backends = (0u8..).zip(&plan.backends);
+    let layers = backends.map(|(id, backend)| {
+        let seats = seats.iter().filter(|seat| seat.backend.0 == id);
+        consumer_layers(plan, backend, seats.map(|seat| u32::from(seat.consumer.0)))
+    });
+    layers.collect()
 }
 
 fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &SyncSender<Ready>) {

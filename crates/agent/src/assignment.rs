@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muster_conduct::Slice;
+use muster_conduct::{Slice, Trial};
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_scenario::Plan;
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,15 @@ pub struct Assignment {
     pub slice: Slice,
     /// T0 as a raw reading of `CLOCK_MONOTONIC`, in nanoseconds.
     pub t0_ns: u64,
+    /// The wall clock at T0, in milliseconds since the Unix epoch: one for all processes, since
+    /// `${due_ms}` in a payload must read the same at its sender and at its consumer.
+    pub wall_ms_at_t0: u64,
     /// Device shards, one thread each; at least 1.
     pub shards: u32,
     /// Where devices connect.
     pub targets: Vec<SocketAddr>,
     /// The consumers: of which backend, which number, and where each connects.
     pub seats: Vec<(BackendId, ConsumerId, SocketAddr)>,
-    /// The most messages that may be waiting or unanswered at once on one shard.
-    pub slot_limit: u32,
+    /// What only tests set.
+    pub trial: Trial,
 }

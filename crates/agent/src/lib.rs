@@ -8,6 +8,7 @@ mod agent;
 mod assignment;
 mod facts;
 mod frames;
+mod layers;
 mod news;
 mod worker;
 
@@ -15,5 +16,6 @@ pub use agent::{Agent, AgentError};
 pub use assignment::Assignment;
 pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
+pub use layers::{LayersError, consumer_layers, link_layers};
 pub use news::{Afterlife, News, Pulse, ThreadPulse};
 pub use worker::serve;

@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use muster_conduct::LostCopy;
 use muster_load::{PayloadError, Recall, StreamSchedule};
 use muster_measure::RecorderPlan;
 use muster_model::{BackendId, ConsumerId, MessageId, Micros, RunId};
 use muster_net::{Clock, Key, LoopError, TimerId};
-use muster_protocol::mqtt::{self, Connect, Filter, Subscribe};
+use muster_protocol::layer::Pipe;
+use muster_protocol::mqtt::{self, Connect, Filter, RetainHandling, Subscribe};
 use muster_scenario::{BackendPlan, Plan};
+use muster_transport::{Any, TlsClient};
 
 /// Seconds a broker keeps a consumer's session after its link ended, so that a consumer that
 /// comes back finds what was queued for it meanwhile.
@@ -35,6 +38,8 @@ pub struct ConsumersSpec {
     pub clock: Clock,
     /// The consumers that this process carries: of which backend, and where each connects.
     pub seats: Vec<Seat>,
+    /// Where one copy is lost by ourselves, which only tests set.
+    pub lost_copy: Option<LostCopy>,
 }
 
 /// One consumer session: its account, its number within the run, and where it connects.
@@ -77,8 +82,10 @@ pub(crate) struct Consumer {
     pub(crate) connect_timer: Option<TimerId>,
     /// The timer of its session: the next ping.
     pub(crate) session_timer: Option<TimerId>,
-    /// Acknowledgements behind bytes that the kernel has not taken yet.
+    /// Acknowledgements behind bytes that the kernel has not taken yet, as they go over the wire.
     pub(crate) waiting: Vec<u8>,
+    /// What stands between its socket and its session; over while it is down.
+    pub(crate) pipe: Pipe<Any<TlsClient>>,
 }
 
 /// Where a consumer stands.
@@ -105,7 +112,13 @@ impl Consumer {
             connect_timer: None,
             session_timer: None,
             waiting: Vec::new(),
+            pipe: Pipe::default(),
         }
+    }
+
+    /// Whether it reads nothing, by the scenario's own wish.
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.is_paused && self.state == State::Up
     }
 
     pub(crate) fn render_connect(&mut self, plan: &BackendPlan, now: Micros, out: &mut Vec<u8>) {
@@ -121,7 +134,12 @@ impl Consumer {
 
     pub(crate) fn render_subscribe(&mut self, plan: &BackendPlan, now: Micros, out: &mut Vec<u8>) {
         let filter = plan.subscription();
-        let filters = [Filter::new(&filter, plan.qos)];
+        // What is retained was sent before, and a consumer that comes back has had it: as copies of
+        // this run they would be duplicates that the target never made.
+        let filters = [Filter {
+            retain_handling: RetainHandling::Keep,
+            ..Filter::new(&filter, plan.qos)
+        }];
         let subscribe = Subscribe {
             id: 0,
             filters: &filters,

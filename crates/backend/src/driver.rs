@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Tape, Trouble, reader};
+use muster_conduct::{
+    DISPATCH_EVERY, Dispatch, LostCopy, Order, Progress, Scribe, Tape, Trouble, reader,
+};
 use muster_measure::{Account, Recorder};
 use muster_model::Micros;
 use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, Written,
 };
 use muster_platform::Reader;
+use muster_protocol::layer::{Ended, Layer, Layers, Pipe};
 use muster_protocol::mqtt::Input;
 use muster_scenario::Plan;
+use muster_transport::Clients;
 
 use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, DueTimes, State};
 
@@ -22,6 +26,11 @@ pub(crate) const REFUSED: &str = "refused";
 const RETRY_MAX: Micros = Micros::from_secs(2);
 /// Bytes of acknowledgements that may wait for a broker that does not read: some 250,000 of them.
 const WAITING_MAX: usize = 1 << 20;
+/// How often a consumer that is paused says that it lives: a broker must not take one for dead that
+/// does not read because the scenario says so.
+const SIGN_OF_LIFE: Micros = Micros::from_secs(1);
+/// How long a consumer that was paused has to find the answers to its pings.
+const CATCH_UP: Micros = Micros::from_secs(2);
 /// How long a consumer's handshake may take.
 const HANDSHAKE_MAX: Micros = Micros::from_secs(10);
 
@@ -35,6 +44,10 @@ pub struct Driver {
     pub(crate) due_times: DueTimes,
     pub(crate) tape: Tape,
     pub(crate) account: Account,
+    pub(crate) lost_copy: Option<LostCopy>,
+    pub(crate) copies: u64,
+    /// One a backend: where the layers of its consumers come from.
+    layers: Vec<Clients>,
     pub(crate) out: Vec<u8>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
     pub(crate) next_dispatch: Micros,
@@ -68,12 +81,14 @@ impl Alarm {
 }
 
 /// All consumers of a process on one event loop, to be run on its own thread. Orders are read
-/// when the loop's waker is called.
+/// when the loop's waker is called. `layers` gives for each backend what stands between the sockets
+/// and the sessions of its consumers.
 ///
 /// # Errors
 /// [`ConsumersError`] if a payload cannot be compiled or the loop cannot start.
 pub fn consumers_loop(
     spec: &ConsumersSpec,
+    layers: Vec<Clients>,
     scribe: Option<Box<dyn Scribe>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver>, ConsumersError> {
@@ -94,6 +109,9 @@ pub fn consumers_loop(
         due_times: DueTimes::new(&spec.schedules),
         tape: Tape::new(Recorder::new(spec.recorder.clone()), scribe),
         account: Account::new(&spec.recorder),
+        lost_copy: spec.lost_copy,
+        copies: 0,
+        layers,
         out: Vec::new(),
         mailbox,
         next_dispatch: Micros::ZERO,
@@ -106,11 +124,20 @@ pub fn consumers_loop(
 impl Handler for Driver {
     fn opened(&mut self, io: &mut Io, key: Key) {
         let at = io.tag(key) as usize;
-        let consumer = &mut self.consumers[at];
-        let plan = &self.plan.backends[consumer.seat.backend.index()];
-        consumer.state = State::Handshaking;
-        consumer.render_connect(plan, io.now(), &mut self.out);
-        self.send(io, at);
+        let seat = self.consumers[at].seat;
+        let layers = &mut self.layers[seat.backend.index()];
+        match layers.layer(u32::from(seat.consumer.0)) {
+            Ok(layer) => {
+                let pipe = &mut self.consumers[at].pipe;
+                *pipe = Pipe::new(layer);
+                pipe.layer.open(&mut self.out);
+                if pipe.layer.is_open() {
+                    self.greet(at, io.now());
+                }
+                self.send(io, at);
+            }
+            Err(error) => self.give_up(io, at, &error.to_string()),
+        }
     }
 
     fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
@@ -118,21 +145,26 @@ impl Handler for Driver {
         io.close(key);
     }
 
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
         let at = io.tag(key) as usize;
         let seen = io.fresh_now();
-        let mut input = Input::new(bytes);
-        loop {
-            let event = self.consumers[at]
-                .session
-                .poll(seen, &mut input, &mut self.out);
-            let Some(event) = event else { break };
-            if !self.happened(io, at, seen, &event) {
-                return bytes.len();
-            }
+        let pipe = &mut self.consumers[at].pipe;
+        let was_open = pipe.layer.is_open();
+        let fed = pipe.receive(bytes, &mut self.out);
+        if !was_open && pipe.layer.is_open() {
+            self.greet(at, seen);
         }
+        let from = self.out.len();
+        let Some(taken) = self.read(io, at, seen, &bytes[..fed.plain]) else {
+            return bytes.len();
+        };
+        self.wrap(at, from);
         self.send(io, at);
-        input.consumed()
+        let used = self.consumers[at].pipe.keep(bytes, &fed, taken);
+        if let Some(end) = fed.end {
+            self.ended(io, at, end);
+        }
+        used
     }
 
     fn flushed(&mut self, io: &mut Io, key: Key) {
@@ -181,6 +213,50 @@ impl Handler for Driver {
 }
 
 impl Driver {
+    /// The layer of a consumer is open: its session may speak.
+    fn greet(&mut self, at: usize, now: Micros) {
+        let from = self.out.len();
+        let consumer = &mut self.consumers[at];
+        let plan = &self.plan.backends[consumer.seat.backend.index()];
+        consumer.state = State::Handshaking;
+        consumer.render_connect(plan, now, &mut self.out);
+        self.wrap(at, from);
+    }
+
+    /// Takes packets: how many bytes are used up; none if the connection is over.
+    fn read(&mut self, io: &mut Io, at: usize, seen: Micros, plain: &[u8]) -> Option<usize> {
+        let mut input = Input::new(plain);
+        loop {
+            let session = &mut self.consumers[at].session;
+            let Some(event) = session.poll(seen, &mut input, &mut self.out) else {
+                return Some(input.consumed());
+            };
+            if !self.happened(io, at, seen, &event) {
+                return None;
+            }
+            if self.consumers[at].is_deaf() {
+                return Some(input.consumed());
+            }
+        }
+    }
+
+    /// Turns what a session appended to the output into what goes over the wire.
+    fn wrap(&mut self, at: usize, from: usize) {
+        self.consumers[at].pipe.layer.wrap(&mut self.out, from);
+    }
+
+    /// The layer of a consumer is at its end, which ends the connection.
+    fn ended(&mut self, io: &mut Io, at: usize, end: Ended) {
+        let why = match end {
+            Ended::Closed(_) => "the broker closed the connection".to_owned(),
+            Ended::Failed(error) => {
+                let detail = self.consumers[at].pipe.layer.detail();
+                detail.map_or_else(|| error.to_string(), str::to_owned)
+            }
+        };
+        self.give_up(io, at, &why);
+    }
+
     fn obey(&mut self, io: &mut Io, order: Order) {
         match order {
             Order::Connect => {
@@ -268,6 +344,7 @@ impl Driver {
         }
         let consumer = &mut self.consumers[at];
         consumer.state = State::Down;
+        consumer.pipe = Pipe::default();
         consumer.waiting.clear();
         consumer.session.closed();
         consumer.failures = consumer.failures.saturating_add(1);
@@ -289,12 +366,20 @@ impl Driver {
     fn pause(&mut self, io: &mut Io, at: usize, is_paused: bool) {
         let consumer = &mut self.consumers[at];
         consumer.is_paused = is_paused;
+        if consumer.is_deaf() {
+            return self.stop_reading(io, at);
+        }
         if let Some(key) = consumer.key {
-            if is_paused {
-                io.pause_reading(key);
-            } else {
-                io.resume_reading(key);
-            }
+            io.resume_reading(key);
+            self.arm_session_at(io, at, io.now() + CATCH_UP);
+        }
+    }
+
+    /// A consumer whose subscription stands reads nothing while it is paused.
+    pub(crate) fn stop_reading(&mut self, io: &mut Io, at: usize) {
+        if let Some(key) = self.consumers[at].key {
+            io.pause_reading(key);
+            self.arm_session_at(io, at, io.now() + SIGN_OF_LIFE);
         }
     }
 
@@ -320,16 +405,18 @@ impl Driver {
     }
 
     fn session_timer(&mut self, io: &mut Io, at: usize) {
-        // A paused consumer reads no answer to its pings, by the scenario's own wish.
-        let is_connected = self.consumers[at].key.is_some();
-        if !is_connected {
+        let consumer = &mut self.consumers[at];
+        if consumer.key.is_none() {
             return;
         }
-        if self.consumers[at].is_paused {
-            self.arm_session_at(io, at, io.now() + RETRY_MAX);
-            return;
+        if consumer.is_deaf() {
+            consumer.session.ping_unheard(io.now(), &mut self.out);
+            self.wrap(at, 0);
+            self.send(io, at);
+            return self.arm_session_at(io, at, io.now() + SIGN_OF_LIFE);
         }
         let event = self.consumers[at].session.timer(io.now(), &mut self.out);
+        self.wrap(at, 0);
         self.send(io, at);
         match event {
             Some(event) => {
@@ -367,7 +454,10 @@ impl Driver {
         for at in 0..self.consumers.len() {
             let consumer = &mut self.consumers[at];
             if let Some(key) = consumer.key.take() {
-                consumer.session.disconnect(0, &mut self.out);
+                // Left behind, its subscription would get copies of the next run.
+                consumer.session.end_session(&mut self.out);
+                consumer.pipe.layer.wrap(&mut self.out, 0);
+                consumer.pipe.layer.close(&mut self.out);
                 let _ = io.write(key, &self.out);
                 self.out.clear();
                 io.finish(key);

@@ -1,6 +1,6 @@
 //! What the platform's bytes mean for a consumer.
 
-use muster_conduct::Trouble;
+use muster_conduct::{LostCopy, Trouble};
 use muster_model::{Arrival, Micros, Reason};
 use muster_net::Io;
 use muster_platform::PROPERTY_NAME;
@@ -31,7 +31,7 @@ impl Driver {
                 Some(code) if *code >= 0x80 => {
                     return self.refused(io, at, "SUBSCRIBE", Reason::Mqtt(*code));
                 }
-                Some(_) | None => self.subscribed(at),
+                Some(_) | None => self.subscribed(io, at),
             },
             ClientEvent::Refused(reason) => return self.refused(io, at, "CONNECT", *reason),
             ClientEvent::KeepAliveExpired => {
@@ -64,10 +64,17 @@ impl Driver {
     /// One copy: counted before anything of it is decoded, then read.
     fn arrived(&mut self, at: usize, seen: Micros, message: &Message<'_>) {
         let seat = self.consumers[at].seat;
+        let lost = self.lost_copy();
+        if lost == Some(LostCopy::Uncounted) {
+            return;
+        }
         self.account.consumed(seat.backend);
         let counts = self.tape.recorder().copies(seat.backend, seen);
         counts.consumed += 1;
         counts.bytes_payload += message.payload.len() as u64;
+        if lost == Some(LostCopy::Counted) {
+            return;
+        }
         let property = message
             .properties
             .user()
@@ -91,10 +98,21 @@ impl Driver {
         });
     }
 
-    fn subscribed(&mut self, at: usize) {
+    /// Whether this copy is the one that a test has us lose.
+    fn lost_copy(&mut self) -> Option<LostCopy> {
+        self.copies += 1;
+        let is_it = self.copies == LostCopy::NUMBER + 1;
+        self.lost_copy.filter(|_| is_it)
+    }
+
+    fn subscribed(&mut self, io: &mut Io, at: usize) {
         let consumer = &mut self.consumers[at];
         consumer.state = State::Up;
         consumer.failures = 0;
+        if consumer.is_deaf() {
+            self.stop_reading(io, at);
+        }
+        let consumer = &mut self.consumers[at];
         if std::mem::replace(&mut consumer.was_up, true) {
             let name = self.name(at);
             self.troubles.push(Trouble::ConsumerBack(name));

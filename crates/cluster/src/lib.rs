@@ -4,6 +4,7 @@
 //! hands back all that was recorded. It must never know how a result looks or who reads it.
 
 mod force;
+mod recent;
 mod roster;
 mod run;
 mod worker;

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use muster_agent::Assignment;
-use muster_conduct::Slice;
+use muster_conduct::{Slice, Trial};
 use muster_model::{BackendId, ConsumerId, RunId};
+use muster_net::Clock;
 use muster_scenario::Plan;
 
 /// How a run is spread over processes and threads.
@@ -14,8 +15,8 @@ pub struct Spread {
     pub run: RunId,
     /// The share of the run that this machine carries.
     pub part: Slice,
-    /// T0 as a raw reading of `CLOCK_MONOTONIC`, in nanoseconds.
-    pub t0_ns: u64,
+    /// The clock that all processes share.
+    pub clock: Clock,
     /// Processes; 1 means this one alone.
     pub processes: u32,
     /// Device shards of each process.
@@ -24,8 +25,8 @@ pub struct Spread {
     pub targets: Vec<SocketAddr>,
     /// Where each backend's consumers connect; the index is the `BackendId`.
     pub backends: Vec<Vec<SocketAddr>>,
-    /// The most messages that may be waiting or unanswered at once on one shard.
-    pub slot_limit: u32,
+    /// What only tests set.
+    pub trial: Trial,
 }
 
 /// One assignment a process. Consumers are dealt out one by one over all processes of all parts.
@@ -47,11 +48,12 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
             plan: plan.clone(),
             run: spread.run,
             slice,
-            t0_ns: spread.t0_ns,
+            t0_ns: spread.clock.t0_ns(),
+            wall_ms_at_t0: spread.clock.wall_ms_at_t0(),
             shards: spread.shards,
             targets: spread.targets.clone(),
             seats: dealt.map(|(_, seat)| *seat).collect(),
-            slot_limit: spread.slot_limit,
+            trial: spread.trial,
         }
     };
     (0..processes).map(assignment).collect()
@@ -70,4 +72,51 @@ fn seats(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr
         }
     }
     seats
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_scenario::{Overrides, Reader, Source, parse};
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Reader for Nothing {
+        fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+            Err(format!("no file {path}"))
+        }
+
+        fn variable(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn every_process_has_the_same_clock_on_the_wall_too() {
+        let source = Source {
+            name: "spread.yaml",
+            text: "name: spread\nfleet: [ { count: 10 } ]\n",
+        };
+        let plan = parse(source, &Overrides::new(), &Nothing).expect("a scenario");
+        let clock = Clock::at_wall(1_600_000_000_123);
+        let spread = Spread {
+            run: RunId(1),
+            part: Slice::WHOLE,
+            clock,
+            processes: 3,
+            shards: 1,
+            targets: Vec::new(),
+            backends: Vec::new(),
+            trial: Trial {
+                slots: 10,
+                buffers: 10,
+                lost_copy: None,
+            },
+        };
+        for assignment in assignments(&plan, &spread) {
+            let theirs = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
+            assert_eq!(theirs, clock);
+        }
+    }
 }

@@ -8,16 +8,15 @@ use muster_conduct::{
     Conductor, Delivery, Dispatch, Ending, Handover, Order, Phase, Progress, Timetable, Trouble,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
-use muster_measure::{Account, Flow, Identity, State, Timeline, WindowDelta};
+use muster_measure::{Account, Identity, Timeline, WindowDelta};
 use muster_model::Micros;
 use muster_net::Clock;
 
 use crate::Force;
+use crate::recent::Recent;
 
 /// How long the conductor waits for news before it looks at the clock again.
 const WAIT: Duration = Duration::from_millis(10);
-/// Seconds of windows that are remembered for `stop-if`.
-const REMEMBERED_S: u32 = 30;
 /// How often the observer is shown how the run stands.
 const SHOW_EVERY: Micros = Micros::from_millis(250);
 /// How long the agents have for their last words after the order to finish.
@@ -77,16 +76,14 @@ pub struct RunData {
     pub incidents: Vec<Incidents>,
     /// Where the phases began; [`Timeline::CONNECTING`] if nothing ever came due.
     pub timeline: Timeline,
-    /// When the connect phase began.
-    pub connect_from: Micros,
     /// When settling ended.
     pub end: Micros,
+    /// Until when consumers listened; none if there were none, as in a part that has none.
+    pub heard_until: Option<Micros>,
     /// Why the due messages ended.
     pub ending: Ending,
     /// The condition that ended them, if one did.
     pub stop: Option<Stop>,
-    /// Tries to connect that the peer refused in its own protocol's words.
-    pub links_refused: u64,
 }
 
 /// Conducts a run. `interrupted` tells that the user asked for its end.
@@ -126,7 +123,7 @@ struct Run {
     watched: u32,
     progress: Vec<Progress>,
     state: Vec<AgentState>,
-    recent: WindowDelta,
+    recent: Recent,
     unkept: WindowDelta,
     handover: Option<Box<Handover>>,
     health: GeneratorHealth,
@@ -134,7 +131,6 @@ struct Run {
     incidents: Vec<Incidents>,
     further_incidents: u64,
     timeline: Timeline,
-    connect_from: Micros,
     finished_at: Option<Micros>,
     now: Micros,
 }
@@ -156,7 +152,7 @@ impl Run {
             watched: 0,
             progress: vec![Progress::default(); agents],
             state: vec![AgentState::Working; agents],
-            recent: WindowDelta::default(),
+            recent: Recent::default(),
             unkept: WindowDelta::default(),
             handover: None,
             health: GeneratorHealth::default(),
@@ -164,7 +160,6 @@ impl Run {
             incidents: Vec::new(),
             further_incidents: 0,
             timeline: Timeline::CONNECTING,
-            connect_from: clock.now(),
             finished_at: None,
             now: clock.now(),
         }
@@ -198,9 +193,7 @@ impl Run {
 
     fn keep(&mut self, agent: usize, dispatch: Dispatch) {
         let at = dispatch.windows.until;
-        self.recent.merge(&dispatch.windows);
-        self.recent
-            .forget_before(at.second().saturating_sub(REMEMBERED_S));
+        self.recent.add(&dispatch.windows);
         self.progress[agent] = dispatch.progress;
         for trouble in dispatch.troubles {
             self.note(at, trouble);
@@ -241,7 +234,7 @@ impl Run {
             return None;
         }
         let progress = self.merged_progress();
-        let delivery = Delivery::of(&self.recent.progress);
+        let delivery = Delivery::of(self.recent.progress());
         let order = self.conductor.step(now, &progress, &delivery)?;
         match order {
             Order::Start { origin } => {
@@ -269,7 +262,7 @@ impl Run {
         };
         let told = self.merged_progress().at;
         while self.conductor.phase(now) == Phase::Measure && span(self.watched).1 <= told {
-            let (flow, shed_own) = self.flow_of(self.watched);
+            let (flow, shed_own) = self.recent.flow_of(self.watched);
             let progress = self.merged_progress();
             let links = (progress.links_wanted, progress.links_up);
             let window = StopWindow::of(span(self.watched), &flow, shed_own, links);
@@ -282,23 +275,6 @@ impl Run {
         }
     }
 
-    /// What happened in a second, and how much of what was shed in it may be our own fault. The
-    /// causes are known by the second of due, so every own shed that is remembered counts here.
-    fn flow_of(&self, second: u32) -> (Flow, u64) {
-        let (mut flow, mut own) = (Flow::default(), 0);
-        for ((_, key), window) in &self.recent.uplinks {
-            if key.second == second {
-                flow.merge(&window.flow);
-            }
-            let shed = window.outcomes.shed.iter();
-            own += shed
-                .filter(|(cause, _)| cause.is_own())
-                .map(|(_, count)| count)
-                .sum::<u64>();
-        }
-        (flow, own.min(flow.of(State::Shed)))
-    }
-
     /// A lost agent holds nothing up: what it had open is nobody's any more.
     fn merged_progress(&self) -> Progress {
         let agents = self.progress.iter().zip(&self.state);
@@ -306,6 +282,7 @@ impl Run {
             AgentState::Lost => Progress {
                 at: self.now,
                 open: 0,
+                behind: 0,
                 links_untried: 0,
                 links_up: 0,
                 ..*progress
@@ -326,20 +303,17 @@ impl Run {
 
     fn into_data(mut self) -> RunData {
         if self.further_incidents > 0 {
-            let further = format!(
-                "{} further incidents are not listed",
-                self.further_incidents
-            );
-            let (at, trouble) = (self.now, Trouble::Limit(further));
+            let (at, trouble) = (self.now, Trouble::NotListed(self.further_incidents));
             self.incidents.push(Incidents { at, trouble });
         }
+        let end = self.finished_at.unwrap_or(self.now);
+        let has_consumers = self.merged_progress().consumers_wanted > 0;
         let is_whole = !self.state.iter().any(|state| *state != AgentState::Over);
         let handover = self.handover.take().filter(|_| is_whole);
         let (identity, account) = handover
             .map(|handover| (handover.identity, handover.account))
             .unzip();
         RunData {
-            links_refused: self.merged_progress().links_refused,
             identity,
             account,
             unkept: self.unkept,
@@ -347,8 +321,8 @@ impl Run {
             afterlives: self.afterlives,
             incidents: self.incidents,
             timeline: self.timeline,
-            connect_from: self.connect_from,
-            end: self.finished_at.unwrap_or(self.now),
+            end,
+            heard_until: has_consumers.then_some(end),
             ending: self.conductor.ending(),
             stop: self.stop,
         }
@@ -367,6 +341,7 @@ mod tests {
         settle_at_most: Micros::from_secs(30),
         quiet: Micros::from_secs(3),
         agreed_origin: None,
+        is_part: false,
     };
 
     fn run() -> Run {
@@ -407,7 +382,6 @@ mod tests {
         let incidents = run.into_data().incidents;
         assert_eq!(incidents.len(), INCIDENTS_MAX + 1);
         let last = incidents.last().map(|last| &last.trouble);
-        let further = "7 further incidents are not listed".to_owned();
-        assert_eq!(last, Some(&Trouble::Limit(further)));
+        assert_eq!(last, Some(&Trouble::NotListed(7)));
     }
 }

@@ -23,6 +23,10 @@ pub struct Timetable {
     /// The origin, where conductors of several parts of a run have agreed on it beforehand; else
     /// the connect phase ends as soon as it can.
     pub agreed_origin: Option<Micros>,
+    /// Whether others carry parts of the run, of whose messages this conductor does not hear:
+    /// consumers then listen until settling is at its bound, for nobody here knows whether all
+    /// messages are final.
+    pub is_part: bool,
 }
 
 impl Timetable {
@@ -298,8 +302,11 @@ impl Conductor {
     }
 
     fn is_settled(&self, progress: &Progress, delivery: &Delivery, end: Micros) -> bool {
-        if progress.at <= end || progress.open > 0 {
+        if progress.at <= end || progress.open + progress.behind > 0 {
             return false;
+        }
+        if self.timetable.is_part {
+            return progress.consumers_wanted == 0;
         }
         let last = delivery.last_arrival.map_or(end, |at| at.max(end));
         delivery.is_complete || progress.at >= last + self.timetable.quiet
@@ -355,6 +362,7 @@ mod tests {
         settle_at_most: Micros::from_secs(30),
         quiet: Micros::from_secs(3),
         agreed_origin: None,
+        is_part: false,
     };
 
     fn up(at: Micros) -> Progress {
@@ -426,6 +434,20 @@ mod tests {
     }
 
     #[test]
+    fn settling_waits_for_what_is_due_and_not_yet_taken() {
+        let mut run = settling();
+        let behind = Progress {
+            behind: 1,
+            ..up(secs(7.1))
+        };
+        assert_eq!(run.step(secs(7.1), &behind, &ALL), None);
+        assert_eq!(
+            run.step(secs(7.2), &up(secs(7.2)), &ALL),
+            Some(Order::Finish)
+        );
+    }
+
+    #[test]
     fn settling_waits_for_quiet_when_something_is_missing() {
         let mut run = settling();
         let missing = Delivery {
@@ -437,6 +459,44 @@ mod tests {
             run.step(secs(10.5), &up(secs(10.5)), &missing),
             Some(Order::Finish)
         );
+    }
+
+    #[test]
+    fn the_consumers_of_a_part_listen_until_every_other_part_must_be_final() {
+        // The other part has a link in back-off, which sends what it queued 10 s after the end.
+        let timetable = Timetable {
+            is_part: true,
+            ..TIMETABLE
+        };
+        let settling = || {
+            let mut run = Conductor::new(timetable);
+            run.step(secs(0.0), &Progress::default(), &ALL);
+            run.step(secs(0.4), &up(secs(0.4)), &ALL);
+            run.step(secs(7.0), &up(secs(6.9)), &ALL);
+            run
+        };
+        let silent = Delivery {
+            is_complete: false,
+            last_arrival: Some(secs(6.9)),
+        };
+        let listening = |at| Progress {
+            consumers_wanted: 1,
+            consumers_up: 1,
+            ..up(at)
+        };
+        let mut run = settling();
+        for at in [8.0, 17.0, 33.9] {
+            assert_eq!(run.step(secs(at), &listening(secs(at)), &silent), None);
+            assert_eq!(run.step(secs(at), &listening(secs(at)), &ALL), None);
+        }
+        let order = run.step(secs(34.0), &listening(secs(34.0)), &silent);
+        assert_eq!(order, Some(Order::MarkDrain));
+        let order = run.step(secs(37.0), &listening(secs(37.0)), &silent);
+        assert_eq!(order, Some(Order::Finish));
+        // Devices alone wait for their own answers only.
+        let mut run = settling();
+        let order = run.step(secs(7.1), &up(secs(7.1)), &silent);
+        assert_eq!(order, Some(Order::Finish));
     }
 
     #[test]

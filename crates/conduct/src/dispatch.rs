@@ -59,8 +59,16 @@ pub enum Trouble {
     ConsumerBack(String),
     /// A consumer's subscription or credential was refused.
     ConsumerRefused(String),
+    /// The application said why it rejects messages; told once for each code and shard.
+    Rejecting(String),
+    /// Messages that the target, as it said when it took the link, never takes.
+    Unsendable(String),
+    /// TLS or WebSocket could not be opened, or failed later: told once a cause.
+    Handshake(String),
     /// The thread ended for a reason of its own.
     Failed(String),
+    /// So many further troubles are counted and not listed.
+    NotListed(u64),
 }
 
 impl Trouble {

@@ -15,6 +15,7 @@
 //!     settle_at_most: Micros::from_secs(30),
 //!     quiet: Micros::from_secs(3),
 //!     agreed_origin: None,
+//!     is_part: false,
 //! });
 //! assert_eq!(run.step(Micros::ZERO, &Progress::default(), &Delivery::default()), Some(Order::Connect));
 //! ```
@@ -25,6 +26,7 @@ mod placement;
 mod progress;
 mod says;
 mod tape;
+mod trial;
 mod views;
 
 pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
@@ -33,4 +35,5 @@ pub use placement::Placement;
 pub use progress::{Delivery, Progress};
 pub use says::{reader, roster, uplink};
 pub use tape::{Scribe, Tape};
+pub use trial::{LostCopy, Trial};
 pub use views::{PlanCalendar, recorder_plan, schedules, timetable};

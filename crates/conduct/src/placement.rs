@@ -1,10 +1,11 @@
 //! From the plan to the pure half of a shard.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    BackOff, Class, ClassStream, Client, Login, Policy, Ramp, SLOT_MAX, Shard, ShardPlan, Sink,
-    Will,
+    Answer, Authentication, BackOff, Class, ClassStream, Client, Login, Policy, Ramp, SLOT_MAX,
+    Shard, ShardPlan, Sink, Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
@@ -62,12 +63,19 @@ impl Placement<'_> {
             keep_alive_s: u16::try_from(whole_seconds(plan.keep_alive)).unwrap_or(u16::MAX),
             receive_maximum: plan.receive_maximum,
             login: match &fleet.credential {
-                Credential::None => None,
+                Credential::None | Credential::Certificate { .. } => None,
                 Credential::Password { user, secret } => Some(Login {
                     user: user.clone(),
                     password: secret.expose().clone(),
                 }),
             },
+            authentication: plan.authentication.as_ref().map(|plan| Authentication {
+                method: plan.method.clone(),
+                data: plan.data.expose().clone(),
+                answer: plan.answer.expose().clone(),
+                echo: plan.echo,
+                again: plan.again,
+            }),
             will: plan.will.as_ref().map(|will| Will {
                 topic: will.topic.clone(),
                 payload: will.payload.clone(),
@@ -80,17 +88,17 @@ impl Placement<'_> {
     }
 
     fn class(&self, fleet: &FleetPlan) -> Result<(Class, Ramp), PayloadError> {
-        let shards = self.slice.of.max(1);
-        let rate = Rate::per_second(fleet.connect.rate.get() / f64::from(shards));
-        let ramp = Ramp::new(
-            rate.unwrap_or(Rate::ZERO),
-            (fleet.connect.pending / shards).max(1),
-        );
+        let links = self.slice.cut(fleet.first_link.0, fleet.links);
+        let share = f64::from(links.end - links.start) / f64::from(fleet.links.max(1));
+        let rate = Rate::per_second(fleet.connect.rate.get() * share);
+        let pending = pending_share(fleet, &links, self.slice.of);
+        let ramp = Ramp::new(rate.unwrap_or(Rate::ZERO), pending);
         let streams = fleet.streams.iter().map(|stream| self.stream(stream));
         let class = Class {
             roster: roster(self.plan, fleet, self.wall_ms_at_t0),
+            dialect: self.plan.platform.dialect(),
             first_link: fleet.first_link,
-            links: self.slice.cut(fleet.first_link.0, fleet.links),
+            links,
             devices_per_link: fleet.devices_per_link,
             streams: streams.collect::<Result<_, _>>()?,
             client: Self::client(fleet),
@@ -110,13 +118,32 @@ impl Placement<'_> {
             qos: stream.qos,
             retain: stream.retain,
             content_type: stream.content_type.clone(),
-            is_answered: stream.ack != Ack::None,
+            answer: match stream.ack {
+                Ack::None => Answer::None,
+                Ack::Transport => Answer::Transport,
+                Ack::Application => Answer::Application {
+                    slides: self.plan.platform.dialect().slides(),
+                },
+            },
             timeout: stream.timeout,
             policy: policy(stream.loop_),
             retry: stream.retry,
             schedule: Arc::clone(&self.schedules[stream.id.index()]),
         })
     }
+}
+
+/// How many handshakes of a fleet may be under way on one of `shards`, which carries these of its
+/// links: one, since no link could connect without, and as many of the rest as it has of the links.
+fn pending_share(fleet: &FleetPlan, links: &Range<u32>, shards: u32) -> u32 {
+    let carriers = shards.min(fleet.links);
+    let rest = u64::from(fleet.connect.pending.saturating_sub(carriers));
+    let before = |link: u32| {
+        let place = u64::from(link - fleet.first_link.0);
+        rest * place / u64::from(fleet.links.max(1))
+    };
+    let share = before(links.end) - before(links.start);
+    u32::try_from(share).map_or(u32::MAX, |share| share.saturating_add(1))
 }
 
 fn policy(declared: Loop) -> Policy {
@@ -142,4 +169,54 @@ fn policy(declared: Loop) -> Policy {
 
 fn whole_seconds(time: Micros) -> u32 {
     u32::try_from(time.get() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_scenario::{Overrides, Reader, Source, parse};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct NoFiles;
+
+    impl Reader for NoFiles {
+        fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+            Err("no such file".to_owned())
+        }
+
+        fn variable(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    fn fleet(links: u32, pending: u32) -> FleetPlan {
+        let text = format!(
+            "
+name: ramp
+fleet:
+  - {{ name: before, count: 7, streams: [ {{ name: r, rate: 1/s, payload: {{ size: 64 }} }} ] }}
+  - {{ name: meters, count: {links}, connect: {{ pending: {pending} }}, streams: [ {{ name: r, rate: 1/s, payload: {{ size: 64 }} }} ] }}
+phases: {{ measure: 1s }}
+"
+        );
+        let (name, text) = ("ramp.yaml", text.as_str());
+        let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
+        plan.fleets[1].clone()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// The shares of all shards that carry links make the declared bound, or one each where it
+        /// is less than there are shards.
+        #[test]
+        fn shards_share_the_bound_on_handshakes(links in 1u32..200, pending in 1u32..300, of in 1u32..9) {
+            let fleet = fleet(links, pending);
+            let parts = (0..of).map(|index| Slice { index, of }.cut(fleet.first_link.0, links));
+            let carriers = Vec::from_iter(parts.filter(|links| !links.is_empty()));
+            let shares = carriers.iter().map(|links| pending_share(&fleet, links, of));
+            prop_assert_eq!(shares.sum::<u32>(), pending.max(carriers.len() as u32));
+        }
+    }
 }

@@ -26,6 +26,8 @@ pub struct Progress {
     pub consumers_up: u64,
     /// Messages taken and not yet final.
     pub open: u64,
+    /// Shards on which a message is due that was not yet taken.
+    pub behind: u64,
 }
 
 /// What the merged windows tell of the backend side.
@@ -64,6 +66,7 @@ impl Progress {
             consumers_wanted: 0,
             consumers_up: 0,
             open: shard.open() as u64,
+            behind: u64::from(shard.next_due().is_some_and(|due| due <= at)),
         }
     }
 
@@ -87,5 +90,67 @@ impl Progress {
         self.consumers_wanted += other.consumers_wanted;
         self.consumers_up += other.consumers_up;
         self.open += other.open;
+        self.behind += other.behind;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_device::SLOT_MAX;
+    use muster_measure::Recorder;
+    use muster_model::RunId;
+    use muster_scenario::{Overrides, Reader, Source, parse};
+
+    use super::*;
+    use crate::{Placement, Slice, Tape, recorder_plan, schedules};
+
+    /// Three messages that are due at once.
+    const BURST: &str = "
+name: burst
+fleet: [ { name: meters, count: 3, streams: [ { name: r, rate: 3/s, count: 1, phase: together, payload: { size: 64 } } ] } ]
+phases: { measure: 1s }
+";
+
+    struct NoFiles;
+
+    impl Reader for NoFiles {
+        fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+            Err("no such file".to_owned())
+        }
+
+        fn variable(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    fn burst() -> Shard<Tape> {
+        let (name, text) = ("burst.yaml", BURST);
+        let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
+        let schedules = schedules(&plan).unwrap();
+        let recorder = recorder_plan(&plan, RunId(1), &schedules);
+        let placement = Placement {
+            plan: &plan,
+            recorder: &recorder,
+            schedules: &schedules,
+            run: RunId(1),
+            slice: Slice::WHOLE,
+            wall_ms_at_t0: 0,
+            slot_limit: SLOT_MAX,
+        };
+        let tape = Tape::new(Recorder::new(recorder.clone()), None);
+        placement.shard(tape).unwrap()
+    }
+
+    #[test]
+    fn a_shard_is_behind_until_all_that_is_due_is_taken() {
+        let (mut shard, now) = (burst(), Micros::from_secs(2));
+        assert_eq!(Progress::of(&shard, now).behind, 0, "nothing is due yet");
+        shard.start(Micros::ZERO);
+        for taken in 0..3 {
+            assert_eq!(Progress::of(&shard, now).behind, 1, "after {taken}");
+            assert!(shard.take_due(now).is_some());
+        }
+        let progress = Progress::of(&shard, now);
+        assert_eq!((progress.open, progress.behind), (3, 0));
     }
 }

@@ -62,6 +62,7 @@ impl Tape {
             fleets: Vec::new(),
             backends: 0,
             cold: Cold::Nothing,
+            published_devices: 0,
         };
         std::mem::replace(&mut self.recorder, Recorder::new(nothing)).finish()
     }

@@ -17,6 +17,10 @@ const LEAD: Micros = Micros::from_millis(100);
 /// second try is not missed by a hair.
 const CONNECT_GRACE: Micros = Micros::from_secs(1);
 
+/// Devices of which the figures of a published test are kept: a hundred times those of the largest
+/// one, and 10 MB.
+const PUBLISHED_DEVICES_MAX: u32 = 1_000;
+
 /// The schedules of every stream of a plan, in the order of `StreamId`.
 ///
 /// # Errors
@@ -48,6 +52,11 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
             .collect(),
         backends: plan.backends.len() as u8,
         cold: plan.cold,
+        published_devices: if plan.platform.dialect().publishes_figures() {
+            plan.devices().min(PUBLISHED_DEVICES_MAX)
+        } else {
+            0
+        },
     }
 }
 
@@ -66,6 +75,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
         settle_at_most: plan.phases.settle.at_most,
         quiet: plan.phases.settle.quiet,
         agreed_origin: None,
+        is_part: false,
     }
 }
 

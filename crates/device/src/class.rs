@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_load::{StreamSchedule, Template};
 use muster_model::{DeviceId, LinkId, Micros, StreamId};
-use muster_platform::{Roster, Uplink};
+use muster_platform::{Dialect, Roster, Uplink};
 use muster_protocol::mqtt;
 
 use crate::BackOff;
@@ -15,6 +15,8 @@ use crate::BackOff;
 pub struct Class {
     /// Its devices by formula.
     pub roster: Roster,
+    /// How its devices and the platform speak to each other.
+    pub dialect: Dialect,
     /// The link that carries the fleet's first device.
     pub first_link: LinkId,
     /// The links of the fleet that this shard carries.
@@ -44,6 +46,8 @@ pub struct Client {
     pub receive_maximum: Option<u16>,
     /// User name and password.
     pub login: Option<Login>,
+    /// What is to be proved beyond them.
+    pub authentication: Option<Authentication>,
     /// What the platform publishes when a link ends unasked.
     pub will: Option<Will>,
     /// How long a handshake may take, from the SYN.
@@ -80,6 +84,28 @@ impl std::fmt::Debug for Login {
     }
 }
 
+/// Enhanced authentication of a fleet's links (MQTT 5 section 4.12).
+pub struct Authentication {
+    /// The method that the CONNECT names.
+    pub method: String,
+    /// What goes with the CONNECT and begins a further authentication; never printed.
+    pub data: Template,
+    /// What answers each challenge of the platform; never printed.
+    pub answer: Template,
+    /// Whether the challenge itself stands before the answer.
+    pub echo: bool,
+    /// How long after an authentication an open link begins another.
+    pub again: Option<Micros>,
+}
+
+impl std::fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authentication")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The will of a fleet's links.
 #[derive(Debug)]
 pub struct Will {
@@ -106,8 +132,8 @@ pub struct ClassStream {
     pub retain: bool,
     /// Its MQTT 5 content type.
     pub content_type: Option<String>,
-    /// Whether an answer ends an attempt; without one, being sent does.
-    pub is_answered: bool,
+    /// Whose word ends an attempt.
+    pub answer: Answer,
     /// How long an answer may take, from sent.
     pub timeout: Micros,
     /// What happens to a message when the device is busy.
@@ -116,6 +142,20 @@ pub struct ClassStream {
     pub retry: u8,
     /// When its messages are due.
     pub schedule: Arc<StreamSchedule>,
+}
+
+/// Whose word ends an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Nobody's: being sent does.
+    None,
+    /// The protocol's.
+    Transport,
+    /// The application's; the protocol's is counted beside it.
+    Application {
+        /// Whether its time-out begins anew with each acknowledgement that the device gets.
+        slides: bool,
+    },
 }
 
 /// What happens to a message when its device is busy or offline.
@@ -135,6 +175,31 @@ pub enum Policy {
     },
     /// It is due only after the answer to the one before.
     Closed,
+}
+
+impl ClassStream {
+    /// Whether an attempt waits for an answer once it is sent.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answer != Answer::None
+    }
+
+    /// Whether that answer is the application's.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        matches!(self.answer, Answer::Application { .. })
+    }
+
+    /// Whether the session tracks a message until the protocol has answered it.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.is_answered() && self.qos != mqtt::Qos::AtMostOnce
+    }
+
+    /// The time-out, where it begins anew with each acknowledgement that the device gets.
+    pub(crate) fn sliding_timeout(&self) -> Option<Micros> {
+        match self.answer {
+            Answer::Application { slides: true } => Some(self.timeout),
+            Answer::Application { slides: false } | Answer::Transport | Answer::None => None,
+        }
+    }
 }
 
 impl Class {

@@ -1,6 +1,6 @@
 //! From written to answered, overdue or broken: where a message stands meanwhile.
 
-use muster_model::{Cause, Micros, Outcome, ShedCause};
+use muster_model::{Cause, Micros, Outcome, ShedCause, StreamId};
 
 use crate::link::Writing;
 use crate::slots::{SlotId, Stage};
@@ -14,7 +14,7 @@ impl<S: Sink> Shard<S> {
             return;
         };
         self.mark_sent(id, at);
-        if self.stream(self.slots.get(id).stream).is_answered {
+        if self.stream(self.slots.get(id).stream).is_answered() {
             self.fly(link, id, at);
         } else {
             self.finalise(id, at, Outcome::Unacknowledged);
@@ -64,7 +64,7 @@ impl<S: Sink> Shard<S> {
     /// Ends an attempt whose answer is overdue; answers with its link, which the driver then
     /// pumps, for what waited behind the attempt may go now.
     pub fn expire(&mut self, now: Micros) -> Option<u32> {
-        let id = (0..self.watched.len()).find_map(|stream| self.overdue(stream, now))?;
+        let id = self.next_overdue(now)?;
         let link = self.slots.get(id).link;
         let token = self.token(id);
         self.links[link as usize].session.forget(token);
@@ -76,9 +76,8 @@ impl<S: Sink> Shard<S> {
     /// When the next answer is overdue.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Micros> {
-        (0..self.watched.len())
-            .filter_map(|stream| self.expiry(stream))
-            .min()
+        let fixed = (0..self.watched.len()).filter_map(|stream| self.expiry(stream));
+        fixed.chain(self.slide.next()).min()
     }
 
     /// Ends every unanswered attempt of a link whose session is gone; what was never whole on the
@@ -105,12 +104,13 @@ impl<S: Sink> Shard<S> {
         let Writing::Message(id) = std::mem::replace(&mut state.writing, Writing::Nothing) else {
             return;
         };
-        if self.stream(self.slots.get(id).stream).is_answered {
+        if self.stream(self.slots.get(id).stream).is_tracked() {
             // The session still counts it in flight and asks for it again if it is resumed.
             self.slots
                 .push_back(&mut self.links[link as usize].flight, id);
             self.slots.get_mut(id).stage = Stage::Flying;
         } else {
+            self.withdraw(id);
             self.requeue(link, id);
         }
     }
@@ -126,11 +126,21 @@ impl<S: Sink> Shard<S> {
             Stage::Writing => state.writing = Writing::Orphan,
             Stage::Waiting | Stage::Free => {}
         }
+        self.withdraw(id);
         let slot = self.slots.get_mut(id);
         if std::mem::take(&mut slot.is_watched) {
-            self.slots.unwatch(&mut self.watched[stream.index()], id);
+            self.unwatch(link, stream, id);
             let lane = self.lane_of(link, stream);
             self.lanes[lane].flying -= 1;
+        }
+    }
+
+    /// The application's word on an attempt is not waited for any more.
+    fn withdraw(&mut self, id: SlotId) {
+        let slot = self.slots.get(id);
+        if self.stream(slot.stream).is_acknowledged() {
+            let lane = self.lane_of(slot.link, slot.stream);
+            self.acknowledged.withdraw(lane, slot.seq);
         }
     }
 
@@ -158,9 +168,27 @@ impl<S: Sink> Shard<S> {
         slot.is_watched = true;
         slot.flown = at;
         let stream = slot.stream;
-        self.slots.watch(&mut self.watched[stream.index()], id);
         let lane = self.lane_of(link, stream);
         self.lanes[lane].flying += 1;
+        if self.stream(stream).sliding_timeout().is_some() {
+            self.slide.watch(&mut self.slots, lane, id);
+        } else {
+            self.slots.watch(&mut self.watched[stream.index()], id);
+        }
+    }
+
+    fn unwatch(&mut self, link: u32, stream: StreamId, id: SlotId) {
+        if self.stream(stream).sliding_timeout().is_some() {
+            let lane = self.lane_of(link, stream);
+            self.slide.unwatch(&mut self.slots, lane, id);
+        } else {
+            self.slots.unwatch(&mut self.watched[stream.index()], id);
+        }
+    }
+
+    fn next_overdue(&mut self, now: Micros) -> Option<SlotId> {
+        let fixed = (0..self.watched.len()).find_map(|stream| self.overdue(stream, now));
+        fixed.or_else(|| self.slide.overdue(&self.slots, now))
     }
 
     fn expiry(&self, stream: usize) -> Option<Micros> {

@@ -57,6 +57,8 @@ impl<S: Sink> Shard<S> {
     pub fn opening(&mut self, link: u32, now: Micros) {
         self.count_open(link, now);
         self.pending(link, 1);
+        // Nobody tells what became of the last words on the socket before.
+        self.links[link as usize].is_held = false;
         self.enter(link, State::Opening, now);
     }
 
@@ -82,6 +84,7 @@ impl<S: Sink> Shard<S> {
             // A peer that answers, be it with nonsense, is a target to be judged.
             ConnectFailure::Rejected(_)
             | ConnectFailure::SubscribeRejected(_)
+            | ConnectFailure::UpgradeRefused(_)
             | ConnectFailure::Malformed => {
                 self.tally.refused += 1;
             }
@@ -90,7 +93,7 @@ impl<S: Sink> Shard<S> {
             | ConnectFailure::Unreachable
             | ConnectFailure::TimedOut
             | ConnectFailure::Closed
-            | ConnectFailure::Tls
+            | ConnectFailure::Tls(_)
             | ConnectFailure::GeneratorLimit
             | ConnectFailure::RunEnded => {}
         }
@@ -110,19 +113,20 @@ impl<S: Sink> Shard<S> {
                     self.back_off(link, now);
                 }
             }
-            State::Opening | State::Handshaking => {
+            State::Opening | State::Handshaking | State::Subscribing => {
                 self.connect_failed(link, now, failure_of(cause));
             }
             State::Down | State::BackOff | State::Ended => {}
         }
     }
 
-    /// Whether a link is between its SYN and its CONNACK.
+    /// Whether a link is between its SYN and being up: its CONNACK and, where its dialect
+    /// subscribes, its SUBACK.
     #[must_use]
     pub fn is_handshaking(&self, link: u32) -> bool {
         matches!(
             self.links[link as usize].state,
-            State::Opening | State::Handshaking
+            State::Opening | State::Handshaking | State::Subscribing
         )
     }
 
@@ -139,29 +143,45 @@ impl<S: Sink> Shard<S> {
         let state = &self.links[link as usize];
         let client = &self.class(link).client;
         match state.state {
-            State::Opening | State::Handshaking => Some(state.since + client.handshake_timeout),
+            State::Opening | State::Handshaking | State::Subscribing => {
+                Some(state.since + client.handshake_timeout)
+            }
             State::Up => {
                 let life = self.end_of_life(link);
-                [life, state.session.deadline()].into_iter().flatten().min()
+                let again = self.next_authentication(link);
+                let all = [life, again, state.session.deadline()];
+                all.into_iter().flatten().min()
             }
             State::Down | State::BackOff | State::Ended => None,
         }
     }
 
     /// When a link that is up is closed on purpose. A message that the kernel holds a part of goes
-    /// out first; [`Shard::flushed`] brings the deadline back.
+    /// out first, and what is in flight is answered or times out first, so that nothing is broken by
+    /// us; the driver asks for the deadline again after each of these.
     pub(crate) fn end_of_life(&self, link: u32) -> Option<Micros> {
         let state = &self.links[link as usize];
-        let lifetime = self
-            .class(link)
-            .client
-            .lifetime
-            .filter(|_| !state.is_held)?;
+        let has_business = state.is_held || self.is_flying(link);
+        let lifetime = self.class(link).client.lifetime.filter(|_| !has_business)?;
         Some(state.since + lifetime)
     }
 
-    /// CONNACK came: the link is up.
-    pub(crate) fn connected(&mut self, link: u32, now: Micros, is_resumed: bool) {
+    /// Whether a link is at the end of its life, so that nothing new goes out on it.
+    pub(crate) fn is_leaving(&self, link: u32, now: Micros) -> bool {
+        let state = &self.links[link as usize];
+        let lifetime = self.class(link).client.lifetime;
+        state.state == State::Up && lifetime.is_some_and(|lifetime| state.since + lifetime <= now)
+    }
+
+    /// Whether an answer is waited for on a link.
+    fn is_flying(&self, link: u32) -> bool {
+        let first = self.links[link as usize].first_lane as usize;
+        let lanes = &self.lanes[first..][..self.class(link).streams.len()];
+        lanes.iter().any(|lane| lane.flying > 0)
+    }
+
+    /// All that the link needs was granted: it is up.
+    pub(crate) fn connected(&mut self, link: u32, now: Micros) {
         let took = now - self.links[link as usize].since;
         self.pending(link, -1);
         self.tried(link);
@@ -170,9 +190,6 @@ impl<S: Sink> Shard<S> {
         self.enter(link, State::Up, now);
         self.account.connected(self.link_id(link));
         self.tell(link, now, LinkEvent::Connected { took });
-        if !is_resumed {
-            self.break_flight(link, now, Cause::SessionLost);
-        }
     }
 
     fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) {
@@ -190,7 +207,7 @@ impl<S: Sink> Shard<S> {
     /// target.
     fn retry_at_once(&mut self, link: u32, now: Micros) {
         let class = self.links[link as usize].class as usize;
-        self.enter(link, State::BackOff, now);
+        self.enter(link, State::Down, now);
         self.ramps[class].reconnects.push(now, link);
     }
 
@@ -244,12 +261,15 @@ impl<S: Sink> Shard<S> {
 
 fn failure_of(cause: Cause) -> ConnectFailure {
     match cause {
-        Cause::PeerClosed | Cause::Reset | Cause::Lifetime | Cause::SessionLost => {
-            ConnectFailure::Closed
-        }
+        Cause::PeerClosed
+        | Cause::Reset
+        | Cause::Lifetime
+        | Cause::SessionLost
+        | Cause::Unsendable => ConnectFailure::Closed,
         Cause::Network => ConnectFailure::Unreachable,
         Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
         Cause::KeepAlive => ConnectFailure::TimedOut,
         Cause::Malformed => ConnectFailure::Malformed,
+        Cause::Tls(failure) => ConnectFailure::Tls(failure),
     }
 }

@@ -4,7 +4,7 @@ use muster_model::{DeviceId, Micros};
 use muster_platform::Roster;
 use muster_protocol::mqtt::{Connect, Properties, Will};
 
-use crate::class::{Client, Login};
+use crate::class::{Authentication, Client, Login};
 use crate::{Shard, Sink};
 
 /// What a link says of itself when it connects: the parts of its CONNECT, rendered.
@@ -15,6 +15,8 @@ pub struct Hello {
     password: String,
     will_topic: String,
     will_payload: String,
+    data: String,
+    answer: Vec<u8>,
 }
 
 impl std::fmt::Debug for Hello {
@@ -26,6 +28,16 @@ impl std::fmt::Debug for Hello {
 }
 
 impl<S: Sink> Shard<S> {
+    /// What a link calls itself: the name of its first device.
+    #[must_use]
+    pub fn name_of(&self, link: u32) -> String {
+        let class = self.class(link);
+        let mut name = String::new();
+        let device = class.first_device_of(self.link_id(link));
+        class.roster.render_name(device, &mut name);
+        name
+    }
+
     pub(crate) fn render_connect(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
         let id = self.link_id(link);
         let state = &mut self.links[link as usize];
@@ -49,6 +61,9 @@ impl Hello {
             text(user, &mut self.user);
             text(password, &mut self.password);
         }
+        if let Some(authentication) = &client.authentication {
+            text(&authentication.data, &mut self.data);
+        }
         if let Some(will) = &client.will {
             text(&will.topic, &mut self.will_topic);
             text(&will.payload, &mut self.will_payload);
@@ -57,7 +72,7 @@ impl Hello {
 
     /// It as a CONNECT.
     #[must_use]
-    pub fn connect(&self, client: &Client) -> Connect<'_> {
+    pub fn connect<'a>(&'a self, client: &'a Client) -> Connect<'a> {
         let mut connect = Connect::new(&self.client_id);
         connect.clean_start = client.clean_start;
         connect.session_expiry = client.session_expiry_s;
@@ -67,6 +82,9 @@ impl Hello {
             connect.user = Some(&self.user);
             connect.password = Some(self.password.as_bytes());
         }
+        let authentication = client.authentication.as_ref();
+        connect.authentication =
+            authentication.map(|known| (known.method.as_str(), self.data.as_bytes()));
         connect.will = client.will.as_ref().map(|will| Will {
             topic: &self.will_topic,
             payload: self.will_payload.as_bytes(),
@@ -75,5 +93,29 @@ impl Hello {
             properties: Properties::NONE,
         });
         connect
+    }
+
+    /// What begins a further authentication, as [`Hello::fill`] has rendered it.
+    pub(crate) fn data(&self) -> &[u8] {
+        self.data.as_bytes()
+    }
+
+    /// Renders what the link whose first device this is answers to a challenge.
+    pub fn answer(
+        &mut self,
+        roster: &Roster,
+        authentication: &Authentication,
+        device: DeviceId,
+        challenge: &[u8],
+    ) -> &[u8] {
+        roster.render_name(device, &mut self.client_id);
+        let answer = &authentication.answer;
+        roster.render_text(answer, device, &self.client_id, &mut self.data);
+        self.answer.clear();
+        if authentication.echo {
+            self.answer.extend_from_slice(challenge);
+        }
+        self.answer.extend_from_slice(self.data.as_bytes());
+        &self.answer
     }
 }

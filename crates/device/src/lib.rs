@@ -6,7 +6,9 @@
 //! the simulator) tells it what the sockets did and when. It must never know a socket, a clock, a
 //! file, or what is judged of what it tells.
 
+mod acknowledged;
 mod agenda;
+mod authenticate;
 mod class;
 mod flight;
 mod footprint;
@@ -16,17 +18,21 @@ mod link;
 mod outcome;
 mod ramp;
 mod reconnect;
+mod refusals;
 mod render;
 mod session;
 mod settle;
 mod shard;
 mod sink;
+mod slide;
 mod slots;
+mod subscribing;
 mod take;
 mod token;
+mod told;
 
 pub use agenda::{Agenda, DueMessage};
-pub use class::{Class, ClassStream, Client, Login, Policy, Will};
+pub use class::{Answer, Authentication, Class, ClassStream, Client, Login, Policy, Will};
 pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;
 pub use ramp::{BackOff, Ramp};

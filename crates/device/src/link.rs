@@ -40,6 +40,8 @@ pub(crate) enum State {
     Opening,
     /// CONNECT is on its way.
     Handshaking,
+    /// The session stands, and the dialect's subscriptions are asked for.
+    Subscribing,
     /// Messages may be sent.
     Up,
     /// The run is over for it.

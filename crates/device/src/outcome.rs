@@ -1,6 +1,6 @@
 //! How an attempt ends.
 
-use muster_model::{Attempt, MessageId, Micros, Outcome, Reason};
+use muster_model::{Attempt, MessageId, Micros, Outcome, Reason, StreamId};
 use muster_protocol::mqtt::{self, Token};
 
 use crate::slots::{SlotId, Stage};
@@ -12,6 +12,10 @@ impl<S: Sink> Shard<S> {
         let stream = stream_of(token);
         if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
             self.sink.counts(stream, now).no_subscriber += 1;
+        }
+        if self.stream(stream).is_acknowledged() {
+            self.sink.counts(stream, now).transport_acknowledged += 1;
+            return;
         }
         match self.open_attempt(link, token) {
             Some(id) => {
@@ -29,14 +33,27 @@ impl<S: Sink> Shard<S> {
         }
     }
 
+    /// The protocol's answer to a message that it was to forget: overdue, or answered by the
+    /// application before.
+    pub(crate) fn answered_late(&mut self, stream: StreamId, code: u8, now: Micros) {
+        let is_acknowledged = self.stream(stream).is_acknowledged();
+        let counts = self.sink.counts(stream, now);
+        if !is_acknowledged {
+            counts.answered_late += 1;
+        } else if code < 0x80 {
+            counts.transport_acknowledged += 1;
+        }
+    }
+
     /// Who answers a message has it whole, whatever the socket has told so far.
-    fn answered(&mut self, id: SlotId, now: Micros) {
+    pub(crate) fn answered(&mut self, id: SlotId, now: Micros) {
         self.mark_sent(id, now);
         self.land(id);
     }
 
     /// Why the attempt ended, unless it is tried again.
     pub(crate) fn end(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
+        self.leave_unacknowledged(id);
         let slot = self.slots.get(id);
         let is_final = slot.tries >= self.stream(slot.stream).retry || self.is_over;
         if outcome == Outcome::Accepted || is_final {
@@ -49,6 +66,15 @@ impl<S: Sink> Shard<S> {
         slot.stage = Stage::Waiting;
         self.slots.push_back(&mut self.lanes[lane].queue, id);
         self.lanes[lane].queued += 1;
+    }
+
+    /// What the application says of the message from now on changes nothing.
+    fn leave_unacknowledged(&mut self, id: SlotId) {
+        let slot = self.slots.get(id);
+        if self.stream(slot.stream).is_acknowledged() {
+            let lane = self.lane_of(slot.link, slot.stream);
+            self.acknowledged.give_up(lane, slot.seq);
+        }
     }
 
     /// The final word on a message: told, and its slot given back.

@@ -1,11 +1,12 @@
 //! From waiting to the bytes of a packet.
 
-use muster_model::{Cause, MessageId, Micros, Outcome, ShedCause};
+use muster_model::{Cause, MessageId, Micros, Outcome, ShedCause, StreamId};
 use muster_platform::UplinkScratch;
 use muster_protocol::mqtt::{self, Refused};
 
 use crate::class::{Class, Policy};
 use crate::link::{State, Writing};
+use crate::shard::Unsendable;
 use crate::slots::{SlotId, Stage};
 use crate::token::nobody;
 use crate::{Shard, Sink};
@@ -22,7 +23,9 @@ impl<S: Sink> Shard<S> {
                 return false;
             }
             let again = state.again.first();
-            let Some(slot) = again.or_else(|| self.next_waiting(link)) else {
+            let is_leaving = self.is_leaving(link, now);
+            let new = || self.next_waiting(link).filter(|_| !is_leaving);
+            let Some(slot) = again.or_else(new) else {
                 return false;
             };
             let rendered = match again {
@@ -33,12 +36,17 @@ impl<S: Sink> Shard<S> {
                 Ok(()) => return true,
                 Err(Refused::Window | Refused::PacketIds | Refused::NotConnected) => return false,
                 Err(
-                    Refused::TooLarge { .. }
+                    why @ (Refused::TooLarge { .. }
                     | Refused::TextTooLong
                     | Refused::RetainUnavailable
-                    | Refused::QosUnavailable
-                    | Refused::Unknown,
-                ) => self.give_up(link, slot, now),
+                    | Refused::QosUnavailable),
+                ) => {
+                    self.note_unsendable(slot, why);
+                    self.give_up(link, slot, now, Cause::Unsendable);
+                }
+                Err(Refused::Unknown | Refused::Authentication) => {
+                    self.give_up(link, slot, now, Cause::SessionLost);
+                }
             }
         }
     }
@@ -86,8 +94,7 @@ impl<S: Sink> Shard<S> {
     ) -> Result<(), Refused> {
         self.render_body(id);
         let stream_id = self.slots.get(id).stream;
-        let is_answered = self.stream(stream_id).is_answered;
-        let token = if is_answered {
+        let token = if self.stream(stream_id).is_tracked() {
             self.token(id)
         } else {
             nobody(stream_id)
@@ -99,11 +106,12 @@ impl<S: Sink> Shard<S> {
         class.publish(place.lane, &self.scratch.uplink, |publish| {
             session.publish(now, token, publish, out)
         })?;
+        self.unqueue(link, id);
+        let is_again = self.hand_out(link, id);
         let counts = self.sink.counts(stream_id, now);
+        counts.retried += u64::from(is_again);
         counts.bytes_wire += (out.len() - before) as u64;
         counts.bytes_payload += self.scratch.uplink.payload.len() as u64;
-        self.unqueue(link, id);
-        self.hand_out(link, id);
         Ok(())
     }
 
@@ -126,19 +134,28 @@ impl<S: Sink> Shard<S> {
             state.session.republish(now, token, publish, out)
         })?;
         self.slots.unlink(&mut state.again, id);
-        self.hand_out(link, id);
+        let is_again = self.hand_out(link, id);
         let counts = self.sink.counts(stream_id, now);
-        counts.retransmitted += 1;
+        counts.retransmitted += u64::from(is_again);
         counts.bytes_wire += (out.len() - before) as u64;
+        counts.bytes_payload += self.scratch.uplink.payload.len() as u64;
         Ok(())
     }
 
-    /// From here on the socket has the message, for a second time if it was sent before.
-    fn hand_out(&mut self, link: u32, id: SlotId) {
+    /// From here on the socket has the message; whether for a second time, because the peer had the
+    /// whole of it before.
+    fn hand_out(&mut self, link: u32, id: SlotId) -> bool {
         self.links[link as usize].writing = Writing::Message(id);
         let slot = self.slots.get_mut(id);
         slot.stage = Stage::Writing;
-        slot.resent |= slot.sent.is_some();
+        let is_again = slot.sent.is_some();
+        slot.resent |= is_again;
+        let (stream, seq) = (slot.stream, slot.seq);
+        if self.stream(stream).is_acknowledged() {
+            let lane = self.lane_of(link, stream);
+            self.acknowledged.expect(lane, seq, id);
+        }
+        is_again
     }
 
     /// Renders topic and payload of a slot into the scratch buffers: a pure function of the seed,
@@ -157,8 +174,24 @@ impl<S: Sink> Shard<S> {
         uplink.render(&class.roster, &message, slot.due, &mut self.scratch.uplink);
     }
 
-    /// A message that the peer's declared limits never let through.
-    fn give_up(&mut self, link: u32, id: SlotId, now: Micros) {
+    /// The first message that the peer's declared limits never let through, and which of them,
+    /// once.
+    pub fn take_unsendable(&mut self) -> Option<(StreamId, Refused)> {
+        let Unsendable::First(stream, why) = self.unsendable else {
+            return None;
+        };
+        self.unsendable = Unsendable::Told;
+        Some((stream, why))
+    }
+
+    fn note_unsendable(&mut self, id: SlotId, why: Refused) {
+        if self.unsendable == Unsendable::Nothing {
+            self.unsendable = Unsendable::First(self.slots.get(id).stream, why);
+        }
+    }
+
+    /// A message that can never go on this session; `cause` where it was sent before.
+    fn give_up(&mut self, link: u32, id: SlotId, now: Micros, cause: Cause) {
         if self.slots.get(id).stage == Stage::Waiting {
             self.unqueue(link, id);
         } else {
@@ -167,8 +200,8 @@ impl<S: Sink> Shard<S> {
             self.land(id);
         }
         let outcome = match self.slots.get(id).sent {
-            Some(_) => Outcome::Broken(Cause::SessionLost),
-            None => Outcome::Shed(ShedCause::Window),
+            Some(_) => Outcome::Broken(cause),
+            None => Outcome::Shed(ShedCause::Unsendable),
         };
         self.finalise(id, now, outcome);
     }

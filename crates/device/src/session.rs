@@ -1,6 +1,6 @@
 //! What the peer's bytes mean for a link.
 
-use muster_model::{Cause, ConnectFailure, Micros, Reason};
+use muster_model::{Cause, ConnectFailure, Micros};
 use muster_protocol::mqtt::{ClientEvent, Connected, Input, Token};
 
 use crate::link::State;
@@ -37,7 +37,11 @@ impl<S: Sink> Shard<S> {
             let Some(event) = session.poll(now, &mut input, out) else {
                 return (input.consumed(), Then::Stay);
             };
-            let then = self.happened(link, now, &event);
+            if let ClientEvent::Auth(auth) = &event {
+                self.answer_challenge(link, now, auth, out);
+                continue;
+            }
+            let then = self.happened(link, now, &event, out);
             if then != Then::Stay {
                 return (bytes.len(), then);
             }
@@ -59,15 +63,33 @@ impl<S: Sink> Shard<S> {
             self.closed(link, now, Cause::Lifetime);
             return Then::Close;
         }
+        if self.next_authentication(link).is_some_and(|at| at <= now) {
+            self.authenticate_again(link, now, out);
+            return Then::Stay;
+        }
         match self.links[link as usize].session.timer(now, out) {
-            Some(event) => self.happened(link, now, &event),
+            Some(event) => self.happened(link, now, &event, out),
             None => Then::Stay,
         }
     }
 
-    fn happened(&mut self, link: u32, now: Micros, event: &ClientEvent<'_>) -> Then {
+    fn happened(
+        &mut self,
+        link: u32,
+        now: Micros,
+        event: &ClientEvent<'_>,
+        out: &mut Vec<u8>,
+    ) -> Then {
         match event {
-            ClientEvent::Connected(connected) => self.handshake_done(link, now, connected),
+            ClientEvent::Connected(connected) => {
+                return self.handshake_done(link, now, connected, out);
+            }
+            ClientEvent::Subscribed { id: _, codes } => {
+                return self.subscribed(link, now, codes, out);
+            }
+            ClientEvent::Message(message) => {
+                self.told(link, now, message.topic.as_str(), message.payload);
+            }
             ClientEvent::Refused(reason) => {
                 self.connect_failed(link, now, ConnectFailure::Rejected(*reason));
                 return Then::Close;
@@ -77,42 +99,44 @@ impl<S: Sink> Shard<S> {
             ClientEvent::Completed { token } => {
                 self.sink.counts(stream_of(*token), now).completed += 1;
             }
-            ClientEvent::AnsweredLate { token, reason: _ } => {
-                self.sink.counts(stream_of(*token), now).answered_late += 1;
+            ClientEvent::AnsweredLate { token, reason } => {
+                self.answered_late(stream_of(*token), *reason, now);
             }
             ClientEvent::Resend { token } => self.resend(link, *token),
-            ClientEvent::KeepAliveExpired => return self.gone(link, now, Cause::KeepAlive),
+            ClientEvent::KeepAliveExpired => return self.lost(link, now, Cause::KeepAlive),
             ClientEvent::Disconnected {
                 reason,
                 properties: _,
             } => {
-                return self.gone(link, now, Cause::PeerDisconnect(*reason));
+                return self.lost(link, now, Cause::PeerDisconnect(*reason));
             }
-            ClientEvent::Malformed(_) => return self.gone(link, now, Cause::Malformed),
-            // A device of a telemetry stream subscribes to nothing and authenticates at once.
-            ClientEvent::Auth { .. } => {
-                let reason = Reason::Mqtt(muster_protocol::mqtt::reason::BAD_AUTHENTICATION_METHOD);
-                return self.gone(link, now, Cause::PeerDisconnect(reason));
-            }
-            ClientEvent::Subscribed { .. }
-            | ClientEvent::Unsubscribed { .. }
-            | ClientEvent::Message(_)
-            | ClientEvent::Pong => {}
+            ClientEvent::Malformed(_) => return self.lost(link, now, Cause::Malformed),
+            // A step of authentication is answered where it comes in.
+            ClientEvent::Auth(_) | ClientEvent::Unsubscribed { .. } | ClientEvent::Pong => {}
         }
         Then::Stay
     }
 
-    fn handshake_done(&mut self, link: u32, now: Micros, connected: &Connected<'_>) {
+    fn handshake_done(
+        &mut self,
+        link: u32,
+        now: Micros,
+        connected: &Connected<'_>,
+        out: &mut Vec<u8>,
+    ) -> Then {
         if self.links[link as usize].state != State::Handshaking {
-            return;
+            return Then::Stay;
         }
         if !connected.session_present {
             self.links[link as usize].session.drop_inflight(|_, _| {});
+            self.break_flight(link, now, Cause::SessionLost);
         }
-        self.connected(link, now, connected.session_present);
+        self.subscribe(link, now, out)
     }
 
-    fn gone(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
+    /// What carries a link is at its end; what to do with the socket. Where the kernel holds a part
+    /// of a message, it must not send the rest.
+    pub fn lost(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
         let is_held = self.links[link as usize].is_held;
         self.closed(link, now, cause);
         if is_held { Then::Abort } else { Then::Close }

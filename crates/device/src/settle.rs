@@ -34,7 +34,7 @@ impl<S: Sink> Shard<S> {
     }
 
     fn finish_link(&mut self, link: u32, now: Micros) {
-        let obstacle = self.obstacle(link);
+        let obstacle = self.obstacle(link, now);
         if let Writing::Message(id) = self.links[link as usize].writing {
             self.finish_open(id, now, ShedCause::SocketFull);
         }
@@ -54,7 +54,7 @@ impl<S: Sink> Shard<S> {
         }
         match self.links[link as usize].state {
             State::Up => self.account.open_at_end(),
-            State::Opening | State::Handshaking => {
+            State::Opening | State::Handshaking | State::Subscribing => {
                 self.connect_failed(link, now, ConnectFailure::RunEnded);
             }
             State::Down | State::BackOff | State::Ended => {}

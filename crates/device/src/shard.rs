@@ -2,14 +2,17 @@
 
 use muster_measure::Account;
 use muster_model::{DeviceId, LinkId, Micros, RunId, ShedCause, StreamId, mix};
-use muster_platform::UplinkScratch;
+use muster_platform::{SUBSCRIPTIONS_MAX, UplinkScratch};
 use muster_protocol::mqtt;
 
+use crate::acknowledged::Acknowledged;
 use crate::agenda::Agenda;
 use crate::class::{Class, ClassStream};
 use crate::hello::Hello;
 use crate::link::{Lane, Link, State, Writing};
 use crate::reconnect::Reconnects;
+use crate::refusals::Refusals;
+use crate::slide::Slide;
 use crate::slots::{Chain, Slots};
 use crate::{Ramp, Sink};
 
@@ -30,13 +33,27 @@ pub struct Shard<S> {
     pub(crate) slots: Slots,
     /// Per stream: the unanswered by the instant they were sent.
     pub(crate) watched: Vec<Chain>,
+    /// Those of them whose time-out slides.
+    pub(crate) slide: Slide,
+    /// Those of them that the application acknowledges.
+    pub(crate) acknowledged: Acknowledged,
+    pub(crate) refusals: Refusals,
     pub(crate) account: Account,
     pub(crate) agenda: Agenda,
     pub(crate) ramps: Vec<ClassRamp>,
     pub(crate) tally: LinkTally,
     pub(crate) sink: S,
     pub(crate) scratch: Scratch,
+    pub(crate) unsendable: Unsendable,
     pub(crate) is_over: bool,
+}
+
+/// Whether a peer's limits never let a message through, which is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsendable {
+    Nothing,
+    First(StreamId, mqtt::Refused),
+    Told,
 }
 
 /// What a shard is made of.
@@ -102,6 +119,10 @@ pub struct LinkTally {
 pub(crate) struct Scratch {
     pub(crate) uplink: UplinkScratch,
     pub(crate) hello: Hello,
+    /// A device's name.
+    pub(crate) name: String,
+    /// What a link subscribes to.
+    pub(crate) filters: [String; SUBSCRIPTIONS_MAX],
 }
 
 impl<S: Sink> Shard<S> {
@@ -117,18 +138,23 @@ impl<S: Sink> Shard<S> {
             lanes: Vec::new(),
             slots: Slots::new(plan.slot_limit),
             watched: vec![Chain::default(); plan.streams],
+            slide: Slide::default(),
+            acknowledged: Acknowledged::default(),
+            refusals: Refusals::default(),
             account: plan.account,
             agenda: Agenda::new(),
             ramps: Vec::new(),
             tally: LinkTally::default(),
             sink,
             scratch: Scratch::default(),
+            unsendable: Unsendable::Nothing,
             is_over: false,
         };
         for (class, ramp) in plan.classes {
             shard.add_class(class, ramp);
         }
         shard.tally.untried = shard.links.len() as u32;
+        shard.make_room_for_acknowledgements();
         shard
     }
 
@@ -162,6 +188,12 @@ impl<S: Sink> Shard<S> {
         &mut self.account
     }
 
+    /// What the application said when it rejected messages, the first text of each code, since the
+    /// last call.
+    pub fn take_refusals(&mut self) -> Vec<String> {
+        self.refusals.take()
+    }
+
     /// Where the shard tells what happened.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
@@ -175,6 +207,20 @@ impl<S: Sink> Shard<S> {
     /// Nothing is due at or after `at`.
     pub fn end_due(&mut self, at: Micros) {
         self.agenda.end(at);
+    }
+
+    fn make_room_for_acknowledgements(&mut self) {
+        let streams = self.links.iter().flat_map(|link| {
+            let class = &self.classes[link.class as usize];
+            class.streams.iter()
+        });
+        let timeouts: Vec<Option<Micros>> =
+            streams.clone().map(ClassStream::sliding_timeout).collect();
+        let is_acknowledged = streams.clone().any(ClassStream::is_acknowledged);
+        self.slide = Slide::of(&timeouts, self.links.len());
+        if is_acknowledged {
+            self.acknowledged = Acknowledged::of(timeouts.len());
+        }
     }
 
     fn add_class(&mut self, class: Class, ramp: Ramp) {
@@ -243,13 +289,16 @@ impl<S: Sink> Shard<S> {
     }
 
     /// Why a message that waits on a link cannot go now.
-    pub(crate) fn obstacle(&self, link: u32) -> ShedCause {
-        let link = &self.links[link as usize];
+    pub(crate) fn obstacle(&self, at: u32, now: Micros) -> ShedCause {
+        let link = &self.links[at as usize];
         match link.state {
-            State::Down | State::Opening | State::Handshaking => ShedCause::Offline,
+            State::Down | State::Opening | State::Handshaking | State::Subscribing => {
+                ShedCause::Offline
+            }
             State::BackOff => ShedCause::BackOff,
             State::Ended => ShedCause::Interrupted,
             State::Up if link.is_held => ShedCause::SocketFull,
+            State::Up if self.is_leaving(at, now) => ShedCause::Offline,
             State::Up if link.session.window_free() == 0 => ShedCause::Window,
             State::Up => ShedCause::InFlight,
         }

@@ -36,7 +36,7 @@ impl<S: Sink> Shard<S> {
                 let cause = if full {
                     ShedCause::InFlight
                 } else {
-                    self.obstacle(link)
+                    self.obstacle(link, now)
                 };
                 self.unqueue(link, id);
                 self.finalise(id, now, Outcome::Shed(cause));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_conduct::{Placement, Slice};
+use muster_conduct::{Placement, Slice, Trial};
 use muster_device::{Shard, Sink};
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::RecorderPlan;
@@ -25,9 +25,8 @@ pub struct ShardSpec {
     pub slice: Slice,
     /// The clock of the run.
     pub clock: Clock,
-    /// The most messages that may be waiting or unanswered at once, at most
-    /// [`muster_device::SLOT_MAX`].
-    pub slot_limit: u32,
+    /// What only tests set.
+    pub trial: Trial,
 }
 
 /// Why a plan cannot be placed on a shard.
@@ -54,7 +53,7 @@ impl ShardSpec {
             run: self.run,
             slice: self.slice,
             wall_ms_at_t0: self.clock.wall_ms_at_t0(),
-            slot_limit: self.slot_limit,
+            slot_limit: self.trial.slots,
         };
         Ok(placement.shard(sink)?)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Tape, Trouble};
 use muster_device::{Shard, Then};
@@ -10,8 +11,12 @@ use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
     Written, limits,
 };
+use muster_protocol::layer::{Ended, LayerError, Layers, Pipe};
+use muster_scenario::Plan;
 
 use crate::classes::{ShardError, ShardSpec};
+
+mod wire;
 
 /// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
 /// keeps an answer waiting for less than half a millisecond.
@@ -23,14 +28,19 @@ const CONNECTS_PER_TURN: u32 = 16;
 /// are less: a peer beyond it goes on answering what was never sent.
 const WAITING_MAX: usize = 1 << 20;
 
-/// The driver of one shard.
+/// The driver of one shard, whose links all have the same layers.
 #[derive(Debug)]
-pub struct Driver {
+pub struct Driver<L: Layers> {
     shard: Shard<Tape>,
     keys: Vec<Option<Key>>,
     timers: Vec<Option<(Micros, TimerId)>>,
+    layers: L,
+    /// By link; that of a link that is down is over.
+    pipes: Vec<Pipe<L::Layer>>,
+    /// Failures of layers that were told with all that is known of them.
+    told: Vec<LayerError>,
     targets: Vec<SocketAddr>,
-    links_of_run: u32,
+    plan: Arc<Plan>,
     /// Control bytes that wait behind a message the kernel holds a part of, by link.
     waiting: BTreeMap<u32, Vec<u8>>,
     out: Vec<u8>,
@@ -43,16 +53,17 @@ pub struct Driver {
 }
 
 /// A shard on its own event loop, to be run on its own thread. Orders are read when the loop's
-/// waker is called.
+/// waker is called. `layers` gives what stands between sockets and sessions.
 ///
 /// # Errors
 /// [`ShardError`] if the plan cannot be placed or the loop cannot start.
-pub fn shard_loop(
+pub fn shard_loop<L: Layers>(
     spec: &ShardSpec,
     targets: Vec<SocketAddr>,
+    layers: L,
     scribe: Option<Box<dyn Scribe>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
-) -> Result<Loop<Driver>, ShardError> {
+) -> Result<Loop<Driver<L>>, ShardError> {
     let recorder = muster_measure::Recorder::new(spec.recorder.clone());
     let shard = spec.shard(Tape::new(recorder, scribe))?;
     let links = shard.links() as usize;
@@ -60,8 +71,11 @@ pub fn shard_loop(
         shard,
         keys: vec![None; links],
         timers: vec![None; links],
+        layers,
+        pipes: (0..links).map(|_| Pipe::default()).collect(),
+        told: Vec::new(),
         targets,
-        links_of_run: spec.plan.links(),
+        plan: Arc::clone(&spec.plan),
         waiting: BTreeMap::new(),
         out: Vec::new(),
         mailbox,
@@ -71,14 +85,24 @@ pub fn shard_loop(
         untaken: ShedCause::GeneratorLate,
         is_over: false,
     };
-    Ok(Loop::new(spec.clock, &LoopConfig::default(), driver)?)
+    let config = LoopConfig {
+        buffers_max: spec.trial.buffers,
+        ..LoopConfig::default()
+    };
+    Ok(Loop::new(spec.clock, &config, driver)?)
 }
 
-impl Handler for Driver {
+impl<L: Layers> Handler for Driver<L> {
     fn opened(&mut self, io: &mut Io, key: Key) {
         let link = io.tag(key);
         let now = io.fresh_now();
-        self.shard.opened(link, now, &mut self.out);
+        match self.layers.layer(self.shard.link_id(link).0) {
+            Ok(layer) => self.open(link, now, layer),
+            Err(error) => {
+                let then = self.ended(link, now, Ended::Failed(error));
+                self.follow(io, link, then);
+            }
+        }
         self.send(io, link);
     }
 
@@ -87,17 +111,14 @@ impl Handler for Driver {
         io.close(key);
     }
 
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
         let link = io.tag(key);
         let now = io.fresh_now();
-        let was_up = self.shard.is_up(link);
-        let (used, then) = self.shard.received(link, now, bytes, &mut self.out);
+        let (used, then) = self.read(link, now, bytes);
         self.send(io, link);
         self.follow(io, link, then);
         if self.shard.is_up(link) {
-            if !was_up {
-                self.arm(io, link);
-            }
+            self.arm(io, link);
             self.pump(io, link);
         }
         used
@@ -134,6 +155,7 @@ impl Handler for Driver {
         let now = io.fresh_now();
         self.timers[link as usize] = None;
         let then = self.shard.timer(link, now, &mut self.out);
+        self.wrap(link, 0);
         self.send(io, link);
         self.follow(io, link, then);
         self.arm(io, link);
@@ -151,9 +173,10 @@ impl Handler for Driver {
         }
         let now = io.now();
         while let Some(link) = self.shard.expire(now) {
+            self.arm(io, link);
             self.pump(io, link);
         }
-        let connects_left = self.is_ramping && self.connect(io, now);
+        let connects_left = self.is_ramping && self.connect(io);
         let due_left = self.take_due(io);
         let now = io.now();
         if now >= self.next_dispatch {
@@ -169,7 +192,7 @@ impl Handler for Driver {
     }
 }
 
-impl Driver {
+impl<L: Layers> Driver<L> {
     fn obey(&mut self, io: &mut Io, order: Order) {
         let now = io.fresh_now();
         match order {
@@ -197,14 +220,16 @@ impl Driver {
     }
 
     /// Begins the connects whose turn has come; whether more are due at once.
-    fn connect(&mut self, io: &mut Io, now: Micros) -> bool {
+    fn connect(&mut self, io: &mut Io) -> bool {
         for _ in 0..CONNECTS_PER_TURN {
-            let Some(link) = self.shard.next_to_connect(now) else {
+            let Some(link) = self.shard.next_to_connect(io.now()) else {
                 return false;
             };
+            // What this turn did before it is not the target's: a connect begins with its SYN.
+            let now = io.fresh_now();
             let id = self.shard.link_id(link).0;
             let target = self.targets[id as usize % self.targets.len()];
-            match io.connect(target, limits::source_for(id, self.links_of_run, target)) {
+            match io.connect(target, limits::source_for(id, self.plan.links(), target)) {
                 Ok(key) => {
                     io.set_tag(key, link);
                     self.keys[link as usize] = Some(key);
@@ -245,6 +270,7 @@ impl Driver {
             return self.shard.shed_excess(link, io.now());
         };
         while self.shard.render_next(link, io.now(), &mut self.out) {
+            self.wrap(link, 0);
             let written = io.write(key, &self.out);
             self.out.clear();
             let at = io.fresh_now();
@@ -303,7 +329,10 @@ impl Driver {
         };
         match then {
             Then::Stay => return,
-            Then::Close => io.finish(key),
+            Then::Close => {
+                self.say_last(io, link, key);
+                io.finish(key);
+            }
             Then::Abort => io.reset(key),
         }
         self.forget(io, link);
@@ -311,6 +340,7 @@ impl Driver {
 
     fn forget(&mut self, io: &mut Io, link: u32) {
         self.keys[link as usize] = None;
+        self.pipes[link as usize] = Pipe::default();
         self.waiting.remove(&link);
         if let Some((_, timer)) = self.timers[link as usize].take() {
             io.cancel_timer(timer);
@@ -337,6 +367,7 @@ impl Driver {
         self.shard.finish(now, self.untaken);
         for link in 0..self.shard.links() {
             let then = self.shard.say_goodbye(link, &mut self.out);
+            self.wrap(link, 0);
             self.send(io, link);
             self.follow(io, link, then);
         }
@@ -350,10 +381,24 @@ impl Driver {
 
     fn dispatch(&mut self, now: Micros) {
         self.next_dispatch = now + DISPATCH_EVERY;
+        self.tell_unsendable();
         let progress = Progress::of(&self.shard, now);
+        let refusals = self.shard.take_refusals().into_iter();
+        self.troubles.extend(refusals.map(Trouble::Rejecting));
         let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
         if !self.mailbox.post(dispatch) {
             self.troubles.push(Trouble::unheard());
+        }
+    }
+
+    fn tell_unsendable(&mut self) {
+        let Some((id, why)) = self.shard.take_unsendable() else {
+            return;
+        };
+        if let Some((fleet, stream)) = self.plan.stream(id) {
+            let (fleet, stream) = (&fleet.name, &stream.name);
+            let text = format!("messages of stream `{stream}` of fleet `{fleet}`: {why}");
+            self.troubles.push(Trouble::Unsendable(text));
         }
     }
 
@@ -390,6 +435,7 @@ fn cause_of(why: Closed) -> Cause {
 #[cfg(test)]
 mod tests {
     use muster_device::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
+    use muster_protocol::layer::Plain;
     use muster_scenario::{LEDGER_BYTES_PER_STREAM, USER_BYTES_PER_LINK};
 
     use super::*;
@@ -398,8 +444,10 @@ mod tests {
     const NET_CONNECTION_BYTES: usize = 32;
     /// One timer of `net`'s wheel.
     const NET_TIMER_BYTES: usize = 40;
-    /// What the driver keeps of a link by itself: its key and its timer.
-    const DRIVER_BYTES: usize = size_of::<Option<Key>>() + size_of::<Option<(Micros, TimerId)>>();
+    /// What the driver keeps of a link by itself: its key, its timer and the border of its input.
+    const DRIVER_BYTES: usize = size_of::<Option<Key>>()
+        + size_of::<Option<(Micros, TimerId)>>()
+        + size_of::<Pipe<Plain>>();
 
     #[test]
     fn a_link_at_rest_with_one_stream_stays_within_its_budget() {
@@ -410,6 +458,7 @@ mod tests {
             link < USER_BYTES_PER_LINK as usize,
             "{link} = {LINK_BYTES} + {LANE_BYTES} + {DRIVER_BYTES} + {net} + {ledger}"
         );
-        assert!(link + CLOSED_LOOP_BYTES <= USER_BYTES_PER_LINK as usize);
+        let closed = link + CLOSED_LOOP_BYTES;
+        assert!(closed <= USER_BYTES_PER_LINK as usize, "{closed}");
     }
 }

@@ -180,7 +180,7 @@ impl Handler for Flood {
 
     fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
 
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
         let skip = if bytes[0] == 0x20 { 4 } else { 0 };
         let mut input = muster_protocol::mqtt::Input::new(&bytes[skip..]);
         let (_, client) = &mut self.links[io.tag(key) as usize];
@@ -243,7 +243,7 @@ impl Handler for Flood {
 impl Handler for Sink {
     fn opened(&mut self, _: &mut Io, _: Key) {}
     fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
-    fn received(&mut self, _: &mut Io, _: Key, bytes: &[u8]) -> usize {
+    fn received(&mut self, _: &mut Io, _: Key, bytes: &mut [u8]) -> usize {
         bytes.len()
     }
     fn flushed(&mut self, _: &mut Io, _: Key) {}

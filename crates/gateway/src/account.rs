@@ -1,6 +1,6 @@
 //! What the gateway says it did, on raw payload bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,42 @@ pub struct GatewayAccount {
     pub misbehaved: BTreeMap<String, Vec<u64>>,
     /// Refused connections by the CONNACK code of MQTT 5.
     pub refused: BTreeMap<u8, u64>,
+    /// TLS and WebSocket handshakes that failed, and connections over them that had to end, by
+    /// cause.
+    pub handshakes_failed: BTreeMap<String, u64>,
+    /// The clients that showed a certificate, by its subject.
+    pub subjects: BTreeMap<String, Subject>,
+}
+
+/// What a client did that showed a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Subject {
+    /// Connections that were admitted.
+    pub connected: u64,
+    /// Those of them whose TLS session was resumed: the certificate is that of the session.
+    pub resumed: u64,
+    /// Names that the client gave itself, at most [`Subject::CLIENT_IDS_MAX`] of them.
+    pub client_ids: BTreeSet<String>,
+}
+
+impl Subject {
+    /// Most names that are noted of one subject: one is what there should be.
+    pub const CLIENT_IDS_MAX: usize = 8;
+
+    pub(crate) fn note(&mut self, is_resumed: bool, client_id: &str) {
+        self.connected += 1;
+        self.resumed += u64::from(is_resumed);
+        if self.client_ids.len() < Self::CLIENT_IDS_MAX {
+            self.client_ids.insert(client_id.to_owned());
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.connected += other.connected;
+        self.resumed += other.resumed;
+        self.client_ids.extend(other.client_ids.iter().cloned());
+    }
 }
 
 impl GatewayAccount {
@@ -38,6 +74,12 @@ impl GatewayAccount {
         }
         for (code, count) in &other.refused {
             *self.refused.entry(*code).or_default() += count;
+        }
+        for (cause, count) in &other.handshakes_failed {
+            *self.handshakes_failed.entry(cause.clone()).or_default() += count;
+        }
+        for (subject, its) in &other.subjects {
+            self.subjects.entry(subject.clone()).or_default().merge(its);
         }
     }
 
@@ -84,13 +126,21 @@ counts! {
     received,
     /// PUBLISH packets with DUP: sent before, as their sender says.
     received_again,
-    /// Positive answers written (PUBACK, PUBREC), second answers not counted.
+    /// Positive answers written, second answers not counted: PUBACK and PUBREC, or where the
+    /// application acknowledges its acknowledgements.
     accepted,
+    /// PUBACK and PUBREC written for uplinks that the application acknowledges.
+    transport_acknowledged,
+    /// Messages of acknowledgements by the application.
+    acknowledgements,
+    /// Uplinks that the application cannot read.
+    unreadable,
     /// Those of them that said "no matching subscribers" (0x10).
     no_subscriber,
     /// Negative answers written.
     rejected,
-    /// Uplinks at QoS 1 and 2 that were not answered, by the behaviour asked for.
+    /// Uplinks that were not answered although they might have been (at QoS 0 only where the
+    /// application acknowledges), by the behaviour asked for.
     unanswered,
     /// Answers that came too late for their link: it was gone.
     unanswerable,
@@ -128,6 +178,8 @@ counts! {
     resumed,
     /// Connections ended because the same client id came again.
     taken_over,
+    /// Authentications beyond name and password that succeeded, further ones among them.
+    authenticated,
     /// Links closed on purpose (`close-links`, and refusals that MQTT 3.1.1 cannot say).
     closed_links,
     /// Connections ended because their bytes were not MQTT.
@@ -136,6 +188,10 @@ counts! {
     keep_alive_expired,
     /// Times the whole gateway stood still.
     stalled,
+    /// TLS handshakes that were completed.
+    tls_handshakes,
+    /// Of those, the ones that resumed a session.
+    tls_resumed,
 }
 
 /// A count with one writer.

@@ -1,20 +1,14 @@
 //! What a gateway is told before it starts.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use muster_model::behaviour::{Amount, Behaviour, Reject};
 use muster_model::{Micros, Rate, mix};
 use muster_net::Clock;
+use muster_platform::Dialect;
+use muster_transport::{Pem, ServerSpec, ServerTls};
 use serde::{Deserialize, Serialize};
-
-/// What a gateway speaks to devices and consumers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
-    /// MQTT 3.1.1 and 5, both sides.
-    #[default]
-    Mqtt,
-}
 
 /// A name and its password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +18,16 @@ pub struct User {
     pub name: String,
     /// The password, compared byte by byte.
     pub password: String,
+}
+
+/// A method of enhanced authentication that devices have to use (MQTT 5 section 4.12).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demand {
+    /// What the CONNECT has to name.
+    pub method: String,
+    /// What has to follow the gateway's challenge in the client's answer.
+    pub secret: String,
 }
 
 /// How slowly a publisher is read.
@@ -36,6 +40,29 @@ pub struct SlowReader {
     pub every: Micros,
 }
 
+/// How a gateway opens TLS.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GatewayTls {
+    /// The text of its certificate and chain (RFC 7468).
+    pub cert: String,
+    /// The text of its key.
+    pub key: String,
+    /// The text of the certificates that vouch for clients; without it no client is asked for one.
+    pub client_ca: Option<String>,
+    /// Whether a client that shows no certificate is sent away.
+    pub needs_client_cert: bool,
+}
+
+/// A key is nobody's to read.
+impl fmt::Debug for GatewayTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayTls")
+            .field("needs_client_cert", &self.needs_client_cert)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What a gateway is told before it starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -46,6 +73,10 @@ pub struct GatewayConfig {
     pub threads: u16,
     /// What it speaks.
     pub dialect: Dialect,
+    /// Whether MQTT comes over WebSocket; any path is served.
+    pub websocket: bool,
+    /// Whether all comes over TLS, and how.
+    pub tls: Option<GatewayTls>,
     /// What it does wrong.
     pub behaviour: Behaviour,
     /// Chooses the uplinks that are treated badly, and service times.
@@ -56,6 +87,8 @@ pub struct GatewayConfig {
     pub users: Vec<User>,
     /// The user of northbound consumers, whose links are never closed by `close-links`.
     pub northbound: Option<User>,
+    /// How devices have to authenticate beyond name and password; none asks for nothing more.
+    pub authentication: Option<Demand>,
     /// Uplinks at QoS 1 and 2 that a client may have without an answer (MQTT 5 section
     /// 3.2.2.3.3); at least one.
     pub receive_maximum: u16,
@@ -72,11 +105,14 @@ impl Default for GatewayConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             threads: 1,
             dialect: Dialect::Mqtt,
+            websocket: false,
+            tls: None,
             behaviour: Behaviour::default(),
             seed: 1,
             expected_uplinks: 0,
             users: Vec::new(),
             northbound: None,
+            authentication: None,
             receive_maximum: u16::MAX,
             slow_reader: None,
             t0_ns: None,
@@ -112,6 +148,8 @@ impl GatewayConfig {
             &mut behaviour.ignore,
             &mut behaviour.answer_late.count,
             &mut behaviour.answer_twice,
+            &mut behaviour.answer_garbled,
+            &mut behaviour.answer_unknown,
             &mut behaviour.duplicate,
             &mut behaviour.reorder,
             &mut behaviour.deliver_late.count,
@@ -133,6 +171,37 @@ impl GatewayConfig {
             capacity.queue = split(capacity.queue);
         }
         config
+    }
+
+    /// What stands between its sockets and its sessions.
+    pub(crate) fn layers(&self) -> ServerSpec {
+        let pem = |name: &str, text: &str| Pem::new(name, text.as_bytes().to_vec());
+        let tls = self.tls.as_ref().map(|tls| ServerTls {
+            client_ca: tls
+                .client_ca
+                .as_ref()
+                .map(|ca| pem("the certificate that vouches for clients", ca)),
+            is_client_cert_needed: tls.needs_client_cert,
+            ..ServerTls::new(
+                pem("the gateway's certificate", &tls.cert),
+                pem("the gateway's key", &tls.key),
+            )
+        });
+        ServerSpec {
+            tls,
+            is_websocket: self.websocket,
+        }
+    }
+
+    /// How its addresses begin.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        match (self.websocket, self.tls.is_some()) {
+            (false, false) => "mqtt",
+            (false, true) => "mqtts",
+            (true, false) => "ws",
+            (true, true) => "wss",
+        }
     }
 
     pub(crate) fn clock(&self) -> Clock {

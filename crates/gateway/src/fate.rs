@@ -12,6 +12,8 @@ pub(crate) enum Fate {
     Ignore,
     AnswerLate,
     AnswerTwice,
+    AnswerGarbled,
+    AnswerUnknown,
     Duplicate,
     Reorder,
     DeliverLate,
@@ -21,12 +23,14 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    const BAD: [Fate; 11] = [
+    const BAD: [Fate; 13] = [
         Fate::LoseAfterAccept,
         Fate::Drop,
         Fate::Ignore,
         Fate::AnswerLate,
         Fate::AnswerTwice,
+        Fate::AnswerGarbled,
+        Fate::AnswerUnknown,
         Fate::Duplicate,
         Fate::Reorder,
         Fate::DeliverLate,
@@ -44,6 +48,8 @@ impl Fate {
             Self::Ignore => "ignore",
             Self::AnswerLate => "answer-late",
             Self::AnswerTwice => "answer-twice",
+            Self::AnswerGarbled => "answer-garbled",
+            Self::AnswerUnknown => "answer-unknown",
             Self::Duplicate => "duplicate",
             Self::Reorder => "reorder",
             Self::DeliverLate => "deliver-late",
@@ -67,6 +73,8 @@ impl Fate {
             Self::Ignore => behaviour.ignore,
             Self::AnswerLate => behaviour.answer_late.count,
             Self::AnswerTwice => behaviour.answer_twice,
+            Self::AnswerGarbled => behaviour.answer_garbled,
+            Self::AnswerUnknown => behaviour.answer_unknown,
             Self::Duplicate => behaviour.duplicate,
             Self::Reorder => behaviour.reorder,
             Self::DeliverLate => behaviour.deliver_late.count,

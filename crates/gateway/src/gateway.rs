@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use muster_net::{ListenError, Loop, LoopConfig, LoopError, limits};
+use muster_transport::{Servers, TransportError};
 
 use crate::account::GatewayAccount;
 use crate::config::GatewayConfig;
@@ -25,6 +26,9 @@ pub enum StartError {
     /// The address is not to be had.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// A certificate or key cannot be used.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
     /// The kernel has no event loop for it.
     #[error(transparent)]
     Loop(#[from] LoopError),
@@ -42,11 +46,12 @@ impl Gateway {
         // A lower limit shows itself as connections that wait at the door.
         let _ = limits::raise_descriptors();
         let clock = config.clock();
+        let layers = Servers::new(&config.layers())?;
         let mut addr = config.listen;
         let shared = Arc::new(Shared::new(config));
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
-            let shard = Shard::new(index, Arc::clone(&shared));
+            let shard = Shard::new(index, Arc::clone(&shared), layers.clone());
             let mut event_loop = Loop::new(clock, &LoopConfig::default(), shard)?;
             let (_, io) = event_loop.parts();
             addr = io.listen(addr, shared.threads() > 1)?.1;

@@ -28,7 +28,8 @@ mod shard;
 mod shared;
 mod slab;
 
-pub use account::{GatewayAccount, GatewayCounts, payload_hash};
+pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};
 pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
-pub use config::{Dialect, GatewayConfig, SlowReader, User};
+pub use config::{Demand, GatewayConfig, GatewayTls, SlowReader, User};
 pub use gateway::{Gateway, StartError};
+pub use muster_platform::Dialect;

@@ -125,6 +125,7 @@ fn take<'a>(publish: &mut Publish<'a>, property: Property<'a>) {
 mod tests {
     use super::*;
 
+    /// MQTT-3.3.2-6.
     #[test]
     fn a_kept_message_is_published_as_it_came_but_for_the_time_it_waited() {
         let publish = Publish {

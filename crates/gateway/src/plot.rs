@@ -18,6 +18,8 @@ pub(crate) struct Plot {
     fates: Fates,
     server: Option<OneServer>,
     arrivals: u64,
+    /// When the first uplink came.
+    begun: Option<Micros>,
     /// Fates that a second transmission must meet again, by payload hash: no more than were asked
     /// for.
     lasting: FxHashMap<u64, Fate>,
@@ -50,6 +52,7 @@ impl Plot {
                 .capacity
                 .map(|capacity| OneServer::new(capacity, config.seed)),
             arrivals: 0,
+            begun: None,
             lasting: FxHashMap::default(),
         }
     }
@@ -68,7 +71,8 @@ impl Plot {
             Admission::Dropped => return Turn::Dropped,
             Admission::Rejected => return Turn::Rejected,
         };
-        let own = |time| own_time(time, self.seed, arrival);
+        let after = now - *self.begun.get_or_insert(now);
+        let own = |time| own_time(time, self.seed, arrival, after);
         let done = served + self.behaviour.service_time.map_or(Micros::ZERO, own);
         Turn::Taken {
             fate: self.fate(hash, again),

@@ -284,6 +284,7 @@ mod tests {
     proptest! {
         /// The tree gives exactly the subscriptions whose filter matches, as the protocol's own
         /// matcher says; what was removed is gone, and an empty tree holds nothing.
+        /// MQTT-3.3.2-3, MQTT-4.5.0-1.
         #[test]
         fn the_tree_is_the_list_of_matching_filters(
             filters in prop::collection::vec("([ab+]?/){0,3}[ab+#]?", 1..40),
@@ -332,6 +333,7 @@ mod tests {
         assert!((0..6).all(|_| !matched(&routes, "t/1").contains(&1)));
     }
 
+    /// MQTT-3.8.4-3.
     #[test]
     fn a_second_subscription_to_the_same_filter_replaces_the_first() {
         let mut routes = Routes::default();

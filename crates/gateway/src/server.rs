@@ -88,9 +88,16 @@ impl OneServer {
     }
 }
 
-/// How long an uplink takes by itself.
-pub(crate) fn own_time(time: ServiceTime, seed: u64, position: u64) -> Micros {
+/// How long an uplink takes by itself that comes so long after the first.
+pub(crate) fn own_time(time: ServiceTime, seed: u64, position: u64, after: Micros) -> Micros {
     match time {
+        ServiceTime::Drift { from, to, over } => {
+            let share = after.as_secs_f64() / over.as_secs_f64();
+            // Without a length the line is at its end at once.
+            let share = if share.is_nan() { 1.0 } else { share.min(1.0) };
+            let us = from.get() as f64 + share * (to.get() as f64 - from.get() as f64);
+            Micros(us.round() as u64)
+        }
         ServiceTime::Fixed(time) => time,
         ServiceTime::Exponential(mean) => {
             let us = exponential(mean.get() as f64, mix(seed ^ OWN_TIME_STREAM, position));
@@ -168,9 +175,25 @@ mod tests {
     }
 
     #[test]
+    fn a_drift_is_a_straight_line_that_ends() {
+        let drift = ServiceTime::Drift {
+            from: Micros(50_000),
+            to: Micros(40_000),
+            over: Micros::from_secs(10),
+        };
+        let at = |seconds| own_time(drift, 1, 0, Micros::from_secs(seconds)).get();
+        assert_eq!(
+            [at(0), at(5), at(10), at(99)],
+            [50_000, 45_000, 40_000, 40_000]
+        );
+    }
+
+    #[test]
     fn exponential_times_have_the_mean_and_the_spread_of_their_law() {
         let times: Vec<f64> = (0..100_000)
-            .map(|n| own_time(ServiceTime::Exponential(Micros(2_000)), 3, n).get() as f64)
+            .map(|n| {
+                own_time(ServiceTime::Exponential(Micros(2_000)), 3, n, Micros::ZERO).get() as f64
+            })
             .collect();
         let mean = times.iter().sum::<f64>() / times.len() as f64;
         let squares = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>();

@@ -1,12 +1,15 @@
 //! One thread of the gateway: its links, its sessions, its mail.
 
+mod acknowledging;
 mod alarms;
+mod authenticating;
 mod delivery;
 mod link;
 mod opening;
 mod session;
 mod subscribing;
 mod uplink;
+mod wire;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +17,9 @@ use std::sync::atomic::Ordering;
 
 use muster_model::Micros;
 use muster_net::{Closed, Handler, Io, Key, ListenerId, Written};
+use muster_protocol::layer::Layer;
 use muster_protocol::mqtt::{Input, ServerEvent, ServerLimits};
+use muster_transport::Servers;
 
 use crate::account::Counts;
 use crate::routes::{Gauge, SessionRef};
@@ -36,6 +41,7 @@ pub(crate) struct Shard {
     index: u16,
     shared: Arc<Shared>,
     limits: ServerLimits,
+    layers: Servers,
     /// By the index of the connection's key.
     links: Vec<Option<Box<Link>>>,
     sessions: Slab<Session>,
@@ -52,10 +58,12 @@ pub(crate) struct Shard {
     outboxes: Vec<Vec<Mail>>,
     inbox: VecDeque<Mail>,
     matches: Vec<Match>,
+    /// Acknowledgements by the application are written here.
+    answers: Vec<u8>,
 }
 
 impl Shard {
-    pub(crate) fn new(index: u16, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(index: u16, shared: Arc<Shared>, layers: Servers) -> Self {
         let threads = usize::from(shared.threads());
         let limits = ServerLimits {
             receive_maximum: shared.config.receive_maximum.max(1),
@@ -65,6 +73,7 @@ impl Shard {
             index,
             shared,
             limits,
+            layers,
             links: Vec::new(),
             sessions: Slab::new(),
             alarms: Slab::new(),
@@ -76,6 +85,7 @@ impl Shard {
             outboxes: (0..threads).map(|_| Vec::new()).collect(),
             inbox: VecDeque::new(),
             matches: Vec::new(),
+            answers: Vec::new(),
         }
     }
 
@@ -115,9 +125,9 @@ impl Shard {
             ServerEvent::Resend { token } => self.resend(io, key, token),
             ServerEvent::Connect(connect) => self.connect(io, key, &connect),
             ServerEvent::Subscribe(subscribe) => self.subscribe(io, key, &subscribe),
-            ServerEvent::Unsubscribe(unsubscribe) => self.unsubscribe(key, &unsubscribe),
+            ServerEvent::Unsubscribe(unsubscribe) => self.unsubscribe(io, key, &unsubscribe),
             ServerEvent::Ping => {}
-            ServerEvent::Auth(_) => self.refuse_authentication(io, key),
+            ServerEvent::Auth(auth) => self.authenticate(io, key, &auth),
             ServerEvent::Disconnect {
                 with_will,
                 session_expiry,
@@ -143,6 +153,7 @@ impl Shard {
         if link.is_held || link.out.is_empty() {
             return;
         }
+        link.wrap();
         match io.write(key, &link.out) {
             Written::Whole => link.clear(),
             Written::Held => {
@@ -207,16 +218,17 @@ impl Handler for Shard {
         if self.links.len() <= key.index() {
             self.links.resize_with(key.index() + 1, || None);
         }
-        self.links[key.index()] = Some(Box::new(Link::new(key, &self.limits)));
+        let mut link = Link::new(key, &self.limits, self.layers.layer());
+        link.pipe.layer.open(&mut link.out);
+        self.links[key.index()] = Some(Box::new(link));
         self.watch(io, key, io.now() + Link::CONNECT_TIMEOUT);
     }
 
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
-        let mut input = Input::new(bytes);
-        self.pump(io, key, &mut input);
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
+        let used = self.read(io, key, bytes);
         self.send(io, key);
         self.throttle(io, key);
-        input.consumed()
+        used
     }
 
     fn flushed(&mut self, io: &mut Io, key: Key) {

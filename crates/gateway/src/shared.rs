@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use muster_model::Micros;
 use muster_net::Waker;
+use muster_transport::PeerIdentity;
 use rustc_hash::FxHashMap;
 
-use crate::account::{Counts, GatewayAccount, hash};
+use crate::account::{Counts, GatewayAccount, Subject, hash};
 use crate::config::GatewayConfig;
 use crate::message::Message;
 use crate::plot::Plot;
@@ -17,6 +18,9 @@ use crate::shard::Session;
 
 /// No uplink has come yet.
 const NEVER: u64 = u64::MAX;
+/// Most subjects of certificates in the account: one for each of the devices that one process of a
+/// gateway can have, several times over.
+const SUBJECTS_MAX: usize = 100_000;
 
 /// What the threads of one gateway share.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Vec<Counts>,
     pub(crate) stopping: AtomicBool,
     refused: Mutex<BTreeMap<u8, u64>>,
+    handshakes_failed: Mutex<BTreeMap<String, u64>>,
+    subjects: Mutex<BTreeMap<String, Subject>>,
     posts: Vec<Post>,
     first_uplink: AtomicU64,
 }
@@ -99,6 +105,8 @@ impl Shared {
             counts: (0..threads).map(|_| Counts::default()).collect(),
             stopping: AtomicBool::new(false),
             refused: Mutex::default(),
+            handshakes_failed: Mutex::default(),
+            subjects: Mutex::default(),
             posts: (0..threads).map(|_| Post::default()).collect(),
             first_uplink: AtomicU64::new(NEVER),
             config,
@@ -146,12 +154,29 @@ impl Shared {
         *locked(&self.refused).entry(code).or_default() += 1;
     }
 
+    /// Notes a connection whose layers failed; the causes are few.
+    pub(crate) fn handshake_failed(&self, cause: &str) {
+        let mut failed = locked(&self.handshakes_failed);
+        *failed.entry(cause.to_owned()).or_default() += 1;
+    }
+
+    /// Notes a client that showed a certificate.
+    pub(crate) fn note_subject(&self, peer: PeerIdentity, client_id: &str) {
+        let mut subjects = locked(&self.subjects);
+        if subjects.len() < SUBJECTS_MAX || subjects.contains_key(&peer.subject) {
+            let subject = subjects.entry(peer.subject).or_default();
+            subject.note(peer.is_resumed, client_id);
+        }
+    }
+
     pub(crate) fn account(&self) -> GatewayAccount {
         let subscriptions = self.routes.read().map_or(0, |routes| routes.len() as u64);
         let mut account = GatewayAccount {
             subscriptions,
             misbehaved: locked(&self.plot).misdeeds.read(),
             refused: locked(&self.refused).clone(),
+            handshakes_failed: locked(&self.handshakes_failed).clone(),
+            subjects: locked(&self.subjects).clone(),
             ..GatewayAccount::default()
         };
         for counts in &self.counts {

@@ -1,11 +1,11 @@
 //! From rules and evidence to the one verdict.
 
-use muster_measure::{State, Summary};
-use muster_model::{ConnectFailure, figure};
+use muster_measure::Summary;
+use muster_model::{ConnectFailure, TlsFailure, figure};
 
 use crate::{
-    Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult, Unevaluated,
-    Verdict, slo, stable, validity,
+    Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
+    Unevaluated, Verdict, slo, stable, validity,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -26,9 +26,10 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     results.extend(validity::evaluate(rules, evidence));
 
     let was_stopped = matches!(evidence.ending, Ending::Stopped(_));
-    let is_invalid = results
-        .iter()
-        .any(|rule| rule.invalidates() && !(was_stopped && is_cut_short(rule)));
+    for rule in &mut results {
+        rule.conclude(was_stopped);
+    }
+    let is_invalid = has(&results, Consequence::Invalidates);
     let result = if was_no_run(evidence) {
         RunResult::None
     } else if is_invalid {
@@ -47,10 +48,15 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
 }
 
 fn target_result(rules: &[RuleResult]) -> RunResult {
-    match rules.iter().any(RuleResult::fails_the_target) {
-        true => RunResult::Fail,
-        false => RunResult::Pass,
+    if has(rules, Consequence::Fails) {
+        RunResult::Fail
+    } else {
+        RunResult::Pass
     }
+}
+
+fn has(rules: &[RuleResult], consequence: Consequence) -> bool {
+    rules.iter().any(|rule| rule.consequence == consequence)
 }
 
 /// What an invalid run says of the target: a failure stands even if other rules could not be
@@ -81,33 +87,13 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::Unclear { .. }
             | Unevaluated::NothingDue
             | Unevaluated::ConsumerDisturbed
+            | Unevaluated::ClocksApart
             | Unevaluated::Unknown
             | Unevaluated::NotMeasured => true,
         },
         RuleOutcome::Pass | RuleOutcome::Fail => false,
     };
     counts && is_open
-}
-
-/// Whether a rule lacks only what the rest of the run would have brought. A run that `stop-if`
-/// ended fails by that rule; it is not made invalid by having been ended.
-fn is_cut_short(rule: &RuleResult) -> bool {
-    match &rule.outcome {
-        RuleOutcome::NotEvaluated(reason) => match reason {
-            Unevaluated::TooFewMessages { .. }
-            | Unevaluated::TooFewWindows { .. }
-            | Unevaluated::Unclear { .. }
-            | Unevaluated::NothingDue
-            | Unevaluated::NotConstant => true,
-            Unevaluated::NoLinks
-            | Unevaluated::NoBackend
-            | Unevaluated::NoSuchLatency
-            | Unevaluated::ConsumerDisturbed
-            | Unevaluated::Unknown
-            | Unevaluated::NotMeasured => false,
-        },
-        RuleOutcome::Pass | RuleOutcome::Fail => false,
-    }
 }
 
 /// Whether there was no run at all: it failed before the first due, or no link ever came up and
@@ -131,7 +117,6 @@ fn was_unreachable(summary: &Summary) -> bool {
         ConnectFailure::Unreachable,
         ConnectFailure::TimedOut,
         ConnectFailure::Closed,
-        ConnectFailure::Tls,
     ];
     let links = &summary.run.links;
     let ended = ConnectFailure::RunEnded.to_string();
@@ -143,7 +128,9 @@ fn was_unreachable(summary: &Summary) -> bool {
         .map(|(cause, _)| cause)
         .filter(|c| **c != ended)
         .collect();
-    let is_one = |cause: &String| unreachable.iter().any(|known| known.to_string() == *cause);
+    let is_one = |cause: &String| {
+        TlsFailure::is_name(cause) || unreachable.iter().any(|known| known.to_string() == *cause)
+    };
     links.connected == 0 && !causes.is_empty() && causes.into_iter().all(is_one)
 }
 
@@ -157,13 +144,7 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     if evidence.summary.run.uplink.outstanding.is_none() {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
-    let outstanding = |at: usize| -> u64 {
-        let table = &backends[at].uplink.table;
-        let rows = State::SENT.into_iter().filter(|state| state.is_expected());
-        rows.filter_map(|state| table.row(state))
-            .map(|row| row.outstanding)
-            .sum()
-    };
+    let outstanding = |at: usize| backends[at].uplink.outstanding();
     let worst = (0..backends.len())
         .rev()
         .max_by_key(|at| outstanding(*at))

@@ -25,6 +25,9 @@ pub(crate) fn evaluate(
     if of == Latency::EndToEnd && evidence.summary.backends.is_empty() {
         return rule.not_evaluated(Unevaluated::NoBackend);
     }
+    if of == Latency::EndToEnd && !evidence.summary.has_one_clock {
+        return rule.not_evaluated(Unevaluated::ClocksApart);
+    }
     let counters = scope
         .above
         .iter()

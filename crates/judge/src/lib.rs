@@ -42,4 +42,4 @@ pub use rules::{
 pub use share::{Percentile, Share};
 pub use stop::{Stop, StopWatch, StopWindow};
 pub use unevaluated::Unevaluated;
-pub use verdict::{RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};
+pub use verdict::{Consequence, RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};

@@ -1,11 +1,9 @@
 //! The service levels: loss, failures and links. Latencies have a room of their own.
 
-use std::collections::BTreeMap;
-
 use muster_measure::{
     ArrivalFigures, LinkLedger, Phase, Scope as Measured, ScopeSummary, SecondRow, State,
 };
-use muster_model::{Cause, ShedCause, StreamId, figure};
+use muster_model::{Cause, StreamId, figure};
 
 use crate::{
     Allowance, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo, SloBound,
@@ -63,16 +61,10 @@ struct Loss {
 
 impl Loss {
     fn of<'a>(figures: impl Iterator<Item = &'a ArrivalFigures>) -> Self {
-        let states = State::SENT.into_iter().filter(|state| state.is_expected());
-        let states: Vec<State> = states.collect();
-        let mut loss = Self::default();
-        for figures in figures {
-            for row in states.iter().filter_map(|state| figures.table.row(*state)) {
-                loss.lost += row.absent;
-                loss.expected += row.arrived + row.absent + row.outstanding;
-            }
-        }
-        loss
+        figures.fold(Self::default(), |sum, figures| Self {
+            expected: sum.expected + figures.expected(),
+            lost: sum.lost + figures.all_lost(),
+        })
     }
 }
 
@@ -177,14 +169,13 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
     if scheduled == 0 {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
-    let shed = ledger.shed.saturating_sub(own_shed(&ledger.shed_by_cause));
-    let failed = ledger.rejected + ledger.timed_out + ledger.broken + ledger.in_flight + shed;
+    let failed = ledger.failed();
     let parts = [
         ("rejected", ledger.rejected),
         ("timed out", ledger.timed_out),
         ("broken", ledger.broken),
         ("in flight", ledger.in_flight),
-        ("shed", shed),
+        ("shed", ledger.shed_by_others()),
     ];
     let since = scope
         .series
@@ -199,12 +190,6 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
         .evidence(format!("{}{}", counted(failed, scheduled), listed(&parts)))
         .decided(allowed.covers(failed, scheduled), since)
         .noted_if_close(ratio.is_close(failed, scheduled))
-}
-
-/// Messages shed by a cause of our own.
-pub(crate) fn own_shed(by_cause: &BTreeMap<String, u64>) -> u64 {
-    let own = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
-    own.filter_map(|cause| by_cause.get(cause.name())).sum()
 }
 
 fn failed_due(row: &SecondRow) -> u64 {

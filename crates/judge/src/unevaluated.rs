@@ -40,6 +40,8 @@ pub enum Unevaluated {
     NoSuchLatency,
     /// Our own consumer was away, so that what did not arrive is no proof.
     ConsumerDisturbed,
+    /// Senders and consumers read clocks of different hosts.
+    ClocksApart,
     /// The run was killed before this could be known.
     Unknown,
     /// This machine does not tell.
@@ -70,6 +72,9 @@ impl fmt::Display for Unevaluated {
             Self::NoSuchLatency => f.write_str("no message of the scope has this latency"),
             Self::ConsumerDisturbed => {
                 f.write_str("our own consumer was away, so absence proves nothing")
+            }
+            Self::ClocksApart => {
+                f.write_str("senders and consumers ran on hosts whose clocks may differ")
             }
             Self::Unknown => f.write_str("the run ended before this could be known"),
             Self::NotMeasured => f.write_str("this machine does not tell"),

@@ -117,7 +117,7 @@ fn shed_own(evidence: &Evidence<'_>) -> RuleResult {
 /// Rule `own-shed` on what was shed so far, by cause; `since_s` is the first second of it.
 #[must_use]
 pub fn own_shed(by_cause: &BTreeMap<String, u64>, since_s: Option<u32>) -> RuleResult {
-    let own = crate::slo::own_shed(by_cause);
+    let own = muster_measure::own_shed(by_cause);
     let causes = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
     let named = causes.filter_map(|cause| by_cause.get_key_value(cause.name()));
     let named: Vec<String> = named

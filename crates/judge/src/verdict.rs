@@ -19,28 +19,6 @@ pub struct Verdict {
     pub rules: Vec<RuleResult>,
 }
 
-impl Verdict {
-    /// The exit code of `muster run`: 0 pass, 1 fail, 3 invalid, 4 none.
-    #[must_use]
-    pub const fn exit_code(&self) -> u8 {
-        match self.result {
-            RunResult::Pass => 0,
-            RunResult::Fail => 1,
-            RunResult::Invalid => 3,
-            RunResult::None => 4,
-        }
-    }
-
-    /// The rules that made the result what it is; for a pass none.
-    pub fn reasons(&self) -> impl Iterator<Item = &RuleResult> {
-        self.rules.iter().filter(|rule| match self.result {
-            RunResult::Pass | RunResult::None => false,
-            RunResult::Invalid => rule.invalidates(),
-            RunResult::Fail => rule.fails_the_target(),
-        })
-    }
-}
-
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -87,6 +65,8 @@ pub struct RuleResult {
     pub named: bool,
     /// Whether it holds.
     pub outcome: RuleOutcome,
+    /// What that means for the result.
+    pub consequence: Consequence,
     /// What was observed; none where nothing could be.
     pub observed: Option<Figure>,
     /// What is allowed; none for rules without a figure.
@@ -107,6 +87,7 @@ impl RuleResult {
             scope: scope.to_string(),
             named: false,
             outcome: RuleOutcome::Pass,
+            consequence: Consequence::None,
             observed: None,
             bound: None,
             since_s: None,
@@ -161,9 +142,19 @@ impl RuleResult {
         self
     }
 
+    /// Draws the consequence of the outcome; `was_stopped` tells that `stop-if` ended the run.
+    pub(crate) fn conclude(&mut self, was_stopped: bool) {
+        self.consequence = if self.fails_the_target() {
+            Consequence::Fails
+        } else if self.invalidates() && !(was_stopped && self.outcome.is_cut_short()) {
+            Consequence::Invalidates
+        } else {
+            Consequence::None
+        };
+    }
+
     /// Whether the rule failed in a way that is held against the target.
-    #[must_use]
-    pub fn fails_the_target(&self) -> bool {
+    fn fails_the_target(&self) -> bool {
         let counts = match self.kind {
             RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
             RuleKind::Stability => self.named,
@@ -174,8 +165,7 @@ impl RuleResult {
 
     /// Whether the rule makes the run invalid: a validity rule that failed, or one that the
     /// scenario names and that could not be evaluated.
-    #[must_use]
-    pub fn invalidates(&self) -> bool {
+    fn invalidates(&self) -> bool {
         match (&self.kind, &self.outcome) {
             (RuleKind::Validity, RuleOutcome::Fail) => true,
             (RuleKind::Slo | RuleKind::Stability, RuleOutcome::NotEvaluated(_)) => self.named,
@@ -189,6 +179,18 @@ impl RuleResult {
             ) => false,
         }
     }
+}
+
+/// What a rule means for the result of its run. It is drawn here once, and everybody else reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Consequence {
+    /// Nothing: it holds, or does not count.
+    None,
+    /// It is held against the target.
+    Fails,
+    /// The run may not be believed, or does not suffice.
+    Invalidates,
 }
 
 /// What a rule is about.
@@ -227,6 +229,28 @@ impl RuleOutcome {
             Self::Pass => "pass",
             Self::Fail => "fail",
             Self::NotEvaluated(_) => "not-evaluated",
+        }
+    }
+
+    /// Whether a rule lacks only what the rest of the run would have brought. A run that `stop-if`
+    /// ended fails by that rule; it is not made invalid by having been ended.
+    const fn is_cut_short(&self) -> bool {
+        match self {
+            Self::NotEvaluated(reason) => match reason {
+                Unevaluated::TooFewMessages { .. }
+                | Unevaluated::TooFewWindows { .. }
+                | Unevaluated::Unclear { .. }
+                | Unevaluated::NothingDue
+                | Unevaluated::NotConstant => true,
+                Unevaluated::NoLinks
+                | Unevaluated::NoBackend
+                | Unevaluated::NoSuchLatency
+                | Unevaluated::ConsumerDisturbed
+                | Unevaluated::ClocksApart
+                | Unevaluated::Unknown
+                | Unevaluated::NotMeasured => false,
+            },
+            Self::Pass | Self::Fail => false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Text with variables, compiled once and rendered without allocating.
 
+mod instant;
 mod number;
 mod parse;
 mod render;
@@ -20,7 +21,7 @@ pub const MAX_HEX: u32 = 262_144;
 pub const MAX_TEMPLATE: usize = 1 << 20;
 
 /// Text with variables: `${id}`, `${index}`, `${index:08}`, `${tenant}`, `${seq}`, `${due_ms}`,
-/// `${due_us}`, `${stamp}`, `${run}`, `${normal:mean:sd}`, `${uniform:a:b}`, `${int:a:b}`,
+/// `${due_us}`, `${due_iso}`, `${stamp}`, `${run}`, `${normal:mean:sd}`, `${uniform:a:b}`, `${int:a:b}`,
 /// `${hex:n}`, `${choice:a|b|c}`, and any other name for the CSV column of that name.
 ///
 /// `$${` is a literal `${`. Random numbers have two decimals more than their arguments. A template
@@ -115,6 +116,7 @@ enum Variable {
     Seq,
     DueMs,
     DueUs,
+    DueIso,
     Stamp,
     Run,
     Normal {
@@ -173,6 +175,7 @@ impl Template {
                 | Variable::Seq
                 | Variable::DueMs
                 | Variable::DueUs
+                | Variable::DueIso
                 | Variable::Stamp
                 | Variable::Run
                 | Variable::Normal { .. }
@@ -260,6 +263,7 @@ impl Variable {
             Self::Seq => "seq",
             Self::DueMs => "due_ms",
             Self::DueUs => "due_us",
+            Self::DueIso => "due_iso",
             Self::Stamp => "stamp",
             Self::Run => "run",
             Self::Normal { .. } => "normal",

@@ -128,5 +128,6 @@ fn plan(devices: u32) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        published_devices: 0,
     }
 }

@@ -31,6 +31,12 @@ pub struct Closing<'a> {
     pub timeline: Timeline,
     /// When settling ended.
     pub end: Micros,
+    /// Until when every consumer listened: earlier than the end where one of several parts left
+    /// before the others.
+    pub heard_until: Micros,
+    /// Whether senders and consumers read one clock: else when a copy was seen and when it was due
+    /// are instants of different clocks, and nothing between the two is known.
+    pub has_one_clock: bool,
     /// The `quiet` of settling: an absent message is lost if its backend was silent so long, or
     /// was overtaken so long before the end.
     pub quiet: Micros,
@@ -86,7 +92,9 @@ impl<'a> Closing<'a> {
             calendar: self.calendar?,
             cold: self.plan.cold,
             measure: self.timeline.measure,
+            settle: self.timeline.settle,
             end: self.end,
+            heard_until: self.heard_until,
             quiet: self.quiet,
             lost_ranges_most: self.lost_ranges_most,
         })
@@ -149,6 +157,7 @@ impl<'a> Closing<'a> {
             shed_by_cause: by_name(&outcomes.shed),
             sent: own.map_or(outcomes.sent, |own| own.sent.count),
             retransmitted: counts.retransmitted,
+            retried: counts.retried,
             accepted: of(State::Accepted),
             no_subscriber: counts.no_subscriber,
             completed: counts.completed,
@@ -157,6 +166,10 @@ impl<'a> Closing<'a> {
             rejected_by_code: by_name(&outcomes.rejected),
             timed_out: of(State::TimedOut),
             answered_late: counts.answered_late,
+            answered_again: counts.answered_again,
+            answered_unknown: counts.answered_unknown,
+            answered_malformed: counts.answered_malformed,
+            commands_received: counts.commands_received,
             broken: of(State::Broken),
             broken_by_cause: by_name(&outcomes.broken),
             unacknowledged: of(State::Unacknowledged),
@@ -166,7 +179,11 @@ impl<'a> Closing<'a> {
             ..Ledger::default()
         };
         match walk.map(|walk| walk.backends.first()) {
-            Some(Some(backend)) => set_arrivals(&mut ledger, backend.figures.of(cohort), track),
+            Some(Some(backend)) => {
+                set_arrivals(&mut ledger, backend.figures.of(cohort));
+                let is_known = track.deadline.is_some() && self.has_one_clock;
+                ledger.late = is_known.then_some(backend.figures.of(cohort).late);
+            }
             None if self.plan.backends > 0 => {
                 let seen = arrival_figures(closed, BackendId(0), cohort);
                 ledger.consumed = Some(seen.copies);
@@ -439,13 +456,12 @@ fn arrival_figures(stream: &StreamClosed, backend: BackendId, cohort: Cohort) ->
     })
 }
 
-fn set_arrivals(ledger: &mut Ledger, figures: &ArrivalFigures, track: &StreamTrack) {
+fn set_arrivals(ledger: &mut Ledger, figures: &ArrivalFigures) {
     ledger.consumed = Some(figures.copies);
     ledger.arrived = Some(figures.arrived);
     ledger.lost = Some(figures.lost());
     ledger.lost_unacknowledged = Some(figures.lost_unacknowledged());
     ledger.outstanding = Some(figures.outstanding());
-    ledger.late = track.deadline.map(|_| figures.late);
     ledger.duplicates = Some(figures.duplicates);
     ledger.duplicate_own = Some(figures.duplicate_own);
     ledger.reordered = Some(figures.reordered);

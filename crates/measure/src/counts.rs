@@ -12,17 +12,27 @@ pub struct CountBy<K>(Vec<(K, u64)>);
 /// What sessions and sockets count beside the facts of single messages, by event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// Further transmissions of a message (DUP).
+    /// Further transmissions of a message by its protocol (DUP).
     pub retransmitted: u64,
+    /// Further attempts of a message by its application (`retry`), each a new PUBLISH.
+    pub retried: u64,
     /// Answers that came after the time-out of their message.
     pub answered_late: u64,
+    /// Acknowledgements by the application of a message that it had acknowledged before.
+    pub answered_again: u64,
+    /// Acknowledgements by the application that name no message sent.
+    pub answered_unknown: u64,
+    /// Messages of acknowledgements that could not be read to their end.
+    pub answered_malformed: u64,
+    /// Commands that came to a device; what became of them is not kept.
+    pub commands_received: u64,
     /// QoS 2 exchanges that came to their end (PUBCOMP).
     pub completed: u64,
     /// Accepted with reason code 0x10: no subscriber (MQTT 5 section 3.4.2.1).
     pub no_subscriber: u64,
     /// Acknowledged by the transport where the application's word decides.
     pub transport_acknowledged: u64,
-    /// Payload bytes of messages handed to the socket, in bytes.
+    /// Payload bytes of messages, as often as they were handed to the socket, in bytes.
     pub bytes_payload: u64,
     /// All bytes handed to the socket for them, in bytes.
     pub bytes_wire: u64,
@@ -132,7 +142,12 @@ impl Counts {
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.retransmitted += other.retransmitted;
+        self.retried += other.retried;
         self.answered_late += other.answered_late;
+        self.answered_again += other.answered_again;
+        self.answered_unknown += other.answered_unknown;
+        self.answered_malformed += other.answered_malformed;
+        self.commands_received += other.commands_received;
         self.completed += other.completed;
         self.no_subscriber += other.no_subscriber;
         self.transport_acknowledged += other.transport_acknowledged;

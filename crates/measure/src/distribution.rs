@@ -126,16 +126,8 @@ impl Distribution {
         if n == 0 {
             return;
         }
-        self.count += n;
-        self.sum_us += value.get() * n;
-        self.max_us = self.max_us.max(value.get());
-        if value >= TOP {
-            self.above_top += n;
-        } else {
-            self.add_cell(Cell {
-                low_us: cell_of(value.get()),
-                count: n,
-            });
+        if self.count_values(value, n) {
+            self.add_value(value, n);
         }
     }
 
@@ -178,6 +170,54 @@ impl Distribution {
         Some(self.max_us)
     }
 
+    /// Counts one value in the sums; whether it lies in a cell, which is left to the caller.
+    pub(crate) fn count_value(&mut self, value: Micros) -> bool {
+        self.count_values(value, 1)
+    }
+
+    /// Adds values to their cell, the sums having them already.
+    pub(crate) fn add_value(&mut self, value: Micros, n: u64) {
+        self.add_cell(Cell {
+            low_us: cell_of(value.get()),
+            count: n,
+        });
+    }
+
+    /// Adds cells by ascending value, the sums having their values already.
+    pub(crate) fn add_cells(&mut self, cells: &[Cell]) {
+        self.merge_cells(cells);
+    }
+
+    /// Gives its cells away, but not its sums.
+    pub(crate) fn take_cells(&mut self) -> Vec<Cell> {
+        std::mem::take(&mut self.cells)
+    }
+
+    /// Takes cells back, by ascending value.
+    pub(crate) fn put_cells(&mut self, cells: Vec<Cell>) {
+        self.cells = cells;
+    }
+
+    /// Forgets every value; the memory of so many cells stays.
+    pub(crate) fn clear(&mut self, kept: usize) {
+        let mut cells = self.take_cells();
+        cells.clear();
+        cells.shrink_to(kept);
+        *self = Self {
+            cells,
+            ..Self::default()
+        };
+    }
+
+    fn count_values(&mut self, value: Micros, n: u64) -> bool {
+        self.count += n;
+        self.sum_us += value.get() * n;
+        self.max_us = self.max_us.max(value.get());
+        let is_above = value >= TOP;
+        self.above_top += if is_above { n } else { 0 };
+        !is_above
+    }
+
     fn add_cell(&mut self, cell: Cell) {
         match self
             .cells
@@ -216,16 +256,6 @@ impl Distribution {
         merged.extend(mine);
         self.cells = merged;
     }
-
-    /// Appends a cell beyond all known ones, its values being counted already.
-    pub(crate) fn push_cell(&mut self, cell: Cell) {
-        debug_assert!(
-            self.cells
-                .last()
-                .is_none_or(|last| last.low_us < cell.low_us)
-        );
-        self.cells.push(cell);
-    }
 }
 
 /// The smallest value of the cell that holds `value_us`.
@@ -236,6 +266,62 @@ const fn cell_of(value_us: u64) -> u64 {
 /// The width of the cell that holds `value_us`: values of up to 11 bits have cells of their own,
 /// and each further bit doubles the width.
 const fn width(value_us: u64) -> u64 {
+    1 << width_log2(value_us)
+}
+
+const fn width_log2(value_us: u64) -> u32 {
     let bits = u64::BITS - value_us.leading_zeros();
-    1 << bits.saturating_sub(UNIT_CELLS_LOG2)
+    bits.saturating_sub(UNIT_CELLS_LOG2)
+}
+
+/// Cells of one width beyond the narrowest.
+const CELLS_OF_WIDTH: usize = 1 << (UNIT_CELLS_LOG2 - 1);
+
+/// How many cells there are below [`TOP`].
+pub(crate) const CELLS: usize = place_of(TOP.get() - 1) + 1;
+
+/// The place of the cell that holds `value_us` among all cells, by ascending value.
+pub(crate) const fn place_of(value_us: u64) -> usize {
+    let width_log2 = width_log2(value_us);
+    width_log2 as usize * CELLS_OF_WIDTH + (value_us >> width_log2) as usize
+}
+
+/// The smallest value of the cell at a place.
+pub(crate) const fn low_of(place: usize) -> u64 {
+    let width_log2 = (place / CELLS_OF_WIDTH).saturating_sub(1);
+    ((place - width_log2 * CELLS_OF_WIDTH) as u64) << width_log2
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn cells_are_those_of_an_hdr_histogram_with_three_digits() {
+        let theirs = Histogram::<u32>::new_with_bounds(1, TOP.get(), 3).expect("sound bounds");
+        for place in 0..CELLS {
+            let low = low_of(place);
+            let high = low + width(low) - 1;
+            assert_eq!(theirs.lowest_equivalent(low), low);
+            assert_eq!(theirs.highest_equivalent(low), high);
+        }
+    }
+
+    #[test]
+    fn every_cell_has_one_place_and_they_ascend_without_gap() {
+        let mut next = 0;
+        for place in 0..CELLS {
+            let cell = Cell {
+                low_us: low_of(place),
+                count: 1,
+            };
+            assert_eq!(cell.low_us, next, "place {place}");
+            assert_eq!(place_of(cell.low_us), place);
+            assert_eq!(place_of(cell.high_us()), place);
+            next = cell.high_us() + 1;
+        }
+        assert!(next >= TOP.get());
+    }
 }

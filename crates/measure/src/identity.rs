@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::copies::Seen;
 use crate::pages::Pages;
-use crate::{Account, RecorderPlan, SeqSet, State};
+use crate::{Account, DeviceFigures, RecorderPlan, SeqSet, State};
 
 /// The identity sets of one recorder, or of all of a run once they are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub struct Identity {
     pub(crate) backends: Vec<BackendSeen>,
     /// What was counted from the Facts, to be compared with what was counted where it happened.
     pub(crate) facts: Account,
+    /// The figures of a published test, by device.
+    pub(crate) published: Vec<DeviceFigures>,
 }
 
 /// The final states of one stream's messages.
@@ -83,6 +85,7 @@ impl Identity {
             streams: streams.collect(),
             backends: (0..plan.backends).map(|_| backend()).collect(),
             facts: Account::new(plan),
+            published: Vec::new(),
         }
     }
 
@@ -96,6 +99,15 @@ impl Identity {
             mine.merge(theirs);
         }
         self.facts.merge(&other.facts);
+        self.published.extend(other.published);
+        self.published.sort_by_key(|figures| figures.device);
+    }
+
+    /// The figures of a published test, in the order of the devices; empty where none were asked
+    /// for.
+    #[must_use]
+    pub fn published(&self) -> &[DeviceFigures] {
+        &self.published
     }
 
     /// The account made from the Facts.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_model::{DeviceId, StreamId};
+use muster_model::{DeviceId, ShedCause, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::State;
@@ -23,8 +23,10 @@ pub struct Ledger {
     pub shed_by_cause: BTreeMap<String, u64>,
     /// First transmissions taken by the kernel, counted at the socket.
     pub sent: u64,
-    /// Further transmissions.
+    /// Further transmissions by the protocol.
     pub retransmitted: u64,
+    /// Further attempts by the application.
+    pub retried: u64,
     /// The platform took responsibility.
     pub accepted: u64,
     /// Accepted, and the platform said that nobody subscribes.
@@ -41,6 +43,14 @@ pub struct Ledger {
     pub timed_out: u64,
     /// Answers after the time-out, which change nothing.
     pub answered_late: u64,
+    /// Acknowledgements by the application of a message that it had acknowledged before.
+    pub answered_again: u64,
+    /// Acknowledgements by the application that name no message sent.
+    pub answered_unknown: u64,
+    /// Messages of acknowledgements that could not be read to their end.
+    pub answered_malformed: u64,
+    /// Commands that came to a device; what became of them is not kept.
+    pub commands_received: u64,
     /// The link ended before the answer.
     pub broken: u64,
     /// Broken, by cause.
@@ -248,6 +258,18 @@ impl ArrivalFigures {
         self.of(State::Accepted).outstanding + self.of(State::Unacknowledged).outstanding
     }
 
+    /// Accepted or unacknowledged, and absent: what rule `loss` counts.
+    #[must_use]
+    pub fn all_lost(&self) -> u64 {
+        self.lost() + self.lost_unacknowledged()
+    }
+
+    /// Accepted or unacknowledged: what every backend is to get.
+    #[must_use]
+    pub fn expected(&self) -> u64 {
+        self.of(State::Accepted).total() + self.of(State::Unacknowledged).total()
+    }
+
     /// The row of a state; zeros for shed messages, which have none.
     #[must_use]
     pub fn of(&self, state: State) -> TableRow {
@@ -285,6 +307,19 @@ impl Ledger {
         }
     }
 
+    /// What rule `failure-ratio` counts: rejected, timed out, broken, in flight, and shed by a
+    /// cause that is not our own (SEMANTICS section 4).
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.rejected + self.timed_out + self.broken + self.in_flight + self.shed_by_others()
+    }
+
+    /// Messages shed by a cause that is not our own.
+    #[must_use]
+    pub fn shed_by_others(&self) -> u64 {
+        self.shed.saturating_sub(own_shed(&self.shed_by_cause))
+    }
+
     /// Adds the ledger of another stream. A figure that is null on one side is the other's.
     pub fn merge(&mut self, other: &Ledger) {
         for (mine, theirs) in self.known_mut().into_iter().zip(other.known()) {
@@ -302,11 +337,12 @@ impl Ledger {
         self.equations.extend(other.equations.iter().cloned());
     }
 
-    fn known_mut(&mut self) -> [&mut u64; 15] {
+    fn known_mut(&mut self) -> [&mut u64; 20] {
         [
             &mut self.shed,
             &mut self.sent,
             &mut self.retransmitted,
+            &mut self.retried,
             &mut self.accepted,
             &mut self.no_subscriber,
             &mut self.completed,
@@ -314,6 +350,10 @@ impl Ledger {
             &mut self.rejected,
             &mut self.timed_out,
             &mut self.answered_late,
+            &mut self.answered_again,
+            &mut self.answered_unknown,
+            &mut self.answered_malformed,
+            &mut self.commands_received,
             &mut self.broken,
             &mut self.unacknowledged,
             &mut self.in_flight,
@@ -322,7 +362,7 @@ impl Ledger {
         ]
     }
 
-    fn known(&self) -> [u64; 15] {
+    fn known(&self) -> [u64; 20] {
         self.clone().known_mut().map(|figure| *figure)
     }
 
@@ -355,8 +395,32 @@ impl Ledger {
     }
 }
 
+/// Messages shed by a cause of our own, of all by cause.
+#[must_use]
+pub fn own_shed(by_cause: &BTreeMap<String, u64>) -> u64 {
+    let own = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
+    own.filter_map(|cause| by_cause.get(cause.name())).sum()
+}
+
 fn add_by_name(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
     for (name, count) in theirs {
         *mine.entry(name.clone()).or_default() += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_we_shed_ourselves_is_no_failure_of_the_target() {
+        let own = ShedCause::GeneratorLate.name().to_owned();
+        let ledger = Ledger {
+            rejected: 3,
+            shed: 7,
+            shed_by_cause: BTreeMap::from([(own, 5), ("offline".to_owned(), 2)]),
+            ..Ledger::default()
+        };
+        assert_eq!((ledger.shed_by_others(), ledger.failed()), (2, 5));
     }
 }

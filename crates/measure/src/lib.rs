@@ -27,6 +27,7 @@
 //!     fleets: vec![],
 //!     backends: 0,
 //!     cold: Cold::Nothing,
+//!     published_devices: 0,
 //! };
 //! let id = MessageId { run: RunId(7), device: DeviceId(0), stream: StreamId(0), seq: 0 };
 //!
@@ -55,13 +56,16 @@
 //! Windows and identities of several recorders are merged, and a [`Closing`] makes the
 //! [`Summary`] of them.
 
+mod above;
 mod account;
 mod bitmap;
 mod calendar;
+mod cells;
 mod closing;
 mod cohort;
 mod copies;
 mod counts;
+mod digest_of_times;
 mod distribution;
 mod equations;
 mod facts;
@@ -72,6 +76,7 @@ mod ledger;
 mod live;
 mod pages;
 mod plan;
+mod published;
 mod recorder;
 mod scope;
 mod seq_set;
@@ -93,8 +98,10 @@ pub use frame::{Record, RecordError, Records, encode_record};
 pub use identity::Identity;
 pub use ledger::{
     ArrivalFigures, BackendLedger, Equation, Ledger, LinkLedger, LostIds, LostOf, Table, TableRow,
+    own_shed,
 };
 pub use plan::{Bounds, Cold, FleetTrack, Phase, RecorderPlan, StreamTrack, Timeline};
+pub use published::DeviceFigures;
 pub use recorder::Recorder;
 pub use seq_set::{Runs, SeqSet};
 pub use state::State;

@@ -1,25 +1,28 @@
 //! The windows that are being filled between two flushes.
 
-use hdrhistogram::Histogram;
 use muster_model::Micros;
 
-use crate::{ArrivalWindow, Cell, Distribution, TOP, UplinkWindow, WindowKey};
+use crate::cells::{CellPool, DenseCells};
+use crate::{ArrivalWindow, Cell, Distribution, UplinkWindow, WindowKey};
 
-/// Windows of one stream that keep dense histograms, which are fast and large. Two or three are
-/// filled at a time; answers to messages of more seconds than this go to the sparse form at once.
-const DENSE_WINDOWS: usize = 6;
-/// Windows whose memory is kept from flush to flush.
-const WINDOWS_KEPT: usize = 64;
-/// Digits of a histogram: cells of at most 0.1 %, as `Distribution` has them.
-const SIGNIFICANT_DIGITS: u8 = 3;
+/// Windows of one stream whose memory is kept from flush to flush: two or three are filled at a
+/// time, more after a pause.
+const WINDOWS_KEPT: usize = 8;
+/// Cells that a distribution keeps in the sparse form, which a slow stream never exceeds: putting
+/// one more between them moves 4 KiB at the most. With more it takes pages from the pool.
+const SPARSE_CELLS: usize = 256;
+
+/// Bytes that the windows in the making of one recorder keep at the most.
+pub(crate) const fn bytes_most(streams: usize, backends: usize) -> usize {
+    let gauges = streams * UplinkFilling::GAUGES + streams * backends;
+    CellPool::BYTES_MAX + gauges * WINDOWS_KEPT * Gauge::BYTES
+}
 
 /// What can be a window in the making.
 pub(crate) trait Filling: Default {
     type Window;
     /// The finished window; the memory stays for the next one.
-    fn take(&mut self) -> Self::Window;
-    /// Whether dense histograms may be used from now on.
-    fn prepare(&mut self, is_dense: bool);
+    fn take(&mut self, pool: &mut CellPool) -> Self::Window;
 }
 
 /// The windows touched since the last flush, by key.
@@ -50,9 +53,13 @@ impl<F: Filling> Live<F> {
     }
 
     /// Hands every touched window over and starts anew.
-    pub(crate) fn drain(&mut self, mut hand_over: impl FnMut(WindowKey, F::Window)) {
+    pub(crate) fn drain(
+        &mut self,
+        pool: &mut CellPool,
+        mut hand_over: impl FnMut(WindowKey, F::Window),
+    ) {
         for (key, window) in self.keys.drain(..).zip(&mut self.windows) {
-            hand_over(key, window.take());
+            hand_over(key, window.take(pool));
         }
         self.windows.truncate(WINDOWS_KEPT);
         self.last = 0;
@@ -67,7 +74,6 @@ impl<F: Filling> Live<F> {
         if at == self.windows.len() {
             self.windows.push(F::default());
         }
-        self.windows[at].prepare(at < DENSE_WINDOWS);
         at
     }
 }
@@ -83,16 +89,20 @@ pub(crate) struct UplinkFilling {
     pub(crate) censored: Gauge,
 }
 
+impl UplinkFilling {
+    const GAUGES: usize = 5;
+}
+
 impl Filling for UplinkFilling {
     type Window = UplinkWindow;
 
-    fn take(&mut self) -> UplinkWindow {
+    fn take(&mut self, pool: &mut CellPool) -> UplinkWindow {
         let window = UplinkWindow {
-            response: self.response.take(),
-            service: self.service.take(),
-            lateness: self.lateness.take(),
-            held: self.held.take(),
-            censored: self.censored.take(),
+            response: self.response.take(pool),
+            service: self.service.take(pool),
+            lateness: self.lateness.take(pool),
+            held: self.held.take(pool),
+            censored: self.censored.take(pool),
             above: take_above(&mut self.window.above),
             ..self.window.clone()
         };
@@ -100,19 +110,6 @@ impl Filling for UplinkFilling {
         self.window.flow = Default::default();
         self.window.outcomes.clear();
         window
-    }
-
-    fn prepare(&mut self, is_dense: bool) {
-        let gauges = [
-            &mut self.response,
-            &mut self.service,
-            &mut self.lateness,
-            &mut self.held,
-            &mut self.censored,
-        ];
-        gauges
-            .into_iter()
-            .for_each(|gauge| gauge.is_dense = is_dense);
     }
 }
 
@@ -126,9 +123,9 @@ pub(crate) struct ArrivalFilling {
 impl Filling for ArrivalFilling {
     type Window = ArrivalWindow;
 
-    fn take(&mut self) -> ArrivalWindow {
+    fn take(&mut self, pool: &mut CellPool) -> ArrivalWindow {
         let window = ArrivalWindow {
-            end_to_end: self.end_to_end.take(),
+            end_to_end: self.end_to_end.take(pool),
             above: take_above(&mut self.window.above),
             ..self.window.clone()
         };
@@ -138,10 +135,6 @@ impl Filling for ArrivalFilling {
             ..ArrivalWindow::default()
         };
         window
-    }
-
-    fn prepare(&mut self, is_dense: bool) {
-        self.end_to_end.is_dense = is_dense;
     }
 }
 
@@ -158,63 +151,69 @@ macro_rules! fill_plainly {
         impl Filling for $window {
             type Window = Self;
 
-            fn take(&mut self) -> Self {
+            fn take(&mut self, _: &mut CellPool) -> Self {
                 std::mem::take(self)
             }
-
-            fn prepare(&mut self, _: bool) {}
         }
     )*};
 }
 
 fill_plainly!(crate::CopyCounts, crate::LinkWindow);
 
-/// A distribution in the making: dense where that is allowed, else sparse.
+/// A distribution in the making: sparse while it has few cells, then dense as far as the pool has
+/// pages for it.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
-    is_dense: bool,
-    dense: Option<Box<Histogram<u32>>>,
+    /// All sums, and the cells that are not dense.
     sparse: Distribution,
+    dense: Option<DenseCells>,
+    is_dense: bool,
 }
 
 impl Gauge {
+    /// What it keeps from flush to flush at the most.
+    const BYTES: usize = SPARSE_CELLS * size_of::<Cell>() + DenseCells::BYTES;
+
     /// Records one value.
-    pub(crate) fn record(&mut self, value: Micros) {
-        if !self.is_dense {
-            self.sparse.record(value);
+    pub(crate) fn record(&mut self, value: Micros, pool: &mut CellPool) {
+        if !self.sparse.count_value(value) {
             return;
         }
-        self.sparse.count += 1;
-        self.sparse.sum_us += value.get();
-        self.sparse.max_us = self.sparse.max_us.max(value.get());
-        if value >= TOP {
-            self.sparse.above_top += 1;
-        } else {
-            self.dense
-                .get_or_insert_with(dense)
-                .saturating_record(value.get());
+        if !self.is_dense && self.sparse.cells().len() >= SPARSE_CELLS {
+            self.spread(pool);
+        }
+        let is_kept = self.is_dense && self.dense(value.get(), 1, pool);
+        if !is_kept {
+            self.sparse.add_value(value, 1);
         }
     }
 
-    fn take(&mut self) -> Distribution {
-        let mut taken = std::mem::take(&mut self.sparse);
-        let Some(dense) = self.dense.as_mut().filter(|dense| !dense.is_empty()) else {
-            return taken;
-        };
-        for cell in dense.iter_recorded() {
-            taken.push_cell(Cell {
-                low_us: dense.lowest_equivalent(cell.value_iterated_to()),
-                count: u64::from(cell.count_at_value()),
-            });
+    /// From now on dense, with what was counted so far.
+    fn spread(&mut self, pool: &mut CellPool) {
+        self.is_dense = true;
+        let mut cells = self.sparse.take_cells();
+        cells.retain(|cell| {
+            let count = u32::try_from(cell.count).unwrap_or(u32::MAX);
+            !self.dense(cell.low_us, count, pool)
+        });
+        self.sparse.put_cells(cells);
+    }
+
+    fn dense(&mut self, value_us: u64, count: u32, pool: &mut CellPool) -> bool {
+        let dense = self.dense.get_or_insert_with(DenseCells::default);
+        dense.add(value_us, count, pool)
+    }
+
+    fn take(&mut self, pool: &mut CellPool) -> Distribution {
+        let mut taken = self.sparse.clone();
+        self.sparse.clear(SPARSE_CELLS);
+        if std::mem::take(&mut self.is_dense)
+            && let Some(dense) = &mut self.dense
+        {
+            taken.add_cells(&dense.take(pool));
         }
-        dense.reset();
         taken
     }
-}
-
-fn dense() -> Box<Histogram<u32>> {
-    let histogram = Histogram::new_with_bounds(1, TOP.get(), SIGNIFICANT_DIGITS);
-    Box::new(histogram.expect("the bounds are constants that the histogram allows"))
 }
 
 #[cfg(test)]
@@ -222,28 +221,41 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::TOP;
 
-    fn taken(values: &[u64], is_dense: bool) -> Distribution {
-        let mut gauge = Gauge {
-            is_dense,
-            ..Gauge::default()
-        };
+    fn taken(values: &[u64]) -> Distribution {
+        let (mut gauge, mut pool) = (Gauge::default(), CellPool::default());
         for value in values {
-            gauge.record(Micros(*value));
+            gauge.record(Micros(*value), &mut pool);
         }
-        gauge.take()
+        gauge.take(&mut pool)
+    }
+
+    fn plainly(values: &[u64]) -> Distribution {
+        let mut plain = Distribution::default();
+        values.iter().for_each(|value| plain.record(Micros(*value)));
+        plain
     }
 
     proptest! {
-        /// The dense and the sparse form have the same cells, sums and quantiles.
+        /// However a gauge keeps them, values lie in the cells, sums and quantiles of a plain
+        /// distribution; so they do in one that must share its pool with many others.
         #[test]
         fn dense_and_sparse_agree(
             values in prop::collection::vec(
                 prop_oneof![0u64..5_000, 0u64..10_000_000, 3_500_000_000u64..3_700_000_000],
-                0..400,
+                0..2_000,
             ),
         ) {
-            prop_assert_eq!(taken(&values, true), taken(&values, false));
+            prop_assert_eq!(taken(&values), plainly(&values));
+            let (mut gauges, mut pool) = (Vec::new(), CellPool::default());
+            gauges.resize_with(40, Gauge::default);
+            for value in &values {
+                gauges.iter_mut().for_each(|gauge| gauge.record(Micros(*value), &mut pool));
+            }
+            for gauge in &mut gauges {
+                prop_assert_eq!(gauge.take(&mut pool), plainly(&values));
+            }
         }
 
         /// A quantile lies at most 0.1 % above the value of its rank, and never below it.
@@ -252,7 +264,7 @@ mod tests {
             mut values in prop::collection::vec(0u64..3_000_000_000, 1..400),
             share in 0.0f64..1.0,
         ) {
-            let quantile = taken(&values, true).quantile_us(share).unwrap();
+            let quantile = taken(&values).quantile_us(share).unwrap();
             values.sort_unstable();
             let rank = ((share * values.len() as f64).ceil() as usize).clamp(1, values.len());
             let exact = values[rank - 1];
@@ -262,18 +274,17 @@ mod tests {
 
     #[test]
     fn a_gauge_is_empty_after_it_was_taken() {
-        let mut gauge = Gauge {
-            is_dense: true,
-            ..Gauge::default()
-        };
-        gauge.record(Micros(5));
-        assert_eq!(gauge.take().count, 1);
-        assert_eq!(gauge.take(), Distribution::default());
+        let (mut gauge, mut pool) = (Gauge::default(), CellPool::default());
+        for n in 0..1_000 {
+            gauge.record(Micros(n), &mut pool);
+        }
+        assert_eq!(gauge.take(&mut pool).count, 1_000);
+        assert_eq!(gauge.take(&mut pool), Distribution::default());
     }
 
     #[test]
     fn values_above_the_top_are_counted_apart() {
-        let taken = taken(&[TOP.get() - 1, TOP.get(), TOP.get() * 2], true);
+        let taken = taken(&[TOP.get() - 1, TOP.get(), TOP.get() * 2]);
         assert_eq!(
             (taken.count, taken.above_top, taken.cells().len()),
             (3, 2, 1)

@@ -22,6 +22,8 @@ pub struct RecorderPlan {
     pub backends: u8,
     /// Which messages are kept apart as cold.
     pub cold: Cold,
+    /// Of so many devices, the first of the plan, the figures of a published test are kept.
+    pub published_devices: u32,
 }
 
 /// What is recorded of one stream.

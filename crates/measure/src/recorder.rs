@@ -8,8 +8,11 @@ use muster_model::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::above::{BoundTable, count_above};
+use crate::cells::CellPool;
 use crate::copies::{Manner, Seen};
-use crate::live::{ArrivalFilling, Live, UplinkFilling};
+use crate::live::{self, ArrivalFilling, Live, UplinkFilling};
+use crate::published::Published;
 use crate::tally::{digest_copy, digest_ended};
 use crate::{
     CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, State, Tally,
@@ -28,7 +31,9 @@ pub struct Recorder {
     streams: Vec<StreamRecorder>,
     backends: Vec<BackendRecorder>,
     links: BTreeMap<FleetId, Live<LinkWindow>>,
+    pool: CellPool,
     progress: Progress,
+    published: Published,
     is_draining: bool,
 }
 
@@ -48,6 +53,13 @@ struct BackendRecorder {
 }
 
 impl Recorder {
+    /// Bytes that the windows in the making of one recorder keep at the most; windows that were
+    /// handed over and the identity are not in it.
+    #[must_use]
+    pub const fn window_bytes_most(streams: usize, backends: usize) -> usize {
+        live::bytes_most(streams, backends)
+    }
+
     /// A recorder that has heard nothing.
     #[must_use]
     pub fn new(plan: RecorderPlan) -> Self {
@@ -66,7 +78,9 @@ impl Recorder {
             streams: plan.streams.iter().map(stream).collect(),
             backends: (0..plan.backends).map(|_| backend()).collect(),
             links: BTreeMap::new(),
+            pool: CellPool::default(),
             progress: empty_progress(&plan),
+            published: Published::of(plan.published_devices),
             is_draining: false,
             plan,
         }
@@ -111,6 +125,7 @@ impl Recorder {
         if self.plan.knows(id) {
             self.keep_final(attempt, state);
             self.fill_uplink(attempt, state);
+            self.published.attempt(attempt);
         }
     }
 
@@ -198,25 +213,26 @@ impl Recorder {
             until: now,
             ..WindowDelta::default()
         };
+        let pool = &mut self.pool;
         for (stream, at) in self.streams.iter_mut().zip(0u8..=u8::MAX) {
-            stream.live.drain(|key, window| {
+            stream.live.drain(pool, |key, window| {
                 delta.uplinks.insert((StreamId(at), key), window);
             });
         }
         for (backend, b) in self.backends.iter_mut().zip(0u8..=u8::MAX) {
             for (live, at) in backend.live.iter_mut().zip(0u8..=u8::MAX) {
-                live.drain(|key, window| {
+                live.drain(pool, |key, window| {
                     delta
                         .arrivals
                         .insert((BackendId(b), StreamId(at), key), window);
                 });
             }
-            backend.copies.drain(|key, counts| {
+            backend.copies.drain(pool, |key, counts| {
                 delta.copies.insert((BackendId(b), key), counts);
             });
         }
         for (fleet, live) in &mut self.links {
-            live.drain(|key, window| {
+            live.drain(pool, |key, window| {
                 delta.links.insert((*fleet, key), window);
             });
         }
@@ -248,6 +264,7 @@ impl Recorder {
     #[must_use]
     pub fn finish(mut self) -> Identity {
         self.identity.shrink();
+        self.identity.published = self.published.figures();
         self.identity
     }
 
@@ -292,7 +309,7 @@ impl Recorder {
             stream.window(key).window.flow.sent += 1;
         }
         stream.window(key_ended).window.flow.ended[state.index()] += 1;
-        stream.fill_due(key_due, attempt, answers.then_some(state));
+        stream.fill_due(key_due, attempt, answers.then_some(state), &mut self.pool);
     }
 
     fn fill_arrival(&mut self, id: &MessageId, arrival: &Arrival, is_first: bool) {
@@ -316,7 +333,7 @@ impl Recorder {
         filling.window.arrived_due += 1;
         filling.window.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
         count_above(&mut filling.window.above, bounds, took);
-        filling.end_to_end.record(took);
+        filling.end_to_end.record(took, &mut self.pool);
     }
 
     fn count_stray(&mut self, arrival: &Arrival) {
@@ -397,7 +414,13 @@ impl StreamRecorder {
     }
 
     /// Fills the window of the due second; `state` is none where no answer exists by design.
-    fn fill_due(&mut self, key: WindowKey, attempt: &Attempt, state: Option<State>) {
+    fn fill_due(
+        &mut self,
+        key: WindowKey,
+        attempt: &Attempt,
+        state: Option<State>,
+        pool: &mut CellPool,
+    ) {
         let filling = self.live.window(key);
         filling.window.outcomes.count(&attempt.outcome);
         filling.window.outcomes.taken += u64::from(attempt.taken.is_some());
@@ -406,70 +429,26 @@ impl StreamRecorder {
         above.resize(self.bounds.len(), 0);
         if let Some(taken) = attempt.taken {
             let lateness = taken - attempt.due;
-            filling.lateness.record(lateness);
+            filling.lateness.record(lateness, pool);
             self.bounds.count(above, Latency::Lateness, lateness);
             if let Some(sent) = attempt.sent {
-                filling.held.record(sent - taken);
+                filling.held.record(sent - taken, pool);
                 self.bounds.count(above, Latency::Held, sent - taken);
             }
         }
         let Some(state) = state else { return };
         let response = attempt.ended - attempt.due;
         if !state.is_answer() {
-            filling.censored.record(response);
+            filling.censored.record(response, pool);
             return;
         }
-        filling.response.record(response);
+        filling.response.record(response, pool);
         self.bounds.count(above, Latency::Response, response);
         if let Some(sent) = attempt.sent {
-            filling.service.record(attempt.ended - sent);
+            filling.service.record(attempt.ended - sent, pool);
             self.bounds
                 .count(above, Latency::Service, attempt.ended - sent);
         }
-    }
-}
-
-/// The registered bounds of a stream, as the counters of a window lie.
-#[derive(Debug, Default)]
-struct BoundTable {
-    response: Vec<Micros>,
-    service: Vec<Micros>,
-    lateness: Vec<Micros>,
-    held: Vec<Micros>,
-}
-
-impl BoundTable {
-    fn of(track: &crate::StreamTrack) -> Self {
-        Self {
-            response: track.bounds.sorted(Latency::Response),
-            service: track.bounds.sorted(Latency::Service),
-            lateness: track.bounds.sorted(Latency::Lateness),
-            held: track.bounds.sorted(Latency::Held),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.response.len() + self.service.len() + self.lateness.len() + self.held.len()
-    }
-
-    fn count(&self, above: &mut [u64], latency: Latency, took: Micros) {
-        let (start, bounds) = match latency {
-            Latency::Response => (0, &self.response),
-            Latency::Service => (self.response.len(), &self.service),
-            Latency::Lateness => (self.response.len() + self.service.len(), &self.lateness),
-            Latency::Held => (self.len() - self.held.len(), &self.held),
-            Latency::EndToEnd | Latency::Connect => return,
-        };
-        for (bound, above) in bounds.iter().zip(&mut above[start..]) {
-            *above += u64::from(took > *bound);
-        }
-    }
-}
-
-fn count_above(above: &mut Vec<u64>, bounds: &[Micros], took: Micros) {
-    above.resize(bounds.len(), 0);
-    for (bound, above) in bounds.iter().zip(above) {
-        *above += u64::from(took > *bound);
     }
 }
 

@@ -34,6 +34,7 @@ impl Closing<'_> {
         Summary {
             timeline: self.timeline,
             end: self.end,
+            has_one_clock: self.has_one_clock,
             measured_s: self.timeline.measured().as_secs_f64(),
             fleets: (0..self.plan.fleets.len()).map(fleet).collect(),
             streams: closed.streams.iter().map(stream).collect(),
@@ -175,7 +176,9 @@ impl Closing<'_> {
             service: answers.then(|| view(window.service, nothing(), false)),
             lateness: Some(view(window.lateness, nothing(), false)),
             held: Some(view(window.held, nothing(), false)),
-            end_to_end: (self.plan.backends > 0).then(|| view(end_to_end, absent, is_known)),
+            end_to_end: self
+                .knows_delivery_times()
+                .then(|| view(end_to_end, absent, is_known)),
             connect: connects.map(|connects| view(connects, nothing(), false)),
         }
     }
@@ -247,6 +250,10 @@ impl Closing<'_> {
         })
     }
 
+    fn knows_delivery_times(&self) -> bool {
+        self.plan.backends > 0 && self.has_one_clock
+    }
+
     fn answers(&self, stream: StreamId) -> bool {
         self.plan.stream(stream).is_some_and(|track| track.answers)
     }
@@ -255,7 +262,7 @@ impl Closing<'_> {
         match latency {
             Latency::Response | Latency::Service => self.answers(stream),
             Latency::Lateness | Latency::Held => true,
-            Latency::EndToEnd => self.plan.backends > 0,
+            Latency::EndToEnd => self.knows_delivery_times(),
             Latency::Connect => false,
         }
     }

@@ -53,12 +53,6 @@ impl Closing<'_> {
             due: Outcomes::default(),
             flow: Flow::default(),
             arrivals: vec![ArrivalRow::default(); usize::from(self.plan.backends)],
-            response_p50_us: None,
-            response_p90_us: None,
-            response_p99_us: None,
-            end_to_end_p50_us: None,
-            end_to_end_p90_us: None,
-            end_to_end_p99_us: None,
             lateness_p99_us: None,
             response: Distribution::default(),
             censored: Distribution::default(),
@@ -156,14 +150,6 @@ impl ArrivalRow {
 impl Making {
     fn finish(self) -> SecondRow {
         let mut row = self.row;
-        let mut all = row.response.clone();
-        all.merge(&row.censored);
-        row.response_p50_us = all.quantile_us(0.5);
-        row.response_p90_us = all.quantile_us(0.9);
-        row.response_p99_us = all.quantile_us(0.99);
-        row.end_to_end_p50_us = row.end_to_end.quantile_us(0.5);
-        row.end_to_end_p90_us = row.end_to_end.quantile_us(0.9);
-        row.end_to_end_p99_us = row.end_to_end.quantile_us(0.99);
         row.lateness_p99_us = self.lateness.quantile_us(0.99);
         row
     }

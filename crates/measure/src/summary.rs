@@ -14,6 +14,8 @@ pub struct Summary {
     pub timeline: Timeline,
     /// When settling ended.
     pub end: Micros,
+    /// Whether senders and consumers read one clock; else no end-to-end time is known.
+    pub has_one_clock: bool,
     /// Length of the measured phase, in seconds.
     pub measured_s: f64,
     /// All streams together.
@@ -185,18 +187,6 @@ pub struct SecondRow {
     pub flow: Flow,
     /// Per backend.
     pub arrivals: Vec<ArrivalRow>,
-    /// Median of the response of all due in it, the unanswered at their lower bound.
-    pub response_p50_us: Option<u64>,
-    /// 90th percentile of the same.
-    pub response_p90_us: Option<u64>,
-    /// 99th percentile of the same.
-    pub response_p99_us: Option<u64>,
-    /// Median of the end-to-end time of those due in it that arrived at the first backend.
-    pub end_to_end_p50_us: Option<u64>,
-    /// 90th percentile of the same.
-    pub end_to_end_p90_us: Option<u64>,
-    /// 99th percentile of the same.
-    pub end_to_end_p99_us: Option<u64>,
     /// 99th percentile of lateness of those due in it.
     pub lateness_p99_us: Option<u64>,
     /// Known responses of those due in it.

@@ -5,7 +5,8 @@
 //! differs, but for one chance in 2^64.
 
 use muster_model::{
-    Cause, ConnectFailure, Integrity, LinkId, MessageId, Outcome, Reason, ShedCause, mix,
+    Cause, ConnectFailure, Integrity, LinkId, MessageId, Outcome, Reason, ShedCause, TlsFailure,
+    mix,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,12 +77,13 @@ pub(crate) fn failure_key(failure: &ConnectFailure) -> u64 {
         ConnectFailure::Unreachable => 3 << 16,
         ConnectFailure::TimedOut => 4 << 16,
         ConnectFailure::Closed => 5 << 16,
-        ConnectFailure::Tls => 6 << 16,
+        ConnectFailure::Tls(failure) => 6 << 16 | tls_key(failure),
         ConnectFailure::Malformed => 7 << 16,
         ConnectFailure::Rejected(reason) => 8 << 16 | reason_key(reason),
         ConnectFailure::SubscribeRejected(reason) => 9 << 16 | reason_key(reason),
         ConnectFailure::GeneratorLimit => 10 << 16,
         ConnectFailure::RunEnded => 11 << 16,
+        ConnectFailure::UpgradeRefused(status) => 12 << 16 | u64::from(*status),
     }
 }
 
@@ -95,6 +97,22 @@ pub(crate) fn cause_key(cause: &Cause) -> u64 {
         Cause::Malformed => 6 << 16,
         Cause::Lifetime => 7 << 16,
         Cause::SessionLost => 8 << 16,
+        Cause::Unsendable => 9 << 16,
+        Cause::Tls(failure) => 10 << 16 | tls_key(failure),
+    }
+}
+
+fn tls_key(failure: &TlsFailure) -> u64 {
+    match failure {
+        TlsFailure::UnknownIssuer => 1 << 8,
+        TlsFailure::Expired => 2 << 8,
+        TlsFailure::NotYetValid => 3 << 8,
+        TlsFailure::WrongName => 4 << 8,
+        TlsFailure::BadCertificate => 5 << 8,
+        TlsFailure::NothingInCommon => 6 << 8,
+        TlsFailure::Alert(code) => 7 << 8 | u64::from(*code),
+        TlsFailure::Malformed => 8 << 8,
+        TlsFailure::OwnCredential => 9 << 8,
     }
 }
 
@@ -119,5 +137,6 @@ fn reason_key(reason: &Reason) -> u64 {
         Reason::Mqtt(code) => 1 << 8 | u64::from(*code),
         Reason::MqttConnack(code) => 2 << 8 | u64::from(*code),
         Reason::MqttSuback(code) => 3 << 8 | u64::from(*code),
+        Reason::Application(code) => 1 << 24 | u64::from(*code),
     }
 }

@@ -24,8 +24,12 @@ pub(crate) struct Grounds<'a> {
     pub(crate) cold: Cold,
     /// Start of the measured phase.
     pub(crate) measure: Micros,
+    /// Start of settling.
+    pub(crate) settle: Micros,
     /// When settling ended.
     pub(crate) end: Micros,
+    /// Until when every consumer listened.
+    pub(crate) heard_until: Micros,
     /// How long a backend must have been quiet for what is absent to be lost.
     pub(crate) quiet: Micros,
     /// How many ranges of lost ids are kept for each backend.
@@ -146,10 +150,12 @@ impl StreamWalk {
 }
 
 impl Grounds<'_> {
-    /// From which number on an absent message of a device's stream may still come.
+    /// From which number on an absent message of a device's stream may still come. A backend
+    /// that has delivered nothing has been quiet since the last message was due, not for ever.
     fn border(&self, backend: usize, seen: Option<&Seen>) -> u32 {
         let last = self.identity.backends[backend].last_arrival;
-        let is_quiet = last.is_none_or(|last| last + self.quiet <= self.end);
+        let quiet_since = last.unwrap_or(self.settle);
+        let is_quiet = quiet_since + self.quiet <= self.heard_until;
         if is_quiet {
             u32::MAX
         } else {
@@ -300,6 +306,9 @@ fn end_of(set: &SeqSet) -> u32 {
 }
 
 fn keep_lost(lost: &mut LostIds, walked: &Walked<'_>, mut ranges: Vec<Range<u32>>, most: usize) {
+    if ranges.is_empty() {
+        return;
+    }
     ranges.sort_unstable_by_key(|range| range.start);
     let kept: usize = lost.lost.iter().map(|lost| lost.ranges.len()).sum();
     let room = most.saturating_sub(kept);

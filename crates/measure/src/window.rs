@@ -211,6 +211,16 @@ impl WindowDelta {
         self.progress.merge(&other.progress);
     }
 
+    /// Forgets how long deliveries took: when sender and consumer read different clocks, it is
+    /// not known.
+    pub fn forget_end_to_end(&mut self) {
+        for window in self.arrivals.values_mut() {
+            window.end_to_end = Distribution::default();
+            window.above.clear();
+            window.late = 0;
+        }
+    }
+
     /// Forgets the windows of all seconds before `second`, but not how far the run has come: for
     /// a live view, whose memory must not grow with the run.
     pub fn forget_before(&mut self, second: u32) {

@@ -67,6 +67,7 @@ fn plan() -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        published_devices: 0,
     }
 }
 
@@ -145,7 +146,20 @@ impl Line {
         self.recorder.opened(LinkId(link), Micros::ZERO);
     }
 
-    fn close(mut self, measured: u32, end: Micros) -> Summary {
+    fn close(self, measured: u32, end: Micros) -> Summary {
+        self.close_heard(measured, end, end)
+    }
+
+    fn close_heard(self, measured: u32, end: Micros, heard_until: Micros) -> Summary {
+        self.close_with(measured, end, (heard_until, true))
+    }
+
+    fn close_with(
+        mut self,
+        measured: u32,
+        end: Micros,
+        (heard_until, has_one_clock): (Micros, bool),
+    ) -> Summary {
         let timeline = self.recorder.timeline();
         self.windows.merge(&self.recorder.flush(end));
         let identity = self.recorder.finish();
@@ -157,6 +171,8 @@ impl Line {
             calendar: Some(&Tenths { measured }),
             timeline,
             end,
+            heard_until,
+            has_one_clock,
             quiet: QUIET,
             lost_ranges_most: 2,
         };
@@ -215,6 +231,54 @@ fn what_is_absent_at_a_quiet_backend_is_lost() {
         .map(|row| row.arrivals[0].lost_due)
         .sum();
     assert_eq!(lost_due, 5);
+}
+
+#[test]
+fn a_backend_that_delivered_nothing_is_quiet_only_after_the_quiet_time() {
+    for (short, lost, outstanding) in [(Micros(1), 0, 30), (Micros::ZERO, 30, 0)] {
+        let mut line = Line::new();
+        accept_all(&mut line, 30);
+        let end = line.recorder.timeline().settle + QUIET - short;
+        let ledger = line.close(20, end).run.uplink;
+        assert_eq!(
+            (ledger.lost, ledger.outstanding),
+            (Some(lost), Some(outstanding))
+        );
+    }
+}
+
+#[test]
+fn with_two_clocks_nobody_knows_how_long_a_delivery_took() {
+    let close = |has_one_clock| {
+        let mut line = Line::new();
+        accept_all(&mut line, 30);
+        (0..30).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(30)));
+        let end = Micros::from_secs(20);
+        line.close_with(20, end, (end, has_one_clock)).run
+    };
+    for has_one_clock in [true, false] {
+        let run = close(has_one_clock);
+        assert_eq!(run.latency.end_to_end.is_some(), has_one_clock);
+        assert_eq!(
+            run.above
+                .iter()
+                .any(|above| above.latency == Latency::EndToEnd),
+            has_one_clock
+        );
+        assert_eq!(run.uplink.arrived, Some(30));
+    }
+}
+
+#[test]
+fn what_came_after_a_consumer_had_left_is_not_called_lost() {
+    let mut line = Line::new();
+    accept_all(&mut line, 30);
+    let last = due(24) + Micros::from_millis(30);
+    (0..25).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(30)));
+    // One part listened for less than the quiet time, the other much longer.
+    let left = last + QUIET - Micros(1);
+    let ledger = line.close_heard(20, last + QUIET + QUIET, left).run.uplink;
+    assert_eq!((ledger.lost, ledger.outstanding), (Some(0), Some(5)));
 }
 
 #[test]
@@ -411,6 +475,8 @@ fn of_a_killed_run_the_windows_tell_and_the_rest_is_null() {
         calendar: None,
         timeline,
         end: Micros::from_secs(3),
+        heard_until: Micros::from_secs(3),
+        has_one_clock: true,
         quiet: QUIET,
         lost_ranges_most: 2,
     };

@@ -69,6 +69,7 @@ fn plan(devices: u32) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        published_devices: 0,
     }
 }
 
@@ -195,4 +196,37 @@ fn random_loss_takes_at_most_a_bit_a_message_and_set() {
     let most = 3 * i64::from(MESSAGES) / 8 + 64 * sets + 256 * 1_024;
     assert!(held <= most, "{held} bytes held, at most {most}");
     drop(identity);
+}
+
+/// A pause lets many seconds end at once, with times of all sizes.
+fn pause(recorder: &mut Recorder, from_s: u32, seconds: u32) {
+    let end = Micros::from_secs(u64::from(from_s + seconds));
+    for n in 0..seconds * 2_000 {
+        let id = id(n % DEVICES, from_s * 2 + n / DEVICES);
+        let due = Micros::from_secs(u64::from(from_s)) + Micros(u64::from(n) * 500);
+        let taken = Some(due + Micros(mix(5, u64::from(n)) % 3_000_000));
+        recorder.attempt(&Attempt {
+            id,
+            due,
+            taken,
+            sent: Some(end),
+            ended: end + Micros(mix(6, u64::from(n)) % 3_000_000),
+            outcome: Outcome::Accepted,
+            resent: false,
+        });
+    }
+    drop(recorder.flush(end));
+}
+
+#[test]
+fn what_a_pause_touches_is_not_kept() {
+    let mut recorder = Recorder::new(plan(DEVICES));
+    recorder.start(Micros::ZERO);
+    pause(&mut recorder, 0, 2);
+    let before = HELD.get();
+    pause(&mut recorder, 2, 60);
+    let kept = HELD.get() - before;
+    assert!(kept <= 256 * 1_024, "{kept} bytes more than before");
+    let most = Recorder::window_bytes_most(1, 1) as i64;
+    assert!(kept <= most, "{kept} bytes, at most {most}");
 }

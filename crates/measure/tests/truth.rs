@@ -103,6 +103,7 @@ fn plan(cold: Cold) -> RecorderPlan {
         ],
         backends: BACKENDS,
         cold,
+        published_devices: 0,
     }
 }
 
@@ -362,6 +363,8 @@ fn close(windows: &WindowDelta, identity: &Identity, account: &Account) -> Summa
         calendar: Some(&Periods),
         timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
         end: END,
+        heard_until: END,
+        has_one_clock: true,
         quiet: QUIET,
         lost_ranges_most: 1_000,
     };
@@ -606,6 +609,8 @@ fn apart(seed: u64, cold: Cold) -> ScopeSummary {
         calendar: Some(&Periods),
         timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
         end: END,
+        heard_until: END,
+        has_one_clock: true,
         quiet: QUIET,
         lost_ranges_most: 10,
     };

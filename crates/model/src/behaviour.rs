@@ -26,6 +26,12 @@ pub struct Behaviour {
     pub answer_late: Delayed,
     /// Uplinks whose answer is sent twice.
     pub answer_twice: u32,
+    /// Uplinks whose acknowledgement by the application is not readable.
+    pub answer_garbled: u32,
+    /// Uplinks whose acknowledgement by the application names a message that nobody sent.
+    pub answer_unknown: u32,
+    /// Acknowledgements by the application that wait for others of their device.
+    pub answer_batch: Option<Batch>,
     /// Uplinks that are delivered twice.
     pub duplicate: u32,
     /// Uplinks that are delivered after the next uplink of the same link.
@@ -61,6 +67,15 @@ pub enum ServiceTime {
     Fixed(Micros),
     /// Exponentially distributed with this mean.
     Exponential(Micros),
+    /// On a straight line from one time to another, then always that.
+    Drift {
+        /// For the first uplink.
+        from: Micros,
+        /// In the end.
+        to: Micros,
+        /// How long it takes to get there.
+        over: Micros,
+    },
 }
 
 /// One server: it takes one uplink at a time, in the order of arrival.
@@ -116,19 +131,30 @@ pub struct Delayed {
     pub by: Micros,
 }
 
+/// How acknowledgements by the application are gathered, device by device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Batch {
+    /// Most acknowledgements in one message; at least 1.
+    pub most: u32,
+    /// How long the first of a batch waits at most.
+    pub within: Micros,
+}
+
 /// Uplinks that are answered no.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reject {
-    /// The code on the wire (MQTT 5 reason code; 3.1.1 has no such answer and closes the link).
-    pub code: u8,
+    /// The code on the wire: of the dialect's application where that answers, else the MQTT 5
+    /// reason code (3.1.1 has no such answer and closes the link).
+    pub code: u16,
     /// Which uplinks.
     pub amount: Amount,
 }
 
 impl Reject {
     /// "Quota exceeded" (MQTT 5 section 3.4.2.1).
-    pub const DEFAULT_CODE: u8 = 0x97;
+    pub const DEFAULT_CODE: u16 = 0x97;
 }
 
 /// How many of the expected uplinks.

@@ -13,6 +13,8 @@ pub enum Reason {
     MqttConnack(u8),
     /// MQTT 3.1.1 SUBACK failure (section 3.9.3), printed `suback-0x80`.
     MqttSuback(u8),
+    /// The code of an application's acknowledgement (SAP Edge: as in HTTP), printed `503`.
+    Application(u16),
 }
 
 impl fmt::Display for Reason {
@@ -21,6 +23,7 @@ impl fmt::Display for Reason {
             Reason::Mqtt(code) => write!(f, "0x{code:02x}"),
             Reason::MqttConnack(code) => write!(f, "connack-{code}"),
             Reason::MqttSuback(code) => write!(f, "suback-0x{code:02x}"),
+            Reason::Application(code) => write!(f, "{code}"),
         }
     }
 }
@@ -33,5 +36,6 @@ mod tests {
     fn a_reason_prints_its_wire_code() {
         assert_eq!(Reason::Mqtt(0x97).to_string(), "0x97");
         assert_eq!(Reason::MqttConnack(5).to_string(), "connack-5");
+        assert_eq!(Reason::Application(503).to_string(), "503");
     }
 }

@@ -19,6 +19,7 @@ mod mix;
 mod outcome;
 mod stamp;
 mod time;
+mod tls;
 
 pub use code::Reason;
 pub use fact::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact};
@@ -27,3 +28,4 @@ pub use mix::{mix, unit};
 pub use outcome::{Cause, ConnectFailure, Outcome, ShedCause};
 pub use stamp::{STAMP_BYTES, STAMP_KEY_BYTES, STAMP_KEY_TEXT, STAMP_TEXT, Stamp, StampError};
 pub use time::{Micros, Rate};
+pub use tls::TlsFailure;

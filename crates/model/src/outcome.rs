@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Reason;
+use crate::{Reason, TlsFailure};
 
 /// The one final state of a message on the device side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,10 +40,15 @@ pub enum Cause {
     KeepAlive,
     /// The peer's bytes were not the protocol.
     Malformed,
+    /// TLS could not go on, or the peer ended it with an alert.
+    Tls(TlsFailure),
     /// We closed it on purpose (`connect.lifetime`).
     Lifetime,
     /// The session was not resumed, so the attempt can have no answer any more.
     SessionLost,
+    /// The session was resumed by a peer that takes less now than the message that was to be sent
+    /// again.
+    Unsendable,
 }
 
 /// Why a message was never sent.
@@ -63,6 +68,9 @@ pub enum ShedCause {
     Busy,
     /// The socket took no more bytes.
     SocketFull,
+    /// The peer said when it took the link that it never takes such a message: its size, its QoS,
+    /// or that it be retained.
+    Unsendable,
     /// Own fault: taken later than `validity.max-lateness`.
     GeneratorLate,
     /// Own fault: a pool, descriptor or port bound of ours.
@@ -73,7 +81,7 @@ pub enum ShedCause {
 
 impl ShedCause {
     /// Every cause, in the order of the report.
-    pub const ALL: [ShedCause; 10] = [
+    pub const ALL: [ShedCause; 11] = [
         ShedCause::InFlight,
         ShedCause::Window,
         ShedCause::Offline,
@@ -81,6 +89,7 @@ impl ShedCause {
         ShedCause::QueueFull,
         ShedCause::Busy,
         ShedCause::SocketFull,
+        ShedCause::Unsendable,
         ShedCause::GeneratorLate,
         ShedCause::GeneratorLimit,
         ShedCause::Interrupted,
@@ -106,6 +115,7 @@ impl ShedCause {
             Self::QueueFull => "queue-full",
             Self::Busy => "busy",
             Self::SocketFull => "socket-full",
+            Self::Unsendable => "unsendable",
             Self::GeneratorLate => "generator-late",
             Self::GeneratorLimit => "generator-limit",
             Self::Interrupted => "interrupted",
@@ -128,8 +138,10 @@ impl fmt::Display for Cause {
             Self::PeerDisconnect(reason) => write!(f, "disconnect-{reason}"),
             Self::KeepAlive => f.write_str("keep-alive"),
             Self::Malformed => f.write_str("malformed"),
+            Self::Tls(failure) => failure.fmt(f),
             Self::Lifetime => f.write_str("lifetime"),
             Self::SessionLost => f.write_str("session-lost"),
+            Self::Unsendable => f.write_str("unsendable"),
         }
     }
 }
@@ -148,7 +160,10 @@ pub enum ConnectFailure {
     /// The peer ended the connection during the handshake.
     Closed,
     /// The TLS handshake failed.
-    Tls,
+    Tls(TlsFailure),
+    /// The server refused the upgrade to WebSocket with this HTTP status: judged, not an
+    /// unreachable target.
+    UpgradeRefused(u16),
     /// The peer's bytes were not the protocol.
     Malformed,
     /// The protocol said no (CONNACK code): judged, not an unreachable target.
@@ -169,7 +184,8 @@ impl fmt::Display for ConnectFailure {
             Self::Unreachable => f.write_str("unreachable"),
             Self::TimedOut => f.write_str("timed-out"),
             Self::Closed => f.write_str("closed-by-peer"),
-            Self::Tls => f.write_str("tls"),
+            Self::Tls(failure) => failure.fmt(f),
+            Self::UpgradeRefused(status) => write!(f, "upgrade-refused-{status}"),
             Self::Malformed => f.write_str("malformed"),
             Self::Rejected(reason) => write!(f, "rejected-{reason}"),
             Self::SubscribeRejected(reason) => write!(f, "subscribe-rejected-{reason}"),

@@ -18,6 +18,9 @@ const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 pub struct Environment {
     /// The host's name.
     pub host: String,
+    /// What the kernel calls the time since it booted: processes with the same one share their
+    /// clocks, whatever their containers are called.
+    pub boot: Option<String>,
     /// The kernel's name and release.
     pub kernel: String,
     /// The distribution.
@@ -63,6 +66,13 @@ pub struct Container {
 }
 
 impl Environment {
+    /// A name for the clocks that its instants are read from: of the host since it booted.
+    #[must_use]
+    pub fn clock(&self) -> String {
+        let boot = self.boot.as_deref().unwrap_or("boot unknown");
+        format!("{} ({boot})", self.host)
+    }
+
     /// Reads the facts of this host and process; never fails, since a missing fact is none.
     #[must_use]
     pub fn read() -> Self {
@@ -70,6 +80,7 @@ impl Environment {
         let cpus = cpu_info(&text("/proc/cpuinfo").unwrap_or_default());
         Self {
             host: system.nodename().to_string_lossy().into_owned(),
+            boot: text("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()),
             kernel: format!(
                 "{} {}",
                 system.sysname().to_string_lossy(),

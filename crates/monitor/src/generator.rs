@@ -39,8 +39,12 @@ pub struct ThreadShare {
     pub cpu: f64,
     /// Time ready to run but waiting for a CPU, divided by time passed.
     pub wait: f64,
-    /// Time on a CPU since the thread is watched, in microseconds.
-    pub cpu_us: u64,
+}
+
+/// CPU time of the thread that calls since it began, in microseconds.
+#[must_use]
+pub fn thread_cpu_us() -> u64 {
+    cpu_us(ClockId::ThreadCPUTime)
 }
 
 /// What the generator and its host did since the sample before.
@@ -79,7 +83,6 @@ struct Watched {
     role: Role,
     index: u16,
     file: Reread,
-    first: SchedStat,
     last: SchedStat,
 }
 
@@ -113,13 +116,12 @@ impl GeneratorMonitor {
     /// If the thread is gone, or the kernel keeps no scheduler statistics.
     pub fn watch(&mut self, role: Role, index: u16, thread: ThreadId) -> Result<(), MonitorError> {
         let mut file = Reread::open(format!("/proc/self/task/{}/schedstat", thread.0))?;
-        let first = file.read().and_then(sched_stat).unwrap_or_default();
+        let last = file.read().and_then(sched_stat).unwrap_or_default();
         self.threads.push(Watched {
             role,
             index,
             file,
-            first,
-            last: first,
+            last,
         });
         Ok(())
     }
@@ -176,7 +178,6 @@ impl Watched {
             index: self.index,
             cpu: part(now.run_ns.saturating_sub(before.run_ns)),
             wait: part(now.wait_ns.saturating_sub(before.wait_ns)),
-            cpu_us: now.run_ns.saturating_sub(self.first.run_ns) / 1_000,
         })
     }
 }
@@ -204,8 +205,8 @@ mod tests {
 
     /// Burns CPU until the scheduler's statistics, which lag by a tick, must have seen it.
     fn burn() {
-        let start = cpu_us(ClockId::ThreadCPUTime);
-        while cpu_us(ClockId::ThreadCPUTime) < start + 60_000 {
+        let start = thread_cpu_us();
+        while thread_cpu_us() < start + 60_000 {
             std::hint::spin_loop();
         }
     }
@@ -220,8 +221,66 @@ mod tests {
         let sample = monitor.sample(Micros::from_secs(1));
         let thread = sample.threads[0];
         assert_eq!((thread.role, thread.index), (Role::Shard, 3));
-        assert!(thread.cpu > 0.0 && thread.cpu_us > 0, "{thread:?}");
+        assert!(thread.cpu > 0.0, "{thread:?}");
         assert!(thread.cpu + thread.wait < 1.5, "{thread:?}");
+    }
+
+    /// Ticks of user and system time of this process, as `/proc/self/stat` counts them
+    /// (proc_pid_stat(5), fields 14 and 15), in microseconds.
+    fn cpu_us_by_ticks() -> u64 {
+        let stat = std::fs::read_to_string("/proc/self/stat").expect("procfs is mounted");
+        let (_, fields) = stat
+            .rsplit_once(')')
+            .expect("the command ends with a bracket");
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let ticks = |at: usize| fields[at].parse::<u64>().expect("a count of ticks");
+        (ticks(11) + ticks(12)) * 1_000_000 / rustix::param::clock_ticks_per_second()
+    }
+
+    #[test]
+    fn cpu_time_is_what_the_kernel_counts_in_ticks() {
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        let begun = (monitor.sample(Micros::ZERO).cpu_us, cpu_us_by_ticks());
+        (0..5).for_each(|_| burn());
+        let ended = (monitor.sample(Micros::ZERO).cpu_us, cpu_us_by_ticks());
+        let (ours, theirs) = (ended.0 - begun.0, ended.1 - begun.1);
+        assert!(ours >= 300_000, "{ours} us");
+        assert!(
+            ours.abs_diff(theirs) <= 40_000 + ours / 10,
+            "{ours} us, by ticks {theirs} us"
+        );
+    }
+
+    #[test]
+    fn the_share_of_a_thread_is_what_its_own_clock_says() {
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        monitor
+            .watch(Role::Shard, 0, current_thread())
+            .expect("this thread is alive");
+        let begun = thread_cpu_us();
+        monitor.sample(Micros::ZERO);
+        (0..5).for_each(|_| burn());
+        let sample = monitor.sample(Micros::ZERO);
+        let own = (thread_cpu_us() - begun) as f64;
+        let told = sample.threads[0].cpu * sample.passed_us as f64;
+        assert!(
+            (told - own).abs() <= 20_000.0 + own / 20.0,
+            "{told} us of {own} us"
+        );
+    }
+
+    #[test]
+    fn memory_is_what_the_kernel_counts_in_pages() {
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        let ours = monitor.sample(Micros::ZERO).process.rss_bytes;
+        // proc_pid_statm(5): the second field is the resident set in pages.
+        let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
+        let pages = statm.split_whitespace().nth(1).expect("a second field");
+        let theirs = pages.parse::<u64>().expect("pages") * rustix::param::page_size() as u64;
+        assert!(
+            ours.abs_diff(theirs) <= 2 << 20,
+            "{ours} bytes, in pages {theirs}"
+        );
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::{GeneratorSample, Role, ThreadShare};
 pub struct HealthLog {
     prefix: String,
     health: GeneratorHealth,
+    /// What has begun and not ended, by kind and detail.
+    lasting: Vec<(IncidentKind, String)>,
 }
 
 impl HealthLog {
@@ -32,7 +34,11 @@ impl HealthLog {
             hosts: vec![host],
             ..GeneratorHealth::default()
         };
-        Self { prefix, health }
+        Self {
+            prefix,
+            health,
+            lasting: Vec::new(),
+        }
     }
 
     /// Adds one sample.
@@ -63,6 +69,34 @@ impl HealthLog {
             }
             None => self.health.incidents.push(incident),
         }
+    }
+
+    /// Adds something that lasts until [`HealthLog::end`], or to the end of the run.
+    pub fn begin(&mut self, incident: Incident) {
+        let key = (incident.kind, incident.detail.clone());
+        if !self.lasting.contains(&key) {
+            self.lasting.push(key);
+        }
+        self.incident(incident);
+    }
+
+    /// What began and has not ended has lasted until `now`.
+    pub fn go_on(&mut self, now: Micros) {
+        for incident in &mut self.health.incidents {
+            let is_it = |(kind, detail): &(IncidentKind, String)| {
+                incident.kind == *kind && incident.detail == *detail
+            };
+            if self.lasting.iter().any(is_it) {
+                incident.until = incident.until.max(now);
+            }
+        }
+    }
+
+    /// What began with `who` as the first words of its detail is over.
+    pub fn end(&mut self, kind: IncidentKind, who: &str, now: Micros) {
+        self.go_on(now);
+        self.lasting
+            .retain(|(known, detail)| *known != kind || !detail.starts_with(who));
     }
 
     /// The account so far.
@@ -150,7 +184,6 @@ mod tests {
             index,
             cpu: 0.5,
             wait: 0.25,
-            cpu_us: 500_000,
         };
         GeneratorSample {
             at: Micros::from_secs(second),
@@ -183,6 +216,32 @@ mod tests {
         assert_eq!(health.threads[0].windows.len(), 2);
         assert_eq!(health.threads[0].windows[1], window);
         assert_eq!(health.hosts[0].steal.len(), 2);
+    }
+
+    #[test]
+    fn what_lasts_has_lasted_until_it_ended() {
+        let away = |second: u64, who: &str| Incident {
+            kind: IncidentKind::ConsumerAway,
+            from: Micros::from_secs(second),
+            until: Micros::from_secs(second),
+            count: 1,
+            detail: format!("{who}: no port is left"),
+        };
+        let mut log = HealthLog::new("", "box");
+        log.begin(away(3, "consumer 1"));
+        log.begin(away(4, "consumer 12"));
+        log.end(
+            IncidentKind::ConsumerAway,
+            "consumer 1: ",
+            Micros::from_secs(8),
+        );
+        log.go_on(Micros::from_secs(20));
+        let stretches = || {
+            let all = log.health().incidents.iter();
+            let stretches = all.map(|known| (known.from.second(), known.until.second()));
+            stretches.collect::<Vec<_>>()
+        };
+        assert_eq!(stretches(), [(3, 8), (4, 20)]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ mod target;
 pub use clock::{ClockChange, ClockReading};
 pub use environment::{Container, Environment, Limits};
 pub use generator::{
-    GeneratorMonitor, GeneratorSample, Role, ThreadId, ThreadShare, current_thread,
+    GeneratorMonitor, GeneratorSample, Role, ThreadId, ThreadShare, current_thread, thread_cpu_us,
 };
 pub use health::HealthLog;
 pub use reread::MonitorError;

@@ -6,6 +6,7 @@ mod cgroup;
 mod host;
 mod net;
 mod process;
+mod route;
 mod thread;
 
 pub use cgroup::{CgroupPath, cgroup_v1_quota, cgroup_v2_quota, cgroups, memory_limit};
@@ -14,4 +15,5 @@ pub use net::port_range;
 pub use process::{
     Io, Memory, OpenFiles, ProcessTimes, io, memory, open_files_limit, process_times,
 };
+pub use route::device_towards;
 pub use thread::{SchedStat, sched_stat};

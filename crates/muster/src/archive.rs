@@ -15,8 +15,11 @@ use muster_scenario::{Credential, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::events::{self, NotedEvent};
+use crate::scenario_file::sha256;
 
 mod pulses;
+#[cfg(test)]
+mod tests;
 
 use pulses::Pulses;
 
@@ -28,10 +31,14 @@ pub(crate) struct Header {
     pub(crate) run: RunId,
     pub(crate) part: Slice,
     pub(crate) scenario_sha256: String,
+    /// Of the plan, its rules among them, as [`Header::digest`] has it.
+    pub(crate) resolved_sha256: String,
     pub(crate) started: String,
     /// JSON text.
     pub(crate) environment: String,
     pub(crate) co_located: bool,
+    /// The clocks that its instants were read from, one for each host.
+    pub(crate) clocks: Vec<String>,
 }
 
 /// What becomes known on the way: one record each.
@@ -49,9 +56,10 @@ pub(crate) struct Footer {
     pub(crate) health: GeneratorHealth,
     pub(crate) afterlives: Vec<Afterlife>,
     pub(crate) end: Micros,
+    /// Until when every consumer listened; none without consumers.
+    pub(crate) heard_until: Option<Micros>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    pub(crate) links_refused: u64,
     pub(crate) target: NotedTarget,
 }
 
@@ -85,11 +93,38 @@ impl Header {
         for backend in &mut plan.backends {
             backend.user = None;
             backend.password = None;
+            backend.tls.own = None;
         }
         for fleet in &mut plan.fleets {
             fleet.credential = Credential::None;
+            fleet.client.authentication = None;
         }
         plan
+    }
+
+    /// A hash of what is run and by which rules it is judged, however that came about: by the
+    /// scenario's text, `--set`, `--seed`, or the files it names. Labels and secrets do not count.
+    pub(crate) fn digest(plan: &Plan) -> String {
+        let mut plan = Self::without_secrets(plan.clone());
+        plan.labels.clear();
+        plan.warnings.clear();
+        plan.resolved.clear();
+        plan.platform.about = None;
+        sha256(&encoded(&plan))
+    }
+}
+
+impl Header {
+    /// Whether senders and consumers read one clock.
+    pub(crate) fn has_one_clock(&self) -> bool {
+        self.clocks.len() <= 1
+    }
+
+    /// Takes in the clocks of another part.
+    fn add_clocks(&mut self, clocks: Vec<String>) {
+        self.clocks.extend(clocks);
+        self.clocks.sort_unstable();
+        self.clocks.dedup();
     }
 }
 
@@ -116,9 +151,9 @@ impl Archive {
                 health: data.health,
                 afterlives: data.afterlives,
                 end: data.end,
+                heard_until: data.heard_until,
                 ending: data.ending,
                 stop: data.stop,
-                links_refused: data.links_refused,
                 target,
             }),
         }
@@ -219,6 +254,12 @@ impl Archive {
                 other.header.run.0
             );
         }
+        if other.header.resolved_sha256 != self.header.resolved_sha256 {
+            bail!(
+                "merge the parts: they do not carry the same scenario; start each with the same \
+                 file, --set and --seed"
+            );
+        }
         if other.timeline.origin != self.timeline.origin {
             bail!(
                 "merge the parts: one had messages due from {} us on, another from {} us on; give \
@@ -229,6 +270,10 @@ impl Archive {
         }
         self.timeline.settle = self.timeline.settle.max(other.timeline.settle);
         self.windows.merge(&other.windows);
+        self.header.add_clocks(other.header.clocks);
+        if !self.header.has_one_clock() {
+            self.windows.forget_end_to_end();
+        }
         self.identity = match (self.identity.take(), other.identity) {
             (Some(mut mine), Some(theirs)) => {
                 mine.merge(theirs);
@@ -284,10 +329,12 @@ impl Footer {
         self.health.merge(other.health);
         self.afterlives.extend(other.afterlives);
         self.end = self.end.max(other.end);
+        // What came after the first consumer had left, nobody counted: it is no proof of a loss.
+        let heard = [self.heard_until, other.heard_until];
+        self.heard_until = heard.into_iter().flatten().min();
         if self.ending == Ending::Planned {
             (self.ending, self.stop) = (other.ending, other.stop);
         }
-        self.links_refused += other.links_refused;
         self.target.cpu_s.extend(other.target.cpu_s);
         self.target.memory_bytes.extend(other.target.memory_bytes);
         self

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use muster_conduct::Slice;
+use muster_conduct::{LostCopy, Slice};
+use muster_gateway::Dialect;
 
 use crate::wall_clock;
 
@@ -114,6 +115,12 @@ pub(crate) struct RunArgs {
     /// The most messages that may wait or be unanswered at once on one shard.
     #[arg(long, value_name = "N", default_value_t = 4_194_304, hide = true)]
     pub(crate) slots: u32,
+    /// The most buffers for bytes that wait for the sockets of one shard.
+    #[arg(long, value_name = "N", default_value_t = 16_384, hide = true)]
+    pub(crate) buffers: u32,
+    /// Has our own consumers lose a copy, `uncounted` or `counted`: the accounts must show it.
+    #[arg(long, value_name = "HOW", value_parser = lost_copy, hide = true)]
+    pub(crate) lose_copy: Option<LostCopy>,
     /// Print the summary only.
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -151,6 +158,8 @@ pub(crate) enum Format {
     Hdr,
     /// The result itself.
     Json,
+    /// The log of the published test of SAP Edge, with its figures by device.
+    Sap,
 }
 
 #[derive(Debug, Args)]
@@ -171,6 +180,21 @@ pub(crate) struct GatewayArgs {
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,
+    /// What it speaks: mqtt or sap-edge.
+    #[arg(long, value_name = "NAME", default_value = "mqtt", value_parser = dialect)]
+    pub(crate) dialect: Dialect,
+    /// Serve MQTT over WebSocket, at any path.
+    #[arg(long)]
+    pub(crate) websocket: bool,
+    /// Serve over TLS: the file of the certificate and its chain.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The file of its key; by default that of the certificate.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+    /// Send away who shows no certificate that the certificates of this file vouch for.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) client_ca: Option<PathBuf>,
     /// How it misbehaves, as the keys of `platform.behaviour`, in YAML.
     #[arg(long, value_name = "YAML")]
     pub(crate) behaviour: Option<String>,
@@ -183,6 +207,11 @@ pub(crate) struct GatewayArgs {
     /// A file that says who may connect, in lines `name:password`; without it everybody may.
     #[arg(long, value_name = "FILE")]
     pub(crate) users: Option<PathBuf>,
+    /// A file with one line `method:secret`: what devices have to prove by the enhanced
+    /// authentication of MQTT 5. They are sent a challenge of 16 bytes, and answer with it and the
+    /// secret behind it (`authentication: { method, answer, echo: true }` of a scenario's client).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) authentication: Option<PathBuf>,
     /// How many messages at QoS 1 and 2 a device may have unanswered at once.
     #[arg(long, value_name = "N", default_value_t = u16::MAX,
         value_parser = clap::value_parser!(u16).range(1..))]
@@ -193,6 +222,11 @@ pub(crate) struct GatewayArgs {
     /// Serve one run: its configuration comes on standard input, its end ends the gateway.
     #[arg(long, hide = true)]
     pub(crate) embedded: bool,
+}
+
+fn dialect(text: &str) -> Result<Dialect, String> {
+    let names = || Dialect::ALL.map(Dialect::name).join(", ");
+    Dialect::named(text).ok_or_else(|| format!("`{text}` is no dialect; one of {}", names()))
 }
 
 fn part(text: &str) -> Result<Slice, String> {
@@ -213,6 +247,14 @@ fn instant(text: &str) -> Result<u64, String> {
     wall_clock::parse_s(text)
         .map(|seconds| seconds * 1_000)
         .ok_or_else(|| format!("`{text}` is no instant such as 2026-11-21T10:15:00Z"))
+}
+
+fn lost_copy(text: &str) -> Result<LostCopy, String> {
+    match text {
+        "uncounted" => Ok(LostCopy::Uncounted),
+        "counted" => Ok(LostCopy::Counted),
+        _ => Err(format!("`{text}` is neither `uncounted` nor `counted`")),
+    }
 }
 
 fn hex(text: &str) -> Result<u32, String> {

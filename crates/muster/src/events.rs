@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_cluster::Incidents;
 use muster_conduct::Trouble;
-use muster_measure::{Flow, Phase, SecondRow, State, Summary, WindowDelta};
+use muster_measure::{Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use serde::{Deserialize, Serialize};
 
 /// Seconds without one of the things that happen all the time, before it is called an event.
@@ -25,59 +25,86 @@ const SOME_OF: u64 = 20;
 /// An incident of the generator or its consumers as an event.
 pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
     let (kind, detail) = match &incident.trouble {
-        Trouble::Limit(what) => ("generator-limit", what),
-        Trouble::ConsumerAway(what) => ("consumer-away", what),
-        Trouble::ConsumerLost(what) => ("consumer-lost", what),
-        Trouble::ConsumerBack(what) => ("consumer-back", what),
-        Trouble::ConsumerRefused(what) => ("consumer-refused", what),
-        Trouble::Failed(what) => ("process-lost", what),
+        Trouble::Limit(what) => ("generator-limit", what.clone()),
+        Trouble::ConsumerAway(what) => ("consumer-away", what.clone()),
+        Trouble::ConsumerLost(what) => ("consumer-lost", what.clone()),
+        Trouble::ConsumerBack(what) => ("consumer-back", what.clone()),
+        Trouble::ConsumerRefused(what) => ("consumer-refused", what.clone()),
+        Trouble::Rejecting(what) => ("rejecting", what.clone()),
+        Trouble::Unsendable(what) => ("unsendable", what.clone()),
+        Trouble::Failed(what) => ("process-lost", what.clone()),
+        Trouble::NotListed(further) => (
+            "not-listed",
+            format!("{further} further incidents are not listed"),
+        ),
+        Trouble::Handshake(what) => ("handshake-failed", what.clone()),
     };
     NotedEvent {
         t_s: incident.at.as_secs_f64(),
         until_s: None,
         kind: kind.to_owned(),
-        detail: detail.clone(),
+        detail,
     }
+}
+
+/// That senders and consumers did not read one clock, if so.
+pub(crate) fn of_clocks(clocks: &[String]) -> Option<NotedEvent> {
+    (clocks.len() > 1).then(|| NotedEvent {
+        t_s: 0.0,
+        until_s: None,
+        kind: "clocks-apart".to_owned(),
+        detail: format!(
+            "the parts ran on {} hosts, whose clocks may differ by an amount that nobody measured: \
+             end-to-end times and lateness of arrivals are not known ({})",
+            clocks.len(),
+            clocks.join(", ")
+        ),
+    })
 }
 
 /// What the windows tell: when links were down, and when the target was silent.
 pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEvent> {
     let mut events = links_down(summary, windows);
-    if summary.run.latency.response.is_some() {
+    let answering = summary.streams.iter();
+    let answering = answering.filter(|stream| stream.latency.response.is_some());
+    let answering: Vec<&ScopeSummary> = answering.collect();
+    if !answering.is_empty() {
         let rows = |row: &SecondRow| {
             let wanted = row.flow.sent.max(row.offered.unwrap_or(0));
-            (wanted, answered(&row.flow))
+            (wanted, row.flow.answered())
         };
         let detail = "none, or next to none, of what was sent was answered";
-        events.extend(gaps(summary, ("no-answer", detail), rows));
+        events.extend(gaps(summary, &answering, ("no-answer", detail), rows));
     }
     if summary.run.rates.arrived.is_some() {
         let rows = |row: &SecondRow| {
             let arrived = row.arrivals.first().map_or(0, |arrival| arrival.arrived);
-            (answered(&row.flow), arrived)
+            let flow = &row.flow;
+            let expected = flow.of(State::Accepted) + flow.of(State::Unacknowledged);
+            (expected, arrived)
         };
         let detail = "nothing, or next to nothing, arrived at the backend";
-        events.extend(gaps(summary, ("no-arrival", detail), rows));
+        events.extend(gaps(summary, &[&summary.run], ("no-arrival", detail), rows));
     }
     events
 }
 
-/// Messages that ended with an answer.
-pub(crate) fn answered(flow: &Flow) -> u64 {
-    flow.of(State::Accepted) + flow.of(State::Rejected)
-}
-
-/// An event for each stretch of the measured phase in which something was wanted and did not
-/// happen.
+/// An event for each stretch of the measured phase in which something was wanted of some scopes
+/// together and did not happen.
 fn gaps(
     summary: &Summary,
+    scopes: &[&ScopeSummary],
     (kind, detail): (&str, &str),
     wanted_and_happened: impl Fn(&SecondRow) -> (u64, u64),
 ) -> Vec<NotedEvent> {
-    let rows = summary.run.series.iter();
-    let rows = rows.filter(|row| row.phase == Phase::Measure && row.is_whole);
-    let rows = rows.map(|row| (row.second, wanted_and_happened(row)));
-    stretches(rows, summary.timeline.settle.second())
+    let rows = scopes.iter().flat_map(|scope| &scope.series);
+    let mut seconds: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for row in rows.filter(|row| row.phase == Phase::Measure && row.is_whole) {
+        let (wanted, happened) = wanted_and_happened(row);
+        let sum = seconds.entry(row.second).or_default();
+        *sum = (sum.0 + wanted, sum.1 + happened);
+    }
+    stretches(seconds.into_iter(), summary.timeline.settle.second())
         .into_iter()
         .map(|(from, until)| NotedEvent {
             t_s: f64::from(from),
@@ -147,7 +174,19 @@ fn down(from: u32, until: Option<u32>, lost: u64) -> NotedEvent {
 
 #[cfg(test)]
 mod tests {
+    use muster_model::Micros;
+
     use super::*;
+
+    #[test]
+    fn a_list_that_was_cut_is_no_limit_of_the_generator() {
+        let event = of_incident(&Incidents {
+            at: Micros::from_secs(9),
+            trouble: Trouble::NotListed(7),
+        });
+        assert_eq!(event.kind, "not-listed");
+        assert_eq!(event.detail, "7 further incidents are not listed");
+    }
 
     fn found(rows: &[(u64, u64)]) -> Vec<(u32, u32)> {
         let end = rows.len() as u32;

@@ -16,6 +16,7 @@ use muster_scenario::{Loop, Plan};
 use crate::archive::Archive;
 use crate::events::{self, NotedEvent};
 use crate::live::PulseLog;
+use crate::published::published;
 
 /// Ranges of lost ids listed for each backend; beyond it they are counted only.
 const LOST_RANGES_MAX: usize = 1_000;
@@ -52,7 +53,16 @@ impl Archive {
             device: &|device| device_name(plan, device),
         };
         let report = Assembly {
-            run: self.facts(&summary)?,
+            run: RunFacts {
+                published: published(
+                    plan,
+                    &schedules,
+                    self.identity.as_ref(),
+                    &summary,
+                    self.targets(),
+                ),
+                ..self.facts(&summary)?
+            },
             names: &names,
             summary: &summary,
             windows: &self.windows,
@@ -73,6 +83,8 @@ impl Archive {
         } else {
             None
         };
+        let footer = self.footer.as_ref();
+        let end = footer.map_or(self.windows.until, |footer| footer.end);
         Closing {
             plan: &recorder,
             windows: &self.windows,
@@ -80,10 +92,9 @@ impl Archive {
             account: self.account.as_ref(),
             calendar,
             timeline: self.timeline,
-            end: self
-                .footer
-                .as_ref()
-                .map_or(self.windows.until, |footer| footer.end),
+            end,
+            heard_until: footer.and_then(|footer| footer.heard_until).unwrap_or(end),
+            has_one_clock: self.header.has_one_clock(),
             quiet: plan.phases.settle.quiet,
             lost_ranges_most: LOST_RANGES_MAX,
         }
@@ -143,6 +154,8 @@ impl Archive {
     fn facts(&self, summary: &Summary) -> Result<RunFacts> {
         let plan = &self.header.plan;
         let mut all: Vec<Event> = self.events.iter().map(NotedEvent::event).collect();
+        let clocks = events::of_clocks(&self.header.clocks);
+        all.extend(clocks.iter().map(NotedEvent::event));
         all.extend(
             events::of_series(summary, &self.windows)
                 .iter()
@@ -154,6 +167,7 @@ impl Archive {
             run: self.header.run,
             seed: plan.seed,
             scenario_sha256: Some(self.header.scenario_sha256.clone()),
+            resolved_sha256: Some(self.header.resolved_sha256.clone()),
             labels: plan.labels.clone(),
             started: Some(self.header.started.clone()),
             scenario: serde_json::from_str(&plan.resolved).context("read the resolved scenario")?,
@@ -162,6 +176,7 @@ impl Archive {
             generator: self.generator(summary),
             target: self.target(),
             events: all,
+            ..RunFacts::default()
         })
     }
 

@@ -10,22 +10,20 @@ use muster_conduct::{Timetable, recorder_plan, schedules};
 use muster_dashboard::{Health, Live, LiveRates, Quantiles};
 use muster_judge::{Figure, RuleResult, Rules};
 use muster_load::{Schedule, StreamSchedule};
-use muster_measure::{Distribution, Flow, RecorderPlan, State, Timeline, WindowDelta};
-use muster_model::{Micros, RunId};
+use muster_measure::{Distribution, Flow, Percentiles, RecorderPlan, State, Timeline, WindowDelta};
+use muster_model::{Micros, RunId, StreamId};
 use muster_scenario::Plan;
-
-use crate::events::answered;
 
 mod fitness;
 
 use fitness::Fitness;
 pub(crate) use fitness::PulseLog;
 
-/// Seconds of windows that the live view remembers: the last full one, and some that late
-/// answers may still change.
-const REMEMBERED_S: u32 = 30;
-/// The last second whose windows have surely come in: two dispatches ago.
+/// The last second whose windows have surely come in: two dispatches ago. It is what is shown.
 const LAG_S: u32 = 2;
+/// Seconds of windows that the live view remembers: the one that is shown, those after it, and
+/// one more for a process whose news are late.
+const REMEMBERED_S: u32 = LAG_S + 2;
 
 /// What does not change during a run.
 #[derive(Debug, Clone)]
@@ -134,10 +132,10 @@ impl View {
             rates: LiveRates {
                 offered,
                 issued: flow.sent as f64,
-                completed: answered(&flow) as f64,
+                completed: flow.answered() as f64,
                 arrived: has_backend.then(|| self.arrived_in(second) as f64),
             },
-            response: self.response(second),
+            response: self.response(second, standing),
             end_to_end: self.end_to_end(second),
             backlog_s: of_traffic(standing.progress.open),
             delivery_backlog_s: not_arrived.and_then(of_traffic),
@@ -181,11 +179,7 @@ impl View {
         if timeline.origin == Micros::MAX {
             return 0.0;
         }
-        let from = Micros::from_secs(u64::from(second)) - timeline.origin;
-        let until = Micros::from_secs(u64::from(second) + 1) - timeline.origin;
-        let due = |schedule: &Arc<StreamSchedule>| {
-            schedule.count_until(until) - schedule.count_until(from)
-        };
+        let due = |schedule: &Arc<StreamSchedule>| due_in(schedule, second, timeline);
         self.fixed.schedules.iter().map(due).sum::<u64>() as f64
     }
 
@@ -205,16 +199,40 @@ impl View {
         of.map(|(_, window)| window.arrived).sum()
     }
 
-    fn response(&self, second: u32) -> Quantiles {
+    /// Of all due in a second: those that have no answer yet have waited at least until now, so
+    /// that a target that stands still does not look fast.
+    fn response(&self, second: u32, standing: &Standing) -> Quantiles {
         let windows = self.recent.uplinks.iter();
         let of = windows.filter(|((_, key), _)| key.second == second);
-        quantiles(of.map(|(_, window)| &window.response))
+        let ended = of.flat_map(|(_, window)| [&window.response, &window.censored]);
+        let mut all = sum(ended);
+        let waited = standing.now - Micros::from_secs(u64::from(second) + 1);
+        all.record_n(waited, self.open_of(second, standing.timeline));
+        quantiles(&all)
+    }
+
+    /// Messages due in a second that are to be answered and have not ended. A closed loop has none
+    /// of which the schedule would know.
+    fn open_of(&self, second: u32, timeline: Timeline) -> u64 {
+        if timeline.origin == Micros::MAX {
+            return 0;
+        }
+        let tracks = self.fixed.recorder.streams.iter().zip(0u8..);
+        let streams = tracks.zip(&self.fixed.schedules);
+        let open = streams.filter(|((track, _), _)| track.answers && !track.closed);
+        let open = open.map(|((_, at), schedule)| {
+            let windows = self.recent.uplinks_of(StreamId(at));
+            let of = windows.filter(|(key, _)| key.second == second);
+            let ended: u64 = of.map(|(_, window)| window.outcomes.finals()).sum();
+            due_in(schedule, second, timeline).saturating_sub(ended)
+        });
+        open.sum()
     }
 
     fn end_to_end(&self, second: u32) -> Quantiles {
         let windows = self.recent.arrivals.iter();
         let of = windows.filter(|((backend, _, key), _)| backend.0 == 0 && key.second == second);
-        quantiles(of.map(|(_, window)| &window.end_to_end))
+        quantiles(&sum(of.map(|(_, window)| &window.end_to_end)))
     }
 
     fn health(&mut self, second: u32, timeline: &Timeline) -> Health {
@@ -242,7 +260,7 @@ impl View {
             shard_cpu: cpu(false),
             consumer_cpu: cpu(true),
             cpu_wait: worst(&mut threads().map(|thread| thread.wait)),
-            lateness_p99: lateness.quantile_us(0.99).map(Micros),
+            lateness_p99: quantiles(&lateness).p99,
             rss_bytes: (!self.pulses.is_empty()).then_some(rss),
             faults: faults.iter().map(told).collect(),
             warnings,
@@ -309,21 +327,29 @@ fn sum<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Distributio
     all
 }
 
-fn quantiles<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Quantiles {
-    let all = sum(distributions);
+/// As far as there are enough values to tell them.
+fn quantiles(all: &Distribution) -> Quantiles {
+    let percentiles = Percentiles::of(all);
     Quantiles {
-        p50: all.quantile_us(0.5).map(Micros),
-        p99: all.quantile_us(0.99).map(Micros),
+        p50: percentiles.p50_us.map(Micros),
+        p99: percentiles.p99_us.map(Micros),
     }
 }
 
+/// Messages of a schedule that are due in a second of the run.
+fn due_in(schedule: &StreamSchedule, second: u32, timeline: Timeline) -> u64 {
+    let from = Micros::from_secs(u64::from(second)) - timeline.origin;
+    let until = Micros::from_secs(u64::from(second) + 1) - timeline.origin;
+    schedule.count_until(until) - schedule.count_until(from)
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use muster_agent::ThreadPulse;
     use muster_conduct::{Phase, Progress, timetable};
     use muster_judge::{Incident, IncidentKind, RuleOutcome, validity};
     use muster_measure::{ArrivalWindow, UplinkWindow, WindowKey};
-    use muster_model::{BackendId, Outcome, ShedCause, StreamId};
+    use muster_model::{BackendId, Outcome, ShedCause};
     use muster_scenario::{Overrides, Reader, Source, parse};
 
     use super::*;
@@ -376,6 +402,12 @@ validity: { cpu-wait: 20% }
             },
             progress: Progress::default(),
         }
+    }
+
+    /// Some view, with so many sent.
+    pub(crate) fn view(sent: u64) -> Live {
+        let live = View::new(fixed()).live(&standing(Phase::Measure, 20, 50));
+        Live { sent, ..live }
     }
 
     fn pulse(second: u64, wait: f64) -> Pulse {
@@ -490,6 +522,32 @@ validity: { cpu-wait: 20% }
         let live = view.live(&standing(Phase::Connect, 1, 9));
         let left = live.run_left().expect("known").as_secs_f64();
         assert!((94.0..96.0).contains(&left), "9 + 5 + 60 + 20 s: {left}");
+    }
+
+    /// 100 messages are due in the second that is shown; of so many the answer came after 1.5 ms.
+    fn response(answered: u64) -> Quantiles {
+        let mut view = View::new(fixed());
+        let mut window = UplinkWindow::default();
+        window.outcomes.states[State::Accepted.index()] = answered;
+        window.response.record_n(Micros(1_500), answered);
+        let mut delta = WindowDelta::default();
+        delta.uplinks.insert((StreamId(0), measured(20)), window);
+        view.add(&delta);
+        view.live(&standing(Phase::Measure, 22, 50)).response
+    }
+
+    #[test]
+    fn what_has_no_answer_yet_has_waited_until_now() {
+        let quick = Some(Micros(1_500));
+        assert_eq!(response(100).p50, quick);
+        assert_eq!(response(60).p50, quick);
+        assert_eq!(response(40).p50, Some(Micros::from_secs(1)));
+        assert_eq!(response(0).p50, Some(Micros::from_secs(1)));
+    }
+
+    #[test]
+    fn a_percentile_of_too_few_is_not_shown() {
+        assert_eq!(response(100).p99, None, "100 messages have no p99");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use muster_model::{Micros, Reason};
 use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, LoopError};
+use muster_protocol::layer::{Ended, Layer, Pipe};
 use muster_protocol::mqtt::{self, ClientEvent, Input};
+use muster_transport::{Any, TlsClient};
 
 /// How often is looked whether all is over: the loop tells of ends after its turn.
 const LOOK_EVERY: Micros = Micros::from_millis(10);
@@ -12,11 +14,36 @@ const LOOK_EVERY: Micros = Micros::from_millis(10);
 /// A session to open.
 pub(crate) struct Call {
     pub(crate) address: SocketAddr,
+    /// What stands between its socket and its session, not opened yet.
+    pub(crate) layer: Any<TlsClient>,
     pub(crate) session: mqtt::Client,
     /// Its CONNECT.
     pub(crate) connect: Vec<u8>,
+    /// What answers a challenge, if the CONNECT names a method for one.
+    pub(crate) proof: Option<Proof>,
     /// How long the handshake may take, from the SYN.
     pub(crate) at_most: Micros,
+}
+
+/// What answers a challenge (MQTT 5 section 4.12).
+pub(crate) struct Proof {
+    pub(crate) answer: Vec<u8>,
+    /// Whether the challenge itself stands before it.
+    pub(crate) echo: bool,
+}
+
+impl Call {
+    /// Answers a step of authentication.
+    fn prove(&mut self, now: Micros, challenge: &[u8], out: &mut Vec<u8>) {
+        let Some(Proof { answer, echo }) = &self.proof else {
+            return;
+        };
+        let challenge = if *echo { challenge } else { &[] };
+        // What cannot be sent is not answered, and so the call ends with its time.
+        let _sent = self
+            .session
+            .authenticate(now, &[challenge, answer.as_slice()].concat(), out);
+    }
 }
 
 /// What came of a call.
@@ -28,6 +55,8 @@ pub(crate) enum Answer {
     Refused(Reason),
     /// Something answered, but not in the protocol.
     Nonsense(String),
+    /// TLS or WebSocket could not be agreed upon, for this reason.
+    NoHandshake(String),
     /// Nothing answered, for this reason.
     Silent(String),
 }
@@ -51,18 +80,43 @@ struct Probe {
 
 struct Line {
     call: Call,
+    pipe: Pipe<Any<TlsClient>>,
     since: Micros,
     key: Option<Key>,
     answer: Option<Answer>,
 }
 
 impl Line {
-    fn new(call: Call) -> Self {
+    fn new(mut call: Call) -> Self {
         Self {
+            pipe: Pipe::new(std::mem::take(&mut call.layer)),
             call,
             since: Micros::ZERO,
             key: None,
             answer: None,
+        }
+    }
+}
+
+impl Line {
+    /// Says CONNECT as soon as the layer is open.
+    fn greet(&mut self, was_open: bool, wire: &mut Vec<u8>) {
+        if !was_open && self.pipe.layer.is_open() {
+            let from = wire.len();
+            wire.extend_from_slice(&self.call.connect);
+            self.pipe.layer.wrap(wire, from);
+        }
+    }
+
+    /// What the end of the layer means.
+    fn ended(&self, end: Ended) -> Answer {
+        match end {
+            Ended::Closed(_) => Answer::Silent(words(Closed::Peer)),
+            Ended::Failed(error) => {
+                let detail = self.pipe.layer.detail();
+                let detail = detail.map_or_else(|| error.to_string(), str::to_owned);
+                Answer::NoHandshake(detail)
+            }
         }
     }
 }
@@ -81,12 +135,13 @@ impl Probe {
         }
     }
 
-    /// The first answer counts; the connection is closed with what the session has to say.
-    fn answered(&mut self, io: &mut Io, at: usize, answer: Answer, goodbye: &[u8]) {
+    /// The first answer counts; the connection is closed with what is still to be said.
+    fn answered(&mut self, io: &mut Io, at: usize, answer: Answer, mut wire: Vec<u8>) {
         let line = &mut self.lines[at];
         line.answer.get_or_insert(answer);
         if let Some(key) = line.key.take() {
-            let _ = io.write(key, goodbye);
+            line.pipe.layer.close(&mut wire);
+            let _ = io.write(key, &wire);
             io.finish(key);
         }
     }
@@ -94,24 +149,49 @@ impl Probe {
 
 impl Handler for Probe {
     fn opened(&mut self, io: &mut Io, key: Key) {
-        // A CONNECT fits into the buffer of a fresh socket; what does not, is held by the loop.
-        let _ = io.write(key, &self.lines[io.tag(key) as usize].call.connect);
+        let line = &mut self.lines[io.tag(key) as usize];
+        let mut wire = Vec::new();
+        line.pipe.layer.open(&mut wire);
+        line.greet(false, &mut wire);
+        // It fits into the buffer of a fresh socket; what does not, is held by the loop.
+        let _ = io.write(key, &wire);
     }
 
     fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
         io.close(key);
     }
 
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
         let (at, now) = (io.tag(key) as usize, io.fresh_now());
         let line = &mut self.lines[at];
-        let (mut input, mut out) = (Input::new(bytes), Vec::new());
-        let Some(event) = line.call.session.poll(now, &mut input, &mut out) else {
-            return input.consumed();
+        let mut wire = Vec::new();
+        let was_open = line.pipe.layer.is_open();
+        let fed = line.pipe.receive(bytes, &mut wire);
+        line.greet(was_open, &mut wire);
+        let from = wire.len();
+        let mut input = Input::new(&bytes[..fed.plain]);
+        let event = line.call.session.poll(now, &mut input, &mut wire);
+        let taken = input.consumed();
+        let answer = match (&event, fed.end) {
+            (Some(ClientEvent::Auth(auth)), _) => {
+                let challenge = auth.data().unwrap_or_default();
+                line.call.prove(now, challenge, &mut wire);
+                None
+            }
+            (Some(event), _) => Some(answer(event, now - line.since)),
+            (None, Some(end)) => Some(line.ended(end)),
+            (None, None) => None,
         };
-        let answer = answer(&event, now - line.since);
-        line.call.session.disconnect(0, &mut out);
-        self.answered(io, at, answer, &out);
+        let Some(answer) = answer else {
+            line.pipe.layer.wrap(&mut wire, from);
+            if !wire.is_empty() {
+                let _ = io.write(key, &wire);
+            }
+            return line.pipe.keep(bytes, &fed, taken);
+        };
+        line.call.session.disconnect(0, &mut wire);
+        line.pipe.layer.wrap(&mut wire, from);
+        self.answered(io, at, answer, wire);
         bytes.len()
     }
 
@@ -120,7 +200,7 @@ impl Handler for Probe {
     fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
         let at = io.tag(key) as usize;
         self.lines[at].key = None;
-        self.answered(io, at, Answer::Silent(words(why)), &[]);
+        self.answered(io, at, Answer::Silent(words(why)), Vec::new());
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
@@ -128,7 +208,7 @@ impl Handler for Probe {
         if let Some(key) = self.lines[at].key.take() {
             io.reset(key);
             let why = format!("no answer within {}", self.lines[at].call.at_most);
-            self.answered(io, at, Answer::Silent(why), &[]);
+            self.answered(io, at, Answer::Silent(why), Vec::new());
         }
     }
 
@@ -149,10 +229,8 @@ fn answer(event: &ClientEvent<'_>, took: Micros) -> Answer {
         ClientEvent::Connected(_) => Answer::Taken(took),
         ClientEvent::Refused(reason) => Answer::Refused(*reason),
         ClientEvent::Malformed(malformed) => Answer::Nonsense(malformed.to_string()),
-        ClientEvent::Auth { .. } => {
-            Answer::Nonsense("an authentication that nobody began".to_owned())
-        }
-        ClientEvent::Accepted { .. }
+        ClientEvent::Auth(_)
+        | ClientEvent::Accepted { .. }
         | ClientEvent::Rejected { .. }
         | ClientEvent::Completed { .. }
         | ClientEvent::AnsweredLate { .. }

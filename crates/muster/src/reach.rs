@@ -5,14 +5,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use muster_conduct::{Placement, roster};
+use muster_agent::{consumer_layers, link_layers};
+use muster_conduct::{Placement, Slice, roster};
 use muster_device::Hello;
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
 use muster_net::Clock;
+use muster_protocol::layer::Layers;
 use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
 use muster_scenario::{BackendPlan, FleetPlan, Plan};
+use muster_transport::{Any, Clients, TlsClient};
 
-use crate::probe::{Answer, Call, probe};
+use crate::probe::{Answer, Call, Proof, probe};
 use crate::target;
 
 /// How long a consumer of the run tries for one session.
@@ -29,15 +32,18 @@ pub(crate) struct Reached {
 /// would connect there, and each backend's with its first consumer.
 pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
     let run = RunId(Clock::start().t0_ns() as u32);
-    let devices = plan.fleets.iter().flat_map(|fleet| {
+    let mut layers = link_layers(plan, Slice::WHOLE)?;
+    let links = plan.fleets.iter().flat_map(|fleet| {
         let addresses = plan.platform.endpoints.len() as u32;
         let first = fleet.first_link.0;
         let links = first..first + fleet.links.min(addresses);
-        links.map(move |link| device(plan, fleet, LinkId(link)))
+        links.map(move |link| (fleet, LinkId(link)))
     });
+    let devices = links.map(|(fleet, link)| device(plan, &mut layers, fleet, link));
+    let devices: Vec<Caller> = devices.collect();
     let backends = (0..).map(BackendId).zip(&plan.backends);
     let consumers = backends.map(|(id, backend)| consumer(plan, backend, id, run));
-    let callers: Vec<Caller> = devices.chain(consumers).collect();
+    let callers: Vec<Caller> = devices.into_iter().chain(consumers).collect();
     answers(callers)
 }
 
@@ -66,16 +72,17 @@ fn answers(callers: Vec<Caller>) -> Result<Vec<Reached>> {
     Ok(reached.collect())
 }
 
-fn device(plan: &Plan, fleet: &FleetPlan, link: LinkId) -> Caller {
+fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Caller {
     let endpoints = &plan.platform.endpoints;
     let endpoint = &endpoints[link.0 as usize % endpoints.len()];
     let client = Placement::client(fleet);
+    let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
     let mut hello = Hello::default();
-    hello.fill(
-        &roster(plan, fleet, 0),
-        &client,
-        fleet.first_device_of(link),
-    );
+    let proof = client.authentication.as_ref().map(|known| Proof {
+        answer: hello.answer(&roster, known, device, &[]).to_vec(),
+        echo: known.echo,
+    });
+    hello.fill(&roster, &client, device);
     // A check that is killed must not have the platform publish.
     let connect = Connect {
         will: None,
@@ -85,7 +92,11 @@ fn device(plan: &Plan, fleet: &FleetPlan, link: LinkId) -> Caller {
     Caller {
         who: format!("{endpoint}, device `{}`", connect.client_id),
         call: target::address(endpoint, Duration::from_micros(at_most.get()))
-            .and_then(|address| call(address, client.version, &connect, at_most)),
+            .and_then(|address| {
+                let layer = layers.layer(link.0)?;
+                call((address, layer), client.version, &connect, at_most)
+            })
+            .map(|call| Call { proof, ..call }),
     }
 }
 
@@ -94,13 +105,16 @@ fn consumer(plan: &Plan, backend: &BackendPlan, id: BackendId, run: RunId) -> Ca
     let connect = muster_backend::hello(backend, &client_id);
     Caller {
         who: format!("{}, backend `{}`", backend.endpoint, backend.name),
-        call: target::address(&backend.endpoint, target::patience(plan))
-            .and_then(|address| call(address, muster_backend::VERSION, &connect, CONSUMER_AT_MOST)),
+        call: target::address(&backend.endpoint, target::patience(plan)).and_then(|address| {
+            let layer = consumer_layers(plan, backend, [0])?.layer(0)?;
+            let version = muster_backend::VERSION;
+            call((address, layer), version, &connect, CONSUMER_AT_MOST)
+        }),
     }
 }
 
 fn call(
-    address: SocketAddr,
+    (address, layer): (SocketAddr, Any<TlsClient>),
     version: Version,
     connect: &Connect<'_>,
     at_most: Micros,
@@ -112,8 +126,10 @@ fn call(
         .context("write a CONNECT")?;
     Ok(Call {
         address,
+        layer,
         session,
         connect: bytes,
+        proof: None,
         at_most,
     })
 }

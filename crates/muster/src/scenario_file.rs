@@ -49,9 +49,14 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
         text: &text,
     };
     let plan = parse(source, &overrides, &reader).map_err(|problems| anyhow!("{problems}"))?;
-    let digest = Sha256::digest(text.as_bytes());
-    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = sha256(text.as_bytes());
     Ok(Loaded { plan, sha256 })
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Files beside the scenario, and this process's environment.
@@ -62,6 +67,11 @@ struct Disk {
 impl Reader for Disk {
     fn file(&self, path: &str) -> Result<Vec<u8>, String> {
         std::fs::read(self.folder.join(path)).map_err(|error| error.to_string())
+    }
+
+    fn folder(&self) -> String {
+        // A worker process is started where this one was.
+        self.folder.join("").display().to_string()
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use muster_model::ShedCause;
 use muster_report::{Figure, Latency, Outcome, Percentiles, RepeatedRun, Report, Spread};
 
 /// A headline figure of a run; none where it is not known.
@@ -52,12 +51,8 @@ fn p99(of: &Percentiles) -> Option<u64> {
 fn failure_ratio(report: &Report) -> Option<Figure> {
     let ledger = &report.ledger.measured;
     let scheduled = ledger.scheduled.filter(|scheduled| *scheduled > 0)?;
-    let own = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
-    let own = own.filter_map(|cause| ledger.shed_by_cause.get(cause.name()));
-    let shed = ledger.shed.saturating_sub(own.sum());
-    let failed = ledger.rejected + ledger.timed_out + ledger.broken + ledger.in_flight + shed;
     Some(Figure::Fraction {
-        fraction: failed as f64 / scheduled as f64,
+        fraction: ledger.failed as f64 / scheduled as f64,
     })
 }
 
@@ -184,17 +179,5 @@ mod tests {
         let times = [30, 10, 21].map(|us| Figure::Time { us });
         let spread = spread_of("response p99", times.to_vec()).expect("there are figures");
         assert_eq!(spread.median, Figure::Time { us: 21 });
-    }
-
-    #[test]
-    fn what_we_shed_ourselves_is_no_failure_of_the_target() {
-        let mut report = Report::default();
-        assert_eq!(failure_ratio(&report), None);
-        let ledger = &mut report.ledger.measured;
-        (ledger.scheduled, ledger.rejected, ledger.shed) = (Some(100), 3, 7);
-        let own = ShedCause::GeneratorLate.name().to_owned();
-        ledger.shed_by_cause = BTreeMap::from([(own, 5), ("offline".to_owned(), 2)]);
-        let ratio = Figure::Fraction { fraction: 0.05 };
-        assert_eq!(failure_ratio(&report), Some(ratio));
     }
 }

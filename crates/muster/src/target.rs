@@ -1,15 +1,19 @@
 //! The target of a run: its addresses, and whether it is on this machine.
 
+use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, User};
+use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, GatewayTls, User};
 use muster_model::{Micros, mix};
 use muster_monitor::TargetMonitor;
-use muster_scenario::{Endpoint, Needs, Plan, PlatformKind, Secret};
+use muster_monitor::procfs::device_towards;
+use muster_scenario::{Endpoint, Needs, PemFile, Plan, PlatformKind, Secret};
+use muster_transport::throwaway;
 
 use crate::archive::NotedTarget;
 use crate::events::NotedEvent;
@@ -52,7 +56,7 @@ pub(crate) fn resolve(plan: &Plan) -> Result<Addresses> {
 pub(crate) fn patience(plan: &Plan) -> Duration {
     match plan.platform.kind {
         PlatformKind::Gateway { .. } => Duration::ZERO,
-        PlatformKind::Mqtt => {
+        PlatformKind::Deployed { .. } => {
             let timeouts = plan.fleets.iter().map(|fleet| fleet.connect.timeout.get());
             Duration::from_micros(timeouts.max().unwrap_or(0))
         }
@@ -103,9 +107,9 @@ fn first_to_answer(addresses: &[SocketAddr], within: Duration) -> Option<SocketA
 }
 
 /// Whether packets to an address stay on this machine: the source address the kernel would use is
-/// the address itself.
+/// the address itself, or the address is that of a container here.
 fn is_local(address: SocketAddr) -> bool {
-    if address.ip().is_loopback() {
+    if address.ip().is_loopback() || is_container(address.ip()) {
         return true;
     }
     let any = if address.is_ipv4() {
@@ -116,6 +120,27 @@ fn is_local(address: SocketAddr) -> bool {
     let source = UdpSocket::bind(any)
         .and_then(|socket| socket.connect(address).and_then(|()| socket.local_addr()));
     source.is_ok_and(|source| source.ip() == address.ip())
+}
+
+/// Whether an address is reached through a bridge of this machine, as containers on it are. Those of
+/// IPv6 are not found.
+fn is_container(address: IpAddr) -> bool {
+    let IpAddr::V4(address) = address else {
+        return false;
+    };
+    let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
+    let device = device_towards(&routes, address);
+    device.is_some_and(|device| is_inner_bridge(Path::new("/sys/class/net"), device))
+}
+
+/// Whether a network device is a bridge that no network card is part of: behind one with a card lie
+/// other machines too.
+fn is_inner_bridge(devices: &Path, device: &str) -> bool {
+    let Ok(ports) = fs::read_dir(devices.join(device).join("brif")) else {
+        return false;
+    };
+    let is_card = |port: fs::DirEntry| devices.join(port.file_name()).join("device").exists();
+    !ports.flatten().any(is_card)
 }
 
 /// The target of a run, and the embedded gateway if it is one.
@@ -145,7 +170,7 @@ impl Target {
         descriptors: u64,
     ) -> Result<Self> {
         let started = now();
-        let PlatformKind::Gateway { behaviour, .. } = &plan.platform.kind else {
+        let PlatformKind::Gateway { dialect, behaviour } = plan.platform.kind.clone() else {
             let endpoints: Vec<String> = plan
                 .platform
                 .endpoints
@@ -163,9 +188,13 @@ impl Target {
         let processes = gateway_processes(needs, descriptors);
         let northbound = northbound(plan);
         let listen = addresses.devices[0];
+        let scheme = plan.platform.scheme();
         let config = GatewayConfig {
             listen,
             threads: gateway_threads(processes),
+            dialect,
+            websocket: scheme.is_websocket(),
+            tls: own_tls(plan, listen.ip())?,
             behaviour: *behaviour,
             seed: plan.seed,
             expected_uplinks: needs.messages,
@@ -186,7 +215,7 @@ impl Target {
         let backends = plan.backends.iter().map(|_| devices.clone()).collect();
         let names: Vec<String> = devices
             .iter()
-            .map(|addr| format!("mqtt://{addr}"))
+            .map(|addr| format!("{}://{addr}", scheme.name()))
             .collect();
         let endpoints = format!("embedded gateway, {}", names.join(", "));
         Ok(Self {
@@ -259,6 +288,34 @@ fn gateway_processes(needs: &Needs, descriptors: u64) -> u32 {
     u32::try_from(processes).unwrap_or(u32::MAX).max(1)
 }
 
+/// The embedded gateway's certificate, made for this run, which then trusts it.
+fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
+    if !plan.platform.scheme().is_tls() {
+        return Ok(None);
+    }
+    let host = plan.platform.endpoints[0].host.clone();
+    let server_name = plan.platform.tls.server_name.clone();
+    let names = [Some(host), Some(listen.to_string()), server_name];
+    let made = throwaway(&names.into_iter().flatten().collect::<Vec<_>>())?;
+    let ca = PemFile {
+        name: made.ca.name.clone(),
+        text: made.ca.text().to_vec(),
+    };
+    for backend in &mut plan.backends {
+        backend.tls.ca = Some(ca.clone());
+    }
+    plan.platform.tls.ca = Some(ca);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let client_ca = plan.platform.tls.client_ca.as_ref();
+    Ok(Some(GatewayTls {
+        cert: text(made.cert.text()),
+        key: text(made.key.text()),
+        client_ca: client_ca.map(|ca| text(&ca.text)),
+        // Consumers come to the same address, and show none.
+        needs_client_cert: false,
+    }))
+}
+
 /// The generator's shards take half of the cores, the gateway the rest.
 fn gateway_threads(processes: u32) -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -306,6 +363,23 @@ mod tests {
         assert_eq!(first_to_answer(&addresses, within), Some(addresses[1]));
         assert_eq!(first_to_answer(&addresses[..1], within), None);
         assert_eq!(first_to_answer(&addresses, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn behind_a_bridge_without_a_card_lies_this_machine() {
+        let devices = tempfile::tempdir().expect("a folder");
+        for port in [
+            "docker0/brif/veth1",
+            "br0/brif/veth2",
+            "br0/brif/eth0",
+            "eth0/device",
+        ] {
+            fs::create_dir_all(devices.path().join(port)).expect("a device");
+        }
+        let is_inner = |device| is_inner_bridge(devices.path(), device);
+        assert!(is_inner("docker0"));
+        assert!(!is_inner("br0"), "it has a network card");
+        assert!(!is_inner("eth0"), "it is no bridge");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use muster_gateway::User;
+use muster_gateway::{Demand, User};
 
 /// Reads a file of lines `name:password`; empty lines and those that begin with `#` say nothing.
 /// The password is the rest of its line as it stands.
@@ -12,6 +12,18 @@ pub(crate) fn read(path: &Path) -> Result<Vec<User>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("read the users {}", path.display()))?;
     parse(&path.display().to_string(), &text).context("read the users")
+}
+
+/// Reads a file of one line `method:secret`, for `muster gateway --authentication`.
+pub(crate) fn read_demand(path: &Path) -> Result<Demand> {
+    let mut lines = read(path)?;
+    match (lines.pop(), lines.is_empty()) {
+        (Some(User { name, password }), true) => Ok(Demand {
+            method: name,
+            secret: password,
+        }),
+        (Some(_) | None, _) => bail!("{} asks for more than one method", path.display()),
+    }
 }
 
 /// Errors never show a line: it may be a password.

@@ -21,11 +21,21 @@ impl Clock {
     /// this host since it booted.
     #[must_use]
     pub fn at(t0_ns: u64) -> Self {
-        let wall_ns = nanoseconds(ClockId::Realtime);
-        let since_t0 = nanoseconds(ClockId::Monotonic).saturating_sub(t0_ns);
+        let (wall_ns, now_ns) = both();
+        let since_t0 = now_ns.saturating_sub(t0_ns);
         Self {
             t0_ns,
             wall_ms_at_t0: wall_ns.saturating_sub(since_t0) / 1_000_000,
+        }
+    }
+
+    /// A clock as another process of this host has it: T0 by [`Clock::t0_ns`], and its wall-clock
+    /// twin, which two processes that work it out apart would not agree on to the millisecond.
+    #[must_use]
+    pub const fn agreed(t0_ns: u64, wall_ms_at_t0: u64) -> Self {
+        Self {
+            t0_ns,
+            wall_ms_at_t0,
         }
     }
 
@@ -33,10 +43,7 @@ impl Clock {
     /// after the host booted. It may lie ahead: until then the clock reads zero.
     #[must_use]
     pub fn at_wall(wall_ms: u64) -> Self {
-        let (wall_ns, now_ns) = (
-            nanoseconds(ClockId::Realtime),
-            nanoseconds(ClockId::Monotonic),
-        );
+        let (wall_ns, now_ns) = both();
         let ahead_ns = i128::from(wall_ms) * 1_000_000 - i128::from(wall_ns);
         Self {
             t0_ns: u64::try_from(i128::from(now_ns) + ahead_ns).unwrap_or(0),
@@ -73,6 +80,20 @@ impl Clock {
     }
 }
 
+/// The wall clock and `CLOCK_MONOTONIC` at one instant: of some readings that with the least time
+/// between them, since the thread may lose its CPU there.
+fn both() -> (u64, u64) {
+    const READINGS: usize = 10;
+    let reading = |_| {
+        let before = nanoseconds(ClockId::Monotonic);
+        let wall = nanoseconds(ClockId::Realtime);
+        let took = nanoseconds(ClockId::Monotonic) - before;
+        (took, wall, before + took / 2)
+    };
+    let best = (0..READINGS).map(reading).min();
+    best.map_or((0, 0), |(_, wall, monotonic)| (wall, monotonic))
+}
+
 fn nanoseconds(clock: ClockId) -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
     (tv_sec as u64) * 1_000_000_000 + tv_nsec as u64
@@ -100,5 +121,7 @@ mod tests {
         let (a, b, c) = (first.now(), second.now(), first.now());
         assert!(a <= b && b <= c);
         assert!(first.wall_ms_at_t0().abs_diff(second.wall_ms_at_t0()) <= 2);
+        let third = Clock::agreed(first.t0_ns(), first.wall_ms_at_t0());
+        assert_eq!(third, first);
     }
 }

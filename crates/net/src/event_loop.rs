@@ -115,8 +115,10 @@ impl<H: Handler> Loop<H> {
             self.dispatch(Key::from_u64(data.u64()), flags);
         }
         self.run_timers();
-        self.wanted = self.handler.turn(&mut self.io);
+        // Before the handler's own turn, which takes up what it does about them; of those that end
+        // in it, it hears at once in the next one.
         self.tell_endings();
+        self.wanted = self.handler.turn(&mut self.io);
         Ok(())
     }
 
@@ -189,7 +191,8 @@ impl<H: Handler> Loop<H> {
         {
             slot.flags.add(Flags::READABLE);
         }
-        if has_held && events.contains(EventFlags::OUT) {
+        let is_broken = slot.flags.has(Flags::BROKEN);
+        if has_held && !is_broken && events.contains(EventFlags::OUT) {
             self.flush(key);
         }
         self.serve(key);
@@ -309,7 +312,7 @@ impl<H: Handler> Loop<H> {
         };
         let used = self
             .handler
-            .received(&mut self.io, key, &self.scratch[..count]);
+            .received(&mut self.io, key, &mut self.scratch[..count]);
         if used < count {
             self.keep(key, used, count);
         }
@@ -367,6 +370,7 @@ impl<H: Handler> Loop<H> {
                 }
                 return Some(count);
             }
+            Err(Errno::AGAIN) if slot.flags.has(Flags::BROKEN) => self.io.end(key, Closed::Peer),
             Err(Errno::AGAIN) => slot.flags.remove(Flags::READABLE),
             Err(Errno::INTR) => self.io.enqueue(key),
             Err(errno) => self.io.end(key, socket::failure(errno)),
@@ -397,7 +401,7 @@ impl<H: Handler> Loop<H> {
         };
         let buffer = std::mem::replace(&mut slot.kept, BufferId::NONE);
         let mut bytes = std::mem::take(self.io.pool.get(buffer));
-        let used = self.handler.received(&mut self.io, key, &bytes);
+        let used = self.handler.received(&mut self.io, key, &mut bytes);
         bytes.drain(..used.min(bytes.len()));
         let overrun = bytes.len() > self.io.kept_max as usize;
         let empty = bytes.is_empty();

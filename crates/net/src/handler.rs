@@ -50,7 +50,8 @@ pub enum Written {
     /// out, the connection cannot go on and [`Closed::PoolExhausted`] follows; else it stands
     /// and nothing was sent.
     Exhausted,
-    /// The connection is gone; [`Handler::closed`] follows unless it was told already.
+    /// The connection is gone; what the peer said before is presented, and [`Handler::closed`]
+    /// follows unless it was told already.
     Lost,
 }
 
@@ -85,9 +86,11 @@ pub trait Handler {
     /// `listener` took a connection.
     fn accepted(&mut self, io: &mut Io, key: Key, listener: ListenerId);
 
-    /// Bytes came. Returns how many of them were used up; the rest is kept and presented again,
-    /// in front of later bytes, when more came or after [`Io::resume_reading`].
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize;
+    /// Bytes came. Returns how many of them, from the first, were used up; the rest is kept as the
+    /// handler leaves it and presented again, in front of later bytes, when more came or after
+    /// [`Io::resume_reading`]. They are lent to be changed, so that a layer can turn them where they
+    /// lie.
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize;
 
     /// The kernel has taken all held bytes of the connection: it may be written to again.
     fn flushed(&mut self, io: &mut Io, key: Key);

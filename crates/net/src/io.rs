@@ -12,7 +12,9 @@ use rustix::net::{SendFlags, Shutdown, sockopt};
 use crate::pool::{BufferId, Pool};
 use crate::slab::{Flags, Slab};
 use crate::wheel::Wheel;
-use crate::{Clock, Closed, Key, ListenerId, LoopConfig, TimerId, Waker, Written, socket};
+use crate::{
+    Clock, Closed, IoCounts, Key, ListenerId, LoopConfig, TimerId, Waker, Written, socket,
+};
 
 /// Everything a handler may do to the loop it runs on.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub struct Io {
     pub(crate) endings: Vec<(Key, Closed)>,
     /// Connections with a read limit, by slab index: few, as this is for slow readers.
     pub(crate) limits: BTreeMap<u32, ReadLimit>,
+    /// Why the last write of a connection failed, by slab index, until the rest of its input is read.
+    pub(crate) failures: BTreeMap<u32, Closed>,
     pub(crate) counts: IoCounts,
     pub(crate) now: Micros,
     pub(crate) stopping: bool,
@@ -85,31 +89,6 @@ pub struct ListenError {
     pub errno: i32,
 }
 
-/// Counts of what a loop did at its sockets since it began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IoCounts {
-    /// Connections begun by `connect` (sockets that sent a SYN).
-    pub opened: u64,
-    /// Connections accepted.
-    pub accepted: u64,
-    /// Times no descriptor was left to accept with.
-    pub accept_failures: u64,
-    /// Write system calls.
-    pub writes: u64,
-    /// Bytes the kernel took.
-    pub bytes_out: u64,
-    /// Read system calls.
-    pub reads: u64,
-    /// Bytes read.
-    pub bytes_in: u64,
-    /// Writes that the kernel did not take whole.
-    pub held: u64,
-    /// Times the buffer pool was empty when it was needed.
-    pub pool_exhausted: u64,
-    /// Turns of the loop.
-    pub turns: u64,
-}
-
 impl Io {
     /// How long a finishing connection waits for its peer to close too.
     const LINGER: Micros = Micros::from_secs(5);
@@ -128,6 +107,7 @@ impl Io {
             ready: Vec::new(),
             endings: Vec::new(),
             limits: BTreeMap::new(),
+            failures: BTreeMap::new(),
             counts: IoCounts::default(),
             now: clock.now(),
             stopping: false,
@@ -207,7 +187,8 @@ impl Io {
         let Some(slot) = self.slab.get(key) else {
             return Written::Lost;
         };
-        if slot.flags.has(Flags::ENDED) || slot.flags.has(Flags::FINISHING) {
+        let barred = [Flags::ENDED, Flags::FINISHING, Flags::BROKEN];
+        if barred.iter().any(|flag| slot.flags.has(*flag)) {
             return Written::Lost;
         }
         if slot.held.is_some() || slot.flags.has(Flags::CONNECTING) {
@@ -228,7 +209,7 @@ impl Io {
                 }
             }
             Err(errno) => {
-                self.end(key, socket::failure(errno));
+                self.fail(key, socket::failure(errno));
                 Written::Lost
             }
         }
@@ -237,7 +218,12 @@ impl Io {
     /// Whether the connection stands and holds nothing, so that a write would be tried.
     #[must_use]
     pub fn is_writable(&self, key: Key) -> bool {
-        let barred = [Flags::CONNECTING, Flags::ENDED, Flags::FINISHING];
+        let barred = [
+            Flags::CONNECTING,
+            Flags::ENDED,
+            Flags::FINISHING,
+            Flags::BROKEN,
+        ];
         self.slab.get(key).is_some_and(|slot| {
             !slot.held.is_some() && !barred.iter().any(|flag| slot.flags.has(*flag))
         })
@@ -394,11 +380,29 @@ impl Io {
         }
     }
 
-    /// Marks the connection as ended; the handler is told at the end of the turn.
+    /// A write failed. What the peer said before it went is still with the kernel, and may answer
+    /// what was written: it is read to its end first. One that wants no input ends at once.
+    fn fail(&mut self, key: Key, why: Closed) {
+        let Some(slot) = self.slab.get_mut(key) else {
+            return;
+        };
+        if slot.flags.has(Flags::PAUSED) || slot.flags.has(Flags::FINISHING) {
+            return self.end(key, why);
+        }
+        for flag in [Flags::BROKEN, Flags::READABLE, Flags::HUNG] {
+            slot.flags.add(flag);
+        }
+        self.failures.insert(key.index, why);
+        self.enqueue(key);
+    }
+
+    /// Marks the connection as ended; the handler is told at the end of the turn. Where a write
+    /// failed before, that is why.
     pub(crate) fn end(&mut self, key: Key, why: Closed) {
         let Some(slot) = self.slab.get_mut(key) else {
             return;
         };
+        let why = self.failures.remove(&key.index).unwrap_or(why);
         if slot.flags.has(Flags::FINISHING) {
             return self.discard(key);
         }
@@ -416,6 +420,9 @@ impl Io {
             .is_some_and(|slot| slot.flags.has(Flags::LIMITED))
         {
             self.limits.remove(&key.index);
+        }
+        if self.slab.get(key).is_some() {
+            self.failures.remove(&key.index);
         }
         if let Some((_closed_here, buffers)) = self.slab.remove(key) {
             for buffer in buffers.into_iter().filter(|buffer| buffer.is_some()) {
@@ -469,7 +476,7 @@ impl Io {
                 whole
             }
             Err(errno) => {
-                self.end(key, socket::failure(errno));
+                self.fail(key, socket::failure(errno));
                 false
             }
         }

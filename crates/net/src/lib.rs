@@ -22,7 +22,7 @@
 //!         assert_eq!(io.write(key, b"hello"), Written::Whole);
 //!     }
 //!     fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
-//!     fn received(&mut self, io: &mut Io, _: Key, bytes: &[u8]) -> usize {
+//!     fn received(&mut self, io: &mut Io, _: Key, bytes: &mut [u8]) -> usize {
 //!         self.heard.extend_from_slice(bytes);
 //!         io.stop();
 //!         bytes.len()
@@ -44,6 +44,7 @@
 //! ```
 
 mod clock;
+mod counts;
 mod event_loop;
 mod handler;
 mod io;
@@ -57,9 +58,10 @@ mod waker;
 mod wheel;
 
 pub use clock::Clock;
+pub use counts::IoCounts;
 pub use event_loop::{Loop, LoopError};
 pub use handler::{Closed, Handler, Key, ListenerId, Written};
-pub use io::{ConnectError, Io, IoCounts, ListenError, ReadLimit};
+pub use io::{ConnectError, Io, ListenError, ReadLimit};
 pub use loop_config::LoopConfig;
 pub use mailbox::Mailbox;
 pub use waker::Waker;

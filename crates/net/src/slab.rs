@@ -44,6 +44,8 @@ impl Flags {
     pub(crate) const FINISHING: Flags = Flags(1 << 8);
     /// It ended and the handler is about to be told.
     pub(crate) const ENDED: Flags = Flags(1 << 9);
+    /// A write failed: it ends once all that came before is read.
+    pub(crate) const BROKEN: Flags = Flags(1 << 10);
 
     pub(crate) const fn has(self, flag: Flags) -> bool {
         self.0 & flag.0 != 0

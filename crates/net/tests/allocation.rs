@@ -41,7 +41,7 @@ impl Handler for Bouncer {
 
     fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
 
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
         // Leaving a tail now and then takes the path of kept bytes.
         let used = if self.bounced.is_multiple_of(7) {
             bytes.len() / 2

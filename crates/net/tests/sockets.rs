@@ -45,7 +45,7 @@ impl Handler for Witness {
         self.accepted.push(key);
     }
 
-    fn received(&mut self, io: &mut Io, key: Key, bytes: &[u8]) -> usize {
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
         let mut used = match self.packet {
             0 => bytes.len(),
             packet => bytes.len() / packet * packet,
@@ -291,6 +291,26 @@ fn a_reset_is_told_from_an_orderly_end() {
     drop(peer);
     rig.until("ended", |witness| !witness.closed.is_empty());
     assert_eq!(rig.witness().closed, [(key, Closed::Reset)]);
+}
+
+#[test]
+fn what_the_peer_said_is_read_although_a_write_failed() {
+    let mut rig = Rig::new();
+    let (mut peer, key) = rig.peer();
+    assert_eq!(rig.io().write(key, b"never read"), Written::Whole);
+    peer.write_all(b"an answer").expect("it stands");
+    // Closing with unread input makes the kernel send RST.
+    drop(peer);
+    let give_up = Instant::now() + PATIENCE;
+    while rig.io().write(key, b"x") != Written::Lost {
+        assert!(Instant::now() < give_up, "the reset never came");
+    }
+    assert_eq!(rig.io().write(key, b"x"), Written::Lost);
+    assert!(!rig.io().is_writable(key));
+    rig.until("ended", |witness| !witness.closed.is_empty());
+    assert_eq!(rig.bytes(), b"an answer");
+    assert_eq!(rig.witness().closed, [(key, Closed::Reset)]);
+    assert_eq!(rig.io().connections(), 0);
 }
 
 #[test]

@@ -16,6 +16,9 @@ pub enum Carrier {
     Property,
     /// A stamp as text in a field of a JSON payload, named by a JSON pointer (RFC 6901).
     Field(String),
+    /// The dialect's own id of a message ([`crate::ApplicationId`]), by which the platform's
+    /// acknowledgement names it; it says nothing northbound.
+    ApplicationId,
     /// No id: the n-th arrival on a device's topic is taken for its n-th message.
     Order,
     /// No id at all: arrivals are counted as unstamped.
@@ -34,7 +37,7 @@ impl Carrier {
             Carrier::Payload if text => STAMP_TEXT,
             Carrier::Payload => STAMP_BYTES,
             Carrier::Field(_) => STAMP_TEXT,
-            Carrier::Property | Carrier::Order | Carrier::None => 0,
+            Carrier::Property | Carrier::ApplicationId | Carrier::Order | Carrier::None => 0,
         }
     }
 }
@@ -45,6 +48,7 @@ impl fmt::Display for Carrier {
             Carrier::Payload => f.write_str("payload"),
             Carrier::Property => f.write_str("property"),
             Carrier::Field(pointer) => write!(f, "field {pointer}"),
+            Carrier::ApplicationId => f.write_str("application-id"),
             Carrier::Order => f.write_str("order"),
             Carrier::None => f.write_str("none"),
         }

@@ -3,7 +3,9 @@
 //!
 //! Layer 2. In the straight line this stands between the schedule and the protocol session on
 //! the device side ([`Roster`], [`Uplink`]), and between the session and the arrival on the
-//! backend side ([`Reader`]). It must never know a protocol's bytes, a socket, or who drives it.
+//! backend side ([`Reader`]); what a message that comes to a device means is a [`Downlink`], and
+//! the server end of each [`Dialect`] stands beside its device end. It must never know a protocol's
+//! bytes, a socket, or who drives it.
 //!
 //! ```
 //! use muster_load::{NameTemplate, PayloadSpec, Template};
@@ -31,13 +33,24 @@
 //! ```
 
 mod carrier;
+mod dialect;
+mod downlink;
+mod json;
+mod mqtt;
 mod place;
 mod pointer;
 mod reader;
 mod roster;
+mod sap_edge;
+mod server;
 mod uplink;
 
 pub use carrier::{Carrier, PROPERTY_NAME};
+pub use dialect::{Defaults, Dialect, NamedPayload, SUBSCRIPTIONS_MAX, Subscription};
+pub use downlink::{
+    Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,
+};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use roster::{Roster, RosterSpec};
+pub use server::{Heard, Reply};
 pub use uplink::{Uplink, UplinkScratch};

@@ -1,119 +1,48 @@
 //! A JSON pointer followed through JSON text without building a tree (RFC 6901, RFC 8259).
 
+use crate::json::Json;
+
 /// The raw bytes between the quotes of the string that `pointer` leads to; none if it leads
 /// nowhere, or to something else. Escapes are left as they are: a stamp has none.
 pub(crate) fn string_at<'a>(json: &'a [u8], pointer: &str) -> Option<&'a [u8]> {
-    let mut text = Text { json, at: 0 };
+    let mut json = Json::new(json);
     for step in pointer.strip_prefix('/')?.split('/') {
-        text.descend(step)?;
+        descend(&mut json, step)?;
     }
-    text.skip_space();
-    text.string()
+    json.string()
 }
 
-struct Text<'a> {
-    json: &'a [u8],
-    at: usize,
+/// Goes to the member or element that one step names.
+fn descend(json: &mut Json<'_>, step: &str) -> Option<()> {
+    match json.peek()? {
+        b'{' => member(json, step),
+        b'[' => element(json, step.parse().ok()?),
+        _ => None,
+    }
 }
 
-impl<'a> Text<'a> {
-    /// Goes to the member or element that one step names.
-    fn descend(&mut self, step: &str) -> Option<()> {
-        self.skip_space();
-        match self.next()? {
-            b'{' => self.member(step),
-            b'[' => self.element(step.parse().ok()?),
-            _ => None,
+fn member(json: &mut Json<'_>, name: &str) -> Option<()> {
+    json.take(b'{')?;
+    let mut goes_on = json.begins(b'}')?;
+    while goes_on {
+        if is_key(json.key()?, name) {
+            return Some(());
         }
+        json.skip()?;
+        goes_on = json.goes_on(b'}')?;
     }
+    None
+}
 
-    fn member(&mut self, name: &str) -> Option<()> {
-        loop {
-            self.skip_space();
-            let key = self.string()?;
-            self.skip_space();
-            if self.next()? != b':' {
-                return None;
-            }
-            if is_key(key, name) {
-                return Some(());
-            }
-            self.skip_value()?;
-            self.skip_space();
-            if self.next()? != b',' {
-                return None;
-            }
-        }
+fn element(json: &mut Json<'_>, index: usize) -> Option<()> {
+    json.take(b'[')?;
+    let mut goes_on = json.begins(b']')?;
+    for _ in 0..index {
+        goes_on.then_some(())?;
+        json.skip()?;
+        goes_on = json.goes_on(b']')?;
     }
-
-    fn element(&mut self, index: usize) -> Option<()> {
-        for _ in 0..index {
-            self.skip_value()?;
-            self.skip_space();
-            if self.next()? != b',' {
-                return None;
-            }
-        }
-        Some(())
-    }
-
-    fn skip_value(&mut self) -> Option<()> {
-        self.skip_space();
-        match self.json.get(self.at)? {
-            b'"' => self.string().map(|_| ()),
-            b'{' | b'[' => self.skip_nested(),
-            _ => {
-                let rest = &self.json[self.at..];
-                self.at += rest.iter().position(|byte| b",]}".contains(byte))?;
-                Some(())
-            }
-        }
-    }
-
-    fn skip_nested(&mut self) -> Option<()> {
-        let mut depth = 0usize;
-        loop {
-            match *self.json.get(self.at)? {
-                b'"' => {
-                    self.string()?;
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return Some(());
-            }
-        }
-    }
-
-    fn string(&mut self) -> Option<&'a [u8]> {
-        if self.next()? != b'"' {
-            return None;
-        }
-        let start = self.at;
-        loop {
-            match self.next()? {
-                b'"' => return Some(&self.json[start..self.at - 1]),
-                b'\\' => self.at += 1,
-                _ => {}
-            }
-        }
-    }
-
-    fn skip_space(&mut self) {
-        while self.json.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
-        }
-    }
-
-    fn next(&mut self) -> Option<u8> {
-        let byte = *self.json.get(self.at)?;
-        self.at += 1;
-        Some(byte)
-    }
+    goes_on.then_some(())
 }
 
 /// A key against a step of a pointer, in which `~1` is a slash and `~0` a tilde (RFC 6901

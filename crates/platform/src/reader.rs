@@ -55,7 +55,11 @@ impl Reader {
         }
         let order = streams.iter().map(|stream| match stream.uplink.carrier() {
             Carrier::Order => vec![0; stream.roster.devices() as usize],
-            Carrier::Payload | Carrier::Property | Carrier::Field(_) | Carrier::None => Vec::new(),
+            Carrier::Payload
+            | Carrier::Property
+            | Carrier::Field(_)
+            | Carrier::ApplicationId
+            | Carrier::None => Vec::new(),
         });
         let order = order.collect();
         Self {

@@ -100,7 +100,7 @@ impl Uplink {
                 scratch.stamp = place;
             }
             Carrier::Property => scratch.property = Some(stamp.encode_text(&[&scratch.payload])),
-            Carrier::Order | Carrier::None => {}
+            Carrier::ApplicationId | Carrier::Order | Carrier::None => {}
         }
     }
 }

@@ -52,6 +52,9 @@
 //! assert_eq!(out, b"!");
 //! ```
 
+use std::fmt::Debug;
+
+use muster_model::TlsFailure;
 use thiserror::Error;
 
 use crate::websocket;
@@ -59,6 +62,10 @@ use crate::websocket;
 /// A protocol between a byte stream below and a session above; one value is one end of one
 /// connection.
 pub trait Layer {
+    /// What a [`Pipe`] remembers of the border between bytes that are turned and those that are not:
+    /// a number, or nothing where there is none.
+    type Border: Border;
+
     /// The side below is open: appends what is to be said first.
     fn open(&mut self, wire: &mut Vec<u8>);
 
@@ -86,6 +93,12 @@ pub trait Layer {
 
     /// Appends the layer's goodbye, once; from then on the side above may not speak.
     fn close(&mut self, wire: &mut Vec<u8>);
+
+    /// What is known of a failure beyond its cause, once it was told, such as the instant at which
+    /// a certificate expired.
+    fn detail(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// What became of bytes given to [`Layer::feed`]: `held <= plain <= used <= bytes.len()`.
@@ -130,13 +143,50 @@ pub enum LayerError {
     /// A fault of the peer in WebSocket, or its refusal.
     #[error("WebSocket: {0}")]
     WebSocket(#[from] websocket::Fault),
+    /// TLS could not be agreed upon, or cannot go on.
+    #[error("{0}")]
+    Tls(TlsFailure),
 }
 
 /// No layer: plain is wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Plain;
 
+/// Remembers how many bytes were left that are plain already.
+pub trait Border: Copy + Default + Debug {
+    /// How many they are.
+    fn get(self) -> usize;
+
+    /// So many were left.
+    fn set(&mut self, held: usize);
+}
+
+/// All bytes are plain.
+impl Border for () {
+    #[inline]
+    fn get(self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn set(&mut self, _held: usize) {}
+}
+
+impl Border for u32 {
+    #[inline]
+    fn get(self) -> usize {
+        self as usize
+    }
+
+    #[inline]
+    fn set(&mut self, held: usize) {
+        *self = held as u32;
+    }
+}
+
 impl Layer for Plain {
+    type Border = ();
+
     #[inline]
     fn open(&mut self, _wire: &mut Vec<u8>) {}
 
@@ -188,6 +238,8 @@ impl<U: Layer, L: Layer> Stack<U, L> {
 }
 
 impl<U: Layer, L: Layer> Layer for Stack<U, L> {
+    type Border = u32;
+
     #[inline]
     fn open(&mut self, wire: &mut Vec<u8>) {
         self.lower.open(wire);
@@ -236,22 +288,27 @@ impl<U: Layer, L: Layer> Layer for Stack<U, L> {
         self.above(wire, U::close);
         self.lower.close(wire);
     }
+
+    fn detail(&self) -> Option<&str> {
+        self.upper.detail().or_else(|| self.lower.detail())
+    }
 }
 
 /// A layer on a link, and how many bytes at the front of the link's unread input it has turned
 /// already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pipe<L> {
+pub struct Pipe<L: Layer> {
     /// The layer: to open, to wrap, to close.
     pub layer: L,
-    held: u32,
+    held: L::Border,
 }
 
 impl<L: Layer> Pipe<L> {
     /// A link on which nothing has come yet.
     #[must_use]
-    pub const fn new(layer: L) -> Self {
-        Self { layer, held: 0 }
+    pub fn new(layer: L) -> Self {
+        let held = L::Border::default();
+        Self { layer, held }
     }
 
     /// Turns the link's unread input: what [`Pipe::keep`] left, and what came after it. The bytes
@@ -259,7 +316,7 @@ impl<L: Layer> Pipe<L> {
     /// [`Pipe::keep`], always.
     #[inline]
     pub fn receive(&mut self, bytes: &mut [u8], wire: &mut Vec<u8>) -> Fed {
-        let held = self.held as usize;
+        let held = self.held.get();
         self.layer.feed(bytes, held, wire)
     }
 
@@ -271,8 +328,40 @@ impl<L: Layer> Pipe<L> {
         if left > 0 && fed.plain < fed.used {
             bytes.copy_within(taken..fed.plain, fed.used - left);
         }
-        self.held = left as u32;
+        self.held.set(left);
         fed.used - left
+    }
+}
+
+/// Where the layers of links come from: a new one for each connection.
+///
+/// The default of a layer is one whose connection is over; it stands for a link that is down.
+pub trait Layers: Debug {
+    /// What stands between the sockets and the sessions.
+    type Layer: Layer + Default + Debug;
+
+    /// The layer of a new connection of link `link` of the run, not opened yet.
+    ///
+    /// # Errors
+    /// [`LayerError`] if this link can have none.
+    fn layer(&mut self, link: u32) -> Result<Self::Layer, LayerError>;
+}
+
+impl Layers for Plain {
+    type Layer = Self;
+
+    #[inline]
+    fn layer(&mut self, _link: u32) -> Result<Self, LayerError> {
+        Ok(Self)
+    }
+}
+
+impl<U: Layers, L: Layers> Layers for Stack<U, L> {
+    type Layer = Stack<U::Layer, L::Layer>;
+
+    fn layer(&mut self, link: u32) -> Result<Self::Layer, LayerError> {
+        let (upper, lower) = (self.upper.layer(link)?, self.lower.layer(link)?);
+        Ok(Stack { upper, lower })
     }
 }
 
@@ -289,6 +378,8 @@ mod tests {
     }
 
     impl Layer for Records {
+        type Border = u32;
+
         fn open(&mut self, wire: &mut Vec<u8>) {
             wire.push(b'?');
         }
@@ -422,6 +513,6 @@ mod tests {
     fn plain_adds_nothing_to_a_layer() {
         assert_eq!(size_of::<Plain>(), 0);
         assert_eq!(size_of::<Stack<Records, Plain>>(), size_of::<Records>());
-        assert_eq!(size_of::<Pipe<Plain>>(), 4);
+        assert_eq!(size_of::<Pipe<Plain>>(), 0);
     }
 }

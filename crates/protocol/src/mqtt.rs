@@ -4,6 +4,7 @@
 //! [`Server`] are the two ends of a session. [`topic`] holds the rules for names and filters.
 //! Sections are those of MQTT 5 unless 3.1.1 is named.
 
+mod authentication;
 mod client;
 mod inbound;
 mod inflight;

@@ -233,7 +233,22 @@ impl WebSocket {
     }
 }
 
+/// A connection that is over.
+impl Default for WebSocket {
+    fn default() -> Self {
+        Self {
+            opening: None,
+            seed: 0,
+            reader: Reader::new(false, FRAME_MAX),
+            keys: 0,
+            standing: Standing::Over,
+        }
+    }
+}
+
 impl Layer for WebSocket {
+    type Border = u32;
+
     fn open(&mut self, wire: &mut Vec<u8>) {
         if let Some(opening) = self.opening.as_mut()
             && let Side::Client(asking) = &mut opening.side

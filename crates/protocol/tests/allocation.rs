@@ -15,6 +15,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const NOW: Micros = Micros(1);
 const WARM_UP: u32 = 200;
 const MEASURED: u32 = 2_000;
+const TRIES: u32 = 5;
 
 /// A client and a server that answer each other at once.
 struct Pair {
@@ -118,6 +119,19 @@ impl Pair {
     }
 }
 
+/// The fewest allocations of several tries. Counts are of the whole process, in which the thread
+/// of the test harness allocates a few times too, whenever it gets its turn; what the code under
+/// test allocates shows in every try.
+fn fewest_allocations(mut act: impl FnMut()) -> usize {
+    let tries = (0..TRIES).map(|_| {
+        let region = Region::new(ALLOCATOR);
+        act();
+        let change = region.change();
+        change.allocations + change.reallocations
+    });
+    tries.min().expect("there is a try")
+}
+
 fn check(version: Version) {
     let mut pair = Pair::new(version);
     let levels = [Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce];
@@ -127,18 +141,16 @@ fn check(version: Version) {
         }
     };
     run(&mut pair, WARM_UP);
-    let region = Region::new(ALLOCATOR);
     let told = pair.told;
-    run(&mut pair, MEASURED);
-    let change = region.change();
+    let fewest = fewest_allocations(|| run(&mut pair, MEASURED));
     // Per three messages each end hears of three, and of five answers.
     let per_round = 2 * 3 + 2 * 3;
-    assert_eq!(pair.told - told, MEASURED / 3 * per_round + 6);
     assert_eq!(
-        (change.allocations, change.reallocations),
-        (0, 0),
+        pair.told - told,
+        TRIES * (MEASURED / 3 * per_round + 6),
         "{version:?}"
     );
+    assert_eq!(fewest, 0, "{version:?}");
 }
 
 fn check_reconnect(version: Version) {
@@ -162,14 +174,8 @@ fn check_reconnect(version: Version) {
         pair.message(5, Qos::ExactlyOnce);
     };
     (0..3).for_each(|_| cut(&mut pair));
-    let region = Region::new(ALLOCATOR);
-    (0..100).for_each(|_| cut(&mut pair));
-    let change = region.change();
-    assert_eq!(
-        (change.allocations, change.reallocations),
-        (0, 0),
-        "{version:?}"
-    );
+    let fewest = fewest_allocations(|| (0..100).for_each(|_| cut(&mut pair)));
+    assert_eq!(fewest, 0, "{version:?}");
 }
 
 // One test, since the counts are of the whole process.

@@ -45,7 +45,7 @@ fn property(id: u8) -> Boxed<Property<'static>> {
         1 => any::<bool>().prop_map(Property::PayloadFormat).boxed(),
         2 => any::<u32>().prop_map(Property::MessageExpiry).boxed(),
         3 => text().prop_map(Property::ContentType).boxed(),
-        8 => text().prop_map(Property::ResponseTopic).boxed(),
+        8 => name().prop_map(Property::ResponseTopic).boxed(),
         9 => data().prop_map(Property::CorrelationData).boxed(),
         11 => (1u32..268_435_456)
             .prop_map(Property::SubscriptionId)

@@ -79,6 +79,7 @@ fn connect_is_that_of_mqtt_5_figure_3_6() {
     assert_eq!(connect.session_expiry(), 10);
 }
 
+/// MQTT-3.2.2-1.
 #[test]
 fn connack_says_what_the_server_takes() {
     let refused = Connack {
@@ -115,6 +116,7 @@ fn connack_says_what_the_server_takes() {
     assert_eq!(connack.server_keep_alive(), Some(9));
 }
 
+/// MQTT-2.2.1-2, MQTT-3.3.2-1.
 #[test]
 fn publish_is_that_of_figure_3_10() {
     // Topic "a/b", packet id 10, no properties (section 3.3.2.4).
@@ -396,10 +398,7 @@ const NO_V5: &[(&[u8], Malformed)] = &[
     (&[0x20, 5, 0, 0, 2, 0x24, 2], Malformed::PropertyValue(0x24)),
     (&[0x82, 3, 0, 1, 0], Malformed::Subscription),
     (&[0x82, 7, 0, 1, 0, 0, 1, b'a', 3], Malformed::Qos),
-    (
-        &[0x82, 7, 0, 1, 0, 0, 1, b'a', 0x40],
-        Malformed::Subscription,
-    ),
+    (&[0x82, 7, 0, 1, 0, 0, 1, b'a', 0x40], Malformed::Flags),
     (
         &[0x82, 7, 0, 1, 0, 0, 1, b'a', 0x30],
         Malformed::Subscription,
@@ -457,6 +456,7 @@ const NO_V311: &[(&[u8], Malformed)] = &[
     ),
 ];
 
+/// MQTT-3.2.2-1, MQTT-3.3.1-2, MQTT-3.3.1-4, MQTT-3.3.2-2, MQTT-3.3.2-8, MQTT-4.7.0-1.
 #[test]
 fn what_the_standard_forbids_is_refused() {
     for (bytes, malformed) in NO_V5 {

@@ -71,22 +71,32 @@ fn talk(up: &mut End, down: &mut End, payload: &[u8]) {
     }
 }
 
+/// Counts are of the whole process, in which the thread of the test harness allocates a few times
+/// too, whenever it gets its turn; what the code under test allocates shows in every try.
+const TRIES: u32 = 5;
+
 // One test, since the counts are of the whole process.
 #[test]
 fn frames_allocate_nothing_and_the_handshake_leaves_nothing() {
     let payload = [7; 1_000];
     let (mut up, mut down) = shake_hands();
     talk(&mut up, &mut down, &payload);
-    let region = Region::new(ALLOCATOR);
-    let heard = up.heard + down.heard;
-    talk(&mut up, &mut down, &payload);
-    let change = region.change();
-    assert_eq!(up.heard + down.heard - heard, 2 * 100 * payload.len());
-    assert_eq!((change.allocations, change.reallocations), (0, 0));
+    let fewest = (0..TRIES).map(|_| {
+        let region = Region::new(ALLOCATOR);
+        let heard = up.heard + down.heard;
+        talk(&mut up, &mut down, &payload);
+        let change = region.change();
+        assert_eq!(up.heard + down.heard - heard, 2 * 100 * payload.len());
+        change.allocations + change.reallocations
+    });
+    assert_eq!(fewest.min(), Some(0));
 
-    let region = Region::new(ALLOCATOR);
-    let (up, down) = shake_hands();
-    let change = region.change();
-    let kept = up.coming.capacity() + down.coming.capacity();
-    assert_eq!(change.bytes_allocated - change.bytes_deallocated, kept);
+    let leaves_its_buffers_only = (0..TRIES).any(|_| {
+        let region = Region::new(ALLOCATOR);
+        let (up, down) = shake_hands();
+        let change = region.change();
+        let kept = up.coming.capacity() + down.coming.capacity();
+        change.bytes_allocated - change.bytes_deallocated == kept
+    });
+    assert!(leaves_its_buffers_only);
 }

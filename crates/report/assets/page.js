@@ -4,8 +4,8 @@ const report = JSON.parse(document.getElementById("data").textContent);
 const page = document.getElementById("page");
 
 const tone = (result) => ({ pass: "pass", fail: "fail", invalid: "invalid" })[result] || "none";
-const isOwn = (rule) => (rule.kind === "validity" ? rule.result === "fail" : ["slo", "stability"].includes(rule.kind) && rule.named && rule.result === "not-evaluated");
-const isTargets = (rule) => rule.result === "fail" && (["slo", "drain", "stop-if"].includes(rule.kind) || (rule.kind === "stability" && rule.named));
+const isOwn = (rule) => rule.consequence === "invalidates";
+const isTargets = (rule) => rule.consequence === "fails";
 const reasons = () => [...(["invalid", "none"].includes(report.verdict.result) ? report.verdict.rules.filter(isOwn) : []), ...report.verdict.rules.filter(isTargets)];
 
 function card(title, hint, ...content) {
@@ -62,7 +62,8 @@ function verdict() {
   const facts = [
     ["run", report.run], ["seed", report.seed], ["started", report.started ? report.started.replace("T", " ").replace("Z", " UTC") : null],
     ["measured", isKnown(report.measured_s) ? seconds(report.measured_s) : null], ["target", typeof env.target === "string" ? env.target : null],
-    ["co-located", report.co_located ? "target on the generator's machine" : null], ...Object.entries(report.labels),
+    ["co-located", report.co_located ? "target on the generator's machine" : null],
+    ["insecure", env.tls && env.tls.insecure === true ? "any certificate was taken: nobody knows whom this run talked to" : null], ...Object.entries(report.labels),
   ].filter(([, value]) => isKnown(value) && value !== "");
   const list = reasons();
   return el("section", { class: `card verdict tone-${tone(result)}` },

@@ -21,7 +21,7 @@ function equations(uplink) {
   return broken.length === 0 ? null : table(["equation that does not hold", ["left", "n"], ["right", "n"], ["difference", "n"]], broken.map((e) => [e.name, n(e.left), n(e.right), n(e.difference, true)]));
 }
 
-const ARRIVALS = ["arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted"];
+const ARRIVALS = ["arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "split", "reordered", "corrupted"];
 
 /// What each of several backends got; of a single one the picture and the counts tell all.
 function arrivals() {
@@ -33,8 +33,8 @@ function arrivals() {
   return [el("p", { class: "hint" }, `Arrivals in the picture are those at ${backendName(all[0][0])}, the first of ${all.length}.`), table(["backend", ...columns.map((column) => [plain(column), "n"])], rows)];
 }
 
-const COHORT = ["nominal", "scheduled", "omitted", "shed", "sent", "accepted", "rejected", "timed_out", "broken", "unacknowledged", "in_flight", "arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted", "foreign", "unstamped",
-  "rejected_but_arrived", "timed_out_but_arrived", "broken_but_arrived", "consumed", "completed", "no_subscriber", "transport_acknowledged", "retransmitted", "answered_late", "bytes_payload", "bytes_wire"];
+const COHORT = ["nominal", "scheduled", "omitted", "failed", "shed", "sent", "accepted", "rejected", "timed_out", "broken", "unacknowledged", "in_flight", "arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted", "foreign", "unstamped",
+  "rejected_but_arrived", "timed_out_but_arrived", "broken_but_arrived", "consumed", "completed", "no_subscriber", "transport_acknowledged", "retransmitted", "retried", "answered_late", "bytes_payload", "bytes_wire"];
 
 /// Every count, of the whole run and of the cohort due while measuring.
 function cohorts() {
@@ -54,7 +54,9 @@ function backends() {
     });
     const { truncated, ...lost } = backend.lost_ids;
     const ids = Object.entries(lost).map(([id, runs]) => `${id}  ${runs.map(([a, b]) => (a === b ? a : `${a}..${b}`)).join(", ")}`);
+    const twice = backend.split > 0 ? el("p", { class: "hint" }, `${capital(backendName(name))}: ${count(backend.split)} messages were first at two consumers in processes of their own; the windows count them twice.`) : null;
     return [
+      twice,
       details(`${capital(backendName(name))}: what the device was told against what arrived`, table(["the device was told", ["arrived", "n"], ["absent", "n"], ["outstanding", "n"]], rows)),
       ids.length > 0 ? details(`${capital(backendName(name))}: ids of the lost messages${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null,
     ];
@@ -120,16 +122,19 @@ const APART = ["response", "end_to_end"];
 /// One row a leg; below it its cold and its warm messages, where the scenario keeps them apart.
 function latencies(of) {
   const rows = LEGS.filter(([leg]) => of.latency[leg]).flatMap(([leg, name]) => [
-    latencyRow(name, of.latency[leg]),
-    ...[["cold", of.latency_cold], ["warm", of.latency_warm]].filter(([, legs]) => legs?.[leg] && APART.includes(leg)).map(([part, legs]) => latencyRow(el("span", { class: "part" }, part), legs[leg])),
+    ...latencyRows(name, of.latency[leg]),
+    ...[["cold", of.latency_cold], ["warm", of.latency_warm]].filter(([, legs]) => legs?.[leg] && APART.includes(leg)).flatMap(([part, legs]) => latencyRows(el("span", { class: "part" }, part), legs[leg])),
   ]);
-  const names = ["", "mean", "p50", "p90", "p95", "p99", "p99.9", "max", "p99 of all due", "answered", "censored"];
+  const names = ["", "mean", "p50", "p90", "p95", "p99", "p99.9", "max", "answered", "censored"];
   return table(names.map((name, at) => (at === 0 ? name : [name, "n"])), rows);
 }
 
-function latencyRow(name, one) {
+/// The answered; below them all due, the unanswered at their lower bound, where that differs.
+function latencyRows(name, one) {
   const t = (us) => ({ text: time(us), n: true, zero: !isKnown(us) });
-  return [name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), t(one.all_due?.p99_us), n(one.count), n(one.censored)];
+  const rows = [[name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), n(one.count), n(one.censored)]];
+  if (one.all_due && PERCENTILES.some((p) => time(one.all_due[p]) !== time(one[p]))) rows.push([el("span", { class: "part" }, "of all due"), "", ...PERCENTILES.map((p) => t(one.all_due[p])), "", n(one.count + one.censored), ""]);
+  return rows;
 }
 
 /// Which messages are cold, in words; nothing where none are kept apart.

@@ -45,6 +45,8 @@ pub struct RunFacts {
     pub seed: u64,
     /// SHA-256 of the scenario's text, in hexadecimal.
     pub scenario_sha256: Option<String>,
+    /// SHA-256 of the plan and its rules as resolved, in hexadecimal.
+    pub resolved_sha256: Option<String>,
     /// Labels of the scenario and the command line.
     pub labels: BTreeMap<String, String>,
     /// Wall-clock twin of T0, RFC 3339 in UTC.
@@ -61,6 +63,8 @@ pub struct RunFacts {
     pub target: TargetUse,
     /// What happened, beside the incidents of the generator's health.
     pub events: Vec<Event>,
+    /// Figures by the formulas of the published load tests, by name.
+    pub published: BTreeMap<String, Value>,
 }
 
 /// What the parts of a plan are called.
@@ -98,6 +102,7 @@ impl Assembly<'_> {
             run: format!("{:08x}", run.run.0),
             seed: run.seed,
             scenario_sha256: run.scenario_sha256,
+            resolved_sha256: run.resolved_sha256,
             labels: run.labels,
             started: run.started,
             measured_s: has_measured.then_some(summary.measured_s),
@@ -119,6 +124,7 @@ impl Assembly<'_> {
             target: run.target,
             events: events(run.events, health),
             windows: windows::coarsened(summary, windows, health),
+            published: run.published,
             ..Report::default()
         }
     }

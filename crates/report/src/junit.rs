@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Outcome, Report, Rule, RuleResult, Verdict};
+use crate::{Consequence, Outcome, Report, Rule, RuleResult, Verdict};
 
 /// The rules as JUnit XML.
 ///
@@ -56,9 +56,12 @@ impl Case {
     fn of(rule: &Rule) -> Self {
         let end = match rule.result {
             RuleResult::Pass => End::Passed,
-            RuleResult::Fail if rule.fails_the_target() => End::Failure,
-            RuleResult::Fail if rule.invalidates() => End::Error,
-            RuleResult::Fail | RuleResult::NotEvaluated => End::Skipped,
+            RuleResult::Fail => match rule.consequence {
+                Consequence::Fails => End::Failure,
+                Consequence::Invalidates => End::Error,
+                Consequence::None => End::Skipped,
+            },
+            RuleResult::NotEvaluated => End::Skipped,
         };
         let observed = rule.seen().unwrap_or_else(|| "-".to_owned());
         let allowed = rule.allowed().unwrap_or_else(|| "-".to_owned());

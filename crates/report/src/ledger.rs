@@ -30,14 +30,19 @@ pub struct UplinkLedger {
     pub scheduled: Option<u64>,
     /// Nominal less scheduled: what closed loops left out.
     pub omitted: Option<u64>,
+    /// What counts as a failure of the platform: rejected, timed out, broken, in flight, and shed
+    /// by a cause that is not the generator's.
+    pub failed: u64,
     /// Never sent.
     pub shed: u64,
     /// Never sent, by cause.
     pub shed_by_cause: BTreeMap<String, u64>,
     /// Sent, counted at the socket.
     pub sent: u64,
-    /// Further transmissions of the same message.
+    /// Further transmissions of the same message by the protocol.
     pub retransmitted: u64,
+    /// Further attempts of the same message by the application (`retry`).
+    pub retried: u64,
     /// Accepted by the dialect's word.
     pub accepted: u64,
     /// Accepted although nobody had subscribed (MQTT 5 code 0x10).
@@ -54,6 +59,14 @@ pub struct UplinkLedger {
     pub timed_out: u64,
     /// Answers that came after the time-out.
     pub answered_late: u64,
+    /// Acknowledgements by the application of a message that it had acknowledged before.
+    pub answered_again: u64,
+    /// Acknowledgements by the application that name no message sent.
+    pub answered_unknown: u64,
+    /// Messages of acknowledgements that could not be read to their end.
+    pub answered_malformed: u64,
+    /// Commands that came to a device; what became of them is not kept.
+    pub commands_received: u64,
     /// The link ended before the answer.
     pub broken: u64,
     /// The link ended before the answer, by cause.
@@ -207,6 +220,10 @@ pub struct BackendAccount {
     pub arrivals: Arrivals,
     /// What the device side says (row) against what arrived (column).
     pub table: BTreeMap<String, StateRow>,
+    /// First copies that more than one process took for the first: by so many the windows exceed
+    /// the ledger; null for a run that was killed.
+    #[serde(default)]
+    pub split: Option<u64>,
     /// Which messages are lost.
     pub lost_ids: LostIds,
 }

@@ -26,6 +26,7 @@ mod ledger;
 mod number;
 mod repeat;
 mod result;
+mod sap;
 mod text;
 mod verdict;
 mod window;
@@ -44,6 +45,7 @@ pub use ledger::{
 };
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};
+pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use text::text;
-pub use verdict::{Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
+pub use verdict::{Consequence, Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
 pub use window::{Heat, MAX_WINDOWS, Window, WindowHealth};

@@ -31,6 +31,10 @@ pub struct Report {
     pub seed: u64,
     /// SHA-256 of the scenario's text, in hexadecimal.
     pub scenario_sha256: Option<String>,
+    /// SHA-256 of the plan and its rules as resolved, stored before the first message: two results
+    /// with the same one ran the same and were judged by the same.
+    #[serde(default)]
+    pub resolved_sha256: Option<String>,
     /// Labels of the scenario and the command line.
     pub labels: BTreeMap<String, String>,
     /// Wall-clock twin of T0, RFC 3339 in UTC; for display.
@@ -113,6 +117,14 @@ impl Report {
         self.environment.get("part").and_then(Value::as_str)
     }
 
+    /// Whether any certificate would do (`tls.insecure`), so that nobody knows whom the run talked
+    /// to, as the environment tells it under `tls`.
+    #[must_use]
+    pub fn is_insecure(&self) -> bool {
+        let insecure = self.environment.pointer("/tls/insecure");
+        insecure.and_then(Value::as_bool) == Some(true)
+    }
+
     /// Reads `result.json`.
     ///
     /// # Errors
@@ -145,6 +157,7 @@ impl Default for Report {
             run: String::new(),
             seed: 0,
             scenario_sha256: None,
+            resolved_sha256: None,
             labels: BTreeMap::new(),
             started: None,
             measured_s: None,

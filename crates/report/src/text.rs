@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::number::{bytes, count, known, latency, per_second, seconds};
 use crate::{
-    Arrivals, BackendAccount, Latencies, Latency, Ledgers, Outcome, Report, Rule, RuleKind,
-    RuleResult, UplinkLedger,
+    Arrivals, BackendAccount, Consequence, Latencies, Latency, Ledgers, Outcome, Percentiles,
+    Report, Rule, RuleKind, RuleResult, UplinkLedger,
 };
 
 /// Broken rules that the summary lists; the others are counted.
@@ -112,6 +112,11 @@ impl Screen {
                 "  part {part}: merge the parts with `muster merge`"
             ));
         }
+        if report.is_insecure() {
+            self.line(
+                "  insecure: any certificate was taken, so nobody knows whom this run talked to",
+            );
+        }
         for rule in report.verdict.reasons().take(WHY_LINES) {
             self.line(&format!("  {}", reason(rule)));
         }
@@ -132,7 +137,7 @@ impl Screen {
             for rule in verdict
                 .rules
                 .iter()
-                .filter(|rule| rule.invalidates())
+                .filter(|rule| rule.consequence == Consequence::Invalidates)
                 .take(WHY_LINES)
             {
                 self.line(&format!("  {}: {}", rule.rule, rule.evidence));
@@ -180,6 +185,10 @@ impl Screen {
         }
         self.row("ledger", &due);
         self.row("  sent", &outcomes(ledger));
+        let strays = strays(ledger);
+        if !strays.is_empty() {
+            self.row("  answers", &strays);
+        }
         self.backends(ledgers);
         self.line("");
     }
@@ -191,12 +200,14 @@ impl Screen {
         if all.len() < 2 {
             let arrivals = &ledgers.uplink.arrivals;
             let nothing = vec!["none: arrived and lost are not known".to_owned()];
-            let told = arrivals.arrived.map_or(nothing, |_| arrived(arrivals));
+            let mut told = arrivals.arrived.map_or(nothing, |_| arrived(arrivals));
+            told.extend(all.first().and_then(|(_, only)| split(only)));
             return self.row("  backend", &told);
         }
         for (at, (name, account)) in all.iter().take(BACKENDS).enumerate() {
             let mut parts = vec![format!("{name}:")];
             parts.extend(arrived(&account.arrivals));
+            parts.extend(split(account));
             self.row(if at == 0 { "  backends" } else { "" }, &parts);
         }
         if all.len() > BACKENDS {
@@ -218,7 +229,9 @@ impl Screen {
             ];
             for (name, table) in tables {
                 if let Some(leg) = table.and_then(leg) {
-                    self.line(&latency_row(name, leg));
+                    latency_rows(name, leg)
+                        .iter()
+                        .for_each(|row| self.line(row));
                 }
             }
         }
@@ -305,6 +318,20 @@ fn reason(rule: &Rule) -> String {
     line
 }
 
+/// Answers that changed nothing, as far as there were any.
+fn strays(ledger: &UplinkLedger) -> Vec<String> {
+    let kinds = [
+        (ledger.answered_late, "late"),
+        (ledger.answered_again, "again"),
+        (ledger.answered_unknown, "to nothing sent"),
+        (ledger.answered_malformed, "unreadable"),
+    ];
+    let kinds = kinds.iter().filter(|(number, _)| *number > 0);
+    kinds
+        .map(|(number, kind)| format!("{} {kind}", count(*number)))
+        .collect()
+}
+
 fn outcomes(ledger: &UplinkLedger) -> Vec<String> {
     let rejected = by(&ledger.rejected_by_code);
     let all = [
@@ -350,21 +377,39 @@ fn arrived(arrivals: &Arrivals) -> Vec<String> {
         .collect()
 }
 
-fn latency_row(name: &str, leg: &Latency) -> String {
-    let figures = &leg.percentiles;
-    let cells = [
-        figures.p50_us,
-        figures.p90_us,
-        figures.p99_us,
-        figures.p99_9_us,
-        leg.max_us,
-    ];
-    let mut row = format!("  {name:<14}");
-    for (cell, width) in cells.into_iter().zip([8, 9, 9, 9, 9]) {
-        let _ = write!(row, "{:>width$}", latency(cell));
+/// Messages that reached two consumers in processes of their own, each of which counted its copy
+/// as the first in its windows.
+fn split(account: &BackendAccount) -> Option<String> {
+    let twice = account.split.filter(|split| *split > 0)?;
+    Some(format!("{} first at two consumers", count(twice)))
+}
+
+/// The answered; below them all due, the unanswered at their lower bound, where that differs.
+fn latency_rows(name: &str, leg: &Latency) -> Vec<String> {
+    let mut rows = vec![latency_row(name, leg)];
+    let (answered, all_due) = (leg.percentiles, leg.all_due.unwrap_or_default());
+    if leg.all_due.is_some() && percentile_cells(&answered) != percentile_cells(&all_due) {
+        let (cells, due) = (percentile_cells(&all_due), count(leg.count + leg.censored));
+        rows.push(format!("  {:<14}{cells}{:>9}{due:>11}", "  of all due", ""));
     }
-    let _ = write!(row, "{:>11}{:>9}", count(leg.count), count(leg.censored));
-    row
+    rows
+}
+
+fn latency_row(name: &str, leg: &Latency) -> String {
+    let (cells, max) = (percentile_cells(&leg.percentiles), latency(leg.max_us));
+    let (answered, censored) = (count(leg.count), count(leg.censored));
+    format!("  {name:<14}{cells}{max:>9}{answered:>11}{censored:>9}")
+}
+
+fn percentile_cells(of: &Percentiles) -> String {
+    let cells = [
+        (of.p50_us, 8),
+        (of.p90_us, 9),
+        (of.p99_us, 9),
+        (of.p99_9_us, 9),
+    ];
+    let cells = cells.map(|(us, width)| format!("{:>width$}", latency(us)));
+    cells.concat()
 }
 
 /// The three largest of the causes or codes, in brackets.
@@ -390,6 +435,59 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_message_that_two_consumers_took_for_the_first_is_told() {
+        let mut report = Report::default();
+        report.ledger.uplink.arrivals.arrived = Some(10);
+        let backend = |split| BackendAccount {
+            split,
+            ..BackendAccount::default()
+        };
+        for (splits, told) in [
+            (vec![Some(3)], 1),
+            (vec![Some(0)], 0),
+            (vec![None], 0),
+            (vec![Some(3), Some(4)], 2),
+        ] {
+            let named = splits.iter().enumerate();
+            let all = named.map(|(at, split)| (format!("b{at}"), backend(*split)));
+            report.ledger.by_backend = all.collect();
+            let summary = text(&report, 80);
+            assert_eq!(
+                summary.matches("first at two consumers").count(),
+                told,
+                "{summary}"
+            );
+        }
+    }
+
+    #[test]
+    fn percentiles_of_all_due_stand_below_those_of_the_answered_where_they_differ() {
+        let percentiles = |p99_us| Percentiles {
+            p99_us: Some(p99_us),
+            ..Percentiles::default()
+        };
+        let mut leg = Latency {
+            count: 990,
+            censored: 10,
+            percentiles: percentiles(4_000),
+            all_due: Some(percentiles(9_000_000)),
+            ..Latency::default()
+        };
+        let mut report = Report::default();
+        report.latency.response = Some(leg.clone());
+        let summary = text(&report, 80);
+        let told = summary.lines().find(|line| line.contains("of all due"));
+        let told = told.expect("a line of its own");
+        assert!(
+            told.contains("9.00 s") && told.contains("1,000"),
+            "{summary}"
+        );
+        leg.all_due = Some(leg.percentiles);
+        report.latency.response = Some(leg);
+        assert!(!text(&report, 80).contains("of all due"));
+    }
+
+    #[test]
     fn a_part_says_what_makes_a_whole_of_it() {
         let mut report = Report {
             environment: json!({ "part": "1 of 2" }),
@@ -399,5 +497,14 @@ mod tests {
         assert!(text(&report, 80).contains(hint));
         report.environment = json!({});
         assert!(!text(&report, 80).contains("part"));
+    }
+
+    #[test]
+    fn answers_that_changed_nothing_are_told_where_there_are_any() {
+        let mut report = Report::default();
+        assert!(!text(&report, 80).contains("answers"));
+        report.ledger.uplink.answered_again = 1_200;
+        report.ledger.uplink.answered_malformed = 3;
+        assert!(text(&report, 80).contains("  answers  1,200 again  3 unreadable\n"));
     }
 }

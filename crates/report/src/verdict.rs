@@ -30,8 +30,9 @@ impl Verdict {
         let own = self
             .rules
             .iter()
-            .filter(move |rule| is_invalid && rule.invalidates());
-        own.chain(self.rules.iter().filter(|rule| rule.fails_the_target()))
+            .filter(move |rule| is_invalid && rule.consequence == Consequence::Invalidates);
+        let targets = self.rules.iter();
+        own.chain(targets.filter(|rule| rule.consequence == Consequence::Fails))
     }
 
     /// The caveats on rules that hold, each once.
@@ -114,6 +115,8 @@ pub struct Rule {
     pub named: bool,
     /// Whether it holds.
     pub result: RuleResult,
+    /// What that means for the run's result.
+    pub consequence: Consequence,
     /// What was observed.
     pub observed: Option<Figure>,
     /// What was allowed.
@@ -127,30 +130,6 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether it failed in a way that is held against the target.
-    #[must_use]
-    pub fn fails_the_target(&self) -> bool {
-        let counts = match self.kind {
-            RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
-            RuleKind::Stability => self.named,
-            RuleKind::Validity => false,
-        };
-        counts && self.result == RuleResult::Fail
-    }
-
-    /// Whether it makes the run invalid: the generator is to blame, or what the scenario names
-    /// could not be evaluated.
-    #[must_use]
-    pub fn invalidates(&self) -> bool {
-        match self.kind {
-            RuleKind::Validity => self.result == RuleResult::Fail,
-            RuleKind::Slo | RuleKind::Stability => {
-                self.named && self.result == RuleResult::NotEvaluated
-            }
-            RuleKind::Drain | RuleKind::StopIf => false,
-        }
-    }
-
     /// What was observed, in words that differ from those of the bound where the two differ.
     #[must_use]
     pub fn seen(&self) -> Option<String> {
@@ -169,6 +148,18 @@ impl Rule {
         };
         self.bound.as_ref().map(|bound| format!("{sense} {bound}"))
     }
+}
+
+/// What a rule means for the run's result, as it was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Consequence {
+    /// Nothing: it holds, or does not count.
+    None,
+    /// It is held against the target.
+    Fails,
+    /// The run may not be believed, or does not suffice.
+    Invalidates,
 }
 
 /// What a rule is about.

@@ -1,8 +1,8 @@
 //! A report is assembled from what `measure` and `judge` really hand over.
 
 use muster_judge::{
-    Figure as Judged, GeneratorHealth, Incident, IncidentKind, RuleKind, RuleOutcome, RunResult,
-    ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
+    Consequence, Figure as Judged, GeneratorHealth, Incident, IncidentKind, RuleKind, RuleOutcome,
+    RunResult, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
 };
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Recorder, RecorderPlan,
@@ -72,6 +72,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
         }],
         backends: 1,
         cold,
+        published_devices: 0,
     }
 }
 
@@ -158,6 +159,8 @@ fn close(plan: &RecorderPlan, recorded: &Recorded, is_killed: bool) -> Summary {
         calendar: whole.then_some(&Schedule),
         timeline: muster_measure::Timeline::starting(ORIGIN, plan.warm_up, plan.measure),
         end: END,
+        heard_until: END,
+        has_one_clock: true,
         quiet: Micros::from_secs(1),
         lost_ranges_most: 100,
     };
@@ -171,6 +174,7 @@ fn verdict() -> muster_judge::Verdict {
         scope: "run".to_owned(),
         named: false,
         outcome,
+        consequence: Consequence::None,
         observed: None,
         bound: None,
         since_s: None,
@@ -189,6 +193,7 @@ fn verdict() -> muster_judge::Verdict {
                 observed: Some(Judged::Count(1)),
                 bound: Some(Judged::Count(0)),
                 since_s: Some(1),
+                consequence: Consequence::Fails,
                 ..rule(RuleKind::Slo, "loss", RuleOutcome::Fail)
             },
             muster_judge::RuleResult {

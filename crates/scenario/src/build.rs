@@ -13,11 +13,13 @@ mod shape;
 mod stream;
 mod target;
 mod templates;
+mod transport;
 
 use std::collections::BTreeMap;
 
 use muster_measure::Cold;
 use muster_model::{FleetId, Micros, StreamId};
+use muster_platform::Dialect;
 
 use crate::feasibility::LONGEST_RUN;
 use crate::plan::{FleetPlan, Phases, Plan, Settle};
@@ -28,11 +30,16 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let seed = root.whole("seed")?;
     let phases = phases(&root.get("phases")?);
     let platform = target::platform(&root.get("platform")?);
-    let fleets = phases.and_then(|phases| fleets(root, seed, &phases));
+    let dialect = target::dialect(&root.get("platform")?);
+    let fleets = phases.and_then(|phases| fleets(root, dialect, seed, &phases));
     let (phases, fleets) = (phases?, fleets?);
     warn_of_short_settle(root, &phases, &fleets);
     let platform_view = root.get("platform")?;
-    let backends = target::backends(&platform_view, &fleets, &phases);
+    let backends = target::backends(&platform_view, platform.as_ref(), &fleets, &phases);
+    if let Some(platform) = &platform {
+        let views = root.list("fleet");
+        transport::certificates_are_shown(&views, &fleets, platform.scheme())?;
+    }
     let judged = rules::Judged {
         fleets: &fleets,
         backends: backends.as_deref()?,
@@ -53,6 +60,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         warnings: Vec::new(),
     };
     target::warn_of_large_misbehaviour(&platform_view, &plan);
+    target::tls_is_used(&platform_view, &plan);
     Some(plan)
 }
 
@@ -147,7 +155,7 @@ struct Next {
     stream: u16,
 }
 
-fn fleets(root: &View<'_>, seed: u64, phases: &Phases) -> Option<Vec<FleetPlan>> {
+fn fleets(root: &View<'_>, dialect: Dialect, seed: u64, phases: &Phases) -> Option<Vec<FleetPlan>> {
     let views = root.list("fleet");
     let list = root.get("fleet")?;
     if views.is_empty() {
@@ -166,6 +174,7 @@ fn fleets(root: &View<'_>, seed: u64, phases: &Phases) -> Option<Vec<FleetPlan>>
         };
         let seat = fleet::Seat {
             id,
+            dialect,
             device: next.device,
             link: next.link,
             stream: next.stream,

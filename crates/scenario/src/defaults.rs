@@ -3,6 +3,8 @@
 //!
 //! A filled value takes the place of the map it is missing in.
 
+use muster_platform::Dialect;
+
 use crate::check::alternative;
 use crate::language::{Kind, Object, SCENARIO, Status};
 use crate::source::{Place, Sources};
@@ -11,6 +13,8 @@ use crate::units;
 
 /// Fills in every default. The tree has passed the check.
 pub(crate) fn fill(root: &mut Node) {
+    let dialect = dialect(root);
+    fill_dialect(root, dialect);
     fill_object(&SCENARIO, root);
     for fleet in list_mut(root, "fleet") {
         fill_fleet(fleet);
@@ -18,7 +22,41 @@ pub(crate) fn fill(root: &mut Node) {
     fill_settle(root);
     let traffic = Traffic::of(root);
     if let Some(platform) = root.get_mut("platform") {
-        fill_platform(platform, &traffic);
+        fill_platform(platform, dialect, &traffic);
+    }
+}
+
+/// What the platform speaks, its own defaults included.
+fn dialect(root: &Node) -> Dialect {
+    let word = |key: &str| root.get("platform")?.get(key)?.text();
+    let name = match word("kind").unwrap_or("gateway") {
+        "gateway" => word("dialect").unwrap_or_default(),
+        kind => kind,
+    };
+    Dialect::named(name).unwrap_or_default()
+}
+
+/// The dialect's own defaults, which go before the language's.
+fn fill_dialect(root: &mut Node, dialect: Dialect) {
+    let defaults = dialect.defaults();
+    for fleet in list_mut(root, "fleet") {
+        fill_all(fleet, defaults.fleet);
+        for stream in list_mut(fleet, "streams") {
+            fill_all(stream, defaults.stream);
+            if text(stream, "ack") == "application" {
+                fill_all(stream, defaults.acknowledged);
+            }
+        }
+    }
+}
+
+fn fill_all(node: &mut Node, defaults: &[(&str, &str)]) {
+    for (key, value) in defaults {
+        if value.contains("${") {
+            default_text(node, key, (*value).to_owned());
+        } else {
+            default(node, key, value);
+        }
     }
 }
 
@@ -181,12 +219,12 @@ fn levels(topic: &str) -> Vec<&str> {
         .collect()
 }
 
-fn fill_platform(platform: &mut Node, traffic: &Traffic) {
+fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
     if text(platform, "kind") == "gateway" {
-        default(platform, "dialect", "mqtt");
+        default(platform, "dialect", dialect.name());
         default(platform, "devices", "[ 'mqtt://127.0.0.1:0' ]");
         // Where no message carries an id, no arrival could join the ledger.
-        if traffic.carries_ids {
+        if traffic.carries_ids && dialect.has_northbound() {
             default(platform, "backend", "[ { consumers: 1 } ]");
         }
         if let Some(behaviour) = platform

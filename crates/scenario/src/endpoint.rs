@@ -3,46 +3,68 @@
 use crate::plan::{Endpoint, Scheme};
 use crate::units::Unreadable;
 
-/// The port that is registered for MQTT.
-const DEFAULT_PORT: u16 = 1883;
+/// The path at which brokers serve MQTT over WebSocket, unless the address says another.
+const DEFAULT_PATH: &str = "/mqtt";
 
-/// Reads `mqtt://host`, `mqtt://host:port` or `mqtt://[address]:port`.
+/// Reads `mqtt://host`, `mqtts://host:port`, `ws://[address]:port/path` and the like.
 ///
 /// # Errors
-/// Anything else, also user names, paths and queries, which an endpoint has no use for.
+/// Anything else, also user names, and paths where nothing has a use for one.
 pub(crate) fn read(url: &str) -> Result<Endpoint, Unreadable> {
     let bad = |what: &str, help: &str| Unreadable {
         what: format!("`{url}` {what}"),
         help: help.to_owned(),
     };
     let help = "such as mqtt://broker.example:1883";
-    let rest = url
-        .strip_prefix("mqtt://")
-        .ok_or_else(|| bad("is no address", help))?;
-    if rest.contains('@') {
+    let parts = url.split_once("://").and_then(|(name, rest)| {
+        let scheme = Scheme::ALL
+            .into_iter()
+            .find(|scheme| scheme.name() == name)?;
+        Some((scheme, rest))
+    });
+    let (scheme, rest) = parts.ok_or_else(|| bad("is no address", help))?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if authority.contains('@') {
         let help = "use the keys for user name and password";
         return Err(bad("holds a user name", help));
     }
-    let rest = rest.strip_suffix('/').unwrap_or(rest);
-    if rest.contains(['/', '?', '#']) {
-        return Err(bad("has a path", help));
-    }
-    let (host, port) = split(rest).ok_or_else(|| bad("is no address", help))?;
+    let path = path_of(scheme, path).map_err(|(what, help)| bad(what, help))?;
+    let (host, port) = split(authority).ok_or_else(|| bad("is no address", help))?;
     let is_host = !host.is_empty() && host.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if !is_host {
         return Err(bad("has no host", help));
     }
     let port = match port {
-        None => DEFAULT_PORT,
+        None => scheme.default_port(),
         Some(port) => port
             .parse()
             .map_err(|_| bad("has no port from 0 to 65535", help))?,
     };
     Ok(Endpoint {
-        scheme: Scheme::Mqtt,
+        scheme,
         host: host.to_owned(),
         port,
+        path,
     })
+}
+
+/// The path of an address; what is wrong with it, and what would be right.
+fn path_of(scheme: Scheme, path: &str) -> Result<String, (&'static str, &'static str)> {
+    if !scheme.is_websocket() {
+        return match path {
+            "" | "/" => Ok(String::new()),
+            _ => Err(("has a path", "such as mqtt://broker.example:1883")),
+        };
+    }
+    let is_graphic = path.bytes().all(|byte| byte.is_ascii_graphic());
+    match path {
+        "" => Ok(DEFAULT_PATH.to_owned()),
+        path if path.starts_with('/') && is_graphic && !path.contains('#') => Ok(path.to_owned()),
+        _ => Err((
+            "has no path of a request",
+            "such as ws://broker.example/mqtt",
+        )),
+    }
 }
 
 fn split(authority: &str) -> Option<(&str, Option<&str>)> {
@@ -71,6 +93,10 @@ mod tests {
             ("mqtt://broker.example", "mqtt://broker.example:1883"),
             ("mqtt://[::1]:1884/", "mqtt://[::1]:1884"),
             ("mqtt://[::1]", "mqtt://[::1]:1883"),
+            ("mqtts://broker.example", "mqtts://broker.example:8883"),
+            ("ws://broker.example", "ws://broker.example:80/mqtt"),
+            ("ws://[::1]:8080/", "ws://[::1]:8080/"),
+            ("wss://h/a/b?c=1", "wss://h:443/a/b?c=1"),
         ] {
             assert_eq!(read(url).unwrap().to_string(), printed);
         }
@@ -85,10 +111,16 @@ mod tests {
             "mqtt://h:x",
             "mqtt://a:b@h",
             "mqtt://h/topic",
+            "mqtts://h/topic",
             "mqtt://::1",
             "mqtt://[::1",
             "mqtt://[::1]1883",
             "mqtt://a b",
+            "ws://h/a b",
+            "ws://h#x",
+            "ws://h?x",
+            "ws://a@h/mqtt",
+            "gopher://h",
         ] {
             assert!(read(url).is_err(), "{url}");
         }

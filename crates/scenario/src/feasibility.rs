@@ -2,15 +2,20 @@
 //! caller compares with what the machine has.
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
+use muster_measure::Recorder;
 use muster_model::{Micros, Rate};
 
-use crate::plan::{Endpoint, Plan, PlatformKind, StreamPlan};
+use crate::plan::{Endpoint, Plan, PlatformKind, Scheme, StreamPlan};
 
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
 pub const OWN_DESCRIPTORS: u64 = 64;
 /// User memory of an idle link, the goal of DESIGN section 6.
 pub const USER_BYTES_PER_LINK: u64 = 512;
+/// User memory of TLS on an idle link, the goal: keys, the peer's certificates and one ticket.
+pub const TLS_BYTES_PER_LINK: u64 = 6 * 1024;
+/// User memory of WebSocket on an idle link.
+pub const WEBSOCKET_BYTES_PER_LINK: u64 = 64;
 /// The ledger's memory for one stream of one device in one account, while its messages are few.
 pub const LEDGER_BYTES_PER_STREAM: u64 = 96;
 /// What a TCP socket costs the kernel, measured at 4 to 5 KB.
@@ -61,13 +66,35 @@ pub struct PortNeed {
 /// Memory on this machine, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryNeed {
-    /// Of the generator in one process.
+    /// Of the generator in one process, its threads' windows left out.
     pub generator: u64,
+    /// Of each device shard and each thread of consumers, for the windows in the making.
+    pub thread: u64,
     /// Of the kernel for sockets, both ends of them if the gateway is embedded.
     pub kernel: u64,
 }
 
 impl Needs {
+    /// What one of so many equal parts needs; how long it takes is the same.
+    #[must_use]
+    pub fn part(&self, of: u32) -> Needs {
+        let of = of.max(1);
+        let share = |all: u64| all.div_ceil(u64::from(of));
+        let mut part = self.clone();
+        part.links = self.links.div_ceil(of);
+        part.consumers = self.consumers.div_ceil(of);
+        part.descriptors = share(self.descriptors);
+        part.messages = share(self.messages);
+        part.peak = Rate::per_second(self.peak.get() / f64::from(of)).unwrap_or(self.peak);
+        part.peak_bytes = self.peak_bytes / f64::from(of);
+        for need in &mut part.ports {
+            need.connections = need.connections.div_ceil(of);
+        }
+        part.memory.generator = BASE_BYTES + share(self.memory.generator - BASE_BYTES);
+        part.memory.kernel = share(self.memory.kernel);
+        part
+    }
+
     /// How many processes the generator needs if each may open so many descriptors.
     #[must_use]
     pub fn processes(&self, descriptors_each: u64) -> u64 {
@@ -82,11 +109,15 @@ impl Needs {
             .div_ceil(sockets_each(descriptors_each))
     }
 
-    /// Bytes of memory that all these processes and the kernel need together.
+    /// Bytes of memory that all these processes, with so many device shards together, and the
+    /// kernel need.
     #[must_use]
-    pub fn memory_of_all(&self, descriptors_each: u64) -> u64 {
-        let more = self.processes(descriptors_each) - 1 + self.gateway_processes(descriptors_each);
-        self.memory.total() + more * BASE_BYTES
+    pub fn memory_of_all(&self, descriptors_each: u64, shards: u64) -> u64 {
+        let processes = self.processes(descriptors_each);
+        let more = processes - 1 + self.gateway_processes(descriptors_each);
+        let consuming = processes.min(u64::from(self.consumers));
+        let threads = shards.max(processes) + consuming;
+        self.memory.total() + more * BASE_BYTES + threads * self.memory.thread
     }
 }
 
@@ -103,7 +134,7 @@ impl PortNeed {
 }
 
 impl MemoryNeed {
-    /// Both together.
+    /// Both together, without threads.
     #[must_use]
     pub fn total(self) -> u64 {
         self.generator + self.kernel
@@ -141,6 +172,7 @@ pub fn needs(plan: &Plan) -> Needs {
         ports: ports(plan),
         memory: MemoryNeed {
             generator: generator_bytes(plan),
+            thread: Recorder::window_bytes_most(plan.streams().count(), plan.backends.len()) as u64,
             kernel: sockets * KERNEL_BYTES_PER_SOCKET * ends,
         },
         messages: plan
@@ -156,11 +188,27 @@ pub fn needs(plan: &Plan) -> Needs {
 
 fn generator_bytes(plan: &Plan) -> u64 {
     let accounts = 1 + plan.backends.len() as u64;
+    let link = USER_BYTES_PER_LINK + layers_bytes(plan.platform.scheme());
     let of_fleet = |fleet: &crate::FleetPlan| {
         let ledger = fleet.streams.len() as u64 * accounts * LEDGER_BYTES_PER_STREAM;
-        u64::from(fleet.devices) * ledger + u64::from(fleet.links) * USER_BYTES_PER_LINK
+        u64::from(fleet.devices) * ledger + u64::from(fleet.links) * link
     };
     BASE_BYTES + plan.fleets.iter().map(of_fleet).sum::<u64>()
+}
+
+/// What the layers of a link hold while it is idle.
+fn layers_bytes(scheme: Scheme) -> u64 {
+    let tls = if scheme.is_tls() {
+        TLS_BYTES_PER_LINK
+    } else {
+        0
+    };
+    let websocket = if scheme.is_websocket() {
+        WEBSOCKET_BYTES_PER_LINK
+    } else {
+        0
+    };
+    tls + websocket
 }
 
 /// Links are dealt round to the endpoints; consumers go where their backend is.

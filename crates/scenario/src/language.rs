@@ -88,7 +88,7 @@ pub(crate) enum Scalar {
     Bool,
     /// A whole number between two bounds.
     Whole(u64, u64),
-    /// An MQTT 5 reason code that refuses (section 2.4): `151` or `0x97`.
+    /// The code of a refusal: of MQTT 5 (section 2.4) `151` or `0x97`, of an application `503`.
     Code,
     /// A number from 0 to 1.
     Fraction,
@@ -216,7 +216,6 @@ impl Key {
 
 /// Work that keys and words wait for, as it is named to the user.
 pub(crate) mod work {
-    pub(crate) const TLS: &str = "TLS and WebSocket";
     pub(crate) const DIALECTS: &str = "the dialects of other platforms";
     pub(crate) const COAP: &str = "CoAP";
     pub(crate) const HTTP: &str = "HTTP";

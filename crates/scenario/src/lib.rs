@@ -50,14 +50,15 @@ mod view;
 
 pub use feasibility::{
     BASE_BYTES, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, LONGEST_RUN, MemoryNeed, Needs,
-    OWN_DESCRIPTORS, PortNeed, USER_BYTES_PER_LINK, needs,
+    OWN_DESCRIPTORS, PortNeed, TLS_BYTES_PER_LINK, USER_BYTES_PER_LINK, WEBSOCKET_BYTES_PER_LINK,
+    needs,
 };
 pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
 pub use plan::{
-    Ack, BackendPlan, ClientPlan, ConnectPlan, Credential, Dialect, Endpoint, FleetPlan, Loop,
-    Overflow, Pause, Phases, Plan, PlatformKind, PlatformPlan, ReconnectPlan, Scheme, Secret,
-    Settle, StreamKind, StreamPlan, WillPlan,
+    Ack, AuthenticationPlan, BackendPlan, ClientPlan, ConnectPlan, Credential, Endpoint, FleetPlan,
+    Loop, Overflow, Pause, PemFile, Phases, Plan, PlatformKind, PlatformPlan, ReconnectPlan,
+    Scheme, Secret, Settle, StreamKind, StreamPlan, TlsPlan, TlsVersions, WillPlan,
 };
 pub use problem::{Problem, Problems};
 pub use reader::Reader;

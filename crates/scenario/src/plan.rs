@@ -17,12 +17,16 @@ mod fleet;
 mod secret;
 mod stream;
 mod target;
+mod transport;
 
-pub use fleet::{ClientPlan, ConnectPlan, Credential, FleetPlan, ReconnectPlan, WillPlan};
+pub use fleet::{
+    AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, ReconnectPlan, WillPlan,
+};
 pub(crate) use secret::MASK;
 pub use secret::Secret;
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
-pub use target::{BackendPlan, Dialect, Endpoint, Pause, PlatformKind, PlatformPlan, Scheme};
+pub use target::{BackendPlan, Pause, PlatformKind, PlatformPlan};
+pub use transport::{Endpoint, PemFile, Scheme, TlsPlan, TlsVersions};
 
 /// One run, ready to be carried out by any number of processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,6 +8,12 @@ pub trait Reader {
     /// Why it cannot be read, for a sentence: "no such file".
     fn file(&self, path: &str) -> Result<Vec<u8>, String>;
 
+    /// What stands before a relative path when the file is opened later: the scenario's folder with
+    /// a slash at its end, or nothing.
+    fn folder(&self) -> String {
+        String::new()
+    }
+
     /// An environment variable; none if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 }

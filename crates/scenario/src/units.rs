@@ -169,19 +169,21 @@ pub(crate) fn whole(text: &str, least: u64, most: u64) -> Read<u64> {
     }
 }
 
-/// An MQTT 5 reason code that refuses, as a number or as results print it: `151`, `0x97`.
-pub(crate) fn code(text: &str) -> Read<u8> {
+/// The code of a refusal, of MQTT 5 or of a platform's application, as a number or as results
+/// print it: `151`, `0x97`, `503`.
+pub(crate) fn code(text: &str) -> Read<u16> {
     let text = text.trim();
     let code = match text.strip_prefix("0x") {
-        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        Some(digits) => u16::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     };
-    code.filter(|code| *code >= 0x80).ok_or_else(|| {
-        Unreadable::new(
-            format!("`{text}` is no reason code of a refusal"),
-            "from 0x80 to 0xff, or from 128 to 255, such as 0x97",
-        )
-    })
+    code.filter(|code| (0x80..1_000).contains(code))
+        .ok_or_else(|| {
+            Unreadable::new(
+                format!("`{text}` is no reason code of a refusal"),
+                "from 0x80 to 0xff, or from 128 to 255, such as 0x97; with sap-edge up to 999",
+            )
+        })
 }
 
 /// A number from 0 to 1.

@@ -40,6 +40,10 @@ fn world() -> World {
         ("empty.csv", b"\n"),
         ("body.bin", b"0123456789"),
         ("dollar.txt", b"pa$\n"),
+        (
+            "ca.pem",
+            b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n",
+        ),
     ]))
 }
 

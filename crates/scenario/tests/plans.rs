@@ -9,11 +9,11 @@ use muster_load::{PayloadSpec, Phase, Shape};
 use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Full, Service, ServiceTime};
 use muster_model::{DeviceId, LinkId, Micros, Rate, StreamId};
-use muster_platform::Carrier;
+use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 use muster_scenario::{
     Ack, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems, Reader, Source,
-    StreamKind, needs, parse,
+    StreamKind, StreamPlan, needs, parse,
 };
 use proptest::prelude::*;
 
@@ -225,6 +225,36 @@ fn every_loop_payload_and_carrier_is_read() {
 }
 
 #[test]
+fn a_dialect_fills_in_what_its_platform_wants() {
+    let text = "name: t\nplatform: { kind: gateway, dialect: sap-edge }\n\
+                fleet: [ { count: 3, streams: [ { rate: 9/s }, { name: sure, rate: 1/s, qos: 1, ack: transport } ] } ]\n";
+    let plan = plan(text);
+    assert_eq!(plan.platform.dialect(), Dialect::SapEdge);
+    assert!(plan.backends.is_empty(), "there is no northbound");
+    let fleet = &plan.fleets[0];
+    let mut name = String::new();
+    fleet.names.render(2, &mut name);
+    assert_eq!(name, "PerfTest_2");
+    let [readings, sure] = &fleet.streams[..] else {
+        panic!("two streams")
+    };
+    assert_eq!(
+        (readings.qos, readings.ack),
+        (Qos::AtMostOnce, Ack::Application)
+    );
+    assert_eq!(readings.topic.source(), "measures/${id}");
+    assert_eq!(readings.carrier, Carrier::ApplicationId);
+    assert_eq!(readings.timeout, Micros::from_secs(30));
+    assert_eq!(
+        (sure.ack, sure.timeout),
+        (Ack::Transport, Micros::from_secs(10))
+    );
+    let is_its_own = |stream: &StreamPlan, id: &str| matches!(&stream.payload, PayloadSpec::Template(text) if text.contains(id));
+    assert!(is_its_own(readings, "\"measureMessageId\": \"${seq}\""));
+    assert!(is_its_own(sure, "\"measureMessageId\": \"1.${seq}\""));
+}
+
+#[test]
 fn every_misbehaviour_is_read() {
     let text = "name: t\nfleet: [ {} ]\nplatform:\n  behaviour:\n    service-time: { exponential: 2ms }\n    \
                 capacity: { rate: 5000/s, service: exponential }\n    full: block\n    lose-after-accept: 37\n    \
@@ -285,7 +315,8 @@ fn secrets_are_resolved_for_the_wire_and_masked_for_people() {
                 about: { file: values.yaml }\n  \
                 backend: { user: app, password: \"${file:secret.txt}\" }\n\
                 fleet:\n- { tenant: t1, credential: { kind: password, user: \"${id}@${tenant}\", secret: \"${env:ODD}-${index}\" } }\n\
-                - { name: b, credential: { kind: password, secret: hunter2 } }\n";
+                - { name: b, credential: { kind: password, secret: hunter2 }, \
+                client: { authentication: { method: m, data: hunter3, answer: \"${env:ODD}${index}\", echo: true, again: 90s } } }\n";
     let plan = plan(text);
     let password = plan.backends[0].password.as_ref().unwrap();
     assert_eq!(password.expose(), "from-file");
@@ -294,8 +325,12 @@ fn secrets_are_resolved_for_the_wire_and_masked_for_people() {
     };
     assert_eq!(user.source(), "${id}@${tenant}");
     assert_eq!(secret.expose().source(), "a$${id}b-${index}");
+    let authentication = plan.fleets[1].client.authentication.as_ref().unwrap();
+    assert_eq!(authentication.data.expose().source(), "hunter3");
+    assert_eq!(authentication.answer.expose().source(), "a$${id}b${index}");
+    assert_eq!(authentication.again, Some(Micros::from_secs(90)));
     let shown = format!("{plan:?}{}", serde_json::to_string(&plan).unwrap());
-    for secret in ["from-file", "hunter2", "a$${id}b"] {
+    for secret in ["from-file", "hunter2", "hunter3", "a$${id}b"] {
         assert!(!shown.contains(secret), "{secret} is shown");
     }
     assert!(plan.resolved.contains("${file:secret.txt}"));
@@ -458,6 +493,13 @@ fn needs_are_worked_out() {
     assert_eq!(needs.processes(20_000), 1);
     assert_eq!(needs.processes(2_064), 4);
     assert!(needs.memory.total() > 100 << 20);
+    let more = needs.memory_of_all(20_000, 4) - needs.memory_of_all(20_000, 1);
+    assert_eq!(more, 3 * needs.memory.thread);
+    assert!((500_000..1_500_000).contains(&needs.memory.thread));
+    let third = needs.part(3);
+    assert_eq!((third.links, third.ports[0].connections), (2_000, 2_001));
+    assert_eq!(third.memory.kernel, needs.memory.kernel.div_ceil(3));
+    assert!(third.memory.generator > needs.memory.generator / 3);
     let spread = "name: t\nfleet: [ { count: 7 } ]\nplatform: { kind: mqtt, devices: [ \"mqtt://a\", \"mqtt://b\" ] }\n";
     let needs = muster_scenario::needs(&plan(spread));
     assert_eq!(

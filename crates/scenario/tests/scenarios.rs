@@ -84,7 +84,6 @@ fn the_complete_file_is_of_the_language_and_shows_what_is_not_yet_built() {
     assert_eq!(
         paths,
         [
-            "platform.tls",
             "platform.backend.credit",
             "platform.backend.topics",
             "platform.backend.commands",

@@ -13,14 +13,24 @@ pub struct Behaviour {
     pub deliver_after: Micros,
     /// How many unanswered publishes it takes on one link (MQTT 5).
     pub receive_maximum: u16,
+    /// The largest packet that it takes, in bytes (MQTT 5).
+    pub maximum_packet_size: u32,
     /// Whether it keeps the sessions of clients that ask for it.
     pub keeps_sessions: bool,
     /// Connects that the network refuses.
     pub refuse_connect: f64,
     /// CONNECTs that are never answered.
     pub deaf: f64,
+    /// What clients have to answer behind its challenge, if they have to.
+    pub secret: Option<&'static str>,
     /// CONNECTs that are answered with a refusal.
     pub refuse_session: f64,
+    /// SUBSCRIBEs that are refused.
+    pub refuse_subscribe: f64,
+    /// Publishes acknowledged by the application in a way that cannot be read.
+    pub garble: f64,
+    /// Publishes acknowledged by the application under an id that nobody sent.
+    pub mislead: f64,
     /// Publishes answered with a refusal and not delivered.
     pub reject: f64,
     /// Publishes that vanish: neither answered nor delivered.
@@ -29,7 +39,7 @@ pub struct Behaviour {
     pub ignore: f64,
     /// Publishes answered and never delivered.
     pub lose: f64,
-    /// Publishes delivered twice.
+    /// Publishes delivered, or acknowledged by the application, twice.
     pub duplicate: f64,
     /// Publishes delivered later than those after them.
     pub reorder: f64,
@@ -81,10 +91,15 @@ impl Default for Behaviour {
             answer_after: Micros(500),
             deliver_after: Micros(700),
             receive_maximum: u16::MAX,
+            maximum_packet_size: 1 << 20,
             keeps_sessions: true,
             refuse_connect: 0.0,
             deaf: 0.0,
+            secret: None,
             refuse_session: 0.0,
+            refuse_subscribe: 0.0,
+            garble: 0.0,
+            mislead: 0.0,
             reject: 0.0,
             drop: 0.0,
             ignore: 0.0,

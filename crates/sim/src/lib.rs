@@ -34,6 +34,7 @@
 //! # Ok::<(), muster_sim::SimError>(())
 //! ```
 
+mod application;
 mod behaviour;
 mod consumer;
 mod platform;

@@ -1,7 +1,8 @@
 //! The model platform: one server end a link, and an account of what it did.
 
 use muster_model::Micros;
-use muster_platform::PROPERTY_NAME;
+use muster_platform::{Dialect, PROPERTY_NAME};
+use muster_protocol::mqtt::packet::Auth;
 use muster_protocol::mqtt::{
     Accept, Incoming, Input, Pending, Server, ServerEvent, ServerLimits, SessionState, Version,
     reason,
@@ -35,6 +36,18 @@ pub struct Account {
     pub corrupted: u64,
     /// Sessions it went on with.
     pub resumed: u64,
+    /// Right answers to its challenges.
+    pub authenticated: u64,
+    /// SUBSCRIBEs it granted.
+    pub subscribed: u64,
+    /// Publishes of links that had subscribed to nothing, where the dialect wants it first.
+    pub unsubscribed: u64,
+    /// Publishes it acknowledged in a way that cannot be read.
+    pub garbled: u64,
+    /// Publishes it acknowledged under an id that nobody sent.
+    pub misled: u64,
+    /// Acknowledgements for devices that were not there.
+    pub unheard: u64,
     /// Bytes that were not the protocol.
     pub malformed: u64,
 }
@@ -42,18 +55,21 @@ pub struct Account {
 /// All links of the platform.
 #[derive(Debug)]
 pub(crate) struct Platform {
-    behaviour: Behaviour,
-    dice: Dice,
-    ends: Vec<End>,
+    pub(crate) dialect: Dialect,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) dice: Dice,
+    pub(crate) ends: Vec<End>,
     pub(crate) account: Account,
 }
 
 /// The platform's end of one link.
 #[derive(Debug, Default)]
-struct End {
+pub(crate) struct End {
     /// Which connection of the device side this is; 0 is none.
     conn: u32,
-    server: Option<Server>,
+    pub(crate) server: Option<Server>,
+    /// What the dialect wants was subscribed to on this connection.
+    pub(crate) has_subscribed: bool,
     unread: Vec<u8>,
     /// What an earlier connection left.
     kept: Option<SessionState>,
@@ -61,9 +77,21 @@ struct End {
     session: u32,
     /// Whether the client asked for a session that outlives the connection.
     outlives: bool,
+    /// What the CONNECT asked for whose challenge waits for its answer.
+    asked: Option<Asked>,
     /// The link is forgotten: nothing is read and nothing said.
-    is_mute: bool,
+    pub(crate) is_mute: bool,
 }
+
+/// What a CONNECT asked for.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    is_clean: bool,
+    outlives: bool,
+}
+
+/// What goes before the secret in every answer; a platform would choose it anew each time.
+const CHALLENGE: &[u8] = b"challenge";
 
 /// One side of a conversation that is under way.
 struct Talk<'a> {
@@ -81,8 +109,9 @@ struct Fate {
 }
 
 impl Platform {
-    pub(crate) fn new(behaviour: Behaviour, links: u32, seed: u64) -> Self {
+    pub(crate) fn new(dialect: Dialect, behaviour: Behaviour, links: u32, seed: u64) -> Self {
         Self {
+            dialect,
             behaviour,
             dice: Dice::new(seed),
             ends: (0..links).map(|_| End::default()).collect(),
@@ -109,6 +138,7 @@ impl Platform {
         self.drop_connection(link);
         let limits = ServerLimits {
             receive_maximum: self.behaviour.receive_maximum,
+            maximum_packet_size: self.behaviour.maximum_packet_size,
             ..ServerLimits::default()
         };
         let end = &mut self.ends[link as usize];
@@ -200,26 +230,56 @@ impl Platform {
                     Version::V311 => !connect.clean_start,
                     Version::V5 => connect.session_expiry() > 0,
                 };
-                self.greet(talk, queue.now(), connect.clean_start, outlives)
+                let asked = Asked {
+                    is_clean: connect.clean_start,
+                    outlives,
+                };
+                if self.behaviour.secret.is_none() {
+                    return self.greet(talk, queue.now(), asked);
+                }
+                self.ends[talk.link as usize].asked = Some(asked);
+                talk.server.challenge(CHALLENGE, talk.out).is_ok()
             }
-            ServerEvent::Publish(publish) => self.take(talk.link, &publish, queue),
+            ServerEvent::Auth(auth) => self.authenticate(talk, queue.now(), &auth),
+            ServerEvent::Publish(publish) => self.take(talk, &publish, queue),
             ServerEvent::Disconnect { .. } => false,
             ServerEvent::Malformed(_) => {
                 self.account.malformed += 1;
                 false
             }
+            ServerEvent::Subscribe(subscribe) => {
+                let Talk { link, server, out } = talk;
+                self.subscribe(link, server, &subscribe, out)
+            }
             ServerEvent::KeepAliveExpired
-            | ServerEvent::Subscribe(_)
             | ServerEvent::Unsubscribe(_)
             | ServerEvent::Acked { .. }
             | ServerEvent::Completed { .. }
             | ServerEvent::Resend { .. }
-            | ServerEvent::Ping
-            | ServerEvent::Auth(_) => true,
+            | ServerEvent::Ping => true,
         }
     }
 
-    fn greet(&mut self, talk: Talk<'_>, now: Micros, is_clean: bool, outlives: bool) -> bool {
+    /// Takes a step of a client that authenticates; false if the connection is over.
+    fn authenticate(&mut self, talk: Talk<'_>, now: Micros, auth: &Auth<'_>) -> bool {
+        if auth.reason == reason::REAUTHENTICATE {
+            return talk.server.challenge(CHALLENGE, talk.out).is_ok();
+        }
+        let secret = self.behaviour.secret.unwrap_or_default();
+        let answer = auth.data().unwrap_or_default();
+        if answer.strip_prefix(CHALLENGE) != Some(secret.as_bytes()) {
+            talk.server.refuse(reason::NOT_AUTHORIZED, talk.out);
+            talk.server.disconnect(reason::NOT_AUTHORIZED, talk.out);
+            return false;
+        }
+        self.account.authenticated += 1;
+        match self.ends[talk.link as usize].asked.take() {
+            Some(asked) => self.greet(talk, now, asked),
+            None => talk.server.authenticated(talk.out).is_ok(),
+        }
+    }
+
+    fn greet(&mut self, talk: Talk<'_>, now: Micros, asked: Asked) -> bool {
         let Talk { link, server, out } = talk;
         let end = &mut self.ends[link as usize];
         if self.dice.hits(self.behaviour.deaf) {
@@ -230,21 +290,28 @@ impl Platform {
             server.refuse(reason::SERVER_BUSY, out);
             return false;
         }
-        match end.kept.take().filter(|_| !is_clean) {
+        match end.kept.take().filter(|_| !asked.is_clean) {
             Some(kept) => {
                 self.account.resumed += 1;
                 server.resume(kept);
             }
             None => end.session += 1,
         }
-        end.outlives = outlives && self.behaviour.keeps_sessions;
+        end.outlives = asked.outlives && self.behaviour.keeps_sessions;
         server.accept(now, &Accept::default(), out).is_ok()
     }
 
     /// Takes one publish; false if the connection is over.
-    fn take(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
+    fn take(&mut self, talk: Talk<'_>, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
+        let Talk { link, server, out } = talk;
         self.account.received += 1;
         self.account.received_again += u64::from(publish.dup);
+        if self.asks(link, publish, queue) {
+            if let Some(pending) = publish.pending {
+                server.ack(pending, reason::SUCCESS, out);
+            }
+            return true;
+        }
         let fate = self.fate();
         if fate.is_garbage {
             self.say(link, vec![0xff; 8], queue);
@@ -329,7 +396,7 @@ impl Platform {
         queue.push(at, Event::Copy(copy));
     }
 
-    fn say(&mut self, link: u32, bytes: Vec<u8>, queue: &mut Queue) {
+    pub(crate) fn say(&mut self, link: u32, bytes: Vec<u8>, queue: &mut Queue) {
         let end = &self.ends[link as usize];
         if !bytes.is_empty() && !end.is_mute {
             let conn = end.conn;
@@ -360,5 +427,6 @@ impl Platform {
         end.conn = 0;
         end.unread.clear();
         end.is_mute = false;
+        end.has_subscribed = false;
     }
 }

@@ -45,10 +45,20 @@ pub(crate) enum Event {
         pending: Pending,
         reason: u8,
     },
+    /// The platform's application speaks on a publish.
+    Acknowledge { link: u32, answered: Answered },
     /// A copy reaches the backends.
     Copy(Copy),
     /// Something happens to links.
     Incident { what: What, share: f64 },
+}
+
+/// What the platform's application says on a publish; without an id it is garbled.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    pub(crate) device: String,
+    pub(crate) id: Option<Vec<u8>>,
+    pub(crate) code: u16,
 }
 
 /// One copy of a message, as the platform delivers it.

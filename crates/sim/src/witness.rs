@@ -16,6 +16,8 @@ pub struct Finals {
     pub repeated: u64,
     /// Messages whose instants are out of order, or that are shed and sent, or neither.
     pub absurd: u64,
+    /// Messages that went out more than once.
+    pub resent: u64,
 }
 
 /// Passes everything on to the tape, and remembers every message.
@@ -24,6 +26,7 @@ pub(crate) struct Witness {
     pub(crate) tape: Tape,
     finals: BTreeMap<MessageId, u32>,
     absurd: u64,
+    resent: u64,
 }
 
 impl Witness {
@@ -32,6 +35,7 @@ impl Witness {
             tape,
             finals: BTreeMap::new(),
             absurd: 0,
+            resent: 0,
         }
     }
 
@@ -40,6 +44,7 @@ impl Witness {
             messages: self.finals.len() as u64,
             repeated: self.finals.values().filter(|count| **count > 1).count() as u64,
             absurd: self.absurd,
+            resent: self.resent,
         }
     }
 }
@@ -48,6 +53,7 @@ impl Sink for Witness {
     fn attempt(&mut self, attempt: &Attempt) {
         *self.finals.entry(attempt.id).or_default() += 1;
         self.absurd += u64::from(!is_sensible(attempt));
+        self.resent += u64::from(attempt.resent);
         self.tape.attempt(attempt);
     }
 

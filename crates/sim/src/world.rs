@@ -111,7 +111,12 @@ impl World {
         Ok(Self {
             consumers: Consumers::new(&plan, RUN, &recorder, &schedules)?,
             conductor: Conductor::new(timetable(&plan)),
-            platform: Platform::new(behaviour, links, mix(plan.seed, seed)),
+            platform: Platform::new(
+                plan.platform.dialect(),
+                behaviour,
+                links,
+                mix(plan.seed, seed),
+            ),
             wires: (0..links).map(|_| Wire::default()).collect(),
             windows: WindowDelta::default(),
             timeline: Timeline::CONNECTING,
@@ -171,6 +176,7 @@ impl World {
     fn turn(&mut self) {
         let now = self.queue.now();
         while let Some(link) = self.shard.expire(now) {
+            self.arm(link);
             self.pump(link);
         }
         while let Some(link) = self.shard.next_to_connect(now) {
@@ -280,6 +286,8 @@ impl World {
             calendar: Some(&calendar),
             timeline: self.timeline,
             end: self.queue.now(),
+            heard_until: self.queue.now(),
+            has_one_clock: true,
             quiet: self.plan.phases.settle.quiet,
             lost_ranges_most: LOST_RANGES_MAX,
         }

@@ -6,9 +6,10 @@ use muster_conduct::{Placement, PlanCalendar, Slice, Tape, reader, recorder_plan
 use muster_device::{SLOT_MAX, Shard};
 use muster_measure::{Calendar, Recorder, Timeline};
 use muster_model::{Arrival, BackendId, Cause, ConsumerId, MessageId, Micros, RunId};
-use muster_platform::Reader;
+use muster_platform::{Dialect, Heard, Reader, Reply};
 use muster_protocol::mqtt::{
-    Accept, Incoming, Input, Pending, Server, ServerEvent, ServerLimits, SessionState,
+    Accept, Incoming, Input, Pending, Publish, Server, ServerEvent, ServerLimits, SessionState,
+    Token,
 };
 use muster_scenario::{Overrides, Plan, Source, parse};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -43,13 +44,29 @@ impl muster_scenario::Reader for NoFiles {
     }
 }
 
-fn plan(client: &str, policy: &str) -> Plan {
+/// What a line is made of.
+#[derive(Clone, Copy)]
+struct Way {
+    platform: &'static str,
+    client: &'static str,
+    policy: &'static str,
+    stream: &'static str,
+}
+
+fn plan(way: Way) -> Plan {
+    let Way {
+        platform,
+        client,
+        policy,
+        stream,
+    } = way;
     let text = format!(
         "
 name: allocation
+platform: {{ kind: gateway, dialect: {platform} }}
 fleet: [{{ name: m, count: {LINKS}, reconnect: {{ min: 10ms, max: 20ms }}, connect: {{ rate: 100000/s }},
-  client: {{ {client} }}, streams: [{{ name: r, rate: {RATE}/s, payload: {{ size: 64 }},
-  qos: 1, timeout: 200ms, loop: {policy} }}] }}]
+  client: {{ {client} }}, streams: [{{ name: r, rate: {RATE}/s, {stream},
+  timeout: 200ms, loop: {policy} }}] }}]
 phases: {{ warm-up: {WARM_UP_S}s, measure: {MEASURED_S}s, settle: {{ at-most: 30s, quiet: 1s }} }}
 "
     );
@@ -65,7 +82,34 @@ phases: {{ warm-up: {WARM_UP_S}s, measure: {MEASURED_S}s, settle: {{ at-most: 30
 struct End {
     server: Server,
     kept: Option<SessionState>,
-    unanswered: Vec<Pending>,
+    unanswered: Vec<Withheld>,
+}
+
+/// An answer that is withheld.
+enum Withheld {
+    Transport(Pending),
+    Application(Vec<u8>),
+}
+
+impl End {
+    fn answer(&mut self, answer: &Withheld, out: &mut Vec<u8>) {
+        match answer {
+            Withheld::Transport(pending) => self.server.ack(*pending, 0, out),
+            Withheld::Application(payload) => {
+                let publish = Publish::new("ack/device", payload);
+                let said = self.server.deliver(Token(0), &publish, out);
+                said.expect("the device is there");
+            }
+        }
+    }
+}
+
+fn acknowledgement(dialect: Dialect, id: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let code = dialect.acceptance();
+    let reply = Reply { id: Some(id), code };
+    dialect.write_acknowledgement(std::iter::once(reply), &mut text);
+    text
 }
 
 /// What the line allocated, in its calls and in its flushes.
@@ -78,6 +122,7 @@ struct Allocated {
 
 /// Devices, sessions, recorder and reader, told by hand what the sockets do.
 struct Line {
+    dialect: Dialect,
     shard: Shard<Tape>,
     ends: Vec<End>,
     reader: Reader,
@@ -127,6 +172,7 @@ impl Line {
             unanswered: Vec::new(),
         };
         Self {
+            dialect: plan.platform.dialect(),
             shard,
             ends: (0..LINKS).map(|_| end()).collect(),
             reader: reader(plan, RUN, 0).expect("the payloads are possible"),
@@ -199,15 +245,30 @@ impl Line {
                         .accept(self.now, &Accept::default(), &mut self.down);
                     accepted.expect("a CONNECT waits");
                 }
+                Some(ServerEvent::Subscribe(subscribe)) => {
+                    let codes = [0, 1];
+                    let granted = end
+                        .server
+                        .suback(subscribe.packet_id, &codes, &mut self.down);
+                    granted.expect("a SUBSCRIBE waits");
+                }
                 Some(ServerEvent::Publish(publish)) => {
-                    if let Some(pending) = publish.pending {
-                        if self.answers {
-                            end.server.ack(pending, 0, &mut self.down);
-                        } else {
-                            end.unanswered.push(pending);
+                    let heard = self.dialect.hear(&publish.topic, publish.payload);
+                    let withheld = match (heard, publish.pending) {
+                        (Heard::Message { id: Some(id), .. }, _) => {
+                            Some(Withheld::Application(acknowledgement(self.dialect, id)))
                         }
+                        (_, Some(pending)) => Some(Withheld::Transport(pending)),
+                        (_, None) => None,
+                    };
+                    match withheld {
+                        Some(answer) if self.answers => end.answer(&answer, &mut self.down),
+                        Some(answer) => end.unanswered.push(answer),
+                        None => {}
                     }
-                    self.arrive(&publish);
+                    if self.dialect.has_northbound() {
+                        self.arrive(&publish);
+                    }
                 }
                 Some(_) => {}
                 None => break,
@@ -226,6 +287,10 @@ impl Line {
         });
         self.down = down;
         self.down.clear();
+        if !self.up.is_empty() {
+            // A link that subscribes before it is up.
+            self.exchange(link);
+        }
         if !was_up && self.shard.is_up(link) {
             self.pump(link);
         }
@@ -253,8 +318,8 @@ impl Line {
     fn answer_late(&mut self) {
         for link in 0..LINKS {
             let end = &mut self.ends[link as usize];
-            for pending in end.unanswered.drain(..) {
-                end.server.ack(pending, 0, &mut self.down);
+            for answer in std::mem::take(&mut end.unanswered) {
+                end.answer(&answer, &mut self.down);
             }
             self.hear(link);
         }
@@ -300,8 +365,8 @@ impl Line {
 }
 
 /// What a line allocates in so many seconds once its buffers have grown.
-fn measured(client: &str, policy: &str) -> Allocated {
-    let mut line = Line::new(&plan(client, policy));
+fn measured(way: Way) -> Allocated {
+    let mut line = Line::new(&plan(way));
     // The connect phase.
     line.second(0);
     (0..WARM_UP_S).for_each(|second| line.second(second % CYCLE_S));
@@ -314,17 +379,34 @@ fn measured(client: &str, policy: &str) -> Allocated {
 fn nothing_is_allocated_per_message_on_any_path() {
     let once = "version: 5";
     let resumed = "version: 5, clean-start: false, session-expiry: 60s";
-    for (client, policy) in [(once, "open"), (resumed, "open"), (once, "closed")] {
-        let allocated = measured(client, policy);
+    let mqtt = ("mqtt", "qos: 1, payload: { size: 64 }");
+    let application = ("sap-edge", "qos: 0");
+    for ((platform, stream), client, policy) in [
+        (mqtt, once, "open"),
+        (mqtt, resumed, "open"),
+        (mqtt, once, "closed"),
+        (application, once, "open"),
+        (application, once, "closed"),
+    ] {
+        let way = Way {
+            platform,
+            client,
+            policy,
+            stream,
+        };
+        let allocated = measured(way);
         let seconds = MEASURED_S as usize;
-        assert!(allocated.messages > 3_000, "{policy}: {allocated:?}");
+        assert!(
+            allocated.messages > 3_000,
+            "{platform}, {policy}: {allocated:?}"
+        );
         assert!(
             allocated.calls <= PER_SECOND_MAX * seconds,
-            "{client}, {policy}: {allocated:?}"
+            "{platform}, {client}, {policy}: {allocated:?}"
         );
         assert!(
             allocated.flushes <= PER_FLUSH_MAX * seconds,
-            "{client}, {policy}: {allocated:?}"
+            "{platform}, {client}, {policy}: {allocated:?}"
         );
     }
 }

@@ -214,6 +214,17 @@ fn the_receive_maximum_is_kept_and_what_waits_behind_it_is_held_not_lost() {
 }
 
 #[test]
+fn what_the_platform_never_takes_is_shed_by_a_cause_of_its_own() {
+    let narrow = Behaviour {
+        maximum_packet_size: 80,
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1", narrow);
+    let shed = &uplink(&run).shed_by_cause;
+    assert_eq!(Vec::from_iter(shed), [(&"unsendable".to_owned(), &480)]);
+}
+
+#[test]
 fn what_waits_behind_a_time_out_goes_at_once() {
     let deaf = Behaviour {
         drop: 1.0,
@@ -288,6 +299,40 @@ fn a_resumed_session_sends_again_and_counts_once() {
     assert_eq!(ledger.consumed, Some(480 + ledger.duplicate_own.unwrap()));
 }
 
+#[test]
+fn a_message_of_which_the_platform_had_a_half_is_not_sent_again_but_sent() {
+    // Of each link one message is half written when it ends, and others wait for their answer.
+    let ways = Behaviour {
+        answer_after: Micros::from_millis(260),
+        hold: 1.0,
+        hold_for: Micros::from_millis(60),
+        incidents: incident(3_050, What::Reset),
+        ..Behaviour::default()
+    };
+    let fleet =
+        "reconnect: { min: 100ms, max: 1s }, client: { clean-start: false, session-expiry: 60s },";
+    let run = run(fleet, "qos: 1", ways);
+    let (again, marked) = (uplink(&run).retransmitted, run.platform.received_again);
+    assert!(again > 0 && again < marked, "{again} of {marked}");
+    assert_eq!(again, run.finals.resent);
+}
+
+#[test]
+fn a_retry_is_counted_whenever_it_goes_out() {
+    let ways = Behaviour {
+        drop: 0.2,
+        reject: 0.2,
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 1, timeout: 300ms, retry: 2", ways);
+    let ledger = uplink(&run);
+    assert_eq!(ledger.retried, run.platform.received - ledger.sent);
+    assert!(ledger.retried > 100, "{}", ledger.retried);
+    assert_eq!(ledger.retransmitted, 0);
+    let sent = ledger.sent + ledger.retried;
+    assert_eq!(ledger.bytes_payload, 64 * sent);
+}
+
 /// The language refuses the combination, since MQTT asks to send again what was not acknowledged
 /// (MQTT-4.4.0-1); the engine's account closes all the same.
 #[test]
@@ -350,6 +395,7 @@ fn a_half_open_link_is_found_by_keep_alive() {
     assert!(uplink(&run).broken > 0);
 }
 
+/// MQTT-3.14.4-2.
 #[test]
 fn a_link_ends_after_its_lifetime_and_comes_back() {
     let fleet = "connect: { lifetime: 1s }, reconnect: { min: 10ms, max: 1s },";
@@ -364,6 +410,95 @@ fn a_link_ends_after_its_lifetime_and_comes_back() {
         assert_eq!(uplink(&run).arrived, Some(480 - uplink(&run).shed));
         assert_eq!(uplink(&run).duplicates, Some(0));
     }
+}
+
+#[test]
+fn links_answer_the_platforms_challenge_and_authenticate_again() {
+    let ways = || Behaviour {
+        secret: Some("sesame"),
+        ..Behaviour::default()
+    };
+    let fleet = |answer: &str| {
+        format!(
+            "client: {{ authentication: {{ method: sim, answer: \"{answer}\", echo: true, \
+             again: 1s }} }}, reconnect: {{ min: 50ms, max: 1s }},"
+        )
+    };
+    let run_once = run(&fleet("sesame"), "qos: 1", ways());
+    let links = &run_once.summary.run.links;
+    assert_eq!(
+        (links.connected, links.open_at_end),
+        (12, Some(12)),
+        "{links:?}"
+    );
+    assert!(run_once.platform.authenticated >= 3 * 12);
+    assert_eq!(uplink(&run_once).accepted, 480);
+    let wrong = run(&fleet("${id}"), "qos: 1", ways());
+    let links = &wrong.summary.run.links;
+    assert!(links.connect_failures["rejected-0x87"] >= 12, "{links:?}");
+    assert_eq!((links.connected, wrong.platform.authenticated), (0, 0));
+    let without = run("reconnect: { min: 50ms, max: 1s },", "qos: 1", ways());
+    assert_eq!(without.summary.run.links.connected, 0);
+}
+
+#[test]
+fn a_link_that_ends_its_life_has_its_answers_first() {
+    let fleet = "connect: { lifetime: 1s }, reconnect: { min: 10ms, max: 1s },";
+    for (qos, overflow) in [
+        (1, "queue, bound: 1000"),
+        (2, "queue, bound: 1000"),
+        (1, "shed"),
+    ] {
+        let ways = Behaviour {
+            answer_after: Micros::from_millis(150),
+            ..Behaviour::default()
+        };
+        let stream = format!("qos: {qos}, loop: {{ in-flight: 9, overflow: {overflow} }}");
+        let run = run(fleet, &stream, ways);
+        let (links, ledger) = (&run.summary.run.links, uplink(&run));
+        assert!(links.disconnects["lifetime"] >= 3 * 12, "{links:?}");
+        assert_eq!((ledger.broken, ledger.timed_out), (0, 0));
+        assert_eq!(ledger.accepted + ledger.shed, 480);
+        let causes = Vec::from_iter(ledger.shed_by_cause.keys());
+        match overflow {
+            "shed" => assert_eq!(causes, ["offline"], "down by our own wish, not in back-off"),
+            _ => assert_eq!(
+                ledger.shed, 0,
+                "what is due meanwhile waits for the next link"
+            ),
+        }
+    }
+}
+
+#[test]
+fn a_link_that_ended_its_life_and_waits_for_its_turn_is_offline_and_not_in_back_off() {
+    let far = Behaviour {
+        latency: Micros::from_millis(20),
+        ..Behaviour::default()
+    };
+    let run = run(
+        "connect: { lifetime: 1s, pending: 1, rate: 1000/s },",
+        "qos: 1, loop: { in-flight: 9, overflow: shed }",
+        far,
+    );
+    assert!(run.summary.run.links.disconnects["lifetime"] >= 12);
+    let causes = uplink(&run).shed_by_cause.keys();
+    assert_eq!(Vec::from_iter(causes), ["offline"]);
+}
+
+#[test]
+fn a_link_that_ends_its_life_waits_for_an_answer_until_it_is_overdue() {
+    let deaf = Behaviour {
+        drop: 1.0,
+        ..Behaviour::default()
+    };
+    let run = run(
+        "connect: { lifetime: 1s }, reconnect: { min: 10ms, max: 1s },",
+        "qos: 1, timeout: 500ms",
+        deaf,
+    );
+    assert!(run.summary.run.links.disconnects["lifetime"] >= 12);
+    assert_eq!((uplink(&run).timed_out, uplink(&run).broken), (480, 0));
 }
 
 #[test]

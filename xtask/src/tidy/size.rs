@@ -2,7 +2,7 @@
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Block, File, ImplItemFn, Item, ItemFn, Signature, TraitItemFn};
+use syn::{Block, File, ImplItemFn, Item, ItemFn, ItemImpl, Signature, TraitItemFn};
 
 use crate::Violation;
 use crate::sources::is_test_only;
@@ -18,6 +18,7 @@ const ARGUMENTS: usize = 5;
 pub(super) fn check_functions(path: &str, file: &File) -> Vec<Violation> {
     let mut functions = Functions {
         path,
+        keeps_to_trait: false,
         found: Vec::new(),
     };
     functions.visit_file(file);
@@ -54,6 +55,8 @@ fn lines_of(node: &impl Spanned) -> usize {
 
 struct Functions<'a> {
     path: &'a str,
+    /// Whether these functions keep to a trait, whose author has chosen their arguments.
+    keeps_to_trait: bool,
     found: Vec<Violation>,
 }
 
@@ -68,7 +71,7 @@ impl Functions<'_> {
                 .push(Violation::new(self.path, line, "function-length", what));
         }
         let arguments = signature.inputs.len();
-        if arguments > ARGUMENTS {
+        if arguments > ARGUMENTS && !self.keeps_to_trait {
             let what = format!("`{name}` has {arguments} arguments, more than {ARGUMENTS}: group");
             self.found
                 .push(Violation::new(self.path, line, "arguments", what));
@@ -80,6 +83,12 @@ impl<'ast> Visit<'ast> for Functions<'_> {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
         self.check(&function.sig, Some(&function.block));
         visit::visit_item_fn(self, function);
+    }
+
+    fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
+        let outside = std::mem::replace(&mut self.keeps_to_trait, block.trait_.is_some());
+        visit::visit_item_impl(self, block);
+        self.keeps_to_trait = outside;
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
@@ -137,6 +146,8 @@ mod tests {
         assert_eq!(rules(six, false), ["arguments:2"]);
         let declared = "//! H.\ntrait A { fn f(a: A, b: A, c: A, d: A, e: A, f: A); }";
         assert_eq!(rules(declared, false), ["arguments:2"]);
+        let kept_to = six.replace("impl A", "impl T for A");
+        assert!(rules(&kept_to, false).is_empty());
     }
 
     #[test]

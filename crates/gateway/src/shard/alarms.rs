@@ -9,6 +9,7 @@ use muster_model::{Micros, mix};
 use muster_net::{Io, Key, TimerId};
 use muster_protocol::mqtt::{Pending, ServerEvent};
 
+use super::acknowledging::Asked;
 use super::link::Pause;
 use super::uplink::Uplink;
 use super::{SessionRef, Shard};
@@ -30,6 +31,10 @@ pub(crate) enum Alarm {
         pending: Pending,
         reason: u8,
     },
+    /// A late acknowledgement by the application.
+    Acknowledge { key: Key, asked: Asked, code: u16 },
+    /// The acknowledgements of a link have waited for others long enough.
+    Batch(Key),
     /// A late delivery.
     Deliver {
         from: SessionRef,
@@ -75,6 +80,8 @@ impl Shard {
                 pending,
                 reason,
             } => self.answer(key, pending, reason),
+            Alarm::Acknowledge { key, asked, code } => self.acknowledge(io, key, asked, code),
+            Alarm::Batch(key) => self.write_batch(io, key),
             Alarm::Deliver { from, message } => {
                 self.publish_kept(io, &message, Some(from));
             }
@@ -145,9 +152,10 @@ impl Shard {
 
     fn close_links(&mut self, io: &mut Io, close: CloseLinks) {
         let seed = self.shared.config.seed ^ CLOSE_STREAM;
+        let subscribe = !self.shared.config.dialect.subscriptions().is_empty();
         let links = self.links.iter().flatten();
         let mut devices: Vec<Key> = links
-            .filter(|link| link.is_device())
+            .filter(|link| link.is_device(subscribe))
             .map(|link| link.key)
             .collect();
         devices.sort_by_key(|key| mix(seed, key.index() as u64));

@@ -33,6 +33,13 @@ pub(super) struct Parcel<'a> {
 }
 
 impl Parcel<'_> {
+    /// Whether the message has waited too long to be sent to anybody (MQTT-3.3.2-5).
+    fn is_void(&self) -> bool {
+        self.kept
+            .as_ref()
+            .is_some_and(|message| message.is_void(self.now))
+    }
+
     fn keep(&mut self) -> Arc<Message> {
         let (publish, now) = (self.publish, self.now);
         Arc::clone(
@@ -164,6 +171,10 @@ impl Shard {
         grant: Grant,
         parcel: &mut Parcel<'_>,
     ) -> bool {
+        if parcel.is_void() {
+            self.counts().expired.more();
+            return false;
+        }
         match self.write_copy(io, to, grant, parcel) {
             Some(Copied::Written) => false,
             Some(Copied::Impossible) => {
@@ -449,6 +460,7 @@ impl Copied {
                 | Refused::TextTooLong
                 | Refused::RetainUnavailable
                 | Refused::QosUnavailable
+                | Refused::Authentication
                 | Refused::Unknown,
             ) => Self::Impossible,
         }

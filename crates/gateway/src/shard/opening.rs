@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use muster_model::Micros;
 use muster_net::{Io, Key};
+use muster_protocol::layer::Layer;
 use muster_protocol::mqtt::packet::Connect;
 use muster_protocol::mqtt::topic::Subscription as Parsed;
 use muster_protocol::mqtt::{Accept, Input, Property, Publish, SessionState, Version, reason};
@@ -38,14 +39,17 @@ impl Shard {
         let Some(role) = self.shared.config.role(connect.user, connect.password) else {
             return self.refuse(io, key, reason::BAD_USER_OR_PASSWORD);
         };
+        let is_challenged = match self.wants_challenge(role, connect) {
+            Ok(is_challenged) => is_challenged,
+            Err(code) => return self.refuse(io, key, code),
+        };
         let is_nameless = connect.client_id.is_empty();
         // MQTT-3.1.3-8 of 3.1.1: without a name there is no session to come back to.
         if is_nameless && connect.version == Version::V311 && !connect.clean_start {
             return self.refuse(io, key, reason::CLIENT_ID_NOT_VALID);
         }
         let client_id = if is_nameless {
-            let number = self.counts().read().connected;
-            format!("auto-{}-{}-{number}", self.index, key.index()).into()
+            self.unused_name(key)
         } else {
             connect.client_id.into()
         };
@@ -64,10 +68,27 @@ impl Shard {
             link.role = role;
             link.will = will;
         }
-        self.find_session(io, key, opening);
+        if is_challenged {
+            self.challenge(io, key, Some(Box::new(opening)));
+        } else {
+            self.find_session(io, key, opening);
+        }
     }
 
-    fn refuse(&mut self, io: &mut Io, key: Key, code: u8) {
+    /// A name that no session has (MQTT-3.2.2-16).
+    fn unused_name(&self, key: Key) -> Box<str> {
+        let mut number = self.counts().read().connected;
+        let registry = locked(&self.shared.registry);
+        loop {
+            let name = format!("auto-{}-{}-{number}", self.index, key.index());
+            if !registry.contains_key(name.as_str()) {
+                return name.into();
+            }
+            number += 1;
+        }
+    }
+
+    pub(super) fn refuse(&mut self, io: &mut Io, key: Key, code: u8) {
         self.shared.refuse(code);
         if let Some(link) = self.link(key) {
             link.server.refuse(code, &mut link.out);
@@ -75,16 +96,8 @@ impl Shard {
         }
     }
 
-    pub(super) fn refuse_authentication(&mut self, io: &mut Io, key: Key) {
-        if let Some(link) = self.link(key) {
-            link.server
-                .disconnect(reason::PROTOCOL_ERROR, &mut link.out);
-            self.end(io, key, true);
-        }
-    }
-
     /// Looks where the client's session lives: nowhere, here, or with another thread.
-    fn find_session(&mut self, io: &mut Io, key: Key, opening: Opening) {
+    pub(super) fn find_session(&mut self, io: &mut Io, key: Key, opening: Opening) {
         let known = locked(&self.shared.registry)
             .get(&opening.client_id)
             .copied();
@@ -283,13 +296,19 @@ impl Shard {
             ..Accept::default()
         };
         let is_open = link.server.accept(now, &accept, &mut link.out).is_ok();
+        if !is_open {
+            // Only a client that takes no packet of a CONNACK's size is not accepted.
+            link.server.refuse(reason::PACKET_TOO_LARGE, &mut link.out);
+        }
         let deadline = link.server.deadline();
         let alarm = link.alarm.take();
         self.cancel_alarm(io, alarm);
         if !is_open {
+            self.shared.refuse(reason::PACKET_TOO_LARGE);
             return self.end(io, key, false);
         }
         self.counts().connected.more();
+        self.note_subject(key, &opening.client_id);
         if opening.is_present {
             self.counts().resumed.more();
         }
@@ -322,12 +341,17 @@ impl Shard {
             return;
         };
         self.cancel_alarm(io, link.alarm.take());
+        if !link.is_held {
+            link.wrap();
+            link.pipe.layer.close(&mut link.out);
+        }
         if !link.is_held && !link.out.is_empty() {
             // A last word; who does not hear it sees the connection end all the same.
             let _ = io.write(key, &link.out);
         }
         io.finish(key);
         self.deliver_overtaken(io, std::mem::take(&mut link.overtaken));
+        self.drop_batch(link.batch.take());
         if link.opening.is_some() {
             self.forget_opening(&link);
         }

@@ -39,9 +39,12 @@ impl Shard {
                 }),
             }
         }
-        if let Some(link) = self.link(key) {
-            link.server
-                .suback(subscribe.packet_id, &codes, &mut link.out);
+        let Some(link) = self.link(key) else { return };
+        let answered = link
+            .server
+            .suback(subscribe.packet_id, &codes, &mut link.out);
+        if answered.is_err() {
+            return self.expel(io, key, reason::PACKET_TOO_LARGE);
         }
         self.mark_dirty(key);
         for (grant, message) in retained {
@@ -103,7 +106,7 @@ impl Shard {
         Ok(messages.into_iter().map(grant).collect())
     }
 
-    pub(super) fn unsubscribe(&mut self, key: Key, unsubscribe: &Unsubscribe<'_>) {
+    pub(super) fn unsubscribe(&mut self, io: &mut Io, key: Key, unsubscribe: &Unsubscribe<'_>) {
         let Some(me) = self.link(key).and_then(|link| link.session) else {
             return;
         };
@@ -111,9 +114,12 @@ impl Shard {
         let codes: Vec<u8> = filters
             .map(|filter| self.unsubscribe_one(me, filter))
             .collect();
-        if let Some(link) = self.link(key) {
-            link.server
-                .unsuback(unsubscribe.packet_id, &codes, &mut link.out);
+        let Some(link) = self.link(key) else { return };
+        let answered = link
+            .server
+            .unsuback(unsubscribe.packet_id, &codes, &mut link.out);
+        if answered.is_err() {
+            return self.expel(io, key, reason::PACKET_TOO_LARGE);
         }
         self.mark_dirty(key);
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use muster_model::behaviour::Reject;
 use muster_model::{Micros, mix};
 use muster_net::{Io, Key, ReadLimit};
 use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos, reason};
 
+use super::acknowledging::Asked;
 use super::alarms::Alarm;
 use super::link::Pause;
 use super::{SessionRef, Shard};
@@ -32,6 +32,18 @@ pub(crate) struct Uplink {
     message: Arc<Message>,
     hash: u64,
     fate: Fate,
+    /// The acknowledgement by the application that it wants, if the dialect has any.
+    asked: Option<Asked>,
+}
+
+impl Uplink {
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
+    pub(super) fn fate(&self) -> Fate {
+        self.fate
+    }
 }
 
 impl Shard {
@@ -46,13 +58,11 @@ impl Shard {
         } else {
             self.counts().received.more();
         }
-        let plain = Publish {
-            qos: incoming.qos,
-            retain: incoming.retain,
-            ..Publish::new(&incoming.topic, incoming.payload)
-        };
+        if self.is_acknowledged(io, key, incoming) {
+            return;
+        }
         let mut user = Vec::new();
-        let publish = with_properties(plain, incoming.properties, &mut user);
+        let publish = published(incoming, &mut user);
         if !self.shared.behaves {
             let message = Arc::new(Message::new(&publish, io.now()));
             let (pending, hash) = (incoming.pending, message.hash());
@@ -63,6 +73,7 @@ impl Shard {
                 message,
                 hash,
                 fate: Fate::Behave,
+                asked: None,
             };
             return self.plot(io, uplink, incoming.dup);
         }
@@ -71,6 +82,29 @@ impl Shard {
             self.hold_back(io, key);
         }
         self.accept(key, incoming.pending, routed.copies);
+    }
+
+    /// An uplink that wants an acknowledgement by the application.
+    pub(super) fn ask(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>, asked: Asked) {
+        if self.shared.behaves {
+            let yes = self.shared.config.dialect.acceptance();
+            return self.acknowledge(io, key, asked, yes);
+        }
+        let Some(from) = self.link(key).and_then(|link| link.session) else {
+            return;
+        };
+        let mut user = Vec::new();
+        let message = Arc::new(Message::new(&published(incoming, &mut user), io.now()));
+        let uplink = Uplink {
+            key,
+            from,
+            pending: None,
+            hash: message.hash(),
+            message,
+            fate: Fate::Behave,
+            asked: Some(asked),
+        };
+        self.plot(io, uplink, incoming.dup);
     }
 
     /// A link has turned out to be a publisher, which may have to be read slowly.
@@ -93,11 +127,18 @@ impl Shard {
         match turn {
             Turn::Dropped => {
                 self.counts().capacity_dropped.more();
-                self.leave_unanswered(pending);
+                match uplink.asked {
+                    Some(_) => self.counts().unanswered.more(),
+                    None => self.leave_unanswered(pending),
+                }
             }
             Turn::Rejected => {
                 self.counts().capacity_rejected.more();
-                self.reject(io, key, pending, Reject::DEFAULT_CODE);
+                let refusal = self.shared.config.dialect.refusal();
+                match uplink.asked {
+                    Some(asked) => self.acknowledge(io, key, asked, refusal),
+                    None => self.reject(io, key, pending, refusal),
+                }
             }
             Turn::Taken {
                 fate,
@@ -120,14 +161,19 @@ impl Shard {
     }
 
     /// Makes the uplink's fate come true.
-    pub(super) fn settle(&mut self, io: &mut Io, uplink: Uplink) {
+    pub(super) fn settle(&mut self, io: &mut Io, mut uplink: Uplink) {
+        if let Some(asked) = uplink.asked.take() {
+            self.book_asked(&uplink);
+            return self.settle_asked(io, &uplink, asked);
+        }
         let behaviour = self.shared.config.behaviour;
         let (now, key, pending, fate) = (io.now(), uplink.key, uplink.pending, uplink.fate);
         if fate != Fate::Reorder && fate != Fate::Behave {
             self.book(&uplink);
         }
         match fate {
-            Fate::Behave => {
+            // The last two have no meaning where no application acknowledges.
+            Fate::Behave | Fate::AnswerGarbled | Fate::AnswerUnknown => {
                 let copies = self.put_through(io, &uplink);
                 self.accept(key, pending, copies);
             }
@@ -216,6 +262,13 @@ impl Shard {
         }
     }
 
+    fn book_asked(&self, uplink: &Uplink) {
+        if uplink.fate != Fate::Behave {
+            let mut plot = locked(&self.shared.plot);
+            plot.misdeeds.book(uplink.fate, uplink.hash);
+        }
+    }
+
     fn let_overtake(&mut self, io: &mut Io, uplink: Uplink) {
         let key = uplink.key;
         let Some(link) = self.link(key) else {
@@ -265,9 +318,10 @@ impl Shard {
         }
     }
 
-    fn reject_code(&self) -> u8 {
-        let reject = self.shared.config.behaviour.reject;
-        reject.map_or(Reject::DEFAULT_CODE, |reject| reject.code)
+    pub(super) fn reject_code(&self) -> u16 {
+        let config = &self.shared.config;
+        let reject = config.behaviour.reject;
+        reject.map_or(config.dialect.refusal(), |reject| reject.code)
     }
 
     fn accept(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
@@ -304,7 +358,8 @@ impl Shard {
 
     /// Answers no. MQTT 3.1.1 has no way to say it but to close the connection (section 3.3.5
     /// there), and QoS 0 has no answer at all.
-    fn reject(&mut self, io: &mut Io, key: Key, pending: Option<Pending>, code: u8) {
+    fn reject(&mut self, io: &mut Io, key: Key, pending: Option<Pending>, code: u16) {
+        let code = u8::try_from(code).unwrap_or(reason::UNSPECIFIED_ERROR);
         let Some(pending) = pending else { return };
         let Some(link) = self.link(key) else {
             return self.counts().unanswerable.more();
@@ -318,7 +373,7 @@ impl Shard {
         self.counts().rejected.more();
     }
 
-    fn hold_back(&mut self, io: &mut Io, key: Key) {
+    pub(super) fn hold_back(&mut self, io: &mut Io, key: Key) {
         self.counts().held_back.more();
         self.pause(io, key, Pause::Room);
         self.waiting.push(key);
@@ -329,6 +384,16 @@ impl Shard {
             self.resume(io, key, Pause::Room);
         }
     }
+}
+
+/// An uplink as it was published.
+fn published<'a>(incoming: &'a Incoming<'_>, user: &'a mut Vec<(&'a str, &'a str)>) -> Publish<'a> {
+    let plain = Publish {
+        qos: incoming.qos,
+        retain: incoming.retain,
+        ..Publish::new(&incoming.topic, incoming.payload)
+    };
+    with_properties(plain, incoming.properties, user)
 }
 
 /// The positive answer: with no subscriber it says so (MQTT 5 section 3.4.2.1).

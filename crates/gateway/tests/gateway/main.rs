@@ -1,7 +1,9 @@
 //! The gateway on real loopback sockets, seen from outside and compared with its own account.
 
+mod authentication;
 mod behaviour;
 mod peer;
 mod pressure;
 mod routing;
 mod sessions;
+mod standard;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use muster_model::{Micros, Reason};
 use muster_net::Clock;
 use muster_protocol::mqtt::{
-    Client, ClientEvent, ClientLimits, Connect, Filter, Input, Publish, Qos, Subscribe, Token,
-    Version,
+    Client, ClientEvent, ClientLimits, Connect, Filter, Input, Property, Publish, Qos, Subscribe,
+    Token, Version, reason,
 };
 
 /// Longer than anything here takes, even on a busy machine.
@@ -18,16 +18,37 @@ const PATIENCE: Micros = Micros::from_secs(20);
 /// Something a peer saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
-    Connected { present: bool },
+    Connected {
+        present: bool,
+    },
     Refused(Reason),
-    Accepted { token: u32, reason: u8, at: Micros },
-    Rejected { token: u32, reason: Reason },
-    Completed { token: u32 },
-    Answered { token: u32 },
-    Resend { token: u32 },
-    Subscribed { codes: Vec<u8> },
-    Unsubscribed { codes: Vec<u8> },
+    Accepted {
+        token: u32,
+        reason: u8,
+        at: Micros,
+    },
+    Rejected {
+        token: u32,
+        reason: Reason,
+    },
+    Completed {
+        token: u32,
+    },
+    Answered {
+        token: u32,
+    },
+    Resend {
+        token: u32,
+    },
+    Subscribed {
+        codes: Vec<u8>,
+    },
+    Unsubscribed {
+        codes: Vec<u8>,
+    },
     Message(Got),
+    /// A further authentication succeeded.
+    Authenticated,
     Disconnected(Reason),
     Closed,
 }
@@ -42,6 +63,8 @@ pub(crate) struct Got {
     pub(crate) dup: bool,
     pub(crate) subscription_ids: Vec<u32>,
     pub(crate) user: Vec<(String, String)>,
+    /// All its properties, as they are written in an error message.
+    pub(crate) properties: String,
     pub(crate) at: Micros,
 }
 
@@ -51,10 +74,13 @@ static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
 pub(crate) struct Peer {
     stream: TcpStream,
     pub(crate) client: Client,
-    version: Version,
     input: Vec<u8>,
     out: Vec<u8>,
     next_token: u32,
+    /// What it puts behind the challenge when it is asked to authenticate.
+    pub(crate) secret: &'static [u8],
+    /// The client id that the gateway chose.
+    pub(crate) assigned: Option<String>,
     pub(crate) seen: Vec<Seen>,
 }
 
@@ -68,20 +94,30 @@ impl Peer {
 
     /// A peer that got an answer to its CONNECT.
     pub(crate) fn open(addr: SocketAddr, version: Version, connect: &Connect<'_>) -> Self {
+        Self::open_secret(addr, version, connect, b"")
+    }
+
+    /// The same, and it knows this secret.
+    pub(crate) fn open_secret(
+        addr: SocketAddr,
+        version: Version,
+        connect: &Connect<'_>,
+        secret: &'static [u8],
+    ) -> Self {
         let client = Client::new(version, &ClientLimits::default());
-        Self::open_with(addr, client, version, connect)
+        Self::open_with(addr, client, secret, connect)
     }
 
     /// The same session on a new connection.
     pub(crate) fn reopen(mut self, addr: SocketAddr, connect: &Connect<'_>) -> Self {
         self.client.closed();
-        Self::open_with(addr, self.client, self.version, connect)
+        Self::open_with(addr, self.client, self.secret, connect)
     }
 
     fn open_with(
         addr: SocketAddr,
         client: Client,
-        version: Version,
+        secret: &'static [u8],
         connect: &Connect<'_>,
     ) -> Self {
         let stream = TcpStream::connect(addr).expect("the gateway listens");
@@ -92,10 +128,11 @@ impl Peer {
         let mut peer = Self {
             stream,
             client,
-            version,
             input: Vec::new(),
             out: Vec::new(),
             next_token: 1_000,
+            secret,
+            assigned: None,
             seen: Vec::new(),
         };
         peer.client
@@ -171,14 +208,36 @@ impl Peer {
     }
 
     pub(crate) fn unsubscribe(&mut self, filter: &str) {
+        self.unask(&[filter]);
+    }
+
+    /// Ends subscriptions and gives the codes of the answer.
+    pub(crate) fn unask(&mut self, filters: &[&str]) -> Vec<u8> {
         self.client
-            .unsubscribe(self.now(), 2, &[filter], &mut self.out)
+            .unsubscribe(self.now(), 2, filters, &mut self.out)
             .expect("connected");
         self.write();
+        let before = self.seen.len();
+        let mut codes = None;
         self.until("UNSUBACK", |seen| {
-            seen.iter()
-                .any(|event| matches!(event, Seen::Unsubscribed { .. }))
+            codes = seen[before..].iter().find_map(|event| {
+                if let Seen::Unsubscribed { codes } = event {
+                    Some(codes.clone())
+                } else {
+                    None
+                }
+            });
+            codes.is_some()
         });
+        codes.expect("it came")
+    }
+
+    /// Authenticates again with what it knows.
+    pub(crate) fn reauthenticate(&mut self) {
+        self.client
+            .reauthenticate(self.now(), b"", &mut self.out)
+            .expect("it authenticated before");
+        self.write();
     }
 
     pub(crate) fn resend(&mut self, token: u32, publish: &Publish<'_>) {
@@ -275,6 +334,17 @@ impl Peer {
         let now = self.now();
         let mut input = Input::new(&self.input);
         while let Some(event) = self.client.poll(now, &mut input, &mut self.out) {
+            if let ClientEvent::Connected(connected) = &event {
+                self.assigned = connected.properties.find(assigned).map(str::to_owned);
+            }
+            if let ClientEvent::Auth(auth) = &event
+                && auth.reason == reason::CONTINUE_AUTHENTICATION
+            {
+                let answer = [auth.data().unwrap_or_default(), self.secret].concat();
+                self.client
+                    .authenticate(now, &answer, &mut self.out)
+                    .expect("it was asked");
+            }
             if let Some(seen) = seen(&event, now) {
                 self.seen.push(seen);
             }
@@ -293,6 +363,14 @@ fn got(seen: &[Seen]) -> impl Iterator<Item = &Got> {
             None
         }
     })
+}
+
+fn assigned(property: Property<'_>) -> Option<&str> {
+    if let Property::AssignedClientId(id) = property {
+        Some(id)
+    } else {
+        None
+    }
 }
 
 fn seen(event: &ClientEvent<'_>, at: Micros) -> Option<Seen> {
@@ -331,8 +409,10 @@ fn seen(event: &ClientEvent<'_>, at: Micros) -> Option<Seen> {
                 .user()
                 .map(|(k, v)| (k.to_owned(), v.to_owned()))
                 .collect(),
+            properties: format!("{:?}", message.properties),
             at,
         }),
+        ClientEvent::Auth(auth) if auth.reason == reason::SUCCESS => Seen::Authenticated,
         ClientEvent::Disconnected { reason, .. } => Seen::Disconnected(*reason),
         ClientEvent::Malformed(malformed) => panic!("the gateway wrote nonsense: {malformed}"),
         ClientEvent::Pong | ClientEvent::Auth { .. } | ClientEvent::KeepAliveExpired => {

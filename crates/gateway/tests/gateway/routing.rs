@@ -18,6 +18,7 @@ fn peer(gateway: &Gateway, name: &str) -> Peer {
     Peer::new(gateway.addr(), Version::V5, name)
 }
 
+/// MQTT-3.8.4-8.
 #[test]
 fn the_quality_of_service_is_the_lower_of_both_sides() {
     let gateway = gateway(1);
@@ -78,6 +79,7 @@ fn a_group_shares_what_others_get_whole() {
     }
 }
 
+/// MQTT-4.2.0-1, MQTT-4.6.0-5, MQTT-4.6.0-6.
 #[test]
 fn order_is_kept_for_each_device_also_between_threads() {
     let gateway = gateway(2);
@@ -113,6 +115,7 @@ fn order_is_kept_for_each_device_also_between_threads() {
     );
 }
 
+/// MQTT-3.3.1-12, MQTT-3.3.1-13.
 #[test]
 fn retained_messages_come_as_the_subscription_asks() {
     let gateway = gateway(1);
@@ -180,6 +183,7 @@ fn retained_messages_come_as_the_subscription_asks() {
     assert!(consumer.messages(3)[2].retain);
 }
 
+/// MQTT-3.3.4-2, MQTT-3.3.4-3, MQTT-3.3.4-5.
 #[test]
 fn subscriptions_with_ids_of_their_own_get_copies_of_their_own() {
     let gateway = gateway(1);
@@ -226,6 +230,7 @@ fn properties_travel_with_the_message() {
     }
 }
 
+/// MQTT-3.8.3-3.
 #[test]
 fn no_local_keeps_a_clients_own_messages_away() {
     let gateway = gateway(1);
@@ -243,6 +248,7 @@ fn no_local_keeps_a_clients_own_messages_away() {
     assert_eq!(both.messages(1)[0].topic, "u");
 }
 
+/// MQTT-3.10.4-2.
 #[test]
 fn an_ended_subscription_brings_nothing_more() {
     let gateway = gateway(1);
@@ -254,6 +260,8 @@ fn an_ended_subscription_brings_nothing_more() {
     assert!(consumer.got().is_empty());
 }
 
+/// MQTT-3.8.4-1, MQTT-3.8.4-5, MQTT-3.8.4-6, MQTT-3.8.4-7, MQTT-3.9.3-1, MQTT-3.9.3-2,
+/// MQTT-4.7.1-1.
 #[test]
 fn a_filter_that_is_none_is_refused_in_the_standards_words() {
     let gateway = gateway(1);

@@ -22,6 +22,7 @@ fn lasting(client_id: &str) -> Connect<'_> {
     }
 }
 
+/// MQTT-3.1.2-5, MQTT-3.1.2-23, MQTT-4.5.0-1.
 #[test]
 fn a_lasting_session_gets_what_came_while_it_was_away() {
     for threads in [1, 2] {
@@ -69,6 +70,7 @@ fn drop_hard(peer: Peer) {
     std::thread::sleep(std::time::Duration::from_millis(30));
 }
 
+/// MQTT-4.4.0-1.
 #[test]
 fn what_was_not_acknowledged_comes_again_with_dup() {
     let gateway = gateway(1);
@@ -88,6 +90,7 @@ fn what_was_not_acknowledged_comes_again_with_dup() {
     assert_eq!(counts.delivered_acknowledged, 1);
 }
 
+/// MQTT-3.1.2-4, MQTT-3.1.4-4.
 #[test]
 fn a_clean_start_throws_the_session_away() {
     let gateway = gateway(1);
@@ -103,6 +106,7 @@ fn a_clean_start_throws_the_session_away() {
     assert_eq!(gateway.stop().counts.discarded, 1);
 }
 
+/// MQTT-4.1.0-2.
 #[test]
 fn a_session_ends_when_its_expiry_has_passed() {
     let gateway = gateway(1);
@@ -118,6 +122,7 @@ fn a_session_ends_when_its_expiry_has_passed() {
     assert_eq!(consumer.seen, [Seen::Connected { present: false }]);
 }
 
+/// MQTT-3.1.4-3, MQTT-3.14.4-2, MQTT-4.13.2-1.
 #[test]
 fn the_same_client_id_takes_over() {
     for threads in [1, 2] {
@@ -136,6 +141,7 @@ fn the_same_client_id_takes_over() {
     }
 }
 
+/// MQTT-3.1.2-7, MQTT-3.1.2-8, MQTT-3.1.2-10, MQTT-3.14.4-3.
 #[test]
 fn a_will_is_published_unless_the_client_said_goodbye() {
     let gateway = gateway(1);
@@ -163,6 +169,7 @@ fn a_will_is_published_unless_the_client_said_goodbye() {
     assert_eq!((consumer.got().len(), gateway.stop().counts.wills), (1, 1));
 }
 
+/// MQTT-3.1.2-8, MQTT-3.1.3-9.
 #[test]
 fn a_delayed_will_is_not_published_for_a_client_that_came_back() {
     let gateway = gateway(1);
@@ -189,6 +196,7 @@ fn a_delayed_will_is_not_published_for_a_client_that_came_back() {
     assert_eq!(consumer.messages(1)[0].payload, b"gone");
 }
 
+/// MQTT-3.2.2-8.
 #[test]
 fn wrong_credentials_are_refused_with_the_right_code() {
     let user = |name: &str| User {
@@ -230,6 +238,7 @@ fn wrong_credentials_are_refused_with_the_right_code() {
     assert_eq!((account.refused[&0x86], account.counts.connected), (6, 2));
 }
 
+/// MQTT-3.1.3-6, MQTT-3.1.3-8.
 #[test]
 fn a_client_without_a_name_gets_one() {
     let gateway = gateway(1);
@@ -245,6 +254,7 @@ fn a_client_without_a_name_gets_one() {
     drop((first, second));
 }
 
+/// MQTT-3.1.4-1, MQTT-4.13.1-1.
 #[test]
 fn nonsense_ends_the_connection_and_nothing_else() {
     let gateway = gateway(1);
@@ -256,6 +266,7 @@ fn nonsense_ends_the_connection_and_nothing_else() {
     bystander.disconnect();
 }
 
+/// MQTT-3.1.2-22.
 #[test]
 fn a_silent_client_is_let_go_after_one_and_a_half_keep_alives() {
     let gateway = gateway(1);

@@ -2,7 +2,8 @@
 //! reads mean what it takes them to mean.
 
 use muster_judge::{
-    Allowance, Figure, Latency, Percentile, RuleOutcome, Rules, Scope, Share, SloBound, Verdict,
+    Allowance, Figure, Latency, Percentile, RuleOutcome, Rules, RunResult, Scope, Share, SloBound,
+    Verdict,
 };
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, FleetTrack, Recorder, RecorderPlan, StreamTrack,
@@ -97,6 +98,7 @@ fn plan(run: &Run) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        published_devices: 0,
     }
 }
 
@@ -122,6 +124,8 @@ fn recorded(run: &Run) -> Summary {
         calendar: Some(&Dealt(&run.messages)),
         timeline,
         end,
+        heard_until: end,
+        has_one_clock: true,
         quiet: Micros::from_secs(3),
         lost_ranges_most: 100,
     };
@@ -217,7 +221,7 @@ fn a_healthy_run_is_judged_alike() {
     let mut run = Run::healthy(100, 35);
     run.rules = strict();
     let verdict = assert_judged_alike(&run);
-    assert_eq!(verdict.exit_code(), 0, "{verdict:#?}");
+    assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl Run {
         judge(&self.rules, &evidence)
     }
 
-    fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         let scope = self.scope();
         let of = |measured: Measured| ScopeSummary {
             scope: measured,
@@ -176,6 +176,7 @@ impl Run {
                 settle: Micros::from_secs(MEASURE + self.measure_s),
             },
             end: self.end(),
+            has_one_clock: true,
             measured_s: self.measure_s as f64,
             fleets: vec![of(Measured::Fleet(FleetId(0)))],
             streams: vec![of(Measured::Stream(StreamId(0)))],
@@ -283,12 +284,6 @@ fn empty(second: u64, settle: u64, rate: u64) -> SecondRow {
         due: Outcomes::default(),
         flow: Flow::default(),
         arrivals: vec![ArrivalRow::default()],
-        response_p50_us: None,
-        response_p90_us: None,
-        response_p99_us: None,
-        end_to_end_p50_us: None,
-        end_to_end_p90_us: None,
-        end_to_end_p99_us: None,
         lateness_p99_us: None,
         response: Distribution::default(),
         censored: Distribution::default(),

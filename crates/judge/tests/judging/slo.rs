@@ -6,6 +6,7 @@ use muster_judge::{
     Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, Rules, RunResult,
     Scope, Share, SloBound, Unevaluated,
 };
+use muster_measure::Summary;
 use muster_model::{FleetId, Micros, Outcome, Reason, ShedCause, StreamId};
 
 use crate::run::{MEASURE, Message, Run, failed, rule};
@@ -24,7 +25,6 @@ fn p99(of: Latency, at_most_ms: u64) -> SloBound {
 fn a_healthy_run_passes_every_default_rule() {
     let verdict = Run::healthy(100, 40).judged();
     assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
-    assert_eq!(verdict.exit_code(), 0);
     assert_eq!(verdict.would_be, None);
     for name in [
         "loss",
@@ -224,6 +224,19 @@ fn end_to_end_leaves_out_what_was_rejected_and_did_not_arrive() {
         rule.evidence,
         "0 above and 11 without an end, of 1,000 (10 allowed) at backend app"
     );
+}
+
+#[test]
+fn end_to_end_is_not_judged_by_the_clocks_of_two_hosts() {
+    let run = Run::healthy(100, 10).names(&[p99(Latency::EndToEnd, 50)]);
+    let summary = Summary {
+        has_one_clock: false,
+        ..run.summary()
+    };
+    let verdict = run.judged_by(&summary);
+    let outcome = RuleOutcome::NotEvaluated(Unevaluated::ClocksApart);
+    assert_eq!(rule(&verdict, "end-to-end p99").outcome, outcome);
+    assert_eq!(verdict.result, RunResult::Invalid);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use muster_judge::validity::generator;
 use muster_judge::{
-    HostHealth, Incident, IncidentKind, Latency, Percentile, RuleOutcome, Rules, RunResult, Scope,
-    SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated, ValidityBounds,
+    Consequence, HostHealth, Incident, IncidentKind, Latency, Percentile, RuleOutcome, RuleResult,
+    Rules, RunResult, Scope, SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
+    ValidityBounds,
 };
 use muster_model::{Micros, Outcome, ShedCause};
 
@@ -266,8 +267,14 @@ fn the_rules_so_far_are_those_of_the_end_on_the_same_samples() {
     let measured = (Micros::from_secs(MEASURE), Micros::from_secs(MEASURE + 20));
     let so_far = generator(&run.rules.validity, &run.health, measured);
     assert!(so_far.len() > 5);
-    for rule in &so_far {
-        assert!(at_end.rules.contains(rule), "{rule:?}");
+    for rule in so_far {
+        let same = at_end.rules.iter().find(|known| known.rule == rule.rule);
+        let consequence = same.map_or(Consequence::None, |known| known.consequence);
+        let concluded = RuleResult {
+            consequence,
+            ..rule
+        };
+        assert_eq!(same, Some(&concluded));
     }
     // One second in, two of the three bad ones are still to come.
     let early = (measured.0, Micros::from_secs(MEASURE + 1));

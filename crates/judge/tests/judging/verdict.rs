@@ -1,10 +1,10 @@
 //! From rules to one result: none before invalid before fail before pass.
 
 use muster_judge::{
-    Ending, Latency, Percentile, RuleKind, RuleOutcome, Rules, RunResult, Scope, Share, SloBound,
-    Stop, StopIf, StopTrigger,
+    Consequence, Ending, Latency, Percentile, RuleKind, RuleOutcome, Rules, RunResult, Scope,
+    Share, SloBound, Stop, StopIf, StopTrigger,
 };
-use muster_model::{Cause, ConnectFailure, Micros, Outcome, Reason, ShedCause};
+use muster_model::{Cause, ConnectFailure, Micros, Outcome, Reason, ShedCause, TlsFailure};
 
 use crate::run::{Run, failed, rule};
 
@@ -30,15 +30,12 @@ fn a_target_that_is_not_there_is_no_result() {
         ConnectFailure::Unreachable,
         ConnectFailure::TimedOut,
         ConnectFailure::Closed,
-        ConnectFailure::Tls,
+        ConnectFailure::Tls(TlsFailure::Expired),
+        ConnectFailure::Tls(TlsFailure::Alert(48)),
     ];
     for cause in unreachable {
         let verdict = offline(&[cause, ConnectFailure::RunEnded]).judged();
-        assert_eq!(
-            (verdict.result, verdict.exit_code()),
-            (RunResult::None, 4),
-            "{cause}"
-        );
+        assert_eq!(verdict.result, RunResult::None, "{cause}");
         assert!(
             !verdict.rules.is_empty(),
             "every rule is evaluated all the same"
@@ -48,9 +45,12 @@ fn a_target_that_is_not_there_is_no_result() {
 
 #[test]
 fn a_refusal_in_the_protocols_words_is_judged() {
+    let refused = ConnectFailure::UpgradeRefused(404);
+    let verdict = offline(&[refused]).judged();
+    assert_eq!(verdict.result, RunResult::Fail);
     let refused = ConnectFailure::Rejected(Reason::MqttConnack(5));
     let verdict = offline(&[refused, ConnectFailure::TimedOut]).judged();
-    assert_eq!((verdict.result, verdict.exit_code()), (RunResult::Fail, 1));
+    assert_eq!(verdict.result, RunResult::Fail);
     assert_eq!(failed(&verdict), ["failure-ratio", "connected"]);
     let connected = rule(&verdict, "connected");
     assert!(
@@ -76,7 +76,6 @@ fn invalid_comes_before_fail_and_keeps_what_it_would_be() {
         (verdict.result, verdict.would_be),
         (RunResult::Invalid, Some(RunResult::Pass))
     );
-    assert_eq!(verdict.exit_code(), 3);
 
     run.messages[0].seen = None;
     let verdict = run.judged();
@@ -89,8 +88,15 @@ fn invalid_comes_before_fail_and_keeps_what_it_would_be() {
         RuleOutcome::Fail,
         "the evidence is kept"
     );
-    let reasons: Vec<&str> = verdict.reasons().map(|rule| rule.rule.as_str()).collect();
-    assert_eq!(reasons, ["uninterrupted"]);
+    let that = |consequence: Consequence| {
+        let rules = verdict
+            .rules
+            .iter()
+            .filter(move |rule| rule.consequence == consequence);
+        rules.map(|rule| rule.rule.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(that(Consequence::Invalidates), ["uninterrupted"]);
+    assert_eq!(that(Consequence::Fails), ["loss"]);
 }
 
 #[test]
@@ -178,7 +184,7 @@ fn a_run_that_stop_if_ended_is_a_fail_and_not_an_interrupted_one() {
         .iter_mut()
         .for_each(|m| m.ends(Outcome::Broken(Cause::Reset)));
     let verdict = run.judged();
-    assert_eq!((verdict.result, verdict.exit_code()), (RunResult::Fail, 1));
+    assert_eq!(verdict.result, RunResult::Fail);
     let stop = rule(&verdict, "stop-if");
     assert_eq!((stop.kind, stop.since_s), (RuleKind::StopIf, Some(5)));
     assert_eq!(

@@ -11,8 +11,8 @@ const MAX_WIDTH: u8 = 20;
 /// A normal value lies within so many deviations of its mean.
 pub(super) const NORMAL_REACH: f64 = 12.0;
 
-const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, stamp, run, normal:mean:sd, \
-                   uniform:a:b, int:a:b, hex:n, choice:a|b|c, or a column of the fleet's data";
+const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, due_iso, stamp, run, \
+                   normal:mean:sd, uniform:a:b, int:a:b, hex:n, choice:a|b|c, or a column of the fleet's data";
 
 /// What is wrong with one variable, and what would be right.
 type Wrong = (String, String);
@@ -114,6 +114,7 @@ fn variable(text: &str) -> Result<Variable, Wrong> {
         ("seq", None) => Ok(Variable::Seq),
         ("due_ms", None) => Ok(Variable::DueMs),
         ("due_us", None) => Ok(Variable::DueUs),
+        ("due_iso", None) => Ok(Variable::DueIso),
         ("stamp", None) => Ok(Variable::Stamp),
         ("run", None) => Ok(Variable::Run),
         ("normal", Some(arguments)) => normal(arguments),

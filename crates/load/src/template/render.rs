@@ -2,6 +2,7 @@
 
 use muster_model::{STAMP_TEXT, mix, unit};
 
+use super::instant::{DATE_TIME, date_time};
 use super::number::{digits, fixed, signed, unsigned};
 use super::parse::NORMAL_REACH;
 use super::{Bounds, Part, Scope, Template, Variable};
@@ -56,6 +57,7 @@ impl Variable {
             Self::Seq => unsigned(u64::from(scope.id.seq), 1, out),
             Self::DueMs => unsigned(due_us(scope) / 1_000, 1, out),
             Self::DueUs => unsigned(due_us(scope), 1, out),
+            Self::DueIso => date_time(due_us(scope), out),
             Self::Stamp => out.extend_from_slice(&FILLER),
             Self::Run => unsigned(u64::from(scope.id.run.0), 1, out),
             Self::Normal {
@@ -109,6 +111,7 @@ impl Variable {
                     digits(bounds.wall_ms.1.saturating_add(1)),
                 )
             }
+            Self::DueIso => same(DATE_TIME),
             Self::Stamp => same(STAMP_TEXT),
             Self::Run => (1, digits(u64::from(u32::MAX))),
             Self::Normal {
@@ -258,6 +261,7 @@ mod tests {
             "${seq} ${run} ${due_ms} ${due_us}",
             "41 9 1700000002500 1700000002500999",
         );
+        check("${due_iso}", "2023-11-14T22:13:22.500999Z");
         check(
             "${int:5:5}|${uniform:1.5:1.5}|${normal:-2:0}|${choice:x}",
             "5|1.500|-2.00|x",

@@ -6,6 +6,7 @@ use muster_net::limits;
 use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, needs};
 
 use crate::args::CheckArgs;
+use crate::commands::run::check_layers;
 use crate::probe::Answer;
 use crate::reach::{Reached, reach};
 use crate::{outcome, scenario_file};
@@ -37,6 +38,7 @@ fn tell(mark: &str, text: &str) {
 
 /// Whether everybody finds somebody who answers; a refusal is an answer.
 fn answers(plan: &Plan) -> Result<u8> {
+    check_layers(plan)?;
     if let PlatformKind::Gateway { .. } = plan.platform.kind {
         tell("ok", "target: the embedded gateway, which the run starts");
         return Ok(outcome::PASS);
@@ -47,6 +49,10 @@ fn answers(plan: &Plan) -> Result<u8> {
             Answer::Taken(after) => tell("ok", &format!("{who}: connected within {after}")),
             Answer::Refused(reason) => tell("refused", &format!("{who}: CONNACK {reason}")),
             Answer::Nonsense(what) => tell("no MQTT", &format!("{who}: {what}")),
+            Answer::NoHandshake(why) => {
+                tell("no link", &format!("{who}: {why}"));
+                code = outcome::SILENT;
+            }
             Answer::Silent(why) => {
                 tell("silent", &format!("{who}: {why}"));
                 code = outcome::SILENT;
@@ -59,7 +65,27 @@ fn answers(plan: &Plan) -> Result<u8> {
 /// What the plan needs of one thing, and what there is of it.
 struct Line {
     is_met: bool,
+    /// Whether a run that lacks it must not begin: it would spoil more than its own result, or
+    /// fail in its midst. What it lacks else, its rules on the generator tell.
+    is_vital: bool,
     text: String,
+}
+
+/// What this machine lacks for a run: what forbids it, and what is only worth a warning.
+pub(crate) struct Shortage {
+    pub(crate) vital: Vec<String>,
+    pub(crate) others: Vec<String>,
+}
+
+/// What this machine lacks for so many needs.
+pub(crate) fn shortage(needs: &Needs) -> Shortage {
+    let short = compare(needs).into_iter().filter(|line| !line.is_met);
+    let (vital, others): (Vec<Line>, Vec<Line>) = short.partition(|line| line.is_vital);
+    let texts = |lines: Vec<Line>| lines.into_iter().map(|line| line.text).collect();
+    Shortage {
+        vital: texts(vital),
+        others: texts(others),
+    }
 }
 
 fn compare(needs: &Needs) -> Vec<Line> {
@@ -83,6 +109,7 @@ fn of_descriptors(needs: &Needs, each: u64) -> Line {
     let plural = if processes == 1 { "" } else { "es" };
     Line {
         is_met: each > OWN_DESCRIPTORS,
+        is_vital: true,
         text: format!(
             "descriptors: {} needed, {each} a process ({OWN_DESCRIPTORS} of them its own), so \
              {processes} generator process{plural}",
@@ -107,6 +134,7 @@ fn rates(needs: &Needs) -> Line {
     let most = f64::from(cores) * RATE_MAX_PER_CORE;
     Line {
         is_met: peak <= most,
+        is_vital: false,
         text: format!(
             "rates: {} messages, at most {peak:.0}/s, where {cores} cores never send above \
              {most:.0}/s; {} links in at least {}",
@@ -120,6 +148,7 @@ fn bytes(needs: &Needs) -> Line {
     let most = f64::from(cores) * BYTES_MAX_PER_CORE / 1e6;
     Line {
         is_met: peak <= most,
+        is_vital: false,
         text: format!(
             "bytes: at most {peak:.1} MB/s of payload, where {cores} cores never send above \
              {most:.0} MB/s"
@@ -130,6 +159,7 @@ fn bytes(needs: &Needs) -> Line {
 fn time(needs: &Needs) -> Line {
     Line {
         is_met: needs.run <= LONGEST_RUN,
+        is_vital: true,
         text: format!(
             "time: at most {}, {} of it to connect; no run can last longer than {LONGEST_RUN}",
             needs.run, needs.connect
@@ -149,6 +179,7 @@ fn of_ports(need: &PortNeed, each: u32) -> Line {
     };
     Line {
         is_met: sources == 1 || is_loopback,
+        is_vital: true,
         text: format!(
             "ports towards {}: {} needed, {each} a source address, so {sources} of them; {there}",
             need.endpoint, need.connections
@@ -161,10 +192,11 @@ fn memory(needs: &Needs, descriptors: u64) -> Option<Line> {
     let machine = Environment::read();
     let there = [machine.memory_bytes, machine.container.memory_bytes];
     let there = there.into_iter().flatten().min()?;
-    let wanted = needs.memory_of_all(descriptors);
+    let wanted = needs.memory_of_all(descriptors, u64::from(cores()));
     let mib = |bytes: u64| bytes >> 20;
     Some(Line {
         is_met: wanted < there,
+        is_vital: true,
         text: format!(
             "memory: about {} MiB needed ({} of them the kernel's), {} MiB there",
             mib(wanted),

@@ -1,13 +1,14 @@
 //! `muster gateway`.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use muster_gateway::{
-    ChildError, Gateway, GatewayAccount, GatewayConfig, SlowReader, run_until_stopped,
+    ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayTls, SlowReader, run_until_stopped,
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
@@ -28,23 +29,32 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     if args.embedded {
         return embedded();
     }
-    let gateway = Gateway::start(GatewayConfig {
+    let config = GatewayConfig {
+        websocket: args.websocket,
+        tls: tls(args)?,
         listen: args.listen,
         threads: args.threads.unwrap_or_else(cores),
+        dialect: args.dialect,
         behaviour: behaviour(args)?,
         seed: args.seed,
         expected_uplinks: args.expect,
         users: args.users.as_deref().map_or(Ok(Vec::new()), users::read)?,
+        authentication: args
+            .authentication
+            .as_deref()
+            .map(users::read_demand)
+            .transpose()?,
         receive_maximum: args.receive_maximum,
         slow_reader: args.read_slowly.map(|bytes| SlowReader {
             bytes,
             every: SLOW_READS,
         }),
         ..GatewayConfig::default()
-    })
-    .context("start the gateway")?;
+    };
+    let scheme = config.scheme();
+    let gateway = Gateway::start(config).context("start the gateway")?;
     outcome::say(&format!(
-        "gateway listens on mqtt://{}; Ctrl-C ends it",
+        "gateway listens on {scheme}://{}; Ctrl-C ends it",
         gateway.addr()
     ));
     let stop = Arc::new(AtomicBool::new(false));
@@ -55,6 +65,25 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         std::thread::sleep(LOOK_EVERY);
     }
     tell(&gateway.stop())
+}
+
+/// The files of TLS; without a certificate there is none.
+fn tls(args: &GatewayArgs) -> Result<Option<GatewayTls>> {
+    let Some(cert) = &args.cert else {
+        return Ok(None);
+    };
+    let key = args.key.as_ref().unwrap_or(cert);
+    let client_ca = args.client_ca.as_deref().map(text).transpose()?;
+    Ok(Some(GatewayTls {
+        cert: text(cert)?,
+        key: text(key)?,
+        needs_client_cert: client_ca.is_some(),
+        client_ca,
+    }))
+}
+
+fn text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
 }
 
 /// Serves one run: the configuration is the first line of standard input, whose end is the end.
@@ -79,7 +108,8 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
     };
     let scenario = format!(
         "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform:\n  kind: gateway\n  \
-         behaviour: {{ {text} }}\n"
+         dialect: {}\n  behaviour: {{ {text} }}\n",
+        args.dialect
     );
     let source = Source {
         name: "--behaviour",
@@ -88,8 +118,8 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
     let plan =
         parse(source, &Overrides::new(), &Nothing).map_err(|problems| anyhow!("{problems}"))?;
     match plan.platform.kind {
-        PlatformKind::Gateway { behaviour, .. } => Ok(behaviour),
-        PlatformKind::Mqtt => Ok(Behaviour::default()),
+        PlatformKind::Gateway { behaviour, .. } => Ok(*behaviour),
+        PlatformKind::Deployed { .. } => Ok(Behaviour::default()),
     }
 }
 

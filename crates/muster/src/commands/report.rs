@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use muster_report::{Report, csv, hdr, html, junit, text};
+use muster_report::{Report, csv, hdr, html, junit, sap, text};
 
 use crate::archive::Archive;
 use crate::args::{Format, ReportArgs};
@@ -32,6 +32,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
         Format::Csv => csv(&report),
         Format::Junit => junit(&report),
         Format::Json => report.to_json(),
+        Format::Sap => sap(&report).context(
+            "this run has no figures of SAP Edge: `platform: { kind: sap-edge }` has them",
+        )?,
         Format::Text | Format::Hdr => text(&report, WIDTH),
     });
     Ok(outcome::PASS)

@@ -9,21 +9,22 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use muster_agent::FactsLog;
+use muster_agent::{FactsLog, consumer_layers, link_layers};
 use muster_cluster::{Force, Spread, assignments, carry_out};
-use muster_conduct::{Slice, timetable};
+use muster_conduct::{Slice, Timetable, Trial, timetable};
 use muster_dashboard::{Live, Plain};
 use muster_measure::Record;
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_report::{Outcome, Report, UplinkLedger, html, text};
-use muster_scenario::{Needs, Plan, PlatformKind, needs};
+use muster_scenario::{Endpoint, Needs, Plan, PlatformKind, TlsPlan, needs};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
+use crate::commands::check::shortage;
 use crate::commands::repeat::repeat;
 use crate::folder::Folder;
 use crate::live::Fixed;
@@ -44,6 +45,14 @@ pub(crate) struct Done {
 }
 
 impl Done {
+    /// A run that could not begin.
+    fn none(plan: &Plan, why: &str) -> Self {
+        Self {
+            report: None,
+            summary: format!("NONE  {}\n  {why}", plan.name),
+        }
+    }
+
     pub(crate) fn outcome(&self) -> Outcome {
         let report = self.report.as_ref();
         report.map_or(Outcome::None, |report| report.verdict.result)
@@ -73,15 +82,22 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     let clock = args.start_at.map_or_else(Clock::start, Clock::at_wall);
     let processes = processes(args, &needs, descriptors);
     check_part(args, &plan, clock)?;
+    let shortage = shortage(&needs.part(args.part.unwrap_or(Slice::WHOLE).of));
+    for short in &shortage.others {
+        outcome::remark(&format!("warning: infeasible on this machine: {short}"));
+    }
+    if !shortage.vital.is_empty() {
+        let lacks = shortage.vital.join("\n  ");
+        return Ok(Done::none(
+            &plan,
+            &format!("infeasible on this machine\n  {lacks}"),
+        ));
+    }
     check_facts(args, processes)?;
+    check_layers(&plan)?;
     let addresses = match target::resolve(&plan) {
         Ok(addresses) => addresses,
-        Err(error) => {
-            return Ok(Done {
-                report: None,
-                summary: format!("NONE  {}\n  failed to {error:#}", plan.name),
-            });
-        }
+        Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
     };
     let mut target = Target::start(&mut plan, addresses, &needs, descriptors)?;
     let spread = spread(args, processes, clock, &target);
@@ -90,8 +106,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     folder.record(&Record::Header(encoded(&header)));
     std::thread::sleep(Duration::from_micros(clock.until_t0().get()));
     let mut force = force(&plan, &spread, facts.as_ref())?;
-    let timetable = timetable(&plan);
-    let timetable = args.start_at.map_or(timetable, |_| timetable.agreed());
+    let timetable = timetable_of(args, &plan);
     let fixed = Fixed::of(&plan, target.name(), timetable)?;
     let mut watcher = Watcher::new(folder, fixed, args.quiet);
     let data = carry_out(
@@ -113,10 +128,10 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         folder.record(&record);
     }
     let report = archive.report()?;
+    write_result(args, &mut folder, &report, noted.account.as_deref());
     if let Some(live) = last {
         outcome::say(&last_line(live, &report.ledger.uplink));
     }
-    write_result(args, &mut folder, &report, noted.account.as_deref());
     let summary = last_words(&report, &mut folder, archive.unread.as_ref());
     Ok(Done {
         report: Some(report),
@@ -185,10 +200,22 @@ fn last_words(report: &Report, folder: &mut Folder, unread: Option<&String>) -> 
     format!("{}report: {}", text(report, WIDTH), page.display())
 }
 
+fn is_part(args: &RunArgs) -> bool {
+    args.part.is_some_and(|part| part != Slice::WHOLE)
+}
+
+/// Parts begin at an origin that all of them work out alike.
+fn timetable_of(args: &RunArgs, plan: &Plan) -> Timetable {
+    let timetable = Timetable {
+        is_part: is_part(args),
+        ..timetable(plan)
+    };
+    args.start_at.map_or(timetable, |_| timetable.agreed())
+}
+
 /// Parts share a target, and begin together.
 fn check_part(args: &RunArgs, plan: &Plan, clock: Clock) -> Result<()> {
-    let is_part = args.part.is_some_and(|part| part != Slice::WHOLE);
-    if is_part && matches!(plan.platform.kind, PlatformKind::Gateway { .. }) {
+    if is_part(args) && matches!(plan.platform.kind, PlatformKind::Gateway { .. }) {
         bail!(
             "carry --part: every part would start a gateway of its own; start one with `muster \
              gateway` and name it with platform.kind: mqtt"
@@ -196,6 +223,16 @@ fn check_part(args: &RunArgs, plan: &Plan, clock: Clock) -> Result<()> {
     }
     if args.start_at.is_some() && clock.until_t0() == Micros::ZERO {
         bail!("begin at --start-at: that instant has passed");
+    }
+    Ok(())
+}
+
+/// Certificates and keys that cannot be used are an error of the scenario, found before anything is
+/// started or opened.
+pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
+    link_layers(plan, Slice::WHOLE).context("set up the devices' links")?;
+    for backend in &plan.backends {
+        consumer_layers(plan, backend, [0]).context("set up the consumers")?;
     }
     Ok(())
 }
@@ -249,12 +286,16 @@ fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Spre
     Spread {
         run: RunId(run),
         part: args.part.unwrap_or(Slice::WHOLE),
-        t0_ns: clock.t0_ns(),
+        clock,
         processes,
         shards: args.shards.unwrap_or((cores / processes).max(1)),
         targets: target.addresses.devices.clone(),
         backends: target.addresses.backends.clone(),
-        slot_limit: args.slots,
+        trial: Trial {
+            slots: args.slots,
+            buffers: args.buffers,
+            lost_copy: args.lose_copy,
+        },
     }
 }
 
@@ -265,12 +306,14 @@ fn header(
     target: &Target,
     clock: Clock,
 ) -> Header {
-    let machine = serde_json::to_value(Environment::read()).unwrap_or_default();
+    let here = Environment::read();
+    let machine = serde_json::to_value(&here).unwrap_or_default();
     let about = plan.platform.about.as_ref();
     let addresses = target.addresses.devices.iter().map(ToString::to_string);
     let environment = json!({
         "target": target.name(),
         "addresses": addresses.collect::<Vec<_>>(),
+        "tls": tls(plan),
         "about": about.map(|(name, text)| json!({ "file": name, "text": text })),
         "processes": spread.processes,
         "shards": spread.shards * spread.processes,
@@ -281,10 +324,31 @@ fn header(
         run: spread.run,
         part: spread.part,
         scenario_sha256,
+        resolved_sha256: Header::digest(plan),
         started: wall_clock::rfc3339(clock.wall_ms_at_t0()),
         environment: environment.to_string(),
         co_located: target.addresses.is_co_located(),
+        clocks: vec![here.clock()],
     }
+}
+
+/// How the target's certificate was checked, where there was one to check.
+fn tls(plan: &Plan) -> Option<serde_json::Value> {
+    let scheme = plan.platform.scheme();
+    let own = |endpoint: &Endpoint, tls: &TlsPlan| endpoint.scheme.is_tls() && tls.insecure;
+    let backends = plan.backends.iter();
+    let insecure = scheme.is_tls() && plan.platform.tls.insecure
+        || backends
+            .clone()
+            .any(|backend| own(&backend.endpoint, &backend.tls));
+    let is_any = scheme.is_tls() || backends.clone().any(|b| b.endpoint.scheme.is_tls());
+    is_any.then(|| {
+        json!({
+            "scheme": scheme.name(),
+            "insecure": insecure,
+            "session_resumption": plan.platform.tls.resumption,
+        })
+    })
 }
 
 fn write_result(

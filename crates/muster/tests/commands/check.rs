@@ -167,3 +167,25 @@ fn what_no_machine_can_do_is_infeasible_and_said_with_its_bound() {
         );
     }
 }
+
+#[test]
+fn a_run_that_would_need_more_than_there_is_does_not_begin() {
+    // Nobody is asked: an address of the documentation (RFC 5737) that no machine has.
+    let scenario = SCENARIO
+        .replace("DEVICES", "mqtt://192.0.2.1")
+        .replace("BACKEND", "mqtt://192.0.2.1")
+        .replace("VERSION", "5");
+    let folder = folder_with(&scenario);
+    let ports = ["fleet.connect.rate=100000/s", "fleet.count=100000"];
+    let memory = ["fleet.connect.rate=100000/s", "fleet.count=4000000000"];
+    for (values, thing) in [(ports, "  ports towards"), (memory, "  memory: ")] {
+        let options = values.iter().flat_map(|value| ["--set", value]);
+        let run = ["run", "scenario.yaml", "--out", "out"].into_iter();
+        let said = muster(folder.path(), &run.chain(options).collect::<Vec<_>>());
+        assert_eq!(said.code, 4, "{said:?}");
+        let lines = said.out.lines().collect::<Vec<_>>();
+        assert_eq!(lines[..2], ["NONE  check", "  infeasible on this machine"]);
+        assert!(lines.iter().any(|line| line.starts_with(thing)), "{said:?}");
+        assert!(!folder.path().join("out").exists(), "nothing was begun");
+    }
+}

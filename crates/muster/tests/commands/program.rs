@@ -69,9 +69,7 @@ impl Gateway {
         let mut out = BufReader::new(child.stdout.take().expect("its output is piped"));
         let mut line = String::new();
         out.read_line(&mut line).expect("it says where it listens");
-        let url = line
-            .split_whitespace()
-            .find(|word| word.starts_with("mqtt://"));
+        let url = line.split_whitespace().find(|word| word.contains("://"));
         let url = url.expect("an address").trim_end_matches(';').to_owned();
         Self { child, out, url }
     }

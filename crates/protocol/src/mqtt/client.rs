@@ -9,11 +9,12 @@ use muster_model::Micros;
 pub use connect::Connect;
 pub use event::{ClientEvent, Connected, Message};
 
+use super::authentication::{Authentication, Step};
 use super::inbound::Inbound;
 use super::inflight::Wait;
 use super::outbound::{Outbound, check_size, put_disconnect};
 use super::packet::{self, Filter, Filters, PINGREQ, Texts};
-use super::{Properties, Property, Publish, Refused, Token, Version};
+use super::{Properties, Property, Publish, Refused, Token, Version, reason};
 
 /// What a client bounds beside what it announces in its [`Connect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,21 +36,9 @@ impl Default for ClientLimits {
     }
 }
 
-/// What a client session did by itself, since it was made.
+/// What came to a client session that no event tells, since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClientCounts {
-    /// PUBLISH packets sent again with DUP.
-    pub retransmitted: u32,
-    /// Publishes the server took, at QoS 1 and 2.
-    pub accepted: u32,
-    /// Of these, with code 0x10: nobody subscribes.
-    pub no_subscriber: u32,
-    /// Publishes whose delivery at QoS 2 is complete.
-    pub completed: u32,
-    /// Publishes the server refused.
-    pub rejected: u32,
-    /// Answers to publishes that were forgotten.
-    pub answered_late: u32,
     /// Answers nobody waited for: a second answer, or one to no publish.
     pub stray: u32,
     /// Messages at QoS 2 that came although the receive maximum we announced was reached.
@@ -94,12 +83,20 @@ enum Phase {
 /// No ping waits for an answer.
 const NO_PING: Micros = Micros::MAX;
 
+/// What few clients have, in memory of its own so that the others stay small.
+#[derive(Debug, Default)]
+struct Rare {
+    /// What came and has to be remembered.
+    inbound: Inbound,
+    /// What is proved beyond name and password.
+    authentication: Option<Box<Authentication>>,
+}
+
 /// The client end of one session, over any number of connections one after the other.
 #[derive(Debug)]
 pub struct Client {
     outbound: Outbound,
-    /// Most devices receive nothing that has to be remembered.
-    inbound: Option<Box<Inbound>>,
+    rare: Option<Box<Rare>>,
     counts: ClientCounts,
     last_sent: Micros,
     pinged: Micros,
@@ -121,7 +118,7 @@ impl Client {
     pub fn new(version: Version, limits: &ClientLimits) -> Self {
         Self {
             outbound: Outbound::default(),
-            inbound: None,
+            rare: None,
             counts: ClientCounts::default(),
             last_sent: Micros::ZERO,
             pinged: NO_PING,
@@ -174,6 +171,12 @@ impl Client {
         } else {
             0
         };
+        let offered = connect.authentication.filter(|_| is_v5);
+        let method = offered.map(|(method, _)| method);
+        if method.is_some() || self.rare.is_some() {
+            let known = &mut self.rare.get_or_insert_default().authentication;
+            Authentication::begin(known, method, now);
+        }
         self.keep_alive = connect.keep_alive;
         self.clean_start = connect.clean_start;
         self.phase = Phase::Connecting;
@@ -213,7 +216,6 @@ impl Client {
     ) -> Result<(), Refused> {
         self.check_open()?;
         self.outbound.republish(self.version, token, publish, out)?;
-        self.counts.retransmitted += 1;
         self.last_sent = now;
         Ok(())
     }
@@ -317,22 +319,70 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a step of enhanced authentication (section 4.12).
+    /// Answers a step of enhanced authentication with the method's next data (MQTT-4.12.0-3).
     ///
     /// # Errors
-    /// [`Refused::NotConnected`] before CONNECT and in MQTT 3.1.1, [`Refused::TextTooLong`].
+    /// [`Refused::NotConnected`] before CONNECT, [`Refused::Authentication`] if there is nothing to
+    /// answer, [`Refused::TextTooLong`], [`Refused::TooLarge`].
     pub fn authenticate(
         &mut self,
         now: Micros,
-        reason: u8,
-        properties: Properties<'_>,
+        data: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let is_begun = matches!(self.phase, Phase::Connecting | Phase::Open);
-        if !is_begun || self.version == Version::V311 {
+        if !matches!(self.phase, Phase::Connecting | Phase::Open) {
             return Err(Refused::NotConnected);
         }
-        packet::Auth { reason, properties }.write(out)?;
+        let known = self.authentication();
+        if !known.is_some_and(Authentication::is_under_way) {
+            return Err(Refused::Authentication);
+        }
+        self.put_step(now, (reason::CONTINUE_AUTHENTICATION, data), out)
+    }
+
+    /// Authenticates again on an open connection (MQTT-4.12.1-1).
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`], [`Refused::Authentication`] if the CONNECT named no method,
+    /// [`Refused::TextTooLong`], [`Refused::TooLarge`].
+    pub fn reauthenticate(
+        &mut self,
+        now: Micros,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        if let Some(known) = self.authentication_mut() {
+            known.begin_again(now);
+        }
+        self.put_step(now, (reason::REAUTHENTICATE, data), out)
+    }
+
+    /// When the last authentication of this connection began, be it that of the CONNECT; none if
+    /// that named no method.
+    #[must_use]
+    pub fn authentication_began(&self) -> Option<Micros> {
+        self.authentication().map(Authentication::began)
+    }
+
+    fn put_step(
+        &mut self,
+        now: Micros,
+        (reason, data): (u8, &[u8]),
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        // Before CONNACK the server has not said what it takes.
+        let maximum = match self.phase {
+            Phase::Open => self.outbound.maximum_packet_size(),
+            Phase::Closed | Phase::Connecting | Phase::Ended => u32::MAX,
+        };
+        let known = self.authentication_mut();
+        let step = Step {
+            reason,
+            data: Some(data),
+            maximum,
+        };
+        known.ok_or(Refused::Authentication)?.put(step, out)?;
         self.last_sent = now;
         Ok(())
     }
@@ -349,11 +399,33 @@ impl Client {
         }
     }
 
+    /// Pings without waiting for the answer: for a caller that reads nothing just now, and finds it
+    /// later. Does nothing without a connection.
+    pub fn ping_unheard(&mut self, now: Micros, out: &mut Vec<u8>) {
+        if self.phase == Phase::Open {
+            out.extend_from_slice(&PINGREQ);
+            self.last_sent = now;
+        }
+    }
+
     /// Ends the connection with a DISCONNECT; the caller then closes the transport. Does nothing
     /// without a connection.
     pub fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
         if self.phase == Phase::Open {
-            put_disconnect(self.version, reason, out);
+            put_disconnect(self.version, packet::Disconnect::new(reason), out);
+            self.phase = Phase::Ended;
+        }
+    }
+
+    /// As [`Client::disconnect`] without a complaint, and ends the session with the connection: the
+    /// server keeps nothing for this client (section 3.14.2.2.2). MQTT 3.1.1 has no word for it.
+    pub fn end_session(&mut self, out: &mut Vec<u8>) {
+        if self.phase == Phase::Open {
+            let words = packet::Disconnect {
+                reason: reason::SUCCESS,
+                properties: Properties::new(&[Property::SessionExpiry(0)]),
+            };
+            put_disconnect(self.version, words, out);
             self.phase = Phase::Ended;
         }
     }
@@ -393,12 +465,12 @@ impl Client {
     pub fn closed(&mut self) {
         self.phase = Phase::Closed;
         self.outbound.closed();
-        if let Some(inbound) = &mut self.inbound {
-            inbound.closed();
+        if let Some(rare) = &mut self.rare {
+            rare.inbound.closed();
         }
     }
 
-    /// What the session did by itself.
+    /// What came that no event tells.
     #[must_use]
     pub const fn counts(&self) -> ClientCounts {
         self.counts
@@ -411,6 +483,14 @@ impl Client {
         } else {
             Err(Refused::NotConnected)
         }
+    }
+
+    fn authentication(&self) -> Option<&Authentication> {
+        self.rare.as_deref()?.authentication.as_deref()
+    }
+
+    fn authentication_mut(&mut self) -> Option<&mut Authentication> {
+        self.rare.as_deref_mut()?.authentication.as_deref_mut()
     }
 
     fn ping_due(&self) -> Option<Micros> {

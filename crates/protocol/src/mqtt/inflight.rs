@@ -220,6 +220,7 @@ mod tests {
         assert_eq!(size_of::<Entry>(), 8);
     }
 
+    /// MQTT-2.2.1-3, MQTT-2.2.1-4.
     #[test]
     fn ids_go_round_in_a_circle_without_zero() {
         let mut list = InFlight::default();
@@ -230,6 +231,7 @@ mod tests {
         }
     }
 
+    /// MQTT-2.2.1-3, MQTT-4.3.2-1, MQTT-4.3.3-1.
     #[test]
     fn an_id_that_waits_is_left_out_and_still_found() {
         let mut list = InFlight::default();
@@ -245,6 +247,7 @@ mod tests {
         }
     }
 
+    /// MQTT-2.2.1-4.
     #[test]
     fn all_ids_can_be_in_use_and_no_more() {
         let mut list = InFlight::default();

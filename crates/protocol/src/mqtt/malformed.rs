@@ -24,7 +24,8 @@ pub enum Malformed {
     /// A packet type that does not exist, or not in this version (section 2.1.2).
     #[error("packet type {0} does not exist here")]
     PacketType(u8),
-    /// Flags of the fixed header that the packet type forbids (MQTT-2.1.3-1).
+    /// Reserved flags, of the fixed header, of CONNECT or of a subscription (MQTT-2.1.3-1,
+    /// MQTT-3.1.2-3, MQTT-3.8.3-5).
     #[error("reserved flags are set")]
     Flags,
     /// The packet ends inside a field.
@@ -60,8 +61,8 @@ pub enum Malformed {
     /// A topic alias of zero, above the maximum, or never given a topic (section 3.3.2.3.4).
     #[error("topic alias {0} is unknown or above the maximum")]
     TopicAlias(u16),
-    /// A subscription without filters, or with reserved option bits (section 3.8.3).
-    #[error("a subscription has no filter or reserved options")]
+    /// A subscription without filters, or with options that do not exist (section 3.8.3).
+    #[error("a subscription has no filter or options that do not exist")]
     Subscription,
     /// More unanswered publishes than the receive maximum (section 3.3.4).
     #[error("more unanswered publishes than the receive maximum")]
@@ -78,6 +79,9 @@ pub enum Malformed {
     /// A packet that this side or this state does not expect (section 4.13.1).
     #[error("packet type {0} is not expected now")]
     Unexpected(u8),
+    /// A step of authentication that does not belong here (section 4.12).
+    #[error("the authentication step {0:#04x} does not belong here")]
+    Authentication(u8),
     /// An answer to a packet id that waits for another kind of answer.
     #[error("an answer of the wrong kind for packet id {0}")]
     WrongAnswer(u16),
@@ -100,12 +104,15 @@ impl Malformed {
             | Self::Trailing
             | Self::Text
             | Self::Qos => reason::MALFORMED_PACKET,
+            // 0x91, packet id in use, is a code of answers, none of DISCONNECT (MQTT-3.14.2-1).
             Self::PacketId
+            | Self::PacketIdInUse(_)
             | Self::PropertyPlace(_)
             | Self::PropertyTwice(_)
             | Self::PropertyValue(_)
             | Self::Subscription
             | Self::Unexpected(_)
+            | Self::Authentication(_)
             | Self::WrongAnswer(_)
             | Self::SessionPresent => reason::PROTOCOL_ERROR,
             Self::TooLarge { .. } => reason::PACKET_TOO_LARGE,
@@ -113,7 +120,6 @@ impl Malformed {
             Self::TopicName => reason::TOPIC_NAME_INVALID,
             Self::TopicAlias(_) => reason::TOPIC_ALIAS_INVALID,
             Self::ReceiveMaximum => reason::RECEIVE_MAXIMUM_EXCEEDED,
-            Self::PacketIdInUse(_) => reason::PACKET_ID_IN_USE,
             Self::QosNotServed => reason::QOS_NOT_SUPPORTED,
             Self::RetainNotServed => reason::RETAIN_NOT_SUPPORTED,
         }

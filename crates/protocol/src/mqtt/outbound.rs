@@ -6,7 +6,7 @@ use super::inflight::{Entry, InFlight, Wait};
 use super::packet::{Acknowledge, Disconnect, kind};
 use super::publish::Head;
 use super::wire::{VARINT_MAXIMUM, varint_size};
-use super::{ALIAS_SLOTS, Malformed, Properties, Publish, Qos, Refused, Token, Version, reason};
+use super::{ALIAS_SLOTS, Malformed, Publish, Qos, Refused, Token, Version, reason};
 
 /// What the other side takes, as it said when the connection was opened.
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +118,11 @@ impl Outbound {
 
     pub(super) fn in_flight(&self) -> usize {
         self.inflight.len()
+    }
+
+    /// Bytes of the largest packet the other side takes, as it said on this or the last connection.
+    pub(super) const fn maximum_packet_size(&self) -> u32 {
+        self.peer.maximum_packet_size
     }
 
     #[inline]
@@ -462,11 +467,10 @@ pub(super) fn put_acknowledge(
     Acknowledge::new(packet_id, reason).write_short(version, packet_kind, out);
 }
 
-/// Appends a DISCONNECT without properties.
-pub(super) fn put_disconnect(version: Version, reason: u8, out: &mut Vec<u8>) {
-    let properties = Properties::NONE;
-    // Without properties no length can be too large.
-    let _written = Disconnect { reason, properties }.write(version, out);
+/// Appends a DISCONNECT that has no text.
+pub(super) fn put_disconnect(version: Version, words: Disconnect<'_>, out: &mut Vec<u8>) {
+    // Without a text no length can be too large.
+    let _written = words.write(version, out);
 }
 
 const fn alias_bit(alias: u16) -> u64 {

@@ -10,6 +10,7 @@ mod connack;
 mod connect;
 mod disconnect;
 mod publish;
+mod suback;
 mod subscribe;
 
 pub use acknowledge::Acknowledge;
@@ -17,8 +18,9 @@ pub use connack::Connack;
 pub use connect::{Connect, Will};
 pub use disconnect::{Auth, Disconnect};
 pub use publish::Publish;
+pub use suback::Suback;
 pub use subscribe::{
-    Filter, FilterIter, Filters, RetainHandling, Suback, Subscribe, TextIter, Texts, Unsubscribe,
+    Filter, FilterIter, Filters, RetainHandling, Subscribe, TextIter, Texts, Unsubscribe,
 };
 
 use thiserror::Error;

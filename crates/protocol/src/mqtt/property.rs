@@ -5,7 +5,7 @@ use std::fmt;
 use super::wire::{
     Reader, TEXT_MAXIMUM, VARINT_MAXIMUM, put_binary, put_varint, put_word, varint_size,
 };
-use super::{Malformed, Qos};
+use super::{Malformed, Qos, topic};
 
 /// One property with its value (section 2.2.2.2, table 2-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl<'a> Property<'a> {
     }
 
     /// Whether the standard forbids the value (section 2.2.2.2 and the packets' own sections).
-    const fn is_forbidden(&self) -> bool {
+    fn is_forbidden(&self) -> bool {
         match *self {
             Self::ReceiveMaximum(0)
             | Self::TopicAlias(0)
@@ -206,10 +206,11 @@ impl<'a> Property<'a> {
             | Self::MaximumPacketSize(0)
             | Self::MaximumQos(Qos::ExactlyOnce) => true,
             Self::SubscriptionId(id) => id as usize > VARINT_MAXIMUM,
+            // A topic name, so without wildcards (MQTT-3.3.2-14).
+            Self::ResponseTopic(name) => !topic::is_name(name),
             Self::PayloadFormat(_)
             | Self::MessageExpiry(_)
             | Self::ContentType(_)
-            | Self::ResponseTopic(_)
             | Self::CorrelationData(_)
             | Self::SessionExpiry(_)
             | Self::AssignedClientId(_)

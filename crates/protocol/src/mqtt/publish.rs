@@ -169,6 +169,9 @@ pub enum Refused {
     /// The server does not serve this QoS.
     #[error("the server does not serve this quality of service")]
     QosUnavailable,
+    /// No authentication is under way, or the CONNECT named no method for one.
+    #[error("no authentication was begun with the CONNECT")]
+    Authentication,
     /// No publish with this token waits for an answer.
     #[error("no publish with this token is in flight")]
     Unknown,

@@ -11,16 +11,21 @@ use muster_model::Micros;
 pub use accept::Accept;
 pub use event::{Incoming, Pending, ServerEvent};
 
-use accept::put_connack_v311;
+use accept::{Terms, put_connack_v311};
 
+use super::authentication::{Authentication, Step};
 use super::inbound::Inbound;
-use super::outbound::{Outbound, Peer, put_acknowledge, put_disconnect};
-use super::packet::{Auth, Suback, Unwritable, kind};
+use super::outbound::{Outbound, Peer, check_size, put_acknowledge, put_disconnect};
+use super::packet::{Disconnect, Suback, Unwritable, kind};
 use super::{Properties, Publish, Qos, Refused, Token, Version, reason};
 
 /// Milliseconds a server waits for each second of keep-alive: one and a half times
 /// (MQTT-3.1.2-22).
 const PATIENCE_MS: u64 = 1_500;
+
+/// Bytes of the shortest CONNACK. A client that takes no packet of this size is not accepted, so
+/// that every answer of fixed size is within what an accepted one takes.
+const REFUSAL_SIZE: u32 = 5;
 
 /// What a server takes from one client; announced in the CONNACK of MQTT 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +85,8 @@ enum Phase {
     New,
     /// The caller decides on a CONNECT.
     Deciding,
+    /// The client was asked for a further step of authentication.
+    Challenged,
     /// The caller took the connection.
     Open,
     /// One side has ended the connection; the transport is to be closed.
@@ -99,6 +106,9 @@ pub struct Server {
     keep_alive: u16,
     maximum_qos: Qos,
     retain_available: bool,
+    /// How the will is to be published, if the client left one.
+    will: Option<(Qos, bool)>,
+    authentication: Option<Box<Authentication>>,
     /// Whether the client asked for a session that outlives the connection.
     session_outlives: bool,
     is_resumed: bool,
@@ -120,6 +130,8 @@ impl Server {
             keep_alive: 0,
             maximum_qos: Qos::ExactlyOnce,
             retain_available: true,
+            will: None,
+            authentication: None,
             session_outlives: false,
             is_resumed: false,
             version: Version::V5,
@@ -150,7 +162,10 @@ impl Server {
     /// Takes the connection.
     ///
     /// # Errors
-    /// [`Refused::NotConnected`] unless a CONNECT waits, [`Refused::TextTooLong`].
+    /// [`Refused::NotConnected`] unless a CONNECT waits; [`Refused::QosUnavailable`] and
+    /// [`Refused::RetainUnavailable`] if the will asks for what is not served, and
+    /// [`Refused::TooLarge`] if the client takes no CONNACK of this size: the connection is then
+    /// to be refused (MQTT-3.2.2-12, MQTT-3.2.2-13, MQTT-3.1.2-24); [`Refused::TextTooLong`].
     pub fn accept(
         &mut self,
         now: Micros,
@@ -160,7 +175,19 @@ impl Server {
         if self.phase != Phase::Deciding {
             return Err(Refused::NotConnected);
         }
-        accept.write(self.version, self.is_resumed, &self.limits, out)?;
+        accept.check(self.version, self.will)?;
+        let known = self.authentication.as_deref();
+        let terms = Terms {
+            version: self.version,
+            session_present: self.is_resumed,
+            limits: &self.limits,
+            method: known.map(Authentication::method),
+            maximum: self.peer.maximum_packet_size,
+        };
+        accept.write(&terms, out)?;
+        if let Some(known) = &mut self.authentication {
+            known.finish();
+        }
         if self.version == Version::V5 {
             self.keep_alive = accept.server_keep_alive.unwrap_or(self.keep_alive);
             self.maximum_qos = accept.maximum_qos;
@@ -184,6 +211,7 @@ impl Server {
         self.phase = Phase::Ended;
         match self.version {
             Version::V311 => put_connack_v311(reason::v311_connack(code), out),
+            Version::V5 if self.peer.maximum_packet_size < REFUSAL_SIZE => {}
             Version::V5 => out.extend_from_slice(&[kind::CONNACK << 4, 3, 0, code, 0]),
         }
     }
@@ -207,19 +235,33 @@ impl Server {
     }
 
     /// Answers a SUBSCRIBE with one code a filter: the QoS granted, or 0x80 and above.
-    pub fn suback(&mut self, packet_id: u16, codes: &[u8], out: &mut Vec<u8>) {
-        self.put_codes(
-            |suback, version, out| suback.write(version, out),
-            (packet_id, codes),
-            out,
-        );
+    ///
+    /// # Errors
+    /// [`Refused::NotConnected`]; [`Refused::TooLarge`] if the client asked for more than it takes
+    /// an answer to, so that the connection can only be ended.
+    pub fn suback(
+        &mut self,
+        packet_id: u16,
+        codes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let write = |suback: &Suback<'_>, version, out: &mut Vec<u8>| suback.write(version, out);
+        self.put_codes(write, (packet_id, codes), out)
     }
 
     /// Answers an UNSUBSCRIBE with one code a filter, left out in MQTT 3.1.1.
-    pub fn unsuback(&mut self, packet_id: u16, codes: &[u8], out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// As [`Server::suback`].
+    pub fn unsuback(
+        &mut self,
+        packet_id: u16,
+        codes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
         let write =
             |suback: &Suback<'_>, version, out: &mut Vec<u8>| suback.write_unsuback(version, out);
-        self.put_codes(write, (packet_id, codes), out);
+        self.put_codes(write, (packet_id, codes), out)
     }
 
     /// Delivers a message; `token` names it in later events and means nothing at QoS 0.
@@ -276,27 +318,54 @@ impl Server {
         self.outbound.in_flight()
     }
 
-    /// Sends a step of enhanced authentication (section 4.12).
+    /// Asks for a further step of enhanced authentication (MQTT-4.12.0-2); before CONNACK nothing
+    /// but that step, or a DISCONNECT, is taken next.
     ///
     /// # Errors
-    /// [`Refused::NotConnected`] before CONNECT and in MQTT 3.1.1, [`Refused::TextTooLong`].
-    pub fn authenticate(
+    /// [`Refused::NotConnected`] unless a CONNECT waits or the connection is open,
+    /// [`Refused::Authentication`] if the client began none (MQTT-4.12.0-6),
+    /// [`Refused::TextTooLong`], [`Refused::TooLarge`].
+    pub fn challenge(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), Refused> {
+        self.put_step((reason::CONTINUE_AUTHENTICATION, Some(data)), out)?;
+        if self.phase == Phase::Deciding {
+            self.phase = Phase::Challenged;
+        }
+        Ok(())
+    }
+
+    /// Says that a further authentication on an open connection has succeeded; if it failed, call
+    /// [`Server::disconnect`] (section 4.12.1).
+    ///
+    /// # Errors
+    /// As [`Server::challenge`].
+    pub fn authenticated(&mut self, out: &mut Vec<u8>) -> Result<(), Refused> {
+        self.check_open()?;
+        self.put_step((reason::SUCCESS, None), out)
+    }
+
+    fn put_step(
         &mut self,
-        reason: u8,
-        properties: Properties<'_>,
+        (reason, data): (u8, Option<&[u8]>),
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let is_begun = matches!(self.phase, Phase::Deciding | Phase::Open);
-        if !is_begun || self.version == Version::V311 {
+        if !matches!(self.phase, Phase::Deciding | Phase::Open) {
             return Err(Refused::NotConnected);
         }
-        Ok(Auth { reason, properties }.write(out)?)
+        let maximum = self.peer.maximum_packet_size;
+        let known = self.authentication.as_deref_mut();
+        let known = known.filter(|known| known.is_under_way());
+        let step = Step {
+            reason,
+            data,
+            maximum,
+        };
+        known.ok_or(Refused::Authentication)?.put(step, out)
     }
 
     /// Ends the connection; in MQTT 5 with a DISCONNECT. The caller then closes the transport.
     pub fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
         if self.phase == Phase::Open && self.version == Version::V5 {
-            put_disconnect(self.version, reason, out);
+            put_disconnect(self.version, Disconnect::new(reason), out);
         }
         self.phase = Phase::Ended;
     }
@@ -351,15 +420,15 @@ impl Server {
         write: impl FnOnce(&Suback<'_>, Version, &mut Vec<u8>) -> Result<(), Unwritable>,
         (packet_id, codes): (u16, &[u8]),
         out: &mut Vec<u8>,
-    ) {
-        if self.phase == Phase::Open {
-            let suback = Suback {
-                packet_id,
-                properties: Properties::NONE,
-                codes,
-            };
-            // As many codes as filters came in one packet are always fewer bytes than it had.
-            let _written = write(&suback, self.version, out);
-        }
+    ) -> Result<(), Refused> {
+        self.check_open()?;
+        let suback = Suback {
+            packet_id,
+            properties: Properties::NONE,
+            codes,
+        };
+        let remaining = suback.remaining(self.version, codes);
+        check_size(remaining, self.peer.maximum_packet_size)?;
+        Ok(write(&suback, self.version, out)?)
     }
 }

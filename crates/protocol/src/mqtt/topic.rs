@@ -212,6 +212,7 @@ mod tests {
 
     use super::*;
 
+    /// MQTT-4.7.2-1, MQTT-4.7.3-4.
     #[test]
     fn filters_match_as_in_the_standards_examples() {
         // Section 4.7.1, 4.7.2 and 4.7.3, all examples.
@@ -255,6 +256,7 @@ mod tests {
         }
     }
 
+    /// MQTT-4.7.1-1, MQTT-4.7.1-2, MQTT-4.7.3-1, MQTT-4.7.3-2, MQTT-4.7.3-3.
     #[test]
     fn a_filter_with_a_misplaced_wildcard_is_refused() {
         let table = [
@@ -273,6 +275,7 @@ mod tests {
         assert_eq!(check_filter(&"a".repeat(65_535)), Ok(()));
     }
 
+    /// MQTT-3.3.2-2, MQTT-4.7.0-1, MQTT-4.7.3-1, MQTT-4.7.3-2.
     #[test]
     fn a_name_has_no_wildcard() {
         for name in ["", "a/+", "#", "a\0b"] {
@@ -282,6 +285,7 @@ mod tests {
         assert!(is_name("Accounts payable"));
     }
 
+    /// MQTT-4.8.2-1.
     #[test]
     fn a_shared_subscription_is_group_and_filter() {
         let shared = Subscription {
@@ -305,6 +309,7 @@ mod tests {
         assert!(shared.matches("sport/tennis/player1"));
     }
 
+    /// MQTT-4.8.2-1, MQTT-4.8.2-2.
     #[test]
     fn a_shared_subscription_without_group_or_filter_is_refused() {
         for text in [

@@ -162,6 +162,7 @@ mod tests {
         Reader::new(bytes).varint()
     }
 
+    /// MQTT-1.5.5-1.
     #[test]
     fn integers_are_those_of_the_standards_table() {
         // Table 1-1 of section 1.5.5.
@@ -196,6 +197,7 @@ mod tests {
         assert_eq!(varint(&[0x80]), Err(Malformed::Truncated));
     }
 
+    /// MQTT-1.5.4-1, MQTT-1.5.4-2.
     #[test]
     fn text_with_a_null_or_a_surrogate_is_malformed() {
         // Section 1.5.4: "A" and U+2A6D4 is the standard's example.

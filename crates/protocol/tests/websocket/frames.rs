@@ -56,6 +56,7 @@ fn section_5_7_lengths_of_two_and_eight_bytes_are_written_and_heard() {
     assert_eq!(from_server(&long).plain, [7; 65_536]);
 }
 
+/// MQTT-6.0.0-1.
 #[test]
 fn mqtt_6_0_0_1_what_is_said_at_once_is_one_binary_frame() {
     assert_eq!(wrapped(server(), b"Hello"), b"\x82\x05Hello");
@@ -66,6 +67,7 @@ fn mqtt_6_0_0_1_what_is_said_at_once_is_one_binary_frame() {
     assert_eq!(wrapped(server(), b""), b"", "nothing said is no frame");
 }
 
+/// MQTT-6.0.0-1.
 #[test]
 fn mqtt_6_0_0_1_a_text_frame_fails_with_1003() {
     let heard = from_server(b"\x81\x05Hello");
@@ -76,6 +78,7 @@ fn mqtt_6_0_0_1_a_text_frame_fails_with_1003() {
     );
 }
 
+/// MQTT-6.0.0-2.
 #[test]
 fn mqtt_6_0_0_2_packets_are_heard_however_frames_cut_them() {
     let connack = [0x20, 3, 0, 0, 0];

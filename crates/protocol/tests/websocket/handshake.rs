@@ -49,6 +49,7 @@ fn assert_refused(request: &str, fault: Fault, status: &str) {
     assert!(wire.ends_with("Content-Length: 0\r\n\r\n"), "{wire}");
 }
 
+/// MQTT-6.0.0-4.
 #[test]
 fn section_1_3_the_servers_answer_has_the_accept_key_of_the_nonce() {
     let heard = ask(REQUEST);
@@ -56,6 +57,7 @@ fn section_1_3_the_servers_answer_has_the_accept_key_of_the_nonce() {
     assert_eq!((heard.end, heard.plain), (None, vec![]));
 }
 
+/// MQTT-6.0.0-3.
 #[test]
 fn section_4_1_the_request_has_all_that_it_must_have() {
     let text = String::from_utf8(asking().1).expect("it is text");
@@ -197,6 +199,7 @@ fn section_4_1_step_5_an_extension_that_was_not_asked_for_fails() {
     assert_eq!(heard.end, failed(Fault::Extension));
 }
 
+/// MQTT-6.0.0-4.
 #[test]
 fn section_4_1_step_6_and_mqtt_6_0_0_4_the_subprotocol_is_mqtt() {
     let wrong = failed(Fault::Subprotocol);
@@ -292,6 +295,7 @@ fn section_4_2_1_a_request_that_is_not_as_it_must_be_is_answered_400() {
     assert_refused(&long, Fault::HeadTooLong(8_192), bad);
 }
 
+/// MQTT-6.0.0-3.
 #[test]
 fn mqtt_6_0_0_3_a_request_that_does_not_offer_mqtt_is_answered_400() {
     let request = REQUEST.replace("mqttv3.1, mqtt", "mqttv3.1, amqp");

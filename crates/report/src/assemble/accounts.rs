@@ -12,10 +12,12 @@ impl From<&Ledger> for UplinkLedger {
             nominal: of.nominal,
             scheduled: of.scheduled,
             omitted: of.omitted,
+            failed: of.failed(),
             shed: of.shed,
             shed_by_cause: of.shed_by_cause.clone(),
             sent: of.sent,
             retransmitted: of.retransmitted,
+            retried: of.retried,
             accepted: of.accepted,
             no_subscriber: of.no_subscriber,
             completed: of.completed,
@@ -24,6 +26,10 @@ impl From<&Ledger> for UplinkLedger {
             rejected_by_code: of.rejected_by_code.clone(),
             timed_out: of.timed_out,
             answered_late: of.answered_late,
+            answered_again: of.answered_again,
+            answered_unknown: of.answered_unknown,
+            answered_malformed: of.answered_malformed,
+            commands_received: of.commands_received,
             broken: of.broken,
             broken_by_cause: of.broken_by_cause.clone(),
             unacknowledged: of.unacknowledged,
@@ -94,30 +100,24 @@ pub(super) fn backend(
         number,
         arrivals: told_apart(&of.uplink, has_deadline, counted),
         table: table(&of.uplink),
+        split: Some(of.split),
         lost_ids: lost_ids(of, names),
     }
 }
 
 fn told_apart(figures: &ArrivalFigures, has_deadline: bool, counted: Arrivals) -> Arrivals {
-    let row = |state| figures.table.row(state).copied().unwrap_or_default();
-    let expected = || {
-        State::SENT
-            .into_iter()
-            .filter(|state| state.is_expected())
-            .map(row)
-    };
     Arrivals {
         arrived: Some(figures.arrived),
-        lost: Some(row(State::Accepted).absent),
-        lost_unacknowledged: Some(row(State::Unacknowledged).absent),
-        outstanding: Some(expected().map(|row| row.outstanding).sum()),
+        lost: Some(figures.lost()),
+        lost_unacknowledged: Some(figures.lost_unacknowledged()),
+        outstanding: Some(figures.outstanding()),
         late: has_deadline.then_some(figures.late),
         duplicates: Some(figures.duplicates),
         duplicate_own: Some(figures.duplicate_own),
         reordered: Some(figures.reordered),
-        rejected_but_arrived: Some(row(State::Rejected).arrived),
-        timed_out_but_arrived: Some(row(State::TimedOut).arrived),
-        broken_but_arrived: Some(row(State::Broken).arrived),
+        rejected_but_arrived: Some(figures.of(State::Rejected).arrived),
+        timed_out_but_arrived: Some(figures.of(State::TimedOut).arrived),
+        broken_but_arrived: Some(figures.of(State::Broken).arrived),
         ..counted
     }
 }
@@ -131,7 +131,7 @@ fn table(figures: &ArrivalFigures) -> BTreeMap<String, StateRow> {
             outstanding,
         } = row;
         (
-            name(state).to_owned(),
+            state.name().to_owned(),
             StateRow {
                 arrived,
                 absent,
@@ -140,18 +140,6 @@ fn table(figures: &ArrivalFigures) -> BTreeMap<String, StateRow> {
         )
     })
     .collect()
-}
-
-const fn name(state: State) -> &'static str {
-    match state {
-        State::Accepted => "accepted",
-        State::Rejected => "rejected",
-        State::TimedOut => "timed_out",
-        State::Broken => "broken",
-        State::Unacknowledged => "unacknowledged",
-        State::InFlight => "in_flight",
-        State::Shed => "shed",
-    }
 }
 
 fn lost_ids(of: &BackendLedger, names: &Names<'_>) -> LostIds {

@@ -2,7 +2,7 @@
 
 use muster_judge::{RuleOutcome, RunResult, Unevaluated};
 
-use crate::{Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
+use crate::{Consequence, Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
 
 impl From<&muster_judge::Verdict> for Verdict {
     fn from(verdict: &muster_judge::Verdict) -> Self {
@@ -37,6 +37,11 @@ impl From<&muster_judge::RuleResult> for Rule {
                 RuleOutcome::Pass => RuleResult::Pass,
                 RuleOutcome::Fail => RuleResult::Fail,
                 RuleOutcome::NotEvaluated(_) => RuleResult::NotEvaluated,
+            },
+            consequence: match rule.consequence {
+                muster_judge::Consequence::None => Consequence::None,
+                muster_judge::Consequence::Fails => Consequence::Fails,
+                muster_judge::Consequence::Invalidates => Consequence::Invalidates,
             },
             observed: rule.observed.map(Figure::from),
             bound: rule.bound.map(Figure::from),

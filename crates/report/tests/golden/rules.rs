@@ -1,8 +1,8 @@
 //! The rules of the samples, with figures taken from the samples themselves.
 
-use muster_report::{Figure, Latency, Report, Rule, RuleKind, RuleResult};
+use muster_report::{Consequence, Figure, Latency, Report, Rule, RuleKind, RuleResult};
 
-use RuleKind::{Drain, Slo, Stability, Validity};
+use RuleKind::{Drain, Slo, Stability, StopIf, Validity};
 use RuleResult::{Fail, NotEvaluated, Pass};
 
 /// A rule on the run without figures; named if it is an SLO.
@@ -13,11 +13,20 @@ pub(crate) fn rule(kind: RuleKind, name: &str, result: RuleResult) -> Rule {
         kind,
         named: kind == Slo,
         result,
+        consequence: consequence(kind, result),
         observed: None,
         bound: None,
         since_s: None,
         evidence: String::new(),
         note: None,
+    }
+}
+
+fn consequence(kind: RuleKind, result: RuleResult) -> Consequence {
+    match (kind, result) {
+        (Validity, Fail) | (Slo, NotEvaluated) => Consequence::Invalidates,
+        (Slo | Drain | StopIf, Fail) => Consequence::Fails,
+        _ => Consequence::None,
     }
 }
 
@@ -221,6 +230,7 @@ pub(crate) fn invalid(report: &Report) -> Vec<Rule> {
             _ => continue,
         };
         rule.result = Fail;
+        rule.consequence = consequence(rule.kind, Fail);
         rule.observed = Some(observed);
         rule.evidence = evidence.to_owned();
         rule.since_s = Some(from);

@@ -252,6 +252,9 @@ impl Run {
             scenario_sha256: Some(
                 "9f0c1d6f1e0f0a52c1a7d9be6a3c83f1ad4e8d5b6f7a90c2e3b4d5f60718293a".to_owned(),
             ),
+            resolved_sha256: Some(
+                "41d7a2c08e5b9f3617c4de90ab82f56d3c1e70f49852b6ad0e37f1c9846d2b55".to_owned(),
+            ),
             labels: BTreeMap::from([("build".to_owned(), "4711".to_owned())]),
             started: Some("2026-11-21T02:10:00Z".to_owned()),
             measured_s: Some(self.setting.measure_s as f64),
@@ -328,6 +331,7 @@ impl Run {
             nominal: Some(due),
             scheduled: Some(due),
             omitted: Some(0),
+            failed: rejected + in_state(State::Broken),
             sent: due,
             accepted: in_state(State::Accepted),
             rejected,
@@ -394,6 +398,7 @@ impl Run {
                 .into_iter()
                 .map(|(state, row)| (state.to_owned(), row))
                 .collect(),
+            split: Some(0),
             lost_ids: LostIds {
                 ranges,
                 truncated: false,

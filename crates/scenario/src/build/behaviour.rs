@@ -1,14 +1,30 @@
 //! The gateway's misbehaviours.
 
 use muster_model::behaviour::{
-    Amount, Behaviour, Capacity, CloseLinks, Delayed, Full, Reject, Service, ServiceTime, Stall,
+    Amount, Batch, Behaviour, Capacity, CloseLinks, Delayed, Full, Reject, Service, ServiceTime,
+    Stall,
 };
+
+use muster_platform::Dialect;
 
 use crate::units;
 use crate::view::View;
 
+/// What a gateway does wrong with deliveries, which not every platform makes.
+const OF_DELIVERY: [&str; 6] = [
+    "lose-after-accept",
+    "duplicate",
+    "reorder",
+    "deliver-late",
+    "corrupt",
+    "reject-but-deliver",
+];
+/// What it does wrong with acknowledgements by the application.
+const OF_ACKNOWLEDGEMENT: [&str; 3] = ["answer-garbled", "answer-unknown", "answer-batch"];
+
 /// Reads `platform.behaviour`.
-pub(super) fn behaviour(view: &View<'_>) -> Option<Behaviour> {
+pub(super) fn behaviour(view: &View<'_>, dialect: Dialect) -> Option<Behaviour> {
+    suits(view, dialect)?;
     let count = |key| view.whole(key).unwrap_or(0);
     let delayed = |key| {
         view.get(key)
@@ -33,11 +49,19 @@ pub(super) fn behaviour(view: &View<'_>) -> Option<Behaviour> {
         ignore: count("ignore"),
         answer_late: delayed("answer-late"),
         answer_twice: count("answer-twice"),
+        answer_garbled: count("answer-garbled"),
+        answer_unknown: count("answer-unknown"),
+        answer_batch: view.get("answer-batch").and_then(|view| {
+            Some(Batch {
+                most: view.whole("most")?,
+                within: view.time("within")?,
+            })
+        }),
         duplicate: count("duplicate"),
         reorder: count("reorder"),
         deliver_late: delayed("deliver-late"),
         corrupt: count("corrupt"),
-        reject: view.get("reject").and_then(|view| reject(&view)),
+        reject: view.get("reject").and_then(|view| reject(&view, dialect)),
         reject_but_deliver: count("reject-but-deliver"),
         stall: view.get("stall").and_then(|view| {
             Some(Stall {
@@ -54,8 +78,45 @@ pub(super) fn behaviour(view: &View<'_>) -> Option<Behaviour> {
     })
 }
 
+/// Whether the dialect has what each misbehaviour is about.
+fn suits(view: &View<'_>, dialect: Dialect) -> Option<()> {
+    let (mut strays, why): (Vec<&str>, _) = match (dialect.has_northbound(), dialect.acknowledges())
+    {
+        (false, _) => (OF_DELIVERY.to_vec(), "no message is delivered anywhere"),
+        (true, false) => (
+            OF_ACKNOWLEDGEMENT.to_vec(),
+            "no application acknowledges messages",
+        ),
+        (true, true) => return Some(()),
+    };
+    strays.retain(|key| view.get(key).is_some());
+    for key in &strays {
+        let what = format!("`{key}` has no meaning with {dialect}: {why}");
+        view.get(key)?.wrong(what, "remove it");
+    }
+    strays.is_empty().then_some(())
+}
+
 fn service_time(view: &View<'_>) -> Option<ServiceTime> {
+    if let Some(drift) = view.get("drift") {
+        if let Some(stray) = view.get("exponential") {
+            stray.wrong("`exponential` is a second service time", "keep one of them");
+            return None;
+        }
+        return Some(ServiceTime::Drift {
+            from: drift.time("from")?,
+            to: drift.time("to")?,
+            over: drift.time("over")?,
+        });
+    }
     match view.time("exponential") {
+        None if view.text().is_empty() => {
+            view.wrong(
+                "the service time is not said",
+                "such as 2ms, { exponential: 2ms } or { drift: { from: 2ms, to: 3ms, over: 60s } }",
+            );
+            None
+        }
         Some(mean) => Some(ServiceTime::Exponential(mean)),
         None => view
             .accept(units::time(view.text()))
@@ -98,7 +159,7 @@ fn delayed(view: &View<'_>) -> Option<Delayed> {
     })
 }
 
-fn reject(view: &View<'_>) -> Option<Reject> {
+fn reject(view: &View<'_>, dialect: Dialect) -> Option<Reject> {
     let amount = match (view.share("share"), view.whole("count")) {
         (Some(share), None) => Amount::Share(share.as_fraction()),
         (None, Some(count)) => Amount::Count(count),
@@ -114,10 +175,15 @@ fn reject(view: &View<'_>) -> Option<Reject> {
             return None;
         }
     };
-    Some(Reject {
-        code: view
-            .read("code", units::code)
-            .unwrap_or(Reject::DEFAULT_CODE),
-        amount,
-    })
+    let code = match view.get("code") {
+        Some(_) => view.read("code", units::code)?,
+        None => dialect.refusal(),
+    };
+    if !dialect.is_refusal(code) {
+        let what = format!("{code} is no code of a refusal with {dialect}");
+        let help = format!("such as {}", dialect.refusal());
+        view.get("code")?.wrong(what, &help);
+        return None;
+    }
+    Some(Reject { code, amount })
 }

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use muster_load::{MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, StampForm, Template};
 use muster_model::STAMP_TEXT;
-use muster_platform::Carrier;
+use muster_platform::{ApplicationId, Carrier, NamedPayload};
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
 
 use super::stream::Class;
 use super::templates::{message_template, refuse};
 use crate::view::View;
+
+/// The payload of the published test of SAP Edge, by its name.
+const SAP_MEASURES: &str = "sap-measures";
 
 /// What a stream says, and where its id travels.
 pub(super) struct Body {
@@ -19,10 +22,10 @@ pub(super) struct Body {
     pub(super) content_type: Option<String>,
 }
 
-/// Reads the payload and the carrier.
-pub(super) fn body(class: &Class<'_>, view: &View<'_>) -> Option<Body> {
+/// Reads the payload and the carrier of the stream at `lane` of its fleet.
+pub(super) fn body(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<Body> {
     let payload_view = view.get("payload")?;
-    let spec = payload(class, &payload_view);
+    let spec = payload(class, &payload_view, lane);
     let carrier = carrier(class, view);
     let (spec, carrier) = (spec?, carrier?);
     let payload = Payload::compile(&spec).map_err(|error| {
@@ -34,6 +37,9 @@ pub(super) fn body(class: &Class<'_>, view: &View<'_>) -> Option<Body> {
     });
     let payload = payload.ok()?;
     fits(class, view, &payload, &carrier)?;
+    if carrier == Carrier::ApplicationId {
+        holds_id(&payload_view, &payload, lane)?;
+    }
     let content_type = match payload_view.get("content-type") {
         Some(view) => Some(content_type(class, &view)?),
         None => None,
@@ -56,8 +62,8 @@ fn content_type(class: &Class<'_>, view: &View<'_>) -> Option<String> {
     Some(view.text().to_owned())
 }
 
-fn payload(class: &Class<'_>, view: &View<'_>) -> Option<PayloadSpec> {
-    let forms = ["template", "size", "file"];
+fn payload(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<PayloadSpec> {
+    let forms = ["template", "size", "file", SAP_MEASURES];
     let given: Vec<&str> = forms
         .into_iter()
         .filter(|form| view.get(form).is_some())
@@ -69,20 +75,29 @@ fn payload(class: &Class<'_>, view: &View<'_>) -> Option<PayloadSpec> {
         }
         ["size"] => size(view),
         ["file"] => file(&view.get("file")?),
+        [SAP_MEASURES] => {
+            let samples = view.get(SAP_MEASURES)?.whole("samples")?;
+            Some(measures(class, samples, lane))
+        }
         [_, second, ..] => {
             let what = format!("`{second}` is a second form of payload");
             view.get(second)?
-                .wrong(what, "keep one of template, size and file");
+                .wrong(what, "keep one of template, size, file and sap-measures");
             None
         }
         _ => {
             view.wrong(
                 "the payload has no content",
-                "add `template`, `size` or `file`",
+                "add `template`, `size`, `file` or `sap-measures`",
             );
             None
         }
     }
+}
+
+fn measures(class: &Class<'_>, samples: u32, lane: u8) -> PayloadSpec {
+    let named = NamedPayload::SapMeasures { samples };
+    class.seat.dialect.payload(named, lane)
 }
 
 fn size(view: &View<'_>) -> Option<PayloadSpec> {
@@ -121,6 +136,7 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
     match carrier.text() {
         "payload" => Some(Carrier::Payload),
         "order" => Some(Carrier::Order),
+        "application-id" => application_id(class, &carrier),
         "none" => Some(Carrier::None),
         "property" if class.version == Version::V311 => {
             let help = "use `carrier: payload`, or `version: \"5\"`";
@@ -141,6 +157,36 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
     }
 }
 
+fn application_id(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
+    let dialect = class.seat.dialect;
+    if dialect.acknowledges() {
+        return Some(Carrier::ApplicationId);
+    }
+    let what = format!("messages have no id of the application's with {dialect}");
+    view.wrong(
+        what,
+        "use `carrier: payload`, or a platform that acknowledges, such as sap-edge",
+    );
+    None
+}
+
+/// Whether the payload names the message as the acknowledgement will.
+fn holds_id(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
+    let id = ApplicationId::template(lane);
+    if payload
+        .template()
+        .is_some_and(|template| template.source().contains(&id))
+    {
+        return Some(());
+    }
+    let what = format!("the payload does not hold the message's id, `{id}`");
+    let help = format!(
+        "use `payload: {{ sap-measures: {{ samples: 1 }} }}`, or a template with \"measureMessageId\": \"{id}\""
+    );
+    view.wrong(what, &help);
+    None
+}
+
 fn pointer(view: &View<'_>) -> Option<String> {
     let pointer = view.text();
     if !pointer.starts_with('/') {
@@ -158,7 +204,7 @@ fn pointer(view: &View<'_>) -> Option<String> {
 fn fits(class: &Class<'_>, view: &View<'_>, payload: &Payload, carrier: &Carrier) -> Option<()> {
     let body = view.get("payload")?;
     match carrier {
-        Carrier::Property | Carrier::Order | Carrier::None => {
+        Carrier::Property | Carrier::ApplicationId | Carrier::Order | Carrier::None => {
             if let Some(template) = payload.template().filter(|template| template.has_stamp()) {
                 return unused_stamp(&body, template, carrier);
             }

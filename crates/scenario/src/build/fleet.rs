@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use muster_load::{NameTemplate, Table};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
+use muster_platform::Dialect;
 use muster_protocol::mqtt::{Qos, Version, topic};
 
 use super::secret::secret_template;
 use super::stream;
-use super::templates::{Variables, device_template, refuse};
+use super::templates::{Variables, device_template, refuse, template_of};
 use crate::plan::{
-    ClientPlan, ConnectPlan, Credential, FleetPlan, Phases, ReconnectPlan, WillPlan,
+    AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, Phases, ReconnectPlan,
+    Secret, WillPlan,
 };
 use crate::view::View;
 
@@ -23,6 +25,7 @@ const LONGEST_EXPIRY: Micros = Micros::from_secs(u32::MAX as u64);
 /// Where a fleet's ids begin, and what it shares with the others.
 pub(super) struct Seat<'a> {
     pub(super) id: FleetId,
+    pub(super) dialect: Dialect,
     pub(super) device: u32,
     pub(super) link: u32,
     pub(super) stream: u16,
@@ -66,7 +69,7 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
         variables: &variables,
     };
     let streams = stream::streams(&class);
-    let devices_per_link = devices_per_link(view);
+    let devices_per_link = links_of_its_own(view, seat.dialect)?;
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
         id: seat.id,
@@ -85,6 +88,18 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
         data,
         names,
     })
+}
+
+/// How many devices each link carries, if the dialect allows for so many.
+fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
+    let devices = devices_per_link(view);
+    if devices > 1 && !dialect.shares_links() {
+        let what = format!("a link carries one device with {dialect}");
+        view.get("gateway")?
+            .wrong(what, "remove it: each device then has a link of its own");
+        return None;
+    }
+    Some(devices)
 }
 
 fn names(view: &View<'_>, first: u32, devices: u32) -> Option<NameTemplate> {
@@ -143,8 +158,12 @@ fn client(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientPlan> {
         None => None,
     };
     let receive_maximum = view.whole("receive-maximum");
+    let authentication = match view.get("authentication") {
+        Some(view) => Some(authentication(&view, variables)?),
+        None => None,
+    };
     if version == Version::V311 {
-        only_version_5(view, session_expiry, receive_maximum)?;
+        only_version_5(view, session_expiry)?;
     }
     Some(ClientPlan {
         version,
@@ -153,23 +172,56 @@ fn client(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientPlan> {
         keep_alive: keep_alive?,
         receive_maximum,
         will,
+        authentication,
     })
 }
 
 /// MQTT 3.1.1 has neither properties nor a session that outlives a clean one.
-fn only_version_5(view: &View<'_>, expiry: Option<Micros>, maximum: Option<u16>) -> Option<()> {
+fn only_version_5(view: &View<'_>, expiry: Option<Micros>) -> Option<()> {
     let help = "use `version: \"5\"`, or remove it";
     if expiry.is_some_and(|expiry| expiry > Micros::ZERO) {
         let what = "MQTT 3.1.1 has no session expiry: `clean-start: false` keeps the session";
         view.get("session-expiry")?.wrong(what, help);
         return None;
     }
-    if maximum.is_some() {
-        view.get("receive-maximum")?
-            .wrong("MQTT 3.1.1 has no receive maximum", help);
-        return None;
+    for (key, what) in [
+        ("receive-maximum", "MQTT 3.1.1 has no receive maximum"),
+        (
+            "authentication",
+            "MQTT 3.1.1 has no authentication beyond name and password",
+        ),
+    ] {
+        if let Some(stray) = view.get(key) {
+            stray.wrong(what, help);
+            return None;
+        }
     }
     Some(())
+}
+
+fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<AuthenticationPlan> {
+    let method = view.text_of("method");
+    if method.len() > topic::TOPIC_MAXIMUM {
+        let help = "at most 65535 bytes (MQTT 5 section 1.5.4)";
+        view.get("method")?
+            .wrong("the method's name is too long for MQTT", help);
+        return None;
+    }
+    let text = |key| match view.get(key) {
+        Some(text) => secret_template(&text, variables).map(Some),
+        None => Some(None),
+    };
+    let data = match text("data")? {
+        Some(data) => data,
+        None => Secret::new(template_of(view, "", variables)?),
+    };
+    Some(AuthenticationPlan {
+        method: method.to_owned(),
+        answer: text("answer")?.unwrap_or_else(|| data.clone()),
+        data,
+        echo: view.truth("echo")?,
+        again: view.time("again").filter(|again| *again > Micros::ZERO),
+    })
 }
 
 fn seconds(view: &View<'_>, key: &str, most: Micros) -> Option<Micros> {
@@ -229,13 +281,21 @@ pub(super) fn topic_template(
 
 fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     if view.text_of("kind") == "none" {
-        for key in ["user", "secret"] {
+        for (key, kind) in [
+            ("user", "password"),
+            ("secret", "password"),
+            ("cert", "certificate"),
+            ("key", "certificate"),
+        ] {
             if let Some(stray) = view.get(key) {
                 let what = format!("`{key}` has no meaning with `kind: none`");
-                stray.wrong(what, "use `kind: password`, or remove it");
+                stray.wrong(what, &format!("use `kind: {kind}`, or remove it"));
             }
         }
         return Some(Credential::None);
+    }
+    if view.text_of("kind") == "certificate" {
+        return certificate(view, variables);
     }
     let Some(secret) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
@@ -251,6 +311,46 @@ fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> 
         user: user?,
         secret: secret?,
     })
+}
+
+/// The paths of a device's certificate and key: a folder that has both for each device, a path for
+/// each, or one file that holds both.
+fn certificate(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    for key in ["user", "secret"] {
+        if let Some(stray) = view.get(key) {
+            let what = format!("`{key}` has no meaning with `kind: certificate`");
+            stray.wrong(what, "use `kind: password`, or remove it");
+            return None;
+        }
+    }
+    let Some(cert) = view.get("cert") else {
+        let help = "add `cert: \"certs/${id}.pem\"`";
+        view.wrong("a credential of kind certificate has no certificate", help);
+        return None;
+    };
+    let folder = cert.text();
+    if folder.ends_with('/') {
+        return Some(Credential::Certificate {
+            cert: path(&cert, &format!("{folder}${{id}}.pem"), variables)?,
+            key: path(&cert, &format!("{folder}${{id}}.key"), variables)?,
+        });
+    }
+    let key = view.get("key").unwrap_or_else(|| cert.clone());
+    Some(Credential::Certificate {
+        cert: path(&cert, cert.text(), variables)?,
+        key: path(&key, key.text(), variables)?,
+    })
+}
+
+/// A path that may differ from device to device, as it is opened later. What folder the scenario
+/// lies in is no template.
+fn path(view: &View<'_>, path: &str, variables: &Variables<'_>) -> Option<muster_load::Template> {
+    let folder = if path.starts_with('/') {
+        String::new()
+    } else {
+        view.reader().folder().replace("${", "$${")
+    };
+    template_of(view, &format!("{folder}{path}"), variables)
 }
 
 fn connect(view: &View<'_>) -> Option<ConnectPlan> {

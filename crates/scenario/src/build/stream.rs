@@ -2,7 +2,7 @@
 
 use muster_load::{ScheduleSpec, Shape, StreamSchedule};
 use muster_model::{DeviceId, mix};
-use muster_platform::Carrier;
+use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
@@ -69,9 +69,10 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
     let qos = Qos::from_bits(view.whole("qos")?)?;
     let schedule = schedule(class, view, number);
     let topic = topic_template(&view.get("topic")?, class.variables);
-    let ack = ack(view, qos);
-    let body = body(class, view);
-    let (loop_, retry) = (loop_(view, qos), retry(view, qos));
+    let ack = ack(view, qos, class.seat.dialect);
+    let body = body(class, view, (number - class.seat.stream) as u8);
+    let is_answered = ack != Some(Ack::None);
+    let (loop_, retry) = (loop_(view, is_answered), retry(view, is_answered));
     if let (Some(Loop::Closed), Some(schedule)) = (&loop_, &schedule) {
         has_period(view, schedule)?;
     }
@@ -82,6 +83,7 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         return None;
     }
     let body = body?;
+    is_found(view, ack?, &body.carrier)?;
     Some(StreamPlan {
         name: view.text_of("name").to_owned(),
         id: super::stream_id(number),
@@ -137,9 +139,28 @@ fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleS
     }
 }
 
-fn ack(view: &View<'_>, qos: Qos) -> Option<Ack> {
+/// An acknowledgement by the application names the message.
+fn is_found(view: &View<'_>, ack: Ack, carrier: &Carrier) -> Option<()> {
+    if ack != Ack::Application || *carrier == Carrier::ApplicationId {
+        return Some(());
+    }
+    let what =
+        format!("`ack: application` names a message by its id, and the carrier is {carrier}");
+    view.get("carrier")?
+        .wrong(what, "use `carrier: application-id`, or `ack: transport`");
+    None
+}
+
+fn ack(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<Ack> {
     let declared = view.text_of("ack");
     match (declared, qos) {
+        ("application", _) if dialect.acknowledges() => Some(Ack::Application),
+        ("application", _) => {
+            let what = format!("no application acknowledges messages with {dialect}");
+            let help = "use `ack: transport`, or a platform that does, such as sap-edge";
+            view.get("ack")?.wrong(what, help);
+            None
+        }
         ("none", Qos::AtMostOnce) => Some(Ack::None),
         ("transport", Qos::AtLeastOnce | Qos::ExactlyOnce) => Some(Ack::Transport),
         ("none", Qos::AtLeastOnce | Qos::ExactlyOnce) => {
@@ -156,7 +177,7 @@ fn ack(view: &View<'_>, qos: Qos) -> Option<Ack> {
     }
 }
 
-fn loop_(view: &View<'_>, qos: Qos) -> Option<Loop> {
+fn loop_(view: &View<'_>, is_answered: bool) -> Option<Loop> {
     let loop_view = view.get("loop")?;
     let loop_ = match loop_view.text() {
         "open" => Loop::Open {
@@ -168,7 +189,7 @@ fn loop_(view: &View<'_>, qos: Qos) -> Option<Loop> {
             overflow: overflow(&loop_view)?,
         },
     };
-    if qos == Qos::AtMostOnce && !matches!(loop_, Loop::Open { .. }) {
+    if !is_answered && !matches!(loop_, Loop::Open { .. }) {
         let what = "this loop waits for answers, and QoS 0 has none";
         loop_view.wrong(what, "use `qos: 1`, or `loop: open`");
         return None;
@@ -211,9 +232,9 @@ fn overflow(view: &View<'_>) -> Option<Overflow> {
     Some(Overflow::Shed)
 }
 
-fn retry(view: &View<'_>, qos: Qos) -> Option<u8> {
+fn retry(view: &View<'_>, is_answered: bool) -> Option<u8> {
     let retry: u8 = view.whole("retry")?;
-    if retry > 0 && qos == Qos::AtMostOnce {
+    if retry > 0 && !is_answered {
         let help = "use `qos: 1`, or `retry: 0`";
         view.get("retry")?
             .wrong("QoS 0 has no answer whose absence could be noticed", help);

@@ -2,16 +2,17 @@
 
 use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour};
-use muster_platform::Carrier;
+use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::behaviour::behaviour;
 use super::expected::due_from;
 use super::secret::secret;
+use super::transport;
 use crate::endpoint;
 use crate::plan::{
-    BackendPlan, Dialect, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan,
-    Secret,
+    BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Secret,
+    TlsPlan,
 };
 use crate::view::View;
 
@@ -21,9 +22,15 @@ const MAX_BACKENDS: usize = 255;
 /// Reads `platform`, but for its backends.
 pub(super) fn platform(view: &View<'_>) -> Option<PlatformPlan> {
     let endpoints = endpoints(view);
+    let dialect = dialect(view);
+    let is_gateway = view.text_of("kind") == "gateway";
+    let tls = match view.get("tls") {
+        Some(tls) => transport::fits_gateway(&tls, is_gateway).and_then(|()| transport::tls(&tls)),
+        None => Some(TlsPlan::default()),
+    };
     let kind = match view.text_of("kind") {
-        "mqtt" => broker(view),
-        _ => gateway(view, endpoints.as_deref().unwrap_or_default()),
+        "gateway" => gateway(view, endpoints.as_deref().unwrap_or_default(), dialect),
+        _ => deployed(view, dialect),
     };
     let about = match view.get("about") {
         Some(about) => Some(file_text(&about.get("file")?)?),
@@ -32,8 +39,18 @@ pub(super) fn platform(view: &View<'_>) -> Option<PlatformPlan> {
     Some(PlatformPlan {
         kind: kind?,
         endpoints: endpoints?,
+        tls: tls?,
         about,
     })
+}
+
+/// What the platform speaks.
+pub(super) fn dialect(platform: &View<'_>) -> Dialect {
+    let name = match platform.text_of("kind") {
+        "gateway" => platform.text_of("dialect"),
+        kind => kind,
+    };
+    Dialect::named(name).unwrap_or_default()
 }
 
 fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
@@ -50,13 +67,15 @@ fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
         );
         return None;
     }
-    items
+    let endpoints = items
         .iter()
         .map(|item| item.accept(endpoint::read(item.text())))
-        .collect()
+        .collect::<Option<Vec<_>>>()?;
+    transport::one_scheme(&items, &endpoints)?;
+    Some(endpoints)
 }
 
-fn broker(view: &View<'_>) -> Option<PlatformKind> {
+fn deployed(view: &View<'_>, dialect: Dialect) -> Option<PlatformKind> {
     let mut is_right = true;
     for key in ["behaviour", "dialect"] {
         if let Some(stray) = view.get(key) {
@@ -74,10 +93,10 @@ fn broker(view: &View<'_>) -> Option<PlatformKind> {
             is_right = false;
         }
     }
-    is_right.then_some(PlatformKind::Mqtt)
+    is_right.then_some(PlatformKind::Deployed { dialect })
 }
 
-fn gateway(view: &View<'_>, endpoints: &[Endpoint]) -> Option<PlatformKind> {
+fn gateway(view: &View<'_>, endpoints: &[Endpoint], dialect: Dialect) -> Option<PlatformKind> {
     let list = view.list("devices");
     if let Some(second) = list.get(1) {
         second.wrong(
@@ -98,12 +117,12 @@ fn gateway(view: &View<'_>, endpoints: &[Endpoint]) -> Option<PlatformKind> {
         }
     }
     let behaviour = match view.get("behaviour") {
-        Some(view) => behaviour(&view)?,
+        Some(view) => behaviour(&view, dialect)?,
         None => Behaviour::default(),
     };
     Some(PlatformKind::Gateway {
-        dialect: Dialect::Mqtt,
-        behaviour,
+        dialect,
+        behaviour: Box::new(behaviour),
     })
 }
 
@@ -129,14 +148,21 @@ fn file_text(view: &View<'_>) -> Option<(String, String)> {
 /// several consumers without a group become several backends.
 pub(super) fn backends(
     platform: &View<'_>,
+    of_platform: Option<&PlatformPlan>,
     fleets: &[FleetPlan],
     phases: &Phases,
 ) -> Option<Vec<BackendPlan>> {
     let views = platform.list("backend");
+    let dialect = dialect(platform);
+    if let (Some(stray), false) = (platform.get("backend"), dialect.has_northbound()) {
+        let what = format!("{dialect} has no northbound that a backend could consume");
+        stray.wrong(what, "remove it: accepted is the application's word");
+        return None;
+    }
     super::only_once(views.iter().filter_map(|view| view.get("name")), "backend");
     let built: Vec<_> = views
         .iter()
-        .map(|view| backend(platform, view, phases))
+        .map(|view| backend(platform, of_platform, view, phases))
         .collect();
     let mut backends = Vec::new();
     for backend in built {
@@ -169,7 +195,12 @@ fn accounts(backend: BackendPlan) -> Vec<BackendPlan> {
     (1..=backend.consumers).map(account).collect()
 }
 
-fn backend(platform: &View<'_>, view: &View<'_>, phases: &Phases) -> Option<BackendPlan> {
+fn backend(
+    platform: &View<'_>,
+    of_platform: Option<&PlatformPlan>,
+    view: &View<'_>,
+    phases: &Phases,
+) -> Option<BackendPlan> {
     let user = secret_of(view, "user");
     let password = secret_of(view, "password");
     if let (None, Some(stray)) = (view.get("user"), view.get("password")) {
@@ -178,6 +209,7 @@ fn backend(platform: &View<'_>, view: &View<'_>, phases: &Phases) -> Option<Back
     }
     let endpoint = view.read("url", endpoint::read);
     check_gateway_url(platform, view, endpoint.as_ref());
+    let tls = tls_of(view, of_platform, endpoint.as_ref());
     let filter = view.get("filter").and_then(|filter| filter_of(&filter));
     let shared = match view.get("shared") {
         Some(group) => Some(group_of(&group)?),
@@ -186,6 +218,7 @@ fn backend(platform: &View<'_>, view: &View<'_>, phases: &Phases) -> Option<Back
     Some(BackendPlan {
         name: view.text_of("name").to_owned(),
         endpoint: endpoint?,
+        tls: tls?,
         user: user?,
         password: password?,
         filter: filter?,
@@ -201,6 +234,29 @@ fn secret_of(view: &View<'_>, key: &str) -> Option<Option<Secret>> {
     match view.get(key) {
         None => Some(None),
         Some(view) => secret(&view).map(Some),
+    }
+}
+
+/// A backend's own `tls`, or that of the devices.
+fn tls_of(
+    view: &View<'_>,
+    platform: Option<&PlatformPlan>,
+    endpoint: Option<&Endpoint>,
+) -> Option<TlsPlan> {
+    let Some(own) = view.get("tls") else {
+        return Some(platform.map_or_else(TlsPlan::default, |platform| platform.tls.clone()));
+    };
+    transport::is_used(&own, endpoint.map(|endpoint| endpoint.scheme))?;
+    transport::tls(&own)
+}
+
+/// Says so where `tls` stands and nobody speaks it.
+pub(super) fn tls_is_used(platform: &View<'_>, plan: &Plan) {
+    let schemes = [plan.platform.scheme()].into_iter();
+    let backends = plan.backends.iter().map(|backend| backend.endpoint.scheme);
+    if let Some(tls) = platform.get("tls") {
+        // What is wrong has been said.
+        let _ = transport::is_used(&tls, schemes.chain(backends));
     }
 }
 
@@ -363,6 +419,8 @@ fn misbehaviours(behaviour: &Behaviour) -> u64 {
         behaviour.ignore,
         behaviour.answer_late.count,
         behaviour.answer_twice,
+        behaviour.answer_garbled,
+        behaviour.answer_unknown,
         behaviour.duplicate,
         behaviour.reorder,
         behaviour.deliver_late.count,

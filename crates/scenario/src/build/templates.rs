@@ -21,8 +21,9 @@ pub(super) struct Variables<'a> {
 /// Variables that are the same for every message of a device.
 const OF_DEVICE: [&str; 3] = ["id", "index", "tenant"];
 /// Variables that differ from message to message.
-const OF_MESSAGE: [&str; 10] = [
-    "seq", "due_ms", "due_us", "stamp", "run", "normal", "uniform", "int", "hex", "choice",
+const OF_MESSAGE: [&str; 11] = [
+    "seq", "due_ms", "due_us", "due_iso", "stamp", "run", "normal", "uniform", "int", "hex",
+    "choice",
 ];
 
 /// A template that is filled in once per device: a topic, a user name, a will.

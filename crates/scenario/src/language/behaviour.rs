@@ -28,6 +28,21 @@ pub(super) static BEHAVIOUR: Object = Object {
         key("ignore", COUNT, "Delivered, never answered"),
         key("answer-late", Kind::Object(&DELAYED), "Answered late"),
         key("answer-twice", COUNT, "Answered twice"),
+        key(
+            "answer-garbled",
+            COUNT,
+            "Acknowledged by the application in a way that cannot be read",
+        ),
+        key(
+            "answer-unknown",
+            COUNT,
+            "Acknowledged by the application under an id that nobody sent",
+        ),
+        key(
+            "answer-batch",
+            Kind::Object(&BATCH),
+            "How acknowledgements by the application are gathered, device by device",
+        ),
         key("duplicate", COUNT, "Delivered twice"),
         key("reorder", COUNT, "Delivered after the next message"),
         key("deliver-late", Kind::Object(&DELAYED), "Delivered late"),
@@ -56,7 +71,22 @@ pub(super) static BEHAVIOUR: Object = Object {
 };
 
 static SERVICE_TIME: Object = Object {
-    keys: &[key("exponential", one(Scalar::Time), "The mean").required()],
+    keys: &[
+        key("exponential", one(Scalar::Time), "The mean"),
+        key(
+            "drift",
+            Kind::Object(&DRIFT),
+            "Or a straight line from one time to another",
+        ),
+    ],
+};
+
+static DRIFT: Object = Object {
+    keys: &[
+        key("from", one(Scalar::Time), "At the first message").required(),
+        key("to", one(Scalar::Time), "In the end").required(),
+        key("over", one(Scalar::Time), "How long it takes to get there").required(),
+    ],
 };
 
 static CAPACITY: Object = Object {
@@ -78,12 +108,29 @@ static DELAYED: Object = Object {
     ],
 };
 
+static BATCH: Object = Object {
+    keys: &[
+        key(
+            "most",
+            one(Scalar::Whole(1, 10_000)),
+            "Most acknowledgements in one message",
+        )
+        .required(),
+        key(
+            "within",
+            one(Scalar::Time),
+            "How long the first of them waits at most",
+        )
+        .required(),
+    ],
+};
+
 static REJECT: Object = Object {
     keys: &[
         key(
             "code",
             one(Scalar::Code),
-            "The MQTT 5 reason code, such as 0x97, the default",
+            "The code of the refusal: by default 0x97 in MQTT, 503 with sap-edge",
         ),
         key("share", one(Scalar::Percent), "Which share of the messages"),
         key("count", COUNT, "Or how many"),

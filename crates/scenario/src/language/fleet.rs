@@ -117,6 +117,39 @@ static CLIENT: Object = Object {
             Kind::Object(&WILL),
             "What the platform publishes when a link ends unasked",
         ),
+        key(
+            "authentication",
+            Kind::Object(&AUTHENTICATION),
+            "What links prove beyond their credential, by a method of MQTT 5",
+        ),
+    ],
+};
+
+static AUTHENTICATION: Object = Object {
+    keys: &[
+        key("method", one(Scalar::Text), "The method's name").required(),
+        key(
+            "data",
+            one(Scalar::Secret),
+            "What goes with the CONNECT; by default nothing",
+        ),
+        key(
+            "answer",
+            one(Scalar::Secret),
+            "What answers each challenge; by default the data again",
+        ),
+        key(
+            "echo",
+            one(Scalar::Bool),
+            "Whether the challenge itself stands before the answer",
+        )
+        .or("false"),
+        key(
+            "again",
+            one(Scalar::Time),
+            "How long after it an open link authenticates again; 0s is never",
+        )
+        .or("0s"),
     ],
 };
 
@@ -138,7 +171,7 @@ static CREDENTIAL: Object = Object {
                 word("password"),
                 later("token", work::DIALECTS),
                 later("psk", work::COAP),
-                later("certificate", work::TLS),
+                word("certificate"),
             ]),
             "What it is",
         )
@@ -149,8 +182,16 @@ static CREDENTIAL: Object = Object {
             "The user name; by default ${id}",
         ),
         key("secret", one(Scalar::Secret), "The password"),
-        key("cert", one(Scalar::File), "The certificate").later(work::TLS),
-        key("key", one(Scalar::File), "Its key").later(work::TLS),
+        key(
+            "cert",
+            one(Scalar::Template),
+            "The file of the certificate and its chain, or a folder with `${id}.pem` and `${id}.key`",
+        ),
+        key(
+            "key",
+            one(Scalar::Template),
+            "The file of its key; by default that of the certificate",
+        ),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! The keys under `platform`, and those around it that are of later work.
 
-use super::{Kind, Object, Scalar, Word, behaviour, key, later, one, word, work};
+use super::{Key, Kind, Object, Scalar, Word, behaviour, key, later, one, word, work};
 
 pub(super) static PLATFORM: Object = Object {
     keys: &[
@@ -18,9 +18,8 @@ pub(super) static PLATFORM: Object = Object {
         key(
             "tls",
             Kind::Object(&TLS),
-            "How the platform's certificate is checked",
-        )
-        .later(work::TLS),
+            "How the platform's certificate is checked, and what is said of ourselves",
+        ),
         key(
             "about",
             Kind::Object(&ABOUT),
@@ -44,7 +43,7 @@ const KINDS: &[Word] = &[
     word("mqtt"),
     later("hono", work::DIALECTS),
     later("thingsboard", work::DIALECTS),
-    later("sap-edge", work::DIALECTS),
+    word("sap-edge"),
     later("http", work::HTTP),
 ];
 
@@ -52,15 +51,15 @@ const DIALECTS: &[Word] = &[
     word("mqtt"),
     later("hono", work::DIALECTS),
     later("thingsboard", work::DIALECTS),
-    later("sap-edge", work::DIALECTS),
+    word("sap-edge"),
     later("http", work::HTTP),
 ];
 
 const DEVICE_SCHEMES: &[Word] = &[
     word("mqtt"),
-    later("mqtts", work::TLS),
-    later("ws", work::TLS),
-    later("wss", work::TLS),
+    word("mqtts"),
+    word("ws"),
+    word("wss"),
     later("http", work::HTTP),
     later("https", work::HTTP),
     later("coap", work::COAP),
@@ -69,7 +68,9 @@ const DEVICE_SCHEMES: &[Word] = &[
 
 const BACKEND_SCHEMES: &[Word] = &[
     word("mqtt"),
-    later("mqtts", work::TLS),
+    word("mqtts"),
+    word("ws"),
+    word("wss"),
     later("kafka", work::BACKENDS),
     later("amqp", work::BACKENDS),
     later("http", work::BACKENDS),
@@ -78,19 +79,73 @@ const BACKEND_SCHEMES: &[Word] = &[
 
 static TLS: Object = Object {
     keys: &[
-        key("ca", one(Scalar::File), "Certificates that are trusted"),
+        CA,
+        SERVER_NAME,
+        INSECURE,
+        TLS_VERSION,
+        ALPN,
+        RESUMPTION,
         key(
-            "server-name",
-            one(Scalar::Text),
-            "The name the certificate must have",
-        ),
-        key(
-            "insecure",
-            one(Scalar::Bool),
-            "Whether any certificate will do",
+            "client-ca",
+            one(Scalar::File),
+            "Whom the embedded gateway trusts when a device shows a certificate",
         ),
     ],
 };
+
+static BACKEND_TLS: Object = Object {
+    keys: &[
+        CA,
+        SERVER_NAME,
+        INSECURE,
+        TLS_VERSION,
+        ALPN,
+        RESUMPTION,
+        key(
+            "cert",
+            one(Scalar::File),
+            "The certificate that consumers show",
+        ),
+        key(
+            "key",
+            one(Scalar::File),
+            "Its key; by default in the same file",
+        ),
+    ],
+};
+
+const CA: Key = key(
+    "ca",
+    one(Scalar::File),
+    "Certificates that are trusted; by default those that this machine trusts",
+);
+const SERVER_NAME: Key = key(
+    "server-name",
+    one(Scalar::Text),
+    "The name the certificate must have; by default the address's host",
+);
+const INSECURE: Key = key(
+    "insecure",
+    one(Scalar::Bool),
+    "Whether any certificate will do; every report says so",
+)
+.or("false");
+const TLS_VERSION: Key = key(
+    "version",
+    Kind::Word(&[word("1.2"), word("1.3")]),
+    "The only version that is spoken; by default both",
+);
+const ALPN: Key = key(
+    "alpn",
+    one(Scalar::Text),
+    "The protocol that is offered by ALPN, such as mqtt",
+);
+const RESUMPTION: Key = key(
+    "session-resumption",
+    one(Scalar::Bool),
+    "Whether a link that connects again resumes its own session",
+)
+.or("true");
 
 static ABOUT: Object = Object {
     keys: &[key(
@@ -108,6 +163,11 @@ static BACKEND: Object = Object {
             "url",
             Kind::Url(BACKEND_SCHEMES),
             "Where the business application connects",
+        ),
+        key(
+            "tls",
+            Kind::Object(&BACKEND_TLS),
+            "How the certificate there is checked; by default as that of the devices' address",
         ),
         key("user", one(Scalar::Reference), "Its user name"),
         key("password", one(Scalar::Secret), "Its password"),

@@ -58,11 +58,7 @@ pub(super) static STREAM: Object = Object {
         .or("false"),
         key(
             "ack",
-            Kind::Word(&[
-                word("none"),
-                word("transport"),
-                later("application", work::DIALECTS),
-            ]),
+            Kind::Word(&[word("none"), word("transport"), word("application")]),
             "Which answer makes a message accepted",
         ),
         key(
@@ -123,7 +119,7 @@ const CARRIERS: &[Word] = &[
     word("property"),
     word("order"),
     word("none"),
-    later("application-id", work::DIALECTS),
+    word("application-id"),
 ];
 
 static SHAPE: Object = Object {
@@ -251,8 +247,22 @@ static PAYLOAD: Object = Object {
             "Made-up bytes: how many",
         ),
         key("file", one(Scalar::File), "The bytes of a file"),
+        key(
+            "sap-measures",
+            Kind::Object(&SAP_MEASURES),
+            "Measures as the published test of the SAP Edge Gateway sends them",
+        ),
         key("content-type", one(Scalar::Text), "The MQTT 5 content type"),
     ],
+};
+
+static SAP_MEASURES: Object = Object {
+    keys: &[key(
+        "samples",
+        one(Scalar::Whole(1, 10_000)),
+        "Samples of a message, all alike",
+    )
+    .or("1")],
 };
 
 static SIZE: Object = Object {

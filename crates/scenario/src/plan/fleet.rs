@@ -90,6 +90,23 @@ pub struct ClientPlan {
     pub receive_maximum: Option<u16>,
     /// What the platform publishes when a link ends unasked.
     pub will: Option<WillPlan>,
+    /// What links prove beyond their credential.
+    pub authentication: Option<AuthenticationPlan>,
+}
+
+/// Enhanced authentication (MQTT 5 section 4.12).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AuthenticationPlan {
+    /// The method that the CONNECT names.
+    pub method: String,
+    /// What goes with the CONNECT, and begins a further authentication.
+    pub data: Secret<Template>,
+    /// What answers each challenge of the platform.
+    pub answer: Secret<Template>,
+    /// Whether the challenge itself stands before the answer.
+    pub echo: bool,
+    /// How long after an authentication an open link begins another; none: never.
+    pub again: Option<Micros>,
 }
 
 /// The will of a session (MQTT 5 section 3.1.2.5).
@@ -116,6 +133,13 @@ pub enum Credential {
         user: Template,
         /// The password, per link.
         secret: Secret<Template>,
+    },
+    /// By a certificate, shown when TLS is opened.
+    Certificate {
+        /// The path of the file that holds it and its chain, per link.
+        cert: Template,
+        /// The path of the file that holds its key, per link.
+        key: Template,
     },
 }
 

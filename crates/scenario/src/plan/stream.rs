@@ -88,4 +88,6 @@ pub enum Ack {
     None,
     /// The protocol's.
     Transport,
+    /// The application's, in the words of the dialect.
+    Application,
 }

@@ -1,13 +1,12 @@
 //! The system under test and the business application behind it.
 
-use std::fmt;
-
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
+use muster_platform::Dialect;
 use muster_protocol::mqtt::Qos;
 use serde::{Deserialize, Serialize};
 
-use super::Secret;
+use super::{Endpoint, Scheme, Secret, TlsPlan};
 
 /// The system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,7 +14,10 @@ pub struct PlatformPlan {
     /// What it is.
     pub kind: PlatformKind,
     /// Where devices connect; several are spread over the links. Never empty.
+    /// All of one scheme.
     pub endpoints: Vec<Endpoint>,
+    /// How its certificate is checked, where the scheme has TLS.
+    pub tls: TlsPlan,
     /// A file that says what the target is: its name and text, copied into the result.
     pub about: Option<(String, String)>,
 }
@@ -28,49 +30,31 @@ pub enum PlatformKind {
         /// What it speaks.
         dialect: Dialect,
         /// How it misbehaves (DESIGN section 9).
-        behaviour: Behaviour,
+        behaviour: Box<Behaviour>,
     },
-    /// An MQTT broker.
-    Mqtt,
+    /// A platform that runs elsewhere.
+    Deployed {
+        /// What it speaks.
+        dialect: Dialect,
+    },
 }
 
-/// What the reference gateway speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Dialect {
-    /// Plain MQTT.
-    Mqtt,
-}
-
-/// The protocol of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Scheme {
-    /// MQTT over TCP.
-    Mqtt,
-}
-
-/// An address to connect to. The host may still need to be resolved.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Endpoint {
-    /// The protocol.
-    pub scheme: Scheme,
-    /// A name or an address; an IPv6 address without its brackets.
-    pub host: String,
-    /// The port; 0 (kind gateway only) is a free port chosen when the gateway starts.
-    pub port: u16,
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Endpoint {
-            scheme: Scheme::Mqtt,
-            host,
-            port,
-        } = self;
-        if host.contains(':') {
-            write!(f, "mqtt://[{host}]:{port}")
-        } else {
-            write!(f, "mqtt://{host}:{port}")
+impl PlatformPlan {
+    /// How its devices and it speak to each other.
+    #[must_use]
+    pub const fn dialect(&self) -> Dialect {
+        match self.kind {
+            PlatformKind::Gateway { dialect, .. } | PlatformKind::Deployed { dialect } => dialect,
         }
+    }
+}
+
+impl PlatformPlan {
+    /// The scheme of all addresses of the devices.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        let first = self.endpoints.first();
+        first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)
     }
 }
 
@@ -83,6 +67,8 @@ pub struct BackendPlan {
     pub name: String,
     /// Where it connects; the embedded gateway's own address where the port is 0.
     pub endpoint: Endpoint,
+    /// How the certificate there is checked, where the scheme has TLS.
+    pub tls: TlsPlan,
     /// Its user name.
     pub user: Option<Secret>,
     /// Its password.

@@ -33,6 +33,10 @@ impl World {
                 let queue = &mut self.queue;
                 self.platform.answer(link, session, answer, queue);
             }
+            Event::Acknowledge { link, answered } => {
+                let queue = &mut self.queue;
+                self.platform.acknowledge(link, &answered, queue);
+            }
             Event::Copy(copy) => self.consumers.arrived(self.queue.now(), &copy),
             Event::Incident { what, share } => {
                 self.platform.incident(what, share, &mut self.queue);
@@ -70,7 +74,6 @@ impl World {
         }
         let mut unread = std::mem::take(&mut wire.unread);
         unread.extend_from_slice(bytes);
-        let was_up = self.shard.is_up(link);
         let (used, then) = self
             .shard
             .received(link, self.queue.now(), &unread, &mut self.out);
@@ -79,9 +82,7 @@ impl World {
         self.send(link);
         self.follow(link, then);
         if self.shard.is_up(link) {
-            if !was_up {
-                self.arm(link);
-            }
+            self.arm(link);
             self.pump(link);
         }
     }
@@ -200,7 +201,7 @@ impl World {
         self.queue.push(at, Event::EndToPlatform { link, conn });
     }
 
-    fn arm(&mut self, link: u32) {
+    pub(super) fn arm(&mut self, link: u32) {
         let Some(deadline) = self.shard.deadline(link) else {
             return;
         };

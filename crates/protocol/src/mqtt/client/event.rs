@@ -2,6 +2,7 @@
 
 use muster_model::Reason;
 
+use crate::mqtt::packet::Auth;
 use crate::mqtt::{Malformed, Properties, Qos, Token, Topic};
 
 /// Something that happened; drain [`super::Client::poll`] until it is none.
@@ -61,13 +62,9 @@ pub enum ClientEvent<'a> {
     Message(Message<'a>),
     /// The answer to a ping.
     Pong,
-    /// A step of enhanced authentication (section 4.12).
-    Auth {
-        /// Continue, or success of a further authentication.
-        reason: u8,
-        /// The method and its data.
-        properties: Properties<'a>,
-    },
+    /// A step of enhanced authentication (section 4.12): the server wants more, which
+    /// [`super::Client::authenticate`] gives, or a further authentication has succeeded.
+    Auth(Auth<'a>),
     /// No sign of life since a ping; the connection is over.
     KeepAliveExpired,
     /// The server ended the connection.

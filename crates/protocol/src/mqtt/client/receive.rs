@@ -3,6 +3,7 @@
 use muster_model::{Micros, Reason};
 
 use super::{Client, ClientEvent, Connected, Message, NO_PING, Phase};
+use crate::mqtt::authentication::check_method;
 use crate::mqtt::inbound::{Arrived, alias_of};
 use crate::mqtt::inflight::Wait;
 use crate::mqtt::input::Frame;
@@ -77,7 +78,7 @@ impl Client {
     ) -> Result<ClientEvent<'a>, Malformed> {
         match (packet_kind, self.version) {
             (kind::CONNACK, version) => self.receive_connack(&Connack::read(version, body)?),
-            (kind::AUTH, Version::V5) => Ok(auth(Auth::read(body)?)),
+            (kind::AUTH, Version::V5) => self.receive_auth(body),
             _ => Err(Malformed::Unexpected(packet_kind)),
         }
     }
@@ -92,6 +93,10 @@ impl Client {
         }
         if connack.session_present && self.clean_start {
             return Err(Malformed::SessionPresent);
+        }
+        check_method(self.authentication(), connack.authentication_method())?;
+        if let Some(known) = self.authentication_mut() {
+            known.finish();
         }
         let peer = Peer {
             receive_maximum: connack.receive_maximum(),
@@ -119,8 +124,8 @@ impl Client {
         self.outbound.opened(peer);
         if session_present {
             self.outbound.resume();
-        } else if let Some(inbound) = &mut self.inbound {
-            inbound.forget();
+        } else if let Some(rare) = &mut self.rare {
+            rare.inbound.forget();
         }
     }
 
@@ -144,33 +149,19 @@ impl Client {
         Ok(self.tell(answer))
     }
 
-    /// Counts what an answer means, and makes an event of it if it is of interest.
+    /// Makes an event of an answer if it is of interest.
     #[inline]
     fn tell(&mut self, answer: Answer) -> Option<ClientEvent<'static>> {
-        let counts = &mut self.counts;
         match answer {
-            Answer::Accepted { token, reason } => {
-                counts.accepted += 1;
-                counts.no_subscriber += u32::from(reason == reason::NO_MATCHING_SUBSCRIBERS);
-                Some(ClientEvent::Accepted { token, reason })
-            }
-            Answer::Rejected { token, reason } => {
-                counts.rejected += 1;
-                Some(ClientEvent::Rejected {
-                    token,
-                    reason: Reason::Mqtt(reason),
-                })
-            }
-            Answer::Completed { token } => {
-                counts.completed += 1;
-                Some(ClientEvent::Completed { token })
-            }
-            Answer::Late { token, reason } => {
-                counts.answered_late += 1;
-                Some(ClientEvent::AnsweredLate { token, reason })
-            }
+            Answer::Accepted { token, reason } => Some(ClientEvent::Accepted { token, reason }),
+            Answer::Rejected { token, reason } => Some(ClientEvent::Rejected {
+                token,
+                reason: Reason::Mqtt(reason),
+            }),
+            Answer::Completed { token } => Some(ClientEvent::Completed { token }),
+            Answer::Late { token, reason } => Some(ClientEvent::AnsweredLate { token, reason }),
             Answer::Stray => {
-                counts.stray += 1;
+                self.counts.stray += 1;
                 None
             }
             Answer::Silent => None,
@@ -208,7 +199,7 @@ impl Client {
             return Ok(Topic::Wire(publish.topic));
         }
         let maximum = self.topic_alias_maximum;
-        let inbound = self.inbound.get_or_insert_default();
+        let inbound = &mut self.rare.get_or_insert_default().inbound;
         inbound.topic(publish.topic, publish.properties, maximum)
     }
 
@@ -219,7 +210,7 @@ impl Client {
             put_acknowledge(self.version, kind::PUBACK, (id, reason::SUCCESS), out);
             return Ok(true);
         }
-        let inbound = self.inbound.get_or_insert_default();
+        let inbound = &mut self.rare.get_or_insert_default().inbound;
         let arrived = inbound.publish(id, qos, u16::MAX)?;
         // The standard asks for the end of the connection (section 3.3.4). Brokers in wide use go
         // beyond (Mosquitto 2.0.11 does when it empties a queue), and a consumer that hangs up
@@ -238,9 +229,9 @@ impl Client {
     ) -> Result<(), Malformed> {
         let id = Acknowledge::read(self.version, body)?.packet_id;
         let is_known = self
-            .inbound
+            .rare
             .as_mut()
-            .is_some_and(|inbound| inbound.released(id));
+            .is_some_and(|rare| rare.inbound.released(id));
         let code = if is_known {
             reason::SUCCESS
         } else {
@@ -274,9 +265,19 @@ impl Client {
             (kind::PINGRESP, _) if body.is_empty() => Some(ClientEvent::Pong),
             (kind::PINGRESP, _) => return Err(Malformed::Trailing),
             (kind::DISCONNECT, Version::V5) => Some(self.receive_disconnect(body)?),
-            (kind::AUTH, Version::V5) => Some(auth(Auth::read(body)?)),
+            (kind::AUTH, Version::V5) => Some(self.receive_auth(body)?),
             _ => return Err(Malformed::Unexpected(packet_kind)),
         })
+    }
+
+    /// Without a method in the CONNECT no AUTH may come (MQTT-4.12.0-6).
+    fn receive_auth<'a>(&mut self, body: &'a [u8]) -> Result<ClientEvent<'a>, Malformed> {
+        let auth = Auth::read(body)?;
+        let is_open = self.phase == Phase::Open;
+        let known = self.authentication_mut();
+        let known = known.ok_or(Malformed::Unexpected(kind::AUTH))?;
+        known.by_server(&auth, is_open)?;
+        Ok(ClientEvent::Auth(auth))
     }
 
     fn receive_disconnect<'a>(&mut self, body: &'a [u8]) -> Result<ClientEvent<'a>, Malformed> {
@@ -291,16 +292,9 @@ impl Client {
     /// Ends the connection over the server's fault; MQTT 5 lets us say which (section 4.13.1).
     fn fail(&mut self, malformed: Malformed, out: &mut Vec<u8>) -> ClientEvent<'static> {
         if self.phase == Phase::Open && self.version == Version::V5 {
-            put_disconnect(self.version, malformed.code(), out);
+            put_disconnect(self.version, Disconnect::new(malformed.code()), out);
         }
         self.phase = Phase::Ended;
         ClientEvent::Malformed(malformed)
-    }
-}
-
-fn auth(auth: Auth<'_>) -> ClientEvent<'_> {
-    ClientEvent::Auth {
-        reason: auth.reason,
-        properties: auth.properties,
     }
 }

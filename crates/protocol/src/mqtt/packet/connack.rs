@@ -1,6 +1,9 @@
 //! CONNACK (section 3.2).
 
-use super::connect::{maximum_packet_size, receive_maximum, session_expiry, topic_alias_maximum};
+use super::connect::{
+    authentication_method, maximum_packet_size, receive_maximum, session_expiry,
+    topic_alias_maximum,
+};
 use super::{Unwritable, header, kind, properties_size};
 use crate::mqtt::property::Place;
 use crate::mqtt::wire::Reader;
@@ -82,6 +85,12 @@ impl<'a> Connack<'a> {
         })
     }
 
+    /// The method of enhanced authentication (section 3.2.2.3.17).
+    #[must_use]
+    pub fn authentication_method(&self) -> Option<&'a str> {
+        self.properties.find(authentication_method)
+    }
+
     /// The client id the server chose (section 3.2.2.3.7).
     #[must_use]
     pub fn assigned_client_id(&self) -> Option<&'a str> {
@@ -125,15 +134,16 @@ impl<'a> Connack<'a> {
         if !self.properties.fits() {
             return Err(Unwritable::TextTooLong);
         }
-        header(
-            kind::CONNACK << 4,
-            2 + properties_size(version, self.properties),
-            out,
-        )?;
+        header(kind::CONNACK << 4, self.remaining(version), out)?;
         out.extend_from_slice(&[u8::from(self.session_present), self.code]);
         if version == Version::V5 {
             self.properties.put(out);
         }
         Ok(())
+    }
+
+    /// The remaining length.
+    pub(in crate::mqtt) fn remaining(&self, version: Version) -> usize {
+        2 + properties_size(version, self.properties)
     }
 }

@@ -84,6 +84,18 @@ impl<'a> Connect<'a> {
         self.properties.find(topic_alias_maximum).unwrap_or(0)
     }
 
+    /// The method of enhanced authentication (section 3.1.2.11.9).
+    #[must_use]
+    pub fn authentication_method(&self) -> Option<&'a str> {
+        self.properties.find(authentication_method)
+    }
+
+    /// The first data of that method (section 3.1.2.11.10).
+    #[must_use]
+    pub fn authentication_data(&self) -> Option<&'a [u8]> {
+        self.properties.find(authentication_data)
+    }
+
     pub(in crate::mqtt) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body);
         let version = read_version(&mut reader)?;
@@ -244,12 +256,8 @@ fn check_flags(version: Version, flags: u8) -> Result<(), Malformed> {
 /// The properties; data of a method need its name (section 3.1.2.11.10).
 fn read_properties<'a>(reader: &mut Reader<'a>) -> Result<Properties<'a>, Malformed> {
     let properties = Properties::read(reader, Place::Connect)?;
-    let has_method = properties
-        .iter()
-        .any(|p| matches!(p, Property::AuthenticationMethod(_)));
-    let has_data = properties
-        .iter()
-        .any(|p| matches!(p, Property::AuthenticationData(_)));
+    let has_method = properties.find(authentication_method).is_some();
+    let has_data = properties.find(authentication_data).is_some();
     if has_data && !has_method {
         Err(Malformed::PropertyPlace(22))
     } else {
@@ -284,6 +292,22 @@ pub(super) fn maximum_packet_size(property: Property<'_>) -> Option<u32> {
 pub(super) fn topic_alias_maximum(property: Property<'_>) -> Option<u16> {
     if let Property::TopicAliasMaximum(alias) = property {
         Some(alias)
+    } else {
+        None
+    }
+}
+
+pub(super) fn authentication_method(property: Property<'_>) -> Option<&str> {
+    if let Property::AuthenticationMethod(name) = property {
+        Some(name)
+    } else {
+        None
+    }
+}
+
+pub(super) fn authentication_data(property: Property<'_>) -> Option<&[u8]> {
+    if let Property::AuthenticationData(data) = property {
+        Some(data)
     } else {
         None
     }

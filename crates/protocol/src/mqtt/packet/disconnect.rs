@@ -1,10 +1,10 @@
 //! DISCONNECT (section 3.14) and AUTH (section 3.15), which share one form.
 
-use super::connect::session_expiry;
+use super::connect::{authentication_data, authentication_method, session_expiry};
 use super::{Unwritable, header, kind, properties_size};
 use crate::mqtt::property::Place;
 use crate::mqtt::wire::Reader;
-use crate::mqtt::{Malformed, Properties, Property, Version, reason};
+use crate::mqtt::{Malformed, Properties, Version, reason};
 
 /// The last packet of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,15 @@ pub struct Auth<'a> {
 }
 
 impl<'a> Disconnect<'a> {
+    /// A reason and no properties.
+    #[must_use]
+    pub const fn new(reason: u8) -> Self {
+        Self {
+            reason,
+            properties: Properties::NONE,
+        }
+    }
+
     /// A new expiry of the session, if the client gives one (section 3.14.2.2.2).
     #[must_use]
     pub fn session_expiry(&self) -> Option<u32> {
@@ -55,25 +64,13 @@ impl<'a> Auth<'a> {
     /// The name of the method (section 3.15.2.2.2).
     #[must_use]
     pub fn method(&self) -> Option<&'a str> {
-        self.properties.find(|property| {
-            if let Property::AuthenticationMethod(name) = property {
-                Some(name)
-            } else {
-                None
-            }
-        })
+        self.properties.find(authentication_method)
     }
 
     /// The method's data (section 3.15.2.2.3).
     #[must_use]
     pub fn data(&self) -> Option<&'a [u8]> {
-        self.properties.find(|property| {
-            if let Property::AuthenticationData(data) = property {
-                Some(data)
-            } else {
-                None
-            }
-        })
+        self.properties.find(authentication_data)
     }
 
     pub(in crate::mqtt) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
@@ -83,6 +80,11 @@ impl<'a> Auth<'a> {
 
     pub(in crate::mqtt) fn write(&self, out: &mut Vec<u8>) -> Result<(), Unwritable> {
         write(kind::AUTH, self.reason, self.properties, out)
+    }
+
+    /// The remaining length.
+    pub(in crate::mqtt) fn remaining(&self) -> usize {
+        remaining(self.reason, self.properties)
     }
 }
 
@@ -101,6 +103,15 @@ fn read(body: &[u8], place: Place) -> Result<(u8, Properties<'_>), Malformed> {
     Ok((reason, properties))
 }
 
+/// Bytes after the fixed header: what is success or empty at the end is left out.
+fn remaining(reason: u8, properties: Properties<'_>) -> usize {
+    match (properties.is_empty(), reason) {
+        (true, reason::SUCCESS) => 0,
+        (true, _) => 1,
+        (false, _) => 1 + properties_size(Version::V5, properties),
+    }
+}
+
 fn write(
     packet_kind: u8,
     reason: u8,
@@ -110,17 +121,13 @@ fn write(
     if !properties.fits() {
         return Err(Unwritable::TextTooLong);
     }
-    let first = packet_kind << 4;
-    if properties.is_empty() && reason == reason::SUCCESS {
-        return header(first, 0, out);
-    }
-    if properties.is_empty() {
-        header(first, 1, out)?;
+    let remaining = remaining(reason, properties);
+    header(packet_kind << 4, remaining, out)?;
+    if remaining > 0 {
         out.push(reason);
-        return Ok(());
     }
-    header(first, 1 + properties_size(Version::V5, properties), out)?;
-    out.push(reason);
-    properties.put(out);
+    if remaining > 1 {
+        properties.put(out);
+    }
     Ok(())
 }

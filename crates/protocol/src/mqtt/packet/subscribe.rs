@@ -1,4 +1,4 @@
-//! SUBSCRIBE, SUBACK, UNSUBSCRIBE and UNSUBACK (sections 3.8 to 3.11).
+//! SUBSCRIBE and UNSUBSCRIBE (sections 3.8 and 3.10).
 
 use std::fmt;
 
@@ -52,6 +52,10 @@ impl<'a> Filter<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let filter = reader.text()?;
         let options = reader.byte()?;
+        if options & 0xc0 != 0 {
+            // MQTT-3.8.3-5.
+            return Err(Malformed::Flags);
+        }
         let qos = Qos::from_bits(options & 3).ok_or(Malformed::Qos)?;
         let retain_handling = match (options >> 4) & 3 {
             0 => RetainHandling::Send,
@@ -59,9 +63,6 @@ impl<'a> Filter<'a> {
             2 => RetainHandling::Keep,
             _ => return Err(Malformed::Subscription),
         };
-        if options & 0xc0 != 0 {
-            return Err(Malformed::Subscription);
-        }
         let no_local = options & 4 != 0;
         let retain_as_published = options & 8 != 0;
         Ok(Self {
@@ -386,89 +387,7 @@ impl<'a> Unsubscribe<'a> {
     }
 }
 
-/// The server's answer to a SUBSCRIBE or an UNSUBSCRIBE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Suback<'a> {
-    /// Which request.
-    pub packet_id: u16,
-    /// A reason string, user properties; none in MQTT 3.1.1.
-    pub properties: Properties<'a>,
-    /// One code for each filter, in their order.
-    pub codes: &'a [u8],
-}
-
-impl<'a> Suback<'a> {
-    pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(body);
-        let packet_id = reader.packet_id()?;
-        let properties = read_properties(version, &mut reader, Place::Ack)?;
-        let codes = reader.rest();
-        if codes.is_empty() {
-            Err(Malformed::Truncated)
-        } else {
-            Ok(Self {
-                packet_id,
-                properties,
-                codes,
-            })
-        }
-    }
-
-    /// UNSUBACK has no codes in MQTT 3.1.1 (section 3.11.3 there).
-    pub(in crate::mqtt) fn read_unsuback(
-        version: Version,
-        body: &'a [u8],
-    ) -> Result<Self, Malformed> {
-        if version == Version::V5 {
-            return Self::read(version, body);
-        }
-        let mut reader = Reader::new(body);
-        let packet_id = reader.packet_id()?;
-        reader.end()?;
-        Ok(Self {
-            packet_id,
-            properties: Properties::NONE,
-            codes: &[],
-        })
-    }
-
-    pub(in crate::mqtt) fn write(
-        &self,
-        version: Version,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
-        self.write_codes(version, kind::SUBACK, self.codes, out)
-    }
-
-    pub(in crate::mqtt) fn write_unsuback(
-        &self,
-        version: Version,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
-        let codes = if version == Version::V5 {
-            self.codes
-        } else {
-            &[]
-        };
-        self.write_codes(version, kind::UNSUBACK, codes, out)
-    }
-
-    fn write_codes(
-        &self,
-        version: Version,
-        packet_kind: u8,
-        codes: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
-        let remaining = 2 + properties_size(version, self.properties) + codes.len();
-        let head = (self.packet_id, self.properties);
-        write_head(version, packet_kind << 4, remaining, head, out)?;
-        out.extend_from_slice(codes);
-        Ok(())
-    }
-}
-
-fn read_properties<'a>(
+pub(super) fn read_properties<'a>(
     version: Version,
     reader: &mut Reader<'a>,
     place: Place,
@@ -480,7 +399,7 @@ fn read_properties<'a>(
 }
 
 /// Writes all before the payload: the fixed header, the packet id and the properties.
-fn write_head(
+pub(super) fn write_head(
     version: Version,
     first: u8,
     remaining: usize,

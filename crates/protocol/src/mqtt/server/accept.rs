@@ -1,8 +1,9 @@
 //! How a server takes a connection.
 
 use super::ServerLimits;
-use crate::mqtt::packet::{Connack, Unwritable, kind};
-use crate::mqtt::{Properties, Property, Qos, Version, reason};
+use crate::mqtt::outbound::check_size;
+use crate::mqtt::packet::{Connack, kind};
+use crate::mqtt::{Properties, Property, Qos, Refused, Version, reason};
 
 /// Properties other than user properties that a CONNACK can bring.
 const FIXED_PROPERTIES: usize = 11;
@@ -22,10 +23,22 @@ pub struct Accept<'a> {
     pub retain_available: bool,
     /// Whether the server shares subscriptions.
     pub shared_available: bool,
-    /// The method of enhanced authentication and its last data (section 4.12).
-    pub authentication: Option<(&'a str, &'a [u8])>,
-    /// Names and values.
+    /// The last data of enhanced authentication (section 4.12); the method is that of the CONNECT,
+    /// and without one this is left out.
+    pub authentication_data: Option<&'a [u8]>,
+    /// Names and values; left out if the client does not take a packet so large (MQTT-3.2.2-20).
     pub user_properties: &'a [(&'a str, &'a str)],
+}
+
+/// What the connection itself adds to a CONNACK.
+pub(super) struct Terms<'a> {
+    pub(super) version: Version,
+    pub(super) session_present: bool,
+    pub(super) limits: &'a ServerLimits,
+    /// What the CONNECT named.
+    pub(super) method: Option<&'a str>,
+    /// Bytes of the largest packet the client takes.
+    pub(super) maximum: u32,
 }
 
 impl Default for Accept<'_> {
@@ -38,39 +51,51 @@ impl Default for Accept<'_> {
             maximum_qos: Qos::ExactlyOnce,
             retain_available: true,
             shared_available: true,
-            authentication: None,
+            authentication_data: None,
             user_properties: &[],
         }
     }
 }
 
 impl<'a> Accept<'a> {
-    pub(super) fn write(
-        &self,
-        version: Version,
-        session_present: bool,
-        limits: &ServerLimits,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
-        let mut fixed = [Property::SessionExpiry(0); FIXED_PROPERTIES];
-        let count = self.collect(limits, &mut fixed);
-        let properties = Properties::with_user(&fixed[..count], self.user_properties);
-        Connack {
-            session_present,
-            code: reason::SUCCESS,
-            properties,
+    /// That a will asks for nothing that is not served (MQTT-3.2.2-12, MQTT-3.2.2-13).
+    pub(super) fn check(&self, version: Version, will: Option<(Qos, bool)>) -> Result<(), Refused> {
+        match will {
+            Some((qos, _)) if version == Version::V5 && qos > self.maximum_qos => {
+                Err(Refused::QosUnavailable)
+            }
+            Some((_, true)) if version == Version::V5 && !self.retain_available => {
+                Err(Refused::RetainUnavailable)
+            }
+            Some(_) | None => Ok(()),
         }
-        .write(version, out)
+    }
+
+    pub(super) fn write(&self, terms: &Terms<'a>, out: &mut Vec<u8>) -> Result<(), Refused> {
+        let mut fixed = [Property::SessionExpiry(0); FIXED_PROPERTIES];
+        let count = self.collect(terms, &mut fixed);
+        let connack = |user_properties| Connack {
+            session_present: terms.session_present,
+            code: reason::SUCCESS,
+            properties: Properties::with_user(&fixed[..count], user_properties),
+        };
+        let check =
+            |connack: &Connack<'_>| check_size(connack.remaining(terms.version), terms.maximum);
+        let whole = connack(self.user_properties);
+        if check(&whole).is_ok() {
+            return Ok(whole.write(terms.version, out)?);
+        }
+        let bare = connack(&[]);
+        check(&bare)?;
+        Ok(bare.write(terms.version, out)?)
     }
 
     /// Puts the properties that differ from the standard's defaults at the front of `fixed`, and
     /// says how many.
-    fn collect(
-        &self,
-        limits: &ServerLimits,
-        fixed: &mut [Property<'a>; FIXED_PROPERTIES],
-    ) -> usize {
-        let (method, data) = self.authentication.unzip();
+    fn collect(&self, terms: &Terms<'a>, fixed: &mut [Property<'a>; FIXED_PROPERTIES]) -> usize {
+        let limits = terms.limits;
+        let method = terms.method;
+        let data = self.authentication_data.filter(|_| method.is_some());
         let window = limits.receive_maximum;
         let size = limits.maximum_packet_size;
         let alias = limits.topic_alias_maximum;

@@ -35,7 +35,10 @@ pub enum ServerEvent<'a> {
     },
     /// The client pinged; it is answered already.
     Ping,
-    /// A step of enhanced authentication (section 4.12).
+    /// A step of enhanced authentication (section 4.12). Before CONNACK answer with
+    /// [`super::Server::challenge`], [`super::Server::accept`] or [`super::Server::refuse`]; after
+    /// it with [`super::Server::challenge`], [`super::Server::authenticated`] or
+    /// [`super::Server::disconnect`].
     Auth(Auth<'a>),
     /// The client ended the connection.
     Disconnect {

@@ -4,6 +4,7 @@ use muster_model::Micros;
 
 use super::accept::put_connack_v311;
 use super::{Incoming, Pending, Phase, Server, ServerEvent};
+use crate::mqtt::authentication::Authentication;
 use crate::mqtt::inbound::Arrived;
 use crate::mqtt::input::Frame;
 use crate::mqtt::outbound::{Answer, Peer, put_acknowledge};
@@ -29,7 +30,7 @@ impl Server {
         input: &mut Input<'a>,
         out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'a>> {
-        while matches!(self.phase, Phase::New | Phase::Open) {
+        while matches!(self.phase, Phase::New | Phase::Challenged | Phase::Open) {
             if self.outbound.has_lost()
                 && self.phase == Phase::Open
                 && let Some(token) = self.outbound.next_resend(self.version, out)
@@ -63,6 +64,9 @@ impl Server {
         if self.phase == Phase::New {
             return self.receive_connect(packet_kind, frame.body).map(Some);
         }
+        if self.phase == Phase::Challenged {
+            return self.receive_challenged(packet_kind, frame.body).map(Some);
+        }
         match packet_kind {
             kind::PUBLISH => self.receive_publish(frame, out),
             kind::PUBACK | kind::PUBREC | kind::PUBCOMP => {
@@ -95,8 +99,38 @@ impl Server {
             topic_alias_maximum: connect.topic_alias_maximum(),
             ..Peer::DEFAULT
         };
+        self.will = connect.will.map(|will| (will.qos, will.retain));
+        let method = connect.authentication_method();
+        Authentication::begin(&mut self.authentication, method, self.last_heard);
         self.phase = Phase::Deciding;
         Ok(ServerEvent::Connect(connect))
+    }
+
+    /// Before CONNACK a client that authenticates may only go on with that, or end the connection
+    /// (MQTT-3.1.2-30).
+    fn receive_challenged<'a>(
+        &mut self,
+        packet_kind: u8,
+        body: &'a [u8],
+    ) -> Result<ServerEvent<'a>, Malformed> {
+        match packet_kind {
+            kind::AUTH => {
+                let event = self.receive_auth(body)?;
+                self.phase = Phase::Deciding;
+                Ok(event)
+            }
+            kind::DISCONNECT => self.receive_disconnect(self.version, body),
+            _ => Err(Malformed::Unexpected(packet_kind)),
+        }
+    }
+
+    /// Without a method in the CONNECT no AUTH may come (MQTT-4.12.0-7).
+    fn receive_auth<'a>(&mut self, body: &'a [u8]) -> Result<ServerEvent<'a>, Malformed> {
+        let auth = Auth::read(body)?;
+        let known = self.authentication.as_deref_mut();
+        let known = known.ok_or(Malformed::Unexpected(kind::AUTH))?;
+        known.by_client(&auth, self.phase == Phase::Open)?;
+        Ok(ServerEvent::Auth(auth))
     }
 
     #[inline]
@@ -225,7 +259,7 @@ impl Server {
             }
             (kind::PINGREQ, _) => return Err(Malformed::Trailing),
             (kind::DISCONNECT, version) => self.receive_disconnect(version, body)?,
-            (kind::AUTH, Version::V5) => ServerEvent::Auth(Auth::read(body)?),
+            (kind::AUTH, Version::V5) => self.receive_auth(body)?,
             _ => return Err(Malformed::Unexpected(packet_kind)),
         })
     }

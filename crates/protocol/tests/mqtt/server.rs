@@ -1,83 +1,14 @@
 //! What the server session does, step by step, against bytes written by hand.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what the helpers take for granted is the test's own doing"
-)]
-
 use muster_model::Micros;
 use muster_protocol::mqtt::{
-    Accept, Input, Pending, Publish, Qos, Refused, Server, ServerEvent, ServerLimits, Token,
-    Version, reason,
+    Accept, Input, Pending, Publish, Qos, Refused, ServerEvent, ServerLimits, Token, Version,
+    reason,
 };
 
-const NOW: Micros = Micros(1_000_000);
-const CONNECT_V311: &[u8] = b"\x10\x0d\x00\x04MQTT\x04\x00\x00\x0a\x00\x01c";
-const CONNECT_V5: &[u8] = b"\x10\x0e\x00\x04MQTT\x05\x00\x00\x0a\x00\x00\x01c";
+use crate::server_line::{CONNECT_V5, CONNECT_V311, Line, NAME, NOW, connect};
 
-/// A server with its connection's output.
-struct Line {
-    server: Server,
-    out: Vec<u8>,
-}
-
-impl Line {
-    fn new(limits: &ServerLimits) -> Self {
-        Self {
-            server: Server::new(limits),
-            out: Vec::new(),
-        }
-    }
-
-    fn open(connect: &[u8]) -> Self {
-        let limits = ServerLimits {
-            receive_maximum: 2,
-            ..ServerLimits::default()
-        };
-        let mut line = Self::new(&limits);
-        assert_eq!(line.feed(connect).len(), 1);
-        line.server
-            .accept(NOW, &Accept::default(), &mut line.out)
-            .unwrap();
-        line.written();
-        line
-    }
-
-    /// A new connection that goes on with this one's session.
-    fn resumed(mut self, connect: &[u8]) -> Self {
-        let state = self.server.take_session();
-        let mut line = Self::new(&ServerLimits::default());
-        line.feed(connect);
-        line.server.resume(state);
-        line.server
-            .accept(NOW, &Accept::default(), &mut line.out)
-            .unwrap();
-        assert_eq!(line.written()[2], 1, "a session is present");
-        line
-    }
-
-    fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
-        let mut input = Input::new(bytes);
-        let mut events = Vec::new();
-        while let Some(event) = self.server.poll(NOW, &mut input, &mut self.out) {
-            events.push(format!("{event:?}"));
-        }
-        events
-    }
-
-    fn deliver(&mut self, token: u32, qos: Qos) -> Result<(), Refused> {
-        let publish = Publish {
-            qos,
-            ..Publish::new("t", b"x")
-        };
-        self.server.deliver(Token(token), &publish, &mut self.out)
-    }
-
-    fn written(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.out)
-    }
-}
-
+/// MQTT-3.1.4-5.
 #[test]
 fn a_connect_waits_for_the_callers_decision() {
     let mut line = Line::new(&ServerLimits::default());
@@ -104,6 +35,7 @@ fn a_connect_waits_for_the_callers_decision() {
     assert_eq!(line.written(), [0xd0, 0]);
 }
 
+/// MQTT-3.2.2-9.
 #[test]
 fn a_connack_says_what_is_not_served() {
     let limits = ServerLimits {
@@ -112,7 +44,8 @@ fn a_connack_says_what_is_not_served() {
         topic_alias_maximum: 0,
     };
     let mut line = Line::new(&limits);
-    line.feed(CONNECT_V5);
+    // With the authentication method "m".
+    line.feed(&connect(0, b"\x15\x00\x01m", NAME));
     let accept = Accept {
         session_expiry: Some(1),
         assigned_client_id: Some("x"),
@@ -120,7 +53,7 @@ fn a_connack_says_what_is_not_served() {
         maximum_qos: Qos::AtMostOnce,
         retain_available: false,
         shared_available: false,
-        authentication: Some(("m", b"d")),
+        authentication_data: Some(b"d"),
         user_properties: &[("k", "v")],
     };
     line.server.accept(NOW, &accept, &mut line.out).unwrap();
@@ -139,6 +72,7 @@ fn a_connack_says_what_is_not_served() {
     assert_eq!(line.written(), [0xe0, 1, reason::RETAIN_NOT_SUPPORTED]);
 }
 
+/// MQTT-3.1.4-6.
 #[test]
 fn a_refusal_is_translated_for_mqtt_311() {
     for (connect, connack) in [
@@ -160,6 +94,7 @@ fn a_refusal_is_translated_for_mqtt_311() {
     }
 }
 
+/// MQTT-3.1.0-1, MQTT-3.1.0-2.
 #[test]
 fn the_first_packet_is_a_connect_and_the_only_one() {
     let mut line = Line::new(&ServerLimits::default());
@@ -170,6 +105,7 @@ fn the_first_packet_is_a_connect_and_the_only_one() {
     assert_eq!(line.written(), [0; 0], "MQTT 3.1.1 has no words for it");
 }
 
+/// MQTT-3.1.2-2.
 #[test]
 fn an_unknown_version_is_refused_in_the_oldest_form() {
     let mut line = Line::new(&ServerLimits::default());
@@ -178,6 +114,7 @@ fn an_unknown_version_is_refused_in_the_oldest_form() {
     assert_eq!(line.written(), [0x20, 2, 0, 1]);
 }
 
+/// MQTT-2.2.1-5, MQTT-3.3.4-1, MQTT-3.4.2-1, MQTT-4.3.2-4.
 #[test]
 fn a_publish_is_answered_when_the_caller_says_so() {
     let mut line = Line::open(CONNECT_V5);
@@ -195,6 +132,7 @@ fn a_publish_is_answered_when_the_caller_says_so() {
     assert_eq!(line.written(), [0x40, 2, 0, 7], "as often as it is called");
 }
 
+/// MQTT-4.3.3-8, MQTT-4.3.3-10, MQTT-4.3.3-11, MQTT-4.3.3-12.
 #[test]
 fn received_qos_2_is_told_once() {
     let mut line = Line::open(CONNECT_V311);
@@ -233,6 +171,7 @@ fn what_was_not_answered_is_told_again_after_the_connections_end() {
     assert_eq!(line.feed(b"\x3c\x06\x00\x01t\x00\x07\x00").len(), 1);
 }
 
+/// MQTT-3.5.2-1, MQTT-4.3.3-9.
 #[test]
 fn a_refused_qos_2_frees_its_packet_id() {
     let mut line = Line::open(CONNECT_V5);
@@ -255,6 +194,7 @@ fn a_refused_qos_2_frees_its_packet_id() {
     assert_eq!(line.feed(b"\x3c\x05\x00\x01t\x00\x07"), [""; 0]);
 }
 
+/// MQTT-3.7.2-1.
 #[test]
 fn a_release_of_nothing_is_not_found() {
     let mut line = Line::open(CONNECT_V5);
@@ -310,6 +250,7 @@ fn topic_aliases_of_the_client_are_resolved() {
     assert_eq!(line.feed(b"\x30\x03\x00\x00\x00"), ["Malformed(TopicName)"]);
 }
 
+/// MQTT-3.3.4-6.
 #[test]
 fn a_subscription_identifier_is_not_for_a_client_to_send() {
     let mut line = Line::open(CONNECT_V5);
@@ -317,6 +258,7 @@ fn a_subscription_identifier_is_not_for_a_client_to_send() {
     assert_eq!(events, ["Malformed(PropertyPlace(11))"]);
 }
 
+/// MQTT-2.2.1-6, MQTT-2.2.2-1, MQTT-3.8.4-1, MQTT-3.8.4-2, MQTT-3.10.4-5.
 #[test]
 fn subscriptions_are_the_callers_to_answer() {
     let mut line = Line::open(CONNECT_V5);
@@ -339,21 +281,23 @@ fn subscriptions_are_the_callers_to_answer() {
         .collect();
     assert_eq!(filters, [("a", Qos::AtLeastOnce), ("b", Qos::ExactlyOnce)]);
     line.server
-        .suback(subscribe.packet_id, &[1, 0x80], &mut line.out);
+        .suback(subscribe.packet_id, &[1, 0x80], &mut line.out)
+        .unwrap();
     assert_eq!(line.written(), [0x90, 5, 0, 1, 0, 1, 0x80]);
     let events = line.feed(b"\xa2\x06\x00\x02\x00\x00\x01a");
     assert!(events[0].contains("filters: [\"a\"]"), "{events:?}");
-    line.server.unsuback(2, &[0], &mut line.out);
+    line.server.unsuback(2, &[0], &mut line.out).unwrap();
     assert_eq!(line.written(), [0xb0, 4, 0, 2, 0, 0]);
     let mut line = Line::open(CONNECT_V311);
-    line.server.unsuback(2, &[0], &mut line.out);
+    line.server.unsuback(2, &[0], &mut line.out).unwrap();
     assert_eq!(line.written(), [0xb0, 2, 0, 2]);
 }
 
+/// MQTT-3.1.2-24, MQTT-3.3.4-9, MQTT-4.9.0-1, MQTT-4.9.0-2.
 #[test]
 fn deliveries_keep_to_what_the_client_takes() {
-    // Receive maximum 1, maximum packet size 9, topic alias maximum 1.
-    let connect = b"\x10\x19\x00\x04MQTT\x05\x00\x00\x0a\x0b\x21\x00\x01\x27\x00\x00\x00\x09\
+    // Receive maximum 1, maximum packet size 16, topic alias maximum 1.
+    let connect = b"\x10\x19\x00\x04MQTT\x05\x00\x00\x0a\x0b\x21\x00\x01\x27\x00\x00\x00\x10\
         \x22\x00\x01\x00\x01c";
     let mut line = Line::open(connect);
     assert_eq!(line.deliver(1, Qos::AtLeastOnce), Ok(()));
@@ -373,13 +317,13 @@ fn deliveries_keep_to_what_the_client_takes() {
         ["Completed { token: Token(2) }"]
     );
     assert_eq!(line.server.window_free(), 1);
-    let large = Publish::new("t", b"12345");
+    let large = Publish::new("t", b"1234567890a");
     let refused = line.server.deliver(Token(3), &large, &mut line.out);
     assert_eq!(
         refused,
         Err(Refused::TooLarge {
-            size: 11,
-            maximum: 9
+            size: 17,
+            maximum: 16
         })
     );
     line.written();
@@ -399,6 +343,7 @@ fn deliveries_keep_to_what_the_client_takes() {
     );
 }
 
+/// MQTT-4.3.3-5, MQTT-4.4.0-1.
 #[test]
 fn a_session_moves_to_the_next_connection() {
     let mut line = Line::open(CONNECT_V311);
@@ -420,6 +365,7 @@ fn a_session_moves_to_the_next_connection() {
     assert_eq!(line.server.take_session().in_flight(), 3);
 }
 
+/// MQTT-3.14.4-3.
 #[test]
 fn a_disconnect_says_whether_the_will_is_due() {
     let mut line = Line::open(CONNECT_V5);
@@ -438,6 +384,7 @@ fn a_disconnect_says_whether_the_will_is_due() {
     assert_eq!(line.feed(&prolonged), [allowed]);
 }
 
+/// MQTT-3.1.2-22, MQTT-3.2.2-22.
 #[test]
 fn silence_ends_the_connection_after_one_and_a_half_keep_alives() {
     let mut line = Line::open(CONNECT_V5);
@@ -452,6 +399,7 @@ fn silence_ends_the_connection_after_one_and_a_half_keep_alives() {
     assert_eq!(line.deliver(1, Qos::AtMostOnce), Err(Refused::NotConnected));
 }
 
+/// MQTT-3.14.2-2.
 #[test]
 fn the_server_can_end_the_connection() {
     let mut line = Line::open(CONNECT_V5);

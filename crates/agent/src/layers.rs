@@ -1,0 +1,134 @@
+//! What stands between the sockets and the sessions of a plan.
+
+use muster_conduct::{Slice, roster};
+use muster_load::Template;
+use muster_model::mix;
+use muster_scenario::{
+    BackendPlan, Credential, Endpoint, FleetPlan, PemFile, Plan, Scheme, TlsPlan, TlsVersions,
+};
+use muster_transport::{ClientSpec, Clients, Own, Peer, Pem, TlsSpec, TransportError, Versions};
+
+/// What HTTP over TLS is called (RFC 7301): a server that speaks more than HTTP wants to know.
+const HTTP: &str = "http/1.1";
+
+/// What a link or a backend cannot use.
+#[derive(Debug, thiserror::Error)]
+pub enum LayersError {
+    /// What the addresses have in common cannot be used.
+    #[error("{who}: {error}")]
+    Transport {
+        /// Whose it is: the devices, or a backend.
+        who: String,
+        /// What is wrong with it.
+        error: TransportError,
+    },
+    /// A device's certificate or key cannot be used.
+    #[error("device `{device}`: {error}")]
+    Credential {
+        /// The device.
+        device: String,
+        /// What is wrong with it.
+        error: TransportError,
+    },
+}
+
+/// Where the layers of a share of a plan's links come from. Their certificates are read here.
+///
+/// # Errors
+/// [`LayersError`], which names the device and the file.
+pub fn link_layers(plan: &Plan, slice: Slice) -> Result<Clients, LayersError> {
+    let mut own = Vec::new();
+    for fleet in &plan.fleets {
+        if let Credential::Certificate { cert, key } = &fleet.credential {
+            credentials(plan, fleet, [cert, key], slice, &mut own)?;
+        }
+    }
+    let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
+    Clients::new(&spec, own).map_err(|error| LayersError::Transport {
+        who: "devices".to_owned(),
+        error,
+    })
+}
+
+/// Where the layers of a backend's consumers come from; `consumers` are their numbers.
+///
+/// # Errors
+/// [`LayersError`], which names the file.
+pub fn consumer_layers(
+    plan: &Plan,
+    backend: &BackendPlan,
+    consumers: impl IntoIterator<Item = u32>,
+) -> Result<Clients, LayersError> {
+    let make = || {
+        let own = backend.tls.own.as_ref();
+        let own = own.map(|(cert, key)| Own::new(&pem(cert), &pem(key.expose())));
+        let own = own.transpose()?;
+        let endpoint = std::slice::from_ref(&backend.endpoint);
+        let spec = spec(endpoint, &backend.tls, !plan.seed);
+        let consumers = consumers.into_iter();
+        Clients::new(
+            &spec,
+            consumers.filter_map(|number| Some((number, own.clone()?))),
+        )
+    };
+    make().map_err(|error| LayersError::Transport {
+        who: format!("backend `{}`", backend.name),
+        error,
+    })
+}
+
+/// The certificates of a fleet's links, as far as a slice has them.
+fn credentials(
+    plan: &Plan,
+    fleet: &FleetPlan,
+    paths: [&Template; 2],
+    slice: Slice,
+    own: &mut Vec<(u32, Own)>,
+) -> Result<(), LayersError> {
+    let roster = roster(plan, fleet, 0);
+    let mut name = String::new();
+    let [mut cert, mut key] = [String::new(), String::new()];
+    for link in slice.cut(fleet.first_link.0, fleet.links) {
+        let device = fleet.first_device_of(muster_model::LinkId(link));
+        roster.render_name(device, &mut name);
+        roster.render_text(paths[0], device, &name, &mut cert);
+        roster.render_text(paths[1], device, &name, &mut key);
+        let read = Own::read(&cert, &key).map_err(|error| LayersError::Credential {
+            device: name.clone(),
+            error,
+        })?;
+        own.push((link, read));
+    }
+    Ok(())
+}
+
+fn spec(endpoints: &[Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
+    let scheme = endpoints.first().map_or(Scheme::Mqtt, |first| first.scheme);
+    let alpn = tls.alpn.clone();
+    let peers = endpoints.iter().map(|endpoint| Peer {
+        name: tls.server_name.clone().unwrap_or(endpoint.host.clone()),
+        authority: endpoint.authority(),
+        path: endpoint.path.clone(),
+    });
+    ClientSpec {
+        is_tls: scheme.is_tls(),
+        is_websocket: scheme.is_websocket(),
+        peers: peers.collect(),
+        tls: TlsSpec {
+            ca: tls.ca.as_ref().map(pem),
+            insecure: tls.insecure,
+            versions: match tls.versions {
+                TlsVersions::Both => Versions::Both,
+                TlsVersions::Only12 => Versions::Only12,
+                TlsVersions::Only13 => Versions::Only13,
+            },
+            alpn: alpn.or_else(|| (scheme == Scheme::Wss).then(|| HTTP.to_owned())),
+            resumption: tls.resumption,
+        },
+        seed: mix(seed, u64::from(u32::from_be_bytes(*b"mask"))),
+    }
+}
+
+fn pem(file: &PemFile) -> Pem {
+    Pem::new(&file.name, file.text.clone())
+}

@@ -1,0 +1,288 @@
+//! A real consumer before a broker that writes down what it hears.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what the helpers take for granted is the test's own doing"
+)]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use muster_backend::{ConsumersSpec, Seat, consumers_loop};
+use muster_conduct::{Dispatch, Order, recorder_plan, schedules};
+use muster_model::{BackendId, ConsumerId, Micros, RunId};
+use muster_net::{Clock, Mailbox, Waker};
+use muster_protocol::layer::Plain;
+use muster_protocol::mqtt::{
+    Accept, Input, Publish, Qos, RetainHandling, Server, ServerEvent, ServerLimits, Token,
+};
+use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_transport::Clients;
+
+const SCENARIO: &str = "
+name: consumer
+platform:
+  kind: mqtt
+  devices: [ 'mqtt://127.0.0.1:1883' ]
+  backend: { filter: 'muster/#', qos: 1, pause: [ { at: 0s, for: PAUSE } ] }
+fleet: [ { name: meters, count: 1, streams: [ { name: r, rate: 1/s, qos: 1, payload: { size: 64 } } ] } ]
+phases: { measure: 60s }
+";
+/// Far longer than a test takes, so that only what hangs meets it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the broker looks for orders of the test.
+const GLANCE: Duration = Duration::from_millis(5);
+
+struct NoFiles;
+
+impl Reader for NoFiles {
+    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+        Err("no such file".to_owned())
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+fn plan(pause: &str) -> Plan {
+    let text = SCENARIO.replace("PAUSE", pause);
+    let source = Source {
+        name: "consumer.yaml",
+        text: &text,
+    };
+    parse(source, &Overrides::default(), &NoFiles).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// What the broker heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Subscribe(RetainHandling),
+    Ping,
+    Acked,
+    Goodbye(Option<u32>),
+}
+
+/// What the test has the broker do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Do {
+    Deliver,
+    Hang,
+}
+
+/// Serves one connection until it ends or the test says so.
+struct Conversation {
+    socket: TcpStream,
+    server: Server,
+    out: Vec<u8>,
+    heard: Sender<Heard>,
+    /// Whether a message goes out with the answer to SUBSCRIBE.
+    greets: bool,
+}
+
+impl Conversation {
+    fn serve(&mut self, orders: &Receiver<Do>) {
+        self.socket.set_read_timeout(Some(GLANCE)).unwrap();
+        let (mut unread, mut room) = (Vec::new(), [0; 4_096]);
+        loop {
+            match orders.try_recv() {
+                Ok(Do::Deliver) => self.deliver(),
+                Ok(Do::Hang) => return,
+                Err(_) => {}
+            }
+            match self.socket.read(&mut room) {
+                Ok(0) => return,
+                Ok(count) => unread.extend_from_slice(&room[..count]),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(_) => return,
+            }
+            let used = self.hear(&unread);
+            unread.drain(..used);
+            if self
+                .socket
+                .write_all(&std::mem::take(&mut self.out))
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) -> usize {
+        let mut input = Input::new(bytes);
+        loop {
+            match self.server.poll(Micros::ZERO, &mut input, &mut self.out) {
+                Some(ServerEvent::Connect(_)) => {
+                    let (server, accept) = (&mut self.server, Accept::default());
+                    server.accept(Micros::ZERO, &accept, &mut self.out).unwrap();
+                }
+                Some(ServerEvent::Subscribe(subscribe)) => {
+                    let filter = subscribe.filters.iter().next().unwrap();
+                    self.tell(Heard::Subscribe(filter.retain_handling));
+                    let (server, id) = (&mut self.server, subscribe.packet_id);
+                    server.suback(id, &[1], &mut self.out).unwrap();
+                    if self.greets {
+                        self.deliver();
+                    }
+                }
+                Some(ServerEvent::Ping) => self.tell(Heard::Ping),
+                Some(ServerEvent::Acked { .. }) => self.tell(Heard::Acked),
+                Some(ServerEvent::Disconnect { session_expiry, .. }) => {
+                    self.tell(Heard::Goodbye(session_expiry));
+                }
+                Some(_) => {}
+                None => return input.consumed(),
+            }
+        }
+    }
+
+    fn tell(&self, heard: Heard) {
+        // The test that has seen enough is gone.
+        let _ = self.heard.send(heard);
+    }
+
+    fn deliver(&mut self) {
+        let publish = Publish {
+            qos: Qos::AtLeastOnce,
+            ..Publish::new("muster/x", b"x")
+        };
+        self.server
+            .deliver(Token(1), &publish, &mut self.out)
+            .unwrap();
+    }
+}
+
+/// A broker of one connection after the other; from the second on it delivers at once.
+fn broker(listener: TcpListener, heard: Sender<Heard>, orders: Receiver<Do>) {
+    std::thread::spawn(move || {
+        for (socket, greets) in listener.incoming().zip([false, true]) {
+            let mut conversation = Conversation {
+                socket: socket.unwrap(),
+                server: Server::new(&ServerLimits::default()),
+                out: Vec::new(),
+                heard: heard.clone(),
+                greets,
+            };
+            conversation.serve(&orders);
+        }
+    });
+}
+
+/// One consumer on its thread, and its broker.
+struct Rig {
+    orders: SyncSender<Order>,
+    dispatches: Receiver<(usize, Box<Dispatch>)>,
+    waker: Waker,
+    clock: Clock,
+    heard: Receiver<Heard>,
+    broker: Sender<Do>,
+}
+
+impl Rig {
+    /// A consumer that is subscribed.
+    fn start(pause: &str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let target = listener.local_addr().unwrap();
+        let (told, heard) = channel();
+        let (broker_orders, broker_inbox) = channel();
+        broker(listener, told, broker_inbox);
+        let clock = Clock::start();
+        let (orders, inbox) = sync_channel(8);
+        let (outbox, dispatches) = sync_channel(1_000);
+        let mailbox = Mailbox::new(0, inbox, outbox);
+        let mut event_loop = consumers_loop(
+            &spec(pause, clock, target),
+            vec![Clients::Plain(Plain)],
+            None,
+            mailbox,
+        )
+        .unwrap();
+        let waker = event_loop.parts().1.waker();
+        std::thread::spawn(move || event_loop.run());
+        let rig = Self {
+            orders,
+            dispatches,
+            waker,
+            clock,
+            heard,
+            broker: broker_orders,
+        };
+        rig.order(Order::Connect);
+        assert_eq!(rig.hears(), Heard::Subscribe(RetainHandling::Keep));
+        rig.until_up();
+        rig
+    }
+
+    fn order(&self, order: Order) {
+        self.orders.send(order).unwrap();
+        self.waker.wake();
+    }
+
+    fn hears(&self) -> Heard {
+        self.heard
+            .recv_timeout(PATIENCE)
+            .expect("the consumer says something")
+    }
+
+    fn until_up(&self) {
+        let is_up = |dispatch: Box<Dispatch>| dispatch.progress.consumers_up == 1;
+        while !is_up(self.dispatches.recv_timeout(PATIENCE).unwrap().1) {}
+    }
+
+    fn pause_now(&self) {
+        let origin = self.clock.now();
+        self.order(Order::Start { origin });
+    }
+}
+
+fn spec(pause: &str, clock: Clock, target: SocketAddr) -> ConsumersSpec {
+    let (plan, run) = (plan(pause), RunId(1));
+    let schedules = schedules(&plan).unwrap();
+    ConsumersSpec {
+        recorder: recorder_plan(&plan, run, &schedules),
+        plan: Arc::new(plan),
+        schedules,
+        run,
+        clock,
+        seats: vec![Seat {
+            backend: BackendId(0),
+            consumer: ConsumerId(0),
+            target,
+        }],
+        lost_copy: None,
+    }
+}
+
+#[test]
+fn a_consumer_leaves_no_session_behind() {
+    let rig = Rig::start("1s");
+    rig.order(Order::Finish);
+    assert_eq!(rig.hears(), Heard::Goodbye(Some(0)));
+}
+
+#[test]
+fn a_consumer_that_is_paused_shows_signs_of_life_and_reads_nothing() {
+    let rig = Rig::start("3s");
+    rig.pause_now();
+    assert_eq!(rig.hears(), Heard::Ping);
+    rig.broker.send(Do::Deliver).unwrap();
+    assert_eq!(rig.hears(), Heard::Ping);
+    while rig.hears() != Heard::Acked {}
+}
+
+#[test]
+fn a_consumer_that_comes_back_in_a_pause_does_not_read_before_its_end() {
+    let rig = Rig::start("8s");
+    rig.pause_now();
+    assert_eq!(rig.hears(), Heard::Ping);
+    rig.broker.send(Do::Hang).unwrap();
+    assert_eq!(rig.hears(), Heard::Subscribe(RetainHandling::Keep));
+    assert_eq!(rig.hears(), Heard::Ping, "what came with SUBACK waits");
+    rig.broker.send(Do::Deliver).unwrap();
+    assert_eq!(rig.hears(), Heard::Ping, "and so does what came later");
+    while rig.hears() != Heard::Acked {}
+}

@@ -1,0 +1,156 @@
+//! Time-outs that begin anew with each acknowledgement that a device gets.
+//!
+//! On a lane the oldest attempt is overdue first, but an acknowledgement moves all attempts of its
+//! device at once, so the lanes of a shard have no fixed order. Each lane with an open attempt is
+//! looked at when its oldest would be overdue by what was known at the last look, and is put back
+//! if an acknowledgement came since: at most one look a lane and time-out, and a few bytes a lane.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use muster_model::Micros;
+
+use crate::slots::{Chain, SlotId, Slots};
+
+/// The attempts of all lanes of a shard whose time-out slides; empty where there is none.
+#[derive(Debug, Default)]
+pub(crate) struct Slide {
+    lanes: Vec<SlidingLane>,
+    /// By link: when its device was acknowledged last.
+    heard: Vec<Micros>,
+    /// When which lane is looked at; each at most once.
+    looks: BinaryHeap<Reverse<(Micros, u32)>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SlidingLane {
+    waiting: Chain,
+    timeout: Micros,
+    is_listed: bool,
+}
+
+impl Slide {
+    /// Room for lanes with these time-outs, of so many links; nothing is kept where no lane slides.
+    pub(crate) fn of(timeouts: &[Option<Micros>], links: usize) -> Self {
+        if timeouts.iter().all(Option::is_none) {
+            return Self::default();
+        }
+        let lane = |timeout: &Option<Micros>| SlidingLane {
+            waiting: Chain::default(),
+            timeout: timeout.unwrap_or(Micros::MAX),
+            is_listed: false,
+        };
+        Self {
+            lanes: timeouts.iter().map(lane).collect(),
+            heard: vec![Micros::ZERO; links],
+            looks: BinaryHeap::with_capacity(timeouts.len()),
+        }
+    }
+
+    /// An attempt of a lane flies; [`crate::slots::Slot::flown`] is set.
+    pub(crate) fn watch(&mut self, slots: &mut Slots, lane: usize, id: SlotId) {
+        let state = &mut self.lanes[lane];
+        slots.watch(&mut state.waiting, id);
+        if !std::mem::replace(&mut state.is_listed, true) {
+            let deadline = slots.get(id).flown + state.timeout;
+            self.looks.push(Reverse((deadline, lane as u32)));
+        }
+    }
+
+    /// An attempt of a lane has landed.
+    pub(crate) fn unwatch(&mut self, slots: &mut Slots, lane: usize, id: SlotId) {
+        slots.unwatch(&mut self.lanes[lane].waiting, id);
+    }
+
+    /// The device of a link was acknowledged.
+    pub(crate) fn heard(&mut self, link: u32, now: Micros) {
+        if let Some(heard) = self.heard.get_mut(link as usize) {
+            *heard = now;
+        }
+    }
+
+    /// When the next lane is looked at.
+    pub(crate) fn next(&self) -> Option<Micros> {
+        self.looks.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// An attempt that is overdue, which then lands.
+    pub(crate) fn overdue(&mut self, slots: &Slots, now: Micros) -> Option<SlotId> {
+        while let Some(Reverse((_, lane))) = self.looks.peek().filter(|next| next.0.0 <= now) {
+            let lane = *lane;
+            self.looks.pop();
+            let state = &mut self.lanes[lane as usize];
+            let Some(oldest) = state.waiting.first() else {
+                state.is_listed = false;
+                continue;
+            };
+            let slot = slots.get(oldest);
+            let since = slot.flown.max(self.heard[slot.link as usize]);
+            let deadline = since + state.timeout;
+            self.looks.push(Reverse((deadline, lane)));
+            if deadline <= now {
+                return Some(oldest);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::{DeviceId, StreamId};
+
+    use super::*;
+    use crate::slots::Taken;
+
+    fn flying(slots: &mut Slots, slide: &mut Slide, link: u32, at: u64) -> SlotId {
+        let id = slots.take(Taken {
+            due: Micros::ZERO,
+            taken: Micros::ZERO,
+            device: DeviceId(link),
+            seq: 0,
+            link,
+            stream: StreamId(0),
+        });
+        let id = id.expect("there is room");
+        slots.get_mut(id).flown = Micros::from_secs(at);
+        slide.watch(slots, link as usize, id);
+        id
+    }
+
+    fn at(seconds: u64) -> Micros {
+        Micros::from_secs(seconds)
+    }
+
+    #[test]
+    fn an_acknowledgement_puts_off_all_attempts_of_its_device_and_no_other() {
+        let (mut slots, mut slide) = (Slots::new(10), Slide::of(&[Some(at(30)); 2], 2));
+        let first = flying(&mut slots, &mut slide, 0, 1);
+        let other = flying(&mut slots, &mut slide, 1, 2);
+        slide.heard(0, at(20));
+        assert_eq!(slide.overdue(&slots, at(31)), None);
+        assert_eq!(slide.overdue(&slots, at(32)), Some(other));
+        slide.unwatch(&mut slots, 1, other);
+        assert_eq!(slide.overdue(&slots, at(49)), None);
+        assert_eq!(slide.overdue(&slots, at(50)), Some(first));
+        slide.unwatch(&mut slots, 0, first);
+        assert_eq!(slide.overdue(&slots, at(500)), None);
+        assert_eq!(slide.next(), None, "nothing is left to look at");
+    }
+
+    #[test]
+    fn an_attempt_has_its_whole_time_after_it_was_sent() {
+        let (mut slots, mut slide) = (Slots::new(10), Slide::of(&[Some(at(30))], 1));
+        slide.heard(0, at(1));
+        let id = flying(&mut slots, &mut slide, 0, 25);
+        assert_eq!(slide.overdue(&slots, at(54)), None);
+        assert_eq!(slide.overdue(&slots, at(55)), Some(id));
+    }
+
+    #[test]
+    fn nothing_is_kept_where_no_lane_slides() {
+        let mut slide = Slide::of(&[None, None], 2);
+        slide.heard(1, at(1));
+        assert!(slide.lanes.is_empty() && slide.heard.is_empty());
+    }
+}

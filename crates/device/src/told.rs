@@ -1,0 +1,94 @@
+//! What the platform tells a device in its dialect.
+
+use muster_model::{Micros, Outcome, Reason, StreamId};
+use muster_platform::{Acknowledgement, Acknowledgements, ApplicationId, Downlink};
+use muster_protocol::mqtt::Qos;
+
+use crate::acknowledged::Met;
+use crate::slots::SlotId;
+use crate::{Shard, Sink};
+
+impl<S: Sink> Shard<S> {
+    /// A message came on a link.
+    pub(crate) fn told(&mut self, link: u32, now: Micros, topic: &str, payload: &[u8]) {
+        match self.class(link).dialect.downlink(topic, payload) {
+            Downlink::Acknowledgements(array) => self.read_acknowledgements(link, now, array),
+            Downlink::Command(_) => {
+                if let Some(stream) = self.spokesman(link) {
+                    self.sink.counts(stream, now).commands_received += 1;
+                }
+            }
+            Downlink::Other => {}
+        }
+    }
+
+    fn read_acknowledgements(&mut self, link: u32, now: Micros, array: Acknowledgements<'_>) {
+        let Some(spokesman) = self.spokesman(link) else {
+            return;
+        };
+        for acknowledgement in array {
+            match acknowledgement {
+                Ok(one) => self.acknowledge(link, now, &one, spokesman),
+                Err(_) => self.sink.counts(spokesman, now).answered_malformed += 1,
+            }
+        }
+    }
+
+    fn acknowledge(
+        &mut self,
+        link: u32,
+        now: Micros,
+        acknowledgement: &Acknowledgement<'_>,
+        spokesman: StreamId,
+    ) {
+        self.slide.heard(link, now);
+        let named = acknowledgement.id.and_then(|id| self.named(link, id));
+        let Some((stream, lane, seq)) = named else {
+            self.sink.counts(spokesman, now).answered_unknown += 1;
+            return;
+        };
+        match self.acknowledged.meet(lane, seq) {
+            Met::Open(id) if acknowledgement.is_accepted => {
+                self.hear(id, now);
+                self.finalise(id, now, Outcome::Accepted);
+            }
+            Met::Open(id) => {
+                self.hear(id, now);
+                let (code, text) = (acknowledgement.code, acknowledgement.messages);
+                self.refusals.note(code, text);
+                let reason = Reason::Application(code);
+                self.end(id, now, Outcome::Rejected(reason));
+            }
+            Met::GivenUp => self.sink.counts(stream, now).answered_late += 1,
+            Met::Acknowledged => self.sink.counts(stream, now).answered_again += 1,
+            Met::Unknown => self.sink.counts(stream, now).answered_unknown += 1,
+        }
+    }
+
+    /// The application's word ends an attempt; the transport's may still come.
+    fn hear(&mut self, id: SlotId, now: Micros) {
+        let slot = self.slots.get(id);
+        let (link, stream, token) = (slot.link, slot.stream, self.token(id));
+        if self.stream(stream).qos != Qos::AtMostOnce {
+            self.links[link as usize].session.forget(token);
+        }
+        self.answered(id, now);
+    }
+
+    /// The message that an id names on a link: its stream, lane and number.
+    fn named(&self, link: u32, id: ApplicationId) -> Option<(StreamId, usize, u32)> {
+        let place = usize::from(id.lane);
+        let streams = &self.class(link).streams;
+        let stream = streams.get(place).filter(|of| of.is_acknowledged())?;
+        let lane = self.links[link as usize].first_lane as usize + place;
+        Some((stream.id, lane, id.seq))
+    }
+
+    /// The stream in whose name is counted what names none: the first that the application
+    /// acknowledges, else the first.
+    fn spokesman(&self, link: u32) -> Option<StreamId> {
+        let streams = &self.class(link).streams;
+        let acknowledged = streams.iter().find(|stream| stream.is_acknowledged());
+        acknowledged.or(streams.first()).map(|stream| stream.id)
+    }
+}

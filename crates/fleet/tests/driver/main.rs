@@ -1,0 +1,6 @@
+//! A shard on real loopback sockets, before peers that are played by hand.
+
+mod connect;
+mod rig;
+mod unsendable;
+mod waiting;

@@ -1,0 +1,98 @@
+//! One shard on its thread, as the tests of the driver use it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use muster_conduct::{Dispatch, Order, Scribe, Slice, Trial, recorder_plan, schedules};
+use muster_fleet::{ShardSpec, shard_loop};
+use muster_model::RunId;
+use muster_net::{Clock, Mailbox, Waker};
+use muster_protocol::layer::Plain;
+use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+
+/// Far longer than a test takes, so that only a shard that hangs meets it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct NoFiles;
+
+impl Reader for NoFiles {
+    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
+        Err("no such file".to_owned())
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+fn plan(text: &str) -> Plan {
+    let source = Source {
+        name: "shard.yaml",
+        text,
+    };
+    parse(source, &Overrides::default(), &NoFiles).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+pub(crate) struct Shard {
+    orders: SyncSender<Order>,
+    dispatches: Receiver<(usize, Box<Dispatch>)>,
+    waker: Waker,
+    pub(crate) clock: Clock,
+}
+
+impl Shard {
+    /// Its links are down, and it tells every fact to `scribe` as well.
+    pub(crate) fn start(
+        scenario: &str,
+        target: SocketAddr,
+        scribe: Option<Box<dyn Scribe>>,
+    ) -> Self {
+        let (plan, run, clock) = (plan(scenario), RunId(1), Clock::start());
+        let schedules = schedules(&plan).expect("the plan was checked");
+        let spec = ShardSpec {
+            recorder: recorder_plan(&plan, run, &schedules),
+            plan: Arc::new(plan),
+            schedules,
+            run,
+            slice: Slice::WHOLE,
+            clock,
+            trial: Trial {
+                slots: 16,
+                buffers: 16,
+                lost_copy: None,
+            },
+        };
+        let (orders, inbox) = sync_channel(8);
+        let (outbox, dispatches) = sync_channel(1_000);
+        let mailbox = Mailbox::new(0, inbox, outbox);
+        let mut shard =
+            shard_loop(&spec, vec![target], Plain, scribe, mailbox).expect("it can be placed");
+        let waker = shard.parts().1.waker();
+        std::thread::spawn(move || shard.run());
+        Self {
+            orders,
+            dispatches,
+            waker,
+            clock,
+        }
+    }
+
+    pub(crate) fn order(&self, order: Order) {
+        self.orders.send(order).expect("the shard lives");
+        self.waker.wake();
+    }
+
+    pub(crate) fn wait_for<T>(&self, mut seen: impl FnMut(&Dispatch) -> Option<T>) -> T {
+        loop {
+            let (_, dispatch) = self
+                .dispatches
+                .recv_timeout(PATIENCE)
+                .expect("the shard goes on");
+            if let Some(found) = seen(&dispatch) {
+                return found;
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Why two ends could not agree on TLS.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How the name of every such cause begins.
+const PREFIX: &str = "tls-";
+
+/// Why a TLS connection could not be opened, or could not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TlsFailure {
+    /// The peer's certificate is of nobody whom we trust.
+    UnknownIssuer,
+    /// The peer's certificate is no longer valid.
+    Expired,
+    /// The peer's certificate is not valid yet.
+    NotYetValid,
+    /// The peer's certificate is for other names.
+    WrongName,
+    /// The peer's certificate is wrong in another way.
+    BadCertificate,
+    /// The two ends have no version, suite, group or protocol in common.
+    NothingInCommon,
+    /// The peer refused with an alert (RFC 8446 section 6.2).
+    Alert(u8),
+    /// The peer's bytes were not TLS.
+    Malformed,
+    /// Our own certificate or key cannot be used.
+    OwnCredential,
+}
+
+impl TlsFailure {
+    /// Whether a cause, as results name it, is one of these.
+    #[must_use]
+    pub fn is_name(cause: &str) -> bool {
+        cause.starts_with(PREFIX)
+    }
+}
+
+impl fmt::Display for TlsFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        match self {
+            Self::UnknownIssuer => f.write_str("unknown-issuer"),
+            Self::Expired => f.write_str("expired"),
+            Self::NotYetValid => f.write_str("not-yet-valid"),
+            Self::WrongName => f.write_str("wrong-name"),
+            Self::BadCertificate => f.write_str("bad-certificate"),
+            Self::NothingInCommon => f.write_str("nothing-in-common"),
+            Self::Alert(code) => write!(f, "alert-{}", alert(*code).unwrap_or("unknown"))
+                .and_then(|()| write!(f, "-{code}")),
+            Self::Malformed => f.write_str("malformed"),
+            Self::OwnCredential => f.write_str("own-credential"),
+        }
+    }
+}
+
+/// The name of an alert (RFC 8446 section 6; RFC 5246 section 7.2 for those of TLS 1.2 alone).
+const fn alert(code: u8) -> Option<&'static str> {
+    Some(match code {
+        10 => "unexpected-message",
+        20 => "bad-record-mac",
+        22 => "record-overflow",
+        40 => "handshake-failure",
+        42 => "bad-certificate",
+        43 => "unsupported-certificate",
+        44 => "certificate-revoked",
+        45 => "certificate-expired",
+        46 => "certificate-unknown",
+        47 => "illegal-parameter",
+        48 => "unknown-ca",
+        49 => "access-denied",
+        50 => "decode-error",
+        51 => "decrypt-error",
+        70 => "protocol-version",
+        71 => "insufficient-security",
+        80 => "internal-error",
+        86 => "inappropriate-fallback",
+        90 => "user-canceled",
+        109 => "missing-extension",
+        110 => "unsupported-extension",
+        112 => "unrecognized-name",
+        113 => "bad-certificate-status-response",
+        115 => "unknown-psk-identity",
+        116 => "certificate-required",
+        120 => "no-application-protocol",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_prints_its_cause_and_the_code_on_the_wire() {
+        for (failure, name) in [
+            (TlsFailure::Expired, "tls-expired"),
+            (TlsFailure::Alert(116), "tls-alert-certificate-required-116"),
+            (TlsFailure::Alert(200), "tls-alert-unknown-200"),
+        ] {
+            assert_eq!(failure.to_string(), name);
+            assert!(TlsFailure::is_name(name));
+        }
+        assert!(!TlsFailure::is_name("timed-out"));
+    }
+}

@@ -1,0 +1,225 @@
+//! Archives made by hand.
+
+use muster_measure::{ArrivalWindow, Phase, State, UplinkWindow, WindowKey};
+use muster_model::{BackendId, StreamId};
+use muster_scenario::{Overrides, Reader, Source, parse};
+
+use super::*;
+
+struct Nothing;
+
+impl Reader for Nothing {
+    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        Err(format!("no file {path}"))
+    }
+
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+const TEXT: &str = "name: parts
+platform: { kind: mqtt, devices: [ \"mqtt://a\" ], backend: { url: \"mqtt://a\", filter: \"muster/#\" } }
+fleet: [ { name: meters, count: 10, streams: [ { name: readings, rate: 100/s, qos: 1 } ] } ]
+phases: { warm-up: 0s, measure: 10s }
+slo: { end-to-end: { p99: \"<= 1s\" } }
+";
+
+fn scenario(text: &str) -> Plan {
+    let source = Source {
+        name: "parts.yaml",
+        text,
+    };
+    parse(source, &Overrides::new(), &Nothing).expect("a scenario")
+}
+
+fn archive(plan: Plan, windows: WindowDelta) -> Archive {
+    Archive {
+        header: Header {
+            resolved_sha256: Header::digest(&plan),
+            plan,
+            run: RunId(1),
+            part: Slice::WHOLE,
+            scenario_sha256: String::new(),
+            started: String::new(),
+            environment: "{}".to_owned(),
+            co_located: false,
+            clocks: Vec::new(),
+        },
+        windows,
+        identity: None,
+        account: None,
+        timeline: Timeline::starting(Micros::ZERO, Micros::ZERO, Micros::from_secs(10)),
+        events: Vec::new(),
+        pulses: Pulses::default(),
+        footer: None,
+        records: 0,
+        unread: None,
+    }
+}
+
+fn measured(second: u32) -> WindowKey {
+    WindowKey {
+        second,
+        phase: Phase::Measure,
+        cold: false,
+    }
+}
+
+fn part(index: u32, clock: &str) -> Archive {
+    let mut windows = WindowDelta::default();
+    let mut arrivals = ArrivalWindow {
+        arrived: 1_000,
+        arrived_due: 1_000,
+        ..ArrivalWindow::default()
+    };
+    arrivals.end_to_end.record_n(Micros(500), 1_000);
+    let place = (BackendId(0), StreamId(0), measured(3));
+    windows.arrivals.insert(place, arrivals);
+    windows.until = Micros::from_secs(10);
+    let mut part = archive(scenario(TEXT), windows);
+    part.header.part = Slice { index, of: 2 };
+    part.header.clocks.push(clock.to_owned());
+    part
+}
+
+fn merged(clocks: [&str; 2]) -> Archive {
+    let mut whole = part(0, clocks[0]);
+    whole.merge(part(1, clocks[1])).expect("two parts of a run");
+    whole.header.part = Slice::WHOLE;
+    whole
+}
+
+#[test]
+fn parts_of_one_host_know_when_their_messages_arrived() {
+    let whole = merged(["box (1)", "box (1)"]);
+    let report = whole.report().expect("a report");
+    let end_to_end = report.latency.end_to_end.expect("it is known");
+    assert_eq!(end_to_end.count, 2_000);
+    assert!(
+        report
+            .events
+            .iter()
+            .all(|event| event.kind != "clocks-apart")
+    );
+}
+
+#[test]
+fn parts_of_two_hosts_do_not_and_say_so() {
+    let whole = merged(["box (1)", "other (2)"]);
+    let report = whole.report().expect("a report");
+    assert_eq!(report.latency.end_to_end, None);
+    let told = report
+        .events
+        .iter()
+        .find(|event| event.kind == "clocks-apart");
+    let told = &told.expect("it is an event").detail;
+    assert!(
+        told.contains("2 hosts") && told.contains("box (1), other (2)"),
+        "{told}"
+    );
+    let windows = report.windows.iter();
+    assert!(
+        windows
+            .clone()
+            .all(|window| window.end_to_end.p50_us.is_none())
+    );
+    assert_eq!(
+        windows
+            .map(|window| window.arrived.unwrap_or(0))
+            .sum::<u64>(),
+        2_000
+    );
+}
+
+#[test]
+fn what_was_heard_ends_with_the_first_consumer_that_left() {
+    let footer = |end, heard_until: Option<u64>| Footer {
+        health: GeneratorHealth::default(),
+        afterlives: Vec::new(),
+        end: Micros::from_secs(end),
+        heard_until: heard_until.map(Micros::from_secs),
+        ending: Ending::Planned,
+        stop: None,
+        target: NotedTarget::default(),
+    };
+    for (mine, theirs, heard) in [
+        (Some(20), Some(25), Some(20)),
+        (None, Some(25), Some(25)),
+        (None, None, None),
+    ] {
+        let both = footer(20, mine).merged(footer(25, theirs));
+        assert_eq!(both.heard_until, heard.map(Micros::from_secs));
+        assert_eq!(both.end, Micros::from_secs(25));
+    }
+}
+
+const TWO_STREAMS: &str = "name: two
+platform: { kind: mqtt, devices: [ \"mqtt://a\" ], backend: { url: \"mqtt://a\", filter: \"muster/#\" } }
+fleet:
+  - name: meters
+    count: 10
+    streams: [ { name: readings, rate: 1000/s, qos: 0 }, { name: events, rate: 40/s, qos: 1 } ]
+phases: { warm-up: 0s, measure: 10s }
+";
+
+/// Ten seconds of both streams: of those at QoS 0 so many arrive, of those at QoS 1 so many are
+/// accepted and arrive.
+fn two_streams(unacknowledged: u64, accepted: u64) -> Vec<String> {
+    let mut windows = WindowDelta::default();
+    for second in 0..10 {
+        for (stream, sent, state, arrived) in [
+            (0, 1_000, State::Unacknowledged, unacknowledged),
+            (1, 40, State::Accepted, accepted),
+        ] {
+            let mut uplink = UplinkWindow::default();
+            uplink.flow.sent = sent;
+            uplink.flow.ended[state.index()] = if stream == 0 { sent } else { accepted };
+            let key = (StreamId(stream), measured(second));
+            windows.uplinks.insert(key, uplink);
+            let arrivals = ArrivalWindow {
+                arrived,
+                ..ArrivalWindow::default()
+            };
+            let key = (BackendId(0), StreamId(stream), measured(second));
+            windows.arrivals.insert(key, arrivals);
+        }
+    }
+    windows.until = Micros::from_secs(10);
+    let report = archive(scenario(TWO_STREAMS), windows).report();
+    let events = report.expect("a report").events;
+    let kinds = events.into_iter().map(|event| event.kind);
+    kinds.filter(|kind| kind.starts_with("no-")).collect()
+}
+
+#[test]
+fn messages_without_an_answer_by_design_are_not_missed_and_their_arrivals_are() {
+    assert_eq!(two_streams(1_000, 40), [""; 0]);
+    assert_eq!(two_streams(1_000, 1), ["no-answer"]);
+    assert_eq!(two_streams(0, 40), ["no-arrival"]);
+}
+
+#[test]
+fn the_hash_of_the_plan_is_of_its_rules_and_load_and_not_of_labels_or_secrets() {
+    let text = |slo: &str, seed: u32, more: &str| {
+        let text = format!("seed: {seed}\n{}{more}", TEXT.replace("<= 1s", slo));
+        Header::digest(&scenario(&text))
+    };
+    let plain = text("<= 1s", 1, "");
+    assert_eq!(plain, text("<= 1s", 1, "labels: { site: north }\n"));
+    assert_ne!(plain, text("<= 2s", 1, ""), "a threshold was moved");
+    assert_ne!(plain, text("<= 1s", 2, ""), "another seed");
+    assert_ne!(plain, text("<= 1s", 1, "cold: { first-message: true }\n"));
+}
+
+#[test]
+fn parts_of_different_scenarios_are_not_merged() {
+    let mut whole = part(0, "box (1)");
+    let mut other = part(1, "box (1)");
+    other.header.resolved_sha256 = "another".to_owned();
+    let refused = whole.merge(other).expect_err("they differ");
+    assert!(
+        refused.to_string().contains("--set and --seed"),
+        "{refused}"
+    );
+}

@@ -1,0 +1,115 @@
+//! TLS and WebSocket, from the scenario to the exit code.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use crate::program::{folder_with, json, muster};
+
+const SCENARIO: &str = r#"
+name: transport
+platform: { PLATFORM }
+fleet:
+  - name: meters
+    count: 20
+    connect: { timeout: 2s }
+    streams: [ { kind: telemetry, rate: 100/s, qos: 1 } ]
+phases: { warm-up: 500ms, measure: 1s, settle: { at-most: 20s, quiet: 500ms } }
+slo: { failure-ratio: 0 }
+validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100% }
+"#;
+
+fn scenario(platform: &str) -> String {
+    SCENARIO.replace("PLATFORM", platform)
+}
+
+fn result(folder: &Path) -> serde_json::Value {
+    json(&folder.join("out/result.json"))
+}
+
+#[test]
+fn the_embedded_gateway_is_met_over_every_scheme() {
+    for scheme in ["ws", "mqtts", "wss"] {
+        let text = scenario(&format!("devices: [ '{scheme}://127.0.0.1:0' ]"));
+        let folder = folder_with(&text);
+        let said = muster(
+            folder.path(),
+            &["run", "scenario.yaml", "--quiet", "--out", "out"],
+        );
+        assert_eq!(said.code, 0, "{scheme}: {said:?}");
+        let result = result(folder.path());
+        let uplink = &result["ledger"]["uplink"];
+        let counts = ["scheduled", "accepted", "arrived", "residue"].map(|name| &uplink[name]);
+        assert_eq!(counts, [150, 150, 150, 0], "{scheme}");
+        let target = result["environment"]["target"].as_str().expect("a name");
+        assert!(target.contains(&format!("{scheme}://")), "{target}");
+    }
+}
+
+#[test]
+fn insecure_is_said_on_stderr_and_in_every_report() {
+    let text = scenario("devices: [ 'mqtts://127.0.0.1:0' ], tls: { insecure: true }");
+    let folder = folder_with(&text);
+    let said = muster(
+        folder.path(),
+        &["run", "scenario.yaml", "--quiet", "--out", "out"],
+    );
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.err.contains("any certificate will do"), "{}", said.err);
+    let taken = "any certificate was taken";
+    assert!(said.out.contains(taken), "{}", said.out);
+    assert_eq!(
+        result(folder.path())["environment"]["tls"]["insecure"],
+        true
+    );
+    let page = std::fs::read_to_string(folder.path().join("out/report.html"));
+    assert!(page.expect("a page").contains(taken));
+}
+
+/// A peer that speaks no TLS: every try fails for a cause with a name, and there was no run.
+#[test]
+fn a_target_that_speaks_no_tls_is_no_target() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            use std::io::Write;
+            // MQTT's CONNACK, and then nothing; the socket lives on.
+            let _ = (&socket).write_all(&[0x20, 2, 0, 0]);
+            std::mem::forget(socket);
+        }
+    });
+    let text = scenario(&format!(
+        "kind: mqtt, devices: [ 'mqtts://{address}' ], tls: {{ insecure: true }}"
+    ));
+    let folder = folder_with(&text);
+    let said = muster(
+        folder.path(),
+        &["run", "scenario.yaml", "--quiet", "--out", "out"],
+    );
+    assert_eq!(said.code, 4, "{said:?}");
+    let result = result(folder.path());
+    let causes = result["links"]["connect_failures"]
+        .as_object()
+        .expect("a map");
+    assert!(causes.contains_key("tls-malformed"), "{causes:?}");
+    let events = result["events"].as_array().expect("a list");
+    let told = events
+        .iter()
+        .filter(|event| event["kind"] == "handshake-failed");
+    assert_eq!(told.count(), 1, "{events:?}");
+}
+
+#[test]
+fn a_missing_key_file_is_named_with_its_device() {
+    let text = scenario("devices: [ 'mqtts://127.0.0.1:0' ]").replace(
+        "count: 20",
+        "count: 20\n    credential: { kind: certificate, cert: 'certs/${id}.pem' }",
+    );
+    let folder = folder_with(&text);
+    for command in ["run", "check"] {
+        let said = muster(folder.path(), &[command, "scenario.yaml"]);
+        assert_eq!(said.code, 2, "{said:?}");
+        let wanted = "device `meters-00000000`: read certs/meters-00000000.pem: ";
+        assert!(said.err.contains(wanted), "{}", said.err);
+    }
+}

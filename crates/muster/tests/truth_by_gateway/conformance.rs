@@ -1,0 +1,88 @@
+//! What every dialect keeps to against the reference gateway, under each misbehaviour that has a
+//! meaning for it: the ledger closes and is the gateway's own account. A dialect that stands in
+//! [`Dialect::ALL`] is tested here without another line.
+
+use muster_platform::Dialect;
+
+use crate::truth::{MESSAGES, Truth, count, refusal};
+
+/// A scenario that leaves to the dialect what it can.
+const SCENARIO: &str = r"
+name: conformance
+seed: 7
+platform: { kind: gateway, dialect: DIALECT, behaviour: { BEHAVIOUR } }
+fleet:
+  - count: 50
+    reconnect: { min: 100ms, max: 200ms }
+    streams: [ { name: readings, rate: 400/s, count: 12, timeout: 1s } ]
+phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 15s, quiet: 400ms } }
+slo: { failure-ratio: 0 }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+";
+
+/// Each misbehaviour as a scenario writes it, its name in the account, and how often it befalls.
+const MISBEHAVIOURS: [(&str, &str, u64); 13] = [
+    ("", "", 0),
+    ("lose-after-accept: 7", "lose-after-accept", 7),
+    ("drop: 7", "drop", 7),
+    ("ignore: 7", "ignore", 7),
+    ("answer-late: { count: 7, by: 3s }", "answer-late", 7),
+    ("answer-twice: 7", "answer-twice", 7),
+    ("answer-garbled: 7", "answer-garbled", 7),
+    ("answer-unknown: 7", "answer-unknown", 7),
+    ("duplicate: 7", "duplicate", 7),
+    ("deliver-late: { count: 7, by: 500ms }", "deliver-late", 7),
+    ("corrupt: 7", "corrupt", 7),
+    ("reject: { count: 7 }", "reject", 7),
+    ("reject-but-deliver: 7", "reject-but-deliver", 7),
+];
+
+#[test]
+fn the_ledger_is_the_gateways_account_in_every_dialect_under_each_misbehaviour() {
+    for dialect in Dialect::ALL {
+        let mut met = 0;
+        for (behaviour, name, times) in MISBEHAVIOURS {
+            let lasts = if name == "answer-late" {
+                "5s"
+            } else {
+                "1500ms"
+            };
+            let scenario = SCENARIO
+                .replace("DIALECT", dialect.name())
+                .replace("BEHAVIOUR", behaviour)
+                .replace("MEASURE", lasts);
+            if let Some(why) = refusal(&scenario) {
+                assert!(why.contains("has no meaning with"), "{dialect}: {why}");
+                continue;
+            }
+            met += 1;
+            let truth = Truth::run(&scenario);
+            agrees(&truth, &format!("{dialect}, {behaviour}"));
+            if times > 0 {
+                let befell = truth.gateway["misbehaved"][name].as_array();
+                let befell = befell.map_or(0, |hashes| hashes.len() as u64);
+                assert_eq!(befell, times, "{dialect}, {behaviour}");
+            }
+        }
+        assert!(met > 5, "{dialect} has hardly any misbehaviour");
+    }
+}
+
+fn agrees(truth: &Truth, what: &str) {
+    truth.closes();
+    assert_eq!(truth.account("received"), truth.uplink("sent"), "{what}");
+    let answered = truth.uplink("accepted") + truth.uplink("answered_late");
+    assert_eq!(truth.account("accepted"), answered, "{what}");
+    assert_eq!(
+        truth.account("rejected"),
+        truth.uplink("rejected"),
+        "{what}"
+    );
+    let silent = truth.account("unanswered") + truth.uplink("answered_late");
+    assert_eq!(truth.uplink("timed_out"), silent, "{what}");
+    assert_eq!(truth.uplink("sent"), MESSAGES, "{what}");
+    let consumed = &truth.result["ledger"]["uplink"]["consumed"];
+    if !consumed.is_null() {
+        assert_eq!(truth.account("delivered"), count(consumed), "{what}");
+    }
+}

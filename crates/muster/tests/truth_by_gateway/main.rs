@@ -1,0 +1,11 @@
+//! Truth by the gateway: for each misbehaviour the ledger of a run equals the gateway's own
+//! account, to the unit, and names the same messages.
+//!
+//! The gateway names a message by the FNV-1a hash of its payload as it came. Here every payload
+//! is known beforehand from device and sequence number, and its id travels beside it in a user
+//! property, so that hashes lead back to ids without anything that Muster computes.
+
+mod conformance;
+mod mqtt;
+mod sap_edge;
+mod truth;

@@ -1,0 +1,257 @@
+//! The dialects there are: the one place that names them all.
+
+use std::fmt;
+
+use muster_load::PayloadSpec;
+use serde::{Deserialize, Serialize};
+
+use crate::downlink::Downlink;
+use crate::server::{Heard, Reply};
+use crate::{mqtt, sap_edge};
+
+/// How devices and platform speak to each other. Each dialect is one folder of this crate, and the
+/// compiler names every place here that a new one must fill.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// Plain MQTT: topics and payloads are the scenario's, an answer is the transport's.
+    #[default]
+    Mqtt,
+    /// SAP Edge Gateway Service over MQTT: measures acknowledged by the application.
+    SapEdge,
+}
+
+/// What stands in a scenario of a dialect where a key is left out, each as it would be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Defaults {
+    /// Keys of a fleet.
+    pub fleet: &'static [(&'static str, &'static str)],
+    /// Keys of a stream.
+    pub stream: &'static [(&'static str, &'static str)],
+    /// Keys of a stream whose messages the application acknowledges.
+    pub acknowledged: &'static [(&'static str, &'static str)],
+}
+
+/// What a link subscribes to before its devices may publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscription {
+    /// The topic filter, in which `${id}` stands for the name of the link's first device.
+    pub filter: &'static str,
+    /// The quality of service, 0 to 2.
+    pub qos: u8,
+}
+
+/// The most subscriptions of a dialect.
+pub const SUBSCRIPTIONS_MAX: usize = 4;
+
+/// A payload that a dialect knows by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedPayload {
+    /// The measures of SAP Edge, so many samples a message.
+    SapMeasures {
+        /// At least 1.
+        samples: u32,
+    },
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Dialect; 2] = [Dialect::Mqtt, Dialect::SapEdge];
+
+    /// The name in a scenario, and in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mqtt => "mqtt",
+            Self::SapEdge => "sap-edge",
+        }
+    }
+
+    /// The dialect of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// What stands where a key is left out.
+    #[must_use]
+    pub const fn defaults(self) -> &'static Defaults {
+        match self {
+            Self::Mqtt => &mqtt::DEFAULTS,
+            Self::SapEdge => &sap_edge::DEFAULTS,
+        }
+    }
+
+    /// What a link subscribes to; it is up only once all of it was granted. At most
+    /// [`SUBSCRIPTIONS_MAX`].
+    #[must_use]
+    pub const fn subscriptions(self) -> &'static [Subscription] {
+        match self {
+            Self::Mqtt => &[],
+            Self::SapEdge => &sap_edge::SUBSCRIPTIONS,
+        }
+    }
+
+    /// Whether the application acknowledges messages, so that `ack: application` has a meaning.
+    #[must_use]
+    pub const fn acknowledges(self) -> bool {
+        match self {
+            Self::Mqtt => false,
+            Self::SapEdge => true,
+        }
+    }
+
+    /// Whether the time-out of what the application acknowledges begins anew with each
+    /// acknowledgement that the device gets.
+    #[must_use]
+    pub const fn slides(self) -> bool {
+        match self {
+            Self::Mqtt => false,
+            Self::SapEdge => true,
+        }
+    }
+
+    /// Whether messages surface northbound where a backend can consume them.
+    #[must_use]
+    pub const fn has_northbound(self) -> bool {
+        match self {
+            Self::Mqtt => true,
+            Self::SapEdge => false,
+        }
+    }
+
+    /// Whether results hold the figures of the test that was published for this platform, device
+    /// by device.
+    #[must_use]
+    pub const fn publishes_figures(self) -> bool {
+        match self {
+            Self::Mqtt => false,
+            Self::SapEdge => true,
+        }
+    }
+
+    /// Whether a link may carry many devices.
+    #[must_use]
+    pub const fn shares_links(self) -> bool {
+        match self {
+            Self::Mqtt => true,
+            Self::SapEdge => false,
+        }
+    }
+
+    /// Reads a message that came to a device.
+    #[must_use]
+    pub fn downlink<'a>(self, topic: &str, payload: &'a [u8]) -> Downlink<'a> {
+        match self {
+            Self::Mqtt => Downlink::Other,
+            Self::SapEdge => sap_edge::downlink(topic, payload),
+        }
+    }
+
+    /// A payload that the dialect knows by name, for the stream at `lane` of its fleet.
+    #[must_use]
+    pub fn payload(self, named: NamedPayload, lane: u8) -> PayloadSpec {
+        match named {
+            NamedPayload::SapMeasures { samples } => sap_edge::measures(samples, lane),
+        }
+    }
+
+    /// Reads what a device published, at the server end.
+    #[must_use]
+    pub fn hear<'a>(self, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
+        match self {
+            Self::Mqtt => Heard::Other,
+            Self::SapEdge => sap_edge::hear(topic, payload),
+        }
+    }
+
+    /// The topic on which the server end acknowledges a device's messages.
+    pub fn write_acknowledgement_topic(self, device: &str, out: &mut String) {
+        match self {
+            Self::Mqtt => {}
+            Self::SapEdge => sap_edge::write_acknowledgement_topic(device, out),
+        }
+    }
+
+    /// One message of the server end that acknowledges several of a device's messages.
+    pub fn write_acknowledgement<'a>(
+        self,
+        replies: impl Iterator<Item = Reply<'a>>,
+        out: &mut Vec<u8>,
+    ) {
+        match self {
+            Self::Mqtt => {}
+            Self::SapEdge => sap_edge::write_acknowledgement(replies, out),
+        }
+    }
+
+    /// The code of the server end's yes.
+    #[must_use]
+    pub const fn acceptance(self) -> u16 {
+        match self {
+            Self::Mqtt => 0,
+            Self::SapEdge => sap_edge::ACCEPTED,
+        }
+    }
+
+    /// The code of the server end's no, where the scenario names none.
+    #[must_use]
+    pub const fn refusal(self) -> u16 {
+        match self {
+            Self::Mqtt => muster_model::behaviour::Reject::DEFAULT_CODE,
+            Self::SapEdge => sap_edge::OVERLOADED,
+        }
+    }
+
+    /// Whether a code can be the server end's no.
+    #[must_use]
+    pub const fn is_refusal(self, code: u16) -> bool {
+        match self {
+            Self::Mqtt => code >= 0x80 && code <= 0xff,
+            Self::SapEdge => !sap_edge::accepts(code),
+        }
+    }
+}
+
+impl Subscription {
+    /// Puts the filter of a link into `out`, which is emptied first.
+    pub fn render(&self, name: &str, out: &mut String) {
+        out.clear();
+        match self.filter.split_once("${id}") {
+            Some((before, after)) => out.extend([before, name, after]),
+            None => out.push_str(self.filter),
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dialect_is_found_by_its_name() {
+        for dialect in Dialect::ALL {
+            assert_eq!(Dialect::named(dialect.name()), Some(dialect));
+            assert!(dialect.subscriptions().len() <= SUBSCRIPTIONS_MAX);
+        }
+        assert_eq!(Dialect::named("nobody"), None);
+    }
+
+    #[test]
+    fn a_filter_names_the_device() {
+        let mut filter = "old".to_owned();
+        let subscription = |filter| Subscription { filter, qos: 0 };
+        subscription("ack/${id}").render("d-1", &mut filter);
+        assert_eq!(filter, "ack/d-1");
+        subscription("v1/devices/me/rpc/request/+").render("d-1", &mut filter);
+        assert_eq!(filter, "v1/devices/me/rpc/request/+");
+    }
+}

@@ -1,0 +1,126 @@
+//! What a message that comes to a device means.
+
+use crate::sap_edge;
+
+/// A message that came to a device, as its dialect reads it.
+#[derive(Debug, Clone)]
+pub enum Downlink<'a> {
+    /// The application's word on messages that the device sent.
+    Acknowledgements(Acknowledgements<'a>),
+    /// A command: its payload.
+    Command(&'a [u8]),
+    /// Nothing that the dialect knows.
+    Other,
+}
+
+/// The acknowledgements in one message; reading allocates nothing.
+#[derive(Debug, Clone)]
+pub struct Acknowledgements<'a>(pub(crate) sap_edge::AckArray<'a>);
+
+/// The application's word on one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Acknowledgement<'a> {
+    /// Which message; none if it names none that a device of Muster could have sent.
+    pub id: Option<ApplicationId>,
+    /// Whether the message was accepted.
+    pub is_accepted: bool,
+    /// The application's code.
+    pub code: u16,
+    /// What it says for people, as JSON text; empty if nothing.
+    pub messages: &'a [u8],
+}
+
+/// An acknowledgement is not what the dialect says: the rest of its message cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the acknowledgement is not an array of {{ id, code, messages }} in JSON")]
+pub struct NotAnAcknowledgement;
+
+impl<'a> Iterator for Acknowledgements<'a> {
+    type Item = Result<Acknowledgement<'a>, NotAnAcknowledgement>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// A device's own name of a message: the place of its stream in the fleet and its number there.
+///
+/// As text the first stream's is the number alone, another's the place and the number: `41`,
+/// `1.41`. A device has one name each for all its messages, and no two of them share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApplicationId {
+    /// The place of the stream in its fleet, from 0.
+    pub lane: u8,
+    /// The message's number in the device's stream.
+    pub seq: u32,
+}
+
+impl ApplicationId {
+    /// Reads the text of an id; none if no device of Muster writes it so.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let dot = text.iter().position(|byte| *byte == b'.');
+        let (lane, seq) = match dot {
+            None => (0, number(text)?),
+            Some(dot) => (number(&text[..dot])?, number(&text[dot + 1..])?),
+        };
+        let is_written_so = dot.is_some() == (lane > 0);
+        let lane = u8::try_from(lane).ok().filter(|_| is_written_so)?;
+        Some(Self { lane, seq })
+    }
+
+    /// The template of a stream's ids.
+    #[must_use]
+    pub fn template(lane: u8) -> String {
+        match lane {
+            0 => "${seq}".to_owned(),
+            _ => format!("{lane}.${{seq}}"),
+        }
+    }
+}
+
+/// A decimal number without leading zeros.
+fn number(digits: &[u8]) -> Option<u32> {
+    if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
+        return None;
+    }
+    digits.iter().try_fold(0u32, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_in_one_way_only() {
+        let id = |lane, seq| Some(ApplicationId { lane, seq });
+        let cases = [
+            ("0", id(0, 0)),
+            ("4294967295", id(0, u32::MAX)),
+            ("1.41", id(1, 41)),
+            ("255.0", id(255, 0)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(ApplicationId::parse(text.as_bytes()), expected, "{text}");
+        }
+        for text in [
+            "",
+            "01",
+            "4294967296",
+            "0.1",
+            "256.1",
+            "1.",
+            ".1",
+            "1.1.1",
+            "-1",
+            "x",
+            "1 ",
+            "1.01",
+        ] {
+            assert_eq!(ApplicationId::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+}

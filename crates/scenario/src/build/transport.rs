@@ -1,0 +1,137 @@
+//! TLS, and whether it goes with the addresses.
+
+use crate::plan::{Credential, Endpoint, FleetPlan, PemFile, Scheme, Secret, TlsPlan, TlsVersions};
+use crate::view::View;
+
+/// Reads a `tls` map.
+pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
+    let insecure = view.truth("insecure")?;
+    if insecure {
+        let what = "any certificate will do: the run cannot know whom it talks to";
+        view.get("insecure")?
+            .warn(what, "`ca` and `server-name` say whom to trust");
+    }
+    Some(TlsPlan {
+        ca: certificates(view, "ca")?,
+        server_name: text(view, "server-name"),
+        insecure,
+        versions: match view.text_of("version") {
+            "1.2" => TlsVersions::Only12,
+            "1.3" => TlsVersions::Only13,
+            _ => TlsVersions::Both,
+        },
+        alpn: text(view, "alpn"),
+        resumption: view.truth("session-resumption")?,
+        own: own(view)?,
+        client_ca: certificates(view, "client-ca")?,
+    })
+}
+
+fn text(view: &View<'_>, key: &str) -> Option<String> {
+    view.get(key).map(|view| view.text().to_owned())
+}
+
+/// The outer option: whether it could be read; the inner one: whether the key stands.
+fn certificates(view: &View<'_>, key: &str) -> Option<Option<PemFile>> {
+    match view.get(key) {
+        None => Some(None),
+        Some(view) => pem(&view, "CERTIFICATE", "certificate").map(Some),
+    }
+}
+
+fn own(view: &View<'_>) -> Option<Option<(PemFile, Secret<PemFile>)>> {
+    let Some(cert) = view.get("cert") else {
+        if let Some(stray) = view.get("key") {
+            stray.wrong("a key without its certificate", "add `cert`");
+            return None;
+        }
+        return Some(None);
+    };
+    let key = view.get("key").unwrap_or_else(|| cert.clone());
+    let cert = pem(&cert, "CERTIFICATE", "certificate");
+    let key = pem(&key, "PRIVATE KEY", "private key");
+    Some(Some((cert?, Secret::new(key?))))
+}
+
+/// A file that holds at least one thing of this kind.
+fn pem(view: &View<'_>, label: &str, what: &str) -> Option<PemFile> {
+    let name = view.text();
+    let text = view.reader().file(name).map_err(|reason| {
+        let what = format!("{name} cannot be read: {reason}");
+        view.wrong(what, "paths are relative to the scenario's file");
+    });
+    let text = text.ok()?;
+    let marker = format!("{label}-----");
+    let holds = text
+        .windows(marker.len())
+        .any(|part| part == marker.as_bytes());
+    if !holds {
+        let what = format!("{name} holds no {what}");
+        view.wrong(what, "a file in PEM form (RFC 7468)");
+        return None;
+    }
+    let name = name.to_owned();
+    Some(PemFile { name, text })
+}
+
+/// All addresses of the devices are spoken to in one way.
+pub(super) fn one_scheme(views: &[View<'_>], endpoints: &[Endpoint]) -> Option<()> {
+    let first = endpoints.first()?.scheme;
+    let other = endpoints
+        .iter()
+        .zip(views)
+        .find(|(it, _)| it.scheme != first);
+    let Some((endpoint, view)) = other else {
+        return Some(());
+    };
+    let (other, first) = (endpoint.scheme.name(), first.name());
+    let what = format!("`{other}` beside `{first}`: all devices connect in one way");
+    view.wrong(what, "one scheme for all addresses, or a scenario for each");
+    None
+}
+
+/// Keys of TLS stand only where somebody speaks it.
+pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>) -> Option<()> {
+    if !schemes.into_iter().any(Scheme::is_tls) {
+        let what = "`tls` has no meaning here: no address is `mqtts` or `wss`";
+        view.wrong(what, "another scheme for the addresses, or remove it");
+        return None;
+    }
+    Some(())
+}
+
+/// The embedded gateway shows a certificate that the run has made, and trusts it.
+pub(super) fn fits_gateway(view: &View<'_>, is_gateway: bool) -> Option<()> {
+    let (key, what, help) = if is_gateway {
+        let what = "the embedded gateway's certificate is made by the run, which trusts it";
+        ("ca", what, "remove `ca`, or use `kind: mqtt`")
+    } else {
+        let what = "`client-ca` is only for the embedded gateway";
+        ("client-ca", what, "use `kind: gateway`, or remove it")
+    };
+    match view.get(key) {
+        None => Some(()),
+        Some(stray) => {
+            stray.wrong(what, help);
+            None
+        }
+    }
+}
+
+/// A certificate is shown over TLS only.
+pub(super) fn certificates_are_shown(
+    views: &[View<'_>],
+    fleets: &[FleetPlan],
+    scheme: Scheme,
+) -> Option<()> {
+    let mut stray = views.iter().zip(fleets).filter(|(_, fleet)| {
+        matches!(fleet.credential, Credential::Certificate { .. }) && !scheme.is_tls()
+    });
+    let Some((view, _)) = stray.next() else {
+        return Some(());
+    };
+    let what = format!("over `{}` no certificate is shown", scheme.name());
+    view.get("credential")?
+        .wrong(what, "connect with `mqtts` or `wss`");
+    None
+}

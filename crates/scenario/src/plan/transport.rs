@@ -1,0 +1,149 @@
+//! What lies between a session and the network: the scheme of an address, and TLS.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Secret;
+
+/// The protocol of an endpoint: MQTT, and what carries it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Scheme {
+    /// MQTT over TCP.
+    Mqtt,
+    /// MQTT over TLS.
+    Mqtts,
+    /// MQTT over WebSocket (RFC 6455).
+    Ws,
+    /// MQTT over WebSocket over TLS.
+    Wss,
+}
+
+impl Scheme {
+    /// Every scheme.
+    pub const ALL: [Self; 4] = [Self::Mqtt, Self::Mqtts, Self::Ws, Self::Wss];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mqtt => "mqtt",
+            Self::Mqtts => "mqtts",
+            Self::Ws => "ws",
+            Self::Wss => "wss",
+        }
+    }
+
+    /// The port that is registered for it.
+    #[must_use]
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Mqtt => 1883,
+            Self::Mqtts => 8883,
+            Self::Ws => 80,
+            Self::Wss => 443,
+        }
+    }
+
+    /// Whether TLS carries it.
+    #[must_use]
+    pub const fn is_tls(self) -> bool {
+        matches!(self, Self::Mqtts | Self::Wss)
+    }
+
+    /// Whether WebSocket carries it.
+    #[must_use]
+    pub const fn is_websocket(self) -> bool {
+        matches!(self, Self::Ws | Self::Wss)
+    }
+}
+
+/// An address to connect to. The host may still need to be resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// The protocol.
+    pub scheme: Scheme,
+    /// A name or an address; an IPv6 address without its brackets.
+    pub host: String,
+    /// The port; 0 (kind gateway only) is a free port chosen when the gateway starts.
+    pub port: u16,
+    /// The path and query of a WebSocket address, beginning with a slash; empty for others.
+    pub path: String,
+}
+
+impl Endpoint {
+    /// Host and port as a URL writes them.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, path) = (self.scheme.name(), &self.path);
+        write!(f, "{scheme}://{}{path}", self.authority())
+    }
+}
+
+/// A file of certificates or a key (RFC 7468), as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PemFile {
+    /// The file's name, as the scenario has it.
+    pub name: String,
+    /// What stands in it.
+    pub text: Vec<u8>,
+}
+
+/// The versions of TLS that may be spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum TlsVersions {
+    /// 1.2 and 1.3.
+    #[default]
+    Both,
+    /// 1.2 alone.
+    Only12,
+    /// 1.3 alone.
+    Only13,
+}
+
+/// How a platform's certificate is checked, and what is said of ourselves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TlsPlan {
+    /// Whom we trust; none trusts whom this machine trusts.
+    pub ca: Option<PemFile>,
+    /// The name that the certificate must have; none is the address's host.
+    pub server_name: Option<String>,
+    /// Whether any certificate will do.
+    pub insecure: bool,
+    /// The versions that may be spoken.
+    pub versions: TlsVersions,
+    /// The protocol that is offered by ALPN (RFC 7301).
+    pub alpn: Option<String>,
+    /// Whether a link that connects again resumes its own session.
+    pub resumption: bool,
+    /// The certificate and the key of a backend's consumers.
+    pub own: Option<(PemFile, Secret<PemFile>)>,
+    /// Whom the embedded gateway trusts when a device shows a certificate.
+    pub client_ca: Option<PemFile>,
+}
+
+impl Default for TlsPlan {
+    fn default() -> Self {
+        Self {
+            ca: None,
+            server_name: None,
+            insecure: false,
+            versions: TlsVersions::Both,
+            alpn: None,
+            resumption: true,
+            own: None,
+            client_ca: None,
+        }
+    }
+}

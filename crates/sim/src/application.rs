@@ -1,0 +1,111 @@
+//! The application of a model platform, where its dialect acknowledges messages.
+
+use muster_platform::{Heard, Reply};
+use muster_protocol::mqtt::packet::Subscribe;
+use muster_protocol::mqtt::{Incoming, Publish, Server, Token, reason};
+
+use crate::platform::Platform;
+use crate::queue::{Answered, Event, Queue};
+
+/// An id that no message has, as it stands in JSON.
+const NOBODY: &[u8] = b"\"nobody\"";
+
+impl Platform {
+    /// Grants what a device subscribes to, or refuses it; false if the connection is over.
+    pub(crate) fn subscribe(
+        &mut self,
+        link: u32,
+        server: &mut Server,
+        subscribe: &Subscribe<'_>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let is_refused = self.dice.hits(self.behaviour.refuse_subscribe);
+        let codes = subscribe
+            .filters
+            .into_iter()
+            .map(|filter| match is_refused {
+                true => reason::NOT_AUTHORIZED,
+                false => filter.qos.bits(),
+            });
+        let codes: Vec<u8> = codes.collect();
+        self.account.subscribed += u64::from(!is_refused);
+        self.ends[link as usize].has_subscribed |= !is_refused;
+        server.suback(subscribe.packet_id, &codes, out).is_ok()
+    }
+
+    /// Takes a publish that the application acknowledges; false if it is none.
+    pub(crate) fn asks(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
+        let Heard::Message { device, id } = self.dialect.hear(&publish.topic, publish.payload)
+        else {
+            return false;
+        };
+        if !self.ends[link as usize].has_subscribed {
+            self.account.unsubscribed += 1;
+        }
+        let answered = |id: Option<&[u8]>, code| Answered {
+            device: device.to_owned(),
+            id: id.map(<[u8]>::to_vec),
+            code,
+        };
+        let (yes, no) = (self.dialect.acceptance(), self.dialect.refusal());
+        let (dice, ways, account) = (&mut self.dice, &self.behaviour, &mut self.account);
+        let mut answers = Vec::new();
+        if dice.hits(ways.reject) {
+            account.rejected += 1;
+            answers.push(answered(id, no));
+        } else if dice.hits(ways.drop) {
+            account.dropped += 1;
+        } else if dice.hits(ways.ignore) {
+            account.ignored += 1;
+        } else if dice.hits(ways.garble) {
+            account.garbled += 1;
+            answers.push(answered(None, yes));
+        } else if dice.hits(ways.mislead) {
+            account.misled += 1;
+            answers.push(answered(Some(NOBODY), yes));
+        } else {
+            account.accepted += 1;
+            answers.push(answered(id, yes));
+            if dice.hits(ways.duplicate) {
+                account.duplicated += 1;
+                answers.push(answered(id, yes));
+            }
+        }
+        let mut at = queue.now() + ways.answer_after;
+        if dice.hits(ways.late) {
+            at += ways.late_by;
+        }
+        for answered in answers {
+            queue.push(at, Event::Acknowledge { link, answered });
+        }
+        true
+    }
+
+    /// The instant of an acknowledgement has come.
+    pub(crate) fn acknowledge(&mut self, link: u32, answered: &Answered, queue: &mut Queue) {
+        let end = &mut self.ends[link as usize];
+        if end.is_mute || !end.has_subscribed {
+            self.account.unheard += 1;
+            return;
+        }
+        let (mut topic, mut payload) = (String::new(), Vec::new());
+        self.dialect
+            .write_acknowledgement_topic(&answered.device, &mut topic);
+        let reply = Reply {
+            id: answered.id.as_deref(),
+            code: answered.code,
+        };
+        self.dialect
+            .write_acknowledgement(std::iter::once(reply), &mut payload);
+        if answered.id.is_none() {
+            payload.truncate(payload.len() / 2);
+        }
+        let mut out = Vec::new();
+        let is_said = end.server.as_mut().is_some_and(|server| {
+            let publish = Publish::new(&topic, &payload);
+            server.deliver(Token(0), &publish, &mut out).is_ok()
+        });
+        self.account.unheard += u64::from(!is_said);
+        self.say(link, out, queue);
+    }
+}

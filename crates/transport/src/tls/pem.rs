@@ -1,0 +1,177 @@
+//! Certificates and keys as files hold them (RFC 7468).
+
+use std::fmt;
+use std::sync::Arc;
+
+use muster_protocol::websocket::UpgradeError;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use super::client::provider;
+
+/// A file of certificates or a key, as it was read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    /// What it is called in messages.
+    pub name: String,
+    text: Vec<u8>,
+}
+
+/// What it holds may be a key, which is nobody's to read.
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pem({})", self.name)
+    }
+}
+
+/// What cannot be used, with the file or name and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// A file cannot be read.
+    #[error("read {file}: {why}")]
+    Read {
+        /// The file.
+        file: String,
+        /// The system's reason.
+        why: std::io::Error,
+    },
+    /// A file holds no certificate that can be used.
+    #[error("{file} holds no certificate that can be used: {why}")]
+    Certificate {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file holds no key that can be used.
+    #[error("{file} holds no private key that can be used: {why}")]
+    Key {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A key is not that of the certificate.
+    #[error("the key in {key} is not that of the certificate in {cert}")]
+    Mismatch {
+        /// The file of the certificate.
+        cert: String,
+        /// The file of the key.
+        key: String,
+    },
+    /// This machine trusts nobody.
+    #[error("this machine has no list of trusted certificates: name one by `tls.ca`")]
+    TrustsNobody,
+    /// No certificate can have this name.
+    #[error("`{0}` is no name that a certificate can have: give another by `tls.server-name`")]
+    Name(String),
+    /// The request for WebSocket cannot be written.
+    #[error(transparent)]
+    Upgrade(#[from] UpgradeError),
+    /// TLS cannot be set up.
+    #[error("set TLS up: {0}")]
+    Tls(String),
+    /// The certificate for one run cannot be made.
+    #[error("make a certificate for the run: {0}")]
+    Throwaway(String),
+}
+
+impl From<rustls::Error> for TransportError {
+    fn from(error: rustls::Error) -> Self {
+        Self::Tls(error.to_string())
+    }
+}
+
+impl Pem {
+    /// A file's text.
+    #[must_use]
+    pub fn new(name: &str, text: Vec<u8>) -> Self {
+        let name = name.to_owned();
+        Self { name, text }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`TransportError::Read`] with the system's reason.
+    pub fn read(path: &str) -> Result<Self, TransportError> {
+        match std::fs::read(path) {
+            Ok(text) => Ok(Self::new(path, text)),
+            Err(why) => Err(TransportError::Read {
+                file: path.to_owned(),
+                why,
+            }),
+        }
+    }
+
+    /// What stands in it.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Its certificates, at least one.
+    pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TransportError> {
+        let found = CertificateDer::pem_slice_iter(&self.text).collect::<Result<Vec<_>, _>>();
+        let found = found.map_err(|error| self.unusable(&error))?;
+        if found.is_empty() {
+            return Err(self.unusable(&"there is none"));
+        }
+        Ok(found)
+    }
+
+    pub(super) fn unusable(&self, why: &impl fmt::Display) -> TransportError {
+        TransportError::Certificate {
+            file: self.name.clone(),
+            why: why.to_string(),
+        }
+    }
+
+    fn no_key(&self, why: &impl fmt::Display) -> TransportError {
+        TransportError::Key {
+            file: self.name.clone(),
+            why: why.to_string(),
+        }
+    }
+}
+
+/// A certificate with its chain and its key: who somebody is.
+#[derive(Debug, Clone)]
+pub struct Own(pub(super) Arc<CertifiedKey>);
+
+impl Own {
+    /// The certificate of one file and the key of another, or of the same.
+    ///
+    /// # Errors
+    /// [`TransportError`] if either cannot be used, or the two do not belong together.
+    pub fn new(cert: &Pem, key: &Pem) -> Result<Self, TransportError> {
+        let chain = cert.certificates()?;
+        let secret = PrivateKeyDer::from_pem_slice(&key.text);
+        let secret = secret.map_err(|error| key.no_key(&error))?;
+        let provider = provider();
+        let secret = provider.key_provider.load_private_key(secret);
+        let secret = secret.map_err(|error| key.no_key(&error))?;
+        let own = CertifiedKey::new(chain, secret);
+        match own.keys_match() {
+            Ok(()) => Ok(Self(Arc::new(own))),
+            Err(rustls::Error::InconsistentKeys(_)) => Err(TransportError::Mismatch {
+                cert: cert.name.clone(),
+                key: key.name.clone(),
+            }),
+            Err(error) => Err(cert.unusable(&error)),
+        }
+    }
+
+    /// Reads both from files.
+    ///
+    /// # Errors
+    /// As [`Own::new`], and [`TransportError::Read`].
+    pub fn read(cert: &str, key: &str) -> Result<Self, TransportError> {
+        let cert = Pem::read(cert)?;
+        if cert.name == key {
+            return Self::new(&cert, &cert);
+        }
+        Self::new(&cert, &Pem::read(key)?)
+    }
+}

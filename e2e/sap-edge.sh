@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SAP Edge against others on both sides. `kind: sap-edge` through a real Mosquitto to an application made
+# with Paho, which accepts, rejects, keeps silent and repeats itself by the message's number: the
+# ledger equals its counts. Then a Paho device against Muster's gateway: its counts equal the account.
+source "$(dirname "$0")/lib.sh"
+need mosquitto python3 jq
+
+python3 -m venv "$WORK/venv"
+"$WORK/venv/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
+
+PORT=$(free_port)
+start_mosquitto "$PORT"
+mkfifo "$WORK/end"
+"$WORK/venv/bin/python" e2e/sap_edge.py application "$PORT" <"$WORK/end" >"$WORK/application.txt" &
+APPLICATION=$!
+STARTED+=("$APPLICATION")
+exec 9>"$WORK/end"
+until grep -q ready "$WORK/application.txt"; do sleep 0.1; done
+status_of "$MUSTER" run e2e/sap-edge.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/run" \
+    --set "platform.devices=[mqtt://127.0.0.1:$PORT]"
+exec 9>&-
+wait "$APPLICATION"
+read -r HEARD ACCEPTED REJECTED SILENT TWICE <<<"$(tail -1 "$WORK/application.txt")"
+same "exit code, since some were rejected" "$STATUS" 1
+[ "$STATUS" -eq 1 ] || cat "$WORK/out"
+U='.ledger.uplink'
+same "sent = heard" "$(value "$WORK/run" "$U.sent")" "$HEARD"
+same "accepted, by 200 and by 202" "$(value "$WORK/run" "$U.accepted")" "$ACCEPTED"
+same "rejected with 404" "$(value "$WORK/run" "$U.rejected_by_code[\"404\"]")" "$REJECTED"
+same "timed out = not acknowledged" "$(value "$WORK/run" "$U.timed_out")" "$SILENT"
+same "acknowledged twice" "$(value "$WORK/run" "$U.answered_again")" "$TWICE"
+same "residue" "$(value "$WORK/run" "$U.residue")" 0
+same "what was said of the rejected" "$(value "$WORK/run" \
+    '[.events[] | select(.kind == "rejecting") | .detail] | unique | join(" ")')" 'code 404: ["no such sensor"]'
+
+PORT=$(free_port)
+"$MUSTER" gateway --listen "127.0.0.1:$PORT" --dialect sap-edge --expect 500 \
+    --behaviour 'reject: { count: 40 }, answer-batch: { most: 20, within: 50ms }' >"$WORK/gateway.txt" 2>&1 &
+GATEWAY=$!
+STARTED+=("$GATEWAY")
+listens "$PORT"
+read -r SEEN YES NO <<<"$("$WORK/venv/bin/python" e2e/sap_edge.py device "$PORT" 500)"
+kill -INT "$GATEWAY"
+wait "$GATEWAY" || true
+sed -n '/^{/,$p' "$WORK/gateway.txt" >"$WORK/account.json"
+same "each message is acknowledged" "$SEEN" 500
+same "accepted" "$YES" "$(jq .accepted "$WORK/account.json")"
+same "rejected" "$NO" "$(jq .rejected "$WORK/account.json")"
+same "rejected as asked" "$NO" 40
+check "in batches ($(jq .acknowledgements "$WORK/account.json") messages)" \
+    test "$(jq .acknowledgements "$WORK/account.json")" -lt 250
+finish
