@@ -22,20 +22,26 @@ print(round((time.monotonic() - begun) * 1e6))
 PY
 }
 
-# run: leaves the result in $WORK/late, and the length of the stop in STOPPED.
+# run: leaves the result in $WORK/late, and the length of the stop in STOPPED. Without a terminal the
+# run says a line every five seconds; the second one of the measured phase falls into its middle.
 run() {
-    local pid out=$WORK/late
-    rm -rf "$out"
+    local pid line progress measured=0 out=$WORK/late
+    rm -rf "$out" "$WORK/progress"
+    mkfifo "$WORK/progress"
     "$MUSTER" run scenarios/first.yaml --out "$out" --set fleet.streams.rate=1000/s --set phases.warm-up=1s \
-        --set phases.measure=${MEASURED_S}s --set stability.min-windows=30 >"$WORK/out" 2>&1 &
+        --set phases.measure=${MEASURED_S}s --set stability.min-windows=30 >"$WORK/progress" 2>&1 &
     pid=$!
     STARTED+=("$pid")
-    until grep -q measure "$WORK/out"; do
-        kill -0 "$pid" || { echo "not ok - the run ended early"; cat "$WORK/out"; exit 1; }
-        sleep 0.1
+    exec {progress}<"$WORK/progress"
+    : >"$WORK/out"
+    while [ "$measured" -lt 2 ] && read -r line <&"$progress"; do
+        echo "$line" >>"$WORK/out"
+        case $line in *" measure "*) measured=$((measured + 1)) ;; esac
     done
-    sleep 3
+    [ "$measured" -eq 2 ] || { echo "not ok - the run ended early"; cat "$WORK/out"; exit 1; }
     STOPPED=$(stopped "$pid")
+    cat <&"$progress" >>"$WORK/out"
+    exec {progress}<&-
     wait "$pid" || true
 }
 

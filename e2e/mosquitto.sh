@@ -17,10 +17,18 @@ if [ -n "${MOSQUITTO_FULL:-}" ]; then
     MEASURE=()
     KILL_AFTER=25
 fi
-readonly SYS='$SYS/broker/publish' CLIENTS='$SYS/broker/clients/total'
+readonly SYS='$SYS/broker/publish' CLIENTS='$SYS/broker/clients/total' UPTIME='$SYS/broker/uptime'
+# What the broker sends for one reading, and for one tick: what it kept, and what is new.
+readonly A_READING=1 A_TICK=2
 
-# counter PORT TOPIC: one of the broker's counters, as of its last second; reading it costs one
-# PUBLISH sent. The broker forgets a counter that has not changed for a minute: only `dropped`, at 0.
+# tick PORT: waits until the broker has renewed its counters, as it does each second; what is read at
+# once after it is not disturbed by the next renewal.
+tick() {
+    mosquitto_sub -h 127.0.0.1 -p "$1" -R -W 10 -C 1 -t "$UPTIME" >"$WORK/tick"
+}
+
+# counter PORT TOPIC: one of the broker's counters, as of the last tick. The broker forgets a counter
+# that has not changed for a minute: only `dropped`, at 0.
 counter() {
     local value
     value=$(mosquitto_sub -h 127.0.0.1 -p "$1" -W 3 -C 1 -t "$SYS/$2" 2>"$WORK/err" || true)
@@ -36,16 +44,16 @@ run_against() {
 }
 
 healthy() {
-    local qos=$1 version=$2 port out before sent_by_broker received bytes dropped status=0
+    local qos=$1 version=$2 port out before sent_before sent_by_broker received bytes dropped status=0
     port=$(free_port)
     out="$WORK/qos$qos-$version"
     start_mosquitto "$port"
-    sleep 2.5
-    # A fresh broker, whose only subscriber so far are these three readings.
+    tick "$port"
+    sent_before=$(counter "$port" messages/sent)
     before="$(counter "$port" messages/received) $(counter "$port" messages/dropped) $(counter "$port" bytes/received)"
     run_against "$port" "$qos" "$version" "$out" >"$out.txt" 2>&1 || status=$?
-    sleep 2.5
-    sent_by_broker=$(($(counter "$port" messages/sent) - 3))
+    tick "$port"
+    sent_by_broker=$(($(counter "$port" messages/sent) - sent_before - 4 * A_READING - A_TICK))
     received=$(counter "$port" messages/received)
     bytes=$(counter "$port" bytes/received)
     dropped=$(counter "$port" messages/dropped)
@@ -132,7 +140,7 @@ in_a_row() {
         same "$run of two in a row, shared: lost, foreign, residue" \
             "$(value "$out" "$l | [.lost, .foreign, .residue] | join(\" \")")" "0 0 0"
     done
-    sleep 2.5
+    tick "$port"
     known=$(mosquitto_sub -h 127.0.0.1 -p "$port" -W 3 -C 1 -t "$CLIENTS" 2>"$WORK/err" || true)
     # It may count the one that reads it.
     check "after them the broker keeps no session of theirs (${known:-no answer})" test "${known:-9}" -le 1
