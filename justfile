@@ -28,6 +28,10 @@ bench *arguments:
 e2e peer:
     bash e2e/{{ peer }}.sh
 
+# Every broker and client that docs/interop.md names; needs Go, JDK 17, Maven and npm.
+interop:
+    INTEROP_BROKERS="mosquitto mochi hivemq aedes moquette" INTEROP_CLIENTS="mosquitto paho mqttjs paho-go hivemq-client" bash e2e/interop.sh
+
 # Writes the golden files anew and shows the difference.
 bless:
     MUSTER_BLESS=1 INSTA_UPDATE=always cargo test --workspace; git diff --stat

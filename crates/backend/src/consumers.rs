@@ -20,9 +20,6 @@ const SESSION_EXPIRY_S: u32 = 120;
 /// The keep-alive of a consumer in seconds.
 const KEEP_ALIVE_S: u16 = 30;
 
-/// The standard that consumers speak.
-pub const VERSION: mqtt::Version = mqtt::Version::V5;
-
 /// What the consumers of a process are made from.
 #[derive(Debug, Clone)]
 pub struct ConsumersSpec {
@@ -99,10 +96,10 @@ pub(crate) enum State {
 }
 
 impl Consumer {
-    pub(crate) fn new(seat: Seat, run: RunId) -> Self {
+    pub(crate) fn new(seat: Seat, version: mqtt::Version, run: RunId) -> Self {
         Self {
             seat,
-            session: mqtt::Client::new(VERSION, &mqtt::ClientLimits::default()),
+            session: mqtt::Client::new(version, &mqtt::ClientLimits::default()),
             key: None,
             state: State::Down,
             client_id: client_id(run, seat.backend, seat.consumer),
@@ -122,8 +119,9 @@ impl Consumer {
     }
 
     pub(crate) fn render_connect(&mut self, plan: &BackendPlan, now: Micros, out: &mut Vec<u8>) {
+        // MQTT 3.1.1 has no expiry: a session that outlives its link would stay after the run.
         let connect = Connect {
-            clean_start: !self.was_up,
+            clean_start: !self.was_up || plan.version == mqtt::Version::V311,
             session_expiry: SESSION_EXPIRY_S,
             ..hello(plan, &self.client_id)
         };
@@ -157,8 +155,8 @@ pub fn client_id(run: RunId, backend: BackendId, consumer: ConsumerId) -> String
     format!("muster-{:08x}-b{}-{}", run.0, backend.0, consumer.0)
 }
 
-/// What a consumer of a backend says of itself when it connects in [`VERSION`], to a session that
-/// ends with the link.
+/// What a consumer of a backend says of itself when it connects to a session that ends with the
+/// link.
 #[must_use]
 pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str) -> Connect<'a> {
     Connect {

@@ -103,7 +103,10 @@ pub fn consumers_loop(
         consumers: spec
             .seats
             .iter()
-            .map(|seat| Consumer::new(*seat, spec.run))
+            .map(|seat| {
+                let version = spec.plan.backends[seat.backend.index()].version;
+                Consumer::new(*seat, version, spec.run)
+            })
             .collect(),
         readers: readers.collect::<Result<_, _>>()?,
         due_times: DueTimes::new(&spec.schedules),

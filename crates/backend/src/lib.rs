@@ -8,5 +8,5 @@ mod consumers;
 mod driver;
 mod session;
 
-pub use consumers::{ConsumersError, ConsumersSpec, Seat, VERSION, client_id, hello};
+pub use consumers::{ConsumersError, ConsumersSpec, Seat, client_id, hello};
 pub use driver::{Driver, consumers_loop};

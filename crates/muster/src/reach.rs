@@ -107,8 +107,12 @@ fn consumer(plan: &Plan, backend: &BackendPlan, id: BackendId, run: RunId) -> Ca
         who: format!("{}, backend `{}`", backend.endpoint, backend.name),
         call: target::address(&backend.endpoint, target::patience(plan)).and_then(|address| {
             let layer = consumer_layers(plan, backend, [0])?.layer(0)?;
-            let version = muster_backend::VERSION;
-            call((address, layer), version, &connect, CONSUMER_AT_MOST)
+            call(
+                (address, layer),
+                backend.version,
+                &connect,
+                CONSUMER_AT_MOST,
+            )
         }),
     }
 }

@@ -180,6 +180,8 @@ struct Traffic {
     qos: String,
     /// Whether any stream's messages carry an id.
     carries_ids: bool,
+    /// The newest version of MQTT that a device speaks.
+    version: &'static str,
 }
 
 impl Traffic {
@@ -202,11 +204,15 @@ impl Traffic {
                 .collect()
         });
         let prefix = common.unwrap_or_default().concat();
+        let of_fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
+        let mut versions = of_fleets.filter_map(|fleet| fleet.get("client"));
+        let is_old = |client: &Node| text(client, "version") == "3.1.1";
         let carries_id = |stream: &&Node| text(stream, "carrier") != "none";
         Self {
             filter: format!("{prefix}#"),
             qos: qos.to_owned(),
             carries_ids: streams.is_empty() || streams.iter().any(carries_id),
+            version: if versions.all(is_old) { "3.1.1" } else { "5" },
         }
     }
 }
@@ -258,6 +264,7 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         default_text(backend, "name", name);
         default_text(backend, "filter", traffic.filter.clone());
         default(backend, "qos", &traffic.qos);
+        default_text(backend, "version", traffic.version.to_owned());
         if let Some(url) = &url {
             default_text(backend, "url", url.clone());
         }

@@ -310,6 +310,18 @@ fn plain_subscribers_are_accounts_of_their_own_and_a_group_is_one() {
 }
 
 #[test]
+fn consumers_speak_the_newest_version_of_the_devices() {
+    let spoken = |fleets: &str, keys: &str| {
+        let text = format!("name: t\nfleet: [ {fleets} ]\nplatform: {{ backend: {{ {keys} }} }}\n");
+        plan(&text).backends[0].version
+    };
+    let old = "{ name: a, client: { version: 3.1.1 } }";
+    assert_eq!(spoken(old, ""), Version::V311);
+    assert_eq!(spoken(old, "version: 5"), Version::V5);
+    assert_eq!(spoken(&format!("{old}, {{ name: b }}"), ""), Version::V5);
+}
+
+#[test]
 fn secrets_are_resolved_for_the_wire_and_masked_for_people() {
     let text = "name: t\nplatform:\n  kind: mqtt\n  devices: [ \"mqtt://h\" ]\n  \
                 about: { file: values.yaml }\n  \

@@ -169,6 +169,18 @@ fn there_is_one_connack_and_no_more() {
     assert_eq!(second, ["Malformed(Unexpected(2))"]);
 }
 
+/// A server of MQTT 3.1.1 knows no reason codes and no properties (section 3.2.2.3 there).
+#[test]
+fn a_server_that_is_older_refuses_by_the_version() {
+    let mut client = Client::new(Version::V5, &Connect::new("c"));
+    let refused = client.feed(&[0x20, 2, 0, 1]).join(" ");
+    let code = reason::UNSUPPORTED_PROTOCOL_VERSION;
+    assert_eq!(refused, format!("Refused(Mqtt({code}))"));
+    let mut client = Client::new(Version::V5, &Connect::new("c"));
+    let malformed = client.feed(&[0x20, 2, 0, 0]).join(" ");
+    assert!(malformed.starts_with("Malformed"), "{malformed}");
+}
+
 /// MQTT-3.1.3-8, MQTT-3.1.4-6, MQTT-3.2.2-6.
 #[test]
 fn a_refusal_has_no_session_and_ends_the_connection() {

@@ -146,11 +146,16 @@ fn table(view: &View<'_>, devices: u32) -> Option<Table> {
     Some(table)
 }
 
-fn client(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientPlan> {
-    let version = match view.text_of("version") {
+/// The version of MQTT that a client or a consumer speaks.
+pub(super) fn version(view: &View<'_>) -> Version {
+    match view.text_of("version") {
         "3.1.1" => Version::V311,
         _ => Version::V5,
-    };
+    }
+}
+
+fn client(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientPlan> {
+    let version = version(view);
     let session_expiry = seconds(view, "session-expiry", LONGEST_EXPIRY);
     let keep_alive = seconds(view, "keep-alive", LONGEST_KEEP_ALIVE);
     let will = match view.get("will") {

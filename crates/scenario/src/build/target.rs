@@ -3,10 +3,11 @@
 use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour};
 use muster_platform::{Carrier, Dialect};
-use muster_protocol::mqtt::{Qos, topic};
+use muster_protocol::mqtt::{Qos, Version, topic};
 
 use super::behaviour::behaviour;
 use super::expected::due_from;
+use super::fleet;
 use super::secret::secret;
 use super::transport;
 use crate::endpoint;
@@ -177,6 +178,7 @@ pub(super) fn backends(
     }
     for view in &views {
         joins_arrivals(view, fleets)?;
+        sees_properties(view, fleets)?;
         keeps_order(view, fleets);
         warn_of_blind_filter(view, &views, fleets);
     }
@@ -219,6 +221,7 @@ fn backend(
         name: view.text_of("name").to_owned(),
         endpoint: endpoint?,
         tls: tls?,
+        version: fleet::version(view),
         user: user?,
         password: password?,
         filter: filter?,
@@ -347,6 +350,22 @@ fn joins_arrivals(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
         what,
         "give it another carrier (`order` adds nothing to a message), or remove the backend",
     );
+    None
+}
+
+/// MQTT 3.1.1 has no user properties, so a broker leaves them out for a consumer that speaks it.
+fn sees_properties(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
+    let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
+    let stamped = streams.find(|stream| stream.carrier == Carrier::Property);
+    let (Some(stream), Version::V311) = (stamped, fleet::version(view)) else {
+        return Some(());
+    };
+    let what = format!(
+        "`{}` has `carrier: property`, which MQTT 3.1.1 does not bring to a consumer",
+        stream.name
+    );
+    view.get("version")?
+        .wrong(what, "`version: \"5\"`, or another carrier");
     None
 }
 

@@ -169,6 +169,11 @@ static BACKEND: Object = Object {
             Kind::Object(&BACKEND_TLS),
             "How the certificate there is checked; by default as that of the devices' address",
         ),
+        key(
+            "version",
+            Kind::Word(&[word("5"), word("3.1.1")]),
+            "The version of MQTT it speaks; by default 5, and 3.1.1 where all devices do",
+        ),
         key("user", one(Scalar::Reference), "Its user name"),
         key("password", one(Scalar::Secret), "Its password"),
         key(

@@ -3,7 +3,7 @@
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
 use muster_platform::Dialect;
-use muster_protocol::mqtt::Qos;
+use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
 use super::{Endpoint, Scheme, Secret, TlsPlan};
@@ -69,6 +69,8 @@ pub struct BackendPlan {
     pub endpoint: Endpoint,
     /// How the certificate there is checked, where the scheme has TLS.
     pub tls: TlsPlan,
+    /// The version of MQTT its consumers speak.
+    pub version: Version,
     /// Its user name.
     pub user: Option<Secret>,
     /// Its password.

@@ -9,6 +9,10 @@ use crate::mqtt::property::Place;
 use crate::mqtt::wire::Reader;
 use crate::mqtt::{Malformed, Properties, Property, Qos, Version, reason};
 
+/// How a server that speaks MQTT 3.1.1 alone refuses a newer client: it has no properties, and its
+/// return code is "unacceptable protocol version" (MQTT 3.1.1 section 3.2.2.3).
+const OLDER_SERVER: [u8; 2] = [0, 1];
+
 /// The server's answer to a CONNECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connack<'a> {
@@ -104,6 +108,13 @@ impl<'a> Connack<'a> {
     }
 
     pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
+        if version == Version::V5 && body == OLDER_SERVER {
+            return Ok(Self {
+                session_present: false,
+                code: reason::UNSUPPORTED_PROTOCOL_VERSION,
+                properties: Properties::NONE,
+            });
+        }
         let mut reader = Reader::new(body);
         let flags = reader.byte()?;
         let code = reader.byte()?;
