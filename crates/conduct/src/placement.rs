@@ -66,7 +66,11 @@ impl Placement<'_> {
                 Credential::None | Credential::Certificate { .. } => None,
                 Credential::Password { user, secret } => Some(Login {
                     user: user.clone(),
-                    password: secret.expose().clone(),
+                    password: Some(secret.expose().clone()),
+                }),
+                Credential::Token { token } => Some(Login {
+                    user: token.expose().clone(),
+                    password: None,
                 }),
             },
             authentication: plan.authentication.as_ref().map(|plan| Authentication {

@@ -31,12 +31,13 @@ pub fn roster(plan: &Plan, fleet: &FleetPlan, wall_ms_at_t0: u64) -> Roster {
 pub fn uplink(stream: &StreamPlan) -> Result<Uplink, PayloadError> {
     let is_costly = stream.schedule.poisson || matches!(stream.schedule.shape, Shape::Replay(_));
     let carries_due = stream.loop_ == Loop::Closed || is_costly;
-    Uplink::new(
+    let uplink = Uplink::new(
         stream.topic.clone(),
         &stream.payload,
         stream.carrier.clone(),
         carries_due,
-    )
+    )?;
+    Ok(uplink.surfacing_on(stream.surface.clone()))
 }
 
 /// A reader of all that the plan's devices say.

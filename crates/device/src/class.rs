@@ -70,17 +70,15 @@ impl Client {
 
 /// User name and password of a fleet's links, as templates.
 pub struct Login {
-    /// The user name.
+    /// The user name; never printed, since it may be an access token.
     pub user: Template,
-    /// The password; never printed.
-    pub password: Template,
+    /// The password, if there is one; never printed.
+    pub password: Option<Template>,
 }
 
 impl std::fmt::Debug for Login {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
+        f.debug_struct("Login").finish_non_exhaustive()
     }
 }
 

@@ -59,7 +59,9 @@ impl Hello {
         let text = |template, out| roster.render_text(template, device, &self.client_id, out);
         if let Some(Login { user, password }) = &client.login {
             text(user, &mut self.user);
-            text(password, &mut self.password);
+            if let Some(password) = password {
+                text(password, &mut self.password);
+            }
         }
         if let Some(authentication) = &client.authentication {
             text(&authentication.data, &mut self.data);
@@ -78,9 +80,10 @@ impl Hello {
         connect.session_expiry = client.session_expiry_s;
         connect.keep_alive = client.keep_alive_s;
         connect.receive_maximum = client.receive_maximum.unwrap_or(u16::MAX);
-        if client.login.is_some() {
+        if let Some(login) = &client.login {
+            let has_password = login.password.is_some();
             connect.user = Some(&self.user);
-            connect.password = Some(self.password.as_bytes());
+            connect.password = has_password.then_some(self.password.as_bytes());
         }
         let authentication = client.authentication.as_ref();
         connect.authentication =

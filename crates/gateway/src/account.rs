@@ -133,8 +133,10 @@ counts! {
     transport_acknowledged,
     /// Messages of acknowledgements by the application.
     acknowledgements,
-    /// Uplinks that the application cannot read.
+    /// Uplinks that the application, or the platform, cannot read.
     unreadable,
+    /// Uplinks on topics that the platform does not know.
+    unknown_topics,
     /// Those of them that said "no matching subscribers" (0x10).
     no_subscriber,
     /// Negative answers written.

@@ -4,6 +4,7 @@ mod acknowledging;
 mod alarms;
 mod authenticating;
 mod delivery;
+mod hearing;
 mod link;
 mod opening;
 mod session;

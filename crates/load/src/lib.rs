@@ -30,6 +30,7 @@
 mod check;
 mod cursor;
 mod layout;
+mod mix;
 mod name;
 mod payload;
 mod permutation;
@@ -46,6 +47,7 @@ mod template;
 
 pub use check::{MAX_HORIZON, MAX_MESSAGES, MAX_RATE, MIN_SINE_PERIOD, ScheduleError};
 pub use cursor::{Cursor, Due};
+pub use mix::{MixSpec, RareSpec};
 pub use name::NameTemplate;
 pub use payload::{MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, StampAt, StampForm};
 pub use recall::Recall;

@@ -7,6 +7,7 @@ use muster_model::{STAMP_BYTES, STAMP_TEXT, mix};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::mix::{Mix, MixSpec};
 use crate::random::Draws;
 use crate::template::{Bounds, Scope, Template, TemplateError};
 
@@ -34,6 +35,8 @@ pub enum PayloadSpec {
     },
     /// Exactly these bytes.
     File(Arc<[u8]>),
+    /// Messages of several kinds.
+    Mix(MixSpec),
 }
 
 /// A payload ready to be rendered.
@@ -80,6 +83,14 @@ pub enum PayloadError {
         /// The 99th percentile asked for.
         p99: u32,
     },
+    /// A mix of nothing.
+    #[error("a mix of messages has no kind with a share above 0")]
+    EmptyMix,
+    /// A mix whose kinds carry a stamp in different ways.
+    #[error(
+        "the messages of a mix do not all have `${{stamp}}` behind the same text, by which it is found"
+    )]
+    UnevenMix,
 }
 
 #[derive(Debug, Clone)]
@@ -88,6 +99,7 @@ enum Body {
     Size(u32),
     LogNormal(LogNormal),
     File(Arc<[u8]>),
+    Mix(Mix),
 }
 
 impl Payload {
@@ -106,6 +118,7 @@ impl Payload {
                 at_most(bytes.len() as u64)?;
                 Body::File(Arc::clone(bytes))
             }
+            PayloadSpec::Mix(spec) => Body::Mix(mixed(spec)?),
         };
         Ok(Self { body })
     }
@@ -114,13 +127,8 @@ impl Payload {
     /// for one.
     pub fn render(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> Option<StampAt> {
         match &self.body {
-            Body::Template(template) => {
-                let offset = template.render(scope, out)?;
-                Some(StampAt {
-                    offset,
-                    form: StampForm::Text30,
-                })
-            }
+            Body::Template(template) => written(template, scope, out),
+            Body::Mix(mix) => written(mix.template(scope), scope, out),
             Body::Size(size) => sized(*size, &mut filler(scope), out),
             Body::LogNormal(sizes) => {
                 let mut draws = filler(scope);
@@ -141,6 +149,7 @@ impl Payload {
             Body::Size(size) => (*size as usize, *size as usize),
             Body::LogNormal(sizes) => (sizes.least as usize, sizes.most as usize),
             Body::File(bytes) => (bytes.len(), bytes.len()),
+            Body::Mix(mix) => mix.bounds(bounds),
         }
     }
 
@@ -148,11 +157,17 @@ impl Payload {
     #[must_use]
     pub fn stamp_form(&self) -> Option<StampForm> {
         match &self.body {
-            Body::Template(template) => template.has_stamp().then_some(StampForm::Text30),
+            Body::Template(_) | Body::Mix(_) => self.stamp_anchor().map(|_| StampForm::Text30),
             Body::Size(size) => (*size as usize >= STAMP_BYTES).then_some(StampForm::Binary22),
             Body::LogNormal(_) => Some(StampForm::Binary22),
             Body::File(_) => None,
         }
+    }
+
+    /// Whether it is text, in which a stamp is 30 characters.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(self.body, Body::Template(_) | Body::Mix(_))
     }
 
     /// The template, if it is one.
@@ -160,6 +175,17 @@ impl Payload {
     pub fn template(&self) -> Option<&Template> {
         match &self.body {
             Body::Template(template) => Some(template),
+            Body::Size(_) | Body::LogNormal(_) | Body::File(_) | Body::Mix(_) => None,
+        }
+    }
+
+    /// The fixed text directly before the stamp of a payload that is text
+    /// ([`Template::stamp_anchor`]); none if it has none, or is no text.
+    #[must_use]
+    pub fn stamp_anchor(&self) -> Option<&str> {
+        match &self.body {
+            Body::Template(template) => template.stamp_anchor(),
+            Body::Mix(mix) => mix.templates().next()?.stamp_anchor(),
             Body::Size(_) | Body::LogNormal(_) | Body::File(_) => None,
         }
     }
@@ -207,6 +233,24 @@ impl LogNormal {
         let size = self.median * (self.sigma * draws.normal()).exp();
         (size.round() as u32).clamp(self.least, self.most)
     }
+}
+
+/// A mix whose stamps a consumer finds without knowing the kind of a message.
+fn mixed(spec: &MixSpec) -> Result<Mix, PayloadError> {
+    let mix = Mix::compile(spec)?.ok_or(PayloadError::EmptyMix)?;
+    let mut anchors = mix.templates().map(Template::stamp_anchor);
+    let first = anchors.next();
+    let is_even = anchors.all(|anchor| Some(anchor) == first);
+    drop(anchors);
+    is_even.then_some(mix).ok_or(PayloadError::UnevenMix)
+}
+
+fn written(template: &Template, scope: &Scope<'_>, out: &mut Vec<u8>) -> Option<StampAt> {
+    let offset = template.render(scope, out)?;
+    Some(StampAt {
+        offset,
+        form: StampForm::Text30,
+    })
 }
 
 fn at_most(size: u64) -> Result<u32, PayloadError> {

@@ -180,7 +180,7 @@ pub(crate) struct GatewayArgs {
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,
-    /// What it speaks: mqtt or sap-edge.
+    /// What it speaks: mqtt, sap-edge or thingsboard.
     #[arg(long, value_name = "NAME", default_value = "mqtt", value_parser = dialect)]
     pub(crate) dialect: Dialect,
     /// Serve MQTT over WebSocket, at any path.

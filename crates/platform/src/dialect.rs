@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::downlink::Downlink;
 use crate::server::{Heard, Reply};
+use crate::thingsboard::{self, BoardPayload};
 use crate::{mqtt, sap_edge};
 
 /// How devices and platform speak to each other. Each dialect is one folder of this crate, and the
@@ -21,6 +22,8 @@ pub enum Dialect {
     Mqtt,
     /// SAP Edge Gateway Service over MQTT: measures acknowledged by the application.
     SapEdge,
+    /// ThingsBoard over MQTT: data of devices that are known by their access token.
+    Thingsboard,
 }
 
 /// What stands in a scenario of a dialect where a key is left out, each as it would be written.
@@ -48,17 +51,19 @@ pub const SUBSCRIPTIONS_MAX: usize = 4;
 
 /// A payload that a dialect knows by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NamedPayload {
+pub enum NamedPayload<'a> {
     /// The measures of SAP Edge, so many samples a message.
     SapMeasures {
         /// At least 1.
         samples: u32,
     },
+    /// A payload of the published performance tests of ThingsBoard.
+    Board(BoardPayload<'a>),
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Dialect; 2] = [Dialect::Mqtt, Dialect::SapEdge];
+    pub const ALL: [Dialect; 3] = [Dialect::Mqtt, Dialect::SapEdge, Dialect::Thingsboard];
 
     /// The name in a scenario, and in results.
     #[must_use]
@@ -66,6 +71,7 @@ impl Dialect {
         match self {
             Self::Mqtt => "mqtt",
             Self::SapEdge => "sap-edge",
+            Self::Thingsboard => "thingsboard",
         }
     }
 
@@ -81,6 +87,7 @@ impl Dialect {
         match self {
             Self::Mqtt => &mqtt::DEFAULTS,
             Self::SapEdge => &sap_edge::DEFAULTS,
+            Self::Thingsboard => &thingsboard::DEFAULTS,
         }
     }
 
@@ -89,7 +96,7 @@ impl Dialect {
     #[must_use]
     pub const fn subscriptions(self) -> &'static [Subscription] {
         match self {
-            Self::Mqtt => &[],
+            Self::Mqtt | Self::Thingsboard => &[],
             Self::SapEdge => &sap_edge::SUBSCRIPTIONS,
         }
     }
@@ -98,7 +105,7 @@ impl Dialect {
     #[must_use]
     pub const fn acknowledges(self) -> bool {
         match self {
-            Self::Mqtt => false,
+            Self::Mqtt | Self::Thingsboard => false,
             Self::SapEdge => true,
         }
     }
@@ -108,7 +115,7 @@ impl Dialect {
     #[must_use]
     pub const fn slides(self) -> bool {
         match self {
-            Self::Mqtt => false,
+            Self::Mqtt | Self::Thingsboard => false,
             Self::SapEdge => true,
         }
     }
@@ -117,7 +124,7 @@ impl Dialect {
     #[must_use]
     pub const fn has_northbound(self) -> bool {
         match self {
-            Self::Mqtt => true,
+            Self::Mqtt | Self::Thingsboard => true,
             Self::SapEdge => false,
         }
     }
@@ -127,7 +134,7 @@ impl Dialect {
     #[must_use]
     pub const fn publishes_figures(self) -> bool {
         match self {
-            Self::Mqtt => false,
+            Self::Mqtt | Self::Thingsboard => false,
             Self::SapEdge => true,
         }
     }
@@ -137,7 +144,7 @@ impl Dialect {
     pub const fn shares_links(self) -> bool {
         match self {
             Self::Mqtt => true,
-            Self::SapEdge => false,
+            Self::SapEdge | Self::Thingsboard => false,
         }
     }
 
@@ -145,32 +152,71 @@ impl Dialect {
     #[must_use]
     pub fn downlink<'a>(self, topic: &str, payload: &'a [u8]) -> Downlink<'a> {
         match self {
-            Self::Mqtt => Downlink::Other,
+            Self::Mqtt | Self::Thingsboard => Downlink::Other,
             Self::SapEdge => sap_edge::downlink(topic, payload),
         }
     }
 
     /// A payload that the dialect knows by name, for the stream at `lane` of its fleet.
     #[must_use]
-    pub fn payload(self, named: NamedPayload, lane: u8) -> PayloadSpec {
+    pub fn payload(self, named: NamedPayload<'_>, lane: u8) -> PayloadSpec {
         match named {
+            NamedPayload::Board(payload) => thingsboard::payload(payload),
             NamedPayload::SapMeasures { samples } => sap_edge::measures(samples, lane),
         }
     }
 
-    /// Reads what a device published, at the server end.
+    /// The template of the topics on which a stream's messages surface northbound, from that of the
+    /// topics they are published on.
     #[must_use]
-    pub fn hear<'a>(self, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
+    pub fn surface(self, topic: &str) -> String {
+        match self {
+            Self::Mqtt | Self::SapEdge => topic.to_owned(),
+            Self::Thingsboard => thingsboard::surface(topic).unwrap_or_else(|| topic.to_owned()),
+        }
+    }
+
+    /// Whether the platform itself is a broker, so that a backend finds there what devices publish.
+    #[must_use]
+    pub const fn is_broker(self) -> bool {
+        match self {
+            Self::Mqtt => true,
+            Self::SapEdge | Self::Thingsboard => false,
+        }
+    }
+
+    /// Whether a device is known by what its link logged in as, and not by its topics.
+    #[must_use]
+    pub const fn knows_links(self) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge => false,
+            Self::Thingsboard => true,
+        }
+    }
+
+    /// The highest quality of service that the platform takes.
+    #[must_use]
+    pub const fn qos_maximum(self) -> u8 {
+        match self {
+            Self::Mqtt | Self::SapEdge => 2,
+            Self::Thingsboard => thingsboard::QOS_MAXIMUM,
+        }
+    }
+
+    /// Reads what a device published, at the server end. `link` is what its link logged in as.
+    #[must_use]
+    pub fn hear<'a>(self, link: &'a str, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
         match self {
             Self::Mqtt => Heard::Other,
             Self::SapEdge => sap_edge::hear(topic, payload),
+            Self::Thingsboard => thingsboard::hear(link, topic, payload),
         }
     }
 
     /// The topic on which the server end acknowledges a device's messages.
     pub fn write_acknowledgement_topic(self, device: &str, out: &mut String) {
         match self {
-            Self::Mqtt => {}
+            Self::Mqtt | Self::Thingsboard => {}
             Self::SapEdge => sap_edge::write_acknowledgement_topic(device, out),
         }
     }
@@ -182,7 +228,7 @@ impl Dialect {
         out: &mut Vec<u8>,
     ) {
         match self {
-            Self::Mqtt => {}
+            Self::Mqtt | Self::Thingsboard => {}
             Self::SapEdge => sap_edge::write_acknowledgement(replies, out),
         }
     }
@@ -191,7 +237,7 @@ impl Dialect {
     #[must_use]
     pub const fn acceptance(self) -> u16 {
         match self {
-            Self::Mqtt => 0,
+            Self::Mqtt | Self::Thingsboard => 0,
             Self::SapEdge => sap_edge::ACCEPTED,
         }
     }
@@ -200,7 +246,7 @@ impl Dialect {
     #[must_use]
     pub const fn refusal(self) -> u16 {
         match self {
-            Self::Mqtt => muster_model::behaviour::Reject::DEFAULT_CODE,
+            Self::Mqtt | Self::Thingsboard => muster_model::behaviour::Reject::DEFAULT_CODE,
             Self::SapEdge => sap_edge::OVERLOADED,
         }
     }
@@ -209,7 +255,7 @@ impl Dialect {
     #[must_use]
     pub const fn is_refusal(self, code: u16) -> bool {
         match self {
-            Self::Mqtt => code >= 0x80 && code <= 0xff,
+            Self::Mqtt | Self::Thingsboard => code >= 0x80 && code <= 0xff,
             Self::SapEdge => !sap_edge::accepts(code),
         }
     }

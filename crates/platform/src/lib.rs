@@ -43,6 +43,7 @@ mod reader;
 mod roster;
 mod sap_edge;
 mod server;
+mod thingsboard;
 mod uplink;
 
 pub use carrier::{Carrier, PROPERTY_NAME};
@@ -53,4 +54,5 @@ pub use downlink::{
 pub use reader::{Copy, Reader, ReaderStream};
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};
+pub use thingsboard::{BoardPayload, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};

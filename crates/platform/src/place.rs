@@ -32,8 +32,8 @@ impl Place {
     /// Where a stream's stamps stand; none if it has none.
     pub(crate) fn of(uplink: &Uplink) -> Option<Self> {
         match uplink.carrier() {
-            Carrier::Payload => Some(match uplink.payload().template() {
-                Some(template) => Self::After(template.stamp_anchor()?.to_owned()),
+            Carrier::Payload => Some(match uplink.payload().stamp_anchor() {
+                Some(anchor) => Self::After(anchor.to_owned()),
                 None => Self::Head,
             }),
             Carrier::Property => Some(Self::Property),

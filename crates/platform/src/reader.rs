@@ -175,10 +175,10 @@ impl ReaderStream {
             .is_some_and(|place| place < self.roster.devices())
     }
 
-    /// Whether one of the stream's devices may publish on that topic, as far as its fixed texts
-    /// tell.
+    /// Whether a message of one of the stream's devices may surface on that topic, as far as its
+    /// fixed texts tell.
     fn may_send_on(&self, topic: &str) -> bool {
-        let source = self.uplink.topic().source();
+        let source = self.uplink.surface().source();
         match source.split_once("${") {
             None => topic == source,
             Some((prefix, rest)) => {
@@ -188,9 +188,9 @@ impl ReaderStream {
         }
     }
 
-    /// The device that publishes on that topic, if the topic leads back to it by `${id}`.
+    /// The device whose messages surface on that topic, if the topic leads back to it by `${id}`.
     fn device_of(&self, topic: &str) -> Option<DeviceId> {
-        let (prefix, suffix) = self.uplink.topic().source().split_once("${id}")?;
+        let (prefix, suffix) = self.uplink.surface().source().split_once("${id}")?;
         let name = topic.strip_prefix(prefix)?.strip_suffix(suffix)?;
         self.roster.device_named(name)
     }

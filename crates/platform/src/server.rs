@@ -1,5 +1,7 @@
 //! What the server end of a dialect hears and says.
 
+use crate::thingsboard::Data;
+
 /// What a device published, as the server end reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard<'a> {
@@ -15,7 +17,14 @@ pub enum Heard<'a> {
         /// Who sent it, by the topic.
         device: &'a str,
     },
-    /// Nothing that the dialect knows.
+    /// Data of devices, which surface northbound on topics of theirs.
+    Data(Data<'a>),
+    /// Meant to be data, and not readable. The transport's answer says so; where it cannot, the link
+    /// ends.
+    Invalid,
+    /// On a topic that the platform does not know, which the transport's answer says.
+    Unknown,
+    /// A message like any other, which goes to whoever subscribed to its topic.
     Other,
 }
 

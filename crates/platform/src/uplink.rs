@@ -9,6 +9,7 @@ use crate::{Carrier, PROPERTY_NAME, Roster};
 #[derive(Debug, Clone)]
 pub struct Uplink {
     topic: Template,
+    surface: Template,
     payload: Payload,
     carrier: Carrier,
     carries_due: bool,
@@ -38,11 +39,25 @@ impl Uplink {
         carries_due: bool,
     ) -> Result<Self, PayloadError> {
         Ok(Self {
+            surface: topic.clone(),
             topic,
             payload: Payload::compile(payload)?,
             carrier,
             carries_due,
         })
+    }
+
+    /// The same messages, of which the copies that surface northbound do so on other topics than
+    /// those they are published on.
+    #[must_use]
+    pub fn surfacing_on(self, surface: Template) -> Self {
+        Self { surface, ..self }
+    }
+
+    /// The template of the topics on which copies surface northbound.
+    #[must_use]
+    pub fn surface(&self) -> &Template {
+        &self.surface
     }
 
     /// Where the message's id travels.

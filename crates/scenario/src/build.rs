@@ -4,6 +4,7 @@
 //! plan with it.
 
 mod behaviour;
+mod board;
 mod body;
 mod expected;
 mod fleet;
@@ -165,6 +166,7 @@ fn fleets(root: &View<'_>, dialect: Dialect, seed: u64, phases: &Phases) -> Opti
         );
         return None;
     }
+    let is_embedded = root.get("platform")?.text_of("kind") == "gateway";
     let mut next = Next::default();
     let mut fleets = Vec::new();
     for (number, view) in views.iter().enumerate() {
@@ -175,6 +177,7 @@ fn fleets(root: &View<'_>, dialect: Dialect, seed: u64, phases: &Phases) -> Opti
         let seat = fleet::Seat {
             id,
             dialect,
+            is_embedded,
             device: next.device,
             link: next.link,
             stream: next.stream,

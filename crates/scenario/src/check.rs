@@ -150,8 +150,8 @@ impl Check<'_> {
     /// Picks the one alternative that has the node's form.
     fn either(&mut self, kinds: &'static [Kind], node: &Node, path: &str) {
         match alternative(kinds, node) {
-            Some(Kind::Word(words)) if built(words).is_empty() => {
-                self.no_word_yet(kinds, words, node, path);
+            Some(Kind::Word(words)) if is_stray(words, node) => {
+                self.stray_word(kinds, words, node, path);
             }
             Some(kind) => self.value(kind, node, path),
             None => {
@@ -162,8 +162,8 @@ impl Check<'_> {
         }
     }
 
-    /// A word where only words of later work can stand: today a map is written there.
-    fn no_word_yet(
+    /// A word that is none of those known, where a map may be meant.
+    fn stray_word(
         &mut self,
         kinds: &'static [Kind],
         words: &'static [Word],
@@ -171,10 +171,6 @@ impl Check<'_> {
         path: &str,
     ) {
         let text = node.text().unwrap_or_default();
-        if words.iter().any(|word| word.name == text) {
-            self.known_word(words, text, node, path);
-            return;
-        }
         let keys = kinds.iter().find_map(|kind| match kind {
             Kind::Object(object) => Some(names(object.keys)),
             Kind::One(_)
@@ -185,13 +181,12 @@ impl Check<'_> {
             | Kind::List(_)
             | Kind::Either(_) => None,
         });
-        let help = format!("a map with some of {}", keys.unwrap_or_default());
-        self.wrong(
-            node.place,
-            path,
-            &format!("`{text}` is not known here"),
-            &help,
-        );
+        let map = keys.map_or_else(String::new, |keys| {
+            format!(", or a map with some of {keys}")
+        });
+        let what = format!("`{text}` is not known here");
+        let help = format!("one of {}{map}", built(words));
+        self.wrong(node.place, path, &what, &help);
     }
 
     fn percentiles(&mut self, node: &Node, path: &str) {
@@ -409,6 +404,13 @@ fn within(kind: &'static Kind, path: &str, name: &str) -> Option<String> {
         Kind::Either(kinds) => kinds.iter().find_map(|kind| within(kind, path, name)),
         Kind::One(_) | Kind::Url(_) | Kind::Word(_) | Kind::Percentiles | Kind::Table(_) => None,
     }
+}
+
+/// Whether a word is none of these, and near to none of them.
+fn is_stray(words: &[Word], node: &Node) -> bool {
+    let known = || words.iter().map(|word| word.name);
+    let text = node.text().unwrap_or_default();
+    known().all(|name| name != text) && nearest(text, known()).is_none()
 }
 
 fn names(keys: &[Key]) -> String {

@@ -20,7 +20,7 @@ pub(crate) fn fill(root: &mut Node) {
         fill_fleet(fleet);
     }
     fill_settle(root);
-    let traffic = Traffic::of(root);
+    let traffic = Traffic::of(root, dialect);
     if let Some(platform) = root.get_mut("platform") {
         fill_platform(platform, dialect, &traffic);
     }
@@ -185,7 +185,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn of(root: &Node) -> Self {
+    fn of(root: &Node, dialect: Dialect) -> Self {
         let fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
         let streams: Vec<&Node> = fleets
             .flat_map(|fleet| fleet.get("streams").map_or(&[][..], Node::items))
@@ -195,8 +195,9 @@ impl Traffic {
             .map(|stream| text(stream, "qos"))
             .max()
             .unwrap_or("1");
-        let topics = streams.iter().map(|stream| levels(text(stream, "topic")));
-        let common = topics.reduce(|a, b| {
+        let topics = streams.iter().map(|stream| text(stream, "topic"));
+        let surfaces: Vec<String> = topics.map(|topic| dialect.surface(topic)).collect();
+        let common = surfaces.iter().map(|topic| levels(topic)).reduce(|a, b| {
             a.into_iter()
                 .zip(b)
                 .take_while(|(a, b)| a == b)
@@ -241,10 +242,12 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
             default(behaviour, "full", "drop");
         }
     }
+    let is_broker = dialect.is_broker() || text(platform, "kind") == "gateway";
     let devices = platform
         .get("devices")
         .and_then(|devices| devices.items().first());
-    let url = devices.and_then(Node::text).map(str::to_owned);
+    let url = devices.filter(|_| is_broker).and_then(Node::text);
+    let url = url.map(str::to_owned);
     let Some(backend) = platform.get_mut("backend") else {
         return;
     };

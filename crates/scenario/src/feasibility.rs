@@ -256,6 +256,10 @@ fn largest(payload: &PayloadSpec) -> u32 {
         PayloadSpec::Size(size) => *size,
         PayloadSpec::LogNormal { median: _, p99 } => *p99,
         PayloadSpec::File(bytes) => u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+        PayloadSpec::Mix(mix) => {
+            let longest = mix.kinds.iter().map(|(_, text)| text.len()).max();
+            u32::try_from(longest.unwrap_or(0)).unwrap_or(u32::MAX)
+        }
     }
 }
 

@@ -255,6 +255,62 @@ fn a_dialect_fills_in_what_its_platform_wants() {
 }
 
 #[test]
+fn devices_of_thingsboard_have_tokens_and_surface_under_their_names() {
+    let text = "name: t\nplatform: { kind: gateway, dialect: thingsboard }\n\
+                fleet: [ { count: 20, streams: [ { rate: 10/s }, { name: model, rate: 10/s, qos: 0, topic: v2/a, carrier: order, \
+                payload: { random-mix: { alarms: { rate: 2/s, from: 10s, until: 20s } } } } ] } ]\n";
+    let plan = plan(text);
+    let fleet = &plan.fleets[0];
+    let Credential::Token { token } = &fleet.credential else {
+        panic!("{:?}", fleet.credential)
+    };
+    assert_eq!(token.expose().source(), "${id}");
+    let [readings, model] = &fleet.streams[..] else {
+        panic!("two streams")
+    };
+    assert_eq!(
+        (readings.qos, readings.ack),
+        (Qos::AtLeastOnce, Ack::Transport)
+    );
+    assert_eq!(readings.topic.source(), "v1/devices/me/telemetry");
+    assert_eq!(readings.surface.source(), "thingsboard/${id}/telemetry");
+    assert_eq!(model.surface.source(), "thingsboard/${id}/attributes");
+    assert_eq!(plan.backends[0].filter, "thingsboard/#");
+    let PayloadSpec::Template(meter) = &readings.payload else {
+        panic!("{:?}", readings.payload)
+    };
+    assert!(meter.starts_with("{\"ts\":${due_ms},\"values\":{\"musterId\":\"${stamp}\","));
+    let PayloadSpec::Mix(mix) = &model.payload else {
+        panic!("{:?}", model.payload)
+    };
+    let rare = mix.rare.as_ref().expect("alarms");
+    // Rounds of 20 messages take 2 s.
+    let expected = ("{\"t1\":100}", 20, 5, 10, 20);
+    let found = (
+        &*rare.template,
+        rare.count,
+        rare.first,
+        rare.end,
+        rare.devices,
+    );
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_real_thingsboard_has_no_northbound_but_that_of_its_rule_chain() {
+    let text = |backend: &str| {
+        format!(
+            "name: t\nplatform: {{ kind: thingsboard, devices: [ \"mqtt://h:1883\" ]{backend} }}\n\
+             fleet: [ {{ count: 2, streams: [ {{ rate: 1/s }} ] }} ]\n"
+        )
+    };
+    assert!(plan(&text("")).backends.is_empty());
+    let plan = plan(&text(", backend: { url: \"mqtt://b:1883\" }"));
+    assert_eq!(plan.backends[0].endpoint.host, "b");
+    assert_eq!(plan.backends[0].filter, "thingsboard/#");
+}
+
+#[test]
 fn every_misbehaviour_is_read() {
     let text = "name: t\nfleet: [ {} ]\nplatform:\n  behaviour:\n    service-time: { exponential: 2ms }\n    \
                 capacity: { rate: 5000/s, service: exponential }\n    full: block\n    lose-after-accept: 37\n    \

@@ -35,8 +35,9 @@ impl Platform {
 
     /// Takes a publish that the application acknowledges; false if it is none.
     pub(crate) fn asks(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
-        let Heard::Message { device, id } = self.dialect.hear(&publish.topic, publish.payload)
-        else {
+        let name = &self.ends[link as usize].name;
+        let heard = self.dialect.hear(name, &publish.topic, publish.payload);
+        let Heard::Message { device, id } = heard else {
             return false;
         };
         if !self.ends[link as usize].has_subscribed {

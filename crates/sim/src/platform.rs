@@ -1,7 +1,7 @@
 //! The model platform: one server end a link, and an account of what it did.
 
 use muster_model::Micros;
-use muster_platform::{Dialect, PROPERTY_NAME};
+use muster_platform::{Dialect, Heard, PROPERTY_NAME};
 use muster_protocol::mqtt::packet::Auth;
 use muster_protocol::mqtt::{
     Accept, Incoming, Input, Pending, Server, ServerEvent, ServerLimits, SessionState, Version,
@@ -68,6 +68,8 @@ pub(crate) struct End {
     /// Which connection of the device side this is; 0 is none.
     conn: u32,
     pub(crate) server: Option<Server>,
+    /// What its CONNECT gave as user name, or else as client id.
+    pub(crate) name: String,
     /// What the dialect wants was subscribed to on this connection.
     pub(crate) has_subscribed: bool,
     unread: Vec<u8>,
@@ -226,6 +228,8 @@ impl Platform {
     fn happened(&mut self, talk: Talk<'_>, event: ServerEvent<'_>, queue: &mut Queue) -> bool {
         match event {
             ServerEvent::Connect(connect) => {
+                let name = connect.user.unwrap_or(connect.client_id);
+                name.clone_into(&mut self.ends[talk.link as usize].name);
                 let outlives = match connect.version {
                     Version::V311 => !connect.clean_start,
                     Version::V5 => connect.session_expiry() > 0,
@@ -318,7 +322,7 @@ impl Platform {
             return false;
         }
         if fate.is_delivered {
-            self.deliver(publish, queue);
+            self.deliver(link, publish, queue);
         }
         let Some((pending, reason)) = publish.pending.zip(fate.answer) else {
             return true;
@@ -368,11 +372,30 @@ impl Platform {
         fate
     }
 
-    fn deliver(&mut self, publish: &Incoming<'_>, queue: &mut Queue) {
+    /// The topic that a publish surfaces on; of several devices that it names the first one's.
+    fn surface(&self, link: u32, publish: &Incoming<'_>) -> String {
+        let name = &self.ends[link as usize].name;
+        let mut topic = String::new();
+        match self.dialect.hear(name, &publish.topic, publish.payload) {
+            Heard::Data(data) => {
+                for device in data.devices().take(1) {
+                    data.write_surface(device, &mut topic);
+                }
+            }
+            Heard::Message { .. }
+            | Heard::Unreadable { .. }
+            | Heard::Invalid
+            | Heard::Unknown
+            | Heard::Other => topic.push_str(&publish.topic),
+        }
+        topic
+    }
+
+    fn deliver(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) {
         let mut user = publish.properties.user();
         let property = user.find(|(name, _)| *name == PROPERTY_NAME);
         let mut copy = Copy {
-            topic: publish.topic.as_str().to_owned(),
+            topic: self.surface(link, publish),
             payload: publish.payload.to_vec(),
             property: property.map(|(_, text)| text.to_owned()),
         };

@@ -253,7 +253,7 @@ impl Line {
                     granted.expect("a SUBSCRIBE waits");
                 }
                 Some(ServerEvent::Publish(publish)) => {
-                    let heard = self.dialect.hear(&publish.topic, publish.payload);
+                    let heard = self.dialect.hear("", &publish.topic, publish.payload);
                     let withheld = match (heard, publish.pending) {
                         (Heard::Message { id: Some(id), .. }, _) => {
                             Some(Withheld::Application(acknowledgement(self.dialect, id)))

@@ -86,7 +86,7 @@ fn roster_name(roster: &muster_platform::Roster, device: DeviceId) -> String {
 
 /// The server end's yes and no to the message in `scratch`, as the device reads them.
 fn acknowledged(dialect: Dialect, name: &str, scratch: &UplinkScratch, expected: ApplicationId) {
-    let heard = dialect.hear(scratch.topic(), &scratch.payload);
+    let heard = dialect.hear(name, scratch.topic(), &scratch.payload);
     let Heard::Message { device, id } = heard else {
         panic!("{dialect}: {heard:?}");
     };
@@ -144,7 +144,7 @@ fn a_downlink_of_any_bytes_is_survived() {
             if let Downlink::Acknowledgements(array) = dialect.downlink(topic, payload.as_bytes()) {
                 assert!(array.take(1_000).count() < 1_000);
             }
-            let _ = dialect.hear(topic, payload.as_bytes());
+            let _ = dialect.hear("d", topic, payload.as_bytes());
         }
     }
 }

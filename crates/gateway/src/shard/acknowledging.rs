@@ -1,7 +1,7 @@
 //! The application's word on a device's messages, where the dialect has one.
 
 use muster_net::{Io, Key};
-use muster_platform::{Heard, Reply};
+use muster_platform::Reply;
 use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos, reason};
 
 use super::Shard;
@@ -40,37 +40,38 @@ pub(crate) struct Batch {
 }
 
 impl Shard {
-    /// Takes an uplink that the application acknowledges; false if it is none.
-    pub(super) fn is_acknowledged(
+    /// The application cannot read what a device sent.
+    pub(super) fn answer_unreadable(
+        &mut self,
+        io: &mut Io,
+        key: Key,
+        device: &str,
+        pending: Option<Pending>,
+    ) {
+        self.counts().unreadable.more();
+        self.take_over_transport(key, pending);
+        let refusal = Answer {
+            id: None,
+            code: UNREADABLE,
+            is_counted: false,
+        };
+        self.write_answers(io, key, device, &[refusal]);
+    }
+
+    /// Takes an uplink that the application acknowledges.
+    pub(super) fn ask_of(
         &mut self,
         io: &mut Io,
         key: Key,
         incoming: &Incoming<'_>,
-    ) -> bool {
-        let dialect = self.shared.config.dialect;
-        match dialect.hear(&incoming.topic, incoming.payload) {
-            Heard::Other => false,
-            Heard::Unreadable { device } => {
-                self.counts().unreadable.more();
-                self.take_over_transport(key, incoming.pending);
-                let refusal = Answer {
-                    id: None,
-                    code: UNREADABLE,
-                    is_counted: false,
-                };
-                self.write_answers(io, key, device, &[refusal]);
-                true
-            }
-            Heard::Message { device, id } => {
-                self.take_over_transport(key, incoming.pending);
-                let asked = Asked {
-                    device: device.into(),
-                    id: id.map(Into::into),
-                };
-                self.ask(io, key, incoming, asked);
-                true
-            }
-        }
+        (device, id): (&str, Option<&[u8]>),
+    ) {
+        self.take_over_transport(key, incoming.pending);
+        let asked = Asked {
+            device: device.into(),
+            id: id.map(Into::into),
+        };
+        self.ask(io, key, incoming, asked);
     }
 
     /// The transport's answer says only that the message came.

@@ -1,5 +1,7 @@
 //! One connection of a client.
 
+use std::sync::Arc;
+
 use muster_model::Micros;
 use muster_net::{Key, TimerId};
 use muster_protocol::layer::Pipe;
@@ -33,6 +35,8 @@ pub(crate) struct Link {
     /// Why it is not read, as bits of [`Pause`].
     pub(crate) pauses: u8,
     pub(crate) role: Role,
+    /// What it logged in as, where the dialect knows devices by that.
+    pub(crate) name: Option<Arc<str>>,
     /// Whether it has published: then it is a device, whatever it subscribes to.
     pub(crate) has_published: bool,
     pub(crate) has_subscribed: bool,
@@ -82,6 +86,7 @@ impl Link {
             is_dirty: false,
             pauses: 0,
             role: Role::Device,
+            name: None,
             has_published: false,
             has_subscribed: false,
             session: None,

@@ -37,7 +37,7 @@ const FOR_EVER: u32 = u32::MAX;
 impl Shard {
     pub(super) fn connect(&mut self, io: &mut Io, key: Key, connect: &Connect<'_>) {
         let Some(role) = self.shared.config.role(connect.user, connect.password) else {
-            return self.refuse(io, key, reason::BAD_USER_OR_PASSWORD);
+            return self.refuse(io, key, self.login_refusal());
         };
         let is_challenged = match self.wants_challenge(role, connect) {
             Ok(is_challenged) => is_challenged,
@@ -64,14 +64,27 @@ impl Shard {
             .will
             .as_ref()
             .map(|will| Box::new(kept_will(will, io.now())));
+        let knows_links = self.shared.config.dialect.knows_links();
+        let name = connect.user.unwrap_or(&opening.client_id);
+        let name = knows_links.then(|| Arc::from(name));
         if let Some(link) = self.link(key) {
             link.role = role;
             link.will = will;
+            link.name = name;
         }
         if is_challenged {
             self.challenge(io, key, Some(Box::new(opening)));
         } else {
             self.find_session(io, key, opening);
+        }
+    }
+
+    /// The code for credentials that nobody has: tokens that are unknown are no wrong passwords.
+    fn login_refusal(&self) -> u8 {
+        if self.shared.config.dialect.knows_links() {
+            reason::NOT_AUTHORIZED
+        } else {
+            reason::BAD_USER_OR_PASSWORD
         }
     }
 

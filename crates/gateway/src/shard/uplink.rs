@@ -49,7 +49,9 @@ impl Uplink {
 impl Shard {
     pub(super) fn uplink(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>) {
         let Some(link) = self.link(key) else { return };
-        let Some(from) = link.session else { return };
+        if link.session.is_none() {
+            return;
+        }
         if !std::mem::replace(&mut link.has_published, true) {
             self.slow_down(io, key);
         }
@@ -58,14 +60,30 @@ impl Shard {
         } else {
             self.counts().received.more();
         }
-        if self.is_acknowledged(io, key, incoming) {
+        self.hear(io, key, incoming);
+    }
+
+    /// An uplink on its way to whoever subscribed to the topic that it surfaces on.
+    pub(super) fn put(
+        &mut self,
+        io: &mut Io,
+        key: Key,
+        incoming: &Incoming<'_>,
+        (topic, pending): (&str, Option<Pending>),
+    ) {
+        let Some(from) = self.link(key).and_then(|link| link.session) else {
             return;
-        }
+        };
         let mut user = Vec::new();
-        let publish = published(incoming, &mut user);
+        let retain = incoming.retain && self.shared.config.dialect.is_broker();
+        let publish = Publish {
+            topic,
+            retain,
+            ..published(incoming, &mut user)
+        };
         if !self.shared.behaves {
             let message = Arc::new(Message::new(&publish, io.now()));
-            let (pending, hash) = (incoming.pending, message.hash());
+            let hash = message.hash();
             let uplink = Uplink {
                 key,
                 from,
@@ -81,7 +99,7 @@ impl Shard {
         if routed.is_congested {
             self.hold_back(io, key);
         }
-        self.accept(key, incoming.pending, routed.copies);
+        self.accept(key, pending, routed.copies);
     }
 
     /// An uplink that wants an acknowledgement by the application.
@@ -189,7 +207,7 @@ impl Shard {
                     let late = Alarm::Answer {
                         key,
                         pending,
-                        reason: acceptance(copies),
+                        reason: self.acceptance(copies),
                     };
                     self.set_alarm(io, now + behaviour.answer_late.by, late);
                 }
@@ -197,7 +215,7 @@ impl Shard {
             Fate::AnswerTwice => {
                 let copies = self.put_through(io, &uplink);
                 self.accept(key, pending, copies);
-                self.answer_again(key, pending, acceptance(copies));
+                self.answer_again(key, pending, self.acceptance(copies));
             }
             Fate::Duplicate => {
                 let copies = self.put_through(io, &uplink);
@@ -326,7 +344,16 @@ impl Shard {
 
     fn accept(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
         if let Some(pending) = pending {
-            self.answer(key, pending, acceptance(copies));
+            self.answer(key, pending, self.acceptance(copies));
+        }
+    }
+
+    /// The positive answer: with no subscriber a broker says so (MQTT 5 section 3.4.2.1).
+    fn acceptance(&self, copies: usize) -> u8 {
+        if copies == 0 && self.shared.config.dialect.is_broker() {
+            reason::NO_MATCHING_SUBSCRIBERS
+        } else {
+            reason::SUCCESS
         }
     }
 
@@ -358,7 +385,7 @@ impl Shard {
 
     /// Answers no. MQTT 3.1.1 has no way to say it but to close the connection (section 3.3.5
     /// there), and QoS 0 has no answer at all.
-    fn reject(&mut self, io: &mut Io, key: Key, pending: Option<Pending>, code: u16) {
+    pub(super) fn reject(&mut self, io: &mut Io, key: Key, pending: Option<Pending>, code: u16) {
         let code = u8::try_from(code).unwrap_or(reason::UNSPECIFIED_ERROR);
         let Some(pending) = pending else { return };
         let Some(link) = self.link(key) else {
@@ -394,15 +421,6 @@ fn published<'a>(incoming: &'a Incoming<'_>, user: &'a mut Vec<(&'a str, &'a str
         ..Publish::new(&incoming.topic, incoming.payload)
     };
     with_properties(plain, incoming.properties, user)
-}
-
-/// The positive answer: with no subscriber it says so (MQTT 5 section 3.4.2.1).
-fn acceptance(copies: usize) -> u8 {
-    if copies == 0 {
-        reason::NO_MATCHING_SUBSCRIBERS
-    } else {
-        reason::SUCCESS
-    }
 }
 
 /// Whether a copy is dropped rather than waited for.

@@ -7,3 +7,4 @@ mod pressure;
 mod routing;
 mod sessions;
 mod standard;
+mod thingsboard;

@@ -8,4 +8,5 @@
 mod conformance;
 mod mqtt;
 mod sap_edge;
+mod thingsboard;
 mod truth;

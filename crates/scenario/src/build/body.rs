@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use muster_load::{MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, StampForm, Template};
+use muster_load::{
+    MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, ScheduleSpec, StampForm, Template,
+};
 use muster_model::STAMP_TEXT;
 use muster_platform::{ApplicationId, Carrier, NamedPayload};
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
 
+use super::board;
 use super::stream::Class;
 use super::templates::{message_template, refuse};
 use crate::view::View;
@@ -23,11 +26,19 @@ pub(super) struct Body {
 }
 
 /// Reads the payload and the carrier of the stream at `lane` of its fleet.
-pub(super) fn body(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<Body> {
+pub(super) fn body(
+    class: &Class<'_>,
+    view: &View<'_>,
+    lane: u8,
+    schedule: Option<&ScheduleSpec>,
+) -> Option<Body> {
     let payload_view = view.get("payload")?;
-    let spec = payload(class, &payload_view, lane);
-    let carrier = carrier(class, view);
-    let (spec, carrier) = (spec?, carrier?);
+    let carrier = carrier(class, view)?;
+    let of_board = board::payload(class, view, &carrier, schedule);
+    let spec = match of_board {
+        Some(spec) => spec?,
+        None => payload(class, &payload_view, lane)?,
+    };
     let payload = Payload::compile(&spec).map_err(|error| {
         if let PayloadError::Template(error) = &error {
             refuse(&payload_view, error);
@@ -63,9 +74,9 @@ fn content_type(class: &Class<'_>, view: &View<'_>) -> Option<String> {
 }
 
 fn payload(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<PayloadSpec> {
-    let forms = ["template", "size", "file", SAP_MEASURES];
+    let forms = ["template", "size", "file", SAP_MEASURES].into_iter();
     let given: Vec<&str> = forms
-        .into_iter()
+        .chain(board::NAMES)
         .filter(|form| view.get(form).is_some())
         .collect();
     match given[..] {
@@ -82,13 +93,13 @@ fn payload(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<PayloadSpec> 
         [_, second, ..] => {
             let what = format!("`{second}` is a second form of payload");
             view.get(second)?
-                .wrong(what, "keep one of template, size, file and sap-measures");
+                .wrong(what, "keep one of template, size, file and the names");
             None
         }
         _ => {
             view.wrong(
                 "the payload has no content",
-                "add `template`, `size`, `file` or `sap-measures`",
+                "add `template`, `size`, `file` or a name, such as `sap-measures`",
             );
             None
         }
@@ -240,12 +251,12 @@ fn too_small(
     payload: &Payload,
     carrier: &Carrier,
 ) -> Option<()> {
-    let is_text = payload.template().is_some();
+    let is_text = payload.is_text();
     let needed = carrier.least_payload(is_text);
     let (least, _) = payload.bounds(&class.variables.bounds());
     let help = if is_text {
         format!(
-            "put `${{stamp}}` ({STAMP_TEXT} characters) into the template, or use `carrier: property`"
+            "put `${{stamp}}` ({STAMP_TEXT} characters) into the template, or use `carrier: property`, `order` or `none`"
         )
     } else if view.get("file").is_some() {
         "a file is sent as it is: use `carrier: property`, `order` or `none`".to_owned()
@@ -262,7 +273,8 @@ fn too_small(
 
 /// Whether the template is JSON whose field is the stamp and nothing else.
 fn holds_field(view: &View<'_>, template: &Template, pointer: &str) -> Option<()> {
-    let view = view.get("template")?;
+    let written = view.get("template");
+    let view = written.as_ref().unwrap_or(view);
     let sample = sample(template.source());
     let help = format!("such as '{{\"id\":\"${{stamp}}\"}}', with the stamp at {pointer}");
     let Ok(json) = serde_json::from_str::<Json>(&sample) else {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_load::{NameTemplate, Table};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
-use muster_platform::Dialect;
+use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
 use super::secret::secret_template;
@@ -12,7 +12,7 @@ use super::stream;
 use super::templates::{Variables, device_template, refuse, template_of};
 use crate::plan::{
     AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, Phases, ReconnectPlan,
-    Secret, WillPlan,
+    Secret, StreamPlan, WillPlan,
 };
 use crate::view::View;
 
@@ -26,6 +26,8 @@ const LONGEST_EXPIRY: Micros = Micros::from_secs(u32::MAX as u64);
 pub(super) struct Seat<'a> {
     pub(super) id: FleetId,
     pub(super) dialect: Dialect,
+    /// Whether the platform is the embedded gateway.
+    pub(super) is_embedded: bool,
     pub(super) device: u32,
     pub(super) link: u32,
     pub(super) stream: u16,
@@ -70,6 +72,8 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     };
     let streams = stream::streams(&class);
     let devices_per_link = links_of_its_own(view, seat.dialect)?;
+    let (credential, streams) = (credential?, streams?);
+    tokens_are_names(view, seat, &credential, &streams)?;
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
         id: seat.id,
@@ -81,10 +85,10 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
         devices_per_link,
         tenant: tenant.to_owned(),
         client: client?,
-        credential: credential?,
+        credential,
         connect: connect?,
         reconnect: reconnect?,
-        streams: streams?,
+        streams,
         data,
         names,
     })
@@ -100,6 +104,28 @@ fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
         return None;
     }
     Some(devices)
+}
+
+/// Where a device is known by its link, the embedded gateway takes what the link logs in as for its
+/// name, by which alone messages without an id are told.
+fn tokens_are_names(
+    view: &View<'_>,
+    seat: &Seat<'_>,
+    credential: &Credential,
+    streams: &[StreamPlan],
+) -> Option<()> {
+    let Credential::Token { token } = credential else {
+        return Some(());
+    };
+    let has_order = streams.iter().any(|of| of.carrier == Carrier::Order);
+    let is_told = seat.is_embedded && seat.dialect.knows_links() && has_order;
+    if !is_told || token.expose().source() == "${id}" {
+        return Some(());
+    }
+    let what = "`carrier: order` finds a device by its name, and for the embedded gateway that is the token";
+    let help = "remove `secret`, so that the token is the device's name, or use another carrier";
+    view.get("credential")?.get("secret")?.wrong(what, help);
+    None
 }
 
 fn names(view: &View<'_>, first: u32, devices: u32) -> Option<NameTemplate> {
@@ -261,6 +287,15 @@ pub(super) fn topic_template(
     variables: &Variables<'_>,
 ) -> Option<muster_load::Template> {
     let template = device_template(view, variables)?;
+    is_topic(view, &template, variables).then_some(template)
+}
+
+/// Whether the texts of a template are topic names for every device.
+pub(super) fn is_topic(
+    view: &View<'_>,
+    template: &muster_load::Template,
+    variables: &Variables<'_>,
+) -> bool {
     let devices = variables.index.1 - variables.index.0 + 1;
     // Names differ in digits only, so the longest one stands for all; rows of a table differ in
     // any way.
@@ -270,7 +305,7 @@ pub(super) fn topic_template(
         devices - 1..devices
     };
     for place in rows {
-        let topic = variables.render(&template, place);
+        let topic = variables.render(template, place);
         if !topic::is_name(&topic) {
             let device = u64::from(variables.index.0) + u64::from(place);
             let what = format!("`{topic}` (device {device}) is no topic name");
@@ -278,30 +313,53 @@ pub(super) fn topic_template(
                 what,
                 "a text of 1 to 65535 bytes without `+`, `#` and NUL (MQTT-4.7.1-1)",
             );
-            return None;
+            return false;
         }
     }
-    Some(template)
+    true
 }
 
 fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
-    if view.text_of("kind") == "none" {
-        for (key, kind) in [
-            ("user", "password"),
-            ("secret", "password"),
-            ("cert", "certificate"),
-            ("key", "certificate"),
-        ] {
-            if let Some(stray) = view.get(key) {
-                let what = format!("`{key}` has no meaning with `kind: none`");
-                stray.wrong(what, &format!("use `kind: {kind}`, or remove it"));
-            }
+    match view.text_of("kind") {
+        "none" => {
+            only_of_other_kinds(view, &["user", "secret", "cert", "key"]);
+            Some(Credential::None)
         }
-        return Some(Credential::None);
+        "certificate" => certificate(view, variables),
+        "token" => token(view, variables),
+        _ => password(view, variables),
     }
-    if view.text_of("kind") == "certificate" {
-        return certificate(view, variables);
+}
+
+/// Refuses keys that mean nothing with the kind of credential that is given.
+fn only_of_other_kinds(view: &View<'_>, keys: &[&str]) -> Option<()> {
+    let mut is_right = Some(());
+    for key in keys {
+        let Some(stray) = view.get(key) else { continue };
+        let kind = match *key {
+            "cert" | "key" => "certificate",
+            _ => "password",
+        };
+        let what = format!(
+            "`{key}` has no meaning with `kind: {}`",
+            view.text_of("kind")
+        );
+        stray.wrong(what, &format!("use `kind: {kind}`, or remove it"));
+        is_right = None;
     }
+    is_right
+}
+
+fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    only_of_other_kinds(view, &["user", "cert", "key"])?;
+    let token = match view.get("secret") {
+        Some(secret) => secret_template(&secret, variables)?,
+        None => Secret::new(muster_load::Template::parse("${id}").ok()?),
+    };
+    Some(Credential::Token { token })
+}
+
+fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     let Some(secret) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
         view.wrong("a credential of kind password has no secret", help);
@@ -321,13 +379,7 @@ fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> 
 /// The paths of a device's certificate and key: a folder that has both for each device, a path for
 /// each, or one file that holds both.
 fn certificate(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
-    for key in ["user", "secret"] {
-        if let Some(stray) = view.get(key) {
-            let what = format!("`{key}` has no meaning with `kind: certificate`");
-            stray.wrong(what, "use `kind: password`, or remove it");
-            return None;
-        }
-    }
+    only_of_other_kinds(view, &["user", "secret"])?;
     let Some(cert) = view.get("cert") else {
         let help = "add `cert: \"certs/${id}.pem\"`";
         view.wrong("a credential of kind certificate has no certificate", help);

@@ -1,12 +1,12 @@
 //! A stream: when and how it is sent.
 
-use muster_load::{ScheduleSpec, Shape, StreamSchedule};
+use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{DeviceId, mix};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
-use super::fleet::{Seat, topic_template};
+use super::fleet::{Seat, is_topic, topic_template};
 use super::shape;
 use super::templates::Variables;
 use crate::plan::{Ack, Loop, Overflow, StreamKind, StreamPlan};
@@ -41,7 +41,7 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
 /// device and one stream.
 fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Option<()> {
     let topic = view.get("topic")?;
-    let mut variables = stream.topic.names();
+    let mut variables = stream.surface.names();
     let is_invertible = variables.next().is_some_and(|(name, _)| name == "id");
     if !is_invertible || variables.next().is_some() {
         let what = "`carrier: order` needs a topic that leads back to its device";
@@ -52,7 +52,7 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
         return None;
     }
     let same = |other: &&StreamPlan| {
-        other.carrier == Carrier::Order && other.topic.source() == stream.topic.source()
+        other.carrier == Carrier::Order && other.surface.source() == stream.surface.source()
     };
     if let Some(other) = earlier.iter().find(same) {
         let what = format!(
@@ -68,9 +68,12 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
 fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
     let qos = Qos::from_bits(view.whole("qos")?)?;
     let schedule = schedule(class, view, number);
+    takes_qos(view, qos, class.seat.dialect)?;
     let topic = topic_template(&view.get("topic")?, class.variables);
+    let surface = topic.as_ref().and_then(|topic| surface(class, view, topic));
     let ack = ack(view, qos, class.seat.dialect);
-    let body = body(class, view, (number - class.seat.stream) as u8);
+    let lane = (number - class.seat.stream) as u8;
+    let body = body(class, view, lane, schedule.as_ref());
     let is_answered = ack != Some(Ack::None);
     let (loop_, retry) = (loop_(view, is_answered), retry(view, is_answered));
     if let (Some(Loop::Closed), Some(schedule)) = (&loop_, &schedule) {
@@ -95,6 +98,7 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         schedule: schedule?,
         loop_: loop_?,
         topic: topic?,
+        surface: surface?,
         qos,
         retain: view.truth("retain")?,
         ack: ack?,
@@ -105,6 +109,22 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         carrier: body.carrier,
         retry: retry?,
     })
+}
+
+/// Where the messages surface northbound, which for every device is a topic too.
+fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Template> {
+    let surface = Template::parse(&class.seat.dialect.surface(topic.source())).ok()?;
+    is_topic(&view.get("topic")?, &surface, class.variables).then_some(surface)
+}
+
+fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {
+    let most = dialect.qos_maximum();
+    if qos.bits() <= most {
+        return Some(());
+    }
+    let what = format!("{dialect} takes nothing at QoS {}", qos.bits());
+    view.get("qos")?.wrong(what, &format!("at most {most}"));
+    None
 }
 
 fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleSpec> {

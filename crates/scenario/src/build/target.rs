@@ -209,6 +209,13 @@ fn backend(
         // MQTT 3.1.1 forbids it (MQTT-3.1.2-22), and brokers of MQTT 5 know nobody by it.
         stray.wrong("a password without a user name", "add `user`");
     }
+    if view.get("url").is_none() && !dialect(platform).is_broker() {
+        let what = format!(
+            "{} is no broker, and the backend has no address",
+            dialect(platform)
+        );
+        view.wrong(what, "add the `url` of the broker that it publishes to");
+    }
     let endpoint = view.read("url", endpoint::read);
     check_gateway_url(platform, view, endpoint.as_ref());
     let tls = tls_of(view, of_platform, endpoint.as_ref());
@@ -388,7 +395,7 @@ fn warn_of_blind_filter(view: &View<'_>, all: &[View<'_>], fleets: &[FleetPlan])
         return;
     };
     for stream in fleets.iter().flat_map(|fleet| &fleet.streams) {
-        let topic = one_topic(stream.topic.source());
+        let topic = one_topic(stream.surface.source());
         if topic::check_filter(filter.text()).is_ok() && !topic::matches(filter.text(), &topic) {
             let what = format!("this filter does not take the topics of `{}`", stream.name);
             let help = format!("such as `{topic}`: they would all count as lost");

@@ -169,7 +169,7 @@ static CREDENTIAL: Object = Object {
             Kind::Word(&[
                 word("none"),
                 word("password"),
-                later("token", work::DIALECTS),
+                word("token"),
                 later("psk", work::COAP),
                 word("certificate"),
             ]),
@@ -181,7 +181,11 @@ static CREDENTIAL: Object = Object {
             one(Scalar::Reference),
             "The user name; by default ${id}",
         ),
-        key("secret", one(Scalar::Secret), "The password"),
+        key(
+            "secret",
+            one(Scalar::Secret),
+            "The password; or the access token, by default ${id}",
+        ),
         key(
             "cert",
             one(Scalar::Template),

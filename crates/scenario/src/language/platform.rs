@@ -42,7 +42,7 @@ const KINDS: &[Word] = &[
     word("gateway"),
     word("mqtt"),
     later("hono", work::DIALECTS),
-    later("thingsboard", work::DIALECTS),
+    word("thingsboard"),
     word("sap-edge"),
     later("http", work::HTTP),
 ];
@@ -50,7 +50,7 @@ const KINDS: &[Word] = &[
 const DIALECTS: &[Word] = &[
     word("mqtt"),
     later("hono", work::DIALECTS),
-    later("thingsboard", work::DIALECTS),
+    word("thingsboard"),
     word("sap-edge"),
     later("http", work::HTTP),
 ];

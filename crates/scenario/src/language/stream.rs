@@ -111,7 +111,11 @@ const KINDS: &[Word] = &[
 
 const PAYLOADS: &[Word] = &[
     later("ditto-modify", work::DIALECTS),
-    later("smart-meter", work::DIALECTS),
+    word("smart-meter"),
+    word("smart-tracker"),
+    word("industrial-plc"),
+    word("random-mix"),
+    word("long-key"),
 ];
 
 const CARRIERS: &[Word] = &[
@@ -252,8 +256,62 @@ static PAYLOAD: Object = Object {
             Kind::Object(&SAP_MEASURES),
             "Measures as the published test of the SAP Edge Gateway sends them",
         ),
+        key(
+            "smart-meter",
+            Kind::Object(&WITH_ALARMS),
+            "A meter of the published tests of ThingsBoard",
+        ),
+        key(
+            "smart-tracker",
+            Kind::Object(&WITH_ALARMS),
+            "A vehicle of theirs",
+        ),
+        key(
+            "industrial-plc",
+            Kind::Object(&INDUSTRIAL_PLC),
+            "A controller of theirs",
+        ),
+        key(
+            "random-mix",
+            Kind::Object(&WITH_ALARMS),
+            "Their mix of messages of 1, 20, 100 and 1,000 keys",
+        ),
         key("content-type", one(Scalar::Text), "The MQTT 5 content type"),
     ],
+};
+
+static WITH_ALARMS: Object = Object {
+    keys: &[key(
+        "alarms",
+        Kind::Object(&ALARMS),
+        "Messages that raise an alarm, in the place of others",
+    )],
+};
+
+static ALARMS: Object = Object {
+    keys: &[
+        key("rate", one(Scalar::Rate), "How many, of the whole class").required(),
+        key(
+            "from",
+            one(Scalar::Time),
+            "When they begin, from the start of warm-up",
+        )
+        .or("0s"),
+        key(
+            "until",
+            one(Scalar::Time),
+            "When they end; by default with the last message",
+        ),
+    ],
+};
+
+static INDUSTRIAL_PLC: Object = Object {
+    keys: &[key(
+        "datapoints",
+        one(Scalar::Whole(1, 999)),
+        "Values of a message",
+    )
+    .or("60")],
 };
 
 static SAP_MEASURES: Object = Object {

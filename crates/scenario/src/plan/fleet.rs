@@ -134,6 +134,11 @@ pub enum Credential {
         /// The password, per link.
         secret: Secret<Template>,
     },
+    /// By an access token, which stands in the place of the user name.
+    Token {
+        /// The token, per link.
+        token: Secret<Template>,
+    },
     /// By a certificate, shown when TLS is opened.
     Certificate {
         /// The path of the file that holds it and its chain, per link.

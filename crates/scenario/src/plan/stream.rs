@@ -21,6 +21,8 @@ pub struct StreamPlan {
     pub loop_: Loop,
     /// Where it is published.
     pub topic: Template,
+    /// Where its messages surface northbound: as a rule where they are published.
+    pub surface: Template,
     /// The quality of service.
     pub qos: Qos,
     /// Whether the platform keeps the last message for later subscribers.

@@ -1,0 +1,64 @@
+//! What an uplink is to the dialect.
+
+use std::sync::Arc;
+
+use muster_net::{Io, Key};
+use muster_platform::{Data, Heard};
+use muster_protocol::mqtt::{Incoming, Pending, reason};
+
+use super::Shard;
+
+impl Shard {
+    /// Takes an uplink as the dialect reads it.
+    pub(super) fn hear(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>) {
+        let Some(link) = self.link(key) else { return };
+        let name: Option<Arc<str>> = link.name.clone();
+        let dialect = self.shared.config.dialect;
+        let name = name.as_deref().unwrap_or_default();
+        match dialect.hear(name, &incoming.topic, incoming.payload) {
+            Heard::Other => self.put(io, key, incoming, (&incoming.topic, incoming.pending)),
+            Heard::Message { device, id } => self.ask_of(io, key, incoming, (device, id)),
+            Heard::Unreadable { device } => {
+                self.answer_unreadable(io, key, device, incoming.pending);
+            }
+            Heard::Data(data) => self.put_data(io, key, incoming, &data),
+            Heard::Invalid => self.refuse_payload(io, key, incoming.pending),
+            Heard::Unknown => self.note_unknown(io, key, incoming.pending),
+        }
+    }
+
+    /// Data go on once for each device that they are of, all as they came; the answer is that to
+    /// the first.
+    fn put_data(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>, data: &Data<'_>) {
+        let mut pending = incoming.pending;
+        for device in data.devices() {
+            let mut topic = String::new();
+            data.write_surface(device, &mut topic);
+            self.put(io, key, incoming, (&topic, pending.take()));
+        }
+    }
+
+    /// Not what the topic is for: MQTT 5 can say so at QoS 1, else the link ends.
+    fn refuse_payload(&mut self, io: &mut Io, key: Key, pending: Option<Pending>) {
+        self.counts().unreadable.more();
+        let code = reason::PAYLOAD_FORMAT_INVALID;
+        match pending {
+            Some(pending) => self.reject(io, key, Some(pending), u16::from(code)),
+            None => self.expel(io, key, code),
+        }
+    }
+
+    /// A topic that the platform does not know: only MQTT 5 can say so.
+    fn note_unknown(&mut self, io: &mut Io, key: Key, pending: Option<Pending>) {
+        self.counts().unknown_topics.more();
+        let is_v5 = self.link(key).is_some_and(|link| link.is_v5());
+        match pending {
+            Some(pending) if is_v5 => {
+                let code = u16::from(reason::TOPIC_NAME_INVALID);
+                self.reject(io, key, Some(pending), code);
+            }
+            Some(pending) => self.answer(key, pending, reason::SUCCESS),
+            None => {}
+        }
+    }
+}

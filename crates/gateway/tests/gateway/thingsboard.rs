@@ -1,0 +1,225 @@
+//! The gateway as ThingsBoard: devices are known by their links, and their data surface under their
+//! names.
+
+use muster_gateway::{Dialect, Gateway, GatewayConfig, User};
+use muster_model::Reason;
+use muster_model::behaviour::Behaviour;
+use muster_protocol::mqtt::{Connect, Publish, Qos, Version};
+
+use crate::peer::{Peer, Seen};
+
+const TELEMETRY: &str = "v1/devices/me/telemetry";
+const PAYLOAD_FORMAT_INVALID: Reason = Reason::Mqtt(0x99);
+const TOPIC_NAME_INVALID: Reason = Reason::Mqtt(0x90);
+
+fn user(name: &str, password: &str) -> User {
+    User {
+        name: name.to_owned(),
+        password: password.to_owned(),
+    }
+}
+
+fn config() -> GatewayConfig {
+    GatewayConfig {
+        dialect: Dialect::Thingsboard,
+        northbound: Some(user("north", "secret")),
+        ..GatewayConfig::default()
+    }
+}
+
+fn device(gateway: &Gateway, version: Version, token: &str) -> Peer {
+    let client_id = format!("client-of-{token}");
+    let connect = Connect {
+        user: Some(token),
+        ..Connect::new(&client_id)
+    };
+    let peer = Peer::open(gateway.addr(), version, &connect);
+    assert_eq!(peer.seen, [Seen::Connected { present: false }]);
+    peer
+}
+
+fn consumer(gateway: &Gateway) -> Peer {
+    let connect = Connect {
+        user: Some("north"),
+        password: Some(b"secret"),
+        ..Connect::new("consumer")
+    };
+    let mut peer = Peer::open(gateway.addr(), Version::V5, &connect);
+    peer.subscribe("thingsboard/#", Qos::AtLeastOnce);
+    peer
+}
+
+/// Topics and payloads, sorted.
+fn copies(consumer: &mut Peer, count: usize) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let copies = consumer.messages(count).into_iter();
+    let mut copies: Vec<_> = copies.map(|got| (got.topic, text(&got.payload))).collect();
+    copies.sort();
+    copies
+}
+
+#[test]
+fn data_surface_as_they_came_under_the_name_of_their_link() {
+    for (threads, behaviour) in [
+        (1, Behaviour::default()),
+        (2, Behaviour::default()),
+        (1, odd()),
+    ] {
+        let gateway = Gateway::start(GatewayConfig {
+            threads,
+            behaviour,
+            ..config()
+        });
+        let gateway = gateway.expect("a gateway");
+        let mut north = consumer(&gateway);
+        let (mut one, mut two) = (
+            device(&gateway, Version::V5, "DW00000001"),
+            device(&gateway, Version::V311, "DW00000002"),
+        );
+        let point = r#"{"ts":1600000000000,"values":{"pulseCounter":5,"leakage":false}}"#;
+        one.publish(TELEMETRY, point.as_bytes(), Qos::AtLeastOnce);
+        two.publish("v2/t", br#"{"longKey":73}"#, Qos::AtMostOnce);
+        two.publish(
+            "v1/devices/me/attributes",
+            br#"{"model":"x"}"#,
+            Qos::AtLeastOnce,
+        );
+        let retained = Publish {
+            retain: true,
+            qos: Qos::AtLeastOnce,
+            user_properties: &[("muster-id", "stamp")],
+            ..Publish::new("v2/a", br#"{"model":"y"}"#)
+        };
+        one.send(&retained);
+        let of = |name: &str, text: &str| (format!("thingsboard/{name}"), text.to_owned());
+        let expected = [
+            of("DW00000001/attributes", r#"{"model":"y"}"#),
+            of("DW00000001/telemetry", point),
+            of("DW00000002/attributes", r#"{"model":"x"}"#),
+            of("DW00000002/telemetry", r#"{"longKey":73}"#),
+        ];
+        assert_eq!(copies(&mut north, 4), expected);
+        let user: Vec<_> = north.got().into_iter().flat_map(|got| got.user).collect();
+        assert_eq!(user, [("muster-id".to_owned(), "stamp".to_owned())]);
+        assert!(north.got().iter().all(|got| !got.retain));
+        one.answers(2);
+        two.answers(1);
+        let account = gateway.stop();
+        let counts = (
+            account.counts.received,
+            account.counts.accepted,
+            account.counts.delivered,
+        );
+        assert_eq!(counts, (4, 3, 4));
+        assert_eq!(
+            (account.counts.unreadable, account.counts.unknown_topics),
+            (0, 0)
+        );
+    }
+}
+
+/// A gateway that plots the fate of each uplink, and lets none of these meet a bad one.
+fn odd() -> Behaviour {
+    Behaviour {
+        service_time: Some(muster_model::behaviour::ServiceTime::Fixed(
+            muster_model::Micros::from_millis(2),
+        )),
+        ..Behaviour::default()
+    }
+}
+
+#[test]
+fn data_that_nobody_subscribed_to_are_accepted_without_a_word_of_it() {
+    let gateway = Gateway::start(config()).expect("a gateway");
+    let mut device = device(&gateway, Version::V5, "d");
+    device.publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
+    device.answers(1);
+    let is_success = |seen: &Seen| matches!(seen, Seen::Accepted { reason: 0, .. });
+    assert!(device.seen.iter().any(is_success), "{:?}", device.seen);
+    assert_eq!(gateway.stop().counts.no_subscriber, 0);
+}
+
+#[test]
+fn a_payload_that_is_no_data_is_refused_where_mqtt_can_and_ends_the_link_elsewhere() {
+    let gateway = Gateway::start(config()).expect("a gateway");
+    let mut north = consumer(&gateway);
+    let bad = b"{\"values\":";
+    let mut at_least_once = device(&gateway, Version::V5, "a");
+    let token = at_least_once.publish(TELEMETRY, bad, Qos::AtLeastOnce);
+    let reason = PAYLOAD_FORMAT_INVALID;
+    at_least_once.until("0x99", |seen| {
+        seen.contains(&Seen::Rejected { token, reason })
+    });
+    at_least_once.publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
+    at_least_once.answers(2);
+
+    let mut at_most_once = device(&gateway, Version::V5, "b");
+    at_most_once.publish(TELEMETRY, bad, Qos::AtMostOnce);
+    at_most_once.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+    let goodbye = Seen::Disconnected(PAYLOAD_FORMAT_INVALID);
+    assert!(
+        at_most_once.seen.contains(&goodbye),
+        "{:?}",
+        at_most_once.seen
+    );
+
+    for qos in [Qos::AtMostOnce, Qos::AtLeastOnce] {
+        let mut old = device(&gateway, Version::V311, "c");
+        old.publish("v2/a", b"[]", qos);
+        old.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+        assert_eq!(old.seen.len(), 2, "{:?}", old.seen);
+    }
+    assert_eq!(copies(&mut north, 1).len(), 1);
+    let account = gateway.stop();
+    assert_eq!((account.counts.unreadable, account.counts.rejected), (4, 1));
+    assert_eq!(account.counts.delivered, 1);
+}
+
+#[test]
+fn a_topic_that_is_not_thingsboards_goes_to_nobody() {
+    let gateway = Gateway::start(config()).expect("a gateway");
+    let mut north = consumer(&gateway);
+    north.subscribe("muster/#", Qos::AtLeastOnce);
+    let mut new = device(&gateway, Version::V5, "a");
+    let token = new.publish("muster/a/t", b"{}", Qos::AtLeastOnce);
+    let reason = TOPIC_NAME_INVALID;
+    new.until("0x90", |seen| {
+        seen.contains(&Seen::Rejected { token, reason })
+    });
+    new.publish("thingsboard/b/telemetry", b"{}", Qos::AtMostOnce);
+    let mut old = device(&gateway, Version::V311, "b");
+    old.publish("muster/b/t", b"{}", Qos::AtLeastOnce);
+    old.answers(1);
+    new.publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
+    let expected = ("thingsboard/a/telemetry".to_owned(), "{}".to_owned());
+    assert_eq!(copies(&mut north, 1), [expected]);
+    let account = gateway.stop();
+    assert_eq!(
+        (account.counts.unknown_topics, account.counts.delivered),
+        (3, 1)
+    );
+}
+
+#[test]
+fn only_known_tokens_are_admitted_where_they_were_told() {
+    let gateway = Gateway::start(GatewayConfig {
+        users: vec![user("known", "")],
+        ..config()
+    });
+    let gateway = gateway.expect("a gateway");
+    device(&gateway, Version::V5, "known").disconnect();
+    device(&gateway, Version::V311, "known").disconnect();
+    for (version, reason) in [
+        (Version::V5, Reason::Mqtt(0x87)),
+        (Version::V311, Reason::MqttConnack(5)),
+    ] {
+        for user in [Some("unknown"), None] {
+            let connect = Connect {
+                user,
+                ..Connect::new("c")
+            };
+            let peer = Peer::open(gateway.addr(), version, &connect);
+            assert_eq!(peer.seen.first(), Some(&Seen::Refused(reason)), "{user:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! ThingsBoard: messages surface under the names of their devices, and every carrier finds them.
+
+use crate::truth::{MESSAGES, Truth};
+
+const SCENARIO: &str = r#"
+name: truth
+seed: 7
+platform: { kind: gateway, dialect: thingsboard, behaviour: { BEHAVIOUR } }
+fleet:
+  - name: meters
+    count: 50
+    id: "DW${index:08}"
+    reconnect: { min: 100ms, max: 200ms }
+    streams: [ { name: readings, rate: 400/s, count: 12, timeout: 1s, KEYS } ]
+phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
+slo: { failure-ratio: 0, connected: 100% }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+/// Each payload with a carrier that suits it.
+const CARRIED: [&str; 6] = [
+    "payload: smart-meter",
+    "payload: random-mix, qos: 0",
+    "payload: { smart-tracker: { alarms: { rate: 10/s, from: 500ms, until: 1s } } }, topic: v2/t",
+    "payload: industrial-plc, carrier: { field: /values/musterId }",
+    "payload: long-key, carrier: property",
+    "payload: long-key, carrier: order, topic: v1/devices/me/attributes",
+];
+
+fn truth(keys: &str, behaviour: &str) -> Truth {
+    let scenario = SCENARIO.replace("KEYS", keys);
+    let truth = Truth::run(&scenario.replace("BEHAVIOUR", behaviour));
+    truth.agrees();
+    truth
+}
+
+#[test]
+fn whatever_the_payload_all_of_it_arrives_and_what_is_lost_is_known() {
+    for keys in CARRIED {
+        let truth = truth(keys, "lose-after-accept: 7");
+        let is_answered = !keys.contains("qos: 0");
+        let lost = if is_answered {
+            "lost"
+        } else {
+            "lost_unacknowledged"
+        };
+        assert_eq!(truth.uplink(lost), 7, "{keys}");
+        assert_eq!(truth.uplink("arrived"), MESSAGES - 7, "{keys}");
+        for figure in ["unstamped", "foreign", "corrupted", "duplicates"] {
+            assert_eq!(truth.uplink(figure), 0, "{keys}: {figure}");
+        }
+        let accepted = if is_answered { MESSAGES } else { 0 };
+        assert_eq!(truth.uplink("accepted"), accepted, "{keys}");
+        assert_eq!(truth.uplink("no_subscriber"), 0, "{keys}");
+    }
+}
+
+#[test]
+fn a_duplicate_and_an_altered_copy_are_told() {
+    for keys in [
+        "payload: smart-meter",
+        "payload: long-key, carrier: property",
+    ] {
+        let truth = truth(keys, "duplicate: 5, corrupt: 5");
+        assert_eq!(truth.uplink("duplicates"), 5, "{keys}");
+        assert_eq!(truth.uplink("corrupted"), 5, "{keys}");
+    }
+}
+
+#[test]
+fn messages_that_no_backend_can_tell_are_counted_by_the_platform_alone() {
+    let keys = "payload: long-key, carrier: none";
+    let scenario = SCENARIO.replace("KEYS", keys).replace("BEHAVIOUR", "");
+    let truth = Truth::run(&scenario);
+    truth.closes();
+    assert_eq!(truth.account("received"), MESSAGES);
+    assert_eq!(truth.uplink("accepted"), MESSAGES);
+    let uplink = &truth.result["ledger"]["uplink"];
+    assert!(uplink["arrived"].is_null() && uplink["lost"].is_null());
+    assert_eq!(truth.uplink("bytes_payload"), 14 * MESSAGES);
+}

@@ -1,0 +1,103 @@
+//! The payloads of the published tests of ThingsBoard, by their names.
+
+use muster_load::{PayloadSpec, Schedule, ScheduleSpec, StreamSchedule};
+use muster_platform::{BoardPayload, BoardValues, Carrier, NamedPayload, Rare};
+
+use super::stream::Class;
+use crate::view::View;
+
+/// Their names, as words and as keys.
+pub(super) const NAMES: [&str; 5] = [
+    "smart-meter",
+    "smart-tracker",
+    "industrial-plc",
+    "random-mix",
+    "long-key",
+];
+
+/// The payload, if it is one of these and no second form stands beside it: the outer option.
+pub(super) fn payload(
+    class: &Class<'_>,
+    view: &View<'_>,
+    carrier: &Carrier,
+    schedule: Option<&ScheduleSpec>,
+) -> Option<Option<PayloadSpec>> {
+    let payload = view.get("payload")?;
+    let (name, keys) = named(&payload)?;
+    let values = values(name, keys.as_ref());
+    let alarms = match keys.and_then(|keys| keys.get("alarms")) {
+        Some(alarms) => rare(class, &alarms, schedule).map(Some),
+        None => Some(None),
+    };
+    let (Some(values), Some(alarms)) = (values, alarms) else {
+        return Some(None);
+    };
+    let named = NamedPayload::Board(BoardPayload {
+        values,
+        topic: view.text_of("topic"),
+        is_stamped: matches!(carrier, Carrier::Payload | Carrier::Field(_)),
+        alarms,
+    });
+    Some(Some(class.seat.dialect.payload(named, 0)))
+}
+
+/// The name, and what stands under it as a key.
+fn named<'a>(payload: &View<'a>) -> Option<(&'static str, Option<View<'a>>)> {
+    if let Some(word) = NAMES.into_iter().find(|name| *name == payload.text()) {
+        return Some((word, None));
+    }
+    let forms = payload.entries().map(|(key, _)| key);
+    if forms.filter(|key| *key != "content-type").count() > 1 {
+        return None;
+    }
+    let name = NAMES.into_iter().find(|name| payload.get(name).is_some())?;
+    Some((name, payload.get(name)))
+}
+
+fn values(name: &str, keys: Option<&View<'_>>) -> Option<BoardValues> {
+    match name {
+        "smart-meter" => Some(BoardValues::SmartMeter),
+        "smart-tracker" => Some(BoardValues::SmartTracker),
+        "random-mix" => Some(BoardValues::RandomMix),
+        "long-key" => Some(BoardValues::LongKey),
+        _ => Some(BoardValues::IndustrialPlc {
+            datapoints: match keys {
+                Some(keys) => keys.whole("datapoints")?,
+                None => BoardValues::DATAPOINTS,
+            },
+        }),
+    }
+}
+
+/// Which messages raise an alarm: of the k-th messages of all devices whole ones, so that their number
+/// is exact.
+fn rare(class: &Class<'_>, view: &View<'_>, schedule: Option<&ScheduleSpec>) -> Option<Rare> {
+    let (rate, from) = (view.rate("rate")?, view.time("from")?);
+    let schedule = StreamSchedule::new(schedule?.clone()).ok()?;
+    let end = class.seat.phases.warm_up + class.seat.phases.measure;
+    let until = view.time("until").unwrap_or(end).min(end);
+    let devices = class.devices.max(1);
+    let messages_until = |at| schedule.count_until(at);
+    let first = messages_until(from).div_ceil(u64::from(devices));
+    let last = messages_until(until) / u64::from(devices);
+    if first >= last {
+        let what = format!("no round of messages of all devices is due from {from} to {until}");
+        view.wrong(what, "a longer time, or an earlier one");
+        return None;
+    }
+    let count = (rate.get() * (until - from).as_secs_f64()).round() as u64;
+    let messages = (last - first) * u64::from(devices);
+    if count > messages {
+        let what =
+            format!("{count} alarms are asked for, and only {messages} messages are due then");
+        view.get("rate")?.wrong(what, "a lower rate of alarms");
+        return None;
+    }
+    let round = |round: u64| u32::try_from(round).unwrap_or(u32::MAX);
+    Some(Rare {
+        count,
+        first: round(first),
+        end: round(last),
+        devices,
+    })
+}
