@@ -1,7 +1,7 @@
 //! All that a verdict is made from.
 
 use muster_load::{Schedule, Shape, StreamSchedule};
-use muster_measure::Summary;
+use muster_measure::{Summary, WindowDelta};
 use muster_model::{FleetId, Micros, Rate};
 
 use crate::{GeneratorHealth, Stop};
@@ -11,6 +11,8 @@ use crate::{GeneratorHealth, Stop};
 pub struct Evidence<'a> {
     /// The figures of the target.
     pub summary: &'a Summary,
+    /// The merged windows that they were made of.
+    pub windows: &'a WindowDelta,
     /// The health of the generator.
     pub health: &'a GeneratorHealth,
     /// Every stream of the plan; the index is the `StreamId`.

@@ -5,7 +5,7 @@ use muster_model::{ConnectFailure, TlsFailure, figure};
 
 use crate::{
     Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
-    Unevaluated, Verdict, slo, stable, validity,
+    Unevaluated, Verdict, slo, stable, validity, warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -43,6 +43,10 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     Verdict {
         result,
         would_be,
+        warnings: match result {
+            RunResult::Pass | RunResult::Fail | RunResult::Invalid => warnings(&results, evidence),
+            RunResult::None => Vec::new(),
+        },
         rules: results,
     }
 }

@@ -28,6 +28,7 @@ mod stop;
 mod unevaluated;
 pub mod validity;
 mod verdict;
+mod warnings;
 
 pub use bounds::{StabilityBounds, ValidityBounds};
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, holds};
@@ -43,3 +44,4 @@ pub use share::{Percentile, Share};
 pub use stop::{Stop, StopWatch, StopWindow};
 pub use unevaluated::Unevaluated;
 pub use verdict::{Consequence, RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};
+pub use warnings::{MISSING_LINKS_SHARE, NO_LINK_MIN_S, UNTOLD_SHARE, Warning, WarningKind};

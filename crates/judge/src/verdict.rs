@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-use crate::Unevaluated;
+use crate::{Unevaluated, Warning};
 
 /// The verdict on one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub struct Verdict {
     /// Only of an invalid run: what its rules say of the target all the same; none if no rule
     /// failed and one that counts could not be evaluated, so that nobody knows.
     pub would_be: Option<RunResult>,
+    /// What went wrong and no rule looked at; it moves no result.
+    pub warnings: Vec<Warning>,
     /// Every rule, SLOs first, validity last.
     pub rules: Vec<RuleResult>,
 }

@@ -110,4 +110,6 @@ pub use summary::{
     ScopeSummary, SecondRow, Summary,
 };
 pub use tally::{Tally, digest};
-pub use window::{ArrivalWindow, LinkWindow, Progress, UplinkWindow, WindowDelta, WindowKey};
+pub use window::{
+    ArrivalWindow, LinkWindow, LinksSecond, Progress, UplinkWindow, WindowDelta, WindowKey,
+};

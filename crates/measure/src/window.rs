@@ -192,7 +192,44 @@ impl Progress {
     }
 }
 
+/// What became of the links of all fleets in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinksSecond {
+    /// The second since T0.
+    pub second: u32,
+    /// Links that came up in it.
+    pub connected: u64,
+    /// Links that ended in it.
+    pub ended: u64,
+    /// Links that were up at its end.
+    pub up: u64,
+}
+
 impl WindowDelta {
+    /// How the links stood, at each second in which one came up or ended, in order.
+    #[must_use]
+    pub fn links_by_second(&self) -> Vec<LinksSecond> {
+        let mut changes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for ((_, key), window) in &self.links {
+            let change = changes.entry(key.second).or_default();
+            change.0 += window.counts.connected;
+            change.1 += window.counts.disconnects.total();
+        }
+        let changes = changes.into_iter();
+        let changes = changes.filter(|(_, (connected, ended))| connected + ended > 0);
+        let mut up = 0u64;
+        let seconds = changes.map(|(second, (connected, ended))| {
+            up = (up + connected).saturating_sub(ended);
+            LinksSecond {
+                second,
+                connected,
+                ended,
+                up,
+            }
+        });
+        seconds.collect()
+    }
+
     /// Adds what another delta counted.
     pub fn merge(&mut self, other: &WindowDelta) {
         self.until = self.until.max(other.until);

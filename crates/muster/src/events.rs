@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_cluster::Incidents;
 use muster_conduct::Trouble;
-use muster_measure::{Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
+use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use serde::{Deserialize, Serialize};
 
 /// Seconds without one of the things that happen all the time, before it is called an event.
@@ -134,19 +134,15 @@ fn stretches(rows: impl Iterator<Item = (u32, (u64, u64))>, end: u32) -> Vec<(u3
 
 /// Stretches in which links that had been up were down.
 fn links_down(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEvent> {
-    let mut changes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for ((_, key), window) in &windows.links {
-        let change = changes.entry(key.second).or_default();
-        change.0 += window.counts.connected;
-        change.1 += window.counts.disconnects.total();
-    }
     let mut events = Vec::new();
-    let (mut up, mut lost, mut since) = (0u64, 0u64, None);
+    let (mut lost, mut since) = (0u64, None);
     let full = summary.run.links.up_at_start;
-    for (second, (connected, disconnected)) in changes {
-        up = (up + connected).saturating_sub(disconnected);
-        if disconnected > 0 {
-            lost += disconnected;
+    for LinksSecond {
+        second, ended, up, ..
+    } in windows.links_by_second()
+    {
+        if ended > 0 {
+            lost += ended;
             since.get_or_insert(second);
         }
         if up >= full

@@ -41,6 +41,7 @@ impl Archive {
         let ending = self.ending(&summary);
         let evidence = Evidence {
             summary: &summary,
+            windows: &self.windows,
             health: &health,
             streams: &streams,
             backends: &backends,

@@ -69,7 +69,16 @@ function verdict() {
   return el("section", { class: `card verdict tone-${tone(result)}` },
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
     list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
+    warnings(),
     el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, name), el("b", {}, String(value))))));
+}
+
+/// What went wrong and no rule looked at, beside the verdict that it did not move.
+function warnings() {
+  const all = report.verdict.warnings;
+  if (all.length === 0) return null;
+  const line = (one) => el("li", {}, el("span", { class: "what" }, "warning", one.scope === "run" ? null : el("span", { class: "why" }, ` ${one.scope}`)), el("span", { class: "seen" }, el("b", {}, capital(one.detail))));
+  return el("ul", { class: "reasons tone-invalid" }, all.map(line));
 }
 
 const allowed = (rule) => `${rule.rule === "connected" ? "at least" : "at most"} ${figure(rule.bound)}`;

@@ -3,10 +3,12 @@
 
 use std::fmt::{Display, Write as _};
 
+use muster_model::ShedCause;
+
 use crate::{Percentiles, Report, Window};
 
-/// The columns, in order.
-const COLUMNS: [&str; 33] = [
+/// The first columns.
+const COUNTERS: [&str; 14] = [
     "t_s",
     "for_s",
     "phase",
@@ -21,31 +23,36 @@ const COLUMNS: [&str; 33] = [
     "broken",
     "links_up",
     "disconnects",
-    "response_p50_us",
-    "response_p90_us",
-    "response_p95_us",
-    "response_p99_us",
-    "response_p99_9_us",
-    "end_to_end_p50_us",
-    "end_to_end_p90_us",
-    "end_to_end_p95_us",
-    "end_to_end_p99_us",
-    "end_to_end_p99_9_us",
-    "lateness_p50_us",
-    "lateness_p90_us",
-    "lateness_p95_us",
-    "lateness_p99_us",
-    "lateness_p99_9_us",
-    "shard_cpu",
-    "consumer_cpu",
-    "cpu_wait",
-    "steal",
 ];
+
+/// The latencies, each with all of [`PERCENTILES`].
+const LATENCIES: [&str; 3] = ["response", "end_to_end", "lateness"];
+const PERCENTILES: [&str; 5] = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
+
+/// The health of the generator.
+const HEALTH: [&str; 4] = ["shard_cpu", "consumer_cpu", "cpu_wait", "steal"];
+
+/// The columns, in order. One that is new comes last, so that a place stays what it was.
+fn columns() -> Vec<String> {
+    let latencies = LATENCIES.iter().flat_map(|latency| {
+        PERCENTILES
+            .iter()
+            .map(move |percentile| format!("{latency}_{percentile}"))
+    });
+    let shed = ShedCause::ALL
+        .iter()
+        .map(|cause| format!("shed_{}", cause.name().replace('-', "_")));
+    let counters = COUNTERS.iter().map(ToString::to_string);
+    let health = HEALTH.iter().map(ToString::to_string);
+    let further = std::iter::once("unacknowledged".to_owned());
+    let all = counters.chain(latencies).chain(health);
+    all.chain(further).chain(shed).collect()
+}
 
 /// The windows of a report as comma-separated values, with a heading.
 #[must_use]
 pub fn csv(report: &Report) -> String {
-    let mut table = COLUMNS.join(",");
+    let mut table = columns().join(",");
     table.push('\n');
     for window in &report.windows {
         let mut row = Row(String::new());
@@ -54,6 +61,7 @@ pub fn csv(report: &Report) -> String {
             row.percentiles(percentiles);
         }
         row.health(window);
+        row.further(window);
         table.push_str(&row.0);
         table.push('\n');
     }
@@ -122,6 +130,14 @@ impl Row {
             self.known(share);
         }
     }
+
+    fn further(&mut self, window: &Window) {
+        self.cell(window.unacknowledged);
+        for cause in ShedCause::ALL {
+            let count = window.shed_by_cause.get(cause.name());
+            self.cell(count.copied().unwrap_or_default());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +149,7 @@ mod tests {
         let report = Report {
             windows: vec![Window {
                 phase: "settle".to_owned(),
+                shed_by_cause: [("offline".to_owned(), 7)].into(),
                 ..Window::default()
             }],
             ..Report::default()
@@ -140,10 +157,13 @@ mod tests {
         let table = csv(&report);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 2);
-        assert_eq!(lines[1].split(',').count(), COLUMNS.len());
+        assert_eq!(lines[1].split(',').count(), columns().len());
+        let unknown = ",".repeat(19);
         assert_eq!(
             lines[1],
-            format!("0,0,settle,,0,0,0,,0,0,0,0,,0{}", ",".repeat(19))
+            format!("0,0,settle,,0,0,0,,0,0,0,0,,0{unknown},0,0,0,7,0,0,0,0,0,0,0,0")
         );
+        let at = columns().iter().position(|name| name == "shed_offline");
+        assert_eq!(lines[1].split(',').nth(at.expect("a column")), Some("7"));
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use muster_judge::Warning;
+
 use crate::number::{bytes, count, known, latency, per_second, seconds};
 use crate::{
     Arrivals, BackendAccount, Consequence, Latencies, Latency, Ledgers, Outcome, Percentiles,
-    Report, Rule, RuleKind, RuleResult, UplinkLedger,
+    Report, Rule, RuleKind, RuleResult, UplinkLedger, Verdict,
 };
 
 /// Broken rules that the summary lists; the others are counted.
@@ -133,6 +135,7 @@ impl Screen {
                 .collect::<String>();
             self.line(&format!("  {held} rules hold{notes}"));
         }
+        self.warnings(verdict);
         if verdict.result == Outcome::None {
             for rule in verdict
                 .rules
@@ -145,6 +148,17 @@ impl Screen {
             self.line(&format!("  no run{}", by(&report.links.connect_failures)));
         }
         self.line("");
+    }
+
+    /// What went wrong and no rule looked at.
+    fn warnings(&mut self, verdict: &Verdict) {
+        for warning in verdict.warnings.iter().take(WHY_LINES) {
+            self.line(&format!("  warning: {}", told(warning)));
+        }
+        let more = verdict.warnings.len().saturating_sub(WHY_LINES);
+        if more > 0 {
+            self.line(&format!("  and {more} more warnings"));
+        }
     }
 
     fn run(&mut self, report: &Report) {
@@ -242,12 +256,20 @@ impl Screen {
         let links = &report.links;
         let failed: u64 = links.connect_failures.values().sum();
         let lost: u64 = links.disconnects.values().sum();
-        let parts = [
+        let mut parts = vec![
             format!("{} opened", count(links.opened)),
             format!("= {} connected", count(links.connected)),
             format!("+ {} failed{}", count(failed), by(&links.connect_failures)),
             format!("{} disconnects{}", count(lost), by(&links.disconnects)),
         ];
+        if links.wanted > 0 {
+            parts.push(format!(
+                "{} of {} up after the connect phase",
+                count(links.up_at_start),
+                count(links.wanted)
+            ));
+            parts.push(format!("{} at the end", known(links.open_at_end)));
+        }
         self.row("links", &parts);
     }
 
@@ -299,13 +321,25 @@ impl Screen {
     }
 }
 
+fn told(warning: &Warning) -> String {
+    if warning.scope == "run" {
+        return warning.detail.clone();
+    }
+    format!("{} [{}]", warning.detail, warning.scope)
+}
+
 fn reason(rule: &Rule) -> String {
     let mut line = format!("{} [{}]", rule.rule, rule.scope);
     if let Some(seen) = rule.seen() {
         let _ = write!(line, " {seen}");
     }
     if let Some(allowed) = rule.allowed() {
-        let _ = write!(line, " ({allowed})");
+        let when = if rule.rule == "connected" {
+            ", after the connect phase"
+        } else {
+            ""
+        };
+        let _ = write!(line, " ({allowed}{when})");
     }
     if let Some(since) = rule.since_s {
         let _ = write!(line, ", since {}", seconds(Some(since)));

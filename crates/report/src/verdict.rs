@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use muster_judge::Warning;
 use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ pub struct Verdict {
     pub result: Outcome,
     /// What the result would be if the run were valid; none where it is.
     pub would_be: Option<Outcome>,
+    /// What went wrong and no rule looked at; it moves no result.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
     /// Every rule, in the order in which they are judged.
     pub rules: Vec<Rule>,
 }

@@ -1,5 +1,7 @@
 //! A stretch of the run, over all streams: what the charts are drawn from.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Percentiles;
@@ -30,12 +32,19 @@ pub struct Window {
     pub arrived: Option<u64>,
     /// Never sent.
     pub shed: u64,
+    /// Never sent, by cause and by the second of due: a window's need not add up to `shed`, which is
+    /// by the second in which they were given up.
+    #[serde(default)]
+    pub shed_by_cause: BTreeMap<String, u64>,
     /// Refused.
     pub rejected: u64,
     /// No answer in time.
     pub timed_out: u64,
     /// The link ended before the answer.
     pub broken: u64,
+    /// Sent, and no answer exists by design.
+    #[serde(default)]
+    pub unacknowledged: u64,
     /// Links up at the end of the window.
     pub links_up: Option<u64>,
     /// Links that ended within the window.

@@ -2,7 +2,7 @@
 
 use muster_judge::{
     Consequence, Figure as Judged, GeneratorHealth, Incident, IncidentKind, RuleKind, RuleOutcome,
-    RunResult, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
+    RunResult, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated, Warning, WarningKind,
 };
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Recorder, RecorderPlan,
@@ -167,6 +167,14 @@ fn close(plan: &RecorderPlan, recorded: &Recorded, is_killed: bool) -> Summary {
     closing.summary()
 }
 
+fn unsent() -> Warning {
+    Warning {
+        kind: WarningKind::Unsent,
+        scope: "run".to_owned(),
+        detail: "much".to_owned(),
+    }
+}
+
 fn verdict() -> muster_judge::Verdict {
     let rule = |kind, rule: &str, outcome| muster_judge::RuleResult {
         kind,
@@ -188,6 +196,7 @@ fn verdict() -> muster_judge::Verdict {
     muster_judge::Verdict {
         result: RunResult::Fail,
         would_be: None,
+        warnings: vec![unsent()],
         rules: vec![
             muster_judge::RuleResult {
                 observed: Some(Judged::Count(1)),

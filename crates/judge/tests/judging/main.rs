@@ -6,3 +6,4 @@ mod slo;
 mod stable;
 mod validity;
 mod verdict;
+mod warnings;

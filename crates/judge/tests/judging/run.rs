@@ -9,9 +9,9 @@ use muster_judge::{
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, BackendLedger, Distribution, Flow, Latency as Kept,
     LatencyTable, LatencyView, Ledger, LinkLedger, Outcomes, Phase, Rates, Scope as Measured,
-    ScopeSummary, SecondRow, State, Summary, Timeline,
+    ScopeSummary, SecondRow, State, Summary, Timeline, WindowDelta, WindowKey,
 };
-use muster_model::{BackendId, FleetId, Micros, Outcome, Rate, StreamId};
+use muster_model::{BackendId, Cause, FleetId, Micros, Outcome, Rate, StreamId};
 
 /// Origin of every run here, in seconds.
 pub(crate) const ORIGIN: u64 = 2;
@@ -62,6 +62,7 @@ pub(crate) struct Run {
     pub(crate) rate: u64,
     pub(crate) measure_s: u64,
     pub(crate) links: LinkLedger,
+    pub(crate) windows: WindowDelta,
     pub(crate) health: GeneratorHealth,
     pub(crate) ending: Ending,
     pub(crate) is_closed: bool,
@@ -99,6 +100,7 @@ impl Run {
                 open_at_end: Some(100),
                 ..LinkLedger::default()
             },
+            windows: links(&[(1, 100, 0)]),
             health: GeneratorHealth::default(),
             ending: Ending::Planned,
             is_closed: false,
@@ -144,6 +146,7 @@ impl Run {
         }];
         let evidence = Evidence {
             summary,
+            windows: &self.windows,
             health: &self.health,
             streams: &streams,
             backends: std::slice::from_ref(&self.backend),
@@ -357,6 +360,22 @@ fn figures<'a>(messages: impl Iterator<Item = &'a Message>) -> ArrivalFigures {
         figures.arrived += u64::from(message.seen.is_some());
     }
     figures
+}
+
+/// Windows in which so many links came up and ended in these seconds.
+pub(crate) fn links(seconds: &[(u32, u64, u64)]) -> WindowDelta {
+    let mut windows = WindowDelta::default();
+    for (second, connected, ended) in seconds {
+        let key = WindowKey {
+            second: *second,
+            phase: Phase::Connect,
+            cold: false,
+        };
+        let window = windows.links.entry((FleetId(0), key)).or_default();
+        window.counts.connected = *connected;
+        window.counts.disconnects.add(Cause::PeerClosed, *ended);
+    }
+    windows
 }
 
 /// Latencies of the measured cohort: what has no end was given up when it ended, what was never

@@ -10,3 +10,4 @@ mod program;
 mod repeat;
 mod texts;
 mod transport;
+mod warnings;

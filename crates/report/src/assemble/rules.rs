@@ -9,6 +9,7 @@ impl From<&muster_judge::Verdict> for Verdict {
         Self {
             result: verdict.result.into(),
             would_be: verdict.would_be.map(Outcome::from),
+            warnings: verdict.warnings.clone(),
             rules: verdict.rules.iter().map(Rule::from).collect(),
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{GeneratorHealth, ThreadRole};
-use muster_measure::{Distribution, Phase, SecondRow, State, Summary, TOP, WindowDelta};
-use muster_model::Micros;
+use muster_measure::{CountBy, Distribution, Phase, SecondRow, State, Summary, TOP, WindowDelta};
+use muster_model::{Micros, ShedCause};
 
 use crate::{Heat, MAX_WINDOWS, Window, WindowHealth};
 
@@ -71,6 +71,7 @@ struct Cell {
     offered: Option<u64>,
     issued: u64,
     ended: [u64; State::ALL.len()],
+    shed: CountBy<ShedCause>,
     arrived: Option<u64>,
     connected: u64,
     disconnects: u64,
@@ -88,6 +89,7 @@ impl Cell {
         for (state, count) in State::ALL.into_iter().zip(&mut self.ended) {
             *count += row.flow.of(state);
         }
+        self.shed.merge(&row.due.shed);
         self.arrived = row.arrivals.first().map(|first| first.arrived);
         self.response.merge(&row.response);
         self.response.merge(&row.censored);
@@ -100,6 +102,7 @@ impl Cell {
         for (count, more) in self.ended.iter_mut().zip(later.ended) {
             *count += more;
         }
+        self.shed.merge(&later.shed);
         self.arrived = sum(self.arrived, later.arrived);
         self.connected += later.connected;
         self.disconnects += later.disconnects;
@@ -112,6 +115,13 @@ impl Cell {
 
     fn of(&self, state: State) -> u64 {
         self.ended[state.index()]
+    }
+
+    fn shed_by_cause(&self) -> BTreeMap<String, u64> {
+        let causes = self.shed.iter();
+        causes
+            .map(|(cause, count)| (cause.name().to_owned(), count))
+            .collect()
     }
 }
 
@@ -199,9 +209,11 @@ fn window(summary: &Summary, (group, phase): Key, length: u32, cell: &Cell) -> W
         accepted: cell.of(State::Accepted),
         arrived: cell.arrived,
         shed: cell.of(State::Shed),
+        shed_by_cause: cell.shed_by_cause(),
         rejected: cell.of(State::Rejected),
         timed_out: cell.of(State::TimedOut),
         broken: cell.of(State::Broken),
+        unacknowledged: cell.of(State::Unacknowledged),
         links_up: Some(cell.links_up),
         disconnects: cell.disconnects,
         response: percentiles(&cell.response),

@@ -146,7 +146,13 @@ fn every_key_of_a_result_is_documented_and_nothing_else_is() {
         page: &page,
         met: BTreeSet::new(),
     };
-    for report in [full(), sample::invalid(), sample::passed(), sample::empty()] {
+    for report in [
+        full(),
+        sample::invalid(),
+        sample::passed(),
+        sample::unlooked(),
+        sample::empty(),
+    ] {
         let json: Value = serde_json::from_str(&report.to_json()).expect("JSON");
         walk.object(&json, &[]);
     }

@@ -99,6 +99,7 @@ fn the_summary_fits_one_screen() {
         sample::failed(),
         sample::invalid(),
         sample::passed(),
+        sample::unlooked(),
         sample::apart(),
         sample::empty(),
     ] {

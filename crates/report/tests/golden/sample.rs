@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use muster_judge::{Warning, WarningKind};
 use muster_report::{
     Arrivals, BackendAccount, Event, GeneratorUse, Latencies, Ledgers, Links, LostIds, Outcome,
     Phase, Rates, Report, Rule, RuleKind, RuleResult, StateRow, StreamAccount, TargetUse,
@@ -64,6 +65,7 @@ fn make_failed() -> Report {
     report.verdict = Verdict {
         result: Outcome::Fail,
         would_be: None,
+        warnings: Vec::new(),
         rules: rules::failed(&report),
     };
     report.events = vec![
@@ -101,6 +103,7 @@ fn make_invalid() -> Report {
     report.verdict = Verdict {
         result: Outcome::Invalid,
         would_be: Some(Outcome::Fail),
+        warnings: Vec::new(),
         rules: rules::invalid(&report),
     };
     report.events = vec![event(
@@ -124,8 +127,26 @@ fn make_passed() -> Report {
     report.verdict = Verdict {
         result: Outcome::Pass,
         would_be: None,
+        warnings: Vec::new(),
         rules: rules::passed(&report),
     };
+    report
+}
+
+/// The same by rules that look at nothing that went wrong.
+pub(crate) fn unlooked() -> Report {
+    let mut report = passed();
+    report.name = "unlooked".to_owned();
+    let warning = |kind, scope: &str, detail: &str| Warning {
+        kind,
+        scope: scope.to_owned(),
+        detail: detail.to_owned(),
+    };
+    let unsent = "61 % of what was due was never sent (shed: offline 2,000, queue-full 1,050)";
+    report.verdict.warnings = vec![
+        warning(WarningKind::NoLink, "run", "no link was open from 4 s on"),
+        warning(WarningKind::Unsent, "meters/readings", unsent),
+    ];
     report
 }
 

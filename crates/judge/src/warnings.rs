@@ -1,0 +1,256 @@
+//! What went wrong and no rule looked at, so that a pass is not taken for more than it is.
+//!
+//! A warning moves no verdict: the scenario chose its rules, and it is judged by them alone.
+
+use std::collections::BTreeMap;
+
+use muster_measure::{LinksSecond, ScopeSummary};
+use muster_model::{ShedCause, StreamId, figure};
+use serde::{Deserialize, Serialize};
+
+use crate::{Ending, Evidence, RuleOutcome, RuleResult, slo::is_consumer_disturbed};
+
+/// The share of a stream's messages from which on that they were not sent, failed or were lost is
+/// worth a warning: it is beyond what stray errors come to, and would spoil a p99.
+pub const UNTOLD_SHARE: f64 = 0.01;
+/// The share of links that are missing at the end of measuring, from which on it is worth a
+/// warning: fewer may just be connecting again.
+pub const MISSING_LINKS_SHARE: f64 = 0.1;
+/// Seconds without a link that are worth a warning, as with the events.
+pub const NO_LINK_MIN_S: u32 = 2;
+/// Stretches without a link that are told one by one.
+const STRETCHES_MOST: usize = 3;
+
+/// One thing that no rule looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What it is.
+    pub kind: WarningKind,
+    /// `run`, or `<fleet>/<stream>`.
+    pub scope: String,
+    /// In words.
+    pub detail: String,
+}
+
+/// What a warning is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarningKind {
+    /// Messages were due and never sent, and no rule `failure-ratio` was evaluated on them.
+    Unsent,
+    /// Messages were sent and rejected, timed out, broken or in flight, likewise.
+    Failed,
+    /// Messages were accepted or unacknowledged and never arrived, and no rule `loss` was evaluated
+    /// on them.
+    Lost,
+    /// There was a time of the load at which no link was up.
+    NoLink,
+    /// Links were missing when measuring ended, and no rule `disconnects` was evaluated.
+    LinksDown,
+}
+
+/// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.
+/// There is none on a run that never began, which its verdict says.
+pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<Warning> {
+    if matches!(evidence.ending, Ending::NotBegun(_)) {
+        return Vec::new();
+    }
+    let mut found: Vec<Warning> = links(rules, evidence).into_iter().collect();
+    for (at, stream) in evidence.streams.iter().enumerate() {
+        let sees = |name: &str| rules.iter().any(|rule| sees(rule, name, &stream.name));
+        let mut warn = |kind: WarningKind, detail: Option<String>| {
+            found.extend(detail.map(|detail| Warning {
+                kind,
+                scope: stream.name.clone(),
+                detail,
+            }));
+        };
+        let Some(scope) = evidence.summary.streams.get(at) else {
+            continue;
+        };
+        if !sees("failure-ratio") {
+            warn(WarningKind::Unsent, unsent(scope));
+            warn(WarningKind::Failed, failed(scope));
+        }
+        if !sees("loss") && !is_consumer_disturbed(evidence) {
+            warn(WarningKind::Lost, lost(evidence, StreamId(at as u8)));
+        }
+    }
+    found
+}
+
+/// Whether a rule of that name was decided on a stream, on its fleet, or on the run.
+fn sees(rule: &RuleResult, name: &str, stream: &str) -> bool {
+    let is_decided = matches!(rule.outcome, RuleOutcome::Pass | RuleOutcome::Fail);
+    let of_fleet = || stream.strip_prefix(rule.scope.as_str());
+    let has_scope = rule.scope == "run"
+        || rule.scope == stream
+        || of_fleet().is_some_and(|rest| rest.starts_with('/'));
+    is_decided && rule.rule == name && has_scope
+}
+
+/// What was due while measuring and never sent, our own faults left out: they make a run invalid.
+fn unsent(scope: &ScopeSummary) -> Option<String> {
+    let ledger = &scope.measured;
+    let causes = ShedCause::ALL.into_iter().filter(|cause| !cause.is_own());
+    let causes: BTreeMap<&str, u64> = causes
+        .filter_map(|cause| Some((cause.name(), *ledger.shed_by_cause.get(cause.name())?)))
+        .collect();
+    let share = much(ledger.shed_by_others(), ledger.scheduled?)?;
+    Some(format!(
+        "{share} of what was due was never sent (shed: {})",
+        listed(&causes)
+    ))
+}
+
+/// What was sent while measuring and did not end well.
+fn failed(scope: &ScopeSummary) -> Option<String> {
+    let ledger = &scope.measured;
+    let ends = BTreeMap::from([
+        ("broken", ledger.broken),
+        ("in flight", ledger.in_flight),
+        ("rejected", ledger.rejected),
+        ("timed out", ledger.timed_out),
+    ]);
+    let share = much(ends.values().sum(), ledger.sent)?;
+    Some(format!(
+        "{share} of what was sent was not accepted ({})",
+        listed(&ends)
+    ))
+}
+
+/// What is lost of a stream at the backend that lost most of it.
+fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
+    evidence.summary.run.uplink.lost?;
+    let backends = evidence.summary.backends.iter().enumerate();
+    let figures = backends.filter_map(|(at, backend)| {
+        let figures = backend.streams.get(stream.index())?;
+        Some((figures.all_lost(), figures.expected(), at))
+    });
+    let (lost, expected, at) = figures.max_by_key(|(lost, ..)| *lost)?;
+    let share = much(lost, expected)?;
+    Some(format!(
+        "{share} of what the platform took is lost at {} ({})",
+        evidence.backend(at),
+        figure::count(lost)
+    ))
+}
+
+/// A share in words if it is worth a warning.
+fn much(part: u64, whole: u64) -> Option<String> {
+    let share = part as f64 / whole.max(1) as f64;
+    (part > 0 && share >= UNTOLD_SHARE).then(|| figure::percent(share))
+}
+
+/// Counts by name, largest first.
+fn listed(counts: &BTreeMap<&str, u64>) -> String {
+    let mut counts: Vec<(&&str, &u64)> = counts.iter().filter(|(_, n)| **n > 0).collect();
+    counts.sort_by(|a, b| b.1.cmp(a.1));
+    let words = counts.iter();
+    let words: Vec<String> = words
+        .map(|(name, n)| format!("{name} {}", figure::count(**n)))
+        .collect();
+    words.join(", ")
+}
+
+/// The one warning about links: that there was none says more than that some were missing.
+fn links(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<Warning> {
+    let warning = |kind: WarningKind, detail: String| Warning {
+        kind,
+        scope: "run".to_owned(),
+        detail,
+    };
+    let links = &evidence.summary.run.links;
+    if links.wanted > 0 && links.connected == 0 {
+        return Some(warning(
+            WarningKind::NoLink,
+            "no link was ever open".to_owned(),
+        ));
+    }
+    let seconds = evidence.windows.links_by_second();
+    if let Some(detail) = no_link(&without_link(&seconds, evidence)) {
+        return Some(warning(WarningKind::NoLink, detail));
+    }
+    Some(warning(
+        WarningKind::LinksDown,
+        links_down(rules, &seconds, evidence)?,
+    ))
+}
+
+/// Seconds of warm-up and measured phase at which no link was up: from which, and until which;
+/// none where it stayed so.
+fn without_link(seconds: &[LinksSecond], evidence: &Evidence<'_>) -> Vec<(u32, Option<u32>)> {
+    let timeline = &evidence.summary.timeline;
+    let (origin, settle) = (timeline.origin.second(), timeline.settle.second());
+    let mut stretches = Vec::new();
+    let mut since = None;
+    for at in seconds {
+        if at.connected > 0
+            && let Some(from) = since.take()
+        {
+            stretches.push((from, Some(at.second)));
+        }
+        if at.up == 0 {
+            since = Some(since.unwrap_or(at.second + 1));
+        }
+    }
+    stretches.extend(since.map(|from| (from, None)));
+    let of_load = stretches.into_iter().map(|(from, until)| {
+        let until = until.filter(|until| *until < settle);
+        (from.max(origin), until)
+    });
+    of_load
+        .filter(|(from, until)| until.unwrap_or(settle) >= from.saturating_add(NO_LINK_MIN_S))
+        .collect()
+}
+
+fn no_link(stretches: &[(u32, Option<u32>)]) -> Option<String> {
+    let mut words: Vec<String> = stretches
+        .iter()
+        .take(STRETCHES_MOST)
+        .map(|(from, until)| {
+            until.map_or_else(
+                || format!("from {from} s on"),
+                |until| format!("from {from} s to {until} s"),
+            )
+        })
+        .collect();
+    let more = stretches.len().saturating_sub(STRETCHES_MOST);
+    if more > 0 {
+        words.push(format!("and {more} times more"));
+    }
+    (!words.is_empty()).then(|| format!("no link was open {}", words.join(", ")))
+}
+
+/// Links that were missing when measuring ended. Of those that never came up rule `connected`
+/// tells, if there is one.
+fn links_down(
+    rules: &[RuleResult],
+    seconds: &[LinksSecond],
+    evidence: &Evidence<'_>,
+) -> Option<String> {
+    let sees = |name: &str| {
+        rules
+            .iter()
+            .any(|rule| rule.rule == name && rule.scope == "run" && rule.observed.is_some())
+    };
+    if sees("disconnects") {
+        return None;
+    }
+    let links = &evidence.summary.run.links;
+    let wanted = if sees("connected") {
+        links.up_at_start
+    } else {
+        links.wanted
+    };
+    let settle = evidence.summary.timeline.settle.second();
+    let up = seconds.iter().rfind(|at| at.second < settle)?.up;
+    let missing = wanted.saturating_sub(up) as f64;
+    (missing > wanted as f64 * MISSING_LINKS_SHARE).then(|| {
+        format!(
+            "only {} of {} links were open when measuring ended",
+            figure::count(up),
+            figure::count(wanted)
+        )
+    })
+}

@@ -1,0 +1,128 @@
+//! What no rule looked at is told beside the verdict, and moves it not.
+
+use muster_judge::{
+    Allowance, Ending, Latency, Percentile, RunResult, Share, SloBound, WarningKind,
+};
+use muster_model::{Cause, Micros, Outcome, ShedCause};
+
+use crate::run::{Run, links};
+
+/// A run whose scenario names one rule that looks neither at failures nor at loss nor at links.
+fn unlooked() -> Run {
+    Run::healthy(100, 40).names(&[SloBound::Latency {
+        of: Latency::Lateness,
+        percentile: Percentile::P99,
+        at_most: Micros::from_millis(5),
+    }])
+}
+
+fn sheds(run: &mut Run, cause: ShedCause, most: usize) {
+    let shed = run.measured().take(most);
+    shed.for_each(|message| message.ends(Outcome::Shed(cause)));
+}
+
+fn told(run: &Run) -> Vec<(WarningKind, String)> {
+    let verdict = run.judged();
+    assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
+    let warnings = verdict.warnings.into_iter();
+    warnings.map(|one| (one.kind, one.detail)).collect()
+}
+
+#[test]
+fn a_healthy_run_has_no_warning() {
+    assert_eq!(told(&unlooked()), []);
+}
+
+#[test]
+fn a_pass_says_what_was_never_sent_and_why() {
+    let mut run = unlooked();
+    sheds(&mut run, ShedCause::QueueFull, 2_440);
+    sheds(&mut run, ShedCause::Offline, 2_000);
+    let detail = "61 % of what was due was never sent (shed: offline 2,000, queue-full 440)";
+    assert_eq!(told(&run), [(WarningKind::Unsent, detail.to_owned())]);
+    assert_eq!(run.judged().warnings[0].scope, "meters/readings");
+}
+
+#[test]
+fn a_stray_shed_is_not_worth_a_warning_and_one_per_cent_is() {
+    let mut run = unlooked();
+    sheds(&mut run, ShedCause::Offline, 39);
+    assert_eq!(told(&run), []);
+    sheds(&mut run, ShedCause::Offline, 40);
+    assert_eq!(told(&run).len(), 1);
+}
+
+#[test]
+fn a_pass_says_what_was_not_accepted() {
+    let mut run = unlooked();
+    let broken = Outcome::Broken(Cause::PeerClosed);
+    run.measured().take(400).for_each(|one| one.ends(broken));
+    let detail = "10 % of what was sent was not accepted (broken 400)";
+    assert_eq!(told(&run), [(WarningKind::Failed, detail.to_owned())]);
+}
+
+#[test]
+fn a_pass_says_what_is_lost() {
+    let mut run = unlooked();
+    run.measured().take(420).for_each(|one| one.seen = None);
+    let detail = "10 % of what the platform took is lost at backend app (420)";
+    assert_eq!(told(&run), [(WarningKind::Lost, detail.to_owned())]);
+}
+
+#[test]
+fn what_a_rule_looked_at_is_no_warning() {
+    let most = Share::fraction(0.7).expect("a share");
+    let mut run = Run::healthy(100, 40).names(&[
+        SloBound::FailureRatio(most),
+        SloBound::Loss(Allowance::Count(500)),
+    ]);
+    sheds(&mut run, ShedCause::Offline, 2_440);
+    run.messages[0].seen = None;
+    assert_eq!(told(&run), []);
+}
+
+#[test]
+fn a_pass_says_since_when_no_link_was_open() {
+    let mut run = unlooked();
+    run.windows = links(&[(1, 100, 0), (11, 0, 100)]);
+    let detail = "no link was open from 12 s on";
+    assert_eq!(told(&run), [(WarningKind::NoLink, detail.to_owned())]);
+    run.windows = links(&[(1, 100, 0), (11, 0, 100), (20, 60, 0), (22, 40, 0)]);
+    let detail = "no link was open from 12 s to 20 s";
+    assert_eq!(told(&run), [(WarningKind::NoLink, detail.to_owned())]);
+}
+
+#[test]
+fn a_link_that_is_back_within_two_seconds_and_one_that_ends_with_the_load_are_no_warning() {
+    let mut run = unlooked();
+    run.windows = links(&[(1, 100, 0), (11, 0, 100), (13, 100, 0), (44, 0, 100)]);
+    assert_eq!(told(&run), []);
+}
+
+#[test]
+fn a_pass_says_how_many_links_were_missing_at_the_end() {
+    let mut run = unlooked();
+    run.windows = links(&[(1, 100, 0), (11, 0, 10)]);
+    assert_eq!(told(&run), []);
+    run.windows = links(&[(1, 100, 0), (11, 0, 11)]);
+    let detail = "only 89 of 100 links were open when measuring ended";
+    assert_eq!(told(&run), [(WarningKind::LinksDown, detail.to_owned())]);
+}
+
+#[test]
+fn a_run_in_which_nobody_got_in_says_so() {
+    let mut run = unlooked();
+    run.links.connected = 0;
+    run.windows = links(&[]);
+    run.links.connect_failures = [("rejected-0x05".to_owned(), 100)].into();
+    let detail = "no link was ever open";
+    assert_eq!(told(&run), [(WarningKind::NoLink, detail.to_owned())]);
+}
+
+#[test]
+fn a_run_that_never_began_has_a_verdict_and_no_warning() {
+    let mut run = unlooked();
+    sheds(&mut run, ShedCause::Offline, 4_000);
+    run.ending = Ending::NotBegun("nobody was there".to_owned());
+    assert_eq!(run.judged().warnings, []);
+}
