@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_conduct::LostCopy;
 use muster_load::{PayloadError, Recall, StreamSchedule};
 use muster_measure::RecorderPlan;
-use muster_model::{BackendId, ConsumerId, MessageId, Micros, RunId};
+use muster_model::{BackendId, ConsumerId, MessageId, Micros, Reason, RunId};
 use muster_net::{Clock, Key, LoopError, TimerId};
 use muster_protocol::layer::Pipe;
 use muster_protocol::mqtt::{self, Connect, Filter, RetainHandling, Subscribe};
@@ -71,6 +71,8 @@ pub(crate) struct Consumer {
     pub(crate) client_id: String,
     /// Tries that failed since the last success.
     pub(crate) failures: u32,
+    /// With what it was refused the last time, so that it is told once.
+    pub(crate) refused: Option<Reason>,
     /// Whether it has been subscribed before, so that it goes on with its session.
     pub(crate) was_up: bool,
     /// Whether the scenario has it stop reading just now.
@@ -104,6 +106,7 @@ impl Consumer {
             state: State::Down,
             client_id: client_id(run, seat.backend, seat.consumer),
             failures: 0,
+            refused: None,
             was_up: false,
             is_paused: false,
             connect_timer: None,

@@ -10,3 +10,4 @@ mod session;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Seat, client_id, hello};
 pub use driver::{Driver, consumers_loop};
+pub use session::CREDENTIAL_KEYS;

@@ -9,6 +9,12 @@ use muster_protocol::mqtt::{ClientEvent, Message};
 use crate::consumers::State;
 use crate::driver::{Driver, REFUSED};
 
+/// Where a scenario says what a consumer proves itself with.
+pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
+
+/// What follows CONNECT.
+const SUBSCRIBE: &str = "SUBSCRIBE";
+
 impl Driver {
     /// Acts on one event of a session; false if the connection is over.
     pub(crate) fn happened(
@@ -29,7 +35,7 @@ impl Driver {
             }
             ClientEvent::Subscribed { id: _, codes } => match codes.first() {
                 Some(code) if *code >= 0x80 => {
-                    return self.refused(io, at, "SUBSCRIBE", Reason::Mqtt(*code));
+                    return self.refused(io, at, SUBSCRIBE, Reason::Mqtt(*code));
                 }
                 Some(_) | None => self.subscribed(io, at),
             },
@@ -109,6 +115,7 @@ impl Driver {
         let consumer = &mut self.consumers[at];
         consumer.state = State::Up;
         consumer.failures = 0;
+        consumer.refused = None;
         if consumer.is_deaf() {
             self.stop_reading(io, at);
         }
@@ -120,8 +127,18 @@ impl Driver {
     }
 
     fn refused(&mut self, io: &mut Io, at: usize, what: &str, reason: Reason) -> bool {
-        let text = format!("{}: {what} refused with {reason}", self.name(at));
-        self.troubles.push(Trouble::ConsumerRefused(text));
+        // It tries again and again, and is told once.
+        if self.consumers[at].refused != Some(reason) {
+            self.consumers[at].refused = Some(reason);
+            let see = match (what, reason.is_of_credentials()) {
+                (SUBSCRIBE, _) => "; see platform.backend.filter".to_owned(),
+                (_, true) => format!("; see {CREDENTIAL_KEYS}"),
+                (_, false) => String::new(),
+            };
+            let (name, why) = (self.name(at), reason.in_words());
+            let text = format!("{name}: {what} refused with {why}{see}");
+            self.troubles.push(Trouble::ConsumerRefused(text));
+        }
         self.give_up(io, at, REFUSED);
         false
     }

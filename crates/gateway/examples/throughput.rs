@@ -10,7 +10,7 @@ use std::thread;
 
 use muster_gateway::{Gateway, GatewayConfig};
 use muster_model::Micros;
-use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Written};
+use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, PortUse, Written};
 use muster_protocol::mqtt::{Client, ClientLimits, Connect, Publish, Qos, Token, Version};
 
 const CONNECTIONS: usize = 500;
@@ -48,7 +48,7 @@ fn main() {
     }
     let (addr, clock) = (SocketAddr::from(([127, 0, 0, 1], 0)), Clock::start());
     let mut sink = Loop::new(clock, &LoopConfig::default(), Sink).expect("a loop");
-    let (_, addr) = sink.parts().1.listen(addr, false).expect("a port");
+    let (_, addr) = sink.parts().1.listen(addr, PortUse::Alone).expect("a port");
     thread::Builder::new()
         .name("sink".to_owned())
         .spawn(move || sink.run())

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use muster_net::{ListenError, Loop, LoopConfig, LoopError, limits};
+use muster_net::{ListenError, Loop, LoopConfig, LoopError, PortUse, limits};
 use muster_transport::{Servers, TransportError};
 
 use crate::account::GatewayAccount;
@@ -54,7 +54,12 @@ impl Gateway {
             let shard = Shard::new(index, Arc::clone(&shared), layers.clone());
             let mut event_loop = Loop::new(clock, &LoopConfig::default(), shard)?;
             let (_, io) = event_loop.parts();
-            addr = io.listen(addr, shared.threads() > 1)?.1;
+            let port = match (index, shared.threads()) {
+                (_, 1) => PortUse::Alone,
+                (0, _) => PortUse::First,
+                _ => PortUse::Further,
+            };
+            addr = io.listen(addr, port)?.1;
             shared.set_waker(index, io.waker());
             loops.push(event_loop);
         }

@@ -28,6 +28,98 @@ impl fmt::Display for Reason {
     }
 }
 
+impl Reason {
+    /// What the code means, by the name that its standard gives it (MQTT 5 section 2.4, MQTT 3.1.1
+    /// section 3.2.2.3); none for one that the standard does not name as a refusal, and for those
+    /// of an application.
+    #[must_use]
+    pub fn meaning(self) -> Option<&'static str> {
+        let code = match self {
+            Self::Mqtt(code) => code,
+            Self::MqttConnack(code) => *AS_MQTT_5.get(usize::from(code))?,
+            Self::MqttSuback(_) => 0x80,
+            Self::Application(_) => return None,
+        };
+        let at = MEANINGS.binary_search_by_key(&code, |(known, _)| *known);
+        at.ok().map(|at| MEANINGS[at].1)
+    }
+
+    /// The reason that prints this text; none if there is no such.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        let hex = |digits| u8::from_str_radix(digits, 16).ok();
+        if let Some(digits) = text.strip_prefix("0x") {
+            return hex(digits).map(Self::Mqtt);
+        }
+        if let Some(digits) = text.strip_prefix("suback-0x") {
+            return hex(digits).map(Self::MqttSuback);
+        }
+        if let Some(digits) = text.strip_prefix("connack-") {
+            return digits.parse().ok().map(Self::MqttConnack);
+        }
+        text.parse().ok().map(Self::Application)
+    }
+
+    /// Whether the other side did not like who we say we are.
+    #[must_use]
+    pub fn is_of_credentials(self) -> bool {
+        match self {
+            Self::Mqtt(code) => matches!(code, 0x86 | 0x87 | 0x8c),
+            Self::MqttConnack(code) => matches!(code, 4 | 5),
+            Self::MqttSuback(_) | Self::Application(_) => false,
+        }
+    }
+
+    /// The code, and what it means where that is known: `0x86 (bad user name or password)`.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        match self.meaning() {
+            Some(meaning) => format!("{self} ({meaning})"),
+            None => self.to_string(),
+        }
+    }
+}
+
+/// The reason codes of MQTT 5 that mean what the CONNACK return codes of MQTT 3.1.1 mean.
+const AS_MQTT_5: [u8; 6] = [0x00, 0x84, 0x85, 0x88, 0x86, 0x87];
+
+/// The refusals of MQTT 5 (section 2.4), by code.
+const MEANINGS: [(u8, &str); 33] = [
+    (0x80, "unspecified error"),
+    (0x81, "malformed packet"),
+    (0x82, "protocol error"),
+    (0x83, "implementation specific error"),
+    (0x84, "unsupported protocol version"),
+    (0x85, "client identifier not valid"),
+    (0x86, "bad user name or password"),
+    (0x87, "not authorized"),
+    (0x88, "server unavailable"),
+    (0x89, "server busy"),
+    (0x8a, "banned"),
+    (0x8b, "server shutting down"),
+    (0x8c, "bad authentication method"),
+    (0x8d, "keep alive timeout"),
+    (0x8e, "session taken over"),
+    (0x8f, "topic filter invalid"),
+    (0x90, "topic name invalid"),
+    (0x91, "packet identifier in use"),
+    (0x92, "packet identifier not found"),
+    (0x93, "receive maximum exceeded"),
+    (0x94, "topic alias invalid"),
+    (0x95, "packet too large"),
+    (0x96, "message rate too high"),
+    (0x97, "quota exceeded"),
+    (0x98, "administrative action"),
+    (0x99, "payload format invalid"),
+    (0x9a, "retain not supported"),
+    (0x9b, "QoS not supported"),
+    (0x9c, "use another server"),
+    (0x9d, "server moved"),
+    (0x9e, "shared subscriptions not supported"),
+    (0x9f, "connection rate exceeded"),
+    (0xa0, "maximum connect time"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +129,30 @@ mod tests {
         assert_eq!(Reason::Mqtt(0x97).to_string(), "0x97");
         assert_eq!(Reason::MqttConnack(5).to_string(), "connack-5");
         assert_eq!(Reason::Application(503).to_string(), "503");
+    }
+
+    #[test]
+    fn a_reason_is_told_with_what_it_means() {
+        assert_eq!(
+            Reason::Mqtt(0x86).in_words(),
+            "0x86 (bad user name or password)"
+        );
+        assert_eq!(Reason::MqttConnack(5).meaning(), Some("not authorized"));
+        assert_eq!(Reason::Mqtt(0x97).meaning(), Some("quota exceeded"));
+        assert_eq!(Reason::MqttConnack(0).meaning(), None);
+        assert_eq!(Reason::MqttConnack(200).in_words(), "connack-200");
+        assert_eq!(Reason::Application(503).in_words(), "503");
+        assert!(Reason::MqttConnack(4).is_of_credentials());
+        assert!(!Reason::Mqtt(0x97).is_of_credentials());
+    }
+
+    #[test]
+    fn every_reason_is_found_by_what_it_prints() {
+        let of_mqtt = [Reason::Mqtt, Reason::MqttConnack, Reason::MqttSuback];
+        let all = (0..=u8::MAX).flat_map(|code| of_mqtt.map(|reason| reason(code)));
+        for reason in all.chain([Reason::Application(503)]) {
+            assert_eq!(Reason::named(&reason.to_string()), Some(reason));
+        }
+        assert_eq!(Reason::named("timed-out"), None);
     }
 }

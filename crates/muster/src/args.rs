@@ -21,7 +21,8 @@ pub(crate) enum Command {
     /// Run a scenario; the exit code is the verdict.
     #[command(
         after_help = "Exit codes: 0 pass, 1 fail, 2 usage or scenario error, 3 invalid, \
-        4 none (the target was not there), 130 stopped twice. With --repeat the worst of all runs: \
+        4 none (the target was not there, or would not let the consumers in, so that the run could \
+        not begin), 130 stopped twice. With --repeat the worst of all runs: \
         none before invalid before fail before pass.\n\n\
         Example: muster run scenarios/first.yaml --set fleet.count=500 --out results/try"
     )]
@@ -30,8 +31,9 @@ pub(crate) enum Command {
     #[command(
         after_help = "At each address of devices and backends one session is opened, as the run \
         would open it, and closed again: nothing is published, nothing subscribed to.\n\n\
-        Exit codes: 0 ready, 2 scenario error, 3 infeasible on this machine, 4 target silent \
-        (no address, no connection, no answer in time). A refusal is an answer: 0.\n\n\
+        Exit codes: 0 ready, 2 scenario error, or the target refuses what it says, such as a \
+        password; 3 infeasible on this machine, 4 target silent (no address, no connection, no \
+        answer in time).\n\n\
         Example: muster check scenarios/first.yaml"
     )]
     Check(CheckArgs),

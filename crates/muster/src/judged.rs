@@ -1,6 +1,7 @@
 //! The report on an archive: the same steps for a run that has just ended, for one that was
 //! killed, and for the merged parts of one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
@@ -20,6 +21,9 @@ use crate::published::published;
 
 /// Ranges of lost ids listed for each backend; beyond it they are counted only.
 const LOST_RANGES_MAX: usize = 1_000;
+
+/// Reasons of consumers that a sentence lists: many of them fail alike.
+const REASONS_MAX: usize = 3;
 
 /// With fewer devices the memory of a process that is not the links' (windows, pools, stacks)
 /// would be told as theirs.
@@ -133,10 +137,10 @@ impl Archive {
             Ending::ConsumersUnreachable => {
                 let of_consumers = |event: &&NotedEvent| event.kind == "consumer-refused";
                 let whys = self.events.iter().filter(of_consumers);
-                let whys: Vec<&str> = whys.map(|event| event.detail.as_str()).collect();
+                let whys: BTreeSet<&str> = whys.map(|event| event.detail.as_str()).collect();
                 muster_judge::Ending::NotBegun(format!(
                     "the consumers of the backend could not subscribe: {}",
-                    whys.join("; ")
+                    listed(&whys)
                 ))
             }
         }
@@ -225,6 +229,16 @@ impl Archive {
             io: None,
         }
     }
+}
+
+/// The first reasons, and how many more there are.
+fn listed(whys: &BTreeSet<&str>) -> String {
+    let shown: Vec<&str> = whys.iter().take(REASONS_MAX).copied().collect();
+    let more = match whys.len().saturating_sub(REASONS_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("{}{more}", shown.join("; "))
 }
 
 /// Why links could not be opened, as the end of a sentence; nothing where none failed.

@@ -25,6 +25,8 @@ const CONSUMER_AT_MOST: Micros = Micros::from_secs(10);
 pub(crate) struct Reached {
     /// Who would connect there, and where that is.
     pub(crate) who: String,
+    /// Where the scenario says what he proves himself with.
+    pub(crate) keys: String,
     pub(crate) answer: Answer,
 }
 
@@ -50,18 +52,20 @@ pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
 /// Somebody who would connect; with an error, his address has none.
 struct Caller {
     who: String,
+    keys: String,
     call: Result<Call>,
 }
 
 fn answers(callers: Vec<Caller>) -> Result<Vec<Reached>> {
     let mut calls = Vec::new();
     let mut tried = Vec::new();
-    for Caller { who, call } in callers {
-        tried.push((who, call.map(|call| calls.push(call))));
+    for Caller { who, keys, call } in callers {
+        tried.push((who, keys, call.map(|call| calls.push(call))));
     }
     let mut answers = probe(calls).context("open a connection")?.into_iter();
-    let reached = tried.into_iter().map(|(who, call)| Reached {
+    let reached = tried.into_iter().map(|(who, keys, call)| Reached {
         who,
+        keys,
         answer: match call {
             Err(error) => Answer::Silent(format!("failed to {error:#}")),
             Ok(()) => answers
@@ -91,6 +95,7 @@ fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) ->
     let at_most = client.handshake_timeout;
     Caller {
         who: format!("{endpoint}, device `{}`", connect.client_id),
+        keys: format!("`credential` of fleet `{}`", fleet.name),
         call: target::address(endpoint, Duration::from_micros(at_most.get()))
             .and_then(|address| {
                 let layer = layers.layer(link.0)?;
@@ -105,6 +110,7 @@ fn consumer(plan: &Plan, backend: &BackendPlan, id: BackendId, run: RunId) -> Ca
     let connect = muster_backend::hello(backend, &client_id);
     Caller {
         who: format!("{}, backend `{}`", backend.endpoint, backend.name),
+        keys: muster_backend::CREDENTIAL_KEYS.to_owned(),
         call: target::address(&backend.endpoint, target::patience(plan)).and_then(|address| {
             let layer = consumer_layers(plan, backend, [0])?.layer(0)?;
             call(

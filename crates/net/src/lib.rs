@@ -11,7 +11,9 @@
 //!
 //! ```
 //! use muster_model::Micros;
-//! use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Written};
+//! use muster_net::{
+//!     Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, PortUse, Written,
+//! };
 //!
 //! /// Says hello to itself over loopback.
 //! #[derive(Default)]
@@ -36,7 +38,7 @@
 //!
 //! let mut event_loop = Loop::new(Clock::start(), &LoopConfig::default(), Hello::default())?;
 //! let (_, io) = event_loop.parts();
-//! let (_, addr) = io.listen("127.0.0.1:0".parse()?, false)?;
+//! let (_, addr) = io.listen("127.0.0.1:0".parse()?, PortUse::Alone)?;
 //! io.connect(addr, None)?;
 //! event_loop.run()?;
 //! assert_eq!(event_loop.into_handler().heard, b"hello");
@@ -61,7 +63,7 @@ pub use clock::Clock;
 pub use counts::IoCounts;
 pub use event_loop::{Loop, LoopError};
 pub use handler::{Closed, Handler, Key, ListenerId, Written};
-pub use io::{ConnectError, Io, ListenError, ReadLimit};
+pub use io::{ConnectError, Io, ListenError, PortUse, ReadLimit};
 pub use loop_config::LoopConfig;
 pub use mailbox::Mailbox;
 pub use waker::Waker;

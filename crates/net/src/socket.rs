@@ -9,7 +9,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::{Closed, ConnectError, ListenError};
+use crate::{Closed, ConnectError, ListenError, PortUse};
 
 /// Connections the kernel completes before they are accepted; it lowers this to its own bound
 /// (`net.core.somaxconn`).
@@ -48,20 +48,21 @@ fn bind_source(fd: &OwnedFd, source: IpAddr) -> Result<(), Errno> {
 }
 
 /// A listening socket, and the address it got.
-pub(crate) fn listen(
-    at: SocketAddr,
-    reuse_port: bool,
-) -> Result<(OwnedFd, SocketAddr), ListenError> {
+pub(crate) fn listen(at: SocketAddr, port: PortUse) -> Result<(OwnedFd, SocketAddr), ListenError> {
     let begin = || {
         let fd = open(at)?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
-        if reuse_port {
+        if port == PortUse::Further {
             sockopt::set_socket_reuseport(&fd, true)?;
         }
         // Accepted sockets inherit it, which saves a call for each.
         sockopt::set_tcp_nodelay(&fd, true)?;
         rustix::net::bind(&fd, &at)?;
         rustix::net::listen(&fd, BACKLOG)?;
+        // Not before: of two that may both share a port, the kernel refuses none.
+        if port == PortUse::First {
+            sockopt::set_socket_reuseport(&fd, true)?;
+        }
         let bound = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?;
         Ok((fd, bound))
     };

@@ -4,7 +4,9 @@ use std::alloc::System;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use muster_model::Micros;
-use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, TimerId, Written};
+use muster_net::{
+    Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, PortUse, TimerId, Written,
+};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -85,7 +87,7 @@ fn a_message_a_reconnect_and_a_time_out_allocate_nothing() {
     let mut event_loop =
         Loop::new(Clock::start(), &LoopConfig::default(), bouncer).expect("a loop");
     let (bouncer, io) = event_loop.parts();
-    let (_, listener) = io.listen(bouncer.listener, false).expect("a port");
+    let (_, listener) = io.listen(bouncer.listener, PortUse::Alone).expect("a port");
     bouncer.listener = listener;
     for _ in 0..LINKS {
         io.connect(listener, None).expect("begun");

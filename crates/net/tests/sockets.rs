@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use muster_model::Micros;
 use muster_net::{
-    Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, ReadLimit, Written,
+    Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, PortUse, ReadLimit, Written,
 };
 
 /// Longer than anything here takes, even on a busy machine.
@@ -99,7 +99,11 @@ impl Rig {
     fn with(witness: Witness, config: &LoopConfig) -> Self {
         let mut event_loop = Loop::new(Clock::start(), config, witness).expect("a loop");
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let (_, listener) = event_loop.parts().1.listen(at, false).expect("a port");
+        let (_, listener) = event_loop
+            .parts()
+            .1
+            .listen(at, PortUse::Alone)
+            .expect("a port");
         Self {
             event_loop,
             listener,
@@ -598,6 +602,25 @@ fn another_thread_wakes_the_loop() {
 }
 
 #[test]
+fn nobody_shares_a_port_that_was_not_begun_together() {
+    let new = || Loop::new(Clock::start(), &LoopConfig::default(), Witness::default());
+    let (mut first, mut second) = (new().expect("a loop"), new().expect("a loop"));
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (_, taken) = first.parts().1.listen(at, PortUse::First).expect("a port");
+    for port in [PortUse::First, PortUse::Alone] {
+        let error = second
+            .parts()
+            .1
+            .listen(taken, port)
+            .expect_err("it is taken");
+        assert!(
+            error.to_string().contains("another program listens there"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn two_loops_share_a_port() {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut loops: Vec<Loop<Witness>> = (0..2)
@@ -605,11 +628,15 @@ fn two_loops_share_a_port() {
             Loop::new(Clock::start(), &LoopConfig::default(), Witness::default()).expect("a loop")
         })
         .collect();
-    let (_, shared) = loops[0].parts().1.listen(at, true).expect("a port");
+    let (_, shared) = loops[0]
+        .parts()
+        .1
+        .listen(at, PortUse::First)
+        .expect("a port");
     loops[1]
         .parts()
         .1
-        .listen(shared, true)
+        .listen(shared, PortUse::Further)
         .expect("the same port");
     let peers: Vec<TcpStream> = (0..64)
         .map(|_| TcpStream::connect(shared).expect("one of them listens"))

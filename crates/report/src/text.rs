@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use muster_judge::Warning;
+use muster_model::Reason;
 
 use crate::number::{bytes, count, known, latency, per_second, seconds};
 use crate::{
@@ -446,6 +447,16 @@ fn percentile_cells(of: &Percentiles) -> String {
     cells.concat()
 }
 
+/// A cause with what its code means, if it has one: `rejected-0x86 bad user name or password`.
+fn in_words(cause: &str) -> String {
+    let code = cause.trim_start_matches("subscribe-");
+    let reason = Reason::named(code.trim_start_matches("rejected-"));
+    match reason.and_then(Reason::meaning) {
+        Some(meaning) => format!("{cause} {meaning}"),
+        None => cause.to_owned(),
+    }
+}
+
 /// The three largest of the causes or codes, in brackets.
 fn by(causes: &BTreeMap<String, u64>) -> String {
     let mut causes: Vec<(&String, &u64)> = causes.iter().filter(|(_, n)| **n > 0).collect();
@@ -456,7 +467,7 @@ fn by(causes: &BTreeMap<String, u64>) -> String {
     let shown: Vec<String> = causes
         .iter()
         .take(3)
-        .map(|(cause, n)| format!("{cause} {}", count(**n)))
+        .map(|(cause, n)| format!("{} {}", in_words(cause), count(**n)))
         .collect();
     let more = if causes.len() > 3 { ", ..." } else { "" };
     format!(" ({}{more})", shown.join(", "))

@@ -1,8 +1,8 @@
 //! From rules to one result: none before invalid before fail before pass.
 
 use muster_judge::{
-    Consequence, Ending, Latency, Percentile, RuleKind, RuleOutcome, Rules, RunResult, Scope,
-    Share, SloBound, Stop, StopIf, StopTrigger,
+    Allowance, Consequence, Ending, Latency, Percentile, RuleKind, RuleOutcome, Rules, RunResult,
+    Scope, Share, SloBound, Stop, StopIf, StopTrigger,
 };
 use muster_model::{Cause, ConnectFailure, Micros, Outcome, Reason, ShedCause, TlsFailure};
 
@@ -207,4 +207,34 @@ fn every_rule_is_always_evaluated() {
     worst.ending = Ending::Interrupted;
     worst.residue = None;
     assert_eq!(names(&worst), healthy);
+}
+
+/// Devices whose credentials are refused send nothing: whatever a scenario names, the run is not
+/// invalid for that.
+#[test]
+fn a_run_whose_devices_are_all_refused_is_never_invalid() {
+    let latency = |of| SloBound::Latency {
+        of,
+        percentile: Percentile::P99,
+        at_most: Micros::from_millis(5),
+    };
+    let nothing = Allowance::Count(0);
+    for (slo, wanted) in [
+        (SloBound::Loss(nothing), RunResult::Pass),
+        (SloBound::Disconnects(nothing), RunResult::Pass),
+        (latency(Latency::Response), RunResult::Fail),
+        (latency(Latency::EndToEnd), RunResult::Fail),
+        (SloBound::Stable, RunResult::Pass),
+    ] {
+        let mut run = Run::healthy(100, 40).names(&[slo]);
+        for message in &mut run.messages {
+            message.ends(Outcome::Shed(ShedCause::BackOff));
+        }
+        run.links.connected = 0;
+        run.links.up_at_start = 0;
+        run.links.connect_failures = [("rejected-0x86".to_owned(), 100)].into();
+        let verdict = run.judged();
+        assert_eq!(verdict.result, wanted, "{slo:?}: {verdict:#?}");
+        assert!(!verdict.warnings.is_empty());
+    }
 }

@@ -1,6 +1,7 @@
 //! `muster check`.
 
 use anyhow::Result;
+use muster_model::Reason;
 use muster_monitor::Environment;
 use muster_net::limits;
 use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, needs};
@@ -36,7 +37,17 @@ fn tell(mark: &str, text: &str) {
     outcome::say(&format!("{mark:<7} {text}"));
 }
 
-/// Whether everybody finds somebody who answers; a refusal is an answer.
+/// Which keys of the scenario a refusal speaks against, where it does.
+fn see(reason: Reason, keys: &str) -> String {
+    if reason.is_of_credentials() {
+        format!("; see {keys}")
+    } else {
+        String::new()
+    }
+}
+
+/// Whether everybody finds somebody who answers, and takes him. A target that refuses is there: what
+/// the scenario says of it is wrong.
 fn answers(plan: &Plan) -> Result<u8> {
     check_layers(plan)?;
     if let PlatformKind::Gateway { .. } = plan.platform.kind {
@@ -44,11 +55,21 @@ fn answers(plan: &Plan) -> Result<u8> {
         return Ok(outcome::PASS);
     }
     let mut code = outcome::PASS;
-    for Reached { who, answer } in reach(plan)? {
+    for Reached { who, keys, answer } in reach(plan)? {
         match answer {
             Answer::Taken(after) => tell("ok", &format!("{who}: connected within {after}")),
-            Answer::Refused(reason) => tell("refused", &format!("{who}: CONNACK {reason}")),
-            Answer::Nonsense(what) => tell("no MQTT", &format!("{who}: {what}")),
+            Answer::Refused(reason) => {
+                let see = see(reason, &keys);
+                tell(
+                    "refused",
+                    &format!("{who}: CONNACK {}{see}", reason.in_words()),
+                );
+                code = code.max(outcome::USAGE);
+            }
+            Answer::Nonsense(what) => {
+                tell("no MQTT", &format!("{who}: {what}"));
+                code = code.max(outcome::USAGE);
+            }
             Answer::NoHandshake(why) => {
                 tell("no link", &format!("{who}: {why}"));
                 code = outcome::SILENT;

@@ -67,17 +67,62 @@ fn a_target_that_answers_is_met_as_the_run_would_meet_it_and_left_as_it_was() {
 }
 
 #[test]
-fn a_refusal_is_an_answer_and_said_with_its_code() {
+fn devices_that_are_refused_are_no_success_and_said_with_the_code_its_meaning_and_the_key() {
     let gateway = gateway("app:app-secret\n");
     for (version, code) in [("5", "0x86"), ("3.1.1", "connack-4")] {
         let said = checked(&gateway.url, &gateway.url, version, &[]);
-        assert_eq!(said.code, 0, "{said:?}");
+        assert_eq!(said.code, 2, "{said:?}");
         let refused = format!(
-            "refused {}, device `meters-00000000`: CONNACK {code}",
+            "refused {}, device `meters-00000000`: CONNACK {code} (bad user name or password); \
+             see `credential` of fleet `meters`\n",
             gateway.url
         );
         assert!(said.out.contains(&refused), "{}", said.out);
     }
+}
+
+#[test]
+fn a_consumer_that_is_refused_is_no_success_either() {
+    let gateway = gateway("meter:meter-secret\napp:another\n");
+    let said = checked(&gateway.url, &gateway.url, "5", &[]);
+    assert_eq!(said.code, 2, "{said:?}");
+    let refused = format!(
+        "refused {}, backend `backend`: CONNACK 0x86 (bad user name or password); see \
+         platform.backend.user and platform.backend.password\n",
+        gateway.url
+    );
+    assert!(said.out.contains(&refused), "{}", said.out);
+}
+
+#[test]
+fn a_run_whose_consumer_is_refused_says_once_why_and_where_to_look() {
+    let gateway = gateway("meter:meter-secret\napp:another\n");
+    let scenario = SCENARIO
+        .replace("DEVICES", &gateway.url)
+        .replace("BACKEND", &gateway.url)
+        .replace("VERSION", "5");
+    let folder = folder_with(&scenario);
+    let said = muster(folder.path(), &["run", "scenario.yaml", "--out", "out"]);
+    assert_eq!(said.code, 4, "{said:?}");
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let why = "CONNECT refused with 0x86 (bad user name or password); see platform.backend.user \
+               and platform.backend.password";
+    assert_eq!(words.matches(why).count(), 1, "{}", said.out);
+    assert_eq!(words.matches("refused").count(), 1, "{}", said.out);
+}
+
+#[test]
+fn a_run_whose_devices_are_all_refused_fails_and_says_why() {
+    let gateway = gateway("app:app-secret\n");
+    let scenario = SCENARIO
+        .replace("DEVICES", &gateway.url)
+        .replace("BACKEND", &gateway.url)
+        .replace("VERSION", "5");
+    let folder = folder_with(&scenario);
+    let said = muster(folder.path(), &["run", "scenario.yaml", "--out", "out"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    let why = "(rejected-0x86 bad user name or password ";
+    assert!(said.out.contains(why), "{}", said.out);
 }
 
 #[test]
@@ -135,7 +180,7 @@ fn a_target_that_speaks_something_else_is_named_so() {
     let gateway = Gateway::start(&[]);
     let said = checked(&url, &gateway.url, "5", &[]);
     server.join().expect("the server has answered");
-    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(said.code, 2, "{said:?}");
     let odd = format!("no MQTT {url}, device `meters-00000000`");
     assert!(said.out.contains(&odd), "{}", said.out);
 }

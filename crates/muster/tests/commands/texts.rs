@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use crate::program::{Said, folder_with, muster};
+use crate::program::{Gateway, Said, folder_with, muster};
 
 const SCENARIO: &str = r#"
 name: texts
@@ -38,6 +38,20 @@ fn an_address_that_is_taken_is_said_once() {
             "{}",
             said.err
         );
+    }
+}
+
+#[test]
+fn a_second_gateway_on_the_port_of_another_is_refused_however_many_threads_they_have() {
+    let folder = folder_with(SCENARIO);
+    for (first, second) in [("2", "2"), ("2", "1"), ("1", "2")] {
+        let gateway = Gateway::start(&["--threads", first]);
+        let taken = gateway.url.trim_start_matches("mqtt://");
+        let options = ["gateway", "--listen", taken, "--threads", second];
+        let said = muster(folder.path(), &options);
+        assert_eq!(said.code, 2, "{said:?}");
+        let why = format!("cannot listen on {taken}: another program listens there");
+        assert!(said.err.contains(&why), "{}", said.err);
     }
 }
 
