@@ -37,9 +37,9 @@ fn at(elapsed: Micros) -> Live {
         links_up: (second * 200).min(1_000),
         has_backend: true,
         rates: LiveRates {
-            offered: 2_000.0,
-            issued: 2_000.0,
-            completed: 1_900.0 + 90.0 * wave,
+            offered: Some(2_000.0),
+            issued: Some(2_000.0),
+            completed: Some(1_900.0 + 90.0 * wave),
             arrived: Some(1_890.0 + 80.0 * wave),
         },
         response: Quantiles {

@@ -58,15 +58,15 @@ pub struct Live {
     pub health: Health,
 }
 
-/// Rates of the last full second, per second (SEMANTICS section 3).
+/// Rates of the last full second, per second (SEMANTICS section 3); `None` before the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LiveRates {
     /// Due by the declared rate.
-    pub offered: f64,
+    pub offered: Option<f64>,
     /// Sent.
-    pub issued: f64,
+    pub issued: Option<f64>,
     /// Ended with an answer.
-    pub completed: f64,
+    pub completed: Option<f64>,
     /// First copies at the first backend.
     pub arrived: Option<f64>,
 }
@@ -171,9 +171,9 @@ pub(crate) fn sample() -> Live {
         links_up: 9_990,
         has_backend: true,
         rates: LiveRates {
-            offered: 2_000.0,
-            issued: 1_998.0,
-            completed: 1_940.0,
+            offered: Some(2_000.0),
+            issued: Some(1_998.0),
+            completed: Some(1_940.0),
             arrived: Some(1_937.0),
         },
         response: Quantiles {

@@ -40,13 +40,8 @@ impl Plain {
 }
 
 fn line(live: &Live) -> String {
-    let mut line = format!(
-        "{:>7} {:<8} links {}/{}",
-        duration(live.elapsed),
-        live.phase_name(),
-        count(live.links_up),
-        count(live.links_wanted),
-    );
+    let mut line = format!("{:>7} {:<8} ", duration(live.elapsed), live.phase_name());
+    line.push_str(&links(live));
     match live.phase {
         Phase::Connect => {}
         Phase::WarmUp | Phase::Measure | Phase::Settle => line.push_str(&traffic(live)),
@@ -63,6 +58,17 @@ fn line(live: &Live) -> String {
     line
 }
 
+fn links(live: &Live) -> String {
+    let (up, wanted) = (count(live.links_up), count(live.links_wanted));
+    match live.phase {
+        Phase::Connect => format!("connecting {up} of {wanted}"),
+        Phase::WarmUp | Phase::Measure | Phase::Settle | Phase::Finish => {
+            format!("links {up}/{wanted}")
+        }
+    }
+}
+
+/// Before the first full second there are counts, and no rates.
 fn traffic(live: &Live) -> String {
     let rates = &live.rates;
     let errors: Vec<String> = live
@@ -76,11 +82,15 @@ fn traffic(live: &Live) -> String {
     } else {
         format!(" | {}", errors.join(", "))
     };
+    if rates.offered.is_none() {
+        let (sent, accepted) = (count(live.sent), count(live.accepted));
+        return format!(" | sent {sent} accepted {accepted}{errors}");
+    }
     format!(
         " | offered {} issued {} completed {} arrived {} /s | p50 {} p99 {} | backlog {}{}{errors}",
-        per_second(Some(rates.offered)),
-        per_second(Some(rates.issued)),
-        per_second(Some(rates.completed)),
+        per_second(rates.offered),
+        per_second(rates.issued),
+        per_second(rates.completed),
         per_second(rates.arrived),
         latency(live.response.p50),
         latency(live.response.p99),
@@ -145,6 +155,29 @@ mod tests {
                 "at {seconds} s"
             );
         }
+    }
+
+    #[test]
+    fn links_that_connect_are_told_as_so_many_of_so_many() {
+        let live = Live {
+            links_up: 12,
+            links_wanted: 2_000,
+            ..at(0, Phase::Connect)
+        };
+        assert_eq!(line(&live), "   0:00 connect  connecting 12 of 2,000");
+    }
+
+    #[test]
+    fn there_are_no_rates_before_the_first_full_second() {
+        let live = Live {
+            links_up: 20,
+            links_wanted: 20,
+            sent: 31,
+            accepted: 30,
+            ..at(1, Phase::WarmUp)
+        };
+        let wanted = "   0:01 warm-up  links 20/20 | sent 31 accepted 30";
+        assert_eq!(line(&live), wanted);
     }
 
     #[test]

@@ -49,9 +49,8 @@ impl Screen {
             self.trail.pop_front();
         }
         let rates = &live.rates;
-        let known = [rates.offered, rates.issued, rates.completed].map(Some);
         self.trail.push_back(Sample {
-            rates: [known[0], known[1], known[2], rates.arrived],
+            rates: [rates.offered, rates.issued, rates.completed, rates.arrived],
             p99: [live.response.p99, live.end_to_end.p99],
         });
     }
@@ -86,9 +85,9 @@ impl Screen {
     fn rates(&self, live: &Live, area: Rect, frame: &mut Frame<'_>) {
         let rates = &live.rates;
         let figures = [
-            ("offered", Some(rates.offered)),
-            ("issued", Some(rates.issued)),
-            ("completed", Some(rates.completed)),
+            ("offered", rates.offered),
+            ("issued", rates.issued),
+            ("completed", rates.completed),
             ("arrived", rates.arrived),
         ];
         let width = trace_width(area, 20);
@@ -383,8 +382,8 @@ mod tests {
             let share = (second - 17) as f64 / 30.0;
             let mut then = live.clone();
             then.elapsed = Micros::from_secs(second);
-            then.rates.issued *= share;
-            then.rates.completed *= share;
+            then.rates.issued = then.rates.issued.map(|rate| rate * share);
+            then.rates.completed = then.rates.completed.map(|rate| rate * share);
             then.response.p99 = Some(Micros(if second == 30 { 90_000 } else { 20_000 }));
             screen.note(&then);
         }

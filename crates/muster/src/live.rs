@@ -115,6 +115,8 @@ impl View {
         let second = standing.now.second().saturating_sub(LAG_S);
         let flow = self.flow_of(second);
         let offered = self.offered(second, standing.timeline);
+        // The schedules begin in mid-second, and nothing was due before.
+        let is_full = Micros::from_secs(u64::from(second)) >= standing.timeline.origin;
         let has_backend = !self.arrived.is_empty();
         let not_arrived = self.not_arrived();
         let of_traffic = |messages: u64| (offered > 0.0).then(|| messages as f64 / offered);
@@ -126,14 +128,14 @@ impl View {
             phase_from: self.phase.map_or(standing.now, |(_, from)| from),
             phase_until: Some(standing.now + standing.time_left),
             run_until: Some(self.run_until(standing)),
-            links_wanted: standing.progress.links_wanted,
+            links_wanted: self.links_wanted(standing),
             links_up: standing.progress.links_up,
             has_backend,
             rates: LiveRates {
-                offered,
-                issued: flow.sent as f64,
-                completed: flow.answered() as f64,
-                arrived: has_backend.then(|| self.arrived_in(second) as f64),
+                offered: is_full.then_some(offered),
+                issued: is_full.then_some(flow.sent as f64),
+                completed: is_full.then_some(flow.answered() as f64),
+                arrived: (is_full && has_backend).then(|| self.arrived_in(second) as f64),
             },
             response: self.response(second, standing),
             end_to_end: self.end_to_end(second),
@@ -147,6 +149,16 @@ impl View {
             shed: self.flow.of(State::Shed),
             errors: self.sorted_errors(),
             health: self.health(second, &standing.timeline),
+        }
+    }
+
+    /// Links that the processes told of; before that, those of the plan, unless this is a part of it.
+    fn links_wanted(&self, standing: &Standing) -> u64 {
+        let fleets = self.fixed.recorder.fleets.iter();
+        let planned = fleets.map(|fleet| u64::from(fleet.links)).sum();
+        match standing.progress.links_wanted {
+            0 if !self.fixed.timetable.is_part => planned,
+            told => told,
         }
     }
 
@@ -522,6 +534,16 @@ validity: { cpu-wait: 20% }
         let live = view.live(&standing(Phase::Connect, 1, 9));
         let left = live.run_left().expect("known").as_secs_f64();
         assert!((94.0..96.0).contains(&left), "9 + 5 + 60 + 20 s: {left}");
+    }
+
+    #[test]
+    fn rates_are_told_from_the_first_full_second_on_and_links_from_the_plan() {
+        let mut view = View::new(fixed());
+        let before = view.live(&standing(Phase::WarmUp, 6, 4));
+        assert_eq!(before.rates, LiveRates::default());
+        let live = view.live(&standing(Phase::WarmUp, 7, 3));
+        assert_eq!(live.rates.offered, Some(100.0));
+        assert_eq!(view.live(&standing(Phase::Connect, 0, 9)).links_wanted, 100);
     }
 
     /// 100 messages are due in the second that is shown; of so many the answer came after 1.5 ms.
