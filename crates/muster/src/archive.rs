@@ -18,6 +18,24 @@ use crate::events::{self, NotedEvent};
 use crate::scenario_file::sha256;
 
 mod pulses;
+/// Why a folder is no result, and what to do.
+fn no_result(folder: &Path) -> String {
+    if folder.join("repeat.json").exists() {
+        let first = folder.join("1");
+        return format!(
+            "it holds the runs of a `--repeat`, each in a folder of its own, and what they come to in \
+             repeat.json; name one of them, such as {}",
+            first.display()
+        );
+    }
+    if !folder.is_dir() {
+        return "there is no such folder; name the one that `muster run` ended with".to_owned();
+    }
+    "it holds no result, neither result.json nor windows.bin; name the folder that `muster run` \
+     ended with"
+        .to_owned()
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -188,6 +206,9 @@ impl Archive {
     /// Reads the archive of a folder; a torn end is what a killed run leaves.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("windows.bin");
+        if !path.exists() {
+            bail!("read {}: {}", folder.display(), no_result(folder));
+        }
         let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
         let mut records = Records::new(&bytes);
         let Some(Record::Header(header)) = records.next() else {

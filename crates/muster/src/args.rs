@@ -66,7 +66,7 @@ pub(crate) struct ScenarioArgs {
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
     /// Replace the seed.
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Add a label to the result.
     #[arg(long = "label", value_name = "KEY=VALUE")]
@@ -257,6 +257,13 @@ fn lost_copy(text: &str) -> Result<LostCopy, String> {
         "counted" => Ok(LostCopy::Counted),
         _ => Err(format!("`{text}` is neither `uncounted` nor `counted`")),
     }
+}
+
+/// Any number of 64 bits.
+fn seed(text: &str) -> Result<u64, String> {
+    let most = u64::MAX;
+    text.parse()
+        .map_err(|_| format!("write it as a whole number from 0 to {most}"))
 }
 
 fn hex(text: &str) -> Result<u32, String> {

@@ -31,8 +31,7 @@ impl Folder {
             );
         }
         check_room(path)?;
-        fs::create_dir_all(path)
-            .with_context(|| format!("create the result folder {}", path.display()))?;
+        fs::create_dir_all(path).with_context(|| wanted("create the result folder", path))?;
         let windows = OpenOptions::new().create(true).append(true).open(&file);
         let windows = windows.inspect_err(|_| {
             // It goes only if it is empty, and so it is the one that was just made.
@@ -40,8 +39,7 @@ impl Folder {
         });
         Ok(Self {
             path: path.to_owned(),
-            windows: windows
-                .with_context(|| format!("write to the result folder {}", path.display()))?,
+            windows: windows.with_context(|| wanted("write to the result folder", path))?,
             buffer: Vec::new(),
             broken: None,
         })
@@ -80,6 +78,14 @@ impl Folder {
             self.broken.get_or_insert(format!("{error:#}"));
         }
     }
+}
+
+/// What could not be done with a folder, and the remedy.
+fn wanted(what: &str, path: &Path) -> String {
+    format!(
+        "{what} {} (name one that you may write to with --out)",
+        path.display()
+    )
 }
 
 /// Writes a file whole, or not at all.

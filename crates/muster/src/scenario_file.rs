@@ -17,8 +17,15 @@ pub(crate) struct Loaded {
 /// Reads and parses; problems of the scenario are an error that tells them all.
 pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     let name = args.scenario.display().to_string();
-    let text = std::fs::read_to_string(&args.scenario)
-        .with_context(|| format!("read the scenario {name}"))?;
+    let bytes =
+        std::fs::read(&args.scenario).with_context(|| format!("read the scenario {name}"))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() + 1;
+        anyhow!(
+            "read the scenario {name}: byte {at} is not UTF-8, so it is no YAML; name the scenario's \
+             file, or save it as UTF-8"
+        )
+    })?;
     let mut overrides = Overrides::new();
     for set in &args.set {
         overrides

@@ -86,12 +86,19 @@ impl Check<'_> {
     fn entry(&mut self, key: &'static Key, entry: &Entry, path: &str) {
         let path = join(path, &entry.key);
         if let Status::NotYet(with) = key.status {
-            self.not_yet(entry.place, &path, &format!("`{}`", key.name), with);
+            let help = "remove it; this version of muster would only ignore it";
+            let name = format!("`{}`", key.name);
+            self.not_yet(entry.place, &path, (&name, with), help);
         }
         if entry.node.is_nothing() {
             let what = format!("`{}` has no value", entry.key);
             let help = format!("give it one, or remove the key ({})", lower(key.doc));
-            self.wrong(entry.place, &path, &what, &help);
+            // The file may name the key, and an override take its value away.
+            let place = match entry.node.place.source {
+                source if source == entry.place.source => entry.place,
+                source => Place::path(source),
+            };
+            self.wrong(place, &path, &what, &help);
             return;
         }
         self.value(&key.kind, &entry.node, &path);
@@ -236,7 +243,11 @@ impl Check<'_> {
                 status: Status::NotYet(with),
                 ..
             }) => {
-                self.not_yet(node.place, path, &format!("`{text}`"), with);
+                let help = match built(words).as_str() {
+                    "" => "remove it; this version has none of these".to_owned(),
+                    built => format!("this version has {built}"),
+                };
+                self.not_yet(node.place, path, (&format!("`{text}`"), with), &help);
             }
             None => {
                 let what = format!("`{text}` is not known here");
@@ -297,9 +308,8 @@ impl Check<'_> {
         self.wrong(node.place, path, &unreadable.what, &unreadable.help);
     }
 
-    fn not_yet(&mut self, place: Place, path: &str, name: &str, with: &str) {
+    fn not_yet(&mut self, place: Place, path: &str, (name, with): (&str, &str), help: &str) {
         let what = format!("{name} is not yet built: it comes with {with}");
-        let help = "remove it; this version of muster would only ignore it";
         self.findings
             .not_yet
             .push(self.sources.problem(place, path, &what, help));

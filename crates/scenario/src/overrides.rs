@@ -7,9 +7,25 @@ use crate::problem::{Problem, Problems};
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
 
+/// The option that names a key and its value.
+const SET: &str = "--set";
+
 /// Overrides in the order they were given; a later one wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Overrides(Vec<(String, String)>);
+pub struct Overrides(Vec<Override>);
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Override {
+    /// The option of the command line that it was given by.
+    pub(crate) flag: String,
+    /// Which key it replaces.
+    pub(crate) path: String,
+    /// By what, as YAML.
+    pub(crate) value: String,
+    /// How much of what was given stands before the value.
+    pub(crate) prefix: String,
+}
 
 impl Overrides {
     /// None.
@@ -33,7 +49,7 @@ impl Overrides {
                 Ok(())
             }
             _ => Err(Problems(vec![Problem {
-                file: "--set".to_owned(),
+                file: SET.to_owned(),
                 line: 1,
                 column: 1,
                 path: String::new(),
@@ -47,7 +63,22 @@ impl Overrides {
 
     /// Adds an override of one key.
     pub fn set(&mut self, path: &str, value: &str) {
-        self.0.push((path.to_owned(), value.to_owned()));
+        self.0.push(Override {
+            flag: SET.to_owned(),
+            path: path.to_owned(),
+            value: value.to_owned(),
+            prefix: format!("{path}="),
+        });
+    }
+
+    /// Adds an override of one key by an option that takes its value alone; problems name that option.
+    pub fn set_by(&mut self, flag: &str, path: &str, value: &str) {
+        self.0.push(Override {
+            flag: flag.to_owned(),
+            path: path.to_owned(),
+            value: value.to_owned(),
+            prefix: String::new(),
+        });
     }
 
     /// Adds an override of one key by a text that is not read as YAML.
@@ -56,18 +87,15 @@ impl Overrides {
         self.set(path, &serde_json::Value::from(text).to_string());
     }
 
-    /// Each path with its value.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .map(|(path, value)| (path.as_str(), value.as_str()))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Override> {
+        self.0.iter()
     }
 }
 
 /// Applies every override to a tree; what cannot be applied is a problem each.
 pub(crate) fn apply(root: &mut Node, overrides: &Overrides, sources: &Sources) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (number, (path, value)) in (1..).zip(overrides.iter()) {
+    for (number, Override { path, value, .. }) in (1..).zip(overrides.iter()) {
         match read_value(sources, number, value) {
             Err(problem) => problems.push(*problem),
             Ok(node) => {
@@ -100,8 +128,8 @@ enum Step<'a> {
 fn put(root: &mut Node, path: &str, value: Node) -> Result<(), Refusal> {
     let mut node = root;
     let mut so_far = String::new();
+    let place = Place::path(value.place.source);
     for step in steps(path)? {
-        let place = Place::path(value.place.source);
         match step {
             Step::Place(at) => {
                 so_far += &format!("[{at}]");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that is wrong with a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// The file, or `--set` for an override.
+    /// The file, or the option of the command line, such as `--set`, for an override.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -25,13 +25,24 @@ pub struct Problem {
     pub help: String,
 }
 
+impl Problem {
+    /// Whether it is of the command line, where lines and columns say nothing.
+    fn is_of_an_option(&self) -> bool {
+        self.file.starts_with("--")
+    }
+}
+
 impl fmt::Display for Problem {
     /// The problem with its line and a caret, as compilers show it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let margin = self.line.to_string().len();
         let blank = " ".repeat(margin);
         writeln!(f, "{}", self.what)?;
-        writeln!(f, "{blank}--> {}:{}:{}", self.file, self.line, self.column)?;
+        if self.is_of_an_option() {
+            writeln!(f, "{blank}--> {}", self.file)?;
+        } else {
+            writeln!(f, "{blank}--> {}:{}:{}", self.file, self.line, self.column)?;
+        }
         writeln!(f, "{blank} |")?;
         writeln!(f, "{} | {}", self.line, self.text)?;
         let indent = " ".repeat(self.column.saturating_sub(1) as usize);

@@ -41,6 +41,15 @@ impl Place {
     }
 }
 
+/// An override as the command line has it.
+#[derive(Debug, Clone, Default)]
+struct Given {
+    flag: String,
+    text: String,
+    /// How many characters stand before the value.
+    before: u32,
+}
+
 /// The texts that a scenario is made of.
 #[derive(Debug)]
 pub(crate) struct Sources {
@@ -48,7 +57,7 @@ pub(crate) struct Sources {
     /// The file's text, then each override's value.
     texts: Vec<String>,
     /// Each override as it was given.
-    given: Vec<String>,
+    given: Vec<Given>,
     /// What no problem may show: the secrets that the scenario spells out.
     hidden: Vec<Place>,
 }
@@ -66,9 +75,14 @@ impl Sources {
 
     /// Adds the overrides, each a source of its own.
     pub(crate) fn with(mut self, overrides: &Overrides) -> Self {
-        for (path, value) in overrides.iter() {
-            self.texts.push(value.to_owned());
-            self.given.push(format!("{path}={value}"));
+        for given in overrides.iter() {
+            let before = given.prefix.chars().count() as u32;
+            self.texts.push(given.value.clone());
+            self.given.push(Given {
+                flag: given.flag.clone(),
+                text: format!("{}{}", given.prefix, given.value),
+                before,
+            });
         }
         self
     }
@@ -99,20 +113,19 @@ impl Sources {
                 help: help.to_owned(),
             };
         };
-        let text = self.given.get(given).cloned().unwrap_or_default();
-        let value = self.text(place.source).chars().count();
-        let before = text.chars().count().saturating_sub(value) as u32;
+        let Given { flag, text, before } = self.given.get(given).cloned().unwrap_or_default();
         let is_path = place.column == PATH_COLUMN;
+        let whole = text.chars().count() as u32;
         Problem {
-            file: "--set".to_owned(),
+            file: flag,
             line: place.line,
             column: if is_path { 1 } else { before + place.column },
             path: path.to_owned(),
             text: self.shown(&text, place, before),
-            length: if is_path {
-                before.saturating_sub(1)
-            } else {
-                place.length
+            length: match (is_path, before) {
+                (true, 0) => whole,
+                (true, before) => before - 1,
+                (false, _) => place.length,
             }
             .max(1),
             what: what.to_owned(),

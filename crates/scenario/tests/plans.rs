@@ -499,12 +499,53 @@ fn overrides_win_and_are_checked_like_the_file() {
     let problems = read(text, &["fleet.a.conut=5"]).unwrap_err();
     insta::assert_snapshot!(problems, @"
     error: `conut` is no key here
-     --> --set:1:1
+     --> --set
       |
     1 | fleet.a.conut=5
       | ^^^^^^^^^^^^^
       = key: fleet[0].conut
       = help: did you mean `count`?
+
+    1 problem in the scenario
+    ");
+}
+
+#[test]
+fn an_override_that_takes_a_value_away_is_named_and_not_the_file() {
+    let text = "name: x\nfleet: [ { name: a, count: 1, streams: [] } ]\n";
+    let problems = read(text, &["fleet.count="]).unwrap_err();
+    insta::assert_snapshot!(problems, @"
+    error: `count` has no value
+     --> --set
+      |
+    1 | fleet.count=
+      | ^^^^^^^^^^^
+      = key: fleet[0].count
+      = help: give it one, or remove the key (how many devices)
+
+    1 problem in the scenario
+    ");
+}
+
+#[test]
+fn an_option_that_takes_a_value_alone_is_named_in_its_problems() {
+    let text =
+        "name: x\nplatform: { kind: gateway }\nfleet: [ { name: a, count: 1, streams: [] } ]\n";
+    let mut overrides = Overrides::new();
+    overrides.set_by("--behaviour", "platform.behaviour", "{ dorp: 5 }");
+    let source = Source {
+        name: "test.yaml",
+        text,
+    };
+    let problems = parse(source, &overrides, &World(BTreeMap::new())).unwrap_err();
+    insta::assert_snapshot!(problems, @"
+    error: `dorp` is no key here
+     --> --behaviour
+      |
+    1 | { dorp: 5 }
+      |   ^^^^
+      = key: platform.behaviour.dorp
+      = help: did you mean `drop`?
 
     1 problem in the scenario
     ");

@@ -178,11 +178,18 @@ fn bytes(needs: &Needs) -> Line {
 }
 
 fn time(needs: &Needs) -> Line {
+    let is_met = needs.run <= LONGEST_RUN;
+    let days = LONGEST_RUN.as_secs_f64() / 86_400.0;
+    let most = if is_met {
+        String::new()
+    } else {
+        format!("; no run can last longer than {days:.1} days")
+    };
     Line {
-        is_met: needs.run <= LONGEST_RUN,
+        is_met,
         is_vital: true,
         text: format!(
-            "time: at most {}, {} of it to connect; no run can last longer than {LONGEST_RUN}",
+            "time: at most {}, {} of it to connect{most}",
             needs.run, needs.connect
         ),
     }
@@ -193,6 +200,11 @@ fn of_ports(need: &PortNeed, each: u32) -> Line {
     let host = need.endpoint.host.as_str();
     let is_loopback = host.starts_with("127.") || host == "localhost";
     let sources = need.sources(each);
+    // It takes a port when it starts.
+    let towards = match need.endpoint.port {
+        0 => "the embedded gateway".to_owned(),
+        _ => need.endpoint.to_string(),
+    };
     let there = if is_loopback {
         "loopback has enough"
     } else {
@@ -202,8 +214,8 @@ fn of_ports(need: &PortNeed, each: u32) -> Line {
         is_met: sources == 1 || is_loopback,
         is_vital: true,
         text: format!(
-            "ports towards {}: {} needed, {each} a source address, so {sources} of them; {there}",
-            need.endpoint, need.connections
+            "ports towards {towards}: {} needed, {each} a source address, so {sources} of them; {there}",
+            need.connections
         ),
     }
 }

@@ -18,6 +18,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::GatewayArgs;
 use crate::{outcome, users};
 
+/// The option that says how to misbehave.
+const BEHAVIOUR: &str = "--behaviour";
+
 /// How often the gateway looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -107,16 +110,16 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
         return Ok(Behaviour::default());
     };
     let scenario = format!(
-        "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform:\n  kind: gateway\n  \
-         dialect: {}\n  behaviour: {{ {text} }}\n",
+        "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {} }}\n",
         args.dialect
     );
     let source = Source {
-        name: "--behaviour",
+        name: "gateway",
         text: &scenario,
     };
-    let plan =
-        parse(source, &Overrides::new(), &Nothing).map_err(|problems| anyhow!("{problems}"))?;
+    let mut overrides = Overrides::new();
+    overrides.set_by(BEHAVIOUR, "platform.behaviour", &format!("{{ {text} }}"));
+    let plan = parse(source, &overrides, &Nothing).map_err(|problems| anyhow!("{problems}"))?;
     match plan.platform.kind {
         PlatformKind::Gateway { behaviour, .. } => Ok(*behaviour),
         PlatformKind::Deployed { .. } => Ok(Behaviour::default()),

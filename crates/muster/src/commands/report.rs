@@ -33,7 +33,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
         Format::Junit => junit(&report),
         Format::Json => report.to_json(),
         Format::Sap => sap(&report).context(
-            "this run has no figures of SAP Edge: `platform: { kind: sap-edge }` has them",
+            "show this run as `sap`: it has no figures of SAP Edge, which come with `platform: \
+             { kind: sap-edge }` and with `dialect: sap-edge`; try --format text",
         )?,
         Format::Text | Format::Hdr => text(&report, WIDTH),
     });

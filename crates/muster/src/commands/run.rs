@@ -167,7 +167,12 @@ fn open_outputs(args: &RunArgs, plan: &Plan) -> Result<(Folder, Option<FactsLog>
 /// Opens what is wanted beside the folder.
 fn open_files(args: &RunArgs) -> Result<Option<FactsLog>> {
     if let Some(path) = &args.json {
-        File::create(path).with_context(|| format!("create {}", path.display()))?;
+        File::create(path).with_context(|| {
+            format!(
+                "create {} (name a file that you may write with --json)",
+                path.display()
+            )
+        })?;
     }
     args.facts
         .as_deref()
@@ -374,8 +379,12 @@ fn write_result(
 }
 
 fn facts_log(path: &Path, most: u64) -> Result<FactsLog> {
-    let file =
-        File::create(path).with_context(|| format!("create the facts file {}", path.display()))?;
+    let file = File::create(path).with_context(|| {
+        format!(
+            "create the facts file {} (name one that you may write with --facts)",
+            path.display()
+        )
+    })?;
     FactsLog::new(Box::new(BufWriter::new(file)), most)
         .with_context(|| format!("write the facts file {}", path.display()))
 }

@@ -86,3 +86,105 @@ fn a_run_that_is_refused_leaves_its_files_as_they_were() {
     let left = std::fs::read_to_string(&facts).expect("it is still there");
     assert_eq!(left, "of an earlier run");
 }
+
+/// What is said of these arguments in a folder with a scenario, which are refused.
+fn said_of(arguments: &[&str]) -> String {
+    let folder = folder_with(SCENARIO);
+    let said = muster(folder.path(), arguments);
+    assert_eq!(said.code, 2, "{said:?}");
+    said.err
+}
+
+#[test]
+fn what_is_wrong_with_an_option_is_told_of_the_option() {
+    let run = ["run", "scenario.yaml"];
+    for (options, what) in [
+        (["--set", "fleet.count="], "--> --set\n"),
+        (
+            ["--seed", "x"],
+            "write it as a whole number from 0 to 18446744073709551615",
+        ),
+    ] {
+        let err = said_of(&[&run[..], &options[..]].concat());
+        assert!(err.contains(what), "{err}");
+        assert!(!err.contains("scenario.yaml"), "{err}");
+    }
+    let err = said_of(&["gateway", "--behaviour", "dorp: 5"]);
+    assert!(err.contains("--> --behaviour\n"), "{err}");
+}
+
+#[test]
+fn a_folder_that_is_no_result_is_told_as_such() {
+    let folder = folder_with(SCENARIO);
+    let report = |of: &str| muster(folder.path(), &["report", of]).err;
+    let err = report(".");
+    assert!(err.contains("neither result.json nor windows.bin"), "{err}");
+    let err = report("nowhere");
+    assert!(err.contains("there is no such folder"), "{err}");
+    let repeated = folder.path().join("repeated");
+    std::fs::create_dir(&repeated).expect("a folder");
+    std::fs::write(repeated.join("repeat.json"), "{}").expect("a file");
+    let err = report("repeated");
+    assert!(
+        err.contains("name one of them, such as repeated/1"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_scenario_that_is_no_text_is_told_as_such() {
+    let folder = folder_with(SCENARIO);
+    std::fs::write(folder.path().join("scenario.yaml"), b"name: \xff").expect("a file");
+    let said = muster(folder.path(), &["run", "scenario.yaml"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("byte 7 is not UTF-8"), "{}", said.err);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_told_with_the_option_that_names_another() {
+    for option in ["--out", "--json", "--facts"] {
+        let err = said_of(&["run", "scenario.yaml", option, "scenario.yaml/x"]);
+        assert!(err.contains(&format!("with {option})")), "{err}");
+    }
+}
+
+#[test]
+fn a_scheme_of_later_work_is_refused_with_those_that_there_are() {
+    let platform = "platform={ kind: mqtt, devices: [ \"http://127.0.0.1\" ] }";
+    let err = said_of(&["run", "scenario.yaml", "--set", platform]);
+    assert!(
+        err.contains("this version has `mqtt`, `mqtts`, `ws`, `wss`"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_variable_that_is_none_is_refused_with_those_that_there_are() {
+    let topic = "fleet.streams.topic=a/${nonsense}";
+    let err = said_of(&["run", "scenario.yaml", "--set", topic]);
+    let known = "known here: ${id}, ${index}, ${tenant}; a column needs a table";
+    assert!(err.contains(known), "{err}");
+    let payload = "fleet.streams.payload={ template: \"${nonsense}\" }";
+    let err = said_of(&["run", "scenario.yaml", "--set", payload]);
+    assert!(err.contains("${tenant}, ${seq}, ${due_ms}, "), "{err}");
+}
+
+#[test]
+fn a_check_names_the_embedded_gateway_and_no_bound_that_is_far() {
+    let folder = folder_with(SCENARIO);
+    let said = muster(folder.path(), &["check", "scenario.yaml"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let towards = "ports towards the embedded gateway: ";
+    assert!(said.out.contains(towards), "{}", said.out);
+    assert!(!said.out.contains("no run can last"), "{}", said.out);
+    let long = [
+        "check",
+        "scenario.yaml",
+        "--set",
+        "fleet.connect.rate=0.1/d",
+    ];
+    let said = muster(folder.path(), &long);
+    assert_eq!(said.code, 3, "{said:?}");
+    let most = "no run can last longer than 12.7 days";
+    assert!(said.out.contains(most), "{}", said.out);
+}

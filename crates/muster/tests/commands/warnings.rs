@@ -41,4 +41,7 @@ fn a_target_that_died_in_the_midst_passes_with_a_warning() {
         result["ledger"]["uplink"]["shed_by_cause"]["back-off"],
         shed
     );
+    let said = muster(folder.path(), &["report", "result", "--format", "sap"]);
+    let why = "failed to show this run as `sap`: it has no figures of SAP Edge, which come with";
+    assert!(said.code == 2 && said.err.contains(why), "{said:?}");
 }

@@ -48,13 +48,15 @@ pub(super) fn template_of(
         );
         return None;
     }
-    variables.know(view, &template).then_some(template)
+    variables.know(view, &template, &[]).then_some(template)
 }
 
 /// A template that is filled in for each message.
 pub(super) fn message_template(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
     let template = parse(view, view.text())?;
-    variables.know(view, &template).then_some(template)
+    variables
+        .know(view, &template, &OF_MESSAGE)
+        .then_some(template)
 }
 
 fn parse(view: &View<'_>, text: &str) -> Option<Template> {
@@ -63,25 +65,35 @@ fn parse(view: &View<'_>, text: &str) -> Option<Template> {
         .ok()
 }
 
+/// Variables as they are written.
+fn listed(names: &[&str]) -> String {
+    let written: Vec<String> = names.iter().map(|name| format!("${{{name}}}")).collect();
+    written.join(", ")
+}
+
 /// Says what is wrong with a template.
 pub(super) fn refuse(view: &View<'_>, error: &TemplateError) {
     view.wrong_at(error.offset, &error.what, &error.hint);
 }
 
 impl Variables<'_> {
-    /// Whether every variable of a template has a value.
-    fn know(&self, view: &View<'_>, template: &Template) -> bool {
+    /// Whether every variable of a template has a value, these among them beside those of a device.
+    fn know(&self, view: &View<'_>, template: &Template, further: &[&str]) -> bool {
         let columns = self.table.map_or(&[][..], Table::columns);
         let unknown = template
             .columns()
             .find(|(name, _)| !columns.iter().any(|c| c == name));
         if let Some((name, offset)) = unknown {
-            let known = OF_DEVICE.into_iter().chain(OF_MESSAGE);
-            let meant = nearest(name, known.chain(columns.iter().map(String::as_str)));
+            let known = OF_DEVICE.into_iter().chain(further.iter().copied());
+            let known: Vec<&str> = known.chain(columns.iter().map(String::as_str)).collect();
+            let meant = nearest(name, known.iter().copied());
             let help = match (meant, self.table) {
                 (Some(meant), _) => format!("did you mean `${{{meant}}}`?"),
-                (None, Some(_)) => format!("the columns are {}", columns.join(", ")),
-                (None, None) => "a column needs a table: `data: devices.csv`".to_owned(),
+                (None, Some(_)) => format!("known here: {}", listed(&known)),
+                (None, None) => format!(
+                    "known here: {}; a column needs a table: `data: devices.csv`",
+                    listed(&known)
+                ),
             };
             view.wrong_at(offset, format!("`${{{name}}}` is no variable"), &help);
             return false;
