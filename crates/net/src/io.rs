@@ -13,7 +13,8 @@ use crate::pool::{BufferId, Pool};
 use crate::slab::{Flags, Slab};
 use crate::wheel::Wheel;
 use crate::{
-    Clock, Closed, IoCounts, Key, ListenerId, LoopConfig, TimerId, Waker, Written, socket,
+    Clock, Closed, IoCounts, Key, ListenError, ListenerId, LoopConfig, PortUse, TimerId, Waker,
+    Written, socket,
 };
 
 /// Everything a handler may do to the loop it runs on.
@@ -77,43 +78,6 @@ pub enum ConnectError {
     /// The kernel refused for another reason, with its errno.
     #[error("the kernel refused to connect to {0} (errno {1})")]
     Kernel(SocketAddr, i32),
-}
-
-/// Why a socket could not be made to listen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cannot listen on {addr}: {}", self.reason())]
-pub struct ListenError {
-    /// Where.
-    pub addr: SocketAddr,
-    /// What the kernel said.
-    pub errno: i32,
-}
-
-impl ListenError {
-    fn reason(self) -> String {
-        match Errno::from_raw_os_error(self.errno) {
-            Errno::ADDRINUSE => "another program listens there, perhaps another gateway; stop it \
-                                 or choose a free port"
-                .to_owned(),
-            Errno::ACCESS => "this user may not; choose a port from 1,024 on".to_owned(),
-            Errno::ADDRNOTAVAIL => {
-                "this host has no such address; choose one of its own".to_owned()
-            }
-            _ => format!("errno {}; choose a free port of this host", self.errno),
-        }
-    }
-}
-
-/// Who else may listen on a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PortUse {
-    /// Nobody.
-    Alone,
-    /// Nobody did so far, and [`PortUse::Further`] loops of the same user may from now on: the
-    /// kernel spreads connections over them (`SO_REUSEPORT`, socket(7)).
-    First,
-    /// The first does, and perhaps others.
-    Further,
 }
 
 impl Io {
