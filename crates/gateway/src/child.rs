@@ -29,8 +29,13 @@ const ANSWERS_MAX: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Listening {
-    /// It listens there.
-    At(SocketAddr),
+    /// It listens.
+    At {
+        /// Where devices connect.
+        devices: SocketAddr,
+        /// Where its management API is, if it has one.
+        management: Option<SocketAddr>,
+    },
     /// It could not start, for this reason.
     Failed(String),
 }
@@ -74,7 +79,11 @@ pub fn run_until_stopped(input: impl BufRead, mut output: impl Write) -> Result<
             return Err(error.into());
         }
     };
-    say(&mut output, &Listening::At(gateway.addr()))?;
+    let listening = Listening::At {
+        devices: gateway.addr(),
+        management: gateway.management_addr(),
+    };
+    say(&mut output, &listening)?;
     for line in lines {
         if line?.trim() == STOP {
             break;
@@ -91,6 +100,7 @@ pub struct ChildGateway {
     orders: Option<ChildStdin>,
     answers: Receiver<io::Result<String>>,
     addr: SocketAddr,
+    management: Option<SocketAddr>,
 }
 
 impl ChildGateway {
@@ -115,10 +125,14 @@ impl ChildGateway {
             orders: Some(orders),
             answers,
             addr: nowhere,
+            management: None,
         };
         gateway.tell(&serde_json::to_string(config)?)?;
         match gateway.hear()? {
-            Listening::At(addr) => gateway.addr = addr,
+            Listening::At {
+                devices,
+                management,
+            } => (gateway.addr, gateway.management) = (devices, management),
             Listening::Failed(reason) => return Err(ChildError::Start(reason)),
         }
         Ok(gateway)
@@ -128,6 +142,12 @@ impl ChildGateway {
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where its management API listens, if it has one.
+    #[must_use]
+    pub fn management_addr(&self) -> Option<SocketAddr> {
+        self.management
     }
 
     /// Its process id.
@@ -219,7 +239,7 @@ mod tests {
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines.len(), 3, "{text}");
             let first: Listening = serde_json::from_str(lines[0]).expect("where it listens");
-            assert!(matches!(first, Listening::At(addr) if addr.port() != 0));
+            assert!(matches!(first, Listening::At { devices, .. } if devices.port() != 0));
             for line in &lines[1..] {
                 let account: GatewayAccount = serde_json::from_str(line).expect("an account");
                 assert_eq!(account, GatewayAccount::default());

@@ -30,6 +30,43 @@ pub struct Demand {
     pub secret: String,
 }
 
+/// How a gateway is told of devices (dialect SAP Edge).
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ManagementConfig {
+    /// Where the management API listens; port 0 is a free port.
+    pub listen: SocketAddr,
+    /// The bearer token that every call must show; none asks for none.
+    pub token: Option<String>,
+    /// The alternate id of the gateway itself, to which devices belong.
+    pub gateway: String,
+    /// Whether a device that it was not told of is refused.
+    pub only_provisioned: bool,
+}
+
+impl Default for ManagementConfig {
+    /// A free port of 127.0.0.1, no token, everyone admitted.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            token: None,
+            gateway: "muster-gateway".to_owned(),
+            only_provisioned: false,
+        }
+    }
+}
+
+/// A token is nobody's to read.
+impl fmt::Debug for ManagementConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagementConfig")
+            .field("listen", &self.listen)
+            .field("gateway", &self.gateway)
+            .field("only_provisioned", &self.only_provisioned)
+            .finish_non_exhaustive()
+    }
+}
+
 /// How slowly a publisher is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,6 +129,8 @@ pub struct GatewayConfig {
     /// Uplinks at QoS 1 and 2 that a client may have without an answer (MQTT 5 section
     /// 3.2.2.3.3); at least one.
     pub receive_maximum: u16,
+    /// How it is told of devices; none is not told, and admits any.
+    pub management: Option<ManagementConfig>,
     /// Reads each publisher slowly, through a small receive buffer; none reads as fast as it can.
     pub slow_reader: Option<SlowReader>,
     /// Raw reading of CLOCK_MONOTONIC that is T0, in nanoseconds; its own start if none.
@@ -114,6 +153,7 @@ impl Default for GatewayConfig {
             northbound: None,
             authentication: None,
             receive_maximum: u16::MAX,
+            management: None,
             slow_reader: None,
             t0_ns: None,
         }
@@ -202,6 +242,12 @@ impl GatewayConfig {
             (true, false) => "ws",
             (true, true) => "wss",
         }
+    }
+
+    /// Whether devices that it was not told of are refused.
+    pub(crate) fn admits_only_provisioned(&self) -> bool {
+        let management = self.management.as_ref();
+        management.is_some_and(|management| management.only_provisioned)
     }
 
     pub(crate) fn clock(&self) -> Clock {

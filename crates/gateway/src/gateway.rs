@@ -9,6 +9,7 @@ use muster_transport::{Servers, TransportError};
 
 use crate::account::GatewayAccount;
 use crate::config::GatewayConfig;
+use crate::management::Management;
 use crate::shard::Shard;
 use crate::shared::Shared;
 
@@ -18,6 +19,7 @@ pub struct Gateway {
     addr: SocketAddr,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    management: Option<Management>,
 }
 
 /// Why a gateway could not be started.
@@ -26,6 +28,14 @@ pub enum StartError {
     /// The address is not to be had.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The management API cannot listen.
+    #[error("the management API cannot listen on {addr}: {why}")]
+    Management {
+        /// Where it was to listen.
+        addr: SocketAddr,
+        /// The system's reason.
+        why: std::io::Error,
+    },
     /// A certificate or key cannot be used.
     #[error(transparent)]
     Transport(#[from] TransportError),
@@ -49,6 +59,7 @@ impl Gateway {
         let layers = Servers::new(&config.layers())?;
         let mut addr = config.listen;
         let shared = Arc::new(Shared::new(config));
+        let management = management(&shared)?;
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
             let shard = Shard::new(index, Arc::clone(&shared), layers.clone());
@@ -67,6 +78,7 @@ impl Gateway {
             addr,
             shared,
             threads: Vec::new(),
+            management,
         };
         for event_loop in loops {
             gateway.spawn(event_loop).map_err(StartError::Thread)?;
@@ -78,6 +90,12 @@ impl Gateway {
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where its management API listens, if it has one.
+    #[must_use]
+    pub fn management_addr(&self) -> Option<SocketAddr> {
+        self.management.as_ref().map(Management::addr)
     }
 
     /// What it did so far. Threads count on meanwhile: ask when nothing is under way for figures
@@ -111,6 +129,16 @@ impl Gateway {
             let _ = thread.join();
         }
     }
+}
+
+fn management(shared: &Arc<Shared>) -> Result<Option<Management>, StartError> {
+    let Some(config) = &shared.config.management else {
+        return Ok(None);
+    };
+    let (addr, shared) = (config.listen, Arc::clone(shared));
+    let started = Management::start(addr, shared);
+    let started = started.map_err(|why| StartError::Management { addr, why })?;
+    Ok(Some(started))
 }
 
 impl Drop for Gateway {

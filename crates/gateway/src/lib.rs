@@ -20,6 +20,7 @@ mod child;
 mod config;
 mod fate;
 mod gateway;
+mod management;
 mod message;
 mod plot;
 mod routes;
@@ -30,6 +31,7 @@ mod slab;
 
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};
 pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
-pub use config::{Demand, GatewayConfig, GatewayTls, SlowReader, User};
+pub use config::{Demand, GatewayConfig, GatewayTls, ManagementConfig, SlowReader, User};
 pub use gateway::{Gateway, StartError};
+pub use management::MANAGEMENT_PATH;
 pub use muster_platform::Dialect;

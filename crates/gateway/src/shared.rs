@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::account::{Counts, GatewayAccount, Subject, hash};
 use crate::config::GatewayConfig;
+use crate::management::Registry;
 use crate::message::Message;
 use crate::plot::Plot;
 use crate::routes::{Gauge, Routes, SessionRef};
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Mutex<FxHashMap<Box<str>, SessionRef>>,
     pub(crate) retained: Mutex<Retained>,
     pub(crate) plot: Mutex<Plot>,
+    /// What it was told of, where it has a management API.
+    pub(crate) registered: Mutex<Registry>,
     pub(crate) counts: Vec<Counts>,
     pub(crate) stopping: AtomicBool,
     refused: Mutex<BTreeMap<u8, u64>>,
@@ -96,7 +99,10 @@ pub(crate) struct Grant {
 impl Shared {
     pub(crate) fn new(config: GatewayConfig) -> Self {
         let threads = config.threads.max(1);
+        let management = config.management.as_ref();
+        let gateway = management.map_or("", |management| &management.gateway);
         Self {
+            registered: Mutex::new(Registry::new(gateway)),
             behaves: config.behaviour.behaves(),
             routes: RwLock::default(),
             registry: Mutex::default(),

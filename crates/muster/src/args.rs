@@ -45,6 +45,18 @@ pub(crate) enum Command {
     /// Make one result and one verdict of the parts of one run.
     #[command(after_help = "Example: muster merge part-1 part-2 --out whole")]
     Merge(MergeArgs),
+    /// Tell the platform of a scenario's devices: create, verify or remove them.
+    #[command(
+        after_help = "What is there already with the same content is left alone, so that create can be \
+        repeated, also after it was killed. What it creates is recorded in provisioned.jsonl in the \
+        folder of --out; remove removes what stands there, and nothing else.\n\n\
+        Exit codes: 0 done, 1 refused, in conflict, or (verify) not all there, 2 usage or scenario \
+        error, 3 interrupted, 4 the management API is silent.\n\n\
+        Example: muster provision scenarios/site.yaml create --set fleet.count=500"
+    )]
+    Provision(ProvisionArgs),
+    /// Make a scenario of what another load test was called with.
+    Import(ImportArgs),
     /// Run the reference gateway alone until it is stopped; prints its account at the end.
     #[command(
         after_help = "Example: muster gateway --listen 127.0.0.1:1883 --behaviour 'service-time: 2ms'"
@@ -175,6 +187,83 @@ pub(crate) struct MergeArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ProvisionArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
+    /// What is done.
+    #[arg(value_enum)]
+    pub(crate) action: Action,
+    /// The folder of the record; by default `results/<name>-provision`. That of a run that was
+    /// killed holds what the run had created.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the outcome only.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+/// What is done about the devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Action {
+    /// Create what is not there.
+    Create,
+    /// Look whether all is there.
+    Verify,
+    /// Remove what the record says was created.
+    Remove,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    #[command(subcommand)]
+    pub(crate) from: ImportFrom,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportFrom {
+    /// The performance test of the SAP Edge Gateway Service.
+    #[command(
+        after_help = "The flags, their defaults and their limits are those of that test.\n\n\
+        Example: muster import sap -b gateway.example -d 6 -r 2300 -t 180 --out six.yaml"
+    )]
+    Sap(SapArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SapArgs {
+    /// The host of the gateway's message bus.
+    #[arg(short = 'b', long, value_name = "HOST", default_value = "localhost", value_parser = host)]
+    pub(crate) host: String,
+    /// Its port.
+    #[arg(short = 'p', long, value_name = "PORT", default_value_t = 61_657,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: u16,
+    /// Simulated devices, 1 to 10; more are a matter of `fleet.count`.
+    #[arg(short = 'd', long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) devices: u32,
+    /// Messages a second of each device.
+    #[arg(short = 'r', long, value_name = "N", default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate: u32,
+    /// Measures in each message.
+    #[arg(short = 's', long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) samples: u32,
+    /// Seconds.
+    #[arg(short = 't', long, value_name = "SECONDS", default_value_t = 60,
+        value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    pub(crate) time: u32,
+    /// Worker processes, 1 to 8; no matter of a scenario, which says how to have them.
+    #[arg(short = 'm', long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub(crate) multiprocess: u32,
+    /// Write the scenario to this file, which must not be there; by default it is printed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct GatewayArgs {
     /// Where it listens; port 0 is a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:1883")]
@@ -214,6 +303,24 @@ pub(crate) struct GatewayArgs {
     /// secret behind it (`authentication: { method, answer, echo: true }` of a scenario's client).
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication: Option<PathBuf>,
+    /// Serve the management API by which SAP Edge is told of devices, over HTTP; port 0 is a free
+    /// port. Only with --dialect sap-edge.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) rest: Option<std::net::SocketAddr>,
+    /// The file of the bearer token that each call of the management API must show.
+    #[arg(long, value_name = "FILE", requires = "rest")]
+    pub(crate) rest_token: Option<PathBuf>,
+    /// The gateway's own alternate id at the management API.
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "rest",
+        default_value = "muster-gateway"
+    )]
+    pub(crate) rest_gateway: String,
+    /// Refuse devices that the management API was not told of.
+    #[arg(long, requires = "rest")]
+    pub(crate) only_provisioned: bool,
     /// How many messages at QoS 1 and 2 a device may have unanswered at once.
     #[arg(long, value_name = "N", default_value_t = u16::MAX,
         value_parser = clap::value_parser!(u16).range(1..))]
@@ -224,6 +331,14 @@ pub(crate) struct GatewayArgs {
     /// Serve one run: its configuration comes on standard input, its end ends the gateway.
     #[arg(long, hide = true)]
     pub(crate) embedded: bool,
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+    if text.is_empty() || !text.chars().all(is_host) {
+        return Err("a name or an address alone, without scheme and port".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 fn dialect(text: &str) -> Result<Dialect, String> {

@@ -3,7 +3,9 @@
 pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod gateway;
+pub(crate) mod import;
 pub(crate) mod merge;
+pub(crate) mod provision;
 pub(crate) mod repeat;
 pub(crate) mod report;
 pub(crate) mod run;

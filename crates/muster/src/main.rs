@@ -11,6 +11,7 @@ mod judged;
 mod live;
 mod outcome;
 mod probe;
+mod provisioned;
 mod published;
 mod reach;
 mod scenario_file;
@@ -34,6 +35,8 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check::check(&check),
         Command::Report(report) => commands::report::report(&report),
         Command::Merge(merge) => commands::merge::merge(&merge),
+        Command::Provision(provision) => commands::provision::provision(&provision),
+        Command::Import(import) => commands::import::import(&import),
         Command::Gateway(gateway) => commands::gateway::gateway(&gateway),
         Command::Schema => commands::schema::schema(),
         Command::Agent => commands::agent::agent(),

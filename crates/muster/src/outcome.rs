@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 /// All rules hold.
 pub(crate) const PASS: u8 = 0;
+/// A rule does not hold, or the platform said no.
+pub(crate) const FAIL: u8 = 1;
 /// Usage, or a scenario that is none.
 pub(crate) const USAGE: u8 = 2;
 /// The figures may not be believed, or the plan does not fit this machine.

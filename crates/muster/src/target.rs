@@ -8,11 +8,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, GatewayTls, User};
+use muster_gateway::{
+    ChildGateway, GatewayAccount, GatewayConfig, GatewayTls, ManagementConfig, User,
+};
 use muster_model::{Micros, mix};
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
-use muster_scenario::{Endpoint, Needs, PemFile, Plan, PlatformKind, Secret};
+use muster_scenario::{
+    Endpoint, Needs, PemFile, Plan, PlatformKind, ProvisionMode, Secret, WebAddress,
+};
 use muster_transport::throwaway;
 
 use crate::archive::NotedTarget;
@@ -186,6 +190,7 @@ impl Target {
             });
         };
         let processes = gateway_processes(needs, descriptors);
+        let management = management(plan, processes)?;
         let northbound = northbound(plan);
         let listen = addresses.devices[0];
         let scheme = plan.platform.scheme();
@@ -199,15 +204,13 @@ impl Target {
             seed: plan.seed,
             expected_uplinks: needs.messages,
             northbound: Some(northbound.clone()),
+            management: management.clone(),
             ..GatewayConfig::default()
         };
         let parts = (0..processes).map(|index| config.part(index, processes));
         let gateways = parts.map(|part| GatewayProcess::start(&part));
         let gateways = gateways.collect::<Result<Vec<_>>>()?;
-        for backend in &mut plan.backends {
-            backend.user = Some(Secret::new(northbound.name.clone()));
-            backend.password = Some(Secret::new(northbound.password.clone()));
-        }
+        introduce(plan, &gateways, &northbound, management);
         let devices: Vec<SocketAddr> = gateways
             .iter()
             .map(|process| process.gateway.addr())
@@ -316,6 +319,55 @@ fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
     }))
 }
 
+/// Tells the plan where and how the embedded gateway is met.
+fn introduce(
+    plan: &mut Plan,
+    gateways: &[GatewayProcess],
+    northbound: &User,
+    management: Option<ManagementConfig>,
+) {
+    let first = gateways.first().map(|process| &process.gateway);
+    let api = first.and_then(ChildGateway::management_addr);
+    if let (Some(provision), Some(api)) = (&mut plan.provision, api) {
+        provision.token = management.and_then(|it| it.token).map(Secret::new);
+        provision.api = Some(WebAddress {
+            is_tls: false,
+            host: api.ip().to_string(),
+            port: Some(api.port()),
+            path: String::new(),
+        });
+    }
+    for backend in &mut plan.backends {
+        backend.user = Some(Secret::new(northbound.name.clone()));
+        backend.password = Some(Secret::new(northbound.password.clone()));
+    }
+}
+
+/// The embedded gateway's management API, where the run is to tell it of its devices. Then it
+/// admits no others.
+fn management(plan: &mut Plan, processes: u32) -> Result<Option<ManagementConfig>> {
+    let provision = plan.provision.as_mut();
+    let Some(provision) = provision.filter(|it| it.mode == ProvisionMode::Auto) else {
+        return Ok(None);
+    };
+    if processes > 1 {
+        bail!(
+            "provision the embedded gateway: for so many devices it is {processes} processes, each \
+             of which would have to be told; fewer devices, or `provision: {{ mode: none }}`"
+        );
+    }
+    let usual = ManagementConfig::default();
+    if provision.gateway.is_empty() {
+        provision.gateway.clone_from(&usual.gateway);
+    }
+    Ok(Some(ManagementConfig {
+        token: Some(one_time(plan.seed)),
+        gateway: provision.gateway.clone(),
+        only_provisioned: true,
+        ..usual
+    }))
+}
+
 /// The generator's shards take half of the cores, the gateway the rest.
 fn gateway_threads(processes: u32) -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -334,8 +386,13 @@ fn northbound(plan: &Plan) -> User {
     });
     named.unwrap_or_else(|| User {
         name: "northbound".to_owned(),
-        password: format!("{:016x}", mix(plan.seed, u64::from(std::process::id()))),
+        password: one_time(plan.seed),
     })
+}
+
+/// What only this run and its own gateway have to know.
+fn one_time(seed: u64) -> String {
+    format!("{:016x}", mix(seed, u64::from(std::process::id())))
 }
 
 #[expect(

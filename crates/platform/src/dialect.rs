@@ -129,6 +129,16 @@ impl Dialect {
         }
     }
 
+    /// Whether the platform has to be told of its devices, and can be by Muster.
+    #[must_use]
+    pub const fn is_provisioned(self) -> bool {
+        match self {
+            Self::Mqtt => false,
+            Self::SapEdge => true,
+            Self::Thingsboard => false,
+        }
+    }
+
     /// Whether results hold the figures of the test that was published for this platform, device
     /// by device.
     #[must_use]

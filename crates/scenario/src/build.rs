@@ -8,6 +8,7 @@ mod board;
 mod body;
 mod expected;
 mod fleet;
+mod provision;
 mod rules;
 mod secret;
 mod shape;
@@ -41,6 +42,10 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let views = root.list("fleet");
         transport::certificates_are_shown(&views, &fleets, platform.scheme())?;
     }
+    let provision = match &platform {
+        Some(platform) => provision::provision(root, platform),
+        None => Some(None),
+    };
     let judged = rules::Judged {
         fleets: &fleets,
         backends: backends.as_deref()?,
@@ -53,6 +58,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         labels: labels(root),
         platform: platform?,
         backends: backends?,
+        provision: provision?,
         fleets,
         phases,
         cold: cold(root)?,

@@ -8,6 +8,7 @@ use crate::problem::Problem;
 use crate::source::{Place, Sources};
 use crate::tree::{Entry, Node, Value};
 use crate::units::{self, Unreadable};
+use crate::web;
 
 /// What the check found, in the order of the file.
 #[derive(Debug, Default)]
@@ -341,6 +342,7 @@ fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
         Scalar::ShareAtLeast => units::share_at_least(text).map(drop),
         Scalar::Above => units::beyond(text, '>').map(drop),
         Scalar::Below => units::beyond(text, '<').map(drop),
+        Scalar::Web => web::read(text).map(drop),
     }
 }
 
@@ -380,6 +382,7 @@ pub(crate) fn example(scalar: Scalar) -> &'static str {
         Scalar::ShareAtLeast => "\">= 99.9%\"",
         Scalar::Above => "\"> 20% for 10s\"",
         Scalar::Below => "\"< 50% for 10s\"",
+        Scalar::Web => "https://gateway.example/api/v1",
     }
 }
 

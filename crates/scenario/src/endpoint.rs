@@ -67,7 +67,8 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, (&'static str, &'static
     }
 }
 
-fn split(authority: &str) -> Option<(&str, Option<&str>)> {
+/// Host and port of an authority (RFC 3986 section 3.2); none if it is no such thing.
+pub(crate) fn split(authority: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, port) = rest.split_once(']')?;
         return match port {

@@ -110,6 +110,8 @@ pub(crate) enum Scalar {
     Above,
     /// `"< 50% for 10s"`.
     Below,
+    /// `https://host:port/path`: an HTTP service.
+    Web,
 }
 
 /// A single value of a form.
@@ -221,7 +223,7 @@ pub(crate) mod work {
     pub(crate) const HTTP: &str = "HTTP";
     pub(crate) const BACKENDS: &str = "backends other than MQTT";
     pub(crate) const COMMANDS: &str = "command and control";
-    pub(crate) const PROVISIONING: &str = "provisioning and hooks";
+    pub(crate) const HOOKS: &str = "hooks";
     pub(crate) const MONITORING: &str = "the monitoring of the target";
     pub(crate) const RECEIVING: &str = "streams that receive";
 }
@@ -255,15 +257,14 @@ pub(crate) static SCENARIO: Object = Object {
         key(
             "provision",
             Kind::Object(&platform::PROVISION),
-            "Creates and removes devices",
-        )
-        .later(work::PROVISIONING),
+            "What the platform is told of the devices before they connect, and after the run",
+        ),
         key(
             "hooks",
             Kind::Object(&platform::HOOKS),
             "Commands before and after the run",
         )
-        .later(work::PROVISIONING),
+        .later(work::HOOKS),
         key(
             "fleet",
             Kind::List(&Kind::Object(&fleet::FLEET)),

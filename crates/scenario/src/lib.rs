@@ -47,6 +47,7 @@ mod source;
 mod tree;
 mod units;
 mod view;
+mod web;
 
 pub use feasibility::{
     BASE_BYTES, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, LONGEST_RUN, MemoryNeed, Needs,
@@ -57,8 +58,9 @@ pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
 pub use plan::{
     Ack, AuthenticationPlan, BackendPlan, ClientPlan, ConnectPlan, Credential, Endpoint, FleetPlan,
-    Loop, Overflow, Pause, PemFile, Phases, Plan, PlatformKind, PlatformPlan, ReconnectPlan,
-    Scheme, Secret, Settle, StreamKind, StreamPlan, TlsPlan, TlsVersions, WillPlan,
+    Loop, Overflow, Pause, PemFile, Phases, Plan, PlatformKind, PlatformPlan, ProvisionMode,
+    ProvisionPlan, ReconnectPlan, Scheme, Secret, Settle, StreamKind, StreamPlan, TlsPlan,
+    TlsVersions, WebAddress, WillPlan,
 };
 pub use problem::{Problem, Problems};
 pub use reader::Reader;

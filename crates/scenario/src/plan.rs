@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Problem;
 
 mod fleet;
+mod provision;
 mod secret;
 mod stream;
 mod target;
@@ -22,6 +23,7 @@ mod transport;
 pub use fleet::{
     AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, ReconnectPlan, WillPlan,
 };
+pub use provision::{ProvisionMode, ProvisionPlan, WebAddress};
 pub(crate) use secret::MASK;
 pub use secret::Secret;
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
@@ -41,6 +43,10 @@ pub struct Plan {
     pub platform: PlatformPlan,
     /// The northbound accounts, at the index of their `BackendId`; empty where there is none.
     pub backends: Vec<BackendPlan>,
+    /// How the platform comes to know the devices; none where there is nobody to tell, or nothing
+    /// was asked for.
+    #[serde(skip)]
+    pub provision: Option<ProvisionPlan>,
     /// The fleets, at the index of their `FleetId`; never empty.
     pub fleets: Vec<FleetPlan>,
     /// How long each phase lasts.

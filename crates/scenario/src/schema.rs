@@ -109,6 +109,7 @@ fn single(scalar: Scalar) -> Value {
         Scalar::ShareAtLeast => text("^(>=)? *[0-9][0-9.]* *%$"),
         Scalar::Above => text("^> *[0-9][0-9.]* *% *for .+$"),
         Scalar::Below => text("^< *[0-9][0-9.]* *% *for .+$"),
+        Scalar::Web => text("^https?://"),
     }
 }
 

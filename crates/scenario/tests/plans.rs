@@ -12,8 +12,8 @@ use muster_model::{DeviceId, LinkId, Micros, Rate, StreamId};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 use muster_scenario::{
-    Ack, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems, Reader, Source,
-    StreamKind, StreamPlan, needs, parse,
+    Ack, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems, ProvisionMode,
+    Reader, Source, StreamKind, StreamPlan, needs, parse,
 };
 use proptest::prelude::*;
 
@@ -639,4 +639,70 @@ proptest! {
         let text = "name: t\nfleet: [ { streams: [ { rate: 1/s } ] } ]\n";
         let _ = read(text, &[&format!("{path}={value}")]);
     }
+}
+
+/// A scenario for SAP Edge with these keys under `provision`.
+fn provisioned(keys: &str) -> Plan {
+    plan(&format!(
+        "name: t\nplatform:\n  kind: sap-edge\n  devices: [ 'mqtt://127.0.0.1' ]\n\
+         provision: {{ {keys} }}\nfleet: [ {{ count: 2, streams: [ {{ rate: 1/s }} ] }} ]\n"
+    ))
+}
+
+#[test]
+fn provisioning_has_the_documented_defaults() {
+    let keys = "url: 'https://h', gateway: edge-1, token: '${file:secret.txt}'";
+    let plan = provisioned(keys);
+    let provision = plan.provision.unwrap();
+    assert_eq!(provision.mode, ProvisionMode::Auto);
+    assert!(provision.remove);
+    assert_eq!(provision.api.unwrap().to_string(), "https://h");
+    assert_eq!(provision.token.unwrap().expose(), "from-file");
+    assert_eq!(provision.rate, Rate::per_second(100.0).unwrap());
+    assert_eq!(provision.pending, 8);
+    assert_eq!(provision.timeout, Micros::from_secs(30));
+    assert_eq!(plan.warnings, []);
+}
+
+#[test]
+fn a_token_is_in_no_copy_of_a_plan_that_leaves_the_process() {
+    let plan = provisioned("url: 'http://127.0.0.1', gateway: edge-1, token: hunter2");
+    assert!(plan.provision.is_some());
+    assert!(
+        plan.resolved.contains(r#""token":"***""#),
+        "{}",
+        plan.resolved
+    );
+    let bytes = postcard::to_stdvec(&plan).unwrap();
+    let has_token = bytes.windows(7).any(|part| part == b"hunter2");
+    assert!(!has_token);
+}
+
+#[test]
+fn who_asks_for_provisioning_where_there_is_none_hears_so() {
+    let warned = |plan: Plan| -> Vec<String> {
+        assert_eq!(plan.provision, None);
+        plan.warnings
+            .into_iter()
+            .map(|warning| warning.what)
+            .collect()
+    };
+    let without_url = warned(provisioned("mode: auto"));
+    assert_eq!(
+        without_url,
+        ["nothing is provisioned: `provision` has no `url`"]
+    );
+    assert_eq!(warned(provisioned("mode: none")), [""; 0]);
+    let broker = "name: t\nplatform: { kind: mqtt, devices: [ 'mqtt://127.0.0.1' ] }\n\
+                  provision: { mode: auto }\nfleet: [ { streams: [] } ]\n";
+    let what = "nothing is provisioned: mqtt has nobody to be told of devices";
+    assert_eq!(warned(plan(broker)), [what]);
+}
+
+#[test]
+fn a_token_in_clear_text_is_warned_of() {
+    let there = provisioned("url: 'http://gateway.example', gateway: edge-1, token: x");
+    assert!(there.warnings[0].what.contains("for everybody to read"));
+    let here = provisioned("url: 'http://127.0.0.1', gateway: edge-1, token: x");
+    assert_eq!(here.warnings, []);
 }

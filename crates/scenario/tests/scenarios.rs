@@ -87,7 +87,6 @@ fn the_complete_file_is_of_the_language_and_shows_what_is_not_yet_built() {
             "platform.backend.credit",
             "platform.backend.topics",
             "platform.backend.commands",
-            "provision",
             "hooks",
             "fleet[0].obey-retry-after",
             "fleet[0].streams[1].kind",

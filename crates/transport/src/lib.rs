@@ -42,5 +42,5 @@ pub use clients::{ClientSpec, Clients, Peer, WebSockets};
 pub use throwaway::{Throwaway, throwaway};
 pub use tls::{
     Own, PeerIdentity, Pem, ServerSpec, ServerTls, Servers, Tls, TlsClient, TlsLinks, TlsServer,
-    TlsSpec, TransportError, Versions,
+    TlsSpec, TransportError, Versions, crypto_provider, trusted,
 };

@@ -21,9 +21,10 @@ use rustls::unbuffered::{UnbufferedStatus, WriteTraffic};
 
 use muster_protocol::layer::{Ended, Fed, Layer, LayerError, Standing};
 
-pub use client::{TlsLinks, TlsSpec, Versions};
+pub use client::{TlsLinks, TlsSpec, Versions, provider as crypto_provider};
 pub use pem::{Own, Pem, TransportError};
 pub use server::{PeerIdentity, ServerSpec, ServerTls, Servers};
+pub use trust::trusted;
 
 /// Plain bytes of one record at the most (RFC 8446 section 5.1).
 const RECORD_MAX: usize = 1 << 14;

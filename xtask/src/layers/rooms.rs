@@ -49,7 +49,7 @@ const fn with_io(name: &'static str, layer: u8) -> Room {
 }
 
 /// Every crate of the workspace, in the order of the straight line.
-pub const ROOMS: [Room; 23] = [
+pub const ROOMS: [Room; 24] = [
     pure("model", 0),
     pure("load", 1),
     pure("protocol", 1),
@@ -64,6 +64,7 @@ pub const ROOMS: [Room; 23] = [
     with_io("transport", 5),
     with_io("fleet", 6),
     with_io("backend", 6),
+    with_io("provision", 6),
     with_io("monitor", 6),
     with_io("gateway", 6),
     with_io("agent", 7),

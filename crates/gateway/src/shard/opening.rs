@@ -14,6 +14,7 @@ use super::Shard;
 use super::alarms::Alarm;
 use super::link::{Link, Pause};
 use super::session::{Session, Will};
+use crate::config::Role;
 use crate::message::{Message, with_properties};
 use crate::routes::SessionRef;
 use crate::shared::{Claim, Mail, locked};
@@ -53,6 +54,9 @@ impl Shard {
         } else {
             connect.client_id.into()
         };
+        if role == Role::Device && !self.is_known(&client_id) {
+            return self.refuse(io, key, reason::NOT_AUTHORIZED);
+        }
         let opening = Opening {
             client_id,
             is_assigned: is_nameless,
@@ -86,6 +90,12 @@ impl Shard {
         } else {
             reason::BAD_USER_OR_PASSWORD
         }
+    }
+
+    /// Whether a device was told of, or need not be.
+    fn is_known(&self, name: &str) -> bool {
+        !self.shared.config.admits_only_provisioned()
+            || locked(&self.shared.registered).has_device(name)
     }
 
     /// A name that no session has (MQTT-3.2.2-16).

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use muster_gateway::{
-    ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayTls, SlowReader, run_until_stopped,
+    ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayTls, MANAGEMENT_PATH,
+    ManagementConfig, SlowReader, run_until_stopped,
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
@@ -47,6 +48,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
             .as_deref()
             .map(users::read_demand)
             .transpose()?,
+        management: management(args)?,
         receive_maximum: args.receive_maximum,
         slow_reader: args.read_slowly.map(|bytes| SlowReader {
             bytes,
@@ -60,6 +62,11 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         "gateway listens on {scheme}://{}; Ctrl-C ends it",
         gateway.addr()
     ));
+    if let Some(address) = gateway.management_addr() {
+        outcome::say(&format!(
+            "management API at http://{address}{MANAGEMENT_PATH}"
+        ));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("listen for signals")?;
@@ -68,6 +75,30 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         std::thread::sleep(LOOK_EVERY);
     }
     tell(&gateway.stop())
+}
+
+/// How it is told of devices; without `--rest` it is not.
+fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
+    let Some(listen) = args.rest else {
+        return Ok(None);
+    };
+    if !args.dialect.is_provisioned() {
+        bail!(
+            "serve --rest: {} has no management API; use --dialect sap-edge",
+            args.dialect
+        );
+    }
+    let token = args.rest_token.as_deref().map(text).transpose()?;
+    let token = token.map(|token| token.trim_end_matches(['\n', '\r']).to_owned());
+    if token.as_deref() == Some("") {
+        bail!("read --rest-token: the file is empty; write the token into it");
+    }
+    Ok(Some(ManagementConfig {
+        listen,
+        token,
+        gateway: args.rest_gateway.clone(),
+        only_provisioned: args.only_provisioned,
+    }))
 }
 
 /// The files of TLS; without a certificate there is none.

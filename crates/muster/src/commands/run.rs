@@ -18,7 +18,9 @@ use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_report::{Outcome, Report, UplinkLedger, html, text};
-use muster_scenario::{Endpoint, Needs, Plan, PlatformKind, TlsPlan, needs};
+use muster_scenario::{
+    Endpoint, Needs, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
+};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -28,6 +30,7 @@ use crate::commands::check::shortage;
 use crate::commands::repeat::repeat;
 use crate::folder::Folder;
 use crate::live::Fixed;
+use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
@@ -79,9 +82,9 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     let mut plan = loaded.plan.clone();
     let descriptors = limits::raise_descriptors();
     let needs = needs(&plan);
-    let clock = args.start_at.map_or_else(Clock::start, Clock::at_wall);
     let processes = processes(args, &needs, descriptors);
-    check_part(args, &plan, clock)?;
+    clock_of(args)?;
+    check_part(args, &plan)?;
     let shortage = shortage(&needs.part(args.part.unwrap_or(Slice::WHOLE).of));
     for short in &shortage.others {
         outcome::remark(&format!("warning: infeasible on this machine: {short}"));
@@ -99,48 +102,108 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         Ok(addresses) => addresses,
         Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
     };
-    let mut target = Target::start(&mut plan, addresses, &needs, descriptors)?;
-    let spread = spread(args, processes, clock, &target);
-    let (mut folder, facts) = open_outputs(args, &plan)?;
-    let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
-    folder.record(&Record::Header(encoded(&header)));
-    std::thread::sleep(Duration::from_micros(clock.until_t0().get()));
-    let mut force = force(&plan, &spread, facts.as_ref())?;
-    let timetable = timetable_of(args, &plan);
-    let fixed = Fixed::of(&plan, target.name(), timetable)?;
-    let mut watcher = Watcher::new(folder, fixed, args.quiet);
-    let data = carry_out(
-        &mut force,
-        timetable,
-        &plan.rules,
-        clock,
-        (interrupted, &mut watcher),
-    );
-    drop(force);
-    let noted = target.stop();
-    let (mut folder, last) = watcher.end();
-    let mut archive = Archive::of(header, data, noted.used, folder.path());
-    archive.events.extend(noted.events);
-    if let Some(Err(missing)) = facts.map(FactsLog::close) {
-        outcome::remark(&format!("warning: --facts lacks {missing}"));
+    let target = Target::start(&mut plan, addresses, &needs, descriptors)?;
+    let (folder, facts) = open_outputs(args, &plan)?;
+    let watch = provisioned::Watcher::new(interrupted, args.quiet);
+    let provisioned = match provisioned::before(&plan, folder.path(), &watch) {
+        Ok(provisioned) => provisioned,
+        Err(error) => {
+            if error.leaves_nothing {
+                folder.abandon();
+            }
+            return Ok(Done::none(&plan, &format!("failed to {}", error.text)));
+        }
+    };
+    let run = Ready {
+        plan,
+        target,
+        folder,
+        facts,
+        provisioned,
+        clock: clock_of(args)?,
+    };
+    run.go(args, loaded, processes, interrupted)
+}
+
+/// When the run begins, if that lies ahead.
+fn clock_of(args: &RunArgs) -> Result<Clock> {
+    let clock = args.start_at.map_or_else(Clock::start, Clock::at_wall);
+    if args.start_at.is_some() && clock.until_t0() == Micros::ZERO {
+        bail!("begin at --start-at: that instant has passed");
     }
-    for record in archive.last_records() {
-        folder.record(&record);
+    Ok(clock)
+}
+
+/// A run whose target is there and knows its devices.
+struct Ready {
+    plan: Plan,
+    target: Target,
+    folder: Folder,
+    facts: Option<FactsLog>,
+    provisioned: Option<Provisioned>,
+    clock: Clock,
+}
+
+impl Ready {
+    /// The run itself.
+    fn go(
+        self,
+        args: &RunArgs,
+        loaded: &Loaded,
+        processes: u32,
+        interrupted: &AtomicBool,
+    ) -> Result<Done> {
+        let Self {
+            plan,
+            mut target,
+            mut folder,
+            facts,
+            provisioned,
+            clock,
+        } = self;
+        let spread = spread(args, processes, clock, &target);
+        let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
+        folder.record(&Record::Header(encoded(&header)));
+        std::thread::sleep(Duration::from_micros(clock.until_t0().get()));
+        let mut force = force(&plan, &spread, facts.as_ref())?;
+        let timetable = timetable_of(args, &plan);
+        let fixed = Fixed::of(&plan, target.name(), timetable)?;
+        let mut watcher = Watcher::new(folder, fixed, args.quiet);
+        let data = carry_out(
+            &mut force,
+            timetable,
+            &plan.rules,
+            clock,
+            (interrupted, &mut watcher),
+        );
+        drop(force);
+        let told = provisioned.map(Provisioned::after);
+        let noted = target.stop();
+        let (mut folder, last) = watcher.end();
+        let mut archive = Archive::of(header, data, noted.used, folder.path());
+        archive.events.extend(noted.events);
+        archive.events.extend(told.into_iter().flatten());
+        if let Some(Err(missing)) = facts.map(FactsLog::close) {
+            outcome::remark(&format!("warning: --facts lacks {missing}"));
+        }
+        for record in archive.last_records() {
+            folder.record(&record);
+        }
+        let report = archive.report()?;
+        write_result(args, &mut folder, &report, noted.account.as_deref());
+        if let Some(live) = last {
+            outcome::say(&last_line(live, &report.ledger.uplink));
+        }
+        let summary = last_words(&report, &mut folder, archive.unread.as_ref());
+        Ok(Done {
+            report: Some(report),
+            summary,
+        })
     }
-    let report = archive.report()?;
-    write_result(args, &mut folder, &report, noted.account.as_deref());
-    if let Some(live) = last {
-        outcome::say(&last_line(live, &report.ledger.uplink));
-    }
-    let summary = last_words(&report, &mut folder, archive.unread.as_ref());
-    Ok(Done {
-        report: Some(report),
-        summary,
-    })
 }
 
 /// The first signal asks for the end; the second one ends the program at once.
-fn stop_by_signal() -> Result<Arc<AtomicBool>> {
+pub(crate) fn stop_by_signal() -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
@@ -218,16 +281,23 @@ fn timetable_of(args: &RunArgs, plan: &Plan) -> Timetable {
     args.start_at.map_or(timetable, |_| timetable.agreed())
 }
 
-/// Parts share a target, and begin together.
-fn check_part(args: &RunArgs, plan: &Plan, clock: Clock) -> Result<()> {
-    if is_part(args) && matches!(plan.platform.kind, PlatformKind::Gateway { .. }) {
+/// Parts share a target.
+fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
+    if !is_part(args) {
+        return Ok(());
+    }
+    if matches!(plan.platform.kind, PlatformKind::Gateway { .. }) {
         bail!(
             "carry --part: every part would start a gateway of its own; start one with `muster \
              gateway` and name it with platform.kind: mqtt"
         );
     }
-    if args.start_at.is_some() && clock.until_t0() == Micros::ZERO {
-        bail!("begin at --start-at: that instant has passed");
+    let provision = plan.provision.as_ref();
+    if provision.is_some_and(|provision| provision.mode == ProvisionMode::Auto) {
+        bail!(
+            "carry --part: the first part to end would remove devices of the others; use `muster \
+             provision SCENARIO create` before and --set provision.mode=verify here"
+        );
     }
     Ok(())
 }
@@ -346,7 +416,11 @@ fn tls(plan: &Plan) -> Option<serde_json::Value> {
         || backends
             .clone()
             .any(|backend| own(&backend.endpoint, &backend.tls));
-    let is_any = scheme.is_tls() || backends.clone().any(|b| b.endpoint.scheme.is_tls());
+    let provision = plan.provision.as_ref();
+    let told_anybody = provision.is_some_and(ProvisionPlan::trusts_anybody);
+    let insecure = insecure || told_anybody;
+    let is_any =
+        scheme.is_tls() || told_anybody || backends.clone().any(|b| b.endpoint.scheme.is_tls());
     is_any.then(|| {
         json!({
             "scheme": scheme.name(),
@@ -391,19 +465,18 @@ fn facts_log(path: &Path, most: u64) -> Result<FactsLog> {
 
 /// Where a result goes that was given no place.
 pub(crate) fn default_folder(plan: &Plan) -> PathBuf {
-    let name: String = plan
-        .name
-        .chars()
-        .map(|c| {
-            if c.is_alphanumeric() || "-_.".contains(c) {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    Path::new("results").join(format!(
-        "{name}-{}",
-        wall_clock::compact(wall_clock::now_s())
-    ))
+    result_folder(plan, &wall_clock::compact(wall_clock::now_s()))
+}
+
+/// The folder of this ending among the scenario's results.
+pub(crate) fn result_folder(plan: &Plan, ending: &str) -> PathBuf {
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = plan.name.chars().map(plain).collect();
+    Path::new("results").join(format!("{name}-{ending}"))
 }

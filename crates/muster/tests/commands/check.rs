@@ -127,7 +127,7 @@ fn a_run_whose_devices_are_all_refused_fails_and_says_why() {
 
 #[test]
 fn a_target_where_nobody_listens_is_silent() {
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start::<&str>(&[]);
     for (devices, backend, silent) in [
         (nobody(), gateway.url.clone(), "device `meters-00000000`"),
         (gateway.url.clone(), nobody(), "backend `backend`"),
@@ -161,7 +161,7 @@ fn a_name_without_an_address_is_silent() {
 fn a_target_that_takes_connections_and_says_nothing_is_silent() {
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("mqtt://{}", mute.local_addr().expect("its address"));
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start::<&str>(&[]);
     let said = checked(&url, &gateway.url, "5", &[]);
     assert_eq!(said.code, 4, "{said:?}");
     assert!(said.out.contains("no answer within 400 ms"), "{}", said.out);
@@ -177,7 +177,7 @@ fn a_target_that_speaks_something_else_is_named_so() {
         let page = " ".repeat(200);
         let _ = write!(socket, "HTTP/1.1 400 Bad Request\r\n\r\n{page}");
     });
-    let gateway = Gateway::start(&[]);
+    let gateway = Gateway::start::<&str>(&[]);
     let said = checked(&url, &gateway.url, "5", &[]);
     server.join().expect("the server has answered");
     assert_eq!(said.code, 2, "{said:?}");

@@ -60,18 +60,20 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     /// Starts one on a free port.
-    pub(crate) fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start<A: AsRef<OsStr>>(arguments: &[A]) -> Self {
         let mut child = program(Path::new("."), &["gateway", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .expect("the gateway starts");
         let mut out = BufReader::new(child.stdout.take().expect("its output is piped"));
-        let mut line = String::new();
-        out.read_line(&mut line).expect("it says where it listens");
-        let url = line.split_whitespace().find(|word| word.contains("://"));
-        let url = url.expect("an address").trim_end_matches(';').to_owned();
+        let url = url_of(&mut out);
         Self { child, out, url }
+    }
+
+    /// The address that its next line names.
+    pub(crate) fn next_url(&mut self) -> String {
+        url_of(&mut self.out)
     }
 
     /// Stops it; its account of itself.
@@ -83,6 +85,13 @@ impl Gateway {
             .expect("it ends with its account");
         serde_json::from_str(&account).expect("the account is JSON")
     }
+}
+
+fn url_of(out: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    out.read_line(&mut line).expect("it says where it listens");
+    let url = line.split_whitespace().find(|word| word.contains("://"));
+    url.expect("an address").trim_end_matches(';').to_owned()
 }
 
 impl Drop for Gateway {

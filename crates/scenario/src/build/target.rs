@@ -264,7 +264,9 @@ fn tls_of(
 pub(super) fn tls_is_used(platform: &View<'_>, plan: &Plan) {
     let schemes = [plan.platform.scheme()].into_iter();
     let backends = plan.backends.iter().map(|backend| backend.endpoint.scheme);
-    if let Some(tls) = platform.get("tls") {
+    let api = plan.provision.as_ref().and_then(|it| it.api.as_ref());
+    let is_for_api = api.is_some_and(|api| api.is_tls);
+    if let Some(tls) = platform.get("tls").filter(|_| !is_for_api) {
         // What is wrong has been said.
         let _ = transport::is_used(&tls, schemes.chain(backends));
     }

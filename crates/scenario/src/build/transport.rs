@@ -5,12 +5,7 @@ use crate::view::View;
 
 /// Reads a `tls` map.
 pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
-    let insecure = view.truth("insecure")?;
-    if insecure {
-        let what = "any certificate will do: the run cannot know whom it talks to";
-        view.get("insecure")?
-            .warn(what, "`ca` and `server-name` say whom to trust");
-    }
+    let insecure = insecure(view, "`ca` and `server-name` say whom to trust")?;
     Some(TlsPlan {
         ca: certificates(view, "ca")?,
         server_name: text(view, "server-name"),
@@ -27,12 +22,22 @@ pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
     })
 }
 
+/// Whether any certificate will do, which is said aloud.
+pub(super) fn insecure(view: &View<'_>, help: &str) -> Option<bool> {
+    let insecure = view.truth("insecure")?;
+    if insecure {
+        let what = "any certificate will do: the run cannot know whom it talks to";
+        view.get("insecure")?.warn(what, help);
+    }
+    Some(insecure)
+}
+
 fn text(view: &View<'_>, key: &str) -> Option<String> {
     view.get(key).map(|view| view.text().to_owned())
 }
 
 /// The outer option: whether it could be read; the inner one: whether the key stands.
-fn certificates(view: &View<'_>, key: &str) -> Option<Option<PemFile>> {
+pub(super) fn certificates(view: &View<'_>, key: &str) -> Option<Option<PemFile>> {
     match view.get(key) {
         None => Some(None),
         Some(view) => pem(&view, "CERTIFICATE", "certificate").map(Some),

@@ -1,6 +1,7 @@
 //! The keys under `platform`, and those around it that are of later work.
 
 use super::{Key, Kind, Object, Scalar, Word, behaviour, key, later, one, word, work};
+use crate::plan::ProvisionPlan;
 
 pub(super) static PLATFORM: Object = Object {
     keys: &[
@@ -251,14 +252,54 @@ pub(super) static PROVISION: Object = Object {
         key(
             "mode",
             Kind::Word(&[word("auto"), word("verify"), word("none")]),
-            "What is done",
-        ),
+            "What a run does of itself: it creates the devices that are not there, looks whether \
+             they are there, or does nothing",
+        )
+        .or("auto"),
         key(
             "remove",
             one(Scalar::Bool),
-            "Whether devices are removed after the run",
+            "Whether the run removes at its end what it has created, and nothing else",
+        )
+        .or("true"),
+        key(
+            "url",
+            one(Scalar::Web),
+            "The platform's management API; without a path the platform's usual one",
         ),
+        key(
+            "token",
+            one(Scalar::Secret),
+            "The bearer token of the management API",
+        ),
+        key(
+            "tls",
+            Kind::Object(&PROVISION_TLS),
+            "How the certificate there is checked; by default as that of the devices' address",
+        ),
+        key(
+            "gateway",
+            one(Scalar::Text),
+            "The alternate id of the gateway that the devices belong to",
+        ),
+        key(
+            "rate",
+            one(Scalar::Rate),
+            "Calls of the management API a second, at the most",
+        )
+        .or("100/s"),
+        key(
+            "pending",
+            one(Scalar::Whole(1, ProvisionPlan::PENDING_MAX as u64)),
+            "Calls without an answer, at the most",
+        )
+        .or("8"),
+        key("timeout", one(Scalar::Time), "How long one call may take").or("30s"),
     ],
+};
+
+static PROVISION_TLS: Object = Object {
+    keys: &[CA, INSECURE],
 };
 
 pub(super) static HOOKS: Object = Object {

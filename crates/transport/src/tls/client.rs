@@ -65,7 +65,8 @@ impl Versions {
 }
 
 /// The one stack of cryptography.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+#[must_use]
+pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 

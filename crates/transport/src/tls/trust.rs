@@ -42,9 +42,26 @@ pub(super) fn roots(pem: &Pem) -> Result<RootCertStore, TransportError> {
     Ok(roots)
 }
 
+/// The certificates of those that are trusted: of a file, or whom this machine trusts.
+///
+/// # Errors
+/// [`TransportError`] if the file holds none, or the machine trusts nobody.
+pub fn trusted(ca: Option<&Pem>) -> Result<Vec<CertificateDer<'static>>, TransportError> {
+    if let Some(pem) = ca {
+        // A certificate that cannot be used is found now, not at the first call.
+        roots(pem)?;
+        return pem.certificates();
+    }
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    if certificates.is_empty() {
+        return Err(TransportError::TrustsNobody);
+    }
+    Ok(certificates)
+}
+
 fn roots_of_machine() -> Result<RootCertStore, TransportError> {
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots.add_parsable_certificates(trusted(None)?);
     if roots.is_empty() {
         return Err(TransportError::TrustsNobody);
     }

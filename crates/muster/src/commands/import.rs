@@ -1,0 +1,56 @@
+//! `muster import`: what another load test was called with, as a scenario.
+
+mod sap;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use muster_scenario::{Overrides, Reader, Source, parse};
+
+use crate::args::{ImportArgs, ImportFrom};
+use crate::outcome;
+
+/// Prints the scenario, or writes it to a file.
+pub(crate) fn import(args: &ImportArgs) -> Result<u8> {
+    let (scenario, out) = match &args.from {
+        ImportFrom::Sap(args) => (sap::scenario(args), &args.out),
+    };
+    check(&scenario)?;
+    match out {
+        None => outcome::say(&scenario),
+        Some(path) => write_new(path, &scenario)?,
+    }
+    Ok(outcome::PASS)
+}
+
+/// What is handed out can run.
+fn check(scenario: &str) -> Result<()> {
+    let source = Source {
+        name: "the scenario",
+        text: scenario,
+    };
+    let plan = parse(source, &Overrides::new(), &Nothing);
+    plan.map(drop).map_err(|problems| anyhow!("{problems}"))
+}
+
+/// A scenario that somebody has worked on is not overwritten.
+fn write_new(path: &Path, scenario: &str) -> Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    file.and_then(|mut file| file.write_all(scenario.as_bytes()))
+        .with_context(|| format!("write the scenario {}", path.display()))
+}
+
+/// What is imported names no files and no variables.
+struct Nothing;
+
+impl Reader for Nothing {
+    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        Err(format!("nothing names a file here, not even `{path}`"))
+    }
+
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,109 @@
+//! `muster provision`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use muster_provision::{Journal, ProvisionError, Provisioner, Tally, provisioner};
+use muster_scenario::{Plan, PlatformKind};
+
+use crate::args::{Action, ProvisionArgs};
+use crate::commands::run::{result_folder, stop_by_signal};
+use crate::provisioned::Watcher;
+use crate::{outcome, scenario_file};
+
+/// Tells the platform of a scenario's devices, without a run.
+pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
+    let plan = scenario_file::load(&args.scenario)?.plan;
+    for warning in &plan.warnings {
+        outcome::remark(&format!("warning: {warning}"));
+    }
+    let provisioner = whom(&plan)?;
+    let interrupted = stop_by_signal()?;
+    let watch = Watcher::new(&interrupted, args.quiet);
+    let folder = args.out.clone();
+    let folder = folder.unwrap_or_else(|| default_folder(&plan));
+    match act(args.action, &*provisioner, (&plan, &folder), &watch) {
+        Ok(tally) => Ok(tell(&*provisioner, &tally)),
+        Err(error) => {
+            let code = code_of(&error);
+            outcome::complain(&anyhow::Error::new(error));
+            Ok(code)
+        }
+    }
+}
+
+/// Whom to tell; the embedded gateway does not outlive its run.
+fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
+    if let PlatformKind::Gateway { .. } = plan.platform.kind {
+        bail!(
+            "provision the embedded gateway: it lives no longer than a run; start one with `muster \
+             gateway --dialect sap-edge --rest 127.0.0.1:8080` and use `kind: sap-edge`"
+        );
+    }
+    let found = provisioner(plan).context("prepare the calls")?;
+    found.with_context(|| {
+        let dialect = plan.platform.dialect();
+        let why = if dialect.is_provisioned() {
+            "the scenario has no `provision: { url: ..., gateway: ... }`".to_owned()
+        } else {
+            format!("{dialect} has nobody to be told")
+        };
+        format!("provision the devices: {why}")
+    })
+}
+
+fn act(
+    action: Action,
+    provisioner: &dyn Provisioner,
+    (plan, folder): (&Plan, &Path),
+    watch: &Watcher<'_>,
+) -> Result<Tally, ProvisionError> {
+    let journal = || Journal::open(folder, provisioner.target());
+    match action {
+        Action::Verify => provisioner.verify(plan, watch),
+        Action::Create => {
+            std::fs::create_dir_all(folder).map_err(|why| ProvisionError::Journal {
+                path: folder.display().to_string(),
+                why: why.to_string(),
+            })?;
+            provisioner.create(plan, &journal()?, watch)
+        }
+        Action::Remove if !folder.join(muster_provision::JOURNAL).exists() => {
+            let what = "nothing to remove: there is no record of anything created in";
+            outcome::remark(&format!("{what} {}", folder.display()));
+            Ok(Tally::default())
+        }
+        Action::Remove => provisioner.remove(&journal()?, watch),
+    }
+}
+
+fn tell(provisioner: &dyn Provisioner, tally: &Tally) -> u8 {
+    outcome::say(&format!("{}  {tally}", provisioner.target()));
+    for wrong in &tally.wrong {
+        outcome::say(&format!("  {wrong}"));
+    }
+    if tally.is_as_wanted() {
+        outcome::PASS
+    } else {
+        outcome::FAIL
+    }
+}
+
+fn code_of(error: &ProvisionError) -> u8 {
+    match error {
+        ProvisionError::Silent { .. } => outcome::SILENT,
+        ProvisionError::Interrupted => outcome::INVALID,
+        ProvisionError::Refused { .. }
+        | ProvisionError::Unreadable { .. }
+        | ProvisionError::Differs { .. }
+        | ProvisionError::NoGateway { .. } => outcome::FAIL,
+        ProvisionError::Transport(_)
+        | ProvisionError::Journal { .. }
+        | ProvisionError::Thread(_) => outcome::USAGE,
+    }
+}
+
+/// The same for every call, so that the next one knows what this one did.
+fn default_folder(plan: &Plan) -> PathBuf {
+    result_folder(plan, "provision")
+}

@@ -1,0 +1,181 @@
+//! What a run tells the platform of its devices before they connect, and after it is over.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
+use muster_scenario::{Plan, ProvisionMode};
+
+use crate::events::NotedEvent;
+use crate::outcome;
+
+/// Progress is told so many times, whatever there is to do.
+const TIMES: u64 = 10;
+
+/// Tells how far it is, and passes on that the user wants the end.
+pub(crate) struct Watcher<'a> {
+    interrupted: &'a AtomicBool,
+    quiet: bool,
+    told: AtomicU64,
+}
+
+impl<'a> Watcher<'a> {
+    pub(crate) const fn new(interrupted: &'a AtomicBool, quiet: bool) -> Self {
+        Self {
+            interrupted,
+            quiet,
+            told: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Watch for Watcher<'_> {
+    fn progress(&self, done: u64, of: u64) {
+        let part = done * TIMES / of.max(1);
+        if !self.quiet && self.told.fetch_max(part, Ordering::Relaxed) < part {
+            outcome::remark(&format!("provision: {done} of {of}"));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// A run that could not begin because of its devices.
+pub(crate) struct NotProvisioned {
+    /// Why, in words.
+    pub(crate) text: String,
+    /// Whether the platform is as it was.
+    pub(crate) leaves_nothing: bool,
+}
+
+/// What the platform was told.
+pub(crate) struct Provisioned {
+    provisioner: Box<dyn Provisioner>,
+    journal: Option<Journal>,
+    removes: bool,
+    tally: Tally,
+}
+
+/// Tells the platform of the devices, as far as the scenario wants it to be told.
+pub(crate) fn before(
+    plan: &Plan,
+    folder: &Path,
+    watch: &Watcher<'_>,
+) -> Result<Option<Provisioned>, NotProvisioned> {
+    let Some(provision) = plan.provision.as_ref() else {
+        return Ok(None);
+    };
+    let unchanged = |error: ProvisionError| NotProvisioned {
+        text: error.to_string(),
+        leaves_nothing: true,
+    };
+    let provisioner = match provision.mode {
+        ProvisionMode::None => return Ok(None),
+        ProvisionMode::Auto | ProvisionMode::Verify => provisioner(plan).map_err(unchanged)?,
+    };
+    let Some(provisioner) = provisioner else {
+        return Ok(None);
+    };
+    if provision.mode == ProvisionMode::Verify {
+        let tally = provisioner.verify(plan, watch).map_err(unchanged)?;
+        return verified(provisioner, tally).map(Some);
+    }
+    let journal = Journal::open(folder, provisioner.target()).map_err(unchanged)?;
+    match provisioner.create(plan, &journal, watch) {
+        Ok(tally) => Ok(Some(Provisioned {
+            provisioner,
+            journal: Some(journal),
+            removes: provision.remove,
+            tally,
+        })),
+        Err(error) => {
+            if provision.remove {
+                remove(&*provisioner, &journal);
+            }
+            let leaves_nothing = journal.is_empty();
+            if leaves_nothing {
+                // It tells of nothing that is there.
+                let _ = std::fs::remove_file(folder.join(JOURNAL));
+            }
+            Err(NotProvisioned {
+                text: format!("provision the devices: {error}"),
+                leaves_nothing,
+            })
+        }
+    }
+}
+
+/// A platform that lacks something is no target.
+fn verified(
+    provisioner: Box<dyn Provisioner>,
+    tally: Tally,
+) -> Result<Provisioned, NotProvisioned> {
+    if tally.is_as_wanted() {
+        return Ok(Provisioned {
+            provisioner,
+            journal: None,
+            removes: false,
+            tally,
+        });
+    }
+    Err(NotProvisioned {
+        text: format!(
+            "find all devices at {}: {tally}: {}; create them with `muster provision SCENARIO \
+             create`",
+            provisioner.target(),
+            tally.wrong.join(", ")
+        ),
+        leaves_nothing: true,
+    })
+}
+
+impl Provisioned {
+    /// Removes what was created, if the scenario wants it; what was done, as events.
+    pub(crate) fn after(mut self) -> Vec<NotedEvent> {
+        let told = event("provisioned", self.tally.to_string());
+        let removed = self.remove();
+        let removed = removed.map(|(kind, detail)| event(kind, detail));
+        [Some(told), removed].into_iter().flatten().collect()
+    }
+
+    /// Once at the most.
+    fn remove(&mut self) -> Option<(&'static str, String)> {
+        let journal = self.journal.take().filter(|_| self.removes)?;
+        Some(remove(&*self.provisioner, &journal))
+    }
+}
+
+/// A run that fails to begin leaves nothing behind either.
+impl Drop for Provisioned {
+    fn drop(&mut self) {
+        // It says itself what went wrong.
+        let _ = self.remove();
+    }
+}
+
+/// Removes what was created, also when the user has asked for the end: a second signal is heard.
+fn remove(provisioner: &dyn Provisioner, journal: &Journal) -> (&'static str, String) {
+    let never = AtomicBool::new(false);
+    match provisioner.remove(journal, &Watcher::new(&never, true)) {
+        Ok(tally) => ("deprovisioned", tally.to_string()),
+        Err(error) => {
+            let left = journal.len();
+            outcome::remark(&format!(
+                "error: failed to remove what was created ({left} left): {error}; try again with \
+                 `muster provision SCENARIO remove --out` and the folder of this result"
+            ));
+            ("not-deprovisioned", format!("{left} left: {error}"))
+        }
+    }
+}
+
+fn event(kind: &str, detail: String) -> NotedEvent {
+    NotedEvent {
+        t_s: 0.0,
+        until_s: None,
+        kind: kind.to_owned(),
+        detail,
+    }
+}

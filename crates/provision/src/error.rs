@@ -1,0 +1,92 @@
+//! What keeps a platform from being told.
+
+use muster_transport::TransportError;
+
+/// What keeps a platform from being told, with the place and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvisionError {
+    /// The certificates of the management API cannot be checked.
+    #[error("call the management API: {0}")]
+    Transport(#[from] TransportError),
+    /// There is no answer.
+    #[error("{call}: {why}; look whether the management API is there (`provision.url`){hint}")]
+    Silent {
+        /// The method and the address.
+        call: String,
+        /// The system's reason.
+        why: String,
+        /// What else may help.
+        hint: &'static str,
+    },
+    /// The answer is no.
+    #[error("{call}: status {status}, {said}; {remedy}")]
+    Refused {
+        /// The method and the address.
+        call: String,
+        /// The status (RFC 9110 section 15).
+        status: u16,
+        /// What the answer says.
+        said: String,
+        /// What may help.
+        remedy: &'static str,
+    },
+    /// The answer cannot be read.
+    #[error(
+        "{call}: the answer is not what this call is answered with: {why}; look whether \
+         `provision.url` is the base of the management API"
+    )]
+    Unreadable {
+        /// The method and the address.
+        call: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A thing of this name is there, with another content.
+    #[error(
+        "{call}: the {kind} `{key}` is there already and differs: {how}; remove it there, or give \
+         the scenario's devices another `id`"
+    )]
+    Differs {
+        /// The method and the address by which it was found.
+        call: String,
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        key: String,
+        /// In what it differs.
+        how: String,
+    },
+    /// The platform does not know the gateway.
+    #[error(
+        "{call}: there is no gateway whose alternate id is `{gateway}`; name one that is there by \
+         `provision.gateway`"
+    )]
+    NoGateway {
+        /// The method and the address by which it was looked for.
+        call: String,
+        /// Its alternate id.
+        gateway: String,
+    },
+    /// The record of what was created cannot be kept.
+    #[error("keep the record {path}: {why}")]
+    Journal {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The system gives no thread.
+    #[error("the system gives no thread: {0}")]
+    Thread(std::io::Error),
+    /// Whoever watches has ended it.
+    #[error("tell the platform of the devices: it was interrupted; it can be taken up again")]
+    Interrupted,
+}
+
+impl ProvisionError {
+    /// Whether nobody answered at all.
+    #[must_use]
+    pub const fn is_silence(&self) -> bool {
+        matches!(self, Self::Silent { .. })
+    }
+}

@@ -1,0 +1,23 @@
+//! What the platform is told of the devices before they connect: created, verified, removed.
+//!
+//! Layer 6. A [`Provisioner`] calls a platform's management API at a bounded rate and with a bounded
+//! number of calls under way. What is there already with the same content is left alone; what is
+//! there with another is an error with a name. A [`Journal`] holds what was created, written before
+//! and after each call, so that a run that was killed can be taken up again and that nothing else is
+//! ever removed. It must never know a schedule, a link or the ledger.
+//!
+//! A platform is one file: a [`Provisioner`] and its line in [`provisioner`].
+
+mod crew;
+mod error;
+mod journal;
+mod pacer;
+mod provisioner;
+mod rest;
+mod sap_edge;
+mod tally;
+
+pub use error::ProvisionError;
+pub use journal::{JOURNAL, Journal};
+pub use provisioner::{Provisioner, Watch, provisioner};
+pub use tally::{Counts, Tally};

@@ -1,0 +1,69 @@
+//! Calls at a bounded rate.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use muster_model::{Micros, Rate};
+use muster_net::Clock;
+
+use crate::{ProvisionError, Watch};
+
+/// How long a thread sleeps before it looks again whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Gives each call its turn: never two within one period.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    clock: Clock,
+    period: Micros,
+    next: Mutex<Micros>,
+}
+
+impl Pacer {
+    /// So many calls a second; the rate is above zero.
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self {
+            clock: Clock::start(),
+            period: Micros((1e6 / rate.get()) as u64),
+            next: Mutex::new(Micros::ZERO),
+        }
+    }
+
+    /// Waits for the caller's turn.
+    ///
+    /// # Errors
+    /// [`ProvisionError::Interrupted`] if it is to stop first.
+    pub(crate) fn wait(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
+        let turn = self.turn(self.clock.now());
+        loop {
+            if watch.is_over() {
+                return Err(ProvisionError::Interrupted);
+            }
+            let left = turn.get().saturating_sub(self.clock.now().get());
+            if left == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_micros(left).min(LOOK_EVERY));
+        }
+    }
+
+    /// The next turn that nobody has. What was not used is not made up for.
+    fn turn(&self, now: Micros) -> Micros {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = now.max(*next);
+        *next = turn + self.period;
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_a_period_apart_and_idle_time_is_not_made_up_for() {
+        let pacer = Pacer::new(Rate::per_second(10.0).expect("a rate"));
+        let turns = [0, 0, 0, 1_000_000, 1_000_000].map(|now| pacer.turn(Micros(now)).get());
+        assert_eq!(turns, [0, 100_000, 200_000, 1_000_000, 1_100_000]);
+    }
+}

@@ -1,0 +1,62 @@
+//! The seam between those who want devices to be known and the platforms that have to know them.
+
+use muster_platform::Dialect;
+use muster_scenario::Plan;
+
+use crate::sap_edge::SapEdge;
+use crate::{Journal, ProvisionError, Tally};
+
+/// Tells a platform of the devices of a plan.
+///
+/// Each call may be made again after it failed or was killed, and does what is left to do.
+pub trait Provisioner {
+    /// Creates what the plan wants and the platform has not.
+    ///
+    /// # Errors
+    /// [`ProvisionError`]; what was created until then is in the journal.
+    fn create(
+        &self,
+        plan: &Plan,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<Tally, ProvisionError>;
+
+    /// Looks whether the platform has what the plan wants; what it has not is in the tally.
+    ///
+    /// # Errors
+    /// [`ProvisionError`] if it cannot be found out.
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError>;
+
+    /// Removes what the journal says was created, and nothing else.
+    ///
+    /// # Errors
+    /// [`ProvisionError`]; what is left stays in the journal.
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError>;
+
+    /// The management API, as a journal names it.
+    fn target(&self) -> &str;
+}
+
+/// Who looks on while a platform is told, and may end it. Called by several threads.
+pub trait Watch: Sync {
+    /// So many things of so many are done.
+    fn progress(&self, done: u64, of: u64);
+
+    /// Whether to stop.
+    fn is_over(&self) -> bool;
+}
+
+/// Who tells the platform of a plan; none where there is nobody to tell, or no address.
+///
+/// # Errors
+/// [`ProvisionError`] if its certificates cannot be used.
+pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, ProvisionError> {
+    let provision = plan.provision.as_ref();
+    let Some((provision, api)) = provision.and_then(|it| Some((it, it.api.as_ref()?))) else {
+        return Ok(None);
+    };
+    Ok(match plan.platform.dialect() {
+        Dialect::Mqtt | Dialect::Thingsboard => None,
+        Dialect::SapEdge => Some(Box::new(SapEdge::new(provision, api)?)),
+    })
+}

@@ -1,0 +1,230 @@
+//! Calls of a management API over HTTP, with a bearer token (RFC 6750) and JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_scenario::{ProvisionPlan, Secret, WebAddress};
+use muster_transport::{Pem, TransportError, crypto_provider, trusted};
+use serde_json::Value;
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::{Agent, Body, http};
+
+use crate::pacer::Pacer;
+use crate::{ProvisionError, Watch};
+
+/// Bytes of an answer that are read at the most: a page of a list.
+const ANSWER_MAX: u64 = 8 << 20;
+/// Characters of an answer that an error shows.
+const SHOWN_MAX: usize = 300;
+
+/// One management API.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    agent: Agent,
+    base: String,
+    token: Option<Secret>,
+    pacer: Pacer,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ask<'a> {
+    /// The things that a filter takes.
+    List(&'a str),
+    /// A new thing.
+    Create(&'a Value),
+    /// A thing's end.
+    Delete,
+}
+
+/// An answer of any status.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The method and the address.
+    pub(crate) call: String,
+    pub(crate) status: u16,
+    text: String,
+}
+
+impl Rest {
+    /// The API at an address; `path` stands before every call where the address has none.
+    ///
+    /// # Errors
+    /// [`TransportError`] if the trusted certificates cannot be used.
+    pub(crate) fn new(
+        plan: &ProvisionPlan,
+        api: &WebAddress,
+        path: &str,
+    ) -> Result<Self, TransportError> {
+        let path = if api.path.is_empty() { path } else { "" };
+        let pending = usize::from(plan.pending);
+        // Links of devices know no proxy either, and a redirection would carry the token elsewhere.
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_micros(plan.timeout.get())))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .max_idle_connections(pending)
+            .max_idle_connections_per_host(pending)
+            .user_agent(concat!("muster/", env!("CARGO_PKG_VERSION")));
+        let config = if api.is_tls {
+            config.tls_config(tls(plan)?)
+        } else {
+            config
+        };
+        Ok(Self {
+            agent: config.build().new_agent(),
+            base: format!("{api}{path}"),
+            token: plan.token.clone(),
+            pacer: Pacer::new(plan.rate),
+        })
+    }
+
+    /// What stands before every path.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Makes a call once it is its turn.
+    ///
+    /// # Errors
+    /// [`ProvisionError::Silent`] if there is no answer, [`ProvisionError::Interrupted`].
+    pub(crate) fn call(
+        &self,
+        path: &str,
+        ask: Ask<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Answer, ProvisionError> {
+        self.pacer.wait(watch)?;
+        let url = format!("{}/{path}", self.base);
+        let (method, answered) = match ask {
+            Ask::List(filter) => {
+                let request = self.agent.get(&url).query("filter", filter);
+                ("GET", self.authorized(request).call())
+            }
+            Ask::Create(body) => {
+                let request = self.agent.post(&url).content_type("application/json");
+                let text = body.to_string();
+                ("POST", self.authorized(request).send(text.as_str()))
+            }
+            Ask::Delete => ("DELETE", self.authorized(self.agent.delete(&url)).call()),
+        };
+        let call = format!("{method} {url}");
+        let read = answered.and_then(|response| self.read(response));
+        match read {
+            Ok((status, text)) => Ok(Answer { call, status, text }),
+            Err(error) => Err(silent(call, &error)),
+        }
+    }
+
+    fn authorized<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+        match &self.token {
+            Some(token) => request.header("authorization", format!("Bearer {}", token.expose())),
+            None => request,
+        }
+    }
+
+    /// Status and text; a platform that repeats our token has it masked.
+    fn read(&self, mut response: http::Response<Body>) -> Result<(u16, String), ureq::Error> {
+        let body = response.body_mut().with_config().limit(ANSWER_MAX);
+        let bytes = body.read_to_vec()?;
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some(token) = &self.token {
+            text = text.replace(token.expose().as_str(), "***");
+        }
+        Ok((response.status().as_u16(), text))
+    }
+}
+
+impl Answer {
+    /// Whether it is yes.
+    pub(crate) const fn is_yes(&self) -> bool {
+        self.status / 100 == 2
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// [`ProvisionError::Refused`] if it is no, [`ProvisionError::Unreadable`] if it is no JSON.
+    pub(crate) fn json(&self) -> Result<Value, ProvisionError> {
+        if !self.is_yes() {
+            return Err(self.refused());
+        }
+        serde_json::from_str(&self.text).map_err(|error| self.unreadable(&error.to_string()))
+    }
+
+    /// It is no.
+    pub(crate) fn refused(&self) -> ProvisionError {
+        ProvisionError::Refused {
+            call: self.call.clone(),
+            status: self.status,
+            said: self.said(),
+            remedy: remedy(self.status),
+        }
+    }
+
+    /// It is not what was expected.
+    pub(crate) fn unreadable(&self, why: &str) -> ProvisionError {
+        ProvisionError::Unreadable {
+            call: self.call.clone(),
+            why: format!("{why}, in {}", self.said()),
+        }
+    }
+
+    /// Its beginning, on one line.
+    fn said(&self) -> String {
+        let words = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = words.chars().take(SHOWN_MAX).collect();
+        match words.chars().nth(SHOWN_MAX) {
+            _ if words.is_empty() => "without a word".to_owned(),
+            None => format!("`{shown}`"),
+            Some(_) => format!("`{shown}...`"),
+        }
+    }
+}
+
+fn remedy(status: u16) -> &'static str {
+    match status {
+        401 => "give a token that is valid now by `provision.token`, such as \"${file:token.txt}\"",
+        403 => "give a token by `provision.token` whose owner may manage devices",
+        404 => "look whether `provision.url` is the base of the management API",
+        409 => "look what is in its way there",
+        429 => "lower `provision.rate`",
+        300..=399 => "write the address it leads to as `provision.url`",
+        500..=599 => {
+            "look into the platform's own log; what was created until now is recorded, and \
+                     the same can be tried again"
+        }
+        _ => "look into the platform's own documentation of this call",
+    }
+}
+
+fn silent(call: String, error: &ureq::Error) -> ProvisionError {
+    let why = error.to_string();
+    let is_certificate = why.contains("certificate");
+    let hint = if is_certificate {
+        ", and whom `tls.ca` trusts"
+    } else {
+        ""
+    };
+    ProvisionError::Silent { call, why, hint }
+}
+
+/// The one stack of cryptography, and whom we trust.
+fn tls(plan: &ProvisionPlan) -> Result<TlsConfig, TransportError> {
+    let config = TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(crypto_provider());
+    if plan.insecure {
+        return Ok(config.disable_verification(true).build());
+    }
+    let ca = plan.ca.as_ref();
+    let ca = ca.map(|file| Pem::new(&file.name, file.text.clone()));
+    let roots = trusted(ca.as_ref())?;
+    let roots = roots
+        .iter()
+        .map(|root| Certificate::from_der(root).to_owned());
+    let roots = RootCerts::Specific(Arc::new(roots.collect()));
+    Ok(config.root_certs(roots).build())
+}

@@ -1,0 +1,380 @@
+//! SAP Edge: a capability, a sensor type that has it, and devices with one sensor of that type, by
+//! the Device Connectivity API.
+
+mod model;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use muster_scenario::{Plan, ProvisionPlan, WebAddress};
+use serde_json::Value;
+
+use self::model::{CAPABILITY, DEVICE, Entity, GATEWAY, Kind, Model, SENSOR_TYPE};
+use crate::crew::each;
+use crate::journal::Standing;
+use crate::rest::{Answer, Ask, Rest};
+use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
+
+/// Where the API is, unless the address says another place.
+const PATH: &str = "/api/v1";
+/// The answer to a thing whose name is taken.
+const CONFLICT: u16 = 409;
+/// The answer to a thing that is not there.
+const NOT_FOUND: u16 = 404;
+
+/// Tells a SAP Edge of devices.
+#[derive(Debug)]
+pub(crate) struct SapEdge {
+    rest: Rest,
+    gateway: String,
+    pending: u16,
+}
+
+/// A thing of the platform, and the call by which it was found.
+struct Found {
+    answer: Answer,
+    thing: Value,
+}
+
+/// What became of a thing that is wanted.
+enum Ensured {
+    Created,
+    AlreadyThere,
+}
+
+impl Provisioner for SapEdge {
+    fn create(
+        &self,
+        plan: &Plan,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<Tally, ProvisionError> {
+        let work = Work::new(watch, u64::from(plan.devices()) + 2);
+        let mut model = Model {
+            gateway: Some(self.gateway(watch)?),
+            ..Model::default()
+        };
+        model.capability = Some(self.ensure(&model.capability(), journal, &work)?);
+        model.sensor_type = Some(self.ensure(&model.sensor_type(), journal, &work)?);
+        each(names(plan), self.pending, |name| {
+            let _ = self.ensure(&model.device(&name), journal, &work)?;
+            Ok(())
+        })?;
+        Ok(work.tally())
+    }
+
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+        let work = Work::new(watch, u64::from(plan.devices()) + 2);
+        let mut model = Model {
+            gateway: Some(self.gateway(watch)?),
+            ..Model::default()
+        };
+        model.capability = self.look(&model.capability(), &work)?;
+        model.sensor_type = self.look(&model.sensor_type(), &work)?;
+        each(names(plan), self.pending, |name| {
+            let _ = self.look(&model.device(&name), &work)?;
+            Ok(())
+        })?;
+        Ok(work.tally())
+    }
+
+    /// Devices first: a type that is in use is not taken away.
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+        let work = Work::new(watch, journal.len() as u64);
+        for kind in [&DEVICE, &SENSOR_TYPE, &CAPABILITY] {
+            let things = journal.all(kind.name);
+            each(things.into_iter(), self.pending, |thing| {
+                self.end(kind, &thing, journal, &work)
+            })?;
+        }
+        Ok(work.tally())
+    }
+
+    fn target(&self) -> &str {
+        self.rest.base()
+    }
+}
+
+impl SapEdge {
+    /// # Errors
+    /// [`ProvisionError::Transport`] if the trusted certificates cannot be used.
+    pub(crate) fn new(plan: &ProvisionPlan, api: &WebAddress) -> Result<Self, ProvisionError> {
+        Ok(Self {
+            rest: Rest::new(plan, api, PATH)?,
+            gateway: plan.gateway.clone(),
+            pending: plan.pending,
+        })
+    }
+
+    /// The id of the gateway that the devices belong to.
+    fn gateway(&self, watch: &dyn Watch) -> Result<String, ProvisionError> {
+        let mut found = self.list(&GATEWAY, &self.gateway, watch)?;
+        let Some(thing) = found.1.pop() else {
+            return Err(ProvisionError::NoGateway {
+                call: found.0.call,
+                gateway: self.gateway.clone(),
+            });
+        };
+        id_of(&found.0, &thing)
+    }
+
+    /// Creates a thing unless it is there; its id.
+    fn ensure(
+        &self,
+        wanted: &Entity,
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<String, ProvisionError> {
+        let (id, ensured) = match self.find(wanted, work.watch)? {
+            Some(found) => (self.take(wanted, &found, journal)?, Ensured::AlreadyThere),
+            None => self.make(wanted, journal, work.watch)?,
+        };
+        work.done(|tally| {
+            let counts = tally.of(wanted.kind.name);
+            match ensured {
+                Ensured::Created => counts.created += 1,
+                Ensured::AlreadyThere => counts.already_there += 1,
+            }
+        });
+        Ok(id)
+    }
+
+    /// A thing that is there serves if it has the wanted content. One whose creation a killed
+    /// process had begun is ours.
+    fn take(
+        &self,
+        wanted: &Entity,
+        found: &Found,
+        journal: &Journal,
+    ) -> Result<String, ProvisionError> {
+        if let Some(how) = wanted.difference(&found.thing) {
+            return Err(ProvisionError::Differs {
+                call: found.answer.call.clone(),
+                kind: wanted.kind.name,
+                key: wanted.key.clone(),
+                how,
+            });
+        }
+        let id = id_of(&found.answer, &found.thing)?;
+        if journal.standing(wanted.kind.name, &wanted.key) == Some(Standing::Creating) {
+            journal.created(wanted.kind.name, &wanted.key, &id)?;
+        }
+        Ok(id)
+    }
+
+    fn make(
+        &self,
+        wanted: &Entity,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<(String, Ensured), ProvisionError> {
+        let (kind, key) = (wanted.kind.name, wanted.key.as_str());
+        journal.creating(kind, key)?;
+        let answer = self
+            .rest
+            .call(wanted.kind.path, Ask::Create(&wanted.body), watch);
+        if let Err(ProvisionError::Interrupted) = answer {
+            journal.refused(kind, key)?;
+        }
+        let answer = answer?;
+        // After an error of the server itself it is not known what it did.
+        if !answer.is_yes() && answer.status < 500 {
+            journal.refused(kind, key)?;
+        }
+        if answer.status == CONFLICT {
+            // Somebody else was faster, or the name is that of something the filter does not show.
+            let found = self.find(wanted, watch)?.ok_or_else(|| answer.refused())?;
+            return Ok((self.take(wanted, &found, journal)?, Ensured::AlreadyThere));
+        }
+        let id = id_of(&answer, &answer.json()?)?;
+        journal.created(kind, key, &id)?;
+        Ok((id, Ensured::Created))
+    }
+
+    /// Looks whether a thing is there as it is wanted; its id.
+    fn look(&self, wanted: &Entity, work: &Work<'_>) -> Result<Option<String>, ProvisionError> {
+        let (kind, key) = (wanted.kind.name, &wanted.key);
+        let Some(found) = self.find(wanted, work.watch)? else {
+            work.done(|tally| {
+                tally.of(kind).missing += 1;
+                tally.name(|| format!("the {kind} `{key}` is not there"));
+            });
+            return Ok(None);
+        };
+        let difference = wanted.difference(&found.thing);
+        work.done(|tally| match difference {
+            None => tally.of(kind).already_there += 1,
+            Some(how) => {
+                tally.of(kind).different += 1;
+                tally.name(|| format!("the {kind} `{key}` differs: {how}"));
+            }
+        });
+        id_of(&found.answer, &found.thing).map(Some)
+    }
+
+    /// Removes a thing that we created.
+    fn end(
+        &self,
+        kind: &'static Kind,
+        (key, standing): &(String, Standing),
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        let id = match standing {
+            Standing::Created(id) => Some(id.clone()),
+            Standing::Creating => self.begun(kind, key, work.watch)?,
+        };
+        let removed = match id {
+            Some(id) => self.delete(kind, &id, work.watch)?,
+            None => false,
+        };
+        journal.removed(kind.name, key)?;
+        work.done(|tally| {
+            let counts = tally.of(kind.name);
+            if removed {
+                counts.removed += 1;
+            } else {
+                counts.already_gone += 1;
+            }
+        });
+        Ok(())
+    }
+
+    /// The id of a thing whose creation had begun, if it came about: it was not there before, and
+    /// looks like ours.
+    fn begun(
+        &self,
+        kind: &'static Kind,
+        key: &str,
+        watch: &dyn Watch,
+    ) -> Result<Option<String>, ProvisionError> {
+        let wanted = Model::default().entity(kind, key);
+        let found = self.find(&wanted, watch)?;
+        let ours = found.filter(|found| wanted.difference(&found.thing).is_none());
+        ours.map(|found| id_of(&found.answer, &found.thing))
+            .transpose()
+    }
+
+    /// Whether it was there.
+    fn delete(&self, kind: &Kind, id: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
+        let path = format!("{}/{}", kind.path, segment(id));
+        let answer = self.rest.call(&path, Ask::Delete, watch)?;
+        match answer.status {
+            NOT_FOUND => Ok(false),
+            _ if answer.is_yes() => Ok(true),
+            _ => Err(answer.refused()),
+        }
+    }
+
+    /// The thing of this name; of several the one that is as wanted.
+    fn find(&self, wanted: &Entity, watch: &dyn Watch) -> Result<Option<Found>, ProvisionError> {
+        let (answer, mut things) = self.list(wanted.kind, &wanted.key, watch)?;
+        let is_as_wanted = |thing: &Value| wanted.difference(thing).is_none();
+        let place = things.iter().position(is_as_wanted).unwrap_or(0);
+        Ok((place < things.len()).then(|| Found {
+            thing: things.swap_remove(place),
+            answer,
+        }))
+    }
+
+    /// The things of this name. What an API sends beyond its filter is left out.
+    fn list(
+        &self,
+        kind: &Kind,
+        key: &str,
+        watch: &dyn Watch,
+    ) -> Result<(Answer, Vec<Value>), ProvisionError> {
+        let filter = format!("{} eq '{}'", kind.key, key.replace('\'', "''"));
+        let answer = self.rest.call(kind.path, Ask::List(&filter), watch)?;
+        let Value::Array(mut things) = answer.json()? else {
+            return Err(answer.unreadable("it is no list"));
+        };
+        things.retain(|thing| thing[kind.key] == key);
+        Ok((answer, things))
+    }
+}
+
+/// The platform's own name of a thing.
+fn id_of(answer: &Answer, thing: &Value) -> Result<String, ProvisionError> {
+    let id = &thing["id"];
+    let number = || id.as_number().map(ToString::to_string);
+    let text = id.as_str().map(str::to_owned).or_else(number);
+    let text = text.filter(|text| !text.is_empty());
+    text.ok_or_else(|| answer.unreadable("it has no `id`"))
+}
+
+/// An id as one segment of a path (RFC 3986 section 3.3).
+fn segment(id: &str) -> String {
+    let mut out = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(byte.into()),
+            b'.' if id.len() > 2 => out.push('.'),
+            _ => out += &format!("%{byte:02X}"),
+        }
+    }
+    out
+}
+
+/// The names of all devices, each made when it is asked for.
+fn names(plan: &Plan) -> impl Iterator<Item = String> + Send {
+    plan.fleets.iter().flat_map(|fleet| {
+        (0..fleet.devices).map(move |number| {
+            let mut name = String::new();
+            fleet.names.render(fleet.first_index + number, &mut name);
+            name
+        })
+    })
+}
+
+/// What is to be done, and what of it is.
+struct Work<'a> {
+    watch: &'a dyn Watch,
+    of: u64,
+    done: AtomicU64,
+    tally: Mutex<Tally>,
+}
+
+impl<'a> Work<'a> {
+    fn new(watch: &'a dyn Watch, of: u64) -> Self {
+        Self {
+            watch,
+            of,
+            done: AtomicU64::new(0),
+            tally: Mutex::default(),
+        }
+    }
+
+    fn done(&self, note: impl FnOnce(&mut Tally)) {
+        note(&mut self.locked());
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.watch.progress(done, self.of);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tally(&self) -> Tally {
+        self.locked().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_one_segment_of_a_path_whatever_it_holds() {
+        let segments = ["42", "a-b_c~", "../x", "..", "a/b?c#d", "\u{e9}"].map(segment);
+        let wanted = [
+            "42",
+            "a-b_c~",
+            "..%2Fx",
+            "%2E%2E",
+            "a%2Fb%3Fc%23d",
+            "%C3%A9",
+        ];
+        assert_eq!(segments, wanted);
+    }
+}

@@ -1,0 +1,109 @@
+//! What was found and done, counted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Things that are named in a tally at the most; the others are counted.
+const NAMED_MAX: usize = 10;
+
+/// What was found and done, by the kind of thing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// The counts of each kind, such as `device`.
+    pub kinds: BTreeMap<&'static str, Counts>,
+    /// The first things that are not as they should be, each in words.
+    pub wrong: Vec<String>,
+}
+
+/// Counts of one kind of thing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Made now.
+    pub created: u64,
+    /// There before, with the same content.
+    pub already_there: u64,
+    /// Not there.
+    pub missing: u64,
+    /// There with another content.
+    pub different: u64,
+    /// Taken away now.
+    pub removed: u64,
+    /// Taken away before, by somebody else.
+    pub already_gone: u64,
+}
+
+impl Tally {
+    /// The counts of a kind.
+    pub(crate) fn of(&mut self, kind: &'static str) -> &mut Counts {
+        self.kinds.entry(kind).or_default()
+    }
+
+    /// Notes in words what is not as it should be.
+    pub(crate) fn name(&mut self, wrong: impl FnOnce() -> String) {
+        if self.wrong.len() < NAMED_MAX {
+            self.wrong.push(wrong());
+        }
+    }
+
+    /// Whether the platform has everything.
+    #[must_use]
+    pub fn is_as_wanted(&self) -> bool {
+        let mut counts = self.kinds.values();
+        counts.all(|counts| counts.missing + counts.different == 0)
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (kind, counts)) in self.kinds.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "; " };
+            write!(f, "{comma}{kind}: {counts}")?;
+        }
+        if self.kinds.is_empty() {
+            f.write_str("nothing")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            (self.created, "created"),
+            (self.already_there, "already there"),
+            (self.missing, "missing"),
+            (self.different, "different"),
+            (self.removed, "removed"),
+            (self.already_gone, "already gone"),
+        ];
+        let some = all.iter().filter(|(count, _)| *count > 0);
+        let some = some.map(|(count, what)| format!("{count} {what}"));
+        f.write_str(&some.collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tally_tells_what_is_not_zero() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.to_string(), "nothing");
+        tally.of("device").created = 40;
+        tally.of("device").already_there = 2;
+        tally.of("capability").already_there = 1;
+        let text = "capability: 1 already there; device: 40 created, 2 already there";
+        assert_eq!(tally.to_string(), text);
+        assert!(tally.is_as_wanted());
+        tally.of("device").missing = 1;
+        assert!(!tally.is_as_wanted());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_up_to_a_bound() {
+        let mut tally = Tally::default();
+        (0..100).for_each(|n| tally.name(|| n.to_string()));
+        assert_eq!(tally.wrong.len(), NAMED_MAX);
+    }
+}

@@ -1,0 +1,175 @@
+//! What the platform is told of the devices.
+
+use muster_model::Micros;
+
+use super::secret::secret;
+use super::transport;
+use crate::plan::{
+    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, Secret, WebAddress,
+};
+use crate::view::View;
+use crate::web;
+
+/// What is missing where the platform could be told, and what to do about it.
+const NO_URL: (&str, &str) = (
+    "`provision` has no `url`",
+    "add `url: ...`, the address of the platform's management API, or write `mode: none`",
+);
+/// The lowest rate of calls: one a minute.
+const SLOWEST: f64 = 1.0 / 60.0;
+
+/// Reads `provision`. The outer option: whether it could be read; the inner one: whether there is
+/// anybody to tell.
+pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Option<ProvisionPlan>> {
+    let Some(view) = root.get("provision") else {
+        return Some(None);
+    };
+    let mode = match view.text_of("mode") {
+        "verify" => ProvisionMode::Verify,
+        "none" => ProvisionMode::None,
+        _ => ProvisionMode::Auto,
+    };
+    let dialect = platform.dialect();
+    if !dialect.is_provisioned() {
+        let why = format!("{dialect} has nobody to be told of devices");
+        let why = (why.as_str(), "remove it");
+        has_none(&view, &["url", "token", "tls", "gateway"], why)?;
+        return nobody(
+            &view,
+            mode,
+            (why.0, "`mode: none`, or no `provision` at all"),
+        );
+    }
+    if let PlatformKind::Gateway { .. } = platform.kind {
+        return embedded(&view, mode);
+    }
+    let api = match view.get("url") {
+        Some(url) => url.accept(web::read(url.text()))?,
+        None => {
+            has_none(&view, &["token", "tls", "gateway"], NO_URL)?;
+            return nobody(&view, mode, NO_URL);
+        }
+    };
+    let Some(gateway) = view.get("gateway") else {
+        let what = "`provision` does not say which gateway the devices belong to";
+        view.wrong(what, "add `gateway: ...`, its alternate id there");
+        return None;
+    };
+    let token = token(&view, &api)?;
+    let (ca, insecure) = trust(&view, &api, platform)?;
+    let rest = rest(&view, mode, gateway.text())?;
+    Some(Some(ProvisionPlan {
+        api: Some(api),
+        token,
+        ca,
+        insecure,
+        ..rest
+    }))
+}
+
+/// What does not depend on where the management API is.
+fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<ProvisionPlan> {
+    let (rate, timeout) = (view.rate("rate")?, view.time("timeout")?);
+    if rate.get() < SLOWEST {
+        let what = "fewer than one call a minute: nobody could wait for the last one";
+        view.get("rate")?.wrong(what, "at least 1/min");
+        return None;
+    }
+    if timeout == Micros::ZERO {
+        let what = "no call can be answered in no time";
+        view.get("timeout")?.wrong(what, "such as 30s");
+        return None;
+    }
+    Some(ProvisionPlan {
+        mode,
+        remove: view.truth("remove")?,
+        api: None,
+        token: None,
+        ca: None,
+        insecure: false,
+        gateway: gateway.to_owned(),
+        rate,
+        pending: view.whole("pending")?,
+        timeout,
+    })
+}
+
+/// Keys that have no meaning here.
+fn has_none(view: &View<'_>, keys: &[&str], (why, help): (&str, &str)) -> Option<()> {
+    let mut stray = keys.iter().filter_map(|key| Some((key, view.get(key)?)));
+    let Some((key, stray)) = stray.next() else {
+        return Some(());
+    };
+    stray.wrong(format!("`{key}` has no meaning here: {why}"), help);
+    None
+}
+
+/// Nothing is done, and whoever asked for something hears so.
+fn nobody(
+    view: &View<'_>,
+    mode: ProvisionMode,
+    (why, help): (&str, &str),
+) -> Option<Option<ProvisionPlan>> {
+    let what = format!("nothing is provisioned: {why}");
+    match mode {
+        ProvisionMode::None => {}
+        ProvisionMode::Auto => view.warn(what, help),
+        ProvisionMode::Verify => {
+            let what = format!("nothing can be verified: {why}");
+            view.get("mode")?.wrong(what, help);
+            return None;
+        }
+    }
+    Some(None)
+}
+
+/// The embedded gateway's management API is the run's own, and begins empty.
+fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan>> {
+    let why = "the embedded gateway's management API is the run's own";
+    has_none(view, &["url", "token", "tls"], (why, "remove it"))?;
+    if mode == ProvisionMode::Verify {
+        let what = "the embedded gateway begins without devices: there is nothing to verify";
+        view.get("mode")?.wrong(what, "`mode: auto`");
+        return None;
+    }
+    rest(view, mode, view.text_of("gateway")).map(Some)
+}
+
+/// The outer option: whether it can be used; the inner one: whether there is one.
+fn token(view: &View<'_>, api: &WebAddress) -> Option<Option<Secret>> {
+    let Some(stands) = view.get("token") else {
+        return Some(None);
+    };
+    let token = secret(&stands)?;
+    let text = token.expose();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        // What is wrong with it is not shown, since it may be half of a secret.
+        let what = "this is no bearer token: it is empty, or holds a blank, a line break or a \
+                    letter outside ASCII";
+        stands.wrong(what, "the token alone, on one line (RFC 6750 section 2.1)");
+        return None;
+    }
+    if !api.is_tls && !api.is_loopback() {
+        let what = "the token crosses the network for everybody to read";
+        stands.warn(what, "an `https` address as `url`");
+    }
+    Some(Some(token))
+}
+
+/// Whose certificate is taken, and whether any is.
+fn trust(
+    view: &View<'_>,
+    api: &WebAddress,
+    platform: &PlatformPlan,
+) -> Option<(Option<PemFile>, bool)> {
+    let Some(tls) = view.get("tls") else {
+        return Some((platform.tls.ca.clone(), platform.tls.insecure));
+    };
+    if !api.is_tls {
+        let what = "`tls` has no meaning here: `url` is not `https`";
+        tls.wrong(what, "an `https` address, or remove it");
+        return None;
+    }
+    let insecure = transport::insecure(&tls, "`ca` says whom to trust")?;
+    Some((transport::certificates(&tls, "ca")?, insecure))
+}
