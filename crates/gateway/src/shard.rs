@@ -1,6 +1,7 @@
 //! One thread of the gateway: its links, its sessions, its mail.
 
 mod acknowledging;
+mod admitting;
 mod alarms;
 mod authenticating;
 mod delivery;

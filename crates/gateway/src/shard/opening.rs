@@ -83,21 +83,6 @@ impl Shard {
         }
     }
 
-    /// The code for credentials that nobody has: tokens that are unknown are no wrong passwords.
-    fn login_refusal(&self) -> u8 {
-        if self.shared.config.dialect.knows_links() {
-            reason::NOT_AUTHORIZED
-        } else {
-            reason::BAD_USER_OR_PASSWORD
-        }
-    }
-
-    /// Whether a device was told of, or need not be.
-    fn is_known(&self, name: &str) -> bool {
-        !self.shared.config.admits_only_provisioned()
-            || locked(&self.shared.registered).has_device(name)
-    }
-
     /// A name that no session has (MQTT-3.2.2-16).
     fn unused_name(&self, key: Key) -> Box<str> {
         let mut number = self.counts().read().connected;
