@@ -6,7 +6,7 @@
 //! time, and every process is ended with the run that started it.
 
 mod connect;
-mod ledger;
+mod example;
 mod memory;
 mod peers;
 mod process;
@@ -59,6 +59,8 @@ pub enum Name {
     Loops,
     /// What ledger and histograms cost.
     Ledger,
+    /// What TLS and WebSocket cost.
+    Tls,
     /// User memory of an idle device.
     Memory,
     /// Two published tools on the same sink.
@@ -67,11 +69,12 @@ pub enum Name {
     Soak,
 }
 
-const ALL: [Name; 6] = [
+const ALL: [Name; 7] = [
     Name::Publish,
     Name::Connect,
     Name::Loops,
     Name::Ledger,
+    Name::Tls,
     Name::Memory,
     Name::Peers,
 ];
@@ -122,7 +125,8 @@ fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write
         Name::Publish => publish::against_bare(programs, extent, out),
         Name::Connect => connect::against_bare(programs, extent, out),
         Name::Loops => publish::rust_against_c(programs, extent, out),
-        Name::Ledger => ledger::cost(programs, out),
+        Name::Ledger => example::ledger(programs, out),
+        Name::Tls => example::tls(programs, out),
         Name::Memory => memory::idle(programs, out),
         Name::Peers => peers::side_by_side(programs, extent, out),
         Name::Soak => memory::soak(programs, out),

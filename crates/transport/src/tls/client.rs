@@ -5,10 +5,11 @@ use std::sync::Arc;
 use muster_model::TlsFailure;
 use muster_protocol::layer::{LayerError, Layers};
 use rustls::client::{ClientConfig, Resumption, UnbufferedClientConnection};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
-use rustls::{SupportedProtocolVersion, crypto::CryptoProvider};
+use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::pem::{Own, Pem, TransportError};
 use super::sessions::OwnSession;
@@ -64,10 +65,16 @@ impl Versions {
     }
 }
 
-/// The one stack of cryptography.
+/// The one stack of cryptography. What devices offer first is the suite that all must have (RFC 8446
+/// section 9.1) and that those with small processors choose; its hash is also the one that a
+/// generator's processor has instructions for.
 #[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    let is_first =
+        |suite: &SupportedCipherSuite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256;
+    provider.cipher_suites.sort_by_key(is_first);
+    Arc::new(provider)
 }
 
 /// Where the TLS ends of links come from. What all links have in common is held once; a link has

@@ -1,0 +1,58 @@
+//! What one part costs by itself, in memory and without any socket: the examples that time it.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+
+use super::programs::{Programs, cargo};
+use super::table::end;
+
+/// An example of a crate that times its own parts, and what is asked of them.
+struct Example {
+    package: &'static str,
+    name: &'static str,
+    title: &'static str,
+    goals: &'static str,
+}
+
+const LEDGER: Example = Example {
+    package: "muster-measure",
+    name: "cost",
+    title: "Ledger, histograms and ids",
+    goals: "Goal: at most 500 ns.",
+};
+
+const TLS: Example = Example {
+    package: "muster-transport",
+    name: "tls_cost",
+    title: "TLS 1.3 and WebSocket",
+    goals: "Goals: full handshakes at least 0.8 of rustls alone, resumed ones at least 2.5 times full, \
+            at most 6,144 bytes a link at rest.",
+};
+
+/// What the recorder costs a message.
+pub(super) fn ledger(programs: &Programs, out: &mut dyn Write) -> Result<()> {
+    LEDGER.run(programs, out)
+}
+
+/// What TLS costs a handshake, a link and a message.
+pub(super) fn tls(programs: &Programs, out: &mut dyn Write) -> Result<()> {
+    TLS.run(programs, out)
+}
+
+impl Example {
+    fn run(&self, programs: &Programs, out: &mut dyn Write) -> Result<()> {
+        let how = ["run", "--release", "--quiet"];
+        let what = ["-p", self.package, "--example", self.name];
+        let output = cargo(&programs.root).args(how).args(what).output()?;
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr);
+            bail!("the example {} failed: {words}", self.name);
+        }
+        writeln!(out, "### {}\n", self.title)?;
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            writeln!(out, "- {line}")?;
+        }
+        end(out, self.goals)
+    }
+}
