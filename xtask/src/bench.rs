@@ -16,6 +16,7 @@ mod scenario;
 mod side;
 mod sink;
 mod table;
+mod transports;
 
 use std::fs;
 use std::io::Write;
@@ -126,7 +127,10 @@ fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write
         Name::Connect => connect::against_bare(programs, extent, out),
         Name::Loops => publish::rust_against_c(programs, extent, out),
         Name::Ledger => example::ledger(programs, out),
-        Name::Tls => example::tls(programs, out),
+        Name::Tls => {
+            example::tls(programs, out)?;
+            transports::against_plain(programs, extent, out)
+        }
         Name::Memory => memory::idle(programs, out),
         Name::Peers => peers::side_by_side(programs, extent, out),
         Name::Soak => memory::soak(programs, out),

@@ -1,0 +1,89 @@
+//! What TLS and WebSocket cost a message over sockets, against plain MQTT.
+
+use std::fs;
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Extent;
+use super::process::Process;
+use super::programs::Programs;
+use super::table::{begin, end, median, row, thousands};
+
+/// Plain first: the others are told as ratios to it.
+const SCHEMES: [&str; 4] = ["mqtt", "ws", "mqtts", "wss"];
+const LINKS: u32 = 1_000;
+/// How long connecting and settling may take beyond the schedule.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// QoS 1 in a closed loop over each transport, to the embedded gateway in its own process.
+pub(super) fn against_plain(
+    programs: &Programs,
+    extent: &Extent,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let columns = ["transport", "messages per CPU-s", "of plain"];
+    begin(out, "Transports, QoS 1, 100 bytes, closed loop", &columns)?;
+    let mut rounds = Vec::new();
+    for _ in 0..extent.repetitions {
+        let round = SCHEMES.map(|scheme| per_cpu(programs, scheme, extent.seconds));
+        let [plain, ws, tls, wss] = round;
+        rounds.push([plain?, ws?, tls?, wss?]);
+    }
+    for (at, scheme) in SCHEMES.iter().enumerate() {
+        let ratio = median(rounds.iter().map(|round| round[at] / round[0]));
+        let rate = thousands(median(rounds.iter().map(|round| round[at])));
+        row(out, &[(*scheme).to_owned(), rate, format!("{ratio:.2}")])?;
+    }
+    let note = format!("{LINKS} links, TLS 1.3; CPU of the device shards, handshakes included.");
+    end(out, &note)
+}
+
+fn per_cpu(programs: &Programs, scheme: &str, seconds: u32) -> Result<f64> {
+    let path = programs.scratch("transports.yaml");
+    fs::write(&path, scenario(scheme, seconds))
+        .with_context(|| format!("write {}", path.display()))?;
+    let folder = programs.scratch("result");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("remove the last result")?;
+    }
+    let words = [
+        "run".into(),
+        path.into(),
+        "--out".into(),
+        folder.clone().into(),
+    ];
+    let words = [&words[..], &["--quiet".into()]].concat();
+    let process = Process::start(&programs.muster, &words, programs.scratch("transports.out"))?;
+    let (_, printed) = process.finish(PATIENCE + Duration::from_secs(seconds.into()))?;
+    let text = fs::read_to_string(folder.join("result.json"))
+        .with_context(|| format!("read the result of a run that said: {printed}"))?;
+    let result: Value = serde_json::from_str(&text).context("read Muster's result")?;
+    let figure = |pointer: &str| {
+        let value = result.pointer(pointer).and_then(Value::as_f64);
+        value.with_context(|| format!("the result has no {pointer}: {printed}"))
+    };
+    Ok(figure("/ledger/uplink/accepted")? / figure("/generator/shards_cpu_s")?)
+}
+
+/// No message carries an id, so that no consumer runs beside the devices.
+fn scenario(scheme: &str, seconds: u32) -> String {
+    let tls = if scheme.ends_with('s') && scheme != "ws" {
+        r#", tls: { version: "1.3" }"#
+    } else {
+        ""
+    };
+    format!(
+        r#"name: transports
+platform: {{ kind: gateway, devices: [ "{scheme}://127.0.0.1:0" ]{tls} }}
+fleet:
+  - count: {LINKS}
+    connect: {{ rate: 1000000/s, pending: 128, timeout: 60s }}
+    streams: [ {{ rate: 1000000/s, loop: closed, qos: 1, payload: {{ size: 100 }}, carrier: none }} ]
+phases: {{ warm-up: 1s, measure: {seconds}s, settle: {{ at-most: 30s, quiet: 1s }} }}
+validity: {{ max-lateness: 600s }}
+"#
+    )
+}
