@@ -116,6 +116,8 @@ impl Header {
         for fleet in &mut plan.fleets {
             fleet.credential = Credential::None;
             fleet.client.authentication = None;
+            // Its columns may be names and passwords, and no report needs them.
+            fleet.data = None;
         }
         plan
     }
@@ -123,7 +125,11 @@ impl Header {
     /// A hash of what is run and by which rules it is judged, however that came about: by the
     /// scenario's text, `--set`, `--seed`, or the files it names. Labels and secrets do not count.
     pub(crate) fn digest(plan: &Plan) -> String {
-        let mut plan = Self::without_secrets(plan.clone());
+        let whole = plan;
+        let mut plan = Self::without_secrets(whole.clone());
+        for (fleet, of_whole) in plan.fleets.iter_mut().zip(&whole.fleets) {
+            fleet.data.clone_from(&of_whole.data);
+        }
         plan.labels.clear();
         plan.warnings.clear();
         plan.resolved.clear();

@@ -3,6 +3,7 @@
 mod authentication;
 mod check;
 mod cpu;
+mod credentials;
 mod damage;
 mod import;
 mod interrupt;

@@ -106,3 +106,17 @@ pub(crate) fn json(path: &Path) -> Value {
     let text = std::fs::read_to_string(path).expect("it was written");
     serde_json::from_str(&text).expect("it is JSON")
 }
+
+/// No file of a result holds the secret.
+pub(crate) fn assert_shown_nowhere(secret: &str, folder: &Path) {
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).expect("a result") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).expect("a file");
+        let mut windows = bytes.windows(secret.len());
+        let shown = windows.any(|part| part == secret.as_bytes());
+        assert!(!shown, "{} shows it", path.display());
+        files += 1;
+    }
+    assert!(files > 1, "{files} files");
+}
