@@ -96,3 +96,15 @@ status_of() {
 value() {
     jq -r "$2" "$1/result.json"
 }
+
+# passes NAME ARGUMENT...: a run of the script's own `run`, into $WORK/NAME, that passes, and whose
+# ledger closes.
+passes() {
+    local name=$1 l='.ledger.uplink'
+    run "$@"
+    same "$name: exit code" "$STATUS" 0
+    [ "$STATUS" -eq 0 ] || cat "$WORK/out"
+    [ -f "$WORK/$name/result.json" ] || return 0
+    same "$name: all that was due arrived" "$(value "$WORK/$name" "$l | .scheduled == .arrived and .accepted + .unacknowledged == .arrived")" true
+    same "$name: residue" "$(value "$WORK/$name" "$l.residue")" 0
+}

@@ -100,17 +100,6 @@ run() {
     cp "$WORK/out" "$WORK/$name.txt"
 }
 
-# passes NAME PORT ARGUMENT...: a run that passes, and whose ledger closes.
-passes() {
-    local name=$1 l='.ledger.uplink'
-    run "$@"
-    same "$name: exit code" "$STATUS" 0
-    [ "$STATUS" -eq 0 ] || cat "$WORK/out"
-    [ -f "$WORK/$name/result.json" ] || return 0
-    same "$name: all that was due arrived" "$(value "$WORK/$name" "$l | .scheduled == .arrived and .accepted + .unacknowledged == .arrived")" true
-    same "$name: residue" "$(value "$WORK/$name" "$l.residue")" 0
-}
-
 # refused NAME PORT CAUSE ARGUMENT...: no device connects, for this cause, told with its detail.
 refused() {
     local name=$1 port=$2 cause=$3

@@ -50,6 +50,31 @@ run() {
         --set "platform.devices=[$url]" "$@"
 }
 
+broker() {
+    ws=$(free_port)
+    wss=$(free_port)
+    # As root it would become somebody who may not read the key; and with listeners for WebSocket
+    # alone, Mosquitto 2.0.11 does not start.
+    printf '%s\n' "user $(id -un)" "allow_anonymous true" "max_queued_messages 0" \
+        "max_inflight_messages 0" "listener $(free_port) 127.0.0.1" \
+        "listener $ws 127.0.0.1" "protocol websockets" \
+        "listener $wss 127.0.0.1" "protocol websockets" \
+        "certfile $WORK/server.pem" "keyfile $WORK/server.key" >"$WORK/mosquitto.conf"
+    mosquitto -c "$WORK/mosquitto.conf" >"$WORK/mosquitto.log" 2>&1 &
+    BROKER=$!
+    STARTED+=("$BROKER")
+    listens "$ws"
+    listens "$wss"
+}
+
+# run NAME URL ARGUMENT...: a run into $WORK/NAME; its exit code is in STATUS.
+run() {
+    local name=$1 url=$2
+    shift 2
+    status_of "$MUSTER" run "$WORK/scenario.yaml" --quiet --out "$WORK/$name" "${COUNTS_ONLY[@]}" \
+        --set "platform.devices=[$url]" "$@"
+}
+
 passes() {
     local name=$1 l='.ledger.uplink'
     run "$@"

@@ -14,7 +14,7 @@ use muster_fleet::{ShardSpec, shard_loop};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 use muster_protocol::layer::Plain;
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
 use muster_transport::Clients;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -38,18 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CONNACK: [u8; 5] = [0x20, 3, 0, 0, 0];
 const PUBLISH_QOS_1: u8 = 0x32;
 const PUBLISH_QOS_0: u8 = 0x30;
-
-struct NoFiles;
-
-impl Reader for NoFiles {
-    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no such file".to_owned())
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 /// A broker of one consumer and one device, which allocates nothing once it is at work.
 fn relay(listener: &TcpListener) {

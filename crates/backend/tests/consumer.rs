@@ -19,7 +19,7 @@ use muster_protocol::layer::Plain;
 use muster_protocol::mqtt::{
     Accept, Input, Publish, Qos, RetainHandling, Server, ServerEvent, ServerLimits, Token,
 };
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
 use muster_transport::Clients;
 
 const SCENARIO: &str = "
@@ -35,18 +35,6 @@ phases: { measure: 60s }
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the broker looks for orders of the test.
 const GLANCE: Duration = Duration::from_millis(5);
-
-struct NoFiles;
-
-impl Reader for NoFiles {
-    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no such file".to_owned())
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 fn plan(pause: &str) -> Plan {
     let text = SCENARIO.replace("PAUSE", pause);

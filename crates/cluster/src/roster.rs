@@ -76,21 +76,9 @@ fn seats(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr
 
 #[cfg(test)]
 mod tests {
-    use muster_scenario::{Overrides, Reader, Source, parse};
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
-
-    struct Nothing;
-
-    impl Reader for Nothing {
-        fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-            Err(format!("no file {path}"))
-        }
-
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-    }
 
     #[test]
     fn every_process_has_the_same_clock_on_the_wall_too() {
@@ -98,7 +86,7 @@ mod tests {
             name: "spread.yaml",
             text: "name: spread\nfleet: [ { count: 10 } ]\n",
         };
-        let plan = parse(source, &Overrides::new(), &Nothing).expect("a scenario");
+        let plan = parse(source, &Overrides::new(), &NoFiles).expect("a scenario");
         let clock = Clock::at_wall(1_600_000_000_123);
         let spread = Spread {
             run: RunId(1),

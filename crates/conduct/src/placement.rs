@@ -177,22 +177,10 @@ fn whole_seconds(time: Micros) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use muster_scenario::{Overrides, Reader, Source, parse};
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
     use proptest::prelude::*;
 
     use super::*;
-
-    struct NoFiles;
-
-    impl Reader for NoFiles {
-        fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-            Err("no such file".to_owned())
-        }
-
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-    }
 
     fn fleet(links: u32, pending: u32) -> FleetPlan {
         let text = format!(

@@ -99,7 +99,7 @@ mod tests {
     use muster_device::SLOT_MAX;
     use muster_measure::Recorder;
     use muster_model::RunId;
-    use muster_scenario::{Overrides, Reader, Source, parse};
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
     use crate::{Placement, Slice, Tape, recorder_plan, schedules};
@@ -110,18 +110,6 @@ name: burst
 fleet: [ { name: meters, count: 3, streams: [ { name: r, rate: 3/s, count: 1, phase: together, payload: { size: 64 } } ] } ]
 phases: { measure: 1s }
 ";
-
-    struct NoFiles;
-
-    impl Reader for NoFiles {
-        fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-            Err("no such file".to_owned())
-        }
-
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-    }
 
     fn burst() -> Shard<Tape> {
         let (name, text) = ("burst.yaml", BURST);

@@ -362,21 +362,9 @@ pub(crate) mod tests {
     use muster_judge::{Incident, IncidentKind, RuleOutcome, validity};
     use muster_measure::{ArrivalWindow, UplinkWindow, WindowKey};
     use muster_model::{BackendId, Outcome, ShedCause};
-    use muster_scenario::{Overrides, Reader, Source, parse};
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
-
-    struct Nothing;
-
-    impl Reader for Nothing {
-        fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-            Err(format!("no file {path}"))
-        }
-
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-    }
 
     const TEXT: &str = "name: live
 fleet: [ { name: meters, count: 100, streams: [ { name: readings, rate: 100/s, qos: 1 } ] } ]
@@ -389,7 +377,7 @@ validity: { cpu-wait: 20% }
             name: "live.yaml",
             text: TEXT,
         };
-        let plan = parse(source, &Overrides::new(), &Nothing).expect("a scenario");
+        let plan = parse(source, &Overrides::new(), &NoFiles).expect("a scenario");
         Fixed::of(&plan, "here".to_owned(), timetable(&plan)).expect("a schedule")
     }
 

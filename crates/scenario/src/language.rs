@@ -317,19 +317,7 @@ pub(crate) static SCENARIO: Object = Object {
 mod tests {
     use super::*;
     use crate::check::{example, join};
-    use crate::{Overrides, Reader, Source, parse};
-
-    struct Nothing;
-
-    impl Reader for Nothing {
-        fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-            Err("no such file".to_owned())
-        }
-
-        fn variable(&self, _: &str) -> Option<String> {
-            None
-        }
-    }
+    use crate::{NoFiles, Overrides, Source, parse};
 
     /// A key or word of later work: its path, the value that uses it, and the work.
     struct Later {
@@ -417,7 +405,7 @@ mod tests {
                 name: "t.yaml",
                 text,
             };
-            let problems = parse(source, &overrides, &Nothing).unwrap_err().to_string();
+            let problems = parse(source, &overrides, &NoFiles).unwrap_err().to_string();
             let wanted = format!("is not yet built: it comes with {}", later.with);
             assert!(
                 problems.contains(&wanted),

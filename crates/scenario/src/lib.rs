@@ -5,26 +5,16 @@
 //! for the files and variables that the text names are given by the caller.
 //!
 //! ```
-//! use muster_scenario::{Overrides, Reader, Source, parse};
-//!
-//! struct Nothing;
-//! impl Reader for Nothing {
-//!     fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-//!         Err("no such file".to_owned())
-//!     }
-//!     fn variable(&self, _: &str) -> Option<String> {
-//!         None
-//!     }
-//! }
+//! use muster_scenario::{NoFiles, Overrides, Source, parse};
 //!
 //! let text = "name: first\nfleet:\n  - count: 200\n    streams: [ { rate: 1000/s } ]\n";
 //! let mut overrides = Overrides::new();
 //! overrides.add("fleet.count=500")?;
-//! let plan = parse(Source { name: "first.yaml", text }, &overrides, &Nothing)?;
+//! let plan = parse(Source { name: "first.yaml", text }, &overrides, &NoFiles)?;
 //! assert_eq!(plan.devices(), 500);
 //!
 //! let text = "name: first\nflet: []\n";
-//! let problems = parse(Source { name: "first.yaml", text }, &Overrides::new(), &Nothing);
+//! let problems = parse(Source { name: "first.yaml", text }, &Overrides::new(), &NoFiles);
 //! assert!(problems.unwrap_err().to_string().contains("did you mean `fleet`?"));
 //! # Ok::<(), muster_scenario::Problems>(())
 //! ```
@@ -63,5 +53,5 @@ pub use plan::{
     TlsVersions, WebAddress, WillPlan,
 };
 pub use problem::{Problem, Problems};
-pub use reader::Reader;
+pub use reader::{NoFiles, Reader};
 pub use schema::json_schema;

@@ -17,3 +17,17 @@ pub trait Reader {
     /// An environment variable; none if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 }
+
+/// A reader for scenarios that name neither files nor variables: there are none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFiles;
+
+impl Reader for NoFiles {
+    fn file(&self, _path: &str) -> Result<Vec<u8>, String> {
+        Err("no such file".to_owned())
+    }
+
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+}

@@ -3,21 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use muster_scenario::{
-    Loop, Overrides, Plan, PlatformKind, Problems, Reader, Source, not_yet, parse,
+    Loop, NoFiles, Overrides, Plan, PlatformKind, Problems, Source, not_yet, parse,
 };
-
-/// No file and no variable.
-struct Nothing;
-
-impl Reader for Nothing {
-    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no such file".to_owned())
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 fn folder() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -29,7 +16,7 @@ fn text(name: &str) -> String {
 
 fn plan(name: &str) -> Result<Plan, Problems> {
     let text = text(name);
-    parse(Source { name, text: &text }, &Overrides::new(), &Nothing)
+    parse(Source { name, text: &text }, &Overrides::new(), &NoFiles)
 }
 
 #[test]

@@ -8,18 +8,8 @@
 //! socket or a thread, and it decides nothing that a real run does not decide.
 //!
 //! ```
-//! use muster_scenario::{Overrides, Reader, Source, parse};
+//! use muster_scenario::{NoFiles, Overrides, Source, parse};
 //! use muster_sim::{Behaviour, World};
-//!
-//! struct NoFiles;
-//! impl Reader for NoFiles {
-//!     fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-//!         Err("no such file".to_owned())
-//!     }
-//!     fn variable(&self, _: &str) -> Option<String> {
-//!         None
-//!     }
-//! }
 //!
 //! let text = "
 //! name: small

@@ -2,24 +2,12 @@
 
 use muster_measure::Ledger;
 use muster_model::Micros;
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 use proptest::prelude::*;
 
 /// What 12 devices send in 4 s.
 const MESSAGES: u64 = 480;
-
-struct NoFiles;
-
-impl Reader for NoFiles {
-    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no such file".to_owned())
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 fn plan(fleet: &str, stream: &str) -> Plan {
     let text = format!(

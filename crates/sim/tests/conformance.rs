@@ -7,23 +7,11 @@ use muster_measure::Ledger;
 use muster_model::{DeviceId, MessageId, Micros, RunId};
 use muster_platform::{ApplicationId, Dialect, Downlink, Heard, Reply, UplinkScratch};
 use muster_protocol::mqtt::topic;
-use muster_scenario::{Ack, Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{Ack, NoFiles, Overrides, Plan, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 
 /// What 12 devices with two streams send in 4 s.
 const MESSAGES: u64 = 480;
-
-struct NoFiles;
-
-impl Reader for NoFiles {
-    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no such file".to_owned())
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 /// A scenario that leaves everything to the dialect's defaults.
 fn plan(dialect: Dialect) -> Plan {

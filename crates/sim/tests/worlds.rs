@@ -2,25 +2,13 @@
 
 use muster_measure::Ledger;
 use muster_model::Micros;
-use muster_scenario::{Ack, Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{Ack, NoFiles, Overrides, Plan, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 /// Random worlds of one test run: some seconds of a debug build.
 const CASES: u32 = 32;
-
-struct NoFiles;
-
-impl Reader for NoFiles {
-    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no such file".to_owned())
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 /// A scenario with these keys of its fleet and of its stream.
 fn plan(fleet: &str, stream: &str) -> Plan {

@@ -10,22 +10,10 @@ use muster_fleet::{ShardSpec, shard_loop};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
 use muster_protocol::layer::Plain;
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
 
 /// Far longer than a test takes, so that only a shard that hangs meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-struct NoFiles;
-
-impl Reader for NoFiles {
-    fn file(&self, _: &str) -> Result<Vec<u8>, String> {
-        Err("no such file".to_owned())
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 fn plan(text: &str) -> Plan {
     let source = Source {

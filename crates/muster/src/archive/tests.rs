@@ -2,21 +2,9 @@
 
 use muster_measure::{ArrivalWindow, Phase, State, UplinkWindow, WindowKey};
 use muster_model::{BackendId, StreamId};
-use muster_scenario::{Overrides, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use super::*;
-
-struct Nothing;
-
-impl Reader for Nothing {
-    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(format!("no file {path}"))
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 const TEXT: &str = "name: parts
 platform: { kind: mqtt, devices: [ \"mqtt://a\" ], backend: { url: \"mqtt://a\", filter: \"muster/#\" } }
@@ -30,7 +18,7 @@ fn scenario(text: &str) -> Plan {
         name: "parts.yaml",
         text,
     };
-    parse(source, &Overrides::new(), &Nothing).expect("a scenario")
+    parse(source, &Overrides::new(), &NoFiles).expect("a scenario")
 }
 
 fn archive(plan: Plan, windows: WindowDelta) -> Archive {

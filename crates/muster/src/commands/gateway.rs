@@ -13,7 +13,7 @@ use muster_gateway::{
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
-use muster_scenario::{Overrides, PlatformKind, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, PlatformKind, Source, parse};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::GatewayArgs;
@@ -150,7 +150,7 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
     };
     let mut overrides = Overrides::new();
     overrides.set_by(BEHAVIOUR, "platform.behaviour", &format!("{{ {text} }}"));
-    let plan = parse(source, &overrides, &Nothing).map_err(|problems| anyhow!("{problems}"))?;
+    let plan = parse(source, &overrides, &NoFiles).map_err(|problems| anyhow!("{problems}"))?;
     match plan.platform.kind {
         PlatformKind::Gateway { behaviour, .. } => Ok(*behaviour),
         PlatformKind::Deployed { .. } => Ok(Behaviour::default()),
@@ -160,17 +160,4 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
 fn cores() -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u16::try_from(cores).unwrap_or(u16::MAX)
-}
-
-/// A behaviour names no files and no variables.
-struct Nothing;
-
-impl Reader for Nothing {
-    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(format!("a behaviour names no file, not even `{path}`"))
-    }
-
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
 }

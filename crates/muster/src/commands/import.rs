@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use muster_scenario::{Overrides, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use crate::args::{ImportArgs, ImportFrom};
 use crate::outcome;
@@ -31,7 +31,7 @@ fn check(scenario: &str) -> Result<()> {
         name: "the scenario",
         text: scenario,
     };
-    let plan = parse(source, &Overrides::new(), &Nothing);
+    let plan = parse(source, &Overrides::new(), &NoFiles);
     plan.map(drop).map_err(|problems| anyhow!("{problems}"))
 }
 
@@ -40,17 +40,4 @@ fn write_new(path: &Path, scenario: &str) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     file.and_then(|mut file| file.write_all(scenario.as_bytes()))
         .with_context(|| format!("write the scenario {}", path.display()))
-}
-
-/// What is imported names no files and no variables.
-struct Nothing;
-
-impl Reader for Nothing {
-    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(format!("nothing names a file here, not even `{path}`"))
-    }
-
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
 }

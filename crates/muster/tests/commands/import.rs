@@ -3,21 +3,9 @@
 use muster_load::{PayloadSpec, Shape, StreamSchedule};
 use muster_model::Micros;
 use muster_platform::Dialect;
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
 
 use crate::program::{Said, folder_with, muster};
-
-struct Nothing;
-
-impl Reader for Nothing {
-    fn file(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(format!("{path} is not there"))
-    }
-
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 fn import(flags: &str) -> Said {
     let folder = folder_with("");
@@ -31,7 +19,7 @@ fn plan(text: &str) -> Plan {
         name: "imported.yaml",
         text,
     };
-    let plan = parse(source, &Overrides::new(), &Nothing);
+    let plan = parse(source, &Overrides::new(), &NoFiles);
     plan.unwrap_or_else(|problems| panic!("{problems}"))
 }
 

@@ -12,12 +12,14 @@ import java.nio.charset.StandardCharsets;
 import java.security.KeyStore;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.IntConsumer;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.TrustManagerFactory;
 
 /** hivemq-mqtt-client as `sub` or `pub`; the arguments are those of every client here (interop.sh). */
 final class HiveMqClient {
     private static final char[] PASSWORD = "changeit".toCharArray();
+    private static final MqttWebSocketConfig WEB = MqttWebSocketConfig.builder().serverPath("mqtt").build();
     private final Map<String, String> told = new HashMap<>();
 
     public static void main(String[] args) throws Exception {
@@ -64,61 +66,70 @@ final class HiveMqClient {
         return MqttClientSslConfig.builder().trustManagerFactory(trust).keyManagerFactory(keys).build();
     }
 
+    private URI url() {
+        return URI.create(of("--url", ""));
+    }
+
     private void five(String command) throws Exception {
-        URI url = URI.create(of("--url", ""));
-        var builder = Mqtt5Client.builder().serverHost(url.getHost()).serverPort(url.getPort());
-        if (url.getScheme().equals("mqtts")) builder = builder.sslConfig(tls());
-        if (url.getScheme().equals("ws")) builder = builder.webSocketConfig(MqttWebSocketConfig.builder().serverPath("mqtt").build());
+        var builder = Mqtt5Client.builder().serverHost(url().getHost()).serverPort(url().getPort());
+        if (url().getScheme().equals("mqtts")) builder = builder.sslConfig(tls());
+        if (url().getScheme().equals("ws")) builder = builder.webSocketConfig(WEB);
         Mqtt5BlockingClient client = builder.buildBlocking();
         var connect = client.connectWith();
         if (told.containsKey("--receive-maximum")) {
-            connect = connect.restrictions().receiveMaximum(Integer.parseInt(of("--receive-maximum", ""))).applyRestrictions();
+            int most = Integer.parseInt(of("--receive-maximum", ""));
+            connect = connect.restrictions().receiveMaximum(most).applyRestrictions();
         }
         if (told.containsKey("--will")) {
             connect = connect.willPublish().topic(of("--will", "")).qos(MqttQos.AT_LEAST_ONCE)
                     .payload("gone".getBytes(StandardCharsets.UTF_8)).applyWillPublish();
         }
         connect.send();
-        if (command.equals("sub")) {
-            try (var publishes = client.publishes(MqttGlobalPublishFilter.ALL)) {
-                client.subscribeWith().topicFilter(of("--topic", "")).qos(qos()).send();
-                System.out.println("subscribed");
-                for (int n = 0; n < count(); n++) {
-                    var message = publishes.receive();
-                    came(message.getTopic().toString(), message.getQos().getCode(), message.isRetain(), message.getPayloadAsBytes());
-                }
-            }
-        } else {
-            for (int n = 0; n < count(); n++) {
-                client.publishWith().topic(of("--topic", "")).qos(qos()).retain(told.containsKey("--retain")).payload(body(n)).send();
-            }
-            System.out.println("accepted " + count());
-        }
+        if (command.equals("sub")) listen(client);
+        else speak(n -> client.publishWith().topic(of("--topic", "")).qos(qos()).retain(retain()).payload(body(n)).send());
         client.disconnect();
     }
 
+    /** One of 3.1.1 is used as one of 5 would be: the library has two of everything. */
     private void three(String command) throws Exception {
-        URI url = URI.create(of("--url", ""));
-        var builder = Mqtt3Client.builder().serverHost(url.getHost()).serverPort(url.getPort());
-        if (url.getScheme().equals("mqtts")) builder = builder.sslConfig(tls());
-        if (url.getScheme().equals("ws")) builder = builder.webSocketConfig(MqttWebSocketConfig.builder().serverPath("mqtt").build());
+        var builder = Mqtt3Client.builder().serverHost(url().getHost()).serverPort(url().getPort());
+        if (url().getScheme().equals("mqtts")) builder = builder.sslConfig(tls());
+        if (url().getScheme().equals("ws")) builder = builder.webSocketConfig(WEB);
         Mqtt3BlockingClient client = builder.buildBlocking();
         client.connect();
-        if (command.equals("sub")) {
-            try (var publishes = client.publishes(MqttGlobalPublishFilter.ALL)) {
-                client.subscribeWith().topicFilter(of("--topic", "")).qos(qos()).send();
-                System.out.println("subscribed");
-                for (int n = 0; n < count(); n++) {
-                    var message = publishes.receive();
-                    came(message.getTopic().toString(), message.getQos().getCode(), message.isRetain(), message.getPayloadAsBytes());
-                }
-            }
-        } else {
-            for (int n = 0; n < count(); n++) {
-                client.publishWith().topic(of("--topic", "")).qos(qos()).retain(told.containsKey("--retain")).payload(body(n)).send();
-            }
-            System.out.println("accepted " + count());
-        }
+        if (command.equals("sub")) listen(client);
+        else speak(n -> client.publishWith().topic(of("--topic", "")).qos(qos()).retain(retain()).payload(body(n)).send());
         client.disconnect();
+    }
+
+    private boolean retain() {
+        return told.containsKey("--retain");
+    }
+
+    private void listen(Mqtt5BlockingClient client) throws Exception {
+        try (var publishes = client.publishes(MqttGlobalPublishFilter.ALL)) {
+            client.subscribeWith().topicFilter(of("--topic", "")).qos(qos()).send();
+            System.out.println("subscribed");
+            for (int n = 0; n < count(); n++) {
+                var message = publishes.receive();
+                came(message.getTopic().toString(), message.getQos().getCode(), message.isRetain(), message.getPayloadAsBytes());
+            }
+        }
+    }
+
+    private void listen(Mqtt3BlockingClient client) throws Exception {
+        try (var publishes = client.publishes(MqttGlobalPublishFilter.ALL)) {
+            client.subscribeWith().topicFilter(of("--topic", "")).qos(qos()).send();
+            System.out.println("subscribed");
+            for (int n = 0; n < count(); n++) {
+                var message = publishes.receive();
+                came(message.getTopic().toString(), message.getQos().getCode(), message.isRetain(), message.getPayloadAsBytes());
+            }
+        }
+    }
+
+    private void speak(IntConsumer publish) {
+        for (int n = 0; n < count(); n++) publish.accept(n);
+        System.out.println("accepted " + count());
     }
 }
