@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, Authentication, BackOff, Class, ClassStream, Client, Login, Policy, Ramp, SLOT_MAX,
-    Shard, ShardPlan, Sink, Will,
+    Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Login, Policy, Ramp,
+    SLOT_MAX, Shard, ShardPlan, Sink, Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
@@ -80,6 +80,10 @@ impl Placement<'_> {
                 echo: plan.echo,
                 again: plan.again,
             }),
+            gateway: fleet.link_names.clone().map(|names| Gateway {
+                names,
+                devices: fleet.devices_per_link,
+            }),
             will: plan.will.as_ref().map(|will| Will {
                 topic: will.topic.clone(),
                 payload: will.payload.clone(),
@@ -104,6 +108,12 @@ impl Placement<'_> {
             first_link: fleet.first_link,
             links,
             devices_per_link: fleet.devices_per_link,
+            announces: self
+                .plan
+                .platform
+                .dialect()
+                .announces()
+                .filter(|_| fleet.is_gateway),
             streams: streams.collect::<Result<_, _>>()?,
             client: Self::client(fleet),
             back_off: BackOff {

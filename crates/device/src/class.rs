@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use muster_load::{StreamSchedule, Template};
+use muster_load::{NameTemplate, StreamSchedule, Template};
 use muster_model::{DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Roster, Uplink};
 use muster_protocol::mqtt;
@@ -23,6 +23,8 @@ pub struct Class {
     pub links: Range<u32>,
     /// How many devices each link carries; the last one may carry fewer.
     pub devices_per_link: u32,
+    /// The topic on which a link says of each device that it is there, before any of them publishes.
+    pub announces: Option<&'static str>,
     /// What the devices send.
     pub streams: Vec<ClassStream>,
     /// How sessions are opened.
@@ -48,6 +50,8 @@ pub struct Client {
     pub login: Option<Login>,
     /// What is to be proved beyond them.
     pub authentication: Option<Authentication>,
+    /// What its links are called, where not by their first devices.
+    pub gateway: Option<Gateway>,
     /// What the platform publishes when a link ends unasked.
     pub will: Option<Will>,
     /// How long a handshake may take, from the SYN.
@@ -57,6 +61,16 @@ pub struct Client {
 }
 
 impl Client {
+    /// What the link is called whose first device this is, into `out`, which is emptied first.
+    pub fn render_name(&self, roster: &Roster, device: DeviceId, out: &mut String) {
+        let Some(gateway) = &self.gateway else {
+            return roster.render_name(device, out);
+        };
+        let place = device.0 - roster.first_device().0;
+        out.clear();
+        gateway.names.render(place / gateway.devices.max(1), out);
+    }
+
     /// Whether the platform keeps a session over the end of a link, so that attempts in flight
     /// may still be answered on the next one.
     #[must_use]
@@ -66,6 +80,15 @@ impl Client {
             mqtt::Version::V5 => self.session_expiry_s > 0,
         }
     }
+}
+
+/// Links with names of their own.
+#[derive(Debug, Clone)]
+pub struct Gateway {
+    /// Their names, by the number of the link in its fleet from 0.
+    pub names: NameTemplate,
+    /// How many devices each carries.
+    pub devices: u32,
 }
 
 /// User name and password of a fleet's links, as templates.

@@ -113,7 +113,7 @@ impl<S: Sink> Shard<S> {
                     self.back_off(link, now);
                 }
             }
-            State::Opening | State::Handshaking | State::Subscribing => {
+            State::Opening | State::Handshaking | State::Subscribing | State::Announcing(_) => {
                 self.connect_failed(link, now, failure_of(cause));
             }
             State::Down | State::BackOff | State::Ended => {}
@@ -126,7 +126,7 @@ impl<S: Sink> Shard<S> {
     pub fn is_handshaking(&self, link: u32) -> bool {
         matches!(
             self.links[link as usize].state,
-            State::Opening | State::Handshaking | State::Subscribing
+            State::Opening | State::Handshaking | State::Subscribing | State::Announcing(_)
         )
     }
 
@@ -143,7 +143,7 @@ impl<S: Sink> Shard<S> {
         let state = &self.links[link as usize];
         let client = &self.class(link).client;
         match state.state {
-            State::Opening | State::Handshaking | State::Subscribing => {
+            State::Opening | State::Handshaking | State::Subscribing | State::Announcing(_) => {
                 Some(state.since + client.handshake_timeout)
             }
             State::Up => {

@@ -28,13 +28,13 @@ impl std::fmt::Debug for Hello {
 }
 
 impl<S: Sink> Shard<S> {
-    /// What a link calls itself: the name of its first device.
+    /// What a link calls itself: as a rule the name of its first device.
     #[must_use]
     pub fn name_of(&self, link: u32) -> String {
         let class = self.class(link);
         let mut name = String::new();
         let device = class.first_device_of(self.link_id(link));
-        class.roster.render_name(device, &mut name);
+        class.client.render_name(&class.roster, device, &mut name);
         name
     }
 
@@ -55,7 +55,7 @@ impl<S: Sink> Shard<S> {
 impl Hello {
     /// Renders what the link says whose first device this is.
     pub fn fill(&mut self, roster: &Roster, client: &Client, device: DeviceId) {
-        roster.render_name(device, &mut self.client_id);
+        client.render_name(roster, device, &mut self.client_id);
         let text = |template, out| roster.render_text(template, device, &self.client_id, out);
         if let Some(Login { user, password }) = &client.login {
             text(user, &mut self.user);

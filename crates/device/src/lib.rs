@@ -8,6 +8,7 @@
 
 mod acknowledged;
 mod agenda;
+mod announcing;
 mod authenticate;
 mod class;
 mod flight;
@@ -32,7 +33,7 @@ mod token;
 mod told;
 
 pub use agenda::{Agenda, DueMessage};
-pub use class::{Answer, Authentication, Class, ClassStream, Client, Login, Policy, Will};
+pub use class::{Answer, Authentication, Class, ClassStream, Client, Gateway, Login, Policy, Will};
 pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;
 pub use ramp::{BackOff, Ramp};

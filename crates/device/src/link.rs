@@ -42,10 +42,21 @@ pub(crate) enum State {
     Handshaking,
     /// The session stands, and the dialect's subscriptions are asked for.
     Subscribing,
+    /// All is granted, and the platform is told of the devices.
+    Announcing(Announced),
     /// Messages may be sent.
     Up,
     /// The run is over for it.
     Ended,
+}
+
+/// How far a link has told the platform of its devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Announced {
+    /// The place of the first device that was not told of, among those of the link.
+    pub(crate) next: u32,
+    /// Those told of that the platform has not answered for.
+    pub(crate) open: u32,
 }
 
 /// What the socket holds of a link's messages.

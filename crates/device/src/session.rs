@@ -94,8 +94,19 @@ impl<S: Sink> Shard<S> {
                 self.connect_failed(link, now, ConnectFailure::Rejected(*reason));
                 return Then::Close;
             }
-            ClientEvent::Accepted { token, reason } => self.accepted(link, *token, *reason, now),
-            ClientEvent::Rejected { token, reason } => self.rejected(link, *token, *reason, now),
+            ClientEvent::Accepted { token, reason } => {
+                if self.is_announcement(link, *token) {
+                    return self.announced(link, now, out);
+                }
+                self.accepted(link, *token, *reason, now);
+                return self.announce_more(link, now, out);
+            }
+            ClientEvent::Rejected { token, reason } => {
+                if self.is_announcement(link, *token) {
+                    return self.unannounced(link, now, *reason, out);
+                }
+                self.rejected(link, *token, *reason, now);
+            }
             ClientEvent::Completed { token } => {
                 self.sink.counts(stream_of(*token), now).completed += 1;
             }

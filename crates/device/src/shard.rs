@@ -123,6 +123,8 @@ pub(crate) struct Scratch {
     pub(crate) name: String,
     /// What a link subscribes to.
     pub(crate) filters: [String; SUBSCRIPTIONS_MAX],
+    /// What a link says of a device.
+    pub(crate) announcement: Vec<u8>,
 }
 
 impl<S: Sink> Shard<S> {
@@ -292,9 +294,11 @@ impl<S: Sink> Shard<S> {
     pub(crate) fn obstacle(&self, at: u32, now: Micros) -> ShedCause {
         let link = &self.links[at as usize];
         match link.state {
-            State::Down | State::Opening | State::Handshaking | State::Subscribing => {
-                ShedCause::Offline
-            }
+            State::Down
+            | State::Opening
+            | State::Handshaking
+            | State::Subscribing
+            | State::Announcing(_) => ShedCause::Offline,
             State::BackOff => ShedCause::BackOff,
             State::Ended => ShedCause::Interrupted,
             State::Up if link.is_held => ShedCause::SocketFull,

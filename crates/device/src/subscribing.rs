@@ -15,8 +15,7 @@ impl<S: Sink> Shard<S> {
         let class = &self.classes[state.class as usize];
         let wanted = class.dialect.subscriptions();
         if wanted.is_empty() {
-            self.connected(link, now);
-            return Then::Stay;
+            return self.announce(link, now, out);
         }
         let scratch = &mut self.scratch;
         let device = class.first_device_of(id);
@@ -70,8 +69,7 @@ impl<S: Sink> Shard<S> {
         if codes.len() != self.class(link).dialect.subscriptions().len() {
             return self.unsubscribed(link, now, ConnectFailure::Malformed, out);
         }
-        self.connected(link, now);
-        Then::Stay
+        self.announce(link, now, out)
     }
 
     fn unsubscribed(

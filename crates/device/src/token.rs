@@ -40,6 +40,6 @@ pub(crate) fn stream_of(token: Token) -> StreamId {
 }
 
 /// The token of a message that is final once it is sent.
-pub(crate) fn nobody(stream: StreamId) -> Token {
-    Token(u32::from(stream.0) << SLOT_BITS | NOBODY)
+pub(crate) const fn nobody(stream: StreamId) -> Token {
+    Token((stream.0 as u32) << SLOT_BITS | NOBODY)
 }

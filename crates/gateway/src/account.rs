@@ -137,6 +137,10 @@ counts! {
     unreadable,
     /// Uplinks on topics that the platform does not know.
     unknown_topics,
+    /// Devices that a gateway's link said are there; these messages are no uplinks.
+    announced,
+    /// Devices that it said are gone.
+    announced_gone,
     /// Those of them that said "no matching subscribers" (0x10).
     no_subscriber,
     /// Negative answers written.

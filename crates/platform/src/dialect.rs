@@ -31,6 +31,10 @@ pub enum Dialect {
 pub struct Defaults {
     /// Keys of a fleet.
     pub fleet: &'static [(&'static str, &'static str)],
+    /// Keys of `gateway`, where links carry several devices.
+    pub gateway: &'static [(&'static str, &'static str)],
+    /// Keys of a stream there, which go before those of any stream.
+    pub gateway_stream: &'static [(&'static str, &'static str)],
     /// Keys of a stream.
     pub stream: &'static [(&'static str, &'static str)],
     /// Keys of a stream whose messages the application acknowledges.
@@ -153,8 +157,36 @@ impl Dialect {
     #[must_use]
     pub const fn shares_links(self) -> bool {
         match self {
-            Self::Mqtt => true,
-            Self::SapEdge | Self::Thingsboard => false,
+            Self::Mqtt | Self::Thingsboard => true,
+            Self::SapEdge => false,
+        }
+    }
+
+    /// Whether a topic is for links of `gateway`, which name their devices in the payload, or for
+    /// links of one device; none if for either.
+    #[must_use]
+    pub fn is_for_gateways(self, topic: &str) -> Option<bool> {
+        match self {
+            Self::Mqtt | Self::SapEdge => None,
+            Self::Thingsboard => thingsboard::is_for_gateways(topic),
+        }
+    }
+
+    /// The topic on which a link of `gateway` says, for each of its devices, that it is there, at QoS 1
+    /// and before it publishes; none if it need not.
+    #[must_use]
+    pub const fn announces(self) -> Option<&'static str> {
+        match self {
+            Self::Mqtt | Self::SapEdge => None,
+            Self::Thingsboard => Some(thingsboard::ANNOUNCE),
+        }
+    }
+
+    /// Appends what is said there.
+    pub fn write_announcement(self, device: &str, out: &mut Vec<u8>) {
+        match self {
+            Self::Mqtt | Self::SapEdge => {}
+            Self::Thingsboard => thingsboard::write_announcement(device, out),
         }
     }
 

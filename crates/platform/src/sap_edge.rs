@@ -25,6 +25,8 @@ const MEASURES: &str = "measures/";
 
 pub(crate) const DEFAULTS: Defaults = Defaults {
     fleet: &[("id", "PerfTest_${index}")],
+    gateway: &[],
+    gateway_stream: &[],
     stream: &[
         ("topic", "measures/${id}"),
         ("qos", "0"),

@@ -19,6 +19,13 @@ pub enum Heard<'a> {
     },
     /// Data of devices, which surface northbound on topics of theirs.
     Data(Data<'a>),
+    /// A gateway says that a device of its is there, or is gone: no message of the device's.
+    Announced {
+        /// Which.
+        device: &'a str,
+        /// Whether it is there.
+        is_there: bool,
+    },
     /// Meant to be data, and not readable. The transport's answer says so; where it cannot, the link
     /// ends.
     Invalid,

@@ -41,7 +41,15 @@ fn fill_dialect(root: &mut Node, dialect: Dialect) {
     let defaults = dialect.defaults();
     for fleet in list_mut(root, "fleet") {
         fill_all(fleet, defaults.fleet);
+        let gateway = fleet.get_mut("gateway");
+        let is_gateway = gateway.is_some();
+        if let Some(gateway) = gateway {
+            fill_all(gateway, defaults.gateway);
+        }
         for stream in list_mut(fleet, "streams") {
+            if is_gateway {
+                fill_all(stream, defaults.gateway_stream);
+            }
             fill_all(stream, defaults.stream);
             if text(stream, "ack") == "application" {
                 fill_all(stream, defaults.acknowledged);

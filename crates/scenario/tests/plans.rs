@@ -297,6 +297,26 @@ fn devices_of_thingsboard_have_tokens_and_surface_under_their_names() {
 }
 
 #[test]
+fn gateways_of_thingsboard_have_names_of_their_own() {
+    let text = "name: t\nplatform: { kind: gateway, dialect: thingsboard }\n\
+                fleet: [ { count: 250, id: \"DW${index:08}\", gateway: { devices: 100 }, streams: [ { rate: 10/s } ] } ]\n";
+    let plan = plan(text);
+    let fleet = &plan.fleets[0];
+    let mut name = String::new();
+    let names = fleet.link_names.as_ref().expect("names of links");
+    names.render(2, &mut name);
+    assert_eq!((fleet.links, name.as_str()), (3, "GW00000002"));
+    let stream = &fleet.streams[0];
+    assert_eq!(stream.topic.source(), "v1/gateway/telemetry");
+    assert_eq!(stream.surface.source(), "thingsboard/${id}/telemetry");
+    let PayloadSpec::Template(text) = &stream.payload else {
+        panic!("{:?}", stream.payload)
+    };
+    let head = "{\"${id}\":[{\"ts\":${due_ms},\"values\":{\"musterId\":\"${stamp}\",";
+    assert!(text.starts_with(head) && text.ends_with("}}]}"), "{text}");
+}
+
+#[test]
 fn a_real_thingsboard_has_no_northbound_but_that_of_its_rule_chain() {
     let text = |backend: &str| {
         format!(

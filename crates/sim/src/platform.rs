@@ -1,5 +1,7 @@
 //! The model platform: one server end a link, and an account of what it did.
 
+use std::collections::BTreeSet;
+
 use muster_model::Micros;
 use muster_platform::{Dialect, Heard, PROPERTY_NAME};
 use muster_protocol::mqtt::packet::Auth;
@@ -46,6 +48,10 @@ pub struct Account {
     pub garbled: u64,
     /// Publishes it acknowledged under an id that nobody sent.
     pub misled: u64,
+    /// Devices of gateways' links that were said to be there.
+    pub announced: u64,
+    /// Publishes of gateways' links for devices that were not.
+    pub unannounced: u64,
     /// Acknowledgements for devices that were not there.
     pub unheard: u64,
     /// Bytes that were not the protocol.
@@ -70,6 +76,8 @@ pub(crate) struct End {
     pub(crate) server: Option<Server>,
     /// What its CONNECT gave as user name, or else as client id.
     pub(crate) name: String,
+    /// The devices that it said are there on this connection.
+    announced: BTreeSet<String>,
     /// What the dialect wants was subscribed to on this connection.
     pub(crate) has_subscribed: bool,
     unread: Vec<u8>,
@@ -308,6 +316,12 @@ impl Platform {
     /// Takes one publish; false if the connection is over.
     fn take(&mut self, talk: Talk<'_>, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
         let Talk { link, server, out } = talk;
+        if self.is_announcement(link, publish) {
+            if let Some(pending) = publish.pending {
+                server.ack(pending, reason::SUCCESS, out);
+            }
+            return true;
+        }
         self.account.received += 1;
         self.account.received_again += u64::from(publish.dup);
         if self.asks(link, publish, queue) {
@@ -372,6 +386,32 @@ impl Platform {
         fate
     }
 
+    /// Takes note of a device that a gateway's link says is there; false if the publish is not that.
+    fn is_announcement(&mut self, link: u32, publish: &Incoming<'_>) -> bool {
+        let end = &mut self.ends[link as usize];
+        match self
+            .dialect
+            .hear(&end.name, &publish.topic, publish.payload)
+        {
+            Heard::Announced { device, .. } => {
+                self.account.announced += 1;
+                end.announced.insert(device.to_owned());
+                true
+            }
+            Heard::Data(data) => {
+                let is_gateways = self.dialect.is_for_gateways(&publish.topic) == Some(true);
+                let unknown = data.devices().filter(|name| !end.announced.contains(*name));
+                self.account.unannounced += unknown.filter(|_| is_gateways).count() as u64;
+                false
+            }
+            Heard::Message { .. }
+            | Heard::Unreadable { .. }
+            | Heard::Invalid
+            | Heard::Unknown
+            | Heard::Other => false,
+        }
+    }
+
     /// The topic that a publish surfaces on; of several devices that it names the first one's.
     fn surface(&self, link: u32, publish: &Incoming<'_>) -> String {
         let name = &self.ends[link as usize].name;
@@ -384,6 +424,7 @@ impl Platform {
             }
             Heard::Message { .. }
             | Heard::Unreadable { .. }
+            | Heard::Announced { .. }
             | Heard::Invalid
             | Heard::Unknown
             | Heard::Other => topic.push_str(&publish.topic),
@@ -451,5 +492,6 @@ impl Platform {
         end.unread.clear();
         end.is_mute = false;
         end.has_subscribed = false;
+        end.announced.clear();
     }
 }

@@ -15,11 +15,16 @@ const MESSAGES: u64 = 480;
 
 /// A scenario that leaves everything to the dialect's defaults.
 fn plan(dialect: Dialect) -> Plan {
+    plan_of(dialect, "")
+}
+
+/// The same, with further keys of the fleet.
+fn plan_of(dialect: Dialect, fleet: &str) -> Plan {
     let text = format!(
         "
 name: conformance
 platform: {{ kind: gateway, dialect: {dialect} }}
-fleet: [{{ count: 12, reconnect: {{ min: 100ms, max: 1s }},
+fleet: [{{ {fleet} count: 12, reconnect: {{ min: 100ms, max: 1s }},
   streams: [ {{ name: one, rate: 60/s, timeout: 2s }}, {{ name: two, rate: 60/s, timeout: 2s }} ] }}]
 phases: {{ warm-up: 1s, measure: 3s, settle: {{ at-most: 40s, quiet: 500ms }} }}
 "
@@ -174,24 +179,42 @@ fn incident(what: What) -> Vec<Incident> {
 #[test]
 fn the_ledger_closes_and_is_the_platforms_account_under_each_misbehaviour() {
     for dialect in Dialect::ALL {
-        for (name, misbehave) in MISBEHAVIOURS {
-            let mut ways = Behaviour::default();
-            misbehave(&mut ways);
-            let plan = plan(dialect);
-            let is_acknowledged = is_acknowledged(&plan);
-            let run = World::new(plan, ways, 1).expect("it can be placed").run();
-            let run = run.expect("time goes on");
-            let ledger = &run.summary.run.uplink;
-            let what = format!("{dialect}, {name}: {ledger:#?}");
-            assert_eq!(run.summary.residue, Some(0), "{what}");
-            assert_eq!(ledger.scheduled, Some(MESSAGES), "{what}");
-            assert_eq!((run.finals.repeated, run.finals.absurd), (0, 0), "{what}");
-            assert_eq!(run.platform.unsubscribed, 0, "{what}");
-            if !matches!(name, "reset" | "half-open") {
-                agrees(ledger, &run, is_acknowledged, &what);
-            }
+        closes(dialect, "");
+        if dialect.shares_links() {
+            let run = closes(dialect, "gateway: { devices: 5 },");
+            let announced = if dialect.announces().is_some() { 12 } else { 0 };
+            assert_eq!(run.platform.announced, announced, "{dialect}");
         }
     }
+}
+
+/// Runs under each misbehaviour, and gives the run under none.
+fn closes(dialect: Dialect, fleet: &str) -> Run {
+    let mut well = None;
+    for (name, misbehave) in MISBEHAVIOURS {
+        let mut ways = Behaviour::default();
+        misbehave(&mut ways);
+        let plan = plan_of(dialect, fleet);
+        let is_acknowledged = is_acknowledged(&plan);
+        let run = World::new(plan, ways, 1).expect("it can be placed").run();
+        let run = run.expect("time goes on");
+        let ledger = &run.summary.run.uplink;
+        let what = format!("{dialect}, {fleet} {name}: {ledger:#?}");
+        assert_eq!(run.summary.residue, Some(0), "{what}");
+        assert_eq!(ledger.scheduled, Some(MESSAGES), "{what}");
+        assert_eq!((run.finals.repeated, run.finals.absurd), (0, 0), "{what}");
+        let platform = &run.platform;
+        assert_eq!(
+            (platform.unsubscribed, platform.unannounced),
+            (0, 0),
+            "{what}"
+        );
+        if !matches!(name, "reset" | "half-open") {
+            agrees(ledger, &run, is_acknowledged, &what);
+        }
+        well.get_or_insert(run);
+    }
+    well.expect("the first misbehaviour is none")
 }
 
 /// What holds while every link stays up.

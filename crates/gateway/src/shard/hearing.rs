@@ -15,15 +15,46 @@ impl Shard {
         let name: Option<Arc<str>> = link.name.clone();
         let dialect = self.shared.config.dialect;
         let name = name.as_deref().unwrap_or_default();
-        match dialect.hear(name, &incoming.topic, incoming.payload) {
+        let heard = dialect.hear(name, &incoming.topic, incoming.payload);
+        if !matches!(heard, Heard::Announced { .. }) {
+            self.count_uplink(incoming.dup);
+        }
+        match heard {
             Heard::Other => self.put(io, key, incoming, (&incoming.topic, incoming.pending)),
             Heard::Message { device, id } => self.ask_of(io, key, incoming, (device, id)),
             Heard::Unreadable { device } => {
                 self.answer_unreadable(io, key, device, incoming.pending);
             }
+            Heard::Announced {
+                device: _,
+                is_there,
+            } => {
+                self.note_announced(key, is_there, incoming.pending);
+            }
             Heard::Data(data) => self.put_data(io, key, incoming, &data),
             Heard::Invalid => self.refuse_payload(io, key, incoming.pending),
             Heard::Unknown => self.note_unknown(io, key, incoming.pending),
+        }
+    }
+
+    fn count_uplink(&self, is_again: bool) {
+        if is_again {
+            self.counts().received_again.more();
+        } else {
+            self.counts().received.more();
+        }
+    }
+
+    /// A gateway's device came or went: nothing more depends on it, as its data name it too.
+    fn note_announced(&mut self, key: Key, is_there: bool, pending: Option<Pending>) {
+        if is_there {
+            self.counts().announced.more();
+        } else {
+            self.counts().announced_gone.more();
+        }
+        if let (Some(pending), Some(link)) = (pending, self.link(key)) {
+            link.server.ack(pending, reason::SUCCESS, &mut link.out);
+            self.mark_dirty(key);
         }
     }
 

@@ -55,11 +55,6 @@ impl Shard {
         if !std::mem::replace(&mut link.has_published, true) {
             self.slow_down(io, key);
         }
-        if incoming.dup {
-            self.counts().received_again.more();
-        } else {
-            self.counts().received.more();
-        }
         self.hear(io, key, incoming);
     }
 

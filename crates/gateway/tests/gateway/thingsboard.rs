@@ -223,3 +223,40 @@ fn only_known_tokens_are_admitted_where_they_were_told() {
         }
     }
 }
+
+#[test]
+fn a_gateway_speaks_for_the_devices_it_names() {
+    let gateway = Gateway::start(config()).expect("a gateway");
+    let mut north = consumer(&gateway);
+    let mut peer = device(&gateway, Version::V311, "GW00000000");
+    for device in ["a", "b"] {
+        let payload = format!(r#"{{"device":"{device}"}}"#);
+        peer.publish("v1/gateway/connect", payload.as_bytes(), Qos::AtLeastOnce);
+    }
+    peer.answers(2);
+    let both = r#"{"a":[{"ts":1,"values":{"x":1}}],"b":[{"x":2},{"x":3}]}"#;
+    peer.publish("v1/gateway/telemetry", both.as_bytes(), Qos::AtLeastOnce);
+    let one = r#"{"b":{"model":"m"}}"#;
+    peer.publish("v1/gateway/attributes", one.as_bytes(), Qos::AtLeastOnce);
+    peer.publish(
+        "v1/gateway/disconnect",
+        br#"{"device":"b"}"#,
+        Qos::AtLeastOnce,
+    );
+    peer.answers(5);
+    let of = |topic: &str, text: &str| (format!("thingsboard/{topic}"), text.to_owned());
+    let expected = [
+        of("a/telemetry", both),
+        of("b/attributes", one),
+        of("b/telemetry", both),
+    ];
+    assert_eq!(copies(&mut north, 3), expected);
+    peer.publish("v1/gateway/connect", b"{}", Qos::AtLeastOnce);
+    peer.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+    let counts = gateway.stop().counts;
+    assert_eq!(
+        (counts.announced, counts.announced_gone, counts.received),
+        (2, 1, 3)
+    );
+    assert_eq!((counts.accepted, counts.unreadable), (2, 1));
+}

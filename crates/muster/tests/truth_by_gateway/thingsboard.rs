@@ -56,6 +56,29 @@ fn whatever_the_payload_all_of_it_arrives_and_what_is_lost_is_known() {
 }
 
 #[test]
+fn a_link_carries_many_devices_that_it_has_announced() {
+    for keys in ["qos: 1", "payload: long-key, carrier: order"] {
+        let scenario = SCENARIO.replace(
+            "    reconnect",
+            "    gateway: { devices: 12 }\n    reconnect",
+        );
+        let scenario = scenario
+            .replace("KEYS", keys)
+            .replace("BEHAVIOUR", "lose-after-accept: 7");
+        let truth = Truth::run(&scenario);
+        truth.agrees();
+        assert_eq!(
+            (truth.uplink("lost"), truth.uplink("arrived")),
+            (7, MESSAGES - 7)
+        );
+        assert_eq!(
+            (truth.account("announced"), truth.account("connected")),
+            (50, 6)
+        );
+    }
+}
+
+#[test]
 fn a_duplicate_and_an_altered_copy_are_told() {
     for keys in [
         "payload: smart-meter",

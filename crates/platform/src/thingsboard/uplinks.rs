@@ -1,6 +1,6 @@
 //! What the server end hears of devices and gateways.
 
-use super::Topic;
+use super::{Topic, gateways};
 use crate::json::Json;
 use crate::server::Heard;
 
@@ -96,6 +96,9 @@ pub(crate) fn hear<'a>(link: &'a str, topic: &str, payload: &'a [u8]) -> Heard<'
         Topic::Attributes => values(&mut json),
         Topic::GatewayTelemetry => of_devices(&mut json, list),
         Topic::GatewayAttributes => of_devices(&mut json, values),
+        Topic::GatewayConnect | Topic::GatewayDisconnect => {
+            return gateways::announced(topic, payload);
+        }
     };
     if is_readable.is_none() || !json.is_at_end() {
         return Heard::Invalid;
@@ -182,8 +185,9 @@ fn is_level(name: &[u8]) -> bool {
 
 /// The topic that a stream's messages surface on, both as templates; none if they do not.
 pub(crate) fn surface(topic: &str) -> Option<String> {
+    let topic = Topic::of(topic).filter(|topic| topic.kind().is_some())?;
     let mut surface = String::new();
-    Topic::of(topic)?.write_surface("${id}", &mut surface);
+    topic.write_surface("${id}", &mut surface);
     Some(surface)
 }
 
@@ -200,6 +204,7 @@ mod tests {
             Heard::Invalid => return None,
             other @ (Heard::Message { .. }
             | Heard::Unreadable { .. }
+            | Heard::Announced { .. }
             | Heard::Unknown
             | Heard::Other) => panic!("{other:?}"),
         };
@@ -283,7 +288,7 @@ mod tests {
     proptest! {
         /// Whatever the bytes, hearing ends and does not panic, and data have a device.
         #[test]
-        fn any_bytes_are_survived(text in "[\\[\\]{}\",:0-9tsvalues+\\\\ ]{0,60}", at in 0usize..8) {
+        fn any_bytes_are_survived(text in "[\\[\\]{}\",:0-9tsvalues+\\\\ ]{0,60}", at in 0usize..10) {
             let (topic, _) = super::super::TOPICS[at];
             if let Heard::Data(data) = hear("d", topic, text.as_bytes()) {
                 prop_assert!(data.devices().count() >= 1);

@@ -72,6 +72,11 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     };
     let streams = stream::streams(&class);
     let devices_per_link = links_of_its_own(view, seat.dialect)?;
+    let links = devices.div_ceil(devices_per_link);
+    let link_names = match view.get("gateway").and_then(|gateway| gateway.get("id")) {
+        Some(id) => Some(names_of(&id, 0, links - 1)?),
+        None => None,
+    };
     let (credential, streams) = (credential?, streams?);
     tokens_are_names(view, seat, &credential, &streams)?;
     Some(FleetPlan {
@@ -81,7 +86,9 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
         devices,
         first_index,
         first_link: LinkId(seat.link),
-        links: devices.div_ceil(devices_per_link),
+        links,
+        is_gateway: view.get("gateway").is_some(),
+        link_names,
         devices_per_link,
         tenant: tenant.to_owned(),
         client: client?,
@@ -118,7 +125,8 @@ fn tokens_are_names(
         return Some(());
     };
     let has_order = streams.iter().any(|of| of.carrier == Carrier::Order);
-    let is_told = seat.is_embedded && seat.dialect.knows_links() && has_order;
+    let is_gateway = view.get("gateway").is_some();
+    let is_told = seat.is_embedded && seat.dialect.knows_links() && has_order && !is_gateway;
     if !is_told || token.expose().source() == "${id}" {
         return Some(());
     }
@@ -135,9 +143,12 @@ fn names(view: &View<'_>, first: u32, devices: u32) -> Option<NameTemplate> {
             .wrong(what, "fewer devices, or a smaller `first`");
         return None;
     };
-    let id = view.get("id")?;
+    names_of(&view.get("id")?, first, last)
+}
+
+fn names_of(id: &View<'_>, first: u32, last: u32) -> Option<NameTemplate> {
     let names = NameTemplate::parse(id.text())
-        .map_err(|error| refuse(&id, &error))
+        .map_err(|error| refuse(id, &error))
         .ok()?;
     let (_, longest) = names.lengths(first, last);
     if longest > topic::TOPIC_MAXIMUM {

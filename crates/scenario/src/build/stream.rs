@@ -69,6 +69,7 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
     let qos = Qos::from_bits(view.whole("qos")?)?;
     let schedule = schedule(class, view, number);
     takes_qos(view, qos, class.seat.dialect)?;
+    is_of_its_link(class, view)?;
     let topic = topic_template(&view.get("topic")?, class.variables);
     let surface = topic.as_ref().and_then(|topic| surface(class, view, topic));
     let ack = ack(view, qos, class.seat.dialect);
@@ -115,6 +116,36 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
 fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Template> {
     let surface = Template::parse(&class.seat.dialect.surface(topic.source())).ok()?;
     is_topic(&view.get("topic")?, &surface, class.variables).then_some(surface)
+}
+
+/// Whether a topic is for links of the kind that the fleet has, and its devices can be named there.
+fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
+    let topic = view.get("topic")?;
+    let is_gateway = class.view.get("gateway").is_some();
+    let Some(is_for_gateways) = class.seat.dialect.is_for_gateways(topic.text()) else {
+        return Some(());
+    };
+    if is_for_gateways != is_gateway {
+        let (what, help) = match is_gateway {
+            true => ("for a link of one device", "such as v1/gateway/telemetry"),
+            false => (
+                "for a gateway",
+                "such as v1/devices/me/telemetry, or give the fleet `gateway`",
+            ),
+        };
+        topic.wrong(format!("`{}` is {what}", topic.text()), help);
+        return None;
+    }
+    let id = class.view.get("id")?;
+    if is_gateway && id.text().contains(['"', '\\']) {
+        let what = format!(
+            "`{}` cannot stand in the JSON of a gateway as it is",
+            id.text()
+        );
+        id.wrong(what, "a name without quotes and backslashes");
+        return None;
+    }
+    Some(())
 }
 
 fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {

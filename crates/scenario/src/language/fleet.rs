@@ -73,12 +73,19 @@ pub(super) static FLEET: Object = Object {
 };
 
 static GATEWAY: Object = Object {
-    keys: &[key(
-        "devices",
-        one(Scalar::Whole(1, u32::MAX as u64)),
-        "Devices a link carries",
-    )
-    .required()],
+    keys: &[
+        key(
+            "devices",
+            one(Scalar::Whole(1, u32::MAX as u64)),
+            "Devices a link carries",
+        )
+        .required(),
+        key(
+            "id",
+            one(Scalar::Template),
+            "The links' own names, by ${index} from 0; by default each has that of its first device",
+        ),
+    ],
 };
 
 static CLIENT: Object = Object {

@@ -28,6 +28,10 @@ pub struct FleetPlan {
     pub links: u32,
     /// How many devices each link carries; the last one may carry fewer.
     pub devices_per_link: u32,
+    /// Whether its links are gateways, which may carry several devices.
+    pub is_gateway: bool,
+    /// The names of its links, by their number from 0, where they have names of their own.
+    pub link_names: Option<NameTemplate>,
     /// The names of its devices, from the index and back.
     pub names: NameTemplate,
     /// `${tenant}`; empty where the scenario names none.
