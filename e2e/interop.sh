@@ -109,8 +109,9 @@ build() {
     esac
 }
 
+# java_peer CLASS ARGUMENT...: takes the place of the shell it runs in, so that it ends with it.
 java_peer() {
-    java -cp "$BUILT/java/target/classes:$(cat "$BUILT/java/classpath")" "$@"
+    exec java -cp "$BUILT/java/target/classes:$(cat "$BUILT/java/classpath")" "$@"
 }
 
 # ---- Muster's devices and consumers against a broker
@@ -292,9 +293,7 @@ client() {
     paho) exec python3 "$BUILT/paho/client.py" "$@" ;;
     mqttjs) cd "$BUILT/mqttjs" && exec node client.mjs "$@" ;;
     paho-go) exec "$BUILT/paho-go/peer" "$@" ;;
-    hivemq-client)
-        exec java -cp "$BUILT/java/target/classes:$(cat "$BUILT/java/classpath")" HiveMqClient "$@"
-        ;;
+    hivemq-client) java_peer HiveMqClient "$@" ;;
     esac
 }
 
