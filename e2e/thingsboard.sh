@@ -2,9 +2,10 @@
 # ThingsBoard against others on both sides. `kind: thingsboard` through a real Mosquitto to a server end made
 # with Paho, which checks each body and counts: devices by their tokens, gateways that announce theirs, and
 # what a rule chain that keeps every tenth message hands on. Then Paho devices, a gateway and a consumer
-# against Muster's gateway: what they hear is what ThingsBoard says, and their counts equal the account.
+# against Muster's gateway: what they hear is what ThingsBoard says, and their counts equal the account. At last
+# the counts that the gateway's rule engine stores each second, read by REST, against a run's ledger.
 source "$(dirname "$0")/lib.sh"
-need mosquitto python3 jq
+need mosquitto python3 jq curl
 
 python3 -m venv "$WORK/venv"
 "$WORK/venv/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
@@ -100,4 +101,38 @@ same "surfaced" "$(jq -c '[.got[] | join(" ")]' "$WORK/devices.json")" \
         "thingsboard/two/telemetry {\"one\":[{\"ts\":1,\"values\":{\"a\":1}}],\"two\":[{\"a\":2}]} "]')"
 same "uplinks, announcements apart" "$(jq -c '[.received, .announced, .["announced-gone"], .unreadable, .["unknown-topics"]]' "$WORK/account.json")" "[9,1,1,2,1]"
 same "tokens refused" "$(jq -c .refused "$WORK/account.json")" '{"135":1}'
+
+PORT=$(free_port)
+REST=$(free_port)
+echo open-sesame >"$WORK/password"
+"$MUSTER" gateway --listen "127.0.0.1:$PORT" --dialect thingsboard --rest "127.0.0.1:$REST" \
+    --rest-token "$WORK/password" --rest-gateway node >"$WORK/counting.txt" 2>&1 &
+GATEWAY=$!
+STARTED+=("$GATEWAY")
+listens "$PORT"
+listens "$REST"
+FROM=$(date +%s%3N)
+status_of "$MUSTER" run e2e/thingsboard.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/counted" \
+    --set "platform.devices=[mqtt://127.0.0.1:$PORT]"
+same "exit code" "$STATUS" 0
+URL="http://127.0.0.1:$REST/api"
+TOKEN=$(curl -sS -H 'Content-Type: application/json' -d '{"username":"tenant@thingsboard.org","password":"open-sesame"}' \
+    "$URL/auth/login" | jq -r .token)
+SERIES="$URL/plugins/telemetry/TENANT/13814000-1dd2-11b2-8080-808080808080"
+read_series() { curl -sS -H "X-Authorization: Bearer $TOKEN" "$SERIES/$1"; }
+KEY=$(read_series keys/timeseries | jq -r '.[]')
+same "the series" "$KEY" messageCount_node
+POINTS='[]'
+# The last second's count is stored with the next tick.
+for TRY in $(seq 100); do
+    POINTS=$(read_series "values/timeseries?keys=$KEY&startTs=$FROM&endTs=9999999999999&limit=999999&agg=NONE&orderBy=ASC" |
+        jq -c ".[\"$KEY\"] | map({ts, value: (.value | tonumber)})")
+    [ "$(jq '.[-1].value' <<<"$POINTS")" = 0 ] && break
+    sleep 0.1
+done
+same "counted each second, in all (try $TRY)" "$(jq 'map(.value) | add' <<<"$POINTS")" \
+    "$(value "$WORK/counted" '.ledger.uplink | .accepted + .unacknowledged')"
+AVERAGE=$(jq 'map(.value) | map(select(. > 0)) | .[1:-1] | add / length | round' <<<"$POINTS")
+check "AVG of whole seconds is the rate of 240/s ($AVERAGE)" test "$AVERAGE" -ge 228 -a "$AVERAGE" -le 252
+stop "$GATEWAY"
 finish

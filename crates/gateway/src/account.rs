@@ -143,6 +143,9 @@ counts! {
     announced_gone,
     /// Those of them that said "no matching subscribers" (0x10).
     no_subscriber,
+    /// Uplinks that went on after their service time, to whoever subscribed or to the rule engine;
+    /// one for each device that they have data of.
+    processed,
     /// Negative answers written.
     rejected,
     /// Uplinks that were not answered although they might have been (at QoS 0 only where the

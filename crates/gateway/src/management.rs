@@ -1,8 +1,10 @@
 //! The management API: how the gateway is told of devices, over HTTP.
 //!
-//! It is the server end of the calls by which SAP Edge is provisioned, on a port and a thread of its
-//! own, and counts for nothing in the gateway's account.
+//! It is the server end of the calls by which SAP Edge is provisioned, and of those by which the
+//! counts of ThingsBoard's rule engine are read, on a port and a thread of its own, and counts for
+//! nothing in the gateway's account.
 
+mod counted;
 mod registry;
 
 use std::io;
@@ -17,9 +19,11 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use muster_platform::Dialect;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+pub(crate) use self::counted::Counted;
 pub(crate) use self::registry::Registry;
 use self::registry::{Kind, Page, Refusal};
 use crate::shared::{Shared, locked};
@@ -48,6 +52,9 @@ impl Management {
         let serve = move || {
             let _inside = runtime.enter();
             if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
+                if shared.config.dialect == Dialect::Thingsboard {
+                    runtime.spawn(counted::each_second(Arc::clone(&shared)));
+                }
                 runtime.spawn(axum::serve(listener, routes(shared)).into_future());
                 // Either way it is over: it was told so, or there is nobody left to tell.
                 let _ = runtime.block_on(stopped);
@@ -80,6 +87,13 @@ impl Drop for Management {
 }
 
 fn routes(shared: Arc<Shared>) -> Router {
+    match shared.config.dialect {
+        Dialect::Mqtt | Dialect::SapEdge => registered(shared),
+        Dialect::Thingsboard => counted::routes(shared),
+    }
+}
+
+fn registered(shared: Arc<Shared>) -> Router {
     let things = get(list).post(create);
     let thing = get(read).delete(delete);
     Router::new()

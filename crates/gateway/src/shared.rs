@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::account::{Counts, GatewayAccount, Subject, hash};
 use crate::config::GatewayConfig;
-use crate::management::Registry;
+use crate::management::{Counted, Registry};
 use crate::message::Message;
 use crate::plot::Plot;
 use crate::routes::{Gauge, Routes, SessionRef};
@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) plot: Mutex<Plot>,
     /// What it was told of, where it has a management API.
     pub(crate) registered: Mutex<Registry>,
+    /// What was processed each second, where a count node stores it.
+    pub(crate) counted: Mutex<Counted>,
     pub(crate) counts: Vec<Counts>,
     pub(crate) stopping: AtomicBool,
     refused: Mutex<BTreeMap<u8, u64>>,
@@ -108,6 +110,7 @@ impl Shared {
             registry: Mutex::default(),
             retained: Mutex::default(),
             plot: Mutex::new(Plot::new(&config)),
+            counted: Mutex::default(),
             counts: (0..threads).map(|_| Counts::default()).collect(),
             stopping: AtomicBool::new(false),
             refused: Mutex::default(),
@@ -117,6 +120,12 @@ impl Shared {
             first_uplink: AtomicU64::new(NEVER),
             config,
         }
+    }
+
+    /// How many uplinks went on so far.
+    pub(crate) fn processed(&self) -> u64 {
+        let of_threads = self.counts.iter();
+        of_threads.map(|counts| counts.read().processed).sum()
     }
 
     pub(crate) fn threads(&self) -> u16 {

@@ -303,14 +303,15 @@ pub(crate) struct GatewayArgs {
     /// secret behind it (`authentication: { method, answer, echo: true }` of a scenario's client).
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication: Option<PathBuf>,
-    /// Serve the management API by which SAP Edge is told of devices, over HTTP; port 0 is a free
-    /// port. Only with --dialect sap-edge.
+    /// Serve the management API over HTTP, by which SAP Edge is told of devices, and the counts of
+    /// ThingsBoard's rule engine are read; port 0 is a free port. Only with --dialect sap-edge or
+    /// thingsboard.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) rest: Option<std::net::SocketAddr>,
     /// The file of the bearer token that each call of the management API must show.
     #[arg(long, value_name = "FILE", requires = "rest")]
     pub(crate) rest_token: Option<PathBuf>,
-    /// The gateway's own alternate id at the management API.
+    /// The gateway's own alternate id at the management API; with thingsboard the service's id.
     #[arg(
         long,
         value_name = "NAME",

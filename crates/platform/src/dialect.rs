@@ -143,6 +143,15 @@ impl Dialect {
         }
     }
 
+    /// Whether the server end for the reference gateway has calls over HTTP beside MQTT.
+    #[must_use]
+    pub const fn has_rest(self) -> bool {
+        match self {
+            Self::Mqtt => false,
+            Self::SapEdge | Self::Thingsboard => true,
+        }
+    }
+
     /// Whether results hold the figures of the test that was published for this platform, device
     /// by device.
     #[must_use]

@@ -91,6 +91,7 @@ impl Shard {
             return self.plot(io, uplink, incoming.dup);
         }
         let routed = self.publish(io, &publish, Some(from), None);
+        self.counts().processed.more();
         if routed.is_congested {
             self.hold_back(io, key);
         }
@@ -183,6 +184,10 @@ impl Shard {
         let (now, key, pending, fate) = (io.now(), uplink.key, uplink.pending, uplink.fate);
         if fate != Fate::Reorder && fate != Fate::Behave {
             self.book(&uplink);
+        }
+        // What is lost, dropped or refused goes no further.
+        if !fate.is_lasting() {
+            self.counts().processed.more();
         }
         match fate {
             // The last two have no meaning where no application acknowledges.

@@ -63,9 +63,12 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         gateway.addr()
     ));
     if let Some(address) = gateway.management_addr() {
-        outcome::say(&format!(
-            "management API at http://{address}{MANAGEMENT_PATH}"
-        ));
+        let path = if args.dialect.is_provisioned() {
+            MANAGEMENT_PATH
+        } else {
+            "/api"
+        };
+        outcome::say(&format!("management API at http://{address}{path}"));
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -82,9 +85,9 @@ fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
     let Some(listen) = args.rest else {
         return Ok(None);
     };
-    if !args.dialect.is_provisioned() {
+    if !args.dialect.has_rest() {
         bail!(
-            "serve --rest: {} has no management API; use --dialect sap-edge",
+            "serve --rest: {} has no management API; use --dialect sap-edge or thingsboard",
             args.dialect
         );
     }

@@ -46,6 +46,7 @@ fn whatever_the_payload_all_of_it_arrives_and_what_is_lost_is_known() {
         };
         assert_eq!(truth.uplink(lost), 7, "{keys}");
         assert_eq!(truth.uplink("arrived"), MESSAGES - 7, "{keys}");
+        assert_eq!(truth.account("processed"), MESSAGES - 7, "{keys}");
         for figure in ["unstamped", "foreign", "corrupted", "duplicates"] {
             assert_eq!(truth.uplink(figure), 0, "{keys}: {figure}");
         }
