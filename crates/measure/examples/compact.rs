@@ -7,7 +7,7 @@
 
 use std::io::Write;
 
-use muster_measure::{Bounds, Cold, FleetTrack, Recorder, RecorderPlan, StreamTrack};
+use muster_measure::{Bounds, Cold, FleetTrack, Recorder, RecorderPlan, Role, StreamTrack};
 use muster_model::{
     Arrival, Attempt, BackendId, ConsumerId, DeviceId, FleetId, Integrity, LinkId, MessageId,
     Micros, Outcome, RunId, StreamId, mix,
@@ -102,6 +102,7 @@ fn plan() -> RecorderPlan {
             first_device: DeviceId(0),
             devices: DEVICES,
             most_per_device: EACH,
+            role: Role::Uplink,
             answers: true,
             closed: false,
             deadline: None,

@@ -8,7 +8,7 @@
 use std::io::Write;
 
 use muster_measure::{
-    Account, Bounds, Cold, FleetTrack, Recorder, RecorderPlan, StreamTrack, WindowDelta,
+    Account, Bounds, Cold, FleetTrack, Recorder, RecorderPlan, Role, StreamTrack, WindowDelta,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, ConsumerId, DeviceId, FleetId, Integrity, LinkId, MessageId,
@@ -113,6 +113,7 @@ fn plan(devices: u32) -> RecorderPlan {
             first_device: DeviceId(0),
             devices,
             most_per_device: u32::MAX,
+            role: Role::Uplink,
             answers: true,
             closed: false,
             deadline: None,

@@ -4,12 +4,12 @@
 //! second one of the same form from the Facts it is told. The ledger compares the two.
 
 use muster_model::{
-    BackendId, Cause, ConnectFailure, Integrity, LinkEvent, LinkId, MessageId, Outcome,
+    BackendId, Cause, ConnectFailure, Integrity, LinkEvent, LinkId, MessageId, Outcome, StreamId,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::tally::{cause_key, digest_copy, digest_ended, digest_link, failure_key};
-use crate::{RecorderPlan, State, Tally, digest};
+use crate::{CommandAccount, ReceptionAccount, RecorderPlan, State, Tally, digest};
 
 /// Everything that was counted where it happened, of one shard, one process or a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -20,6 +20,10 @@ pub struct Account {
     pub backends: Vec<BackendAccount>,
     /// All links.
     pub links: LinkAccount,
+    /// Per stream, its commands; the index is the `StreamId`.
+    pub commands: Vec<CommandAccount>,
+    /// Per stream of kind `receive`, what its subscribers got; the index is the `StreamId`.
+    pub receptions: Vec<ReceptionAccount>,
 }
 
 /// What the device side did with one stream.
@@ -67,7 +71,25 @@ impl Account {
             streams: vec![StreamAccount::default(); plan.streams.len()],
             backends: vec![BackendAccount::default(); usize::from(plan.backends)],
             links: LinkAccount::default(),
+            commands: vec![CommandAccount::default(); plan.streams.len()],
+            receptions: vec![ReceptionAccount::default(); plan.streams.len()],
         }
+    }
+
+    /// The account of a stream's commands.
+    ///
+    /// # Panics
+    /// If the plan has no such stream.
+    pub fn command(&mut self, stream: StreamId) -> &mut CommandAccount {
+        &mut self.commands[stream.index()]
+    }
+
+    /// The account of what a stream's subscribers got.
+    ///
+    /// # Panics
+    /// If the plan has no such stream.
+    pub fn reception(&mut self, stream: StreamId) -> &mut ReceptionAccount {
+        &mut self.receptions[stream.index()]
     }
 
     /// A message came due: once for every message of a closed loop. Open streams may leave it
@@ -163,6 +185,14 @@ impl Account {
             mine.unstamped += theirs.unstamped;
         }
         self.links.merge(&other.links);
+        grow(&mut self.commands, other.commands.len());
+        grow(&mut self.receptions, other.receptions.len());
+        for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
+            mine.merge(theirs);
+        }
+        for (mine, theirs) in self.receptions.iter_mut().zip(&other.receptions) {
+            mine.merge(theirs);
+        }
     }
 }
 

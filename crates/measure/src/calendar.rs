@@ -20,4 +20,17 @@ pub trait Calendar {
     /// How many messages of the whole stream the nominal schedule wants before `until`: for open
     /// loops the schedule's own count, for closed loops the reference of `omitted`.
     fn nominal(&self, stream: StreamId, until: Micros) -> u64;
+
+    /// How many commands of the stream came due for the device; none where commands follow
+    /// queries, and for a stream of anything else.
+    fn commands(&self, stream: StreamId, device: DeviceId) -> Option<u32> {
+        let _ = (stream, device);
+        None
+    }
+
+    /// Calls `each` for every device that subscribes by a stream of kind `receive` and every
+    /// device's stream whose messages it is to get by that: subscriber, sending stream, sender.
+    fn audience(&self, stream: StreamId, each: &mut dyn FnMut(DeviceId, StreamId, DeviceId)) {
+        let _ = (stream, each);
+    }
 }

@@ -3,8 +3,10 @@
 use muster_model::{BackendId, Micros, StreamId};
 
 use crate::cohort::{Cohort, PerCohort};
+use crate::command::CommandsClosed;
 use crate::equations::{Equations, residue};
 use crate::gather::{Gathered, copies, links};
+use crate::reception::ReceptionsClosed;
 use crate::walk::{Grounds, StreamWalk};
 use crate::{
     Account, ArrivalFigures, BackendLedger, Calendar, CopyCounts, CountBy, Identity, Ledger,
@@ -50,6 +52,8 @@ pub(crate) struct StreamClosed {
     pub(crate) gathered: PerCohort<Gathered>,
     pub(crate) walk: Option<StreamWalk>,
     pub(crate) ledgers: PerCohort<Ledger>,
+    pub(crate) commands: Option<CommandsClosed>,
+    pub(crate) receptions: Option<ReceptionsClosed>,
 }
 
 /// What is derived of the run before scopes are made.
@@ -122,6 +126,8 @@ impl<'a> Closing<'a> {
             gathered,
             walk,
             ledgers: PerCohort::default(),
+            commands: self.close_commands(stream),
+            receptions: self.close_receptions(stream),
         };
         for cohort in Cohort::BOTH {
             let mut ledger = self.ledger(&closed, track, cohort);

@@ -7,16 +7,31 @@
 //! attempt  run device stream seq due_us taken_us sent_us ended_us state code resent
 //! arrival  run device stream seq due_us seen_us backend consumer integrity
 //! link     link at_us event detail
+//! query    run device stream seq due_us ended_us outcome code
+//! issue    run device stream seq due_us issued_us ended_us delivery code
+//! presence run device stream seq due_us presence
+//! receipt  run device stream seq at_us by_device by_stream integrity
+//! answer   run device stream seq due_us sent_us ended_us outcome code
+//! reply    run device stream seq issued_us seen_us integrity
+//! reception run device stream seq due_us seen_us by_device by_stream integrity
 //! ```
 //!
 //! Instants are microseconds since T0. `state` is `accepted`, `rejected`, `timed_out`, `broken`,
 //! `unacknowledged`, `in_flight` or `shed`; `code` is the wire code or the cause; `resent` is 0
 //! or 1. `integrity` is `intact`, `corrupted` or `unchecked`. `event` is `connected` (detail: how
-//! long it took, in microseconds), `failed` or `disconnected` (detail: the cause).
+//! long it took, in microseconds), `failed` or `disconnected` (detail: the cause). The words of
+//! commands are those of the ledger of commands, such as `undeliverable` and `answer_rejected`, and
+//! `presence` is `online`, `offline` or `reconnected`. The id of a command names the device that it
+//! is for and the stream of kind `command` that takes it; `by_device` and `by_stream` say who got a
+//! copy, and by which of its streams.
 
 use std::fmt::{self, Display, Write};
 
-use muster_model::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact, Micros, Outcome};
+use muster_model::{
+    Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact, MessageId, Micros, Outcome, Reception,
+};
+
+mod command;
 
 use crate::State;
 
@@ -29,17 +44,15 @@ pub fn encode_fact(fact: &Fact, out: &mut String) {
         Fact::Attempt(attempt) => write_attempt(attempt, out),
         Fact::Arrival(arrival) => write_arrival(arrival, out),
         Fact::Link(link) => write_link(link, out),
+        Fact::Command(command) => command::write(command, out),
+        Fact::Reception(reception) => write_reception(reception, out),
     };
     written.expect("a string takes all text");
 }
 
 fn write_attempt(attempt: &Attempt, out: &mut String) -> fmt::Result {
-    let id = &attempt.id;
-    write!(
-        out,
-        "attempt\t{}\t{}\t{}\t{}",
-        id.run.0, id.device.0, id.stream.0, id.seq
-    )?;
+    write!(out, "attempt")?;
+    write_id(Some(&attempt.id), out)?;
     write!(out, "\t{}", attempt.due.get())?;
     write_instant(attempt.taken, out)?;
     write_instant(attempt.sent, out)?;
@@ -61,24 +74,41 @@ fn write_attempt(attempt: &Attempt, out: &mut String) -> fmt::Result {
 }
 
 fn write_arrival(arrival: &Arrival, out: &mut String) -> fmt::Result {
-    match &arrival.id {
-        Some(id) => {
-            write!(
-                out,
-                "arrival\t{}\t{}\t{}\t{}",
-                id.run.0, id.device.0, id.stream.0, id.seq
-            )?;
-        }
-        None => write!(out, "arrival\t-\t-\t-\t-")?,
-    }
+    write!(out, "arrival")?;
+    write_id(arrival.id.as_ref(), out)?;
     write_instant(arrival.due, out)?;
-    let integrity = match arrival.integrity {
+    let integrity = integrity(arrival.integrity);
+    let (seen, backend, consumer) = (arrival.seen.get(), arrival.backend.0, arrival.consumer.0);
+    writeln!(out, "\t{seen}\t{backend}\t{consumer}\t{integrity}")
+}
+
+fn write_reception(reception: &Reception, out: &mut String) -> fmt::Result {
+    write!(out, "reception")?;
+    write_id(reception.id.as_ref(), out)?;
+    write_instant(reception.due, out)?;
+    let (subscriber, stream) = (reception.subscriber.0, reception.stream.0);
+    let integrity = integrity(reception.integrity);
+    let seen = reception.seen.get();
+    writeln!(out, "\t{seen}\t{subscriber}\t{stream}\t{integrity}")
+}
+
+fn write_id(id: Option<&MessageId>, out: &mut String) -> fmt::Result {
+    match id {
+        Some(id) => write!(
+            out,
+            "\t{}\t{}\t{}\t{}",
+            id.run.0, id.device.0, id.stream.0, id.seq
+        ),
+        None => write!(out, "\t-\t-\t-\t-"),
+    }
+}
+
+fn integrity(integrity: Integrity) -> &'static str {
+    match integrity {
         Integrity::Intact => "intact",
         Integrity::Corrupted => "corrupted",
         Integrity::Unchecked => "unchecked",
-    };
-    let (seen, backend, consumer) = (arrival.seen.get(), arrival.backend.0, arrival.consumer.0);
-    writeln!(out, "\t{seen}\t{backend}\t{consumer}\t{integrity}")
+    }
 }
 
 fn write_link(fact: &LinkFact, out: &mut String) -> fmt::Result {
@@ -186,6 +216,17 @@ mod tests {
         check(
             link(LinkEvent::Connected { took: Micros(3) }),
             "link\t7\t11\tconnected\t3",
+        );
+        check(
+            Fact::Reception(Reception {
+                subscriber: DeviceId(8),
+                stream: StreamId(5),
+                id: Some(ID),
+                due: Some(Micros(5)),
+                seen: Micros(9),
+                integrity: Integrity::Intact,
+            }),
+            "reception\t1\t2\t3\t4\t5\t9\t8\t5\tintact",
         );
         check(
             link(LinkEvent::Disconnected(Cause::KeepAlive)),

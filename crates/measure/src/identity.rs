@@ -1,10 +1,12 @@
 //! Which message ended how and arrived where: sets, merged once, at the end.
 
-use muster_model::{Micros, RunId};
+use muster_model::{MessageId, Micros, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::command::{CommandSets, StreamCommands};
 use crate::copies::Seen;
 use crate::pages::Pages;
+use crate::reception::Receptions;
 use crate::{Account, DeviceFigures, RecorderPlan, SeqSet, State};
 
 /// The identity sets of one recorder, or of all of a run once they are merged.
@@ -19,6 +21,12 @@ pub struct Identity {
     pub(crate) facts: Account,
     /// The figures of a published test, by device.
     pub(crate) published: Vec<DeviceFigures>,
+    /// Per stream, its commands.
+    pub(crate) commands: Vec<StreamCommands>,
+    /// When the last reply to a command of this run was seen.
+    pub(crate) last_reply: Option<Micros>,
+    /// What subscribers among the devices got.
+    pub(crate) receptions: Receptions,
 }
 
 /// The final states of one stream's messages.
@@ -86,6 +94,13 @@ impl Identity {
             backends: (0..plan.backends).map(|_| backend()).collect(),
             facts: Account::new(plan),
             published: Vec::new(),
+            commands: plan
+                .streams
+                .iter()
+                .map(|_| StreamCommands::default())
+                .collect(),
+            last_reply: None,
+            receptions: Receptions::default(),
         }
     }
 
@@ -98,6 +113,11 @@ impl Identity {
         for (mine, theirs) in self.backends.iter_mut().zip(other.backends) {
             mine.merge(theirs);
         }
+        for (mine, theirs) in self.commands.iter_mut().zip(other.commands) {
+            mine.merge(theirs);
+        }
+        self.last_reply = self.last_reply.max(other.last_reply);
+        self.receptions.merge(other.receptions);
         self.facts.merge(&other.facts);
         self.published.extend(other.published);
         self.published.sort_by_key(|figures| figures.device);
@@ -129,8 +149,30 @@ impl Identity {
         self.backends.iter().map(|backend| backend.corrupted).sum()
     }
 
+    /// The sets of the device that a command is for, or that a query is from.
+    pub(crate) fn command_sets(&mut self, plan: &RecorderPlan, id: &MessageId) -> &mut CommandSets {
+        let slot = id.device.0 - plan.streams[id.stream.index()].first_device.0;
+        self.commands[id.stream.index()].devices.get_mut(slot)
+    }
+
+    /// Remembers how far replies and receptions have come.
+    pub(crate) fn mark_drain(&mut self) {
+        for commands in &mut self.commands {
+            for (_, sets) in commands.devices.iter_mut() {
+                sets.replies.drained = sets.replies.next;
+            }
+        }
+        self.receptions.mark_drain();
+    }
+
     /// Gives back the room that growing left.
     pub(crate) fn shrink(&mut self) {
+        for commands in &mut self.commands {
+            for (_, sets) in commands.devices.iter_mut() {
+                sets.shrink();
+            }
+        }
+        self.receptions.shrink();
         for stream in &mut self.streams {
             for (_, finals) in stream.devices.iter_mut() {
                 finals.shrink();

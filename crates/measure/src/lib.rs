@@ -7,7 +7,7 @@
 //! formats of reports.
 //!
 //! ```
-//! use muster_measure::{Account, Bounds, Cold, Recorder, RecorderPlan, StreamTrack};
+//! use muster_measure::{Account, Bounds, Cold, Recorder, RecorderPlan, Role, StreamTrack};
 //! use muster_model::*;
 //!
 //! let plan = RecorderPlan {
@@ -19,6 +19,7 @@
 //!         first_device: DeviceId(0),
 //!         devices: 1,
 //!         most_per_device: 100,
+//!         role: Role::Uplink,
 //!         answers: true,
 //!         closed: false,
 //!         deadline: None,
@@ -63,6 +64,7 @@ mod calendar;
 mod cells;
 mod closing;
 mod cohort;
+mod command;
 mod copies;
 mod counts;
 mod digest_of_times;
@@ -74,9 +76,11 @@ mod gather;
 mod identity;
 mod ledger;
 mod live;
+mod lost;
 mod pages;
 mod plan;
 mod published;
+mod reception;
 mod recorder;
 mod scope;
 mod seq_set;
@@ -91,6 +95,11 @@ mod window;
 pub use account::{Account, BackendAccount, LinkAccount, StreamAccount};
 pub use calendar::Calendar;
 pub use closing::Closing;
+pub use command::{
+    ANSWERINGS, CommandAccount, CommandCounts, CommandLedger, CommandSummary, CommandWindow,
+    DELIVERIES, DeliveryCounts, PRESENCES, PresenceRow, QUERIES, answering_at, delivery_at,
+    presence_at, query_at,
+};
 pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes};
 pub use distribution::{Cell, Distribution, Latency, TOP};
 pub use facts::{FACTS_HEADER, encode_fact};
@@ -100,8 +109,11 @@ pub use ledger::{
     ArrivalFigures, BackendLedger, Equation, Ledger, LinkLedger, LostIds, LostOf, Table, TableRow,
     own_shed,
 };
-pub use plan::{Bounds, Cold, FleetTrack, Phase, RecorderPlan, StreamTrack, Timeline};
+pub use plan::{Bounds, Cold, FleetTrack, Phase, RecorderPlan, Role, StreamTrack, Timeline};
 pub use published::DeviceFigures;
+pub use reception::{
+    ReceptionAccount, ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow,
+};
 pub use recorder::Recorder;
 pub use seq_set::{Runs, SeqSet};
 pub use state::State;
@@ -111,5 +123,6 @@ pub use summary::{
 };
 pub use tally::{Tally, digest};
 pub use window::{
-    ArrivalWindow, LinkWindow, LinksSecond, Progress, UplinkWindow, WindowDelta, WindowKey,
+    ArrivalWindow, CommandProgress, LinkWindow, LinksSecond, Progress, UplinkWindow, WindowDelta,
+    WindowKey,
 };

@@ -3,6 +3,7 @@
 use muster_model::Micros;
 
 use crate::cells::{CellPool, DenseCells};
+use crate::command::CommandFilling;
 use crate::{ArrivalWindow, Cell, Distribution, UplinkWindow, WindowKey};
 
 /// Windows of one stream whose memory is kept from flush to flush: two or three are filled at a
@@ -14,7 +15,8 @@ const SPARSE_CELLS: usize = 256;
 
 /// Bytes that the windows in the making of one recorder keep at the most.
 pub(crate) const fn bytes_most(streams: usize, backends: usize) -> usize {
-    let gauges = streams * UplinkFilling::GAUGES + streams * backends;
+    let of_stream = UplinkFilling::GAUGES + CommandFilling::GAUGES;
+    let gauges = streams * of_stream + streams * backends;
     CellPool::BYTES_MAX + gauges * WINDOWS_KEPT * Gauge::BYTES
 }
 
@@ -204,7 +206,7 @@ impl Gauge {
         dense.add(value_us, count, pool)
     }
 
-    fn take(&mut self, pool: &mut CellPool) -> Distribution {
+    pub(crate) fn take(&mut self, pool: &mut CellPool) -> Distribution {
         let mut taken = self.sparse.clone();
         self.sparse.clear(SPARSE_CELLS);
         if std::mem::take(&mut self.is_dense)

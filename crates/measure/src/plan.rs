@@ -38,7 +38,10 @@ pub struct StreamTrack {
     /// More messages than any device of the stream can have; an id beyond it names no message
     /// of this run and is counted as foreign, so that a damaged id cannot take memory.
     pub most_per_device: u32,
-    /// Whether an answer exists by design (`ack` is not `none`).
+    /// What its messages are.
+    pub role: Role,
+    /// Whether an answer exists by design (`ack` is not `none`), whose time is a response: that of
+    /// a query is not.
     pub answers: bool,
     /// Whether the loop is closed: due instants then follow the answers, not the schedule.
     pub closed: bool,
@@ -46,6 +49,34 @@ pub struct StreamTrack {
     pub deadline: Option<Micros>,
     /// Bounds for which messages above are counted exactly.
     pub bounds: Bounds,
+}
+
+/// What the messages of a stream are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Role {
+    /// Messages of devices.
+    #[default]
+    Uplink,
+    /// Messages of devices that ask for a command.
+    Query,
+    /// Commands to devices.
+    Command,
+    /// Other devices' messages, to which devices subscribe.
+    Receive,
+}
+
+impl Role {
+    /// Whether the stream has a part in the ledger of commands.
+    #[must_use]
+    pub const fn has_commands(self) -> bool {
+        matches!(self, Self::Query | Self::Command)
+    }
+
+    /// Whether devices send its messages by themselves.
+    #[must_use]
+    pub const fn is_uplink(self) -> bool {
+        matches!(self, Self::Uplink | Self::Query)
+    }
 }
 
 /// The registered bounds of one stream, per latency; order and repetition do not matter.

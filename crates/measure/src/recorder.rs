@@ -10,12 +10,14 @@ use rustc_hash::FxHashMap;
 
 use crate::above::{BoundTable, count_above};
 use crate::cells::CellPool;
+use crate::command::CommandFilling;
 use crate::copies::{Manner, Seen};
 use crate::live::{self, ArrivalFilling, Live, UplinkFilling};
 use crate::published::Published;
+use crate::reception::ReceptionFilling;
 use crate::tally::{digest_copy, digest_ended};
 use crate::{
-    CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, State, Tally,
+    CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, Role, State, Tally,
     Timeline, WindowDelta, WindowKey, digest,
 };
 
@@ -25,16 +27,18 @@ use crate::{
 /// identities merge to those of one recorder that had seen them all.
 #[derive(Debug)]
 pub struct Recorder {
-    plan: RecorderPlan,
-    timeline: Timeline,
-    identity: Identity,
+    pub(crate) plan: RecorderPlan,
+    pub(crate) timeline: Timeline,
+    pub(crate) identity: Identity,
     streams: Vec<StreamRecorder>,
     backends: Vec<BackendRecorder>,
     links: BTreeMap<FleetId, Live<LinkWindow>>,
-    pool: CellPool,
-    progress: Progress,
+    pub(crate) commands: Vec<Live<CommandFilling>>,
+    pub(crate) receptions: Vec<Live<ReceptionFilling>>,
+    pub(crate) pool: CellPool,
+    pub(crate) progress: Progress,
     published: Published,
-    is_draining: bool,
+    pub(crate) is_draining: bool,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +82,8 @@ impl Recorder {
             streams: plan.streams.iter().map(stream).collect(),
             backends: (0..plan.backends).map(|_| backend()).collect(),
             links: BTreeMap::new(),
+            commands: plan.streams.iter().map(|_| Live::default()).collect(),
+            receptions: plan.streams.iter().map(|_| Live::default()).collect(),
             pool: CellPool::default(),
             progress: empty_progress(&plan),
             published: Published::of(plan.published_devices),
@@ -109,6 +115,8 @@ impl Recorder {
             Fact::Attempt(attempt) => self.attempt(attempt),
             Fact::Arrival(arrival) => self.arrival(arrival),
             Fact::Link(link) => self.link(link),
+            Fact::Command(command) => self.command(command),
+            Fact::Reception(reception) => self.reception(reception),
         }
     }
 
@@ -231,6 +239,16 @@ impl Recorder {
                 delta.copies.insert((BackendId(b), key), counts);
             });
         }
+        for (live, at) in self.commands.iter_mut().zip(0u8..=u8::MAX) {
+            live.drain(pool, |key, window| {
+                delta.commands.insert((StreamId(at), key), window);
+            });
+        }
+        for (live, at) in self.receptions.iter_mut().zip(0u8..=u8::MAX) {
+            live.drain(pool, |key, window| {
+                delta.receptions.insert((StreamId(at), key), window);
+            });
+        }
         for (fleet, live) in &mut self.links {
             live.drain(pool, |key, window| {
                 delta.links.insert((*fleet, key), window);
@@ -258,6 +276,7 @@ impl Recorder {
                 seen.drained = seen.drained.min(*next);
             }
         }
+        self.identity.mark_drain();
     }
 
     /// The identity sets; what was not flushed before is lost to the windows.
@@ -391,7 +410,7 @@ impl Recorder {
         Some(self.links.entry(fleet).or_default().window(key))
     }
 
-    fn key(&self, at: Micros) -> WindowKey {
+    pub(crate) fn key(&self, at: Micros) -> WindowKey {
         WindowKey {
             second: at.second(),
             phase: self.timeline.phase(at),
@@ -464,6 +483,7 @@ fn empty_progress(plan: &RecorderPlan) -> Progress {
     Progress {
         arrived: vec![Tally::default(); usize::from(plan.backends)],
         last_arrival: vec![None; usize::from(plan.backends)],
+        has_subscribers: plan.streams.iter().any(|track| track.role == Role::Receive),
         ..Progress::default()
     }
 }

@@ -4,7 +4,9 @@ use muster_model::{BackendId, FleetId, Micros, StreamId};
 
 use crate::closing::{Closed, Closing, StreamClosed, by_name};
 use crate::cohort::{Cohort, PerCohort};
+use crate::command::CommandsClosed;
 use crate::gather::{Gathered, copies, links};
+use crate::reception::ReceptionsClosed;
 use crate::walk::BackendWalk;
 use crate::{
     Above, Cold, Distribution, Flow, Latency, LatencyFigures, LatencyTable, LatencyView, Ledger,
@@ -38,11 +40,7 @@ impl Closing<'_> {
             measured_s: self.timeline.measured().as_secs_f64(),
             fleets: (0..self.plan.fleets.len()).map(fleet).collect(),
             streams: closed.streams.iter().map(stream).collect(),
-            residue: run
-                .uplink
-                .residue
-                .zip(run.measured.residue)
-                .map(|(a, b)| a + b),
+            residue: residue_of(&run),
             run,
             backends: closed.backends,
         }
@@ -77,6 +75,16 @@ impl Closing<'_> {
             above: self.above(streams),
             series: self.series(streams),
             links: self.link_ledger(fleet),
+            command: CommandsClosed::sum(
+                streams.iter().filter_map(|stream| stream.commands.as_ref()),
+                self.is_whole(),
+            ),
+            reception: ReceptionsClosed::sum(
+                streams
+                    .iter()
+                    .filter_map(|stream| stream.receptions.as_ref()),
+                self.is_whole(),
+            ),
             uplink: ledgers.uplink,
             measured: ledgers.measured,
         }
@@ -293,6 +301,16 @@ impl Closing<'_> {
     }
 }
 
+/// The residue of all ledgers of the run; none if one of them cannot be known.
+fn residue_of(run: &ScopeSummary) -> Option<u64> {
+    let uplink = run.uplink.residue.zip(run.measured.residue);
+    let command = run.command.as_ref();
+    let command = command.map_or(Some(0), |command| command.ledger.residue)?;
+    let reception = run.reception.as_ref();
+    let reception = reception.map_or(Some(0), |reception| reception.ledger.residue)?;
+    uplink.map(|(a, b)| a + b + command + reception)
+}
+
 /// The messages that a table of latencies is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -374,7 +392,11 @@ fn sum_above(parts: Vec<Above>) -> Option<Above> {
     })
 }
 
-fn view(known: Distribution, censored: Distribution, can_be_censored: bool) -> LatencyView {
+pub(crate) fn view(
+    known: Distribution,
+    censored: Distribution,
+    can_be_censored: bool,
+) -> LatencyView {
     let all_due = can_be_censored.then(|| {
         let mut all = known.clone();
         all.merge(&censored);

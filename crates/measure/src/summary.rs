@@ -4,7 +4,8 @@ use muster_model::{BackendId, FleetId, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackendLedger, Distribution, Flow, Latency, Ledger, LinkLedger, Outcomes, Phase, Timeline,
+    BackendLedger, CommandSummary, Distribution, Flow, Latency, Ledger, LinkLedger, Outcomes,
+    Phase, ReceptionSummary, Timeline,
 };
 
 /// A whole run in figures.
@@ -67,6 +68,10 @@ pub struct ScopeSummary {
     pub series: Vec<SecondRow>,
     /// The links of the fleet, of the stream's fleet, or of all.
     pub links: LinkLedger,
+    /// Commands, with their latencies; none where the scope has neither queries nor commands.
+    pub command: Option<CommandSummary>,
+    /// What subscribers among the devices got; none where the scope has none.
+    pub reception: Option<ReceptionSummary>,
 }
 
 /// Events whose own instant lies in the measured phase, per second.

@@ -5,8 +5,8 @@
 //! differs, but for one chance in 2^64.
 
 use muster_model::{
-    Cause, ConnectFailure, Integrity, LinkId, MessageId, Outcome, Reason, ShedCause, TlsFailure,
-    mix,
+    Answering, Cause, ConnectFailure, Delivery, DeviceId, Integrity, LinkId, MessageId, Outcome,
+    Presence, QueryOutcome, Reason, ShedCause, TlsFailure, mix,
 };
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,55 @@ pub(crate) fn digest_copy(message: u64, integrity: Integrity) -> u64 {
         Integrity::Intact => 1,
         Integrity::Corrupted => 2,
         Integrity::Unchecked => 3,
+    };
+    mix(message, key)
+}
+
+/// The digest of a copy that came to a device.
+pub(crate) fn digest_receipt(copy: u64, device: DeviceId) -> u64 {
+    mix(copy, u64::from(device.0))
+}
+
+/// The digest of a query and its end.
+pub(crate) fn digest_query(message: u64, outcome: &QueryOutcome) -> u64 {
+    let key = match outcome {
+        QueryOutcome::Received => 1 << 32,
+        QueryOutcome::NoCommand => 2 << 32,
+        QueryOutcome::Rejected(reason) => 3 << 32 | reason_key(reason),
+        QueryOutcome::TimedOut => 4 << 32,
+        QueryOutcome::Broken(cause) => 5 << 32 | cause_key(cause),
+        QueryOutcome::InFlight => 6 << 32,
+    };
+    mix(message, key)
+}
+
+/// The digest of a command and what the backend knows of it.
+pub(crate) fn digest_delivery(message: u64, delivery: &Delivery) -> u64 {
+    let key = match delivery {
+        Delivery::Delivered => 1 << 32,
+        Delivery::Expired => 2 << 32,
+        Delivery::Undeliverable(reason) => 3 << 32 | reason_key(reason),
+        Delivery::Unknown => 4 << 32,
+        Delivery::Withheld(cause) => 5 << 32 | shed_key(*cause),
+    };
+    mix(message, key)
+}
+
+/// The digest of a command and where its device stood.
+pub(crate) fn digest_met(message: u64, presence: Presence) -> u64 {
+    mix(message, 1 + presence as u64)
+}
+
+/// The digest of a command and the end of its answer.
+pub(crate) fn digest_answering(message: u64, outcome: &Answering) -> u64 {
+    let key = match outcome {
+        Answering::Answered => 1 << 32,
+        Answering::OneWay => 2 << 32,
+        Answering::Rejected(reason) => 3 << 32 | reason_key(reason),
+        Answering::TimedOut => 4 << 32,
+        Answering::Broken(cause) => 5 << 32 | cause_key(cause),
+        Answering::InFlight => 6 << 32,
+        Answering::Shed(cause) => 7 << 32 | shed_key(*cause),
     };
     mix(message, key)
 }

@@ -9,10 +9,11 @@ use muster_model::{DeviceId, Micros, StreamId};
 use crate::cohort::{Cohort, PerCohort};
 use crate::copies::Seen;
 use crate::identity::Finals;
+use crate::lost::keep_lost;
 use crate::sweep::{clip, count, sweep};
 use crate::{
-    ArrivalFigures, ArrivalRow, Calendar, Cold, Distribution, Identity, LostIds, LostOf, SeqSet,
-    State, StreamTrack,
+    ArrivalFigures, ArrivalRow, Calendar, Cold, Distribution, Identity, LostIds, SeqSet, State,
+    StreamTrack,
 };
 
 /// What a walk needs beside the sets.
@@ -199,7 +200,8 @@ impl BackendWalk {
             }
         }
         self.add_copies(seen, walked);
-        keep_lost(lost, walked, ranges, grounds.lost_ranges_most);
+        let of = (walked.stream, walked.device);
+        keep_lost(lost, of, ranges, grounds.lost_ranges_most);
     }
 
     fn add_arrived(&mut self, state: State, seqs: &Range<u32>, warm_up: u32) {
@@ -303,26 +305,4 @@ fn len_in(seqs: &Range<u32>, cohort: Cohort, warm_up: u32) -> u64 {
 /// One more than the largest number of a set.
 fn end_of(set: &SeqSet) -> u32 {
     set.runs().last().map_or(0, |run| run.end)
-}
-
-fn keep_lost(lost: &mut LostIds, walked: &Walked<'_>, mut ranges: Vec<Range<u32>>, most: usize) {
-    if ranges.is_empty() {
-        return;
-    }
-    ranges.sort_unstable_by_key(|range| range.start);
-    let kept: usize = lost.lost.iter().map(|lost| lost.ranges.len()).sum();
-    let room = most.saturating_sub(kept);
-    lost.truncated |= ranges.len() > room;
-    let ranges: Vec<_> = ranges
-        .iter()
-        .take(room)
-        .map(|range| [range.start, range.end - 1])
-        .collect();
-    if !ranges.is_empty() {
-        lost.lost.push(LostOf {
-            device: walked.device,
-            stream: walked.stream,
-            ranges,
-        });
-    }
 }

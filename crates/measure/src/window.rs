@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use muster_model::{BackendId, FleetId, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::{CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes, Phase, Tally};
+use crate::{
+    CommandWindow, CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes, Phase,
+    ReceptionWindow, Tally,
+};
 
 /// Which window: a second of the run's clock, cut at the borders of the phases, so that windows
 /// of one phase sum exactly to the phase.
@@ -89,6 +92,42 @@ pub struct Progress {
     pub arrived: Vec<Tally>,
     /// Per backend: when the last copy of a message of this run was seen.
     pub last_arrival: Vec<Option<Micros>>,
+    /// Commands and their replies.
+    pub commands: CommandProgress,
+    /// Whether devices subscribe to what other devices send: nobody knows before the end what they
+    /// are still to get.
+    pub has_subscribers: bool,
+    /// When the last copy reached one of them.
+    pub last_reception: Option<Micros>,
+}
+
+/// How far the commands of a run have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandProgress {
+    /// Commands that the platform took for devices that it can reach.
+    pub delivered: Tally,
+    /// First copies at devices.
+    pub received: Tally,
+    /// Replies that the platform took.
+    pub answered: Tally,
+    /// First copies of replies at the backend.
+    pub replies: Tally,
+    /// When the last command reached a device, or the last reply the backend.
+    pub last: Option<Micros>,
+}
+
+impl CommandProgress {
+    fn is_complete(&self) -> bool {
+        self.delivered == self.received && self.answered == self.replies
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.delivered.merge(&other.delivered);
+        self.received.merge(&other.received);
+        self.answered.merge(&other.answered);
+        self.replies.merge(&other.replies);
+        self.last = self.last.max(other.last);
+    }
 }
 
 /// Windows touched since the last flush, as deltas; merged, the windows of a run.
@@ -106,6 +145,10 @@ pub struct WindowDelta {
     pub copies: BTreeMap<(BackendId, WindowKey), CopyCounts>,
     /// The links.
     pub links: BTreeMap<(FleetId, WindowKey), LinkWindow>,
+    /// Commands and queries.
+    pub commands: BTreeMap<(StreamId, WindowKey), CommandWindow>,
+    /// What subscribers among the devices got.
+    pub receptions: BTreeMap<(StreamId, WindowKey), ReceptionWindow>,
     /// How far the run has come.
     pub progress: Progress,
 }
@@ -161,17 +204,20 @@ impl LinkWindow {
 
 impl Progress {
     /// Whether every message accepted or unacknowledged has arrived at every backend, and
-    /// nothing else has: then no copy is to be waited for. Where something else arrived too
+    /// nothing else has, and every command its device, and every reply the backend: then no copy is
+    /// to be waited for. Where something else arrived too
     /// (rejected but delivered), this stays false and quiet decides.
     #[must_use]
     pub fn all_expected_arrived(&self) -> bool {
-        self.arrived.iter().all(|arrived| *arrived == self.expected)
+        let has_arrived = self.arrived.iter().all(|arrived| *arrived == self.expected);
+        has_arrived && self.commands.is_complete() && !self.has_subscribers
     }
 
-    /// When the last copy reached any backend; none if none did.
+    /// When the last copy reached any backend, device or subscriber; none if none did.
     #[must_use]
     pub fn last_arrival_anywhere(&self) -> Option<Micros> {
-        self.last_arrival.iter().flatten().max().copied()
+        let last = self.last_arrival.iter().copied().max().flatten();
+        last.max(self.commands.last).max(self.last_reception)
     }
 
     /// Adds what another part of the run came to.
@@ -189,6 +235,9 @@ impl Progress {
         for (mine, theirs) in self.last_arrival.iter_mut().zip(&other.last_arrival) {
             *mine = (*mine).max(*theirs);
         }
+        self.commands.merge(&other.commands);
+        self.has_subscribers |= other.has_subscribers;
+        self.last_reception = self.last_reception.max(other.last_reception);
     }
 }
 
@@ -245,6 +294,12 @@ impl WindowDelta {
         for (key, window) in &other.links {
             self.links.entry(*key).or_default().merge(window);
         }
+        for (key, window) in &other.commands {
+            self.commands.entry(*key).or_default().merge(window);
+        }
+        for (key, window) in &other.receptions {
+            self.receptions.entry(*key).or_default().merge(window);
+        }
         self.progress.merge(&other.progress);
     }
 
@@ -256,6 +311,9 @@ impl WindowDelta {
             window.above.clear();
             window.late = 0;
         }
+        for window in self.receptions.values_mut() {
+            window.end_to_end = Distribution::default();
+        }
     }
 
     /// Forgets the windows of all seconds before `second`, but not how far the run has come: for
@@ -265,6 +323,8 @@ impl WindowDelta {
         self.arrivals.retain(|(_, _, key), _| key.second >= second);
         self.copies.retain(|(_, key), _| key.second >= second);
         self.links.retain(|(_, key), _| key.second >= second);
+        self.commands.retain(|(_, key), _| key.second >= second);
+        self.receptions.retain(|(_, key), _| key.second >= second);
     }
 
     /// The device side of one stream, by key.

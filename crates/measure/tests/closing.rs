@@ -2,7 +2,7 @@
 
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, FleetTrack, Latency, Percentiles, Phase, Recorder,
-    RecorderPlan, State, StreamTrack, Summary, WindowDelta,
+    RecorderPlan, Role, State, StreamTrack, Summary, WindowDelta,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, FleetId, Integrity,
@@ -52,6 +52,7 @@ fn plan() -> RecorderPlan {
             first_device: DeviceId(0),
             devices: 1,
             most_per_device: 100,
+            role: Role::Uplink,
             answers: true,
             closed: false,
             deadline: None,

@@ -4,10 +4,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use muster_measure::{Bounds, Cold, FleetTrack, Recorder, RecorderPlan, StreamTrack};
+use muster_measure::{Bounds, Cold, FleetTrack, Recorder, RecorderPlan, Role, StreamTrack};
 use muster_model::{
-    Arrival, Attempt, BackendId, Cause, ConsumerId, DeviceId, FleetId, Integrity, LinkId,
-    MessageId, Micros, Outcome, Reason, RunId, ShedCause, StreamId, mix,
+    Answer, Answering, Arrival, Attempt, BackendId, Cause, Command, ConsumerId, Delivery, DeviceId,
+    FleetId, Integrity, Issue, LinkId, MessageId, Met, Micros, Outcome, Presence, Reason, Receipt,
+    Reception, Reply, RunId, ShedCause, StreamId, mix,
 };
 
 #[global_allocator]
@@ -55,6 +56,7 @@ fn plan(devices: u32) -> RecorderPlan {
             first_device: DeviceId(0),
             devices,
             most_per_device: u32::MAX,
+            role: Role::Uplink,
             answers: true,
             closed: false,
             deadline: Some(Micros::from_secs(1)),
@@ -229,4 +231,104 @@ fn what_a_pause_touches_is_not_kept() {
     assert!(kept <= 256 * 1_024, "{kept} bytes more than before");
     let most = Recorder::window_bytes_most(1, 1) as i64;
     assert!(kept <= most, "{kept} bytes, at most {most}");
+}
+
+/// A plan whose one stream is of commands, or of subscribers to it.
+fn plan_of(role: Role) -> RecorderPlan {
+    let mut plan = plan(DEVICES);
+    plan.streams[0].role = role;
+    plan
+}
+
+/// A command of every device: issued, received, answered and replied to, some of them otherwise.
+fn command_round(recorder: &mut Recorder, seq: u32) {
+    for device in 0..DEVICES {
+        let due = Micros(u64::from(seq) * 10_000 + u64::from(device) * 10);
+        let id = id(device, seq);
+        let is_odd = device % 97 == 0;
+        let later = |by: u64| due + Micros(by + mix(3, u64::from(seq)) % 2_000);
+        recorder.command(&Command::Met(Met {
+            id,
+            due,
+            presence: if is_odd {
+                Presence::Offline
+            } else {
+                Presence::Online
+            },
+        }));
+        recorder.command(&Command::Issue(Issue {
+            id,
+            due,
+            issued: Some(due),
+            ended: later(100),
+            delivery: if is_odd {
+                Delivery::Unknown
+            } else {
+                Delivery::Delivered
+            },
+        }));
+        recorder.command(&Command::Receipt(Receipt {
+            device: id.device,
+            stream: id.stream,
+            id: Some(id),
+            at: later(200),
+            integrity: Integrity::Intact,
+        }));
+        recorder.command(&Command::Answer(Answer {
+            id,
+            due: later(200),
+            sent: Some(later(300)),
+            ended: later(20_000),
+            outcome: if is_odd {
+                Answering::TimedOut
+            } else {
+                Answering::Answered
+            },
+        }));
+        recorder.command(&Command::Reply(Reply {
+            stream: id.stream,
+            id: Some(id),
+            issued: Some(due),
+            seen: later(4_000),
+            integrity: Integrity::Intact,
+        }));
+    }
+}
+
+/// Tells what happens in one round.
+type Round = fn(&mut Recorder, u32);
+
+/// Every device gets a message of one other.
+fn reception_round(recorder: &mut Recorder, seq: u32) {
+    for device in 0..DEVICES {
+        let due = Micros(u64::from(seq) * 10_000 + u64::from(device) * 10);
+        recorder.reception(&Reception {
+            subscriber: DeviceId(device),
+            stream: StreamId(0),
+            id: Some(id((device + 1) % DEVICES, seq)),
+            due: Some(due),
+            seen: due + Micros(3_000),
+            integrity: Integrity::Intact,
+        });
+    }
+}
+
+#[test]
+fn no_command_and_no_subscribers_copy_allocates_once_the_memory_is_warm() {
+    let rounds: [(Role, Round); 2] = [
+        (Role::Command, command_round),
+        (Role::Receive, reception_round),
+    ];
+    for (role, round) in rounds {
+        let mut recorder = Recorder::new(plan_of(role));
+        recorder.start(Micros::ZERO);
+        for second in 0..4 {
+            (second * 100..second * 100 + 100).for_each(|seq| round(&mut recorder, seq));
+            drop(recorder.flush(Micros::from_secs(u64::from(second))));
+        }
+        round(&mut recorder, 400);
+        let before = ALLOCATIONS.get();
+        (401..499).for_each(|seq| round(&mut recorder, seq));
+        assert_eq!(ALLOCATIONS.get() - before, 0, "{role:?}");
+    }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Latency, Ledger, Record,
-    Recorder, RecorderPlan, Records, Scope, ScopeSummary, State, StreamTrack, Summary, Timeline,
-    WindowDelta, encode_record,
+    Recorder, RecorderPlan, Records, Role, Scope, ScopeSummary, State, StreamTrack, Summary,
+    Timeline, WindowDelta, encode_record,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, Fact, FleetId,
@@ -76,6 +76,7 @@ fn plan(cold: Cold) -> RecorderPlan {
         first_device: DeviceId(DEVICES[at].0),
         devices: DEVICES[at].1,
         most_per_device: 1_000,
+        role: Role::Uplink,
         answers: at != 1,
         closed: at == 2,
         deadline: (at == 0).then_some(Micros::from_millis(1_500)),
@@ -376,6 +377,7 @@ fn instant(fact: &Fact) -> Micros {
         Fact::Attempt(attempt) => attempt.ended,
         Fact::Arrival(arrival) => arrival.seen,
         Fact::Link(link) => link.at,
+        Fact::Command(_) | Fact::Reception(_) => Micros::ZERO,
     }
 }
 
@@ -439,6 +441,7 @@ fn give_other_outcome(fact: &mut Fact) {
                 LinkEvent::Disconnected(_) => LinkEvent::Disconnected(Cause::Malformed),
             }
         }
+        Fact::Command(_) | Fact::Reception(_) => {}
     }
 }
 
@@ -461,6 +464,7 @@ fn give_other_id(fact: &mut Fact) {
             }
         }
         Fact::Link(link) => link.link.0 ^= 1,
+        Fact::Command(_) | Fact::Reception(_) => {}
     }
 }
 
@@ -585,7 +589,7 @@ proptest! {
         let first = World::new(seed, false);
         let taken = first.facts.iter().filter(|told| match &told.1 {
             Fact::Attempt(attempt) => attempt.id.seq == 0 && attempt.taken.is_some(),
-            Fact::Arrival(_) | Fact::Link(_) => false,
+            Fact::Arrival(_) | Fact::Link(_) | Fact::Command(_) | Fact::Reception(_) => false,
         });
         let lateness = |table: &muster_measure::LatencyTable| {
             table.of(Latency::Lateness).unwrap().figures.count
@@ -659,7 +663,7 @@ fn recount(
         .iter()
         .filter_map(|(_, fact)| match fact {
             Fact::Attempt(attempt) => Some((attempt.id, *attempt)),
-            Fact::Arrival(_) | Fact::Link(_) => None,
+            Fact::Arrival(_) | Fact::Link(_) | Fact::Command(_) | Fact::Reception(_) => None,
         })
         .filter(|(id, attempt)| id.stream == stream && attempt.due >= from)
         .collect();

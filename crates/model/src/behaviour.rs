@@ -45,6 +45,12 @@ pub struct Behaviour {
     /// Uplinks that are answered no, with [`Reject::DEFAULT_CODE`] or the code of `reject`, and
     /// delivered nevertheless.
     pub reject_but_deliver: u32,
+    /// Commands that are accepted and never delivered.
+    pub lose_commands: u32,
+    /// Commands that are delivered twice.
+    pub duplicate_commands: u32,
+    /// Commands that are answered at once and delivered late.
+    pub delay_commands: Delayed,
     /// A time in which the gateway reads nothing and says nothing.
     pub stall: Option<Stall>,
     /// An instant at which it closes part of the device links.
@@ -52,6 +58,17 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
+    /// What is done wrong with commands, as if they were uplinks.
+    #[must_use]
+    pub fn of_commands(&self) -> Behaviour {
+        Behaviour {
+            lose_after_accept: self.lose_commands,
+            duplicate: self.duplicate_commands,
+            deliver_late: self.delay_commands,
+            ..Behaviour::default()
+        }
+    }
+
     /// Whether the gateway does nothing wrong at all.
     #[must_use]
     pub fn behaves(&self) -> bool {

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BackendId, Cause, ConnectFailure, ConsumerId, LinkId, MessageId, Micros, Outcome};
+use crate::{
+    BackendId, Cause, Command, ConnectFailure, ConsumerId, LinkId, MessageId, Micros, Outcome,
+    Reception,
+};
 
 /// The whole life of one message on the device side, told once, when it is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,4 +88,8 @@ pub enum Fact {
     Arrival(Arrival),
     /// A link changed.
     Link(LinkFact),
+    /// Something happened to a query, a command or a reply.
+    Command(Command),
+    /// A copy reached a subscriber among the devices.
+    Reception(Reception),
 }

@@ -12,20 +12,27 @@
 
 pub mod behaviour;
 mod code;
+mod command;
 mod fact;
 pub mod figure;
 mod id;
 mod mix;
 mod outcome;
+mod reception;
 mod stamp;
 mod time;
 mod tls;
 
 pub use code::Reason;
+pub use command::{
+    ABSENT, Answer, Answering, Command, CommandTarget, Delivery, Issue, Met, Presence, Query,
+    QueryOutcome, Receipt, Reply,
+};
 pub use fact::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact};
 pub use id::{BackendId, ConsumerId, DeviceId, FleetId, LinkId, MessageId, RunId, StreamId};
 pub use mix::{mix, unit};
 pub use outcome::{Cause, ConnectFailure, Outcome, ShedCause};
+pub use reception::Reception;
 pub use stamp::{STAMP_BYTES, STAMP_KEY_BYTES, STAMP_KEY_TEXT, STAMP_TEXT, Stamp, StampError};
 pub use time::{Micros, Rate};
 pub use tls::TlsFailure;

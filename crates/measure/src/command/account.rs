@@ -1,0 +1,108 @@
+//! What backend and devices counted of one stream's commands where it happened; or, from the
+//! Facts, what they told.
+
+use muster_model::{Answer, Command, Issue, Met, Query, Receipt, Reply};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ANSWERINGS, DELIVERIES, PRESENCES, QUERIES, answering_at, delivery_at, presence_at, query_at,
+};
+use crate::tally::{
+    digest_answering, digest_copy, digest_delivery, digest_met, digest_query, digest_receipt,
+};
+use crate::{Tally, digest};
+
+/// The commands of one stream, counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandAccount {
+    /// Queries by their end.
+    pub queries: [Tally; QUERIES],
+    /// Commands handed to the socket, counted there.
+    pub issued: Tally,
+    /// Commands by what the backend knows of them.
+    pub issues: [Tally; DELIVERIES],
+    /// Commands by where their device stood when they came due.
+    pub met: [Tally; PRESENCES],
+    /// Copies that came to devices, counted before decoding.
+    pub taken: u64,
+    /// Those of them whose id may be believed.
+    pub read: Tally,
+    /// Those of them whose id may not.
+    pub damaged: u64,
+    /// First copies, as the device knows them by itself.
+    pub received: Tally,
+    /// Commands by the end of their answer.
+    pub answers: [Tally; ANSWERINGS],
+    /// Replies whose first transmission the kernel took, counted at the socket.
+    pub replied: Tally,
+    /// Copies of replies that came to the backend, counted before decoding.
+    pub replies_taken: u64,
+    /// Those of them whose id may be believed.
+    pub replies_read: Tally,
+    /// Those of them whose id may not.
+    pub replies_damaged: u64,
+}
+
+impl CommandAccount {
+    /// Counts the end of a query, a command or an answer, where a device stood, or a decoded copy.
+    pub fn tell(&mut self, command: &Command) {
+        match command {
+            Command::Query(Query { id, outcome, .. }) => {
+                self.queries[query_at(outcome)].add(digest_query(digest(id), outcome));
+            }
+            Command::Issue(Issue { id, delivery, .. }) => {
+                self.issues[delivery_at(delivery)].add(digest_delivery(digest(id), delivery));
+            }
+            Command::Met(Met { id, presence, .. }) => {
+                self.met[presence_at(*presence)].add(digest_met(digest(id), *presence));
+            }
+            Command::Receipt(receipt) => self.receipt(receipt),
+            Command::Answer(Answer { id, outcome, .. }) => {
+                self.answers[answering_at(outcome)].add(digest_answering(digest(id), outcome));
+            }
+            Command::Reply(reply) => self.reply(reply),
+        }
+    }
+
+    fn receipt(&mut self, receipt: &Receipt) {
+        match &receipt.id {
+            Some(id) => {
+                let copy = digest_copy(digest(id), receipt.integrity);
+                self.read.add(digest_receipt(copy, receipt.device));
+            }
+            None => self.damaged += 1,
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        match &reply.id {
+            Some(id) => self
+                .replies_read
+                .add(digest_copy(digest(id), reply.integrity)),
+            None => self.replies_damaged += 1,
+        }
+    }
+
+    /// Adds what another shard or process counted.
+    pub fn merge(&mut self, other: &Self) {
+        add_all(&mut self.queries, &other.queries);
+        add_all(&mut self.issues, &other.issues);
+        add_all(&mut self.met, &other.met);
+        add_all(&mut self.answers, &other.answers);
+        self.issued.merge(&other.issued);
+        self.read.merge(&other.read);
+        self.received.merge(&other.received);
+        self.replied.merge(&other.replied);
+        self.replies_read.merge(&other.replies_read);
+        self.taken += other.taken;
+        self.damaged += other.damaged;
+        self.replies_taken += other.replies_taken;
+        self.replies_damaged += other.replies_damaged;
+    }
+}
+
+fn add_all(mine: &mut [Tally], theirs: &[Tally]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        mine.merge(theirs);
+    }
+}

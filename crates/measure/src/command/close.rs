@@ -1,0 +1,331 @@
+//! Closes the account of commands: from sets, windows and accounts to the ledger and its residue.
+
+use std::ops::Range;
+
+use muster_model::{DeviceId, StreamId};
+
+use super::equations::Witnesses;
+use super::ledger::by_name as rows_by_name;
+use super::{
+    ANSWERED, ANSWERING_NAMES, CommandCounts, CommandLedger, CommandSets, CommandSummary,
+    CommandWindow, DELIVERED, DELIVERY_NAMES, PRESENCES, PresenceRow, QUERY_NAMES,
+};
+use crate::closing::{Closing, by_name};
+use crate::equations::Equations;
+use crate::lost::keep_lost;
+use crate::scope::view;
+use crate::sweep::{count, sweep};
+use crate::{Distribution, LostIds, Phase, Role, SeqSet, StreamTrack, WindowKey};
+
+/// The commands of one stream, closed, with the times of its measured cohort.
+pub(crate) struct CommandsClosed {
+    pub(crate) ledger: CommandLedger,
+    times: CommandWindow,
+}
+
+/// What the sets of one stream come to.
+#[derive(Default)]
+pub(super) struct Walk {
+    pub(super) scheduled: Option<u64>,
+    /// Commands that came due and have no end, or have one and never came due.
+    pub(super) unscheduled: u64,
+    /// The same of those that a device's side met.
+    pub(super) unmet: u64,
+    pub(super) queries: Sizes,
+    pub(super) issues: Sizes,
+    pub(super) answers: Sizes,
+    pub(super) received: u64,
+    pub(super) copies: u64,
+    /// Received without an answer's end, or answered and not received.
+    pub(super) unanswered: u64,
+    delivered_not_received: u64,
+    received_not_delivered: u64,
+    pub(super) replies: u64,
+    pub(super) reply_copies: u64,
+    pub(super) replies_arrived: u64,
+    pub(super) replies_lost: u64,
+    pub(super) replies_outstanding: u64,
+    pub(super) rows: [PresenceRow; PRESENCES],
+    not_received: LostIds,
+}
+
+/// The sizes of the sets of one kind, and how many numbers stand in more than one of them.
+#[derive(Default)]
+pub(super) struct Sizes {
+    pub(super) ends: [u64; 8],
+    pub(super) overlap: u64,
+}
+
+impl Closing<'_> {
+    /// The commands of a stream; none if it has neither queries nor commands.
+    pub(crate) fn close_commands(&self, stream: StreamId) -> Option<CommandsClosed> {
+        let track = self.plan.stream(stream)?;
+        if !track.role.has_commands() {
+            return None;
+        }
+        let all = self.command_windows(stream, |_| true);
+        let times = self.command_windows(stream, |key| key.phase == Phase::Measure);
+        let mut ledger = counted(&all.counts);
+        if let Some(own) = self.account {
+            ledger.queries = own.streams.get(stream.index())?.sent.count;
+            ledger.issued = own.commands.get(stream.index())?.issued.count;
+        }
+        if track.role == Role::Command {
+            ledger.queries = 0;
+        }
+        if let Some(walk) = self.walk_commands(stream, track) {
+            walk.fill(&mut ledger);
+            if let Some(equations) = self.command_equations(stream, track, &walk, &all.counts) {
+                ledger.residue = Some(equations.residue());
+                ledger.equations = equations.broken;
+            }
+        }
+        Some(CommandsClosed { ledger, times })
+    }
+
+    fn command_windows(
+        &self,
+        stream: StreamId,
+        is_wanted: impl Fn(&WindowKey) -> bool,
+    ) -> CommandWindow {
+        let mut sum = CommandWindow::default();
+        for ((of, key), window) in &self.windows.commands {
+            if *of == stream && is_wanted(key) {
+                sum.merge(window);
+            }
+        }
+        sum
+    }
+
+    fn walk_commands(&self, stream: StreamId, track: &StreamTrack) -> Option<Walk> {
+        let (identity, calendar) = (self.identity?, self.calendar?);
+        let known = identity.commands.get(stream.index())?;
+        let quiet_since = identity.last_reply.unwrap_or(self.timeline.settle);
+        let is_quiet = quiet_since + self.quiet <= self.heard_until;
+        let mut walk = Walk::default();
+        let nothing = CommandSets::default();
+        for slot in 0..track.devices {
+            let sets = known.devices.get(slot).unwrap_or(&nothing);
+            let device = DeviceId(track.first_device.0 + slot);
+            let border = if is_quiet {
+                u32::MAX
+            } else {
+                sets.replies.drained
+            };
+            if track.role == Role::Command {
+                walk.schedule(calendar.commands(stream, device), sets);
+            }
+            walk.add(sets, border);
+            walk.compare(sets, (stream, device), self.lost_ranges_most);
+        }
+        Some(walk)
+    }
+
+    fn command_equations(
+        &self,
+        stream: StreamId,
+        track: &StreamTrack,
+        walk: &Walk,
+        counts: &CommandCounts,
+    ) -> Option<Equations> {
+        let identity = self.identity?;
+        let of = Witnesses {
+            own: self.account?.commands.get(stream.index())?,
+            facts: identity.facts.commands.get(stream.index())?,
+            strays: identity.commands.get(stream.index())?,
+            walk,
+            counts,
+        };
+        let mut equations = Equations::about(format!("commands of stream {}", stream.0));
+        if track.role == Role::Query {
+            let sent = self.account?.streams.get(stream.index())?.sent.count;
+            equations.queries(sent, &of);
+            return Some(equations);
+        }
+        equations.issues(&of);
+        equations.receipts(&of);
+        equations.answers(&of);
+        equations.replies(&of);
+        Some(equations)
+    }
+}
+
+impl CommandsClosed {
+    /// Ledger and latencies of several streams together.
+    pub(crate) fn sum<'a>(
+        parts: impl Iterator<Item = &'a CommandsClosed>,
+        is_whole: bool,
+    ) -> Option<CommandSummary> {
+        let mut sum: Option<CommandsClosed> = None;
+        for part in parts {
+            let sum = sum.get_or_insert_with(|| CommandsClosed {
+                ledger: CommandLedger::default(),
+                times: CommandWindow::default(),
+            });
+            sum.ledger.merge(&part.ledger);
+            sum.times.merge(&part.times);
+        }
+        let CommandsClosed { mut ledger, times } = sum?;
+        if !is_whole {
+            ledger.residue = None;
+        }
+        let nothing = Distribution::default;
+        Some(CommandSummary {
+            ledger,
+            request: view(times.request, times.request_censored, true),
+            response: view(times.response, times.response_censored, true),
+            round: view(times.round, nothing(), false),
+        })
+    }
+}
+
+/// What the windows tell by themselves.
+fn counted(counts: &CommandCounts) -> CommandLedger {
+    let [
+        received_by_query,
+        no_command,
+        query_rejected,
+        query_timed_out,
+        query_broken,
+        query_in_flight,
+    ] = counts.queries;
+    let [delivered, expired, undeliverable, unknown, withheld] = counts.issues.ends;
+    let [
+        answered,
+        one_way,
+        answer_rejected,
+        answer_timed_out,
+        answer_broken,
+        answer_in_flight,
+        answer_shed,
+    ] = counts.answers;
+    CommandLedger {
+        queries: counts.queries.iter().sum(),
+        received_by_query,
+        no_command,
+        query_rejected,
+        query_rejected_by_code: by_name(&counts.queries_rejected),
+        query_timed_out,
+        query_broken,
+        query_in_flight,
+        withheld,
+        withheld_by_cause: by_name(&counts.issues.withheld),
+        issued: delivered + expired + undeliverable + unknown,
+        delivered,
+        expired,
+        undeliverable,
+        undeliverable_by_status: by_name(&counts.issues.undeliverable),
+        unknown,
+        received: counts.received,
+        received_again: counts.again,
+        received_foreign: counts.foreign,
+        received_damaged: counts.damaged,
+        one_way,
+        answered,
+        answer_rejected,
+        answer_rejected_by_code: by_name(&counts.answers_rejected),
+        answer_timed_out,
+        answer_broken,
+        answer_in_flight,
+        answer_shed,
+        answer_shed_by_cause: by_name(&counts.answers_shed),
+        replies_again: counts.replies_again,
+        replies_foreign: counts.replies_foreign,
+        replies_damaged: counts.replies_damaged,
+        ..CommandLedger::default()
+    }
+}
+
+impl Walk {
+    /// The schedule's own count against the ends, and against what the device's side met.
+    fn schedule(&mut self, scheduled: Option<u32>, sets: &CommandSets) {
+        let Some(scheduled) = scheduled else { return };
+        *self.scheduled.get_or_insert(0) += u64::from(scheduled);
+        let due = 0..scheduled;
+        self.unscheduled += unlike(&due, &sets.issues.union().0);
+        self.unmet += unlike(&due, &sets.met.union().0);
+    }
+
+    fn add(&mut self, sets: &CommandSets, border: u32) {
+        self.queries.add(&sets.queries, QUERY_NAMES.len());
+        self.issues.add(&sets.issues, DELIVERY_NAMES.len());
+        self.answers.add(&sets.answers, ANSWERING_NAMES.len());
+        let received = sets.received.arrived.len();
+        self.received += received;
+        self.copies += received + sets.received.further(None, 0).all;
+        let (answers, _) = sets.answers.union();
+        self.unanswered += symmetric_difference(&answers, &sets.received.arrived);
+        let replies = sets.replies.arrived.len();
+        self.replies += replies;
+        self.reply_copies += replies + sets.replies.further(None, 0).all;
+        for stretch in sweep(
+            sets.answers.of(ANSWERED).runs(),
+            sets.replies.arrived.runs(),
+        ) {
+            let len = len(&stretch.range);
+            match (stretch.in_first, stretch.in_second) {
+                (true, true) => self.replies_arrived += len,
+                (true, false) => {
+                    let lost = stretch.range.end.min(border).max(stretch.range.start)
+                        - stretch.range.start;
+                    self.replies_lost += u64::from(lost);
+                    self.replies_outstanding += len - u64::from(lost);
+                }
+                (false, true | false) => {}
+            }
+        }
+    }
+
+    /// The backend's word against the devices'.
+    fn compare(&mut self, sets: &CommandSets, of: (StreamId, DeviceId), most: usize) {
+        let delivered = sets.issues.of(DELIVERED);
+        let received = &sets.received.arrived;
+        let missing = delivered.difference(received);
+        self.delivered_not_received += missing.len();
+        self.received_not_delivered += received.difference(&delivered).len();
+        keep_lost(&mut self.not_received, of, missing.runs().collect(), most);
+        for (place, row) in self.rows.iter_mut().enumerate() {
+            let met = sets.met.of(place);
+            row.scheduled += met.len();
+            row.delivered += met.intersection(&delivered).len();
+            row.received += met.intersection(received).len();
+            row.replies_arrived += met.intersection(&sets.replies.arrived).len();
+        }
+    }
+
+    fn fill(&self, ledger: &mut CommandLedger) {
+        ledger.scheduled = self.scheduled;
+        ledger.received = self.received;
+        ledger.delivered_not_received = Some(self.delivered_not_received);
+        ledger.received_not_delivered = Some(self.received_not_delivered);
+        ledger.replies_arrived = Some(self.replies_arrived);
+        ledger.replies_lost = Some(self.replies_lost);
+        ledger.replies_outstanding = Some(self.replies_outstanding);
+        ledger.replies_unanswered = Some(self.replies - self.replies_arrived);
+        ledger.by_presence = self.scheduled.map(|_| rows_by_name(&self.rows));
+        ledger.not_received = self.not_received.clone();
+    }
+}
+
+impl Sizes {
+    fn add(&mut self, sets: &super::sets::EndSets, ends: usize) {
+        for end in 0..ends {
+            self.ends[end] += sets.of(end).len();
+        }
+        self.overlap += sets.union().1;
+    }
+}
+
+/// How many numbers are in one of the two and not in the other.
+fn unlike(due: &Range<u32>, set: &SeqSet) -> u64 {
+    let scheduled = SeqSet::from_runs(std::iter::once(due.clone()));
+    symmetric_difference(&scheduled, set)
+}
+
+fn symmetric_difference(one: &SeqSet, other: &SeqSet) -> u64 {
+    count(one.difference(other).runs()) + count(other.difference(one).runs())
+}
+
+fn len(range: &Range<u32>) -> u64 {
+    u64::from(range.end - range.start)
+}

@@ -1,0 +1,230 @@
+//! The ledger of commands (SEMANTICS section 2).
+
+use std::collections::BTreeMap;
+
+use muster_model::Presence;
+use serde::{Deserialize, Serialize};
+
+use super::PRESENCES;
+use crate::{Equation, LatencyView, LostIds};
+
+/// The account of the commands of one scope, over the whole run.
+///
+/// `received` is the devices' word and `delivered` the backend's: each is counted by itself. What
+/// only identity sets tell is null for a run that was killed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandLedger {
+    /// Queries that were sent, counted at the socket.
+    pub queries: u64,
+    /// A command came.
+    pub received_by_query: u64,
+    /// Taken by the platform, and no command came in time.
+    pub no_command: u64,
+    /// Refused by the platform.
+    pub query_rejected: u64,
+    /// Refused, by code.
+    pub query_rejected_by_code: BTreeMap<String, u64>,
+    /// No answer in time.
+    pub query_timed_out: u64,
+    /// The link ended first.
+    pub query_broken: u64,
+    /// Open at the end of settling.
+    pub query_in_flight: u64,
+    /// Commands that came due, by the schedule's own count; null where they follow queries.
+    pub scheduled: Option<u64>,
+    /// Came due and were never issued.
+    pub withheld: u64,
+    /// Never issued, by cause.
+    pub withheld_by_cause: BTreeMap<String, u64>,
+    /// Handed to the socket, counted there.
+    pub issued: u64,
+    /// The platform took them for devices that it can reach.
+    pub delivered: u64,
+    /// Void before the device could have them, as the platform says.
+    pub expired: u64,
+    /// The device cannot have them, as the platform says.
+    pub undeliverable: u64,
+    /// Undeliverable, by status.
+    pub undeliverable_by_status: BTreeMap<String, u64>,
+    /// The platform said nothing.
+    pub unknown: u64,
+    /// First copies at devices.
+    pub received: u64,
+    /// Further copies at devices.
+    pub received_again: u64,
+    /// Copies at devices that name no command of this run for that device.
+    pub received_foreign: u64,
+    /// Copies at devices whose id may not be believed.
+    pub received_damaged: u64,
+    /// Delivered as the backend knows, and not received.
+    pub delivered_not_received: Option<u64>,
+    /// Received, and not delivered as the backend knows.
+    pub received_not_delivered: Option<u64>,
+    /// Received, and no reply is wanted.
+    pub one_way: u64,
+    /// Received, and the platform took the reply.
+    pub answered: u64,
+    /// Received, and the platform refused the reply.
+    pub answer_rejected: u64,
+    /// Refused, by code.
+    pub answer_rejected_by_code: BTreeMap<String, u64>,
+    /// Received, and the platform said nothing of the reply in time.
+    pub answer_timed_out: u64,
+    /// Received, and the link ended before the platform took the reply.
+    pub answer_broken: u64,
+    /// Received, and the reply was under way at the end.
+    pub answer_in_flight: u64,
+    /// Received, and the reply was never sent.
+    pub answer_shed: u64,
+    /// Never sent, by cause.
+    pub answer_shed_by_cause: BTreeMap<String, u64>,
+    /// Answered, and the reply came to the backend.
+    pub replies_arrived: Option<u64>,
+    /// Answered, and the reply will not come any more.
+    pub replies_lost: Option<u64>,
+    /// Answered, and the reply may still come.
+    pub replies_outstanding: Option<u64>,
+    /// Not answered as the device knows, and the reply came all the same.
+    pub replies_unanswered: Option<u64>,
+    /// Further copies of replies.
+    pub replies_again: u64,
+    /// Replies that name no command of this run.
+    pub replies_foreign: u64,
+    /// Replies whose id may not be believed.
+    pub replies_damaged: u64,
+    /// By where the device stood when the command came due; null where nothing tells.
+    pub by_presence: Option<BTreeMap<String, PresenceRow>>,
+    /// The commands that were delivered and not received.
+    pub not_received: LostIds,
+    /// Sum of the absolute differences of all equations; null where it cannot be known.
+    pub residue: Option<u64>,
+    /// The equations that do not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equations: Vec<Equation>,
+}
+
+/// What became of the commands that came due while their devices stood in one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PresenceRow {
+    /// Came due.
+    pub scheduled: u64,
+    /// Delivered, as the backend knows.
+    pub delivered: u64,
+    /// Received by the device, then or later.
+    pub received: u64,
+    /// Replied to, and the reply came to the backend.
+    pub replies_arrived: u64,
+}
+
+/// Ledger and latencies of the commands of one scope.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandSummary {
+    /// What became of them, over the whole run.
+    pub ledger: CommandLedger,
+    /// From a query's due instant to its answer, measured cohort.
+    pub request: LatencyView,
+    /// From the instant a reply was due to the platform's answer to it, measured cohort.
+    pub response: LatencyView,
+    /// From a command's issue to its reply's arrival, measured cohort.
+    pub round: LatencyView,
+}
+
+impl CommandLedger {
+    /// Adds the ledger of another stream. A figure that is null on one side is the other's.
+    pub fn merge(&mut self, other: &Self) {
+        let mut theirs = other.clone();
+        for (mine, theirs) in self.known_mut().into_iter().zip(theirs.known_mut()) {
+            *mine += *theirs;
+        }
+        for (mine, theirs) in self.perhaps_mut().into_iter().zip(theirs.perhaps_mut()) {
+            *mine = match (*mine, *theirs) {
+                (Some(mine), Some(theirs)) => Some(mine + theirs),
+                (mine, theirs) => mine.or(theirs),
+            };
+        }
+        for (mine, theirs) in self.named_mut().into_iter().zip(theirs.named_mut()) {
+            for (name, count) in theirs {
+                *mine.entry(name.clone()).or_default() += *count;
+            }
+        }
+        for (name, row) in theirs.by_presence.into_iter().flatten() {
+            let mine = self.by_presence.get_or_insert_default();
+            mine.entry(name).or_default().merge(&row);
+        }
+        self.not_received.lost.extend(theirs.not_received.lost);
+        self.not_received.truncated |= theirs.not_received.truncated;
+        self.equations.extend(theirs.equations);
+    }
+
+    fn known_mut(&mut self) -> [&mut u64; 27] {
+        [
+            &mut self.queries,
+            &mut self.received_by_query,
+            &mut self.no_command,
+            &mut self.query_rejected,
+            &mut self.query_timed_out,
+            &mut self.query_broken,
+            &mut self.query_in_flight,
+            &mut self.withheld,
+            &mut self.issued,
+            &mut self.delivered,
+            &mut self.expired,
+            &mut self.undeliverable,
+            &mut self.unknown,
+            &mut self.received,
+            &mut self.received_again,
+            &mut self.received_foreign,
+            &mut self.received_damaged,
+            &mut self.one_way,
+            &mut self.answered,
+            &mut self.answer_rejected,
+            &mut self.answer_timed_out,
+            &mut self.answer_broken,
+            &mut self.answer_in_flight,
+            &mut self.answer_shed,
+            &mut self.replies_again,
+            &mut self.replies_foreign,
+            &mut self.replies_damaged,
+        ]
+    }
+
+    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 8] {
+        [
+            &mut self.scheduled,
+            &mut self.delivered_not_received,
+            &mut self.received_not_delivered,
+            &mut self.replies_arrived,
+            &mut self.replies_lost,
+            &mut self.replies_outstanding,
+            &mut self.replies_unanswered,
+            &mut self.residue,
+        ]
+    }
+
+    fn named_mut(&mut self) -> [&mut BTreeMap<String, u64>; 5] {
+        [
+            &mut self.query_rejected_by_code,
+            &mut self.withheld_by_cause,
+            &mut self.undeliverable_by_status,
+            &mut self.answer_rejected_by_code,
+            &mut self.answer_shed_by_cause,
+        ]
+    }
+}
+
+impl PresenceRow {
+    fn merge(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.delivered += other.delivered;
+        self.received += other.received;
+        self.replies_arrived += other.replies_arrived;
+    }
+}
+
+/// The rows of every presence, by name.
+pub(super) fn by_name(rows: &[PresenceRow; PRESENCES]) -> BTreeMap<String, PresenceRow> {
+    let named = Presence::ALL.iter().zip(rows);
+    named
+        .map(|(presence, row)| (presence.name().to_owned(), *row))
+        .collect()
+}

@@ -1,0 +1,232 @@
+//! Hears what is told of commands.
+
+use muster_model::{Answer, Answering, Command, Issue, Met, Query, QueryOutcome, Receipt, Reply};
+
+use super::{CommandWindow, answering_at, delivery_at, presence_at, query_at};
+use crate::cells::CellPool;
+use crate::copies::Manner;
+use crate::live::{Filling, Gauge};
+use crate::{Recorder, digest};
+
+/// A copy of a command is in no order with others.
+const PLAIN: Manner = Manner {
+    is_late: false,
+    is_reordered: false,
+};
+
+/// The commands of one stream in the making.
+#[derive(Debug, Default)]
+pub(crate) struct CommandFilling {
+    window: CommandWindow,
+    request: Gauge,
+    request_censored: Gauge,
+    response: Gauge,
+    response_censored: Gauge,
+    round: Gauge,
+}
+
+impl CommandFilling {
+    pub(crate) const GAUGES: usize = 5;
+}
+
+impl Filling for CommandFilling {
+    type Window = CommandWindow;
+
+    fn take(&mut self, pool: &mut CellPool) -> CommandWindow {
+        CommandWindow {
+            counts: std::mem::take(&mut self.window.counts),
+            request: self.request.take(pool),
+            request_censored: self.request_censored.take(pool),
+            response: self.response.take(pool),
+            response_censored: self.response_censored.take(pool),
+            round: self.round.take(pool),
+        }
+    }
+}
+
+impl Recorder {
+    /// Hears what happened to a query, a command or a reply: each once.
+    pub fn command(&mut self, command: &Command) {
+        match command {
+            Command::Query(query) => self.query(query),
+            Command::Issue(issue) => self.issue(issue),
+            Command::Met(met) => self.met(met),
+            Command::Receipt(receipt) => self.receipt(receipt),
+            Command::Answer(answer) => self.answer(answer),
+            Command::Reply(reply) => self.reply(reply),
+        }
+    }
+
+    fn query(&mut self, query: &Query) {
+        let stream = query.id.stream;
+        if !self.plan.knows(&query.id) {
+            return;
+        }
+        self.identity
+            .facts
+            .command(stream)
+            .tell(&Command::Query(*query));
+        let sets = self.identity.command_sets(&self.plan, &query.id);
+        sets.queries.insert(query_at(&query.outcome), query.id.seq);
+        let (ended, due) = (self.key(query.ended), self.key(query.due));
+        let took = query.ended - query.due;
+        let live = &mut self.commands[stream.index()];
+        live.window(ended).window.counts.count_query(&query.outcome);
+        let filling = live.window(due);
+        match query.outcome {
+            QueryOutcome::Received | QueryOutcome::Rejected(_) => {
+                filling.request.record(took, &mut self.pool);
+            }
+            QueryOutcome::NoCommand
+            | QueryOutcome::TimedOut
+            | QueryOutcome::Broken(_)
+            | QueryOutcome::InFlight => filling.request_censored.record(took, &mut self.pool),
+        }
+    }
+
+    fn issue(&mut self, issue: &Issue) {
+        let (id, stream) = (&issue.id, issue.id.stream);
+        if !self.plan.knows(id) {
+            return;
+        }
+        let facts = self.identity.facts.command(stream);
+        facts.tell(&Command::Issue(*issue));
+        let message = digest(id);
+        if issue.issued.is_some() {
+            facts.issued.add(message);
+        }
+        let sets = self.identity.command_sets(&self.plan, id);
+        sets.issues.insert(delivery_at(&issue.delivery), id.seq);
+        if issue.delivery == muster_model::Delivery::Delivered {
+            self.progress.commands.delivered.add(message);
+        }
+        let ended = self.key(issue.ended);
+        let filling = self.commands[stream.index()].window(ended);
+        filling.window.counts.issues.count(&issue.delivery);
+    }
+
+    fn met(&mut self, met: &Met) {
+        if !self.plan.knows(&met.id) {
+            return;
+        }
+        let stream = met.id.stream;
+        self.identity
+            .facts
+            .command(stream)
+            .tell(&Command::Met(*met));
+        let sets = self.identity.command_sets(&self.plan, &met.id);
+        sets.met.insert(presence_at(met.presence), met.id.seq);
+        let due = self.key(met.due);
+        let filling = self.commands[stream.index()].window(due);
+        filling.window.counts.met[presence_at(met.presence)] += 1;
+    }
+
+    fn receipt(&mut self, receipt: &Receipt) {
+        let Some(live) = self.commands.get_mut(receipt.stream.index()) else {
+            return;
+        };
+        let facts = self.identity.facts.command(receipt.stream);
+        facts.taken += 1;
+        facts.tell(&Command::Receipt(*receipt));
+        let at = receipt.at;
+        let key = crate::WindowKey {
+            second: at.second(),
+            phase: self.timeline.phase(at),
+            cold: false,
+        };
+        let counts = &mut live.window(key).window.counts;
+        let Some(id) = receipt.id else {
+            counts.damaged += 1;
+            return;
+        };
+        let is_its = id.device == receipt.device && id.stream == receipt.stream;
+        if !is_its || !self.plan.knows(&id) {
+            self.identity.commands[receipt.stream.index()].foreign += 1;
+            counts.foreign += 1;
+            return;
+        }
+        let sets = self.identity.command_sets(&self.plan, &id);
+        let last = &mut self.progress.commands.last;
+        *last = (*last).max(Some(at));
+        if !sets.received.arrive(id.seq, PLAIN) {
+            counts.again += 1;
+            return;
+        }
+        counts.received += 1;
+        let message = digest(&id);
+        self.identity.facts.command(id.stream).received.add(message);
+        self.progress.commands.received.add(message);
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        let (id, stream) = (&answer.id, answer.id.stream);
+        if !self.plan.knows(id) {
+            return;
+        }
+        let facts = self.identity.facts.command(stream);
+        facts.tell(&Command::Answer(*answer));
+        let message = digest(id);
+        if answer.sent.is_some() {
+            facts.replied.add(message);
+        }
+        let sets = self.identity.command_sets(&self.plan, id);
+        sets.answers.insert(answering_at(&answer.outcome), id.seq);
+        let (ended, due) = (self.key(answer.ended), self.key(answer.due));
+        let took = answer.ended - answer.due;
+        let live = &mut self.commands[stream.index()];
+        live.window(ended)
+            .window
+            .counts
+            .count_answer(&answer.outcome);
+        let filling = live.window(due);
+        match answer.outcome {
+            Answering::Answered => {
+                self.progress.commands.answered.add(message);
+                filling.response.record(took, &mut self.pool);
+            }
+            Answering::Rejected(_) => filling.response.record(took, &mut self.pool),
+            Answering::OneWay => {}
+            Answering::TimedOut
+            | Answering::Broken(_)
+            | Answering::InFlight
+            | Answering::Shed(_) => filling.response_censored.record(took, &mut self.pool),
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        if reply.stream.index() >= self.commands.len() {
+            return;
+        }
+        let (seen, begun) = (self.key(reply.seen), reply.issued.map(|at| self.key(at)));
+        let facts = self.identity.facts.command(reply.stream);
+        facts.replies_taken += 1;
+        facts.tell(&Command::Reply(*reply));
+        let live = &mut self.commands[reply.stream.index()];
+        let counts = &mut live.window(seen).window.counts;
+        let Some(id) = reply.id else {
+            counts.replies_damaged += 1;
+            return;
+        };
+        if id.stream != reply.stream || !self.plan.knows(&id) {
+            self.identity.commands[reply.stream.index()].replies_foreign += 1;
+            counts.replies_foreign += 1;
+            return;
+        }
+        let sets = self.identity.command_sets(&self.plan, &id);
+        let is_first = sets.replies.arrive(id.seq, PLAIN);
+        sets.replies.next = sets.replies.next.max(id.seq + 1);
+        self.identity.last_reply = self.identity.last_reply.max(Some(reply.seen));
+        let last = &mut self.progress.commands.last;
+        *last = (*last).max(Some(reply.seen));
+        if !is_first {
+            counts.replies_again += 1;
+            return;
+        }
+        counts.replies += 1;
+        self.progress.commands.replies.add(digest(&id));
+        if let Some((begun, issued)) = begun.zip(reply.issued) {
+            let took = reply.seen - issued;
+            live.window(begun).round.record(took, &mut self.pool);
+        }
+    }
+}

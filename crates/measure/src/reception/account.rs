@@ -1,0 +1,71 @@
+//! What the subscribers of one stream got, counted where it happened or as it was told.
+
+use muster_model::Reception;
+use serde::{Deserialize, Serialize};
+
+use crate::tally::{digest_copy, digest_receipt};
+use crate::{Distribution, Tally, digest};
+
+/// What the subscribers of one stream got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReceptionAccount {
+    /// Every copy, counted before decoding.
+    pub consumed: u64,
+    /// Copies whose id could be read, by who got them.
+    pub read: Tally,
+    /// Copies without a readable id.
+    pub unstamped: u64,
+}
+
+/// The subscribers of one stream in one window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReceptionWindow {
+    /// First copies, each subscriber by itself, by event.
+    pub arrived: u64,
+    /// Further copies, by event.
+    pub again: u64,
+    /// Copies that name no message of this run, by event.
+    pub foreign: u64,
+    /// Copies without a readable id, by event.
+    pub unstamped: u64,
+    /// Altered copies, by event.
+    pub corrupted: u64,
+    /// By due: `seen - due` of first copies.
+    pub end_to_end: Distribution,
+}
+
+impl ReceptionAccount {
+    /// Counts a decoded copy.
+    pub fn read(&mut self, reception: &Reception) {
+        match &reception.id {
+            Some(id) => {
+                let copy = digest_copy(digest(id), reception.integrity);
+                self.read.add(digest_receipt(copy, reception.subscriber));
+            }
+            None => self.unstamped += 1,
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.consumed += other.consumed;
+        self.read.merge(&other.read);
+        self.unstamped += other.unstamped;
+    }
+}
+
+impl ReceptionWindow {
+    /// Adds what another window counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.arrived += other.arrived;
+        self.again += other.again;
+        self.foreign += other.foreign;
+        self.unstamped += other.unstamped;
+        self.corrupted += other.corrupted;
+        self.end_to_end.merge(&other.end_to_end);
+    }
+
+    /// Every copy.
+    pub(crate) fn copies(&self) -> u64 {
+        self.arrived + self.again + self.foreign + self.unstamped
+    }
+}

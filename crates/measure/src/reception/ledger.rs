@@ -1,0 +1,114 @@
+//! The ledger of what devices get that subscribe to other devices' messages.
+
+use muster_model::{DeviceId, StreamId};
+use serde::{Deserialize, Serialize};
+
+use crate::{Equation, LatencyView};
+
+/// Most subscribers that are listed one by one.
+pub(crate) const ROWS_MAX: usize = 1_000;
+
+/// The account of the subscribers of one scope, over the whole run. What only identity sets tell
+/// is null for a run that was killed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReceptionLedger {
+    /// Subscriptions: each device by each stream is an account of its own.
+    pub subscribers: u64,
+    /// Accepted or unacknowledged messages that subscribers are to get, each subscriber by itself.
+    pub expected: Option<u64>,
+    /// Every copy, counted before decoding.
+    pub consumed: u64,
+    /// First copies, each subscriber by itself.
+    pub arrived: u64,
+    /// Those of them that were not expected: of messages that were not accepted, or that the
+    /// subscriber did not ask for.
+    pub unexpected: Option<u64>,
+    /// Further copies of messages that the sender sent once.
+    pub duplicates: Option<u64>,
+    /// Further copies of messages that the sender sent more than once.
+    pub duplicate_own: Option<u64>,
+    /// Came after a later one of their sender's stream.
+    pub reordered: Option<u64>,
+    /// Expected and absent, and the subscribers were quiet or had moved past it.
+    pub lost: Option<u64>,
+    /// Expected and absent, and it may still come.
+    pub outstanding: Option<u64>,
+    /// Copies that name no message of this run.
+    pub foreign: u64,
+    /// Copies without a readable id.
+    pub unstamped: u64,
+    /// Altered copies.
+    pub corrupted: u64,
+    /// What each subscriber got, in the order of devices.
+    pub by_subscriber: Vec<SubscriberRow>,
+    /// Whether there are more subscribers than these.
+    pub truncated: bool,
+    /// Sum of the absolute differences of all equations; null where it cannot be known.
+    pub residue: Option<u64>,
+    /// The equations that do not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equations: Vec<Equation>,
+}
+
+/// What one subscriber got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SubscriberRow {
+    /// Who.
+    pub device: DeviceId,
+    /// By which of its streams.
+    pub stream: StreamId,
+    /// Was to get so many.
+    pub expected: u64,
+    /// First copies.
+    pub arrived: u64,
+    /// Further copies.
+    pub again: u64,
+    /// Expected and absent, and it will not come any more.
+    pub lost: u64,
+}
+
+/// Ledger and latency of the subscribers of one scope.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReceptionSummary {
+    /// What they got, over the whole run.
+    pub ledger: ReceptionLedger,
+    /// From due to a subscriber's first copy, measured cohort; none where clocks differ.
+    pub end_to_end: Option<LatencyView>,
+}
+
+impl ReceptionLedger {
+    /// Adds the ledger of another stream. A figure that is null on one side is the other's.
+    pub fn merge(&mut self, other: &Self) {
+        self.subscribers += other.subscribers;
+        self.consumed += other.consumed;
+        self.arrived += other.arrived;
+        self.foreign += other.foreign;
+        self.unstamped += other.unstamped;
+        self.corrupted += other.corrupted;
+        let mut theirs = other.clone();
+        for (mine, theirs) in self.perhaps_mut().into_iter().zip(theirs.perhaps_mut()) {
+            *mine = match (*mine, *theirs) {
+                (Some(mine), Some(theirs)) => Some(mine + theirs),
+                (mine, theirs) => mine.or(theirs),
+            };
+        }
+        let room = ROWS_MAX.saturating_sub(self.by_subscriber.len());
+        self.truncated |= theirs.truncated || theirs.by_subscriber.len() > room;
+        let rows = theirs.by_subscriber.into_iter().take(room);
+        self.by_subscriber.extend(rows);
+        self.equations.extend(theirs.equations);
+    }
+
+    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 8] {
+        [
+            &mut self.expected,
+            &mut self.unexpected,
+            &mut self.duplicates,
+            &mut self.duplicate_own,
+            &mut self.reordered,
+            &mut self.lost,
+            &mut self.outstanding,
+            &mut self.residue,
+        ]
+    }
+}
