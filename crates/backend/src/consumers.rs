@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_conduct::LostCopy;
-use muster_load::{PayloadError, Recall, StreamSchedule};
+use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::RecorderPlan;
-use muster_model::{BackendId, ConsumerId, MessageId, Micros, Reason, RunId};
+use muster_model::{BackendId, ConsumerId, Micros, Reason, RunId};
 use muster_net::{Clock, Key, LoopError, TimerId};
 use muster_protocol::layer::Pipe;
-use muster_protocol::mqtt::{self, Connect, Filter, RetainHandling, Subscribe};
+use muster_protocol::mqtt::{self, Connect, Filter, Qos, RetainHandling, Subscribe};
 use muster_scenario::{BackendPlan, Plan};
 use muster_transport::{Any, TlsClient};
 
@@ -133,17 +133,29 @@ impl Consumer {
         debug_assert!(is_written.is_ok(), "a consumer's CONNECT can be written");
     }
 
-    pub(crate) fn render_subscribe(&mut self, plan: &BackendPlan, now: Micros, out: &mut Vec<u8>) {
+    /// `replies` is what it subscribes to beside its account's filter, if it issues commands.
+    pub(crate) fn render_subscribe(
+        &mut self,
+        plan: &BackendPlan,
+        replies: Option<&str>,
+        now: Micros,
+        out: &mut Vec<u8>,
+    ) {
         let filter = plan.subscription();
         // What is retained was sent before, and a consumer that comes back has had it: as copies of
         // this run they would be duplicates that the target never made.
-        let filters = [Filter {
+        let quiet = |filter, qos| Filter {
             retain_handling: RetainHandling::Keep,
-            ..Filter::new(&filter, plan.qos)
-        }];
+            ..Filter::new(filter, qos)
+        };
+        let filters = [
+            quiet(filter.as_str(), plan.qos),
+            quiet(replies.unwrap_or_default(), Qos::AtLeastOnce),
+        ];
+        let wanted = 1 + usize::from(replies.is_some());
         let subscribe = Subscribe {
             id: 0,
-            filters: &filters,
+            filters: &filters[..wanted],
             subscription_id: None,
             user_properties: &[],
         };
@@ -170,32 +182,5 @@ pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str) -> Connect<'a> {
             .as_ref()
             .map(|secret| secret.expose().as_bytes()),
         ..Connect::new(client_id)
-    }
-}
-
-/// Gives the due instant of a message back from the schedules.
-#[derive(Debug)]
-pub(crate) struct DueTimes {
-    streams: Vec<Recall>,
-    pub(crate) origin: Option<Micros>,
-}
-
-impl DueTimes {
-    pub(crate) fn new(schedules: &[Arc<StreamSchedule>]) -> Self {
-        let streams = schedules
-            .iter()
-            .map(|schedule| Recall::new(Arc::clone(schedule)));
-        Self {
-            streams: streams.collect(),
-            origin: None,
-        }
-    }
-
-    pub(crate) fn of(&mut self, id: &MessageId) -> Option<Micros> {
-        let due = self
-            .streams
-            .get_mut(id.stream.index())?
-            .due(id.device, id.seq)?;
-        Some(self.origin? + due)
     }
 }

@@ -10,13 +10,14 @@ use muster_model::Micros;
 use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, Written,
 };
-use muster_platform::Reader;
+use muster_platform::{DueTimes, Reader};
 use muster_protocol::layer::{Ended, Layer, Layers, Pipe};
 use muster_protocol::mqtt::Input;
 use muster_scenario::Plan;
 use muster_transport::Clients;
 
-use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, DueTimes, State};
+use crate::commanding::Commanding;
+use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, State};
 
 /// The wait before a consumer connects again: short, for what it misses is missed by the run.
 const RETRY: Micros = Micros::from_millis(100);
@@ -46,6 +47,8 @@ pub struct Driver {
     pub(crate) account: Account,
     pub(crate) lost_copy: Option<LostCopy>,
     pub(crate) copies: u64,
+    /// Who issues commands, if one of these consumers does.
+    pub(crate) commanding: Option<Commanding>,
     /// One a backend: where the layers of its consumers come from.
     layers: Vec<Clients>,
     pub(crate) out: Vec<u8>,
@@ -114,6 +117,7 @@ pub fn consumers_loop(
         account: Account::new(&spec.recorder),
         lost_copy: spec.lost_copy,
         copies: 0,
+        commanding: Commanding::of(spec, wall_ms),
         layers,
         out: Vec::new(),
         mailbox,
@@ -208,10 +212,12 @@ impl Handler for Driver {
         if self.is_over {
             return None;
         }
+        self.command(io);
         if io.now() >= self.next_dispatch {
             self.dispatch(io.now());
         }
-        Some(self.next_dispatch)
+        let command = self.next_command();
+        Some(command.map_or(self.next_dispatch, |next| next.min(self.next_dispatch)))
     }
 }
 
@@ -244,7 +250,7 @@ impl Driver {
     }
 
     /// Turns what a session appended to the output into what goes over the wire.
-    fn wrap(&mut self, at: usize, from: usize) {
+    pub(crate) fn wrap(&mut self, at: usize, from: usize) {
         self.consumers[at].pipe.layer.wrap(&mut self.out, from);
     }
 
@@ -268,16 +274,12 @@ impl Driver {
                 }
             }
             Order::Start { origin } => {
-                self.due_times.origin = Some(origin);
+                self.due_times.start(origin);
+                self.start_commands(origin);
                 self.tape.recorder().start(origin);
                 self.plan_pauses(io, origin);
             }
-            Order::EndDue { at } => {
-                let recorder = self.tape.recorder();
-                if at < recorder.timeline().settle {
-                    recorder.stop(at);
-                }
-            }
+            Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => self.tape.recorder().mark_drain(),
             Order::Finish => self.finish(io),
         }
@@ -345,6 +347,7 @@ impl Driver {
             let text = format!("{}: {why}", self.name(at));
             self.troubles.push(Trouble::ConsumerRefused(text));
         }
+        self.lose_commands(io.now(), at);
         let consumer = &mut self.consumers[at];
         consumer.state = State::Down;
         consumer.pipe = Pipe::default();
@@ -430,7 +433,7 @@ impl Driver {
     }
 
     /// Sends what a session has to say; what the kernel does not take waits, up to a bound.
-    fn send(&mut self, io: &mut Io, at: usize) {
+    pub(crate) fn send(&mut self, io: &mut Io, at: usize) {
         if self.out.is_empty() {
             return;
         }
@@ -454,6 +457,7 @@ impl Driver {
 
     fn finish(&mut self, io: &mut Io) {
         self.is_over = true;
+        self.finish_commands(io.now());
         for at in 0..self.consumers.len() {
             let consumer = &mut self.consumers[at];
             if let Some(key) = consumer.key.take() {
@@ -483,6 +487,8 @@ impl Driver {
             at: now,
             consumers_wanted: self.consumers.len() as u64,
             consumers_up: up as u64,
+            open: self.open_commands(),
+            behind: u64::from(self.next_command().is_some_and(|due| due <= now)),
             ..Progress::default()
         };
         let dispatch = self.tape.dispatch(progress, &mut self.troubles);

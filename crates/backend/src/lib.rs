@@ -4,6 +4,7 @@
 //! is accounted apart from the devices'. It must never know what the devices were answered: what
 //! arrived is counted here without looking there.
 
+mod commanding;
 mod consumers;
 mod driver;
 mod session;

@@ -30,10 +30,12 @@ impl Driver {
                 let consumer = &mut self.consumers[at];
                 let plan = &self.plan.backends[consumer.seat.backend.index()];
                 consumer.state = State::Subscribing;
-                consumer.render_subscribe(plan, seen, &mut self.out);
+                let commanding = self.commanding.as_ref();
+                let replies = commanding.and_then(|commanding| commanding.replies(at));
+                consumer.render_subscribe(plan, replies, seen, &mut self.out);
                 self.arm_session(io, at);
             }
-            ClientEvent::Subscribed { id: _, codes } => match codes.first() {
+            ClientEvent::Subscribed { id: _, codes } => match codes.iter().max() {
                 Some(code) if *code >= 0x80 => {
                     return self.refused(io, at, SUBSCRIBE, Reason::Mqtt(*code));
                 }
@@ -55,9 +57,13 @@ impl Driver {
                 self.give_up(io, at, &malformed.to_string());
                 return false;
             }
-            ClientEvent::Accepted { .. }
-            | ClientEvent::Rejected { .. }
-            | ClientEvent::Completed { .. }
+            ClientEvent::Accepted { token, reason } => {
+                self.command_accepted(at, *token, *reason, seen);
+            }
+            ClientEvent::Rejected { token, reason } => {
+                self.command_rejected(at, *token, *reason, seen);
+            }
+            ClientEvent::Completed { .. }
             | ClientEvent::AnsweredLate { .. }
             | ClientEvent::Resend { .. }
             | ClientEvent::Unsubscribed { .. }
@@ -69,6 +75,9 @@ impl Driver {
 
     /// One copy: counted before anything of it is decoded, then read.
     fn arrived(&mut self, at: usize, seen: Micros, message: &Message<'_>) {
+        if self.is_reply(at, seen, message) {
+            return;
+        }
         let seat = self.consumers[at].seat;
         let lost = self.lost_copy();
         if lost == Some(LostCopy::Uncounted) {
@@ -102,6 +111,9 @@ impl Driver {
             consumer: seat.consumer,
             integrity: copy.integrity,
         });
+        if let Some(id) = copy.id {
+            self.command_asked(at, &id, seen);
+        }
     }
 
     /// Whether this copy is the one that a test has us lose.

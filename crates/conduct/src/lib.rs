@@ -20,6 +20,8 @@
 //! assert_eq!(run.step(Micros::ZERO, &Progress::default(), &Delivery::default()), Some(Order::Connect));
 //! ```
 
+mod audience;
+mod commander;
 mod conductor;
 mod dispatch;
 mod placement;
@@ -29,6 +31,8 @@ mod tape;
 mod trial;
 mod views;
 
+pub use audience::audience_size;
+pub use commander::{Commander, Desk};
 pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
 pub use placement::Placement;

@@ -4,15 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Login, Policy, Ramp,
-    SLOT_MAX, Shard, ShardPlan, Sink, Will,
+    Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Login,
+    Policy, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Micros, Rate, RunId};
-use muster_scenario::{Ack, ClientPlan, Credential, FleetPlan, Loop, Overflow, Plan, StreamPlan};
+use muster_platform::DueTimes;
+use muster_scenario::{
+    Ack, ClientPlan, Credential, FleetPlan, Loop, Overflow, Plan, StreamKind, StreamPlan,
+};
 
-use crate::{Slice, roster, uplink};
+use crate::{Slice, reader, roster, uplink};
 
 /// What a shard is made from.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +50,7 @@ impl Placement<'_> {
             slot_limit: self.slot_limit.min(SLOT_MAX),
             streams: self.schedules.len(),
             account: Account::new(self.recorder),
+            listener: self.listener()?,
             classes: classes.collect::<Result<_, _>>()?,
         };
         Ok(Shard::new(plan, sink))
@@ -125,9 +129,22 @@ impl Placement<'_> {
         Ok((class, ramp))
     }
 
+    /// Who reads what devices subscribe to; none where they do not.
+    fn listener(&self) -> Result<Option<Listener>, PayloadError> {
+        let mut streams = self.plan.streams();
+        if !streams.any(|(_, stream)| stream.kind == StreamKind::Receive) {
+            return Ok(None);
+        }
+        Ok(Some(Listener {
+            reader: reader(self.plan, self.run, self.wall_ms_at_t0)?,
+            due_times: DueTimes::new(self.schedules),
+        }))
+    }
+
     fn stream(&self, stream: &StreamPlan) -> Result<ClassStream, PayloadError> {
         Ok(ClassStream {
             id: stream.id,
+            kind: kind(stream),
             uplink: uplink(stream)?,
             qos: stream.qos,
             retain: stream.retain,
@@ -144,6 +161,17 @@ impl Placement<'_> {
             retry: stream.retry,
             schedule: Arc::clone(&self.schedules[stream.id.index()]),
         })
+    }
+}
+
+fn kind(stream: &StreamPlan) -> Kind {
+    match (stream.kind, &stream.filter) {
+        (StreamKind::CommandQuery { ttd }, _) => Kind::Query { ttd },
+        (StreamKind::Command { is_two_way, to }, _) => Kind::Command { is_two_way, to },
+        (StreamKind::Receive, Some(filter)) => Kind::Receive {
+            filter: filter.clone(),
+        },
+        (StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive, _) => Kind::Uplink,
     }
 }
 

@@ -48,7 +48,7 @@ pub fn reader(plan: &Plan, run: RunId, wall_ms_at_t0: u64) -> Result<Reader, Pay
     let mut streams = Vec::new();
     for fleet in &plan.fleets {
         let roster = Arc::new(roster(plan, fleet, wall_ms_at_t0));
-        for stream in &fleet.streams {
+        for stream in fleet.streams.iter().filter(|stream| stream.is_uplink()) {
             streams.push(ReaderStream {
                 id: stream.id,
                 roster: Arc::clone(&roster),

@@ -4,7 +4,9 @@ use std::fmt;
 
 use muster_device::Sink;
 use muster_measure::{Account, Cold, Counts, Identity, Recorder, RecorderPlan};
-use muster_model::{Arrival, Attempt, Fact, LinkFact, LinkId, Micros, RunId, StreamId};
+use muster_model::{
+    Arrival, Attempt, Command, Fact, LinkFact, LinkId, Micros, Reception, RunId, StreamId,
+};
 
 use crate::{Dispatch, Handover, Progress, Trouble};
 
@@ -81,6 +83,20 @@ impl Sink for Tape {
         self.recorder.attempt(attempt);
         if let Some(scribe) = &mut self.scribe {
             scribe.note(&Fact::Attempt(*attempt));
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        self.recorder.command(command);
+        if let Some(scribe) = &mut self.scribe {
+            scribe.note(&Fact::Command(*command));
+        }
+    }
+
+    fn reception(&mut self, reception: &Reception) {
+        self.recorder.reception(reception);
+        if let Some(scribe) = &mut self.scribe {
+            scribe.note(&Fact::Reception(*reception));
         }
     }
 

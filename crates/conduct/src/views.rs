@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use muster_judge::{Latency, Rules};
 use muster_load::{Schedule, ScheduleError, StreamSchedule};
-use muster_measure::{Bounds, Calendar, FleetTrack, RecorderPlan, StreamTrack, Timeline};
-use muster_model::{DeviceId, Micros, RunId, StreamId};
-use muster_scenario::{Ack, FleetPlan, Loop, Plan, StreamPlan};
+use muster_measure::{Bounds, Calendar, FleetTrack, RecorderPlan, Role, StreamTrack, Timeline};
+use muster_model::{CommandTarget, DeviceId, Micros, RunId, StreamId};
+use muster_scenario::{Ack, FleetPlan, Loop, Plan, StreamKind, StreamPlan};
 
 use crate::Timetable;
+use crate::audience::Audience;
 
 /// How far ahead the origin is announced: more than a message to a worker process takes.
 const LEAD: Micros = Micros::from_millis(100);
@@ -83,6 +84,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
 #[derive(Debug)]
 pub struct PlanCalendar {
     streams: Vec<CalendarStream>,
+    audience: Audience,
     timeline: Timeline,
 }
 
@@ -90,6 +92,10 @@ pub struct PlanCalendar {
 struct CalendarStream {
     schedule: Arc<StreamSchedule>,
     is_closed: bool,
+    /// Whether its messages are the devices' own; else none of them is due.
+    is_uplink: bool,
+    /// Whether it is the schedule of commands.
+    is_command: bool,
 }
 
 impl PlanCalendar {
@@ -100,9 +106,12 @@ impl PlanCalendar {
         let streams = streams.map(|((_, stream), schedule)| CalendarStream {
             schedule: Arc::clone(schedule),
             is_closed: stream.loop_ == Loop::Closed,
+            is_uplink: stream.is_uplink(),
+            is_command: is_scheduled_command(stream),
         });
         Self {
             streams: streams.collect(),
+            audience: Audience::of(plan),
             timeline,
         }
     }
@@ -112,6 +121,9 @@ impl PlanCalendar {
             .streams
             .get(stream.index())
             .filter(|stream| !stream.is_closed)?;
+        if !stream.is_uplink {
+            return Some(0);
+        }
         let before = stream.schedule.count_until(until - self.timeline.origin);
         Some(stream.schedule.count_of(device, before))
     }
@@ -130,7 +142,7 @@ impl Calendar for PlanCalendar {
         let stream = self
             .streams
             .get(stream.index())
-            .filter(|stream| !stream.is_closed)?;
+            .filter(|stream| !stream.is_closed && stream.is_uplink)?;
         let n = stream.schedule.index_of(device, seq)?;
         Some(self.timeline.origin + stream.schedule.due(n)?)
     }
@@ -139,7 +151,40 @@ impl Calendar for PlanCalendar {
         let until = until.min(self.timeline.settle) - self.timeline.origin;
         self.streams
             .get(stream.index())
+            .filter(|stream| stream.is_uplink)
             .map_or(0, |stream| stream.schedule.count_until(until))
+    }
+
+    fn commands(&self, stream: StreamId, device: DeviceId) -> Option<u32> {
+        let of = self.streams.get(stream.index());
+        let of = of.filter(|stream| stream.is_command)?;
+        let until = self.timeline.settle - self.timeline.origin;
+        let before = of.schedule.count_until(until);
+        Some(of.schedule.count_of(device, before))
+    }
+
+    fn audience(&self, stream: StreamId, each: &mut dyn FnMut(DeviceId, StreamId, DeviceId)) {
+        self.audience.pairs(stream, each);
+    }
+}
+
+/// Whether commands of a stream have a schedule, and do not follow queries.
+fn is_scheduled_command(stream: &StreamPlan) -> bool {
+    match stream.kind {
+        StreamKind::Command { to, .. } => to != CommandTarget::Waiting,
+        StreamKind::Telemetry
+        | StreamKind::Event
+        | StreamKind::CommandQuery { .. }
+        | StreamKind::Receive => false,
+    }
+}
+
+fn role(stream: &StreamPlan) -> Role {
+    match stream.kind {
+        StreamKind::Telemetry | StreamKind::Event => Role::Uplink,
+        StreamKind::CommandQuery { .. } => Role::Query,
+        StreamKind::Command { .. } => Role::Command,
+        StreamKind::Receive => Role::Receive,
     }
 }
 
@@ -154,8 +199,14 @@ fn track(
         fleet: fleet.id,
         first_device: fleet.first_device,
         devices: fleet.devices,
-        most_per_device: most_per_device(schedule),
-        answers: stream.ack != Ack::None,
+        most_per_device: match role(stream) {
+            Role::Command if !is_scheduled_command(stream) => most_queries(fleet),
+            Role::Uplink | Role::Query | Role::Command | Role::Receive => {
+                most_per_device(schedule.spec().devices, schedule.count())
+            }
+        },
+        role: role(stream),
+        answers: stream.ack != Ack::None && role(stream) == Role::Uplink,
         closed: stream.loop_ == Loop::Closed,
         deadline: stream.deadline,
         bounds: Bounds {
@@ -169,7 +220,17 @@ fn track(
 }
 
 /// A closed loop is never ahead of its nominal schedule, so the schedule bounds it too.
-fn most_per_device(schedule: &StreamSchedule) -> u32 {
-    let devices = u64::from(schedule.spec().devices).max(1);
-    u32::try_from(schedule.count().div_ceil(devices) + 1).unwrap_or(u32::MAX)
+fn most_per_device(devices: u32, count: u64) -> u32 {
+    let devices = u64::from(devices).max(1);
+    u32::try_from(count.div_ceil(devices) + 1).unwrap_or(u32::MAX)
+}
+
+/// Commands that follow queries: one each, for a query is answered once.
+fn most_queries(fleet: &FleetPlan) -> u32 {
+    let queries = fleet
+        .streams
+        .iter()
+        .filter(|stream| matches!(stream.kind, StreamKind::CommandQuery { .. }));
+    let counts = queries.filter_map(|stream| StreamSchedule::new(stream.schedule.clone()).ok());
+    most_per_device(fleet.devices, counts.map(|schedule| schedule.count()).sum())
 }

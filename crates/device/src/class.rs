@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_load::{NameTemplate, StreamSchedule, Template};
-use muster_model::{DeviceId, LinkId, Micros, StreamId};
+use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Roster, Uplink};
 use muster_protocol::mqtt;
 
@@ -145,6 +145,8 @@ pub struct Will {
 pub struct ClassStream {
     /// Its place in the plan.
     pub id: StreamId,
+    /// What its messages are.
+    pub kind: Kind,
     /// What is sent, and where the id travels.
     pub uplink: Uplink,
     /// The quality of service.
@@ -163,6 +165,30 @@ pub struct ClassStream {
     pub retry: u8,
     /// When its messages are due.
     pub schedule: Arc<StreamSchedule>,
+}
+
+/// What the messages of a stream are.
+#[derive(Debug)]
+pub enum Kind {
+    /// The devices' own.
+    Uplink,
+    /// The devices' own, each of which asks for a command.
+    Query {
+        /// How long a device waits for a command once the platform has taken the query.
+        ttd: Micros,
+    },
+    /// Commands to the devices, and their replies.
+    Command {
+        /// Whether a reply is wanted.
+        is_two_way: bool,
+        /// Which devices the schedule is for.
+        to: CommandTarget,
+    },
+    /// Other devices' messages that the devices subscribe to.
+    Receive {
+        /// To what.
+        filter: Template,
+    },
 }
 
 /// Whose word ends an attempt.
@@ -209,6 +235,29 @@ impl ClassStream {
         matches!(self.answer, Answer::Application { .. })
     }
 
+    /// Whether its messages ask for a command.
+    pub(crate) fn is_query(&self) -> bool {
+        matches!(self.kind, Kind::Query { .. })
+    }
+
+    /// Whether its messages are replies to commands.
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(self.kind, Kind::Command { .. })
+    }
+
+    /// Whether its devices subscribe to other devices' messages.
+    pub(crate) fn is_receive(&self) -> bool {
+        matches!(self.kind, Kind::Receive { .. })
+    }
+
+    /// How long a device waits for a command once the platform has taken its query.
+    pub(crate) fn ttd(&self) -> Option<Micros> {
+        match self.kind {
+            Kind::Query { ttd } => Some(ttd),
+            Kind::Uplink | Kind::Command { .. } | Kind::Receive { .. } => None,
+        }
+    }
+
     /// Whether the session tracks a message until the protocol has answered it.
     pub(crate) fn is_tracked(&self) -> bool {
         self.is_answered() && self.qos != mqtt::Qos::AtMostOnce
@@ -236,6 +285,11 @@ impl Class {
     pub fn first_device_of(&self, link: LinkId) -> DeviceId {
         let place = (link.0 - self.first_link.0) * self.devices_per_link;
         DeviceId(self.roster.first_device().0 + place)
+    }
+
+    /// The stream that takes commands, as its place among the streams.
+    pub(crate) fn command_lane(&self) -> Option<usize> {
+        self.streams.iter().position(ClassStream::is_command)
     }
 
     /// The devices that this shard's links carry.

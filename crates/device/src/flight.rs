@@ -26,8 +26,14 @@ impl<S: Sink> Shard<S> {
         let slot = self.slots.get_mut(id);
         if slot.sent.is_none() {
             slot.sent = Some(at);
+            let stream = slot.stream;
             let message = self.message_id(id);
-            self.account.sent(&message);
+            if self.stream(stream).is_command() {
+                let account = self.account.command(stream);
+                account.replied.add(muster_measure::digest(&message));
+            } else {
+                self.account.sent(&message);
+            }
         }
     }
 
@@ -65,7 +71,14 @@ impl<S: Sink> Shard<S> {
     /// pumps, for what waited behind the attempt may go now.
     pub fn expire(&mut self, now: Micros) -> Option<u32> {
         let id = self.next_overdue(now)?;
-        let link = self.slots.get(id).link;
+        let slot = self.slots.get(id);
+        let link = slot.link;
+        if slot.is_asking {
+            // The platform took the query, and no command came while the device waited.
+            self.land(id);
+            self.finalise(id, now, Outcome::Accepted);
+            return Some(link);
+        }
         let token = self.token(id);
         self.links[link as usize].session.forget(token);
         self.land(id);
@@ -77,7 +90,8 @@ impl<S: Sink> Shard<S> {
     #[must_use]
     pub fn next_expiry(&self) -> Option<Micros> {
         let fixed = (0..self.watched.len()).filter_map(|stream| self.expiry(stream));
-        fixed.chain(self.slide.next()).min()
+        let asking = (0..self.asking.len()).filter_map(|stream| self.end_of_asking(stream));
+        fixed.chain(asking).chain(self.slide.next()).min()
     }
 
     /// Ends every unanswered attempt of a link whose session is gone; what was never whole on the
@@ -177,8 +191,25 @@ impl<S: Sink> Shard<S> {
         }
     }
 
+    /// The platform took a query: the device waits for a command from now on.
+    pub(crate) fn await_command(&mut self, id: SlotId, now: Micros) {
+        self.mark_sent(id, now);
+        self.land(id);
+        let slot = self.slots.get_mut(id);
+        (slot.stage, slot.flown) = (Stage::Flying, now);
+        (slot.is_watched, slot.is_asking) = (true, true);
+        let (link, stream) = (slot.link, slot.stream);
+        self.slots
+            .push_back(&mut self.links[link as usize].flight, id);
+        let lane = self.lane_of(link, stream);
+        self.lanes[lane].flying += 1;
+        self.slots.watch(&mut self.asking[stream.index()], id);
+    }
+
     fn unwatch(&mut self, link: u32, stream: StreamId, id: SlotId) {
-        if self.stream(stream).sliding_timeout().is_some() {
+        if std::mem::take(&mut self.slots.get_mut(id).is_asking) {
+            self.slots.unwatch(&mut self.asking[stream.index()], id);
+        } else if self.stream(stream).sliding_timeout().is_some() {
             let lane = self.lane_of(link, stream);
             self.slide.unwatch(&mut self.slots, lane, id);
         } else {
@@ -188,7 +219,20 @@ impl<S: Sink> Shard<S> {
 
     fn next_overdue(&mut self, now: Micros) -> Option<SlotId> {
         let fixed = (0..self.watched.len()).find_map(|stream| self.overdue(stream, now));
-        fixed.or_else(|| self.slide.overdue(&self.slots, now))
+        let asking = || {
+            let is_over =
+                |stream: &usize| self.end_of_asking(*stream).is_some_and(|end| end <= now);
+            let stream = (0..self.asking.len()).find(is_over)?;
+            self.asking[stream].first()
+        };
+        fixed
+            .or_else(asking)
+            .or_else(|| self.slide.overdue(&self.slots, now))
+    }
+
+    fn end_of_asking(&self, stream: usize) -> Option<Micros> {
+        let oldest = self.slots.get(self.asking[stream].first()?);
+        Some(oldest.flown + self.stream(oldest.stream).ttd()?)
     }
 
     fn expiry(&self, stream: usize) -> Option<Micros> {

@@ -186,7 +186,9 @@ impl<S: Sink> Shard<S> {
         self.pending(link, -1);
         self.tried(link);
         self.tally.up += 1;
-        self.links[link as usize].failures = 0;
+        let state = &mut self.links[link as usize];
+        state.failures = 0;
+        state.ups = state.ups.saturating_add(1);
         self.enter(link, State::Up, now);
         self.account.connected(self.link_id(link));
         self.tell(link, now, LinkEvent::Connected { took });

@@ -11,12 +11,14 @@ mod agenda;
 mod announcing;
 mod authenticate;
 mod class;
+mod commanded;
 mod flight;
 mod footprint;
 mod handshake;
 mod hello;
 mod link;
 mod outcome;
+mod overheard;
 mod ramp;
 mod reconnect;
 mod refusals;
@@ -33,9 +35,12 @@ mod token;
 mod told;
 
 pub use agenda::{Agenda, DueMessage};
-pub use class::{Answer, Authentication, Class, ClassStream, Client, Gateway, Login, Policy, Will};
+pub use class::{
+    Answer, Authentication, Class, ClassStream, Client, Gateway, Kind, Login, Policy, Will,
+};
 pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;
+pub use overheard::Listener;
 pub use ramp::{BackOff, Ramp};
 pub use session::Then;
 pub use shard::{LinkTally, Shard, ShardPlan};

@@ -23,6 +23,8 @@ pub(crate) struct Link {
     /// Tries to connect that failed since the last success.
     pub(crate) failures: u8,
     pub(crate) class: u8,
+    /// How often it was up, as far as the number goes.
+    pub(crate) ups: u8,
     /// Whether a first try to connect has ended, well or not.
     pub(crate) is_tried: bool,
     /// Whether held bytes of the socket are still waiting.

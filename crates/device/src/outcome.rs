@@ -18,6 +18,10 @@ impl<S: Sink> Shard<S> {
             return;
         }
         match self.open_attempt(link, token) {
+            Some(id) if self.stream(stream).is_query() => {
+                self.sink.counts(stream, now).transport_acknowledged += 1;
+                self.await_command(id, now);
+            }
             Some(id) => {
                 self.answered(id, now);
                 self.finalise(id, now, Outcome::Accepted);
@@ -36,7 +40,8 @@ impl<S: Sink> Shard<S> {
     /// The protocol's answer to a message that it was to forget: overdue, or answered by the
     /// application before.
     pub(crate) fn answered_late(&mut self, stream: StreamId, code: u8, now: Micros) {
-        let is_acknowledged = self.stream(stream).is_acknowledged();
+        let of = self.stream(stream);
+        let is_acknowledged = of.is_acknowledged() || of.is_query();
         let counts = self.sink.counts(stream, now);
         if !is_acknowledged {
             counts.answered_late += 1;
@@ -79,6 +84,10 @@ impl<S: Sink> Shard<S> {
 
     /// The final word on a message: told, and its slot given back.
     pub(crate) fn finalise(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
+        if self.stream(self.slots.get(id).stream).is_command() {
+            return self.finalise_reply(id, at, outcome);
+        }
+        self.finalise_query(id, at, outcome);
         let message = self.message_id(id);
         let slot = self.slots.get(id);
         let attempt = Attempt {

@@ -1,6 +1,6 @@
 //! From waiting to the bytes of a packet.
 
-use muster_model::{Cause, MessageId, Micros, Outcome, ShedCause, StreamId};
+use muster_model::{Cause, MessageId, Micros, Outcome, ShedCause, Stamp, StreamId};
 use muster_platform::UplinkScratch;
 use muster_protocol::mqtt::{self, Refused};
 
@@ -170,6 +170,19 @@ impl<S: Sink> Shard<S> {
             stream: slot.stream,
             seq: slot.seq,
         };
+        if class.streams[place.lane as usize].is_command() {
+            let stamp = Stamp {
+                id: message,
+                due: Some(slot.issued),
+            };
+            let scratch = &mut self.scratch;
+            class.roster.render_name(slot.device, &mut scratch.name);
+            class
+                .dialect
+                .write_reply(&stamp, &scratch.name, &mut scratch.reply);
+            scratch.uplink.say(&scratch.reply);
+            return;
+        }
         let uplink = &class.streams[place.lane as usize].uplink;
         uplink.render(&class.roster, &message, slot.due, &mut self.scratch.uplink);
     }
@@ -217,8 +230,9 @@ impl Class {
     ) -> T {
         let stream = &self.streams[lane as usize];
         // An alias stands for one topic as long as the session lives, which on a link with many
-        // devices a stream is not.
-        let alias = u16::from(lane) < mqtt::ALIAS_SLOTS && self.devices_per_link == 1;
+        // devices a stream is not, nor is one of replies.
+        let has_one_topic = self.devices_per_link == 1 && !stream.is_command();
+        let alias = u16::from(lane) < mqtt::ALIAS_SLOTS && has_one_topic;
         scratch.with_property(|user_properties| {
             submit(&mqtt::Publish {
                 alias_slot: alias.then_some(u16::from(lane)),

@@ -88,7 +88,7 @@ impl<S: Sink> Shard<S> {
                 return self.subscribed(link, now, codes, out);
             }
             ClientEvent::Message(message) => {
-                self.told(link, now, message.topic.as_str(), message.payload);
+                self.told(link, now, message);
             }
             ClientEvent::Refused(reason) => {
                 self.connect_failed(link, now, ConnectFailure::Rejected(*reason));

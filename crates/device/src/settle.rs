@@ -12,6 +12,11 @@ impl<S: Sink> Shard<S> {
     pub fn finish(&mut self, now: Micros, untaken: ShedCause) {
         self.is_over = true;
         while let Some(message) = self.agenda.pop(now) {
+            if self.stream(message.stream).is_command() {
+                let link = self.link_of(message.stream, message.device);
+                self.meet(message, link, now);
+                continue;
+            }
             self.account_closed(&message);
             self.shed_untaken(message, None, now, untaken);
         }

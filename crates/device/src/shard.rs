@@ -1,8 +1,8 @@
 //! The links of one shard and all they share.
 
-use muster_measure::Account;
+use muster_measure::{Account, SeqSet};
 use muster_model::{DeviceId, LinkId, Micros, RunId, ShedCause, StreamId, mix};
-use muster_platform::{SUBSCRIPTIONS_MAX, UplinkScratch};
+use muster_platform::{CommandScratch, SUBSCRIPTIONS_MAX, UplinkScratch};
 use muster_protocol::mqtt;
 
 use crate::acknowledged::Acknowledged;
@@ -10,6 +10,7 @@ use crate::agenda::Agenda;
 use crate::class::{Class, ClassStream};
 use crate::hello::Hello;
 use crate::link::{Lane, Link, State, Writing};
+use crate::overheard::Listener;
 use crate::reconnect::Reconnects;
 use crate::refusals::Refusals;
 use crate::slide::Slide;
@@ -35,8 +36,14 @@ pub struct Shard<S> {
     pub(crate) watched: Vec<Chain>,
     /// Those of them whose time-out slides.
     pub(crate) slide: Slide,
+    /// Per stream: queries that the platform has taken, by the instant it took them.
+    pub(crate) asking: Vec<Chain>,
     /// Those of them that the application acknowledges.
     pub(crate) acknowledged: Acknowledged,
+    /// Commands that came, by lane; empty where no stream takes any.
+    pub(crate) commands_seen: Vec<SeqSet>,
+    /// Who reads what devices subscribe to; none where no stream does.
+    pub(crate) listener: Option<Listener>,
     pub(crate) refusals: Refusals,
     pub(crate) account: Account,
     pub(crate) agenda: Agenda,
@@ -72,6 +79,8 @@ pub struct ShardPlan {
     pub streams: usize,
     /// An empty account for every stream of the plan.
     pub account: Account,
+    /// Who reads what devices subscribe to; needed where a stream is of kind `receive`.
+    pub listener: Option<Listener>,
     /// The fleets, as far as this shard carries them.
     pub classes: Vec<(Class, Ramp)>,
 }
@@ -121,6 +130,8 @@ pub(crate) struct Scratch {
     pub(crate) hello: Hello,
     /// A device's name.
     pub(crate) name: String,
+    /// A reply to a command.
+    pub(crate) reply: CommandScratch,
     /// What a link subscribes to.
     pub(crate) filters: [String; SUBSCRIPTIONS_MAX],
     /// What a link says of a device.
@@ -140,6 +151,9 @@ impl<S: Sink> Shard<S> {
             lanes: Vec::new(),
             slots: Slots::new(plan.slot_limit),
             watched: vec![Chain::default(); plan.streams],
+            asking: vec![Chain::default(); plan.streams],
+            commands_seen: Vec::new(),
+            listener: plan.listener,
             slide: Slide::default(),
             acknowledged: Acknowledged::default(),
             refusals: Refusals::default(),
@@ -204,6 +218,9 @@ impl<S: Sink> Shard<S> {
     /// The first message is due at `origin`, the start of the warm-up.
     pub fn start(&mut self, origin: Micros) {
         self.agenda.start(origin);
+        if let Some(listener) = &mut self.listener {
+            listener.due_times.start(origin);
+        }
     }
 
     /// Nothing is due at or after `at`.
@@ -219,9 +236,13 @@ impl<S: Sink> Shard<S> {
         let timeouts: Vec<Option<Micros>> =
             streams.clone().map(ClassStream::sliding_timeout).collect();
         let is_acknowledged = streams.clone().any(ClassStream::is_acknowledged);
+        let takes_commands = streams.clone().any(ClassStream::is_command);
         self.slide = Slide::of(&timeouts, self.links.len());
         if is_acknowledged {
             self.acknowledged = Acknowledged::of(timeouts.len());
+        }
+        if takes_commands {
+            self.commands_seen = vec![SeqSet::default(); timeouts.len()];
         }
     }
 
@@ -252,6 +273,7 @@ impl<S: Sink> Shard<S> {
                 first_lane,
                 failures: 0,
                 class: index,
+                ups: 0,
                 is_tried: false,
                 is_held: false,
             });

@@ -1,12 +1,16 @@
 //! Where a shard tells what happened.
 
 use muster_measure::Counts;
-use muster_model::{Attempt, LinkFact, LinkId, Micros, StreamId};
+use muster_model::{Attempt, Command, LinkFact, LinkId, Micros, Reception, StreamId};
 
 /// Hears of every final message and every change of a link, once.
 pub trait Sink {
     /// A message reached its final state.
     fn attempt(&mut self, attempt: &Attempt);
+    /// Something happened to a query, a command or a reply.
+    fn command(&mut self, command: &Command);
+    /// A copy reached a device that subscribes to it.
+    fn reception(&mut self, reception: &Reception);
     /// A link changed.
     fn link(&mut self, fact: &LinkFact);
     /// A try to connect began at the socket.

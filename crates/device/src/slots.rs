@@ -73,6 +73,12 @@ pub(crate) struct Slot {
     pub(crate) tries: u8,
     /// Whether it stands in its stream's chain of those that wait for an answer.
     pub(crate) is_watched: bool,
+    /// Whether that chain is the one of queries that the platform has taken.
+    pub(crate) is_asking: bool,
+    /// Whether a command came for it.
+    pub(crate) has_command: bool,
+    /// Of a reply: when its command was issued.
+    pub(crate) issued: Micros,
     prev: SlotId,
     next: SlotId,
     older: SlotId,
@@ -157,6 +163,9 @@ impl Slots {
             resent: false,
             tries: 0,
             is_watched: false,
+            is_asking: false,
+            has_command: false,
+            issued: Micros::ZERO,
             prev: SlotId::NONE,
             next: SlotId::NONE,
             older: SlotId::NONE,

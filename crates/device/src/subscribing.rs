@@ -1,9 +1,10 @@
 //! What a link subscribes to before its devices may publish.
 
-use muster_model::{ConnectFailure, Micros, Reason};
-use muster_platform::SUBSCRIPTIONS_MAX;
+use muster_model::{ConnectFailure, DeviceId, Micros, Reason};
+use muster_platform::{SUBSCRIPTIONS_MAX, Subscription};
 use muster_protocol::mqtt::{self, Filter, Qos, Subscribe};
 
+use crate::class::{Class, ClassStream, Kind};
 use crate::link::State;
 use crate::{Shard, Sink, Then};
 
@@ -13,24 +14,20 @@ impl<S: Sink> Shard<S> {
         let id = self.link_id(link);
         let state = &mut self.links[link as usize];
         let class = &self.classes[state.class as usize];
-        let wanted = class.dialect.subscriptions();
-        if wanted.is_empty() {
+        let wanted = class.subscriptions();
+        if wanted == 0 {
             return self.announce(link, now, out);
         }
         let scratch = &mut self.scratch;
         let device = class.first_device_of(id);
         class.roster.render_name(device, &mut scratch.name);
-        for (subscription, filter) in wanted.iter().zip(&mut scratch.filters) {
-            subscription.render(&scratch.name, filter);
-        }
-        let filters: [Filter<'_>; SUBSCRIPTIONS_MAX] = std::array::from_fn(|place| {
-            let qos = wanted.get(place).map_or(0, |subscription| subscription.qos);
-            let qos = Qos::from_bits(qos).unwrap_or(Qos::AtMostOnce);
-            Filter::new(&scratch.filters[place], qos)
-        });
+        let mut qos = [Qos::AtMostOnce; SUBSCRIPTIONS_MAX];
+        class.render_filters(device, &scratch.name, (&mut scratch.filters, &mut qos));
+        let filters: [Filter<'_>; SUBSCRIPTIONS_MAX] =
+            std::array::from_fn(|place| Filter::new(&scratch.filters[place], qos[place]));
         let request = Subscribe {
             id: 0,
-            filters: &filters[..wanted.len()],
+            filters: &filters[..wanted],
             subscription_id: None,
             user_properties: &[],
         };
@@ -66,7 +63,7 @@ impl<S: Sink> Shard<S> {
             let failure = ConnectFailure::SubscribeRejected(reason);
             return self.unsubscribed(link, now, failure, out);
         }
-        if codes.len() != self.class(link).dialect.subscriptions().len() {
+        if codes.len() != self.class(link).subscriptions() {
             return self.unsubscribed(link, now, ConnectFailure::Malformed, out);
         }
         self.announce(link, now, out)
@@ -82,5 +79,60 @@ impl<S: Sink> Shard<S> {
         self.links[link as usize].session.disconnect(0, out);
         self.connect_failed(link, now, failure);
         Then::Close
+    }
+}
+
+impl Class {
+    /// How many filters a link subscribes to: those of the dialect, then those of the streams.
+    fn subscriptions(&self) -> usize {
+        let of_streams = self
+            .streams
+            .iter()
+            .filter(|stream| self.has_filter(stream))
+            .count();
+        (self.dialect.subscriptions().len() + of_streams).min(SUBSCRIPTIONS_MAX)
+    }
+
+    fn has_filter(&self, stream: &ClassStream) -> bool {
+        stream.is_receive() || (stream.is_command() && self.dialect.commands().is_some())
+    }
+
+    fn render_filters(
+        &self,
+        device: DeviceId,
+        name: &str,
+        (filters, qos): (&mut [String], &mut [Qos]),
+    ) {
+        let mut places = filters.iter_mut().zip(qos);
+        for subscription in self.dialect.subscriptions() {
+            let Some((filter, qos)) = places.next() else {
+                return;
+            };
+            subscription.render(name, filter);
+            *qos = Qos::from_bits(subscription.qos).unwrap_or(Qos::AtMostOnce);
+        }
+        let streams = self.streams.iter().filter(|stream| self.has_filter(stream));
+        for (stream, (filter, qos)) in streams.zip(places) {
+            self.render_filter(stream, device, name, filter);
+            *qos = stream.qos;
+        }
+    }
+
+    /// Puts what a stream subscribes to into `out`, which is emptied first.
+    pub(crate) fn render_filter(
+        &self,
+        stream: &ClassStream,
+        device: DeviceId,
+        name: &str,
+        out: &mut String,
+    ) {
+        match &stream.kind {
+            Kind::Receive { filter } => self.roster.render_text(filter, device, name, out),
+            Kind::Command { .. } => {
+                let filter = self.dialect.commands().unwrap_or_default();
+                Subscription { filter, qos: 0 }.render(name, out);
+            }
+            Kind::Uplink | Kind::Query { .. } => out.clear(),
+        }
     }
 }

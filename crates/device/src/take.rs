@@ -33,7 +33,9 @@ impl<S: Sink> Shard<S> {
             };
             while let Some(id) = self.first_unsent(index) {
                 let full = self.lanes[index].flying >= self.per_link(link, in_flight);
-                let cause = if full {
+                let cause = if full && self.class(link).streams[lane].is_query() {
+                    ShedCause::Busy
+                } else if full {
                     ShedCause::InFlight
                 } else {
                     self.obstacle(link, now)
@@ -83,6 +85,9 @@ impl<S: Sink> Shard<S> {
     }
 
     fn take(&mut self, message: DueMessage, link: u32, now: Micros) {
+        if self.stream(message.stream).is_command() {
+            return self.meet(message, link, now);
+        }
         self.account_closed(&message);
         if now - message.due > self.max_lateness {
             return self.shed_untaken(message, Some(now), now, ShedCause::GeneratorLate);
@@ -110,7 +115,7 @@ impl<S: Sink> Shard<S> {
         self.lanes[lane].queued += 1;
     }
 
-    fn id_of(&self, message: &DueMessage) -> MessageId {
+    pub(crate) fn id_of(&self, message: &DueMessage) -> MessageId {
         MessageId {
             run: self.run,
             device: message.device,

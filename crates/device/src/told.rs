@@ -2,7 +2,7 @@
 
 use muster_model::{Micros, Outcome, Reason, StreamId};
 use muster_platform::{Acknowledgement, Acknowledgements, ApplicationId, Downlink};
-use muster_protocol::mqtt::Qos;
+use muster_protocol::mqtt::{Message, Qos};
 
 use crate::acknowledged::Met;
 use crate::slots::SlotId;
@@ -10,15 +10,12 @@ use crate::{Shard, Sink};
 
 impl<S: Sink> Shard<S> {
     /// A message came on a link.
-    pub(crate) fn told(&mut self, link: u32, now: Micros, topic: &str, payload: &[u8]) {
+    pub(crate) fn told(&mut self, link: u32, now: Micros, message: &Message<'_>) {
+        let (topic, payload) = (message.topic.as_str(), message.payload);
         match self.class(link).dialect.downlink(topic, payload) {
             Downlink::Acknowledgements(array) => self.read_acknowledgements(link, now, array),
-            Downlink::Command(_) => {
-                if let Some(stream) = self.spokesman(link) {
-                    self.sink.counts(stream, now).commands_received += 1;
-                }
-            }
-            Downlink::Other => {}
+            Downlink::Command(copy) => self.commanded(link, now, copy),
+            Downlink::Other => self.overheard(link, now, message),
         }
     }
 
@@ -86,7 +83,7 @@ impl<S: Sink> Shard<S> {
 
     /// The stream in whose name is counted what names none: the first that the application
     /// acknowledges, else the first.
-    fn spokesman(&self, link: u32) -> Option<StreamId> {
+    pub(crate) fn spokesman(&self, link: u32) -> Option<StreamId> {
         let streams = &self.class(link).streams;
         let acknowledged = streams.iter().find(|stream| stream.is_acknowledged());
         acknowledged.or(streams.first()).map(|stream| stream.id)

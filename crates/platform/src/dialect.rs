@@ -3,8 +3,10 @@
 use std::fmt;
 
 use muster_load::PayloadSpec;
+use muster_model::Stamp;
 use serde::{Deserialize, Serialize};
 
+use crate::command::{CommandCopy, CommandScratch};
 use crate::downlink::Downlink;
 use crate::server::{Heard, Reply};
 use crate::thingsboard::{self, BoardPayload};
@@ -50,8 +52,8 @@ pub struct Subscription {
     pub qos: u8,
 }
 
-/// The most subscriptions of a dialect.
-pub const SUBSCRIPTIONS_MAX: usize = 4;
+/// The most subscriptions of a link: those of its dialect, and those of its streams.
+pub const SUBSCRIPTIONS_MAX: usize = 16;
 
 /// A payload that a dialect knows by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,11 +201,76 @@ impl Dialect {
         }
     }
 
+    /// What a device subscribes to beyond [`Dialect::subscriptions`] if it takes commands; `${id}`
+    /// stands for its name.
+    #[must_use]
+    pub const fn commands(self) -> Option<&'static str> {
+        match self {
+            Self::Mqtt => Some(mqtt::COMMANDS),
+            Self::SapEdge | Self::Thingsboard => None,
+        }
+    }
+
+    /// What the business application subscribes to for the replies of all devices; none where
+    /// commands are one-way.
+    #[must_use]
+    pub const fn replies(self) -> Option<&'static str> {
+        match self {
+            Self::Mqtt => Some(mqtt::REPLIES),
+            Self::SapEdge | Self::Thingsboard => None,
+        }
+    }
+
+    /// Whether the business application issues commands where a backend can, so that devices may
+    /// take them, and ask for them.
+    #[must_use]
+    pub const fn has_commands(self) -> bool {
+        match self {
+            Self::Mqtt => true,
+            Self::SapEdge | Self::Thingsboard => false,
+        }
+    }
+
+    /// Renders the command that a stamp names, to the device of that name.
+    pub fn write_command(self, stamp: &Stamp, device: &str, out: &mut CommandScratch) {
+        match self {
+            Self::Mqtt => mqtt::write_command(stamp, device, out),
+            Self::SapEdge | Self::Thingsboard => {}
+        }
+    }
+
+    /// Renders a device's reply to the command that a stamp names.
+    pub fn write_reply(self, stamp: &Stamp, device: &str, out: &mut CommandScratch) {
+        match self {
+            Self::Mqtt => mqtt::write_reply(stamp, device, out),
+            Self::SapEdge | Self::Thingsboard => {}
+        }
+    }
+
+    /// Reads a reply; none if the topic is not one of replies.
+    #[must_use]
+    pub fn reply(self, topic: &str, payload: &[u8]) -> Option<CommandCopy> {
+        match self {
+            Self::Mqtt => mqtt::reply(topic, payload),
+            Self::SapEdge | Self::Thingsboard => None,
+        }
+    }
+
+    /// Whether a topic is one of commands.
+    #[must_use]
+    pub fn is_command(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt => mqtt::is_command(topic),
+            Self::SapEdge | Self::Thingsboard => false,
+        }
+    }
+
     /// Reads a message that came to a device.
     #[must_use]
     pub fn downlink<'a>(self, topic: &str, payload: &'a [u8]) -> Downlink<'a> {
         match self {
-            Self::Mqtt | Self::Thingsboard => Downlink::Other,
+            Self::Mqtt => mqtt::downlink(topic, payload),
+            Self::Thingsboard => Downlink::Other,
             Self::SapEdge => sap_edge::downlink(topic, payload),
         }
     }

@@ -1,5 +1,6 @@
 //! What a message that comes to a device means.
 
+use crate::command::CommandCopy;
 use crate::sap_edge;
 
 /// A message that came to a device, as its dialect reads it.
@@ -7,8 +8,8 @@ use crate::sap_edge;
 pub enum Downlink<'a> {
     /// The application's word on messages that the device sent.
     Acknowledgements(Acknowledgements<'a>),
-    /// A command: its payload.
-    Command(&'a [u8]),
+    /// A command.
+    Command(CommandCopy),
     /// Nothing that the dialect knows.
     Other,
 }

@@ -33,8 +33,10 @@
 //! ```
 
 mod carrier;
+mod command;
 mod dialect;
 mod downlink;
+mod due_times;
 mod json;
 mod mqtt;
 mod place;
@@ -47,10 +49,12 @@ mod thingsboard;
 mod uplink;
 
 pub use carrier::{Carrier, PROPERTY_NAME};
+pub use command::{COMMAND_BYTES, CommandCopy, CommandScratch, REPLY_BYTES};
 pub use dialect::{Defaults, Dialect, NamedPayload, SUBSCRIPTIONS_MAX, Subscription};
 pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,
 };
+pub use due_times::DueTimes;
 pub use reader::{Copy, Reader, ReaderStream};
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};

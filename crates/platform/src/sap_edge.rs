@@ -1,7 +1,7 @@
 //! SAP Edge Gateway Service over MQTT.
 //!
 //! A device publishes measures on `measures/<device>`, is acknowledged on `ack/<device>` by arrays
-//! of `{ id, code, messages }`, and gets commands on `commands/<device>`. An id is the message's
+//! of `{ id, code, messages }`, and gets commands on `commands/<device>`, to which it does not reply. An id is the message's
 //! `measureMessageId`; the codes 200 and 202 accept, any other rejects. What the gateway makes of
 //! the measures beyond that is not Muster's to see.
 
@@ -11,6 +11,7 @@ mod measures;
 pub(crate) use acknowledgements::{AckArray, write_acknowledgement};
 pub(crate) use measures::{hear, measures};
 
+use crate::command::CommandCopy;
 use crate::dialect::{Defaults, Subscription};
 use crate::downlink::{Acknowledgements, Downlink};
 
@@ -56,7 +57,8 @@ pub(crate) fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     if topic.starts_with(ACK) {
         Downlink::Acknowledgements(Acknowledgements(AckArray::new(payload)))
     } else if topic.starts_with(COMMANDS) {
-        Downlink::Command(payload)
+        // Nobody who issues them tells which one it is.
+        Downlink::Command(CommandCopy { stamp: None })
     } else {
         Downlink::Other
     }

@@ -3,7 +3,7 @@
 use muster_load::{Payload, PayloadError, PayloadSpec, StampAt, StampForm, Template};
 use muster_model::{MessageId, Micros, STAMP_TEXT, Stamp};
 
-use crate::{Carrier, PROPERTY_NAME, Roster};
+use crate::{Carrier, CommandScratch, PROPERTY_NAME, Roster};
 
 /// One stream's messages, compiled.
 #[derive(Debug, Clone)]
@@ -140,6 +140,16 @@ impl UplinkScratch {
             StampForm::Binary22 => (stamp, [after, before]),
             StampForm::Text30 => (stamp, [before, after]),
         })
+    }
+
+    /// Takes over what was rendered elsewhere, and carries no id.
+    pub fn say(&mut self, said: &CommandScratch) {
+        self.topic.clear();
+        self.topic.push_str(&said.topic);
+        self.payload.clear();
+        self.payload.extend_from_slice(&said.payload);
+        self.stamp = None;
+        self.property = None;
     }
 
     /// Lends the user properties of the rendered message.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_conduct::Tape;
 use muster_device::Sink;
 use muster_measure::Counts;
-use muster_model::{Attempt, LinkFact, LinkId, MessageId, Micros, StreamId};
+use muster_model::{Attempt, Command, LinkFact, LinkId, MessageId, Micros, Reception, StreamId};
 
 /// How often messages were told to be final, counted apart from the recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,6 +55,14 @@ impl Sink for Witness {
         self.absurd += u64::from(!is_sensible(attempt));
         self.resent += u64::from(attempt.resent);
         self.tape.attempt(attempt);
+    }
+
+    fn command(&mut self, command: &Command) {
+        self.tape.command(command);
+    }
+
+    fn reception(&mut self, reception: &Reception) {
+        self.tape.reception(reception);
     }
 
     fn link(&mut self, fact: &LinkFact) {

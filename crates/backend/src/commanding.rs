@@ -1,0 +1,179 @@
+//! The consumer that issues commands and hears the replies.
+
+use muster_conduct::{Commander, Desk};
+use muster_model::{MessageId, Micros, Reason};
+use muster_net::Io;
+use muster_protocol::mqtt::{Message, Token, topic};
+use muster_scenario::Plan;
+
+use crate::consumers::{ConsumersSpec, State};
+use crate::driver::Driver;
+
+/// A reply of nobody, for finding out whether a filter takes replies anyway.
+const A_REPLY: &str = "x";
+
+/// One of the consumers issues the commands of the run.
+#[derive(Debug)]
+pub(crate) struct Commanding {
+    commander: Commander,
+    /// Which consumer.
+    at: usize,
+    /// What it subscribes to for the replies; none where its account's filter takes them.
+    replies: Option<&'static str>,
+}
+
+impl Commanding {
+    /// The first consumer of the backend that issues commands, if this process carries it.
+    pub(crate) fn of(spec: &ConsumersSpec, wall_ms_at_t0: u64) -> Option<Self> {
+        let issues = |at: usize| spec.plan.backends[at].issues_commands;
+        let at = spec
+            .seats
+            .iter()
+            .position(|seat| issues(seat.backend.index()))?;
+        let plan = &spec.plan;
+        let backend = spec.seats[at].backend.index();
+        Some(Self {
+            commander: Commander::new(plan, &spec.schedules, spec.run, wall_ms_at_t0)?,
+            at,
+            replies: replies(plan, &plan.backends[backend].filter),
+        })
+    }
+
+    /// What a consumer subscribes to beside its account's filter.
+    pub(crate) fn replies(&self, at: usize) -> Option<&'static str> {
+        self.replies.filter(|_| at == self.at)
+    }
+}
+
+/// A broker may send two copies where two filters of a session overlap (MQTT 5 section 3.3.4), which
+/// would count as duplicates that the target never made.
+fn replies(plan: &Plan, filter: &str) -> Option<&'static str> {
+    let replies = plan.platform.dialect().replies()?;
+    let name = replies.replace(['+', '#'], A_REPLY);
+    (!topic::matches(filter, &name)).then_some(replies)
+}
+
+impl Driver {
+    /// Issues what is due, if the session can take it.
+    pub(crate) fn command(&mut self, io: &mut Io) {
+        let Some(commanding) = &mut self.commanding else {
+            return;
+        };
+        let at = commanding.at;
+        let consumer = &mut self.consumers[at];
+        if consumer.state != State::Up || !consumer.waiting.is_empty() {
+            return;
+        }
+        let mut desk = Desk {
+            account: &mut self.account,
+            tape: &mut self.tape,
+        };
+        let from = self.out.len();
+        let session = &mut consumer.session;
+        commanding
+            .commander
+            .issue(io.now(), session, &mut desk, &mut self.out);
+        self.wrap(at, from);
+        self.send(io, at);
+    }
+
+    /// When the next command may be issued; none while the session cannot take one.
+    pub(crate) fn next_command(&self) -> Option<Micros> {
+        let commanding = self.commanding.as_ref()?;
+        let consumer = &self.consumers[commanding.at];
+        let is_ready = consumer.state == State::Up
+            && consumer.waiting.is_empty()
+            && commanding.commander.can_issue(&consumer.session);
+        commanding.commander.next_due().filter(|_| is_ready)
+    }
+
+    /// Commands of which the platform has said nothing.
+    pub(crate) fn open_commands(&self) -> u64 {
+        let commanding = self.commanding.as_ref();
+        commanding.map_or(0, |commanding| commanding.commander.open())
+    }
+
+    pub(crate) fn start_commands(&mut self, origin: Micros) {
+        if let Some(commanding) = &mut self.commanding {
+            commanding.commander.start(origin);
+        }
+    }
+
+    /// Nothing is due at or after `at`.
+    pub(crate) fn end_due(&mut self, at: Micros) {
+        if let Some(commanding) = &mut self.commanding {
+            commanding.commander.end_due(at);
+        }
+        let recorder = self.tape.recorder();
+        if at < recorder.timeline().settle {
+            recorder.stop(at);
+        }
+    }
+
+    pub(crate) fn command_accepted(&mut self, at: usize, token: Token, code: u8, now: Micros) {
+        self.with_commander(at, |commander, desk| {
+            commander.accepted(token, code, now, desk);
+        });
+    }
+
+    pub(crate) fn command_rejected(
+        &mut self,
+        at: usize,
+        token: Token,
+        reason: Reason,
+        now: Micros,
+    ) {
+        self.with_commander(at, |commander, desk| {
+            commander.rejected(token, reason, now, desk);
+        });
+    }
+
+    /// A message of a device came, which may ask for a command.
+    pub(crate) fn command_asked(&mut self, at: usize, id: &MessageId, now: Micros) {
+        self.with_commander(at, |commander, _| commander.asked(id, now));
+    }
+
+    /// Whether a message is a reply to a command, which is then told.
+    pub(crate) fn is_reply(&mut self, at: usize, seen: Micros, message: &Message<'_>) -> bool {
+        self.with_commander(at, |commander, desk| {
+            commander.replied(message.topic.as_str(), message.payload, seen, desk)
+        })
+        .unwrap_or(false)
+    }
+
+    /// The connection of a consumer is over.
+    pub(crate) fn lose_commands(&mut self, now: Micros, at: usize) {
+        if let Some(commanding) = self.commanding.as_mut().filter(|known| known.at == at) {
+            let mut desk = Desk {
+                account: &mut self.account,
+                tape: &mut self.tape,
+            };
+            let session = &mut self.consumers[at].session;
+            commanding.commander.lost(session, now, &mut desk);
+        }
+    }
+
+    pub(crate) fn finish_commands(&mut self, now: Micros) {
+        if let Some(commanding) = &mut self.commanding {
+            let mut desk = Desk {
+                account: &mut self.account,
+                tape: &mut self.tape,
+            };
+            let session = &mut self.consumers[commanding.at].session;
+            commanding.commander.finish(session, now, &mut desk);
+        }
+    }
+
+    fn with_commander<T>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Commander, &mut Desk<'_>) -> T,
+    ) -> Option<T> {
+        let commanding = self.commanding.as_mut().filter(|known| known.at == at)?;
+        let mut desk = Desk {
+            account: &mut self.account,
+            tape: &mut self.tape,
+        };
+        Some(act(&mut commanding.commander, &mut desk))
+    }
+}

@@ -1,0 +1,183 @@
+//! Commands that come to a device, its replies, and its queries for them.
+
+use muster_measure::digest;
+use muster_model::{
+    Answer, Answering, Command, Integrity, MessageId, Met, Micros, Outcome, Presence, Query,
+    QueryOutcome, Receipt, ShedCause, Stamp, StreamId,
+};
+use muster_platform::CommandCopy;
+
+use crate::agenda::DueMessage;
+use crate::class::{Kind, Policy};
+use crate::link::State;
+use crate::slots::{SlotId, Taken};
+use crate::{Shard, Sink};
+
+/// For so long a link has just come up again.
+const RECENT: Micros = Micros::from_secs(1);
+
+impl<S: Sink> Shard<S> {
+    /// A command of the schedule is due: where does its device stand?
+    pub(crate) fn meet(&mut self, message: DueMessage, link: u32, now: Micros) {
+        let met = Met {
+            id: self.id_of(&message),
+            due: message.due,
+            presence: self.presence(&message, link, now),
+        };
+        self.tell_command(message.stream, Command::Met(met));
+    }
+
+    fn presence(&self, message: &DueMessage, link: u32, now: Micros) -> Presence {
+        let is_absent = match self.stream(message.stream).kind {
+            Kind::Command { to, .. } => to.is_absent(message.seq),
+            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => false,
+        };
+        let link = &self.links[link as usize];
+        if is_absent || link.state != State::Up {
+            Presence::Offline
+        } else if link.ups > 1 && now - link.since < RECENT {
+            Presence::Reconnected
+        } else {
+            Presence::Online
+        }
+    }
+
+    /// A copy of a command came on a link.
+    pub(crate) fn commanded(&mut self, link: u32, now: Micros, copy: CommandCopy) {
+        let Some(place) = self.class(link).command_lane() else {
+            if let Some(stream) = self.spokesman(link) {
+                self.sink.counts(stream, now).commands_received += 1;
+            }
+            return;
+        };
+        let device = self.class(link).first_device_of(self.link_id(link));
+        let stream = self.class(link).streams[place].id;
+        self.account.command(stream).taken += 1;
+        let receipt = Receipt {
+            device,
+            stream,
+            id: copy.stamp.map(|stamp| stamp.id),
+            at: now,
+            integrity: if copy.stamp.is_some() {
+                Integrity::Intact
+            } else {
+                Integrity::Corrupted
+            },
+        };
+        self.tell_command(stream, Command::Receipt(receipt));
+        let is_its = |id: &MessageId| (id.run, id.device, id.stream) == (self.run, device, stream);
+        let Some(stamp) = copy.stamp.filter(|stamp| is_its(&stamp.id)) else {
+            return;
+        };
+        let lane = self.links[link as usize].first_lane as usize + place;
+        if self.commands_seen[lane].insert(stamp.id.seq) {
+            let account = self.account.command(stream);
+            account.received.add(digest(&stamp.id));
+            self.end_query(link, now);
+            self.reply_to(link, now, &stamp);
+        }
+    }
+
+    /// The reply to a command waits like any other message, unless there is no room for it.
+    fn reply_to(&mut self, link: u32, now: Micros, stamp: &Stamp) {
+        let id = stamp.id;
+        let stream = self.stream(id.stream);
+        let bound = match stream.policy {
+            Policy::Queue { bound, .. } => bound,
+            Policy::Shed { .. } | Policy::Closed => u32::MAX,
+        };
+        if !matches!(
+            stream.kind,
+            Kind::Command {
+                is_two_way: true,
+                ..
+            }
+        ) {
+            return self.answer(id, now, Answering::OneWay);
+        }
+        let lane = self.lane_of(link, id.stream);
+        if self.lanes[lane].queued >= bound {
+            return self.answer(id, now, Answering::Shed(ShedCause::QueueFull));
+        }
+        let reply = Taken {
+            due: now,
+            taken: now,
+            device: id.device,
+            seq: id.seq,
+            link,
+            stream: id.stream,
+        };
+        let Some(slot) = self.slots.take(reply) else {
+            return self.answer(id, now, Answering::Shed(ShedCause::GeneratorLimit));
+        };
+        self.slots.get_mut(slot).issued = stamp.due.unwrap_or(now);
+        self.slots.push_back(&mut self.lanes[lane].queue, slot);
+        self.lanes[lane].queued += 1;
+    }
+
+    /// An answer that is final as soon as it is due.
+    fn answer(&mut self, id: MessageId, now: Micros, outcome: Answering) {
+        let answer = Answer {
+            id,
+            due: now,
+            sent: None,
+            ended: now,
+            outcome,
+        };
+        self.tell_command(id.stream, Command::Answer(answer));
+    }
+
+    /// The final word on a reply: told, and its slot given back.
+    pub(crate) fn finalise_reply(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
+        let slot = self.slots.get(id);
+        let answer = Answer {
+            id: self.message_id(id),
+            due: slot.due,
+            sent: slot.sent,
+            ended: at,
+            outcome: Answering::of(outcome),
+        };
+        self.tell_command(slot.stream, Command::Answer(answer));
+        self.slots.release(id);
+    }
+
+    /// A command ends the query of its device, whatever the transport says of that.
+    fn end_query(&mut self, link: u32, now: Micros) {
+        let first = self.links[link as usize].flight.first();
+        let mut flight = std::iter::successors(first, |id| self.slots.after(*id));
+        let Some(id) = flight.find(|id| self.stream(self.slots.get(*id).stream).is_query()) else {
+            return;
+        };
+        if !self.slots.get(id).is_asking {
+            let token = self.token(id);
+            self.links[link as usize].session.forget(token);
+        }
+        self.slots.get_mut(id).has_command = true;
+        self.answered(id, now);
+        self.finalise(id, now, Outcome::Accepted);
+    }
+
+    /// The final word on a query, beside that on the message that asked.
+    pub(crate) fn finalise_query(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
+        let slot = self.slots.get(id);
+        let stream = slot.stream;
+        if !self.stream(stream).is_query() || slot.sent.is_none() {
+            return;
+        }
+        let of_message = QueryOutcome::of(outcome);
+        let outcome = of_message.filter(|_| !slot.has_command);
+        let query = Query {
+            id: self.message_id(id),
+            due: slot.due,
+            ended: at,
+            outcome: outcome.unwrap_or(QueryOutcome::Received),
+        };
+        self.tell_command(stream, Command::Query(query));
+    }
+
+    /// Counts here what is told there.
+    fn tell_command(&mut self, stream: StreamId, command: Command) {
+        self.account.command(stream).tell(&command);
+        self.sink.command(&command);
+    }
+}

@@ -1,0 +1,42 @@
+//! When a message was due, as who gets it finds out.
+
+use std::sync::Arc;
+
+use muster_load::{Recall, StreamSchedule};
+use muster_model::{MessageId, Micros};
+
+/// Gives the due instant of a message back from the schedules of a plan.
+#[derive(Debug)]
+pub struct DueTimes {
+    streams: Vec<Recall>,
+    origin: Option<Micros>,
+}
+
+impl DueTimes {
+    /// Of the schedules of all streams, in the order of `StreamId`; nothing is due before
+    /// [`DueTimes::start`].
+    #[must_use]
+    pub fn new(schedules: &[Arc<StreamSchedule>]) -> Self {
+        let streams = schedules
+            .iter()
+            .map(|schedule| Recall::new(Arc::clone(schedule)));
+        Self {
+            streams: streams.collect(),
+            origin: None,
+        }
+    }
+
+    /// The warm-up begins at `origin`.
+    pub fn start(&mut self, origin: Micros) {
+        self.origin = Some(origin);
+    }
+
+    /// When the message was due; none if there is no such message.
+    pub fn of(&mut self, id: &MessageId) -> Option<Micros> {
+        let due = self
+            .streams
+            .get_mut(id.stream.index())?
+            .due(id.device, id.seq)?;
+        Some(self.origin? + due)
+    }
+}
