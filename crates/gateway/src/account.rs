@@ -20,7 +20,7 @@ pub struct GatewayAccount {
     /// Subscriptions there are now.
     pub subscriptions: u64,
     /// For each misbehaviour that happened, the payload hashes of the uplinks it befell, sorted;
-    /// two uplinks with the same payload stand twice.
+    /// two uplinks with the same payload stand twice. Of commands it is the hash of topic and payload.
     pub misbehaved: BTreeMap<String, Vec<u64>>,
     /// Refused connections by the CONNACK code of MQTT 5.
     pub refused: BTreeMap<u8, u64>,
@@ -197,6 +197,12 @@ counts! {
     keep_alive_expired,
     /// Times the whole gateway stood still.
     stalled,
+    /// Commands received: PUBLISH packets on topics of commands.
+    commands,
+    /// Copies of them due to subscribers.
+    commands_routed,
+    /// Replies to commands received.
+    replies,
     /// TLS handshakes that were completed.
     tls_handshakes,
     /// Of those, the ones that resumed a session.
@@ -233,11 +239,20 @@ impl Misdeeds {
     }
 
     pub(crate) fn read(&self) -> BTreeMap<String, Vec<u64>> {
+        self.named(Fate::name)
+    }
+
+    /// The same of commands.
+    pub(crate) fn read_commands(&self) -> BTreeMap<String, Vec<u64>> {
+        self.named(Fate::name_of_command)
+    }
+
+    fn named(&self, name: impl Fn(Fate) -> &'static str) -> BTreeMap<String, Vec<u64>> {
         let mut named = BTreeMap::new();
         for (fate, hashes) in &self.0 {
             let mut hashes = hashes.clone();
             hashes.sort_unstable();
-            named.insert(fate.name().to_owned(), hashes);
+            named.insert(name(*fate).to_owned(), hashes);
         }
         named
     }
@@ -245,7 +260,17 @@ impl Misdeeds {
 
 /// FNV-1a, 64 bits: ten lines in any language.
 pub(crate) fn hash(payload: &[u8]) -> u64 {
-    payload.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+    hash_of(payload.iter())
+}
+
+/// The hash by which a command is named: of its topic and its payload, one after the other, for
+/// either may hold what tells it from others.
+pub(crate) fn command_hash(topic: &str, payload: &[u8]) -> u64 {
+    hash_of(topic.as_bytes().iter().chain(payload))
+}
+
+fn hash_of<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }

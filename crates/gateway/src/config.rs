@@ -120,6 +120,8 @@ pub struct GatewayConfig {
     pub seed: u64,
     /// Uplinks that the run will send at most; the badly treated ones are spread over them.
     pub expected_uplinks: u64,
+    /// Commands that the run will issue at most; the badly treated ones are spread over them.
+    pub expected_commands: u64,
     /// Device users; empty admits everyone, with or without a name.
     pub users: Vec<User>,
     /// The user of northbound consumers, whose links are never closed by `close-links`.
@@ -149,6 +151,7 @@ impl Default for GatewayConfig {
             behaviour: Behaviour::default(),
             seed: 1,
             expected_uplinks: 0,
+            expected_commands: 0,
             users: Vec::new(),
             northbound: None,
             authentication: None,
@@ -181,6 +184,7 @@ impl GatewayConfig {
         let mut config = self.clone();
         config.seed = mix(self.seed, u64::from(part));
         config.expected_uplinks = crate::config::split(self.expected_uplinks, part, parts);
+        config.expected_commands = crate::config::split(self.expected_commands, part, parts);
         let behaviour = &mut config.behaviour;
         for count in [
             &mut behaviour.lose_after_accept,
@@ -195,6 +199,9 @@ impl GatewayConfig {
             &mut behaviour.deliver_late.count,
             &mut behaviour.corrupt,
             &mut behaviour.reject_but_deliver,
+            &mut behaviour.lose_commands,
+            &mut behaviour.duplicate_commands,
+            &mut behaviour.delay_commands.count,
         ] {
             *count = split(*count);
         }

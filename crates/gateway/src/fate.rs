@@ -59,6 +59,26 @@ impl Fate {
         }
     }
 
+    /// The name where it befell a command.
+    pub(crate) const fn name_of_command(self) -> &'static str {
+        match self {
+            Self::LoseAfterAccept => "lose-commands",
+            Self::Duplicate => "duplicate-commands",
+            Self::DeliverLate => "delay-commands",
+            Self::Behave
+            | Self::Drop
+            | Self::Ignore
+            | Self::AnswerLate
+            | Self::AnswerTwice
+            | Self::AnswerGarbled
+            | Self::AnswerUnknown
+            | Self::Reorder
+            | Self::Corrupt
+            | Self::Reject
+            | Self::RejectButDeliver => self.name(),
+        }
+    }
+
     /// Whether a second transmission of the same message must meet the same end, so that what
     /// was lost or refused stays so.
     pub(crate) const fn is_lasting(self) -> bool {

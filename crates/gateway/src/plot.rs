@@ -13,9 +13,12 @@ use crate::server::{Admission, OneServer, own_time};
 #[derive(Debug)]
 pub(crate) struct Plot {
     pub(crate) misdeeds: Misdeeds,
+    /// What befell commands.
+    pub(crate) command_misdeeds: Misdeeds,
     behaviour: Behaviour,
     seed: u64,
     fates: Fates,
+    command_fates: Fates,
     server: Option<OneServer>,
     arrivals: u64,
     /// When the first uplink came.
@@ -45,9 +48,15 @@ impl Plot {
         let behaviour = config.behaviour;
         Self {
             misdeeds: Misdeeds::default(),
+            command_misdeeds: Misdeeds::default(),
             behaviour,
             seed: config.seed,
             fates: Fates::new(&behaviour, config.seed, config.expected_uplinks),
+            command_fates: Fates::new(
+                &behaviour.of_commands(),
+                config.seed,
+                config.expected_commands,
+            ),
             server: behaviour
                 .capacity
                 .map(|capacity| OneServer::new(capacity, config.seed)),
@@ -79,6 +88,15 @@ impl Plot {
             done,
             blocked_until,
         }
+    }
+
+    /// Decides about a command, which comes once, and books what befalls it.
+    pub(crate) fn command(&mut self, hash: u64) -> Fate {
+        let (_, fate) = self.command_fates.deal();
+        if fate != Fate::Behave {
+            self.command_misdeeds.book(fate, hash);
+        }
+        fate
     }
 
     fn fate(&mut self, hash: u64, again: bool) -> Fate {

@@ -4,6 +4,7 @@ mod acknowledging;
 mod admitting;
 mod alarms;
 mod authenticating;
+mod commanding;
 mod delivery;
 mod hearing;
 mod link;

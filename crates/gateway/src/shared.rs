@@ -188,7 +188,12 @@ impl Shared {
         let subscriptions = self.routes.read().map_or(0, |routes| routes.len() as u64);
         let mut account = GatewayAccount {
             subscriptions,
-            misbehaved: locked(&self.plot).misdeeds.read(),
+            misbehaved: {
+                let plot = locked(&self.plot);
+                let mut all = plot.misdeeds.read();
+                all.extend(plot.command_misdeeds.read_commands());
+                all
+            },
             refused: locked(&self.refused).clone(),
             handshakes_failed: locked(&self.handshakes_failed).clone(),
             subjects: locked(&self.subjects).clone(),

@@ -49,11 +49,16 @@ impl Uplink {
 impl Shard {
     pub(super) fn uplink(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>) {
         let Some(link) = self.link(key) else { return };
-        if link.session.is_none() {
-            return;
-        }
+        let Some(from) = link.session else { return };
         if !std::mem::replace(&mut link.has_published, true) {
             self.slow_down(io, key);
+        }
+        let dialect = self.shared.config.dialect;
+        if dialect.is_command(&incoming.topic) {
+            return self.command(io, key, incoming, from);
+        }
+        if dialect.reply(&incoming.topic, incoming.payload).is_some() {
+            return self.reply(io, key, incoming, from);
         }
         self.hear(io, key, incoming);
     }
@@ -342,7 +347,7 @@ impl Shard {
         reject.map_or(config.dialect.refusal(), |reject| reject.code)
     }
 
-    fn accept(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
+    pub(super) fn accept(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
         if let Some(pending) = pending {
             self.answer(key, pending, self.acceptance(copies));
         }
@@ -414,7 +419,10 @@ impl Shard {
 }
 
 /// An uplink as it was published.
-fn published<'a>(incoming: &'a Incoming<'_>, user: &'a mut Vec<(&'a str, &'a str)>) -> Publish<'a> {
+pub(super) fn published<'a>(
+    incoming: &'a Incoming<'_>,
+    user: &'a mut Vec<(&'a str, &'a str)>,
+) -> Publish<'a> {
     let plain = Publish {
         qos: incoming.qos,
         retain: incoming.retain,
