@@ -6,6 +6,7 @@
 mod behaviour;
 mod board;
 mod body;
+mod command;
 mod expected;
 mod fleet;
 mod provision;
@@ -33,8 +34,10 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let phases = phases(&root.get("phases")?);
     let platform = target::platform(&root.get("platform")?);
     let dialect = target::dialect(&root.get("platform")?);
-    let fleets = phases.and_then(|phases| fleets(root, dialect, seed, &phases));
+    let commands = command::commands(root, dialect);
+    let fleets = phases.and_then(|phases| fleets(root, dialect, (seed, commands?), &phases));
     let (phases, fleets) = (phases?, fleets?);
+    command::subscribers_can_tell(root, &fleets)?;
     warn_of_short_settle(root, &phases, &fleets);
     let platform_view = root.get("platform")?;
     let backends = target::backends(&platform_view, platform.as_ref(), &fleets, &phases);
@@ -162,7 +165,12 @@ struct Next {
     stream: u16,
 }
 
-fn fleets(root: &View<'_>, dialect: Dialect, seed: u64, phases: &Phases) -> Option<Vec<FleetPlan>> {
+fn fleets(
+    root: &View<'_>,
+    dialect: Dialect,
+    (seed, commands): (u64, Option<command::Commands>),
+    phases: &Phases,
+) -> Option<Vec<FleetPlan>> {
     let views = root.list("fleet");
     let list = root.get("fleet")?;
     if views.is_empty() {
@@ -189,6 +197,7 @@ fn fleets(root: &View<'_>, dialect: Dialect, seed: u64, phases: &Phases) -> Opti
             stream: next.stream,
             seed,
             phases,
+            commands,
         };
         // A fleet that cannot be built still takes its ids, so that the others are checked too.
         let built = fleet::fleet(view, &seat);

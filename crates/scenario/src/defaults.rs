@@ -15,6 +15,7 @@ use crate::units;
 pub(crate) fn fill(root: &mut Node) {
     let dialect = dialect(root);
     fill_dialect(root, dialect);
+    fill_queries(root);
     fill_object(&SCENARIO, root);
     for fleet in list_mut(root, "fleet") {
         fill_fleet(fleet);
@@ -57,6 +58,24 @@ fn fill_dialect(root: &mut Node, dialect: Dialect) {
         }
     }
 }
+
+/// A query's time-out counts from when it was sent, and its device waits for a command meanwhile.
+fn fill_queries(root: &mut Node) {
+    for fleet in list_mut(root, "fleet") {
+        for stream in list_mut(fleet, "streams") {
+            if text(stream, "kind") == "command-query" {
+                default(stream, "ttd", DEFAULT_TTD);
+                let ttd = units::time(text(stream, "ttd")).map_or(0, |ttd| ttd.get());
+                default(stream, "timeout", &written(ttd + QUERY_GRACE_US));
+            }
+        }
+    }
+}
+
+/// How long a device waits for a command where the scenario does not say.
+const DEFAULT_TTD: &str = "10s";
+/// How much longer than that its query may go unanswered (SEMANTICS section 2).
+const QUERY_GRACE_US: u64 = 10_000_000;
 
 fn fill_all(node: &mut Node, defaults: &[(&str, &str)]) {
     for (key, value) in defaults {
@@ -195,8 +214,10 @@ struct Traffic {
 impl Traffic {
     fn of(root: &Node, dialect: Dialect) -> Self {
         let fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
+        let is_uplink = |stream: &&Node| !matches!(text(stream, "kind"), "command" | "receive");
         let streams: Vec<&Node> = fleets
             .flat_map(|fleet| fleet.get("streams").map_or(&[][..], Node::items))
+            .filter(is_uplink)
             .collect();
         let qos = streams
             .iter()

@@ -5,7 +5,7 @@ use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule
 use muster_measure::Recorder;
 use muster_model::{Micros, Rate};
 
-use crate::plan::{Endpoint, Plan, PlatformKind, Scheme, StreamPlan};
+use crate::plan::{Endpoint, Plan, PlatformKind, Scheme, StreamKind, StreamPlan};
 
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
@@ -43,6 +43,8 @@ pub struct Needs {
     pub memory: MemoryNeed,
     /// Messages that the schedule holds, warm-up included.
     pub messages: u64,
+    /// Commands that the schedule holds, warm-up included.
+    pub commands: u64,
     /// The highest rate at which messages are due, of all streams together.
     pub peak: Rate,
     /// The most bytes of payload that are due in a second, of all streams together.
@@ -153,7 +155,7 @@ pub fn needs(plan: &Plan) -> Needs {
     let sockets = u64::from(links) + u64::from(consumers);
     let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
     let peaks = || {
-        plan.streams()
+        plan.uplinks()
             .map(|(_, stream)| (stream, peak(&stream.schedule)))
     };
     let peak = peaks().map(|(_, peak)| peak).sum();
@@ -176,9 +178,10 @@ pub fn needs(plan: &Plan) -> Needs {
             kernel: sockets * KERNEL_BYTES_PER_SOCKET * ends,
         },
         messages: plan
-            .streams()
+            .uplinks()
             .map(|(_, stream)| messages(&stream.schedule))
             .sum(),
+        commands: plan.streams().map(|(_, stream)| commands(stream)).sum(),
         peak: Rate::per_second(peak).unwrap_or(Rate::ZERO),
         peak_bytes: peaks().map(|(stream, peak)| peak * bytes(stream)).sum(),
         connect: connect(plan),
@@ -260,6 +263,14 @@ fn largest(payload: &PayloadSpec) -> u32 {
             let longest = mix.kinds.iter().map(|(_, text)| text.len()).max();
             u32::try_from(longest.unwrap_or(0)).unwrap_or(u32::MAX)
         }
+    }
+}
+
+/// Commands of a schedule, or where they follow queries the queries.
+fn commands(stream: &StreamPlan) -> u64 {
+    match stream.kind {
+        StreamKind::Command { .. } | StreamKind::CommandQuery { .. } => messages(&stream.schedule),
+        StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive => 0,
     }
 }
 

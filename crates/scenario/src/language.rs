@@ -222,10 +222,8 @@ pub(crate) mod work {
     pub(crate) const COAP: &str = "CoAP";
     pub(crate) const HTTP: &str = "HTTP";
     pub(crate) const BACKENDS: &str = "backends other than MQTT";
-    pub(crate) const COMMANDS: &str = "command and control";
     pub(crate) const HOOKS: &str = "hooks";
     pub(crate) const MONITORING: &str = "the monitoring of the target";
-    pub(crate) const RECEIVING: &str = "streams that receive";
 }
 
 /// The whole file.

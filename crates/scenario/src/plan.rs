@@ -85,6 +85,18 @@ impl Plan {
             .flat_map(|fleet| fleet.streams.iter().map(move |stream| (fleet, stream)))
     }
 
+    /// Every stream whose messages are the devices' own, with its fleet.
+    pub fn uplinks(&self) -> impl Iterator<Item = (&FleetPlan, &StreamPlan)> {
+        self.streams().filter(|(_, stream)| stream.is_uplink())
+    }
+
+    /// Whether commands are issued, or devices subscribe to other devices' messages: then all of
+    /// them are to meet on one platform.
+    #[must_use]
+    pub fn has_downlink(&self) -> bool {
+        self.streams().any(|(_, stream)| !stream.is_uplink())
+    }
+
     /// The stream of this id and its fleet.
     #[must_use]
     pub fn stream(&self, id: StreamId) -> Option<(&FleetPlan, &StreamPlan)> {

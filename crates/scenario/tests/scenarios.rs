@@ -73,11 +73,8 @@ fn the_complete_file_is_of_the_language_and_shows_what_is_not_yet_built() {
         [
             "platform.backend.credit",
             "platform.backend.topics",
-            "platform.backend.commands",
             "hooks",
             "fleet[0].obey-retry-after",
-            "fleet[0].streams[1].kind",
-            "fleet[0].streams[1].filter",
             "monitor",
         ]
     );

@@ -63,6 +63,9 @@ pub(super) fn behaviour(view: &View<'_>, dialect: Dialect) -> Option<Behaviour> 
         corrupt: count("corrupt"),
         reject: view.get("reject").and_then(|view| reject(&view, dialect)),
         reject_but_deliver: count("reject-but-deliver"),
+        lose_commands: count("lose-commands"),
+        duplicate_commands: count("duplicate-commands"),
+        delay_commands: delayed("delay-commands"),
         stall: view.get("stall").and_then(|view| {
             Some(Stall {
                 at: view.time("at")?,

@@ -7,6 +7,7 @@ use muster_model::{DeviceId, FleetId, LinkId, Micros};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
+use super::command::Commands;
 use super::secret::secret_template;
 use super::stream;
 use super::templates::{Variables, device_template, refuse, template_of};
@@ -33,6 +34,7 @@ pub(super) struct Seat<'a> {
     pub(super) stream: u16,
     pub(super) seed: u64,
     pub(super) phases: &'a Phases,
+    pub(super) commands: Option<Commands>,
 }
 
 /// How many devices each link of a fleet carries.

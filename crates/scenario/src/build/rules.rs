@@ -8,7 +8,7 @@ use muster_model::Micros;
 use muster_platform::Carrier;
 
 use super::expected::due_from;
-use crate::plan::{Ack, BackendPlan, FleetPlan, Phases, StreamPlan};
+use crate::plan::{Ack, BackendPlan, FleetPlan, Phases, StreamKind, StreamPlan};
 use crate::units;
 use crate::view::View;
 
@@ -81,6 +81,13 @@ fn slo(
     stability: StabilityBounds,
 ) -> RulesBuilder {
     let covered = Covered::of(scope, judged);
+    if let (Scope::Stream { .. }, []) = (scope, &covered.streams[..]) {
+        view.wrong(
+            "an SLO is about messages that devices send",
+            "put it into another stream; what became of commands and subscribers is in the result",
+        );
+        return builder;
+    }
     if let Some(bound) = view.read("loss", units::count_at_most) {
         covered.needs_arrivals(view, "loss");
         builder = builder.slo(scope.clone(), SloBound::Loss(bound));
@@ -154,7 +161,7 @@ struct Covered<'a> {
 impl<'a> Covered<'a> {
     fn of(scope: &Scope, judged: &Judged<'a>) -> Self {
         let streams: Vec<_> = streams(judged.fleets)
-            .filter(|(fleet, stream)| scope.contains(fleet.id, stream.id))
+            .filter(|(fleet, stream)| scope.contains(fleet.id, stream.id) && stream.is_uplink())
             .filter(|(fleet, _)| match scope {
                 Scope::Run | Scope::Stream { .. } => true,
                 Scope::Fleet { id, .. } => *id == fleet.id,
@@ -209,6 +216,18 @@ impl<'a> Covered<'a> {
             .streams
             .iter()
             .find(|(_, stream)| stream.ack == Ack::None);
+        let asking = |(_, stream): &&(&FleetPlan, &StreamPlan)| {
+            matches!(stream.kind, StreamKind::CommandQuery { .. })
+        };
+        if let Some((fleet, stream)) = self.streams.iter().find(asking) {
+            let what = format!(
+                "a `{}` SLO on {}/{}, whose answer is a command",
+                latency.name(),
+                fleet.name,
+                stream.name
+            );
+            view.wrong(what, "put the SLO into the other streams");
+        }
         if let Some((fleet, stream)) = silent {
             let what = format!(
                 "a `{}` SLO on {}/{}, whose messages have no answer (QoS 0)",

@@ -6,6 +6,7 @@ use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
+use super::command;
 use super::fleet::{Seat, is_topic, topic_template};
 use super::shape;
 use super::templates::Variables;
@@ -29,6 +30,12 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
         .map(|(number, view)| stream(class, view, number))
         .collect();
     let streams: Vec<StreamPlan> = built.into_iter().collect::<Option<_>>()?;
+    let mut commands = streams.iter().zip(&views).filter(|(s, _)| s.is_command());
+    if let (Some((first, _)), Some((_, second))) = (commands.next(), commands.next()) {
+        let what = format!("`{}` takes the commands of these devices", first.name);
+        second.wrong(what, "one stream of kind command a fleet");
+        return None;
+    }
     for (at, (stream, view)) in streams.iter().zip(&views).enumerate() {
         if stream.carrier == Carrier::Order {
             lead_back(stream, view, &streams[..at])?;
@@ -66,6 +73,15 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
 }
 
 fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
+    command::refuse_strays(view)?;
+    match view.text_of("kind") {
+        "command" => command::command_stream(class, view, number),
+        "receive" => command::receive_stream(class, view, number),
+        _ => uplink_stream(class, view, number),
+    }
+}
+
+fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
     let qos = Qos::from_bits(view.whole("qos")?)?;
     let schedule = schedule(class, view, number);
     takes_qos(view, qos, class.seat.dialect)?;
@@ -76,7 +92,14 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
     let lane = (number - class.seat.stream) as u8;
     let body = body(class, view, lane, schedule.as_ref());
     let is_answered = ack != Some(Ack::None);
-    let (loop_, retry) = (loop_(view, is_answered), retry(view, is_answered));
+    let kind = kind(class, view, qos)?;
+    let is_query = matches!(kind, StreamKind::CommandQuery { .. });
+    let loop_ = if is_query {
+        query_loop(view)
+    } else {
+        loop_(view, is_answered)
+    };
+    let retry = retry(view, is_answered);
     if let (Some(Loop::Closed), Some(schedule)) = (&loop_, &schedule) {
         has_period(view, schedule)?;
     }
@@ -91,11 +114,8 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
     Some(StreamPlan {
         name: view.text_of("name").to_owned(),
         id: super::stream_id(number),
-        kind: if view.text_of("kind") == "event" {
-            StreamKind::Event
-        } else {
-            StreamKind::Telemetry
-        },
+        kind,
+        filter: None,
         schedule: schedule?,
         loop_: loop_?,
         topic: topic?,
@@ -156,6 +176,31 @@ fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {
     let what = format!("{dialect} takes nothing at QoS {}", qos.bits());
     view.get("qos")?.wrong(what, &format!("at most {most}"));
     None
+}
+
+fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
+    match view.text_of("kind") {
+        "event" => Some(StreamKind::Event),
+        "command-query" => command::query(class, view, qos),
+        _ => Some(StreamKind::Telemetry),
+    }
+}
+
+/// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`.
+fn query_loop(view: &View<'_>) -> Option<Loop> {
+    let loop_view = view.get("loop")?;
+    match loop_view.text() {
+        "open" => Some(Loop::InFlight {
+            limit: 1,
+            overflow: Overflow::Shed,
+        }),
+        "closed" => Some(Loop::Closed),
+        _ => {
+            let what = "a device has one query under way at the most";
+            loop_view.wrong(what, "use `loop: closed`, or remove it");
+            None
+        }
+    }
 }
 
 fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleSpec> {

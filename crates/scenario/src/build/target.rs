@@ -236,6 +236,7 @@ fn backend(
         consumers: view.whole("consumers")?,
         shared,
         pause: pauses(view, phases)?,
+        issues_commands: view.get("commands").is_some(),
     })
 }
 
@@ -396,7 +397,8 @@ fn warn_of_blind_filter(view: &View<'_>, all: &[View<'_>], fleets: &[FleetPlan])
     let Some(filter) = view.get("filter").filter(|_| all.len() == 1) else {
         return;
     };
-    for stream in fleets.iter().flat_map(|fleet| &fleet.streams) {
+    let streams = fleets.iter().flat_map(|fleet| &fleet.streams);
+    for stream in streams.filter(|stream| stream.is_uplink()) {
         let topic = one_topic(stream.surface.source());
         if topic::check_filter(filter.text()).is_ok() && !topic::matches(filter.text(), &topic) {
             let what = format!("this filter does not take the topics of `{}`", stream.name);
@@ -427,7 +429,7 @@ pub(super) fn warn_of_large_misbehaviour(platform: &View<'_>, plan: &Plan) {
     };
     let asked = misbehaviours(behaviour);
     let due: u64 = plan
-        .streams()
+        .uplinks()
         .map(|(_, stream)| due_from(stream, Micros::ZERO))
         .sum();
     if let (true, Some(view)) = (asked > due, platform.get("behaviour")) {

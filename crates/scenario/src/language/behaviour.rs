@@ -57,6 +57,13 @@ pub(super) static BEHAVIOUR: Object = Object {
             COUNT,
             "Answered no, delivered nevertheless",
         ),
+        key("lose-commands", COUNT, "Commands accepted, never delivered"),
+        key("duplicate-commands", COUNT, "Commands delivered twice"),
+        key(
+            "delay-commands",
+            Kind::Object(&DELAYED),
+            "Commands delivered late",
+        ),
         key(
             "stall",
             Kind::Object(&STALL),

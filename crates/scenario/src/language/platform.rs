@@ -218,9 +218,8 @@ static BACKEND: Object = Object {
         key(
             "commands",
             Kind::Object(&COMMANDS),
-            "Commands to the devices",
-        )
-        .later(work::COMMANDS),
+            "Commands to the devices that have a stream of kind command",
+        ),
     ],
 };
 
@@ -233,17 +232,23 @@ static PAUSE: Object = Object {
 
 static COMMANDS: Object = Object {
     keys: &[
-        key("rate", one(Scalar::Rate), "Commands of the whole backend"),
+        key(
+            "rate",
+            one(Scalar::Rate),
+            "Commands to all devices together; none with to: waiting, where a command answers each query",
+        ),
         key(
             "mode",
             Kind::Word(&[word("one-way"), word("two-way")]),
             "Whether a reply is wanted",
-        ),
+        )
+        .or("one-way"),
         key(
             "to",
             Kind::Word(&[word("online"), word("waiting"), word("absent"), word("all")]),
-            "Which devices",
-        ),
+            "Which devices: those that connect, those that ask, names that nobody plays, or both by turns",
+        )
+        .or("online"),
     ],
 };
 

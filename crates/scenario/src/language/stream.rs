@@ -46,9 +46,8 @@ pub(super) static STREAM: Object = Object {
         key(
             "filter",
             one(Scalar::Text),
-            "What is subscribed to (kind receive)",
-        )
-        .later(work::RECEIVING),
+            "What is subscribed to (kind receive); it may hold ${id}, ${index} and columns",
+        ),
         key("qos", one(Scalar::Whole(0, 2)), "The quality of service").or("1"),
         key(
             "retain",
@@ -70,9 +69,8 @@ pub(super) static STREAM: Object = Object {
         key(
             "ttd",
             one(Scalar::Time),
-            "How long a query waits for a command",
-        )
-        .later(work::COMMANDS),
+            "How long a device waits for a command once its query was taken (kind command-query); by default 10s",
+        ),
         key("confirmable", one(Scalar::Bool), "CoAP: CON or NON").later(work::COAP),
         key(
             "retry",
@@ -104,9 +102,9 @@ pub(super) static STREAM: Object = Object {
 const KINDS: &[Word] = &[
     word("telemetry"),
     word("event"),
-    later("command-query", work::COMMANDS),
-    later("command", work::COMMANDS),
-    later("receive", work::RECEIVING),
+    word("command-query"),
+    word("command"),
+    word("receive"),
 ];
 
 const PAYLOADS: &[Word] = &[

@@ -1,7 +1,7 @@
 //! A stream: what the devices of a fleet send.
 
 use muster_load::{PayloadSpec, ScheduleSpec, Template};
-use muster_model::{Micros, StreamId};
+use muster_model::{CommandTarget, Micros, StreamId};
 use muster_platform::Carrier;
 use muster_protocol::mqtt::Qos;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ pub struct StreamPlan {
     pub id: StreamId,
     /// What the platform takes it for.
     pub kind: StreamKind,
+    /// What its devices subscribe to; none where it is not of kind `receive`.
+    pub filter: Option<Template>,
     /// When its messages are due.
     pub schedule: ScheduleSpec,
     /// What happens when a message is due and the device is busy.
@@ -50,6 +52,37 @@ pub enum StreamKind {
     Telemetry,
     /// Few, each of them vital.
     Event,
+    /// Each asks for a command.
+    CommandQuery {
+        /// How long a device waits for a command once its query was taken.
+        ttd: Micros,
+    },
+    /// Commands to the devices; the schedule is that of the backend's commands.
+    Command {
+        /// Whether a reply is wanted.
+        is_two_way: bool,
+        /// Which devices the schedule is for.
+        to: CommandTarget,
+    },
+    /// What devices subscribe to.
+    Receive,
+}
+
+impl StreamPlan {
+    /// Whether its messages are the devices' own.
+    #[must_use]
+    pub const fn is_uplink(&self) -> bool {
+        match self.kind {
+            StreamKind::Telemetry | StreamKind::Event | StreamKind::CommandQuery { .. } => true,
+            StreamKind::Command { .. } | StreamKind::Receive => false,
+        }
+    }
+
+    /// Whether it takes commands.
+    #[must_use]
+    pub const fn is_command(&self) -> bool {
+        matches!(self.kind, StreamKind::Command { .. })
+    }
 }
 
 /// What happens when a message is due and the device is busy.

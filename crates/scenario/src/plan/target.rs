@@ -85,6 +85,8 @@ pub struct BackendPlan {
     pub shared: Option<String>,
     /// When its consumers stop reading.
     pub pause: Vec<Pause>,
+    /// Whether its consumer issues the commands of the run.
+    pub issues_commands: bool,
 }
 
 impl BackendPlan {

@@ -1,0 +1,400 @@
+//! The commands of a run: which backend issues them, how often, and which streams take them.
+
+use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
+use muster_model::{CommandTarget, DeviceId, Micros, Rate, mix};
+use muster_platform::{Carrier, Dialect};
+use muster_protocol::mqtt::{Qos, topic};
+
+use super::stream::Class;
+use super::templates::device_template;
+use crate::plan::{Ack, FleetPlan, Loop, StreamKind, StreamPlan};
+use crate::view::View;
+
+/// What the one backend with commands does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Commands {
+    is_two_way: bool,
+    to: CommandTarget,
+    /// To all devices together; 0 where commands follow queries.
+    rate: Rate,
+    /// Devices that take commands, in all fleets.
+    devices: u32,
+}
+
+/// Reads `commands` of the backend that has it. The outer option: whether it could be read; the
+/// inner one: whether there is any.
+pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Commands>> {
+    let platform = root.get("platform")?;
+    let backends = platform.list("backend");
+    let mut having = backends
+        .iter()
+        .filter_map(|backend| Some((backend, backend.get("commands")?)));
+    let Some((backend, view)) = having.next() else {
+        return Some(None);
+    };
+    if let Some((_, second)) = having.next() {
+        let help = "keep one: the numbers of commands are given out in one place";
+        second.wrong("another backend issues commands too", help);
+        return None;
+    }
+    if let Some(consumers) = backend.get("consumers")
+        && backend.whole("consumers") != Some(1_u16)
+    {
+        let what = "commands are issued by one session, and this backend has several";
+        consumers.wrong(what, "use `consumers: 1`, and another backend for the rest");
+        return None;
+    }
+    let commands = Commands {
+        is_two_way: is_two_way(&view, dialect)?,
+        to: target(&view),
+        rate: rate(&view)?,
+        devices: devices(root),
+    };
+    let asks = kinds(root).any(|kind| kind == "command-query");
+    if commands.devices == 0 {
+        let help = "add `{ kind: command }` to the streams of a fleet";
+        view.wrong("no device takes commands", help);
+        return None;
+    }
+    if commands.to == CommandTarget::Waiting && !asks {
+        let help = "add `{ kind: command-query, every: 10s }` to its streams, or use `to: online`";
+        view.get("to")?.wrong("no device asks for commands", help);
+        return None;
+    }
+    Some(Some(commands))
+}
+
+fn is_two_way(view: &View<'_>, dialect: Dialect) -> Option<bool> {
+    let is_two_way = view.text_of("mode") == "two-way";
+    if is_two_way && dialect.replies().is_none() {
+        let what = format!("devices do not reply to commands with {dialect}");
+        view.get("mode")?.wrong(what, "use `mode: one-way`");
+        return None;
+    }
+    Some(is_two_way)
+}
+
+fn target(view: &View<'_>) -> CommandTarget {
+    match view.text_of("to") {
+        "waiting" => CommandTarget::Waiting,
+        "absent" => CommandTarget::Absent,
+        "all" => CommandTarget::All,
+        _ => CommandTarget::Online,
+    }
+}
+
+fn rate(view: &View<'_>) -> Option<Rate> {
+    match (target(view), view.rate("rate")) {
+        (CommandTarget::Waiting, None) => Some(Rate::ZERO),
+        (CommandTarget::Waiting, Some(_)) => {
+            let what = "with `to: waiting` each query is answered with a command";
+            view.get("rate")?
+                .wrong(what, "remove `rate`: queries have a rate of their own");
+            None
+        }
+        (_, Some(rate)) if rate.get() > 0.0 => Some(rate),
+        (_, Some(_)) => {
+            view.get("rate")?
+                .wrong("at rate 0 no command is ever issued", "such as 50/s");
+            None
+        }
+        (_, None) => {
+            view.wrong(
+                "commands have no rate",
+                "add `rate: 50/s`, or `to: waiting`",
+            );
+            None
+        }
+    }
+}
+
+fn kinds<'a>(root: &View<'a>) -> impl Iterator<Item = &'a str> {
+    let fleets = root.list("fleet").into_iter();
+    fleets.flat_map(|fleet| {
+        let streams = fleet.list("streams").into_iter();
+        streams.map(|stream| stream.text_of("kind"))
+    })
+}
+
+fn devices(root: &View<'_>) -> u32 {
+    let fleets = root.list("fleet").into_iter();
+    let takes_commands = |fleet: &View<'_>| {
+        let streams = fleet.list("streams");
+        streams
+            .iter()
+            .any(|stream| stream.text_of("kind") == "command")
+    };
+    let counts = fleets.filter(takes_commands);
+    counts
+        .filter_map(|fleet| fleet.whole::<u32>("count"))
+        .fold(0, u32::saturating_add)
+}
+
+/// Keys that say when and how often a device sends by itself.
+const OF_UPLINKS: [&str; 4] = ["rate", "every", "count", "deadline"];
+
+/// A stream of kind `command`: what a fleet's devices take and reply to.
+pub(super) fn command_stream(
+    class: &Class<'_>,
+    view: &View<'_>,
+    number: u16,
+) -> Option<StreamPlan> {
+    can_command(class, view)?;
+    let Some(commands) = class.seat.commands else {
+        let help = "add `commands: { rate: 50/s }` to `platform.backend`, or remove the stream";
+        view.wrong(
+            "this stream takes commands, and no backend issues any",
+            help,
+        );
+        return None;
+    };
+    refuse_all(
+        view,
+        &OF_UPLINKS,
+        "a stream of commands",
+        "of the backend's `commands`",
+    )?;
+    one_device_a_link(class, view, "commands")?;
+    let qos = Qos::from_bits(view.whole("qos")?)?;
+    if commands.is_two_way && qos == Qos::AtMostOnce {
+        let what = "whether a reply at QoS 0 was taken, nobody tells";
+        view.get("qos")?
+            .wrong(what, "use `qos: 1`, or `mode: one-way`");
+        return None;
+    }
+    let share = f64::from(class.devices) / f64::from(commands.devices.max(1));
+    let rate = Rate::per_second(commands.rate.get() * share)?;
+    let kind = StreamKind::Command {
+        is_two_way: commands.is_two_way,
+        to: commands.to,
+    };
+    let plan = silent(class, view, number)?;
+    let schedule = ScheduleSpec {
+        rate,
+        ..plan.schedule
+    };
+    if let Err(error) = StreamSchedule::new(schedule.clone()) {
+        view.wrong(
+            format!("commands cannot be issued so: {error}"),
+            "another rate",
+        );
+        return None;
+    }
+    Some(StreamPlan {
+        kind,
+        schedule,
+        qos,
+        ..plan
+    })
+}
+
+/// A stream of kind `receive`: what a fleet's devices subscribe to.
+pub(super) fn receive_stream(
+    class: &Class<'_>,
+    view: &View<'_>,
+    number: u16,
+) -> Option<StreamPlan> {
+    refuse_all(
+        view,
+        &OF_UPLINKS,
+        "a stream that receives",
+        "of the streams it subscribes to",
+    )?;
+    one_device_a_link(class, view, "subscriptions of its own")?;
+    let Some(filter_view) = view.get("filter") else {
+        let help = "add `filter: \"broadcast/#\"`";
+        view.wrong("this stream receives, and does not say what", help);
+        return None;
+    };
+    let filter = device_template(&filter_view, class.variables)?;
+    let first = class.variables.render(&filter, 0);
+    if let Err(error) = topic::check_filter(&first) {
+        filter_view.wrong(format!("`{first}` is no topic filter"), &error.to_string());
+        return None;
+    }
+    if first.starts_with("$share/") {
+        let what = "of a shared subscription nobody knows who gets what";
+        filter_view.wrong(
+            what,
+            "the filter alone: each subscriber is an account of its own",
+        );
+        return None;
+    }
+    let qos = Qos::from_bits(view.whole("qos")?)?;
+    Some(StreamPlan {
+        kind: StreamKind::Receive,
+        filter: Some(filter),
+        qos,
+        ..silent(class, view, number)?
+    })
+}
+
+/// A stream of which nothing is due by itself.
+fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
+    let seat = class.seat;
+    Some(StreamPlan {
+        name: view.text_of("name").to_owned(),
+        id: super::stream_id(number),
+        kind: StreamKind::Receive,
+        filter: None,
+        schedule: ScheduleSpec {
+            shape: Shape::Constant,
+            rate: Rate::ZERO,
+            phase: Phase::Even,
+            poisson: false,
+            first_device: DeviceId(seat.device),
+            devices: class.devices,
+            limit_per_device: None,
+            warm_up: seat.phases.warm_up,
+            measure: seat.phases.measure,
+            seed: mix(seat.seed, u64::from(number)),
+        },
+        loop_: Loop::Open {
+            bound: crate::defaults::DEFAULT_BOUND.parse().ok()?,
+        },
+        topic: Template::parse("").ok()?,
+        surface: Template::parse("").ok()?,
+        qos: Qos::AtLeastOnce,
+        retain: false,
+        ack: Ack::Transport,
+        timeout: view.time("timeout").filter(|time| *time > Micros::ZERO)?,
+        deadline: None,
+        payload: PayloadSpec::Size(100),
+        content_type: None,
+        carrier: Carrier::Payload,
+        retry: 0,
+    })
+}
+
+/// How long a device waits for a command: what a query's time-out adds to.
+pub(super) fn query(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
+    let ttd_view = view.get("ttd")?;
+    let ttd = view.time("ttd")?;
+    if ttd == Micros::ZERO {
+        ttd_view.wrong("no command comes at once", "such as 10s");
+        return None;
+    }
+    can_command(class, view)?;
+    if qos == Qos::AtMostOnce {
+        let what = "whether a query at QoS 0 was taken, nobody tells";
+        view.get("qos")?.wrong(what, "use `qos: 1`");
+        return None;
+    }
+    if let Some(retry) = view
+        .get("retry")
+        .filter(|_| view.whole("retry") != Some(0_u8))
+    {
+        retry.wrong("a query is not tried again: the next one is", "remove it");
+        return None;
+    }
+    let streams = class.view.list("streams");
+    if !streams
+        .iter()
+        .any(|stream| stream.text_of("kind") == "command")
+    {
+        let help = "add `{ kind: command }` to the streams of the fleet";
+        view.wrong("these devices ask for commands and take none", help);
+        return None;
+    }
+    Some(StreamKind::CommandQuery { ttd })
+}
+
+/// A key that has a meaning for other kinds only.
+pub(super) fn refuse_strays(view: &View<'_>) -> Option<()> {
+    let kind = view.text_of("kind");
+    for (key, of) in [("filter", "receive"), ("ttd", "command-query")] {
+        if let (Some(stray), true) = (view.get(key), kind != of) {
+            let what = format!("`{key}` has no meaning with `kind: {kind}`");
+            stray.wrong(what, &format!("use `kind: {of}`, or remove it"));
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Most pairs of a subscriber and a sender's stream: each has an account of its own.
+const PAIRS_MAX: u64 = 1 << 20;
+
+/// Subscribers are told apart by the ids in what they get, and every pair of a subscriber and a
+/// sender has a set in the ledger.
+pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
+    let streams = || fleets.iter().flat_map(|fleet| &fleet.streams);
+    let receiving = |stream: &&StreamPlan| stream.kind == StreamKind::Receive;
+    if streams().find(receiving).is_none() {
+        return Some(());
+    }
+    let fleet_views = root.list("fleet");
+    let views = fleet_views.iter().flat_map(|fleet| fleet.list("streams"));
+    for (stream, view) in streams().zip(views) {
+        if stream.is_uplink() && matches!(stream.carrier, Carrier::Order | Carrier::None) {
+            let what = format!(
+                "devices subscribe, and with `carrier: {}` they cannot tell messages apart",
+                stream.carrier
+            );
+            view.get("carrier")?.wrong(what, "use `carrier: payload`");
+            return None;
+        }
+    }
+    let of = |is_it: &dyn Fn(&StreamPlan) -> bool| -> u64 {
+        let all = fleets.iter().map(|fleet| {
+            let streams = fleet.streams.iter().filter(|stream| is_it(stream)).count() as u64;
+            streams * u64::from(fleet.devices)
+        });
+        all.sum()
+    };
+    let subscribers = of(&|stream| stream.kind == StreamKind::Receive);
+    let senders = of(&StreamPlan::is_uplink);
+    // A filter of its own for each device makes few pairs of many, but never more than these.
+    if subscribers.saturating_mul(senders) > PAIRS_MAX && has_common_filter(fleets) {
+        let what = format!("{subscribers} subscriptions to {senders} senders are too many pairs");
+        root.get("fleet")?.wrong(
+            what,
+            "at most 1,048,576 together, or a filter with ${index} for each device",
+        );
+        return None;
+    }
+    Some(())
+}
+
+/// Whether a stream that receives has one filter for all its devices, or one with wildcards.
+fn has_common_filter(fleets: &[FleetPlan]) -> bool {
+    let mut filters = fleets
+        .iter()
+        .flat_map(|fleet| &fleet.streams)
+        .filter_map(|stream| stream.filter.as_ref());
+    filters.any(|filter| {
+        let source = filter.source();
+        filter.names().next().is_none() || source.contains(['+', '#'])
+    })
+}
+
+fn can_command(class: &Class<'_>, view: &View<'_>) -> Option<()> {
+    let dialect = class.seat.dialect;
+    if dialect.has_commands() {
+        return Some(());
+    }
+    let what = format!("no backend issues commands with {dialect}");
+    view.get("kind")?
+        .wrong(what, "remove the stream; commands work with `mqtt`");
+    None
+}
+
+fn refuse_all(view: &View<'_>, keys: &[&str], what: &str, whose: &str) -> Option<()> {
+    for key in keys {
+        if let Some(stray) = view.get(key) {
+            let said = format!("`{key}` has no meaning for {what}");
+            stray.wrong(said, &format!("remove it: it is {whose}"));
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn one_device_a_link(class: &Class<'_>, view: &View<'_>, what: &str) -> Option<()> {
+    if super::fleet::devices_per_link(class.view) > 1 {
+        let said = format!("a link of many devices cannot take {what} for each of them yet");
+        view.wrong(said, "remove `gateway` from the fleet, or this stream");
+        return None;
+    }
+    Some(())
+}
