@@ -39,6 +39,8 @@ const UNNAMED: &str = "backend";
 /// What the plan says of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvidence {
+    /// Whether its messages are the devices' own; else nothing of it is judged.
+    pub is_uplink: bool,
     /// `<fleet>/<stream>`.
     pub name: String,
     /// The fleet that owns it.

@@ -14,7 +14,8 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         .streams
         .iter()
         .zip(&evidence.summary.streams)
-        .enumerate();
+        .enumerate()
+        .filter(|(_, (stream, _))| stream.is_uplink);
     streams
         .map(|(id, (stream, scope))| {
             let named = is_named(rules, stream, StreamId(id as u8));

@@ -90,7 +90,10 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
             "the ledger was not closed: the run did not come to its end, or this is one part of it";
         return rule.evidence(why).decided(false, None);
     };
-    let broken = evidence.summary.run.uplink.equations.iter();
+    let run = &evidence.summary.run;
+    let command = run.command.iter().flat_map(|of| &of.ledger.equations);
+    let reception = run.reception.iter().flat_map(|of| &of.ledger.equations);
+    let broken = run.uplink.equations.iter().chain(command).chain(reception);
     let broken: Vec<String> = broken
         .map(|e| {
             let (left, right) = (figure::count(e.left), figure::count(e.right));

@@ -272,6 +272,7 @@ fn stream_evidence(
     let streams = plan.streams().zip(schedules);
     streams
         .map(|((fleet, stream), schedule)| StreamEvidence {
+            is_uplink: stream.is_uplink(),
             name: format!("{}/{}", fleet.name, stream.name),
             fleet: fleet.id,
             is_closed: stream.loop_ == Loop::Closed,

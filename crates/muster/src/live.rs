@@ -191,8 +191,12 @@ impl View {
         if timeline.origin == Micros::MAX {
             return 0.0;
         }
-        let due = |schedule: &Arc<StreamSchedule>| due_in(schedule, second, timeline);
-        self.fixed.schedules.iter().map(due).sum::<u64>() as f64
+        let streams = self.fixed.recorder.streams.iter();
+        let uplinks = streams
+            .zip(&self.fixed.schedules)
+            .filter(|(track, _)| track.role.is_uplink());
+        let due = uplinks.map(|(_, schedule)| due_in(schedule, second, timeline));
+        due.sum::<u64>() as f64
     }
 
     fn flow_of(&self, second: u32) -> Flow {

@@ -189,7 +189,7 @@ impl Target {
                 started,
             });
         };
-        let processes = gateway_processes(needs, descriptors);
+        let processes = gateway_processes(plan, needs, descriptors)?;
         let management = management(plan, processes)?;
         let northbound = northbound(plan);
         let listen = addresses.devices[0];
@@ -203,6 +203,7 @@ impl Target {
             behaviour: *behaviour,
             seed: plan.seed,
             expected_uplinks: needs.messages,
+            expected_commands: needs.commands,
             northbound: Some(northbound.clone()),
             management: management.clone(),
             ..GatewayConfig::default()
@@ -286,9 +287,19 @@ impl GatewayProcess {
     }
 }
 
-fn gateway_processes(needs: &Needs, descriptors: u64) -> u32 {
+/// How many processes the embedded gateway needs, which what goes to devices cannot cross.
+fn gateway_processes(plan: &Plan, needs: &Needs, descriptors: u64) -> Result<u32> {
     let processes = needs.gateway_processes(descriptors);
-    u32::try_from(processes).unwrap_or(u32::MAX).max(1)
+    let processes = u32::try_from(processes).unwrap_or(u32::MAX).max(1);
+    if processes > 1 && plan.has_downlink() {
+        bail!(
+            "{} links need {processes} processes of the embedded gateway, and commands and \
+             subscriptions of devices need all of them in one: fewer devices, or a higher `ulimit \
+             -n`",
+            needs.links
+        );
+    }
+    Ok(processes)
 }
 
 /// The embedded gateway's certificate, made for this run, which then trusts it.

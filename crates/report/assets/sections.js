@@ -13,7 +13,33 @@ function ledger() {
   redrawFlow = () => flow.replaceChildren(flowDiagram(ledgerGraph(report), Math.max(page.clientWidth - 94, 560)), flowTree(ledgerGraph(report)));
   if (graph.nodes.length > 0) redrawFlow();
   const hint = el("p", { class: "hint" }, "Warm-up and measured phase together: what the platform's own account must equal.");
-  return fill(place, {}, [flow, hint, equations(uplink), arrivals(), cohorts(), backends()]);
+  return fill(place, {}, [flow, hint, equations(uplink), arrivals(), cohorts(), backends(), commands(), subscribers()]);
+}
+
+const COMMANDS = ["queries", "received_by_query", "no_command", "query_rejected", "query_timed_out", "query_broken", "query_in_flight", "scheduled", "withheld", "issued", "delivered", "expired", "undeliverable", "unknown", "received", "received_again", "received_foreign", "received_damaged", "delivered_not_received", "received_not_delivered",
+  "one_way", "answered", "answer_rejected", "answer_timed_out", "answer_broken", "answer_in_flight", "answer_shed", "replies_arrived", "replies_lost", "replies_outstanding", "replies_unanswered", "replies_again", "replies_foreign", "replies_damaged"];
+
+/// What became of commands and queries; nothing where the scenario has none.
+function commands() {
+  const one = report.ledger.command;
+  if (!one) return null;
+  const bad = ["delivered_not_received", "replies_lost", "received_damaged", "replies_damaged"];
+  const rows = COMMANDS.map((name) => [plain(name), n(one[name], bad.includes(name) && one[name] > 0)]);
+  const stood = Object.entries(one.by_presence || {}).map(([name, row]) => [plain(name), n(row.scheduled), n(row.delivered), n(row.received), n(row.replies_arrived)]);
+  const places = stood.length === 0 ? null : table(["the device was", ["due", "n"], ["delivered", "n"], ["received", "n"], ["replies arrived", "n"]], stood);
+  const words = isKnown(one.residue) ? `residue ${count(one.residue)}` : "residue not known";
+  return [el("p", { class: "hint" }, `Commands: ${count(one.issued)} issued, ${count(one.delivered)} delivered as the platform says, ${count(one.received)} received as the devices say; ${words}.`), equations(one), places, details("Every count of commands", table(["", ["whole run", "n"]], rows))];
+}
+
+/// What devices got that subscribe to other devices' messages.
+function subscribers() {
+  const one = report.ledger.receive;
+  if (!one) return null;
+  const names = ["expected", "consumed", "arrived", "lost", "outstanding", "duplicates", "duplicate_own", "reordered", "unexpected", "corrupted", "foreign", "unstamped"];
+  const rows = names.map((name) => [plain(name), n(one[name], name === "lost" && one[name] > 0)]);
+  const each = Object.entries(one.by_subscriber).map(([name, row]) => [name, n(row.expected), n(row.arrived), n(row.again), n(row.lost, row.lost > 0)]);
+  return [equations(one), details(`${count(one.subscribers)} subscriptions of devices: ${count(one.arrived)} arrived`, table(["", ["all together", "n"]], rows)),
+    details("Each subscription", table(["subscription", ["expected", "n"], ["arrived", "n"], ["again", "n"], ["lost", "n"]], each))];
 }
 
 function equations(uplink) {

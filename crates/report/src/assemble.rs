@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_judge::GeneratorHealth;
-use muster_measure::{LatencyTable, LatencyView, LinkLedger, Summary, WindowDelta};
+use muster_measure::{LatencyTable, LatencyView, LinkLedger, ScopeSummary, Summary, WindowDelta};
 use muster_model::{DeviceId, Micros, RunId};
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::{
 };
 
 mod accounts;
+mod downlink;
 mod rules;
 mod windows;
 
@@ -91,6 +92,7 @@ impl Assembly<'_> {
         } = self;
         let scope = &summary.run;
         let latency = Latencies::from(&scope.latency);
+        let latency = downlink::with_commands(latency, scope.command.as_ref());
         let lateness_p99_us = latency
             .lateness
             .as_ref()
@@ -151,14 +153,27 @@ fn phases(summary: &Summary) -> Vec<Phase> {
 }
 
 fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
+    let commands = |scope: &ScopeSummary| {
+        let command = scope.command.as_ref();
+        command.map(|of| downlink::commands(of, names))
+    };
+    let receptions = |scope: &ScopeSummary| {
+        let reception = scope.reception.as_ref();
+        reception.map(|of| downlink::receptions(of, names))
+    };
     let streams = names.streams.iter().zip(&summary.streams);
     let by_stream = streams.map(|(name, scope)| {
         let account = StreamAccount {
             ledger: UplinkLedger::from(&scope.uplink),
             rates: Rates::from(&scope.rates),
-            latency: Latencies::from(&scope.latency),
+            latency: downlink::with_commands(
+                Latencies::from(&scope.latency),
+                scope.command.as_ref(),
+            ),
             latency_cold: scope.cold.as_ref().map(Latencies::from),
             latency_warm: scope.warm.as_ref().map(Latencies::from),
+            command: commands(scope),
+            receive: receptions(scope),
         };
         (name.clone(), account)
     });
@@ -170,7 +185,8 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
     Ledgers {
         uplink: UplinkLedger::from(&summary.run.uplink),
         measured: UplinkLedger::from(&summary.run.measured),
-        command: None,
+        command: commands(&summary.run),
+        receive: receptions(&summary.run),
         by_stream: by_stream.collect(),
         by_backend: by_backend.collect(),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Latencies, Rates};
+use crate::{CommandLedger, Latencies, Rates, ReceiveLedger};
 
 /// All ledgers of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct Ledgers {
     pub measured: UplinkLedger,
     /// Commands; none where the scenario has none.
     pub command: Option<CommandLedger>,
+    /// What devices got that subscribe to other devices' messages; none where none does.
+    #[serde(default)]
+    pub receive: Option<ReceiveLedger>,
     /// Each stream by `<fleet>/<stream>`.
     pub by_stream: BTreeMap<String, StreamAccount>,
     /// Each backend by its name.
@@ -137,63 +140,6 @@ pub struct Arrivals {
     pub broken_but_arrived: Option<u64>,
 }
 
-/// Where commands and queries went.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CommandLedger {
-    /// Queries that devices asked.
-    pub queries: u64,
-    /// Commands received as the answer of a query.
-    pub received_by_query: u64,
-    /// Queries answered without a command.
-    pub no_command: u64,
-    /// Queries refused.
-    pub query_rejected: u64,
-    /// Queries refused, by wire code.
-    pub query_rejected_by_code: BTreeMap<String, u64>,
-    /// Queries without an answer in time.
-    pub query_timed_out: u64,
-    /// Queries whose link ended before the answer.
-    pub query_broken: u64,
-    /// Queries open at the end of settling.
-    pub query_in_flight: u64,
-    /// Commands that the backend issued.
-    pub issued: u64,
-    /// Commands that the platform says it delivered.
-    pub delivered: u64,
-    /// Commands that expired.
-    pub expired: u64,
-    /// Commands that could not be delivered.
-    pub undeliverable: u64,
-    /// Commands that could not be delivered, by status.
-    pub undeliverable_by_status: BTreeMap<String, u64>,
-    /// Commands whose fate the platform never told.
-    pub unknown: u64,
-    /// Commands that devices received.
-    pub received: u64,
-    /// Received, and no reply is expected.
-    pub one_way: u64,
-    /// Replies that the platform accepted.
-    pub answered: u64,
-    /// Replies refused.
-    pub answer_rejected: u64,
-    /// Replies refused, by wire code.
-    pub answer_rejected_by_code: BTreeMap<String, u64>,
-    /// Replies without an answer in time.
-    pub answer_timed_out: u64,
-    /// Replies whose link ended before the answer.
-    pub answer_broken: u64,
-    /// Replies open at the end of settling.
-    pub answer_in_flight: u64,
-    /// Replies that reached the backend.
-    pub replies_arrived: u64,
-    /// Replies accepted and absent.
-    pub replies_lost: u64,
-    /// Replies absent, and perhaps still under way.
-    pub replies_outstanding: u64,
-    /// Sum of the absolute differences of all equations.
-    pub residue: u64,
-}
-
 /// One stream's ledger, rates and latencies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StreamAccount {
@@ -207,6 +153,12 @@ pub struct StreamAccount {
     pub latency_cold: Option<Latencies>,
     /// The measured cohort without them; null where none are kept apart.
     pub latency_warm: Option<Latencies>,
+    /// Its commands or queries; null where it has none.
+    #[serde(default)]
+    pub command: Option<CommandLedger>,
+    /// What its subscribers got; null where it has none.
+    #[serde(default)]
+    pub receive: Option<ReceiveLedger>,
 }
 
 /// One backend's account of arrivals.

@@ -18,6 +18,7 @@
 
 mod assemble;
 mod csv;
+mod downlink;
 mod figures;
 mod hdr;
 mod html;
@@ -33,6 +34,7 @@ mod window;
 
 pub use assemble::{Assembly, Names, RunFacts};
 pub use csv::csv;
+pub use downlink::{CommandLedger, PresenceRow, ReceiveLedger, SubscriberRow};
 pub use figures::{
     Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates, TargetUse,
 };
@@ -40,8 +42,7 @@ pub use hdr::hdr;
 pub use html::html;
 pub use junit::junit;
 pub use ledger::{
-    Arrivals, BackendAccount, CommandLedger, Equation, Ledgers, LostIds, StateRow, StreamAccount,
-    UplinkLedger,
+    Arrivals, BackendAccount, Equation, Ledgers, LostIds, StateRow, StreamAccount, UplinkLedger,
 };
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};

@@ -12,6 +12,8 @@ use crate::{
     Report, Rule, RuleKind, RuleResult, UplinkLedger, Verdict,
 };
 
+mod downlink;
+
 /// Broken rules that the summary lists; the others are counted.
 const WHY_LINES: usize = 5;
 
@@ -19,11 +21,14 @@ const WHY_LINES: usize = 5;
 type Leg = fn(&Latencies) -> Option<&Latency>;
 
 /// The legs that the summary shows, and whether its cold and warm messages stand below it.
-const LEGS: [(&str, Leg, bool); 4] = [
+const LEGS: [(&str, Leg, bool); 7] = [
     ("response", |of| of.response.as_ref(), true),
     ("end-to-end", |of| of.end_to_end.as_ref(), true),
     ("lateness (own)", |of| of.lateness.as_ref(), false),
     ("connect", |of| of.connect.as_ref(), false),
+    ("query", |of| of.command_request.as_ref(), false),
+    ("reply", |of| of.command_response.as_ref(), false),
+    ("command loop", |of| of.command_loop.as_ref(), false),
 ];
 
 /// The least width of the summary: that of the table of latencies.
@@ -205,6 +210,9 @@ impl Screen {
             self.row("  answers", &strays);
         }
         self.backends(ledgers);
+        for (label, parts) in downlink::rows(ledgers) {
+            self.row(label, &parts);
+        }
         self.line("");
     }
 
@@ -458,7 +466,7 @@ fn in_words(cause: &str) -> String {
 }
 
 /// The three largest of the causes or codes, in brackets.
-fn by(causes: &BTreeMap<String, u64>) -> String {
+pub(super) fn by(causes: &BTreeMap<String, u64>) -> String {
     let mut causes: Vec<(&String, &u64)> = causes.iter().filter(|(_, n)| **n > 0).collect();
     causes.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     if causes.is_empty() {

@@ -5,7 +5,7 @@ use muster_judge::{
     RunResult, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated, Warning, WarningKind,
 };
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Recorder, RecorderPlan,
+    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Recorder, RecorderPlan, Role,
     StreamTrack, Summary, WindowDelta,
 };
 use muster_model::{
@@ -61,6 +61,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
             first_device: DeviceId(0),
             devices: DEVICES,
             most_per_device: PER_DEVICE,
+            role: Role::Uplink,
             answers: true,
             closed: false,
             deadline: None,

@@ -6,8 +6,8 @@ use muster_judge::{
     Verdict,
 };
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Recorder, RecorderPlan, StreamTrack,
-    Summary,
+    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Recorder, RecorderPlan, Role,
+    StreamTrack, Summary,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConsumerId, DeviceId, FleetId, Integrity, LinkEvent,
@@ -76,6 +76,7 @@ fn plan(run: &Run) -> RecorderPlan {
         first_device: DeviceId(0),
         devices: DEVICES,
         most_per_device: 1_000_000,
+        role: Role::Uplink,
         answers: true,
         closed: false,
         deadline: None,

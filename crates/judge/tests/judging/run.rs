@@ -139,6 +139,7 @@ impl Run {
             offered: Rate::per_second(self.rate as f64).expect("a rate is finite and not negative"),
         };
         let streams = [StreamEvidence {
+            is_uplink: true,
             name: "meters/readings".to_owned(),
             fleet: FleetId(0),
             is_closed: self.is_closed,
@@ -203,6 +204,8 @@ impl Run {
             .filter(Message::is_measured)
             .collect();
         ScopeSummary {
+            command: None,
+            reception: None,
             scope: Measured::Run,
             uplink: ledger(&self.messages, is_known),
             measured: ledger(&measured, is_known),

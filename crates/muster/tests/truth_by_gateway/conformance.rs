@@ -68,6 +68,61 @@ fn the_ledger_is_the_gateways_account_in_every_dialect_under_each_misbehaviour()
     }
 }
 
+/// Commands, as far as a dialect has them.
+const COMMANDS: &str = r"
+name: conformance
+seed: 7
+platform: { kind: gateway, dialect: DIALECT, behaviour: { BEHAVIOUR }, backend: { commands: { rate: 100/s, mode: MODE } } }
+fleet:
+  - count: 20
+    streams: [ { name: readings, rate: 20/s }, { kind: command } ]
+phases: { warm-up: 0s, measure: 2s, settle: { at-most: 15s, quiet: 400ms } }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+";
+
+/// Each misbehaviour towards commands, and how many are then received and received again.
+const OF_COMMANDS: [(&str, u64, u64); 4] = [
+    ("", 200, 0),
+    ("lose-commands: 7", 193, 0),
+    ("duplicate-commands: 7", 200, 7),
+    ("delay-commands: { count: 7, by: 300ms }", 200, 0),
+];
+
+#[test]
+fn the_ledger_of_commands_closes_in_every_dialect_that_has_them() {
+    for dialect in Dialect::ALL {
+        let mode = if dialect.replies().is_some() {
+            "two-way"
+        } else {
+            "one-way"
+        };
+        for (behaviour, received, again) in OF_COMMANDS {
+            let scenario = COMMANDS
+                .replace("DIALECT", dialect.name())
+                .replace("BEHAVIOUR", behaviour)
+                .replace("MODE", mode);
+            let why = refusal(&scenario);
+            assert_eq!(why.is_none(), dialect.has_commands(), "{dialect}: {why:?}");
+            if why.is_some() {
+                continue;
+            }
+            let truth = Truth::run(&scenario);
+            let ledger = &truth.result["ledger"]["command"];
+            let told = |name: &str| count(&ledger[name]);
+            let what = format!("{dialect}, {behaviour}: {}", ledger["equations"]);
+            assert_eq!(told("residue"), 0, "{what}");
+            assert_eq!(told("issued"), 200, "{what}");
+            assert_eq!(truth.account("commands"), 200, "{what}");
+            assert_eq!(told("received"), received, "{what}");
+            assert_eq!(told("received_again"), again, "{what}");
+            assert_eq!(told("delivered_not_received"), 200 - received, "{what}");
+            if mode == "two-way" {
+                assert_eq!(told("replies_arrived"), received, "{what}");
+            }
+        }
+    }
+}
+
 fn agrees(truth: &Truth, what: &str) {
     truth.closes();
     assert_eq!(truth.account("received"), truth.uplink("sent"), "{what}");

@@ -5,6 +5,7 @@
 //! is known beforehand from device and sequence number, and its id travels beside it in a user
 //! property, so that hashes lead back to ids without anything that Muster computes.
 
+mod commands;
 mod conformance;
 mod mqtt;
 mod sap_edge;

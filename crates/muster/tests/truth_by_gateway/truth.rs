@@ -30,6 +30,7 @@ pub(crate) struct Truth {
     pub(crate) exit_code: i32,
     pub(crate) result: Value,
     pub(crate) gateway: Value,
+    pub(crate) facts: String,
     pub(crate) fared: BTreeMap<Id, Fared>,
     /// Ids in the order in which copies came.
     pub(crate) order: Vec<Id>,
@@ -72,6 +73,7 @@ impl Truth {
             exit_code: output.status.code().expect("it was not killed"),
             result: json(&at("out/result.json")),
             gateway: json(&at("out/gateway.json")),
+            facts,
             fared,
             order,
             names: BTreeMap::new(),
@@ -218,14 +220,14 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads a facts file: how each message fared, and the order in which copies came.
+/// Reads a facts file: how each message of the first stream fared, and the order in which copies came.
 fn read_facts(text: &str) -> (BTreeMap<Id, Fared>, Vec<Id>) {
     let mut fared: BTreeMap<Id, Fared> = BTreeMap::new();
     let mut order = Vec::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         match fields[..] {
-            ["attempt", _, device, _, seq, due, _, _, ended, state, ..] => {
+            ["attempt", _, device, "0", seq, due, _, _, ended, state, ..] => {
                 let fared = fared
                     .entry((number(device) as u32, number(seq) as u32))
                     .or_default();
@@ -235,7 +237,7 @@ fn read_facts(text: &str) -> (BTreeMap<Id, Fared>, Vec<Id>) {
                 fared.ended_us = number(ended);
             }
             ["arrival", _, "-", ..] => {}
-            ["arrival", _, device, _, seq, _, seen, _, _, integrity] => {
+            ["arrival", _, device, "0", seq, _, seen, _, _, integrity] => {
                 let id = (number(device) as u32, number(seq) as u32);
                 let fared = fared.entry(id).or_default();
                 fared.seen_us.push(number(seen));
@@ -249,7 +251,7 @@ fn read_facts(text: &str) -> (BTreeMap<Id, Fared>, Vec<Id>) {
 }
 
 /// FNV-1a, 64 bits, as its authors published it.
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     let mut hash = 14_695_981_039_346_656_037_u64;
     for byte in bytes {
         hash ^= u64::from(*byte);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_measure::{ArrivalFigures, BackendLedger, Ledger, State, Summary, TableRow};
+use muster_model::{DeviceId, StreamId};
 
 use crate::{Arrivals, BackendAccount, Equation, LostIds, Names, StateRow, UplinkLedger};
 
@@ -65,7 +66,7 @@ impl From<&Ledger> for Arrivals {
     }
 }
 
-fn equation(of: &muster_measure::Equation) -> Equation {
+pub(super) fn equation(of: &muster_measure::Equation) -> Equation {
     Equation {
         name: of.name.clone(),
         left: of.left,
@@ -101,7 +102,7 @@ pub(super) fn backend(
         arrivals: told_apart(&of.uplink, has_deadline, counted),
         table: table(&of.uplink),
         split: Some(of.split),
-        lost_ids: lost_ids(of, names),
+        lost_ids: lost_ids(&of.lost_ids, names),
     }
 }
 
@@ -142,17 +143,22 @@ fn table(figures: &ArrivalFigures) -> BTreeMap<String, StateRow> {
     .collect()
 }
 
-fn lost_ids(of: &BackendLedger, names: &Names<'_>) -> LostIds {
+/// Which messages, with the names of their devices and streams.
+pub(super) fn lost_ids(of: &muster_measure::LostIds, names: &Names<'_>) -> LostIds {
     let mut ranges = BTreeMap::<String, Vec<[u32; 2]>>::new();
-    for lost in &of.lost_ids.lost {
-        let stream = names.streams.get(lost.stream.index());
-        // The device's name stands for its fleet, so only the stream's own name follows it.
-        let stream = stream.map_or("", |name| name.rsplit('/').next().unwrap_or(name));
-        let key = format!("{}/{stream}", (names.device)(lost.device));
+    for lost in &of.lost {
+        let key = of_device(lost.stream, lost.device, names);
         ranges.entry(key).or_default().extend(&lost.ranges);
     }
     LostIds {
         ranges,
-        truncated: of.lost_ids.truncated,
+        truncated: of.truncated,
     }
+}
+
+/// A device's stream. The device's name stands for its fleet, so only the stream's own follows it.
+pub(super) fn of_device(stream: StreamId, device: DeviceId, names: &Names<'_>) -> String {
+    let stream = names.streams.get(stream.index());
+    let stream = stream.map_or("", |name| name.rsplit('/').next().unwrap_or(name));
+    format!("{}/{stream}", (names.device)(device))
 }

@@ -1,9 +1,12 @@
 //! `docs/result.md` names every key of a result, and no other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use muster_report::{CommandLedger, Equation, Report, csv};
+use muster_report::{
+    CommandLedger, Equation, Latency, Percentiles, PresenceRow, ReceiveLedger, Report,
+    SubscriberRow, csv,
+};
 use serde_json::Value;
 
 use crate::sample;
@@ -129,13 +132,27 @@ fn full() -> Report {
     let (mut report, apart) = (sample::failed(), sample::apart());
     report.latency_cold = apart.latency_cold;
     report.latency_warm = apart.latency_warm;
-    report.ledger.command = Some(CommandLedger::default());
-    report.ledger.uplink.equations.push(Equation {
+    let equation = Equation {
         name: "sent".to_owned(),
         left: 2,
         right: 1,
         difference: 1,
+    };
+    report.ledger.command = Some(CommandLedger {
+        by_presence: BTreeMap::from([("online".to_owned(), PresenceRow::default())]),
+        equations: vec![equation.clone()],
+        ..CommandLedger::default()
     });
+    report.ledger.receive = Some(ReceiveLedger {
+        end_to_end: Some(Latency {
+            all_due: Some(Percentiles::default()),
+            ..Latency::default()
+        }),
+        by_subscriber: BTreeMap::from([("sub-1/all".to_owned(), SubscriberRow::default())]),
+        equations: vec![equation.clone()],
+        ..ReceiveLedger::default()
+    });
+    report.ledger.uplink.equations.push(equation);
     report
 }
 

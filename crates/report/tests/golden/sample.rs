@@ -264,6 +264,8 @@ impl Run {
             latency: latency.clone(),
             latency_cold: None,
             latency_warm: None,
+            command: None,
+            receive: None,
         };
         Report {
             muster: "0.1.0".to_owned(),
@@ -290,6 +292,7 @@ impl Run {
                 by_backend: BTreeMap::from([("northbound".to_owned(), self.backend(&uplink))]),
                 uplink,
                 command: None,
+                receive: None,
             },
             links: self.links(),
             rates: self.rates(),

@@ -1,0 +1,115 @@
+//! The ledgers of what goes to the devices, as the result writes them.
+
+use muster_measure::{CommandSummary, ReceptionSummary};
+
+use super::accounts::{equation, lost_ids, of_device};
+use crate::{CommandLedger, Latencies, Latency, Names, PresenceRow, ReceiveLedger, SubscriberRow};
+
+/// Commands and queries.
+pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger {
+    let of = &of.ledger;
+    let rows = of.by_presence.iter().flatten().map(|(name, row)| {
+        let row = PresenceRow {
+            scheduled: row.scheduled,
+            delivered: row.delivered,
+            received: row.received,
+            replies_arrived: row.replies_arrived,
+        };
+        (name.clone(), row)
+    });
+    CommandLedger {
+        queries: of.queries,
+        received_by_query: of.received_by_query,
+        no_command: of.no_command,
+        query_rejected: of.query_rejected,
+        query_rejected_by_code: of.query_rejected_by_code.clone(),
+        query_timed_out: of.query_timed_out,
+        query_broken: of.query_broken,
+        query_in_flight: of.query_in_flight,
+        scheduled: of.scheduled,
+        withheld: of.withheld,
+        withheld_by_cause: of.withheld_by_cause.clone(),
+        issued: of.issued,
+        delivered: of.delivered,
+        expired: of.expired,
+        undeliverable: of.undeliverable,
+        undeliverable_by_status: of.undeliverable_by_status.clone(),
+        unknown: of.unknown,
+        received: of.received,
+        received_again: of.received_again,
+        received_foreign: of.received_foreign,
+        received_damaged: of.received_damaged,
+        delivered_not_received: of.delivered_not_received,
+        received_not_delivered: of.received_not_delivered,
+        one_way: of.one_way,
+        answered: of.answered,
+        answer_rejected: of.answer_rejected,
+        answer_rejected_by_code: of.answer_rejected_by_code.clone(),
+        answer_timed_out: of.answer_timed_out,
+        answer_broken: of.answer_broken,
+        answer_in_flight: of.answer_in_flight,
+        answer_shed: of.answer_shed,
+        answer_shed_by_cause: of.answer_shed_by_cause.clone(),
+        replies_arrived: of.replies_arrived,
+        replies_lost: of.replies_lost,
+        replies_outstanding: of.replies_outstanding,
+        replies_unanswered: of.replies_unanswered,
+        replies_again: of.replies_again,
+        replies_foreign: of.replies_foreign,
+        replies_damaged: of.replies_damaged,
+        by_presence: rows.collect(),
+        not_received_ids: lost_ids(&of.not_received, names),
+        residue: of.residue,
+        equations: of.equations.iter().map(equation).collect(),
+    }
+}
+
+/// The legs of commands beside the others.
+pub(super) fn with_commands(latencies: Latencies, of: Option<&CommandSummary>) -> Latencies {
+    let Some(of) = of else {
+        return latencies;
+    };
+    let has_queries = of.ledger.queries > 0 || of.request.figures.censored > 0;
+    let has_replies = of.ledger.received > of.ledger.one_way;
+    let leg = |view, has_any: bool| has_any.then(|| Latency::from(view));
+    Latencies {
+        command_request: leg(&of.request, has_queries),
+        command_response: leg(&of.response, has_replies),
+        command_loop: leg(&of.round, has_replies),
+        ..latencies
+    }
+}
+
+/// What subscribers got.
+pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveLedger {
+    let ledger = &of.ledger;
+    let rows = ledger.by_subscriber.iter().map(|row| {
+        let own = SubscriberRow {
+            expected: row.expected,
+            arrived: row.arrived,
+            again: row.again,
+            lost: row.lost,
+        };
+        (of_device(row.stream, row.device, names), own)
+    });
+    ReceiveLedger {
+        subscribers: ledger.subscribers,
+        expected: ledger.expected,
+        consumed: ledger.consumed,
+        arrived: ledger.arrived,
+        unexpected: ledger.unexpected,
+        duplicates: ledger.duplicates,
+        duplicate_own: ledger.duplicate_own,
+        reordered: ledger.reordered,
+        lost: ledger.lost,
+        outstanding: ledger.outstanding,
+        foreign: ledger.foreign,
+        unstamped: ledger.unstamped,
+        corrupted: ledger.corrupted,
+        end_to_end: of.end_to_end.as_ref().map(Latency::from),
+        by_subscriber: rows.collect(),
+        truncated: ledger.truncated,
+        residue: ledger.residue,
+        equations: ledger.equations.iter().map(equation).collect(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Commands and subscribers in the summary.
+
+use super::by;
+use crate::number::{count, known};
+use crate::{CommandLedger, Ledgers, ReceiveLedger};
+
+/// A label and what stands behind it.
+type Line = (&'static str, Vec<String>);
+
+/// Every line, in order; none where the scenario has neither.
+pub(super) fn rows(ledgers: &Ledgers) -> Vec<Line> {
+    let commands = ledgers.command.iter().flat_map(commands);
+    commands
+        .chain(ledgers.receive.iter().map(receive))
+        .collect()
+}
+
+fn commands(of: &CommandLedger) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if of.queries > 0 {
+        let parts = [
+            (of.received_by_query, "with a command", true),
+            (of.no_command, "without", true),
+            (of.query_rejected, "rejected", false),
+            (of.query_timed_out, "timed out", false),
+            (of.query_broken, "broken", false),
+            (of.query_in_flight, "in flight", false),
+        ];
+        lines.push(("  queries", told(of.queries, "sent", &parts)));
+    }
+    let undeliverable = format!("undeliverable{}", by(&of.undeliverable_by_status));
+    let parts = [
+        (of.delivered, "delivered", true),
+        (of.expired, "expired", false),
+        (of.undeliverable, undeliverable.as_str(), false),
+        (of.unknown, "unknown", false),
+        (of.withheld, "never issued", false),
+    ];
+    let mut issued = told(of.issued, "issued", &parts);
+    issued.push(format!("residue {}", known(of.residue)));
+    lines.push(("  commands", issued));
+    let parts = [
+        (of.one_way, "one-way", false),
+        (of.answered, "answered", false),
+        (of.answer_rejected, "rejected", false),
+        (of.answer_timed_out, "timed out", false),
+        (of.answer_broken, "broken", false),
+        (of.answer_in_flight, "in flight", false),
+        (of.answer_shed, "never sent", false),
+        (of.received_again, "again", false),
+        (of.received_damaged, "damaged", false),
+        (of.received_foreign, "foreign", false),
+    ];
+    let mut received = told(of.received, "received", &parts);
+    let missing = of.delivered_not_received.filter(|missing| *missing > 0);
+    received.extend(missing.map(|n| format!("{} delivered and not received", count(n))));
+    lines.push(("  received", received));
+    if of.answered > 0 {
+        let parts = [
+            (of.replies_lost.unwrap_or(0), "lost", true),
+            (of.replies_outstanding.unwrap_or(0), "outstanding", false),
+            (of.replies_again, "again", false),
+        ];
+        let arrived = of.replies_arrived.unwrap_or(0);
+        lines.push(("  replies", told(arrived, "arrived", &parts)));
+    }
+    let rows = of.by_presence.iter().filter(|(_, row)| row.scheduled > 0);
+    let rows: Vec<String> = rows
+        .map(|(name, row)| {
+            let (all, got) = (count(row.scheduled), count(row.received));
+            format!("{name}: {got} of {all} received")
+        })
+        .collect();
+    if rows.len() > 1 {
+        lines.push(("  devices", rows));
+    }
+    lines
+}
+
+fn receive(of: &ReceiveLedger) -> Line {
+    let parts = [
+        (of.lost.unwrap_or(0), "lost", true),
+        (of.outstanding.unwrap_or(0), "outstanding", false),
+        (of.duplicates.unwrap_or(0), "duplicates", true),
+        (of.duplicate_own.unwrap_or(0), "own duplicates", false),
+        (of.unexpected.unwrap_or(0), "unexpected", false),
+        (of.corrupted, "corrupted", false),
+        (of.foreign, "foreign", false),
+        (of.unstamped, "unstamped", false),
+    ];
+    let first = format!("arrived by {} subscriptions", count(of.subscribers));
+    let mut told = told(of.arrived, &first, &parts);
+    told.push(format!("residue {}", known(of.residue)));
+    ("  receive", told)
+}
+
+/// A count, and those of its parts that are always told or not 0.
+fn told(all: u64, name: &str, parts: &[(u64, &str, bool)]) -> Vec<String> {
+    let shown = parts
+        .iter()
+        .filter(|(number, _, always)| *always || *number > 0);
+    let parts = shown.map(|(number, name, _)| format!("{} {name}", count(*number)));
+    std::iter::once(format!("{} {name}", count(all)))
+        .chain(parts)
+        .collect()
+}
