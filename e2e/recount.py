@@ -54,6 +54,8 @@ class Facts:
         self.attempts = {}
         self.arrivals = []
         self.links = []
+        self.queries, self.issues, self.answers, self.presences = {}, {}, {}, {}
+        self.receipts, self.replies, self.receptions = [], [], []
         self.runs = Counter()
         with open(path, encoding="ascii") as lines:
             if next(lines) != "# muster-facts/1\n":
@@ -82,6 +84,33 @@ class Facts:
         due, seen, backend, consumer = map(number, fields[4:8])
         message = None if run is None else (run, *name)
         self.arrivals.append(Arrival(message, due, seen, backend, consumer, fields[8]))
+
+    def query(self, fields):
+        self.once(self.queries, fields, fields[6:8])
+
+    def issue(self, fields):
+        self.once(self.issues, fields, fields[7:9])
+
+    def presence(self, fields):
+        self.once(self.presences, fields, fields[5:6])
+
+    def answer(self, fields):
+        self.once(self.answers, fields, fields[7:9])
+
+    def once(self, known, fields, told):
+        command = tuple(map(int, fields[:4]))
+        if command in known:
+            complain(f"command {command}: two ends")
+        known[command] = told
+
+    def receipt(self, fields):
+        self.receipts.append((tuple(map(number, fields[:4])), (int(fields[5]), int(fields[6]))))
+
+    def reply(self, fields):
+        self.replies.append(tuple(map(number, fields[:4])))
+
+    def reception(self, fields):
+        self.receptions.append((tuple(map(number, fields[:4])), (int(fields[6]), int(fields[7]))))
 
     def link(self, fields):
         self.links.append((int(fields[0]), int(fields[1]), fields[2], fields[3]))
@@ -274,6 +303,9 @@ def compare_latency(measured, backend, result):
 
 
 def compare_distribution(name, values, told):
+    if told is None:
+        # No such time: the answers of queries have a table of their own.
+        return
     values.sort()
     same(f"{name} count", len(values), told["count"])
     if not values or len(values) != told["count"]:
@@ -294,6 +326,63 @@ def compare_schedule(facts, result):
         if sorted(seqs) != list(range(len(seqs))):
             complain(f"device and stream {of}: a number is missing")
     same("nominal", len(facts.attempts), result.json["ledger"]["uplink"]["nominal"])
+
+
+def compare_commands(facts, result):
+    told = result.json["ledger"]["command"]
+    if told is None:
+        return
+    same("residue of commands", 0, told["residue"])
+    ends = lambda known: Counter(told[0] for told in known.values())
+    codes = lambda known, end: dict(Counter(t[1] for t in known.values() if t[0] == end))
+    for known, names, by in (
+        (facts.queries, "received_by_query no_command query_rejected query_timed_out query_broken query_in_flight", "query_rejected"),
+        (facts.issues, "delivered expired undeliverable unknown withheld", "undeliverable"),
+        (facts.answers, "answered one_way answer_rejected answer_timed_out answer_broken answer_in_flight answer_shed", "answer_rejected"),
+    ):
+        for name in names.split():
+            same(f"commands {name}", ends(known)[name], told[name])
+        listed = told.get(f"{by}_by_code", told.get(f"{by}_by_status"))
+        same(f"commands {by} by code", codes(known, by), listed)
+    same("queries", len(facts.queries), told["queries"])
+    same("issued", len(facts.issues) - ends(facts.issues)["withheld"], told["issued"])
+    copies = Counter(of for of, by in facts.receipts if of[0] == result.run and of[1:3] == by)
+    same("received", len(copies), told["received"])
+    same("received_again", copies.total() - len(copies), told["received_again"])
+    same("received_damaged", sum(of[0] is None for of, _ in facts.receipts), told["received_damaged"])
+    delivered = {of for of, (end, _) in facts.issues.items() if end == "delivered"}
+    same("delivered_not_received", len(delivered - set(copies)), told["delivered_not_received"])
+    same("received_not_delivered", len(set(copies) - delivered), told["received_not_delivered"])
+    same("commands received and not answered, or the reverse", sorted(set(facts.answers) ^ set(copies)), [])
+    answered = {of for of, (end, _) in facts.answers.items() if end == "answered"}
+    replies = Counter(of for of in facts.replies if of[0] == result.run)
+    same("replies_arrived", len(answered & set(replies)), told["replies_arrived"])
+    same("replies_again", replies.total() - len(replies), told["replies_again"])
+    missing = told["replies_lost"] + told["replies_outstanding"]
+    same("replies missing", len(answered - set(replies)), missing)
+    for place, row in told["by_presence"].items():
+        there = {of for of, (at,) in facts.presences.items() if at == place}
+        same(f"{place} scheduled", len(there), row["scheduled"])
+        same(f"{place} delivered", len(there & delivered), row["delivered"])
+        same(f"{place} received", len(there & set(copies)), row["received"])
+        same(f"{place} replies_arrived", len(there & set(replies)), row["replies_arrived"])
+
+
+def compare_receptions(facts, result):
+    told = result.json["ledger"]["receive"]
+    if told is None:
+        return
+    same("residue of subscribers", 0, told["residue"])
+    same("subscribers consumed", len(facts.receptions), told["consumed"])
+    copies = Counter((of, by) for of, by in facts.receptions if of[0] == result.run and of[1:] in facts.attempts)
+    same("subscribers arrived", len(copies), told["arrived"])
+    further = told["duplicates"] + told["duplicate_own"]
+    same("subscribers duplicates", copies.total() - len(copies), further)
+    expected = {of for of, a in facts.attempts.items() if a.state in EXPECTED}
+    unexpected = sum(of[1:] not in expected for of, _ in copies)
+    if unexpected > told["unexpected"]:
+        complain(f"subscribers unexpected: at least {unexpected}, the result says {told['unexpected']}")
+    same("subscribers expected", told["arrived"] - told["unexpected"] + told["lost"] + told["outstanding"], told["expected"])
 
 
 def compare_links(facts, result):
@@ -355,6 +444,8 @@ def main():
         sys.exit(__doc__)
     facts, result = Facts(arguments[0]), Result(arguments[1])
     whole = compare_ledgers(facts, result)
+    compare_commands(facts, result)
+    compare_receptions(facts, result)
     compare_links(facts, result)
     if "--gateway" in sys.argv:
         compare_gateway(whole, facts, result, arguments[1])
