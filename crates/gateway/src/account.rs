@@ -201,7 +201,7 @@ counts! {
     commands,
     /// Copies of them due to subscribers.
     commands_routed,
-    /// Replies to commands received.
+    /// Replies to commands received, with DUP too: of one that a closed link swallowed no other comes.
     replies,
     /// TLS handshakes that were completed.
     tls_handshakes,

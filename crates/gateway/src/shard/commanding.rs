@@ -68,9 +68,7 @@ impl Shard {
         incoming: &Incoming<'_>,
         from: SessionRef,
     ) {
-        if !incoming.dup {
-            self.counts().replies.more();
-        }
+        self.counts().replies.more();
         let mut user = Vec::new();
         let routed = self.publish(io, &published(incoming, &mut user), Some(from), None);
         if routed.is_congested {

@@ -75,7 +75,8 @@ impl Run {
         assert_eq!(self.sum(&ends), self.get("received"));
         let ends = ["replies_arrived", "replies_lost", "replies_outstanding"];
         assert_eq!(self.sum(&ends), self.get("answered"));
-        assert!(self.0.account("replies") >= self.get("answered"));
+        let (replies, answered) = (self.0.account("replies"), self.get("answered"));
+        assert!(replies >= answered, "{replies} of {answered}");
     }
 
     fn sum(&self, names: &[&str]) -> u64 {
