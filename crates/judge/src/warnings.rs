@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{LinksSecond, ScopeSummary};
+use muster_measure::{CommandLedger, LinksSecond, ReceptionLedger, ScopeSummary};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,9 @@ pub enum WarningKind {
     /// Messages were accepted or unacknowledged and never arrived, and no rule `loss` was evaluated
     /// on them.
     Lost,
+    /// Commands were delivered and not received, replies or messages for subscribers are lost: no rule
+    /// looks at these.
+    NotReceived,
     /// There was a time of the load at which no link was up.
     NoLink,
     /// Links were missing when measuring ended, and no rule `disconnects` was evaluated.
@@ -75,6 +78,9 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
         if !sees("loss") && !is_consumer_disturbed(evidence) {
             warn(WarningKind::Lost, lost(evidence, StreamId(at as u8)));
         }
+        let command = scope.command.as_ref().map(|command| &command.ledger);
+        let reception = scope.reception.as_ref().map(|reception| &reception.ledger);
+        warn(WarningKind::NotReceived, not_received(command, reception));
     }
     found
 }
@@ -134,6 +140,32 @@ fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
         evidence.backend(at),
         figure::count(lost)
     ))
+}
+
+/// What did not come to devices, and of their replies to the backend.
+fn not_received(
+    command: Option<&CommandLedger>,
+    reception: Option<&ReceptionLedger>,
+) -> Option<String> {
+    let commands = command.map(|ledger| (ledger.delivered_not_received, ledger.delivered));
+    let replies = command.map(|ledger| (ledger.replies_lost, ledger.answered));
+    let messages = reception.map(|ledger| (ledger.lost, ledger.expected.unwrap_or(0)));
+    let told = [
+        (commands, "delivered commands were not received"),
+        (replies, "replies are lost"),
+        (messages, "messages for subscribers are lost"),
+    ];
+    let told = told.into_iter().filter_map(|(of, what)| {
+        let (part, whole) = of?;
+        let part = part.filter(|part| *part > 0)?;
+        Some(format!(
+            "{} of {} {what}",
+            figure::count(part),
+            figure::count(whole)
+        ))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// A share in words if it is worth a warning.
@@ -253,4 +285,39 @@ fn links_down(
             figure::count(wanted)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_reply_and_message_that_did_not_come_is_told() {
+        let mut commands = CommandLedger {
+            delivered: 1_100,
+            delivered_not_received: Some(5),
+            answered: 1_095,
+            replies_lost: Some(0),
+            ..CommandLedger::default()
+        };
+        let told = |commands: &CommandLedger, lost| {
+            let messages = ReceptionLedger {
+                expected: Some(300),
+                lost,
+                ..ReceptionLedger::default()
+            };
+            not_received(Some(commands), Some(&messages))
+        };
+        let first = "5 of 1,100 delivered commands were not received";
+        assert_eq!(told(&commands, None).as_deref(), Some(first));
+        commands.replies_lost = Some(1);
+        let all = format!(
+            "{first}; 1 of 1,095 replies are lost; 2 of 300 messages for subscribers are lost"
+        );
+        assert_eq!(told(&commands, Some(2)), Some(all));
+        commands.delivered_not_received = Some(0);
+        commands.replies_lost = None;
+        assert_eq!(told(&commands, Some(0)), None);
+        assert_eq!(not_received(None, None), None);
+    }
 }
