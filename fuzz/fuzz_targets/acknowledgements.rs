@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(!is_broken, "it is an array of acknowledgements");
         assert_eq!(read, expected);
     }
-    if let Heard::Message { id: Some(id), .. } = Dialect::SapEdge.hear("measures/d", data) {
+    if let Heard::Message { id: Some(id), .. } = Dialect::SapEdge.hear("d", "measures/d", data) {
         // What is given back is a value of its own, whatever stood around it.
         let mut said = Vec::new();
         let reply = muster_platform::Reply {
