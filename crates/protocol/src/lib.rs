@@ -34,6 +34,7 @@
 //! # Ok::<(), muster_protocol::mqtt::Refused>(())
 //! ```
 
+pub mod coap;
 pub mod layer;
 pub mod mqtt;
 pub mod websocket;
