@@ -1,6 +1,6 @@
 //! The consumer that issues commands and hears the replies.
 
-use muster_conduct::{Commander, Desk};
+use muster_conduct::{Commander, Desk, Tape};
 use muster_model::{MessageId, Micros, Reason};
 use muster_net::Io;
 use muster_protocol::mqtt::{Message, Token, topic};
@@ -66,7 +66,7 @@ impl Driver {
         }
         let mut desk = Desk {
             account: &mut self.account,
-            tape: &mut self.tape,
+            sink: &mut self.tape,
         };
         let from = self.out.len();
         let session = &mut consumer.session;
@@ -146,7 +146,7 @@ impl Driver {
         if let Some(commanding) = self.commanding.as_mut().filter(|known| known.at == at) {
             let mut desk = Desk {
                 account: &mut self.account,
-                tape: &mut self.tape,
+                sink: &mut self.tape,
             };
             let session = &mut self.consumers[at].session;
             commanding.commander.lost(session, now, &mut desk);
@@ -157,7 +157,7 @@ impl Driver {
         if let Some(commanding) = &mut self.commanding {
             let mut desk = Desk {
                 account: &mut self.account,
-                tape: &mut self.tape,
+                sink: &mut self.tape,
             };
             let session = &mut self.consumers[commanding.at].session;
             commanding.commander.finish(session, now, &mut desk);
@@ -167,12 +167,12 @@ impl Driver {
     fn with_commander<T>(
         &mut self,
         at: usize,
-        act: impl FnOnce(&mut Commander, &mut Desk<'_>) -> T,
+        act: impl FnOnce(&mut Commander, &mut Desk<'_, Tape>) -> T,
     ) -> Option<T> {
         let commanding = self.commanding.as_mut().filter(|known| known.at == at)?;
         let mut desk = Desk {
             account: &mut self.account,
-            tape: &mut self.tape,
+            sink: &mut self.tape,
         };
         Some(act(&mut commanding.commander, &mut desk))
     }

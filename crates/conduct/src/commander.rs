@@ -15,7 +15,7 @@ use muster_platform::{CommandScratch, Dialect, Roster};
 use muster_protocol::mqtt::{self, Publish, Qos, Refused, Token};
 use muster_scenario::{FleetPlan, Plan, StreamKind, StreamPlan};
 
-use crate::{Tape, roster};
+use crate::roster;
 
 /// Commands that may wait for the platform's word at once: as many as MQTT lets a peer take, and
 /// far more than one session has under way on a platform that answers.
@@ -63,17 +63,17 @@ struct Pending {
 }
 
 /// Where the commander tells what happened.
-pub struct Desk<'a> {
+pub struct Desk<'a, S> {
     /// What is counted where it happens.
     pub account: &'a mut Account,
-    /// What is told.
-    pub tape: &'a mut Tape,
+    /// Who is told.
+    pub sink: &'a mut S,
 }
 
-impl Desk<'_> {
+impl<S: Sink> Desk<'_, S> {
     fn tell(&mut self, stream: StreamId, command: Command) {
         self.account.command(stream).tell(&command);
-        self.tape.command(&command);
+        self.sink.command(&command);
     }
 }
 
@@ -153,11 +153,11 @@ impl Commander {
     }
 
     /// Renders every command that is due and may go; what the session cannot take waits.
-    pub fn issue(
+    pub fn issue<S: Sink>(
         &mut self,
         now: Micros,
         session: &mut mqtt::Client,
-        desk: &mut Desk<'_>,
+        desk: &mut Desk<'_, S>,
         out: &mut Vec<u8>,
     ) {
         while self.can_issue(session) && self.next_due().is_some_and(|due| due <= now) {
@@ -194,7 +194,13 @@ impl Commander {
     }
 
     /// The platform took a command, with a code that may say that nobody was there.
-    pub fn accepted(&mut self, token: Token, code: u8, now: Micros, desk: &mut Desk<'_>) {
+    pub fn accepted<S: Sink>(
+        &mut self,
+        token: Token,
+        code: u8,
+        now: Micros,
+        desk: &mut Desk<'_, S>,
+    ) {
         let delivery = if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
             Delivery::Undeliverable(Reason::Mqtt(code))
         } else {
@@ -204,13 +210,24 @@ impl Commander {
     }
 
     /// The platform refused a command.
-    pub fn rejected(&mut self, token: Token, reason: Reason, now: Micros, desk: &mut Desk<'_>) {
+    pub fn rejected<S: Sink>(
+        &mut self,
+        token: Token,
+        reason: Reason,
+        now: Micros,
+        desk: &mut Desk<'_, S>,
+    ) {
         self.learn(token, Delivery::Undeliverable(reason), now, desk);
     }
 
     /// The session's link ended: nothing more is learnt of what it had under way, which is not sent
     /// a second time.
-    pub fn lost(&mut self, session: &mut mqtt::Client, now: Micros, desk: &mut Desk<'_>) {
+    pub fn lost<S: Sink>(
+        &mut self,
+        session: &mut mqtt::Client,
+        now: Micros,
+        desk: &mut Desk<'_, S>,
+    ) {
         session.drop_inflight(|_, _| {});
         for token in 0..self.pending.len() as u32 {
             self.learn(Token(token), Delivery::Unknown, now, desk);
@@ -241,12 +258,12 @@ impl Commander {
     }
 
     /// A message that is a reply; false if it is none.
-    pub fn replied(
+    pub fn replied<S: Sink>(
         &mut self,
         topic: &str,
         payload: &[u8],
         seen: Micros,
-        desk: &mut Desk<'_>,
+        desk: &mut Desk<'_, S>,
     ) -> bool {
         let Some(copy) = self.dialect.reply(topic, payload) else {
             return false;
@@ -275,7 +292,12 @@ impl Commander {
 
     /// The run is over: what the platform said nothing of is unknown, and what was never issued is
     /// withheld, by the cause that holds it.
-    pub fn finish(&mut self, session: &mut mqtt::Client, now: Micros, desk: &mut Desk<'_>) {
+    pub fn finish<S: Sink>(
+        &mut self,
+        session: &mut mqtt::Client,
+        now: Micros,
+        desk: &mut Desk<'_, S>,
+    ) {
         let cause = if !session.is_connected() {
             ShedCause::Offline
         } else if self.can_issue(session) {
@@ -366,7 +388,13 @@ impl Commander {
         Ok(())
     }
 
-    fn learn(&mut self, token: Token, delivery: Delivery, now: Micros, desk: &mut Desk<'_>) {
+    fn learn<S: Sink>(
+        &mut self,
+        token: Token,
+        delivery: Delivery,
+        now: Micros,
+        desk: &mut Desk<'_, S>,
+    ) {
         let place = self.pending.get_mut(token.0 as usize);
         let Some(pending) = place.and_then(Option::take) else {
             return;
@@ -377,8 +405,8 @@ impl Commander {
     }
 }
 
-fn tell_issue(
-    desk: &mut Desk<'_>,
+fn tell_issue<S: Sink>(
+    desk: &mut Desk<'_, S>,
     (id, due, issued): (MessageId, Micros, Option<Micros>),
     ended: Micros,
     delivery: Delivery,

@@ -19,7 +19,7 @@ impl Platform {
         subscribe: &Subscribe<'_>,
         out: &mut Vec<u8>,
     ) -> bool {
-        let is_refused = self.dice.hits(self.behaviour.refuse_subscribe);
+        let is_refused = self.is_device(link) && self.dice.hits(self.behaviour.refuse_subscribe);
         let codes = subscribe
             .filters
             .into_iter()
@@ -29,7 +29,11 @@ impl Platform {
             });
         let codes: Vec<u8> = codes.collect();
         self.account.subscribed += u64::from(!is_refused);
-        self.ends[link as usize].has_subscribed |= !is_refused;
+        let end = &mut self.ends[link as usize];
+        end.has_subscribed |= !is_refused;
+        if !is_refused {
+            end.mail.subscribe(subscribe);
+        }
         server.suback(subscribe.packet_id, &codes, out).is_ok()
     }
 

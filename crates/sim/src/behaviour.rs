@@ -57,6 +57,31 @@ pub struct Behaviour {
     pub hold_for: Micros,
     /// What happens to links, and when.
     pub incidents: Vec<Incident>,
+    /// How it treats commands and replies; the ways above that are of publishes do not concern them.
+    pub commands: CommandWays,
+}
+
+/// A model platform's ways towards commands and their replies.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CommandWays {
+    /// Commands answered with a refusal and not delivered.
+    pub refuse: f64,
+    /// Commands answered and never delivered.
+    pub lose: f64,
+    /// Commands delivered twice.
+    pub duplicate: f64,
+    /// Commands delivered later, by [`Behaviour::late_by`].
+    pub late: f64,
+    /// Commands delivered and never answered.
+    pub ignore: f64,
+    /// Replies answered with a refusal and not delivered.
+    pub refuse_reply: f64,
+    /// Replies delivered and never answered.
+    pub ignore_reply: f64,
+    /// Replies answered and never delivered.
+    pub lose_reply: f64,
+    /// Replies delivered twice.
+    pub duplicate_reply: f64,
 }
 
 /// Something that happens to some of the links at an instant of the run.
@@ -113,6 +138,7 @@ impl Default for Behaviour {
             hold: 0.0,
             hold_for: Micros::from_millis(20),
             incidents: Vec::new(),
+            commands: CommandWays::default(),
         }
     }
 }

@@ -10,12 +10,13 @@ use muster_platform::Reader;
 use muster_scenario::Plan;
 
 use crate::queue::Copy;
+use crate::witness::Witness;
 
 /// One consumer a backend; each sees every copy.
 #[derive(Debug)]
 pub(crate) struct Consumers {
     readers: Vec<Reader>,
-    pub(crate) tape: Tape,
+    pub(crate) witness: Witness,
     pub(crate) account: Account,
     calendar: PlanCalendar,
 }
@@ -30,7 +31,7 @@ impl Consumers {
         let readers = plan.backends.iter().map(|_| reader(plan, run, 0));
         Ok(Self {
             readers: readers.collect::<Result<_, _>>()?,
-            tape: Tape::new(Recorder::new(recorder.clone()), None),
+            witness: Witness::new(plan, Tape::new(Recorder::new(recorder.clone()), None)),
             account: Account::new(recorder),
             calendar: PlanCalendar::new(plan, schedules, Timeline::CONNECTING),
         })
@@ -38,15 +39,20 @@ impl Consumers {
 
     pub(crate) fn start(&mut self, calendar: PlanCalendar, origin: Micros) {
         self.calendar = calendar;
-        self.tape.recorder().start(origin);
+        self.witness.tape.recorder().start(origin);
     }
 
-    /// One copy reaches every backend.
-    pub(crate) fn arrived(&mut self, seen: Micros, copy: &Copy) {
+    /// One copy reaches every backend; `each` hears which message it is, where that can be read.
+    pub(crate) fn arrived(
+        &mut self,
+        seen: Micros,
+        copy: &Copy,
+        mut each: impl FnMut(BackendId, &MessageId),
+    ) {
         for (reader, at) in self.readers.iter_mut().zip(0u8..) {
             let backend = BackendId(at);
             self.account.consumed(backend);
-            let counts = self.tape.recorder().copies(backend, seen);
+            let counts = self.witness.tape.recorder().copies(backend, seen);
             counts.consumed += 1;
             counts.bytes_payload += copy.payload.len() as u64;
             let calendar = &self.calendar;
@@ -54,7 +60,7 @@ impl Consumers {
             let property = copy.property.as_deref();
             let read = reader.read(&copy.topic, &copy.payload, property, &mut due);
             self.account.read(backend, read.id.as_ref(), read.integrity);
-            self.tape.arrival(&Arrival {
+            self.witness.tape.arrival(&Arrival {
                 id: read.id,
                 due: read.due,
                 seen,
@@ -62,6 +68,9 @@ impl Consumers {
                 consumer: ConsumerId(0),
                 integrity: read.integrity,
             });
+            if let Some(id) = read.id {
+                each(backend, &id);
+            }
         }
     }
 }

@@ -24,16 +24,21 @@
 //! # Ok::<(), muster_sim::SimError>(())
 //! ```
 
+mod account;
 mod application;
 mod behaviour;
+mod commanding;
 mod consumer;
+mod mail;
 mod platform;
 mod queue;
+mod routing;
+mod whereabouts;
 mod wire;
 mod witness;
 mod world;
 
-pub use behaviour::{Behaviour, Incident, What};
-pub use platform::Account;
-pub use witness::Finals;
+pub use account::{Account, CommandAccount, Told};
+pub use behaviour::{Behaviour, CommandWays, Incident, What};
+pub use witness::{CommandFinals, Finals};
 pub use world::{Run, SimError, World};

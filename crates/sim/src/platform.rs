@@ -1,62 +1,19 @@
-//! The model platform: one server end a link, and an account of what it did.
+//! The model platform: one server end a link.
 
 use std::collections::BTreeSet;
 
 use muster_model::Micros;
-use muster_platform::{Dialect, Heard, PROPERTY_NAME};
+use muster_platform::{Dialect, Heard};
 use muster_protocol::mqtt::packet::Auth;
 use muster_protocol::mqtt::{
     Accept, Incoming, Input, Pending, Server, ServerEvent, ServerLimits, SessionState, Version,
     reason,
 };
 
+use crate::account::Account;
 use crate::behaviour::{Behaviour, Dice, What};
+use crate::mail::Mail;
 use crate::queue::{Copy, Event, Queue};
-
-/// What the platform did, by its own count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Account {
-    /// Publishes it took, those sent again among them.
-    pub received: u64,
-    /// Publishes it took that were marked as sent before.
-    pub received_again: u64,
-    /// Publishes it chose to answer as accepted.
-    pub accepted: u64,
-    /// Publishes it chose to refuse.
-    pub rejected: u64,
-    /// Accepted and never delivered.
-    pub lost: u64,
-    /// Neither answered nor delivered.
-    pub dropped: u64,
-    /// Delivered and never answered.
-    pub ignored: u64,
-    /// Copies it delivered to each backend.
-    pub delivered: u64,
-    /// Of these, second ones.
-    pub duplicated: u64,
-    /// Of these, altered ones.
-    pub corrupted: u64,
-    /// Sessions it went on with.
-    pub resumed: u64,
-    /// Right answers to its challenges.
-    pub authenticated: u64,
-    /// SUBSCRIBEs it granted.
-    pub subscribed: u64,
-    /// Publishes of links that had subscribed to nothing, where the dialect wants it first.
-    pub unsubscribed: u64,
-    /// Publishes it acknowledged in a way that cannot be read.
-    pub garbled: u64,
-    /// Publishes it acknowledged under an id that nobody sent.
-    pub misled: u64,
-    /// Devices of gateways' links that were said to be there.
-    pub announced: u64,
-    /// Publishes of gateways' links for devices that were not.
-    pub unannounced: u64,
-    /// Acknowledgements for devices that were not there.
-    pub unheard: u64,
-    /// Bytes that were not the protocol.
-    pub malformed: u64,
-}
 
 /// All links of the platform.
 #[derive(Debug)]
@@ -66,6 +23,8 @@ pub(crate) struct Platform {
     pub(crate) dice: Dice,
     pub(crate) ends: Vec<End>,
     pub(crate) account: Account,
+    /// The link of the business application, if it has one.
+    application: Option<u32>,
 }
 
 /// The platform's end of one link.
@@ -91,6 +50,8 @@ pub(crate) struct End {
     asked: Option<Asked>,
     /// The link is forgotten: nothing is read and nothing said.
     pub(crate) is_mute: bool,
+    /// What it subscribed to, and what it is still to get.
+    pub(crate) mail: Mail,
 }
 
 /// What a CONNECT asked for.
@@ -119,14 +80,27 @@ struct Fate {
 }
 
 impl Platform {
-    pub(crate) fn new(dialect: Dialect, behaviour: Behaviour, links: u32, seed: u64) -> Self {
+    /// A platform that nobody has dialled. The link of the business application, if it has one, is
+    /// the last of `links`.
+    pub(crate) fn new(
+        dialect: Dialect,
+        behaviour: Behaviour,
+        (links, application): (u32, Option<u32>),
+        seed: u64,
+    ) -> Self {
         Self {
             dialect,
             behaviour,
             dice: Dice::new(seed),
             ends: (0..links).map(|_| End::default()).collect(),
             account: Account::default(),
+            application,
         }
+    }
+
+    /// Whether a link is a device's, and not the application's.
+    pub(crate) fn is_device(&self, link: u32) -> bool {
+        self.application != Some(link)
     }
 
     pub(crate) fn behaviour(&self) -> &Behaviour {
@@ -187,6 +161,7 @@ impl Platform {
         let end = &mut self.ends[link as usize];
         (end.server, end.unread) = (Some(server), unread);
         self.say(link, out, queue);
+        self.hand_over(link, queue);
         if !goes_on {
             self.hang_up(link, false, queue);
         }
@@ -263,12 +238,16 @@ impl Platform {
                 let Talk { link, server, out } = talk;
                 self.subscribe(link, server, &subscribe, out)
             }
-            ServerEvent::KeepAliveExpired
-            | ServerEvent::Unsubscribe(_)
-            | ServerEvent::Acked { .. }
-            | ServerEvent::Completed { .. }
-            | ServerEvent::Resend { .. }
-            | ServerEvent::Ping => true,
+            ServerEvent::Acked { token, .. } | ServerEvent::Completed { token } => {
+                self.ends[talk.link as usize].mail.acknowledged(token);
+                true
+            }
+            ServerEvent::Resend { token } => {
+                let mail = &self.ends[talk.link as usize].mail;
+                mail.send_again(token, talk.server, talk.out);
+                true
+            }
+            ServerEvent::KeepAliveExpired | ServerEvent::Unsubscribe(_) | ServerEvent::Ping => true,
         }
     }
 
@@ -293,12 +272,13 @@ impl Platform {
 
     fn greet(&mut self, talk: Talk<'_>, now: Micros, asked: Asked) -> bool {
         let Talk { link, server, out } = talk;
+        let is_device = self.is_device(link);
         let end = &mut self.ends[link as usize];
-        if self.dice.hits(self.behaviour.deaf) {
+        if is_device && self.dice.hits(self.behaviour.deaf) {
             end.is_mute = true;
             return true;
         }
-        if self.dice.hits(self.behaviour.refuse_session) {
+        if is_device && self.dice.hits(self.behaviour.refuse_session) {
             server.refuse(reason::SERVER_BUSY, out);
             return false;
         }
@@ -307,7 +287,10 @@ impl Platform {
                 self.account.resumed += 1;
                 server.resume(kept);
             }
-            None => end.session += 1,
+            None => {
+                end.session += 1;
+                end.mail = Mail::after(&end.mail);
+            }
         }
         end.outlives = asked.outlives && self.behaviour.keeps_sessions;
         server.accept(now, &Accept::default(), out).is_ok()
@@ -316,6 +299,18 @@ impl Platform {
     /// Takes one publish; false if the connection is over.
     fn take(&mut self, talk: Talk<'_>, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
         let Talk { link, server, out } = talk;
+        if !self.is_device(link) {
+            self.command(link, publish, queue);
+            return true;
+        }
+        if self
+            .dialect
+            .reply(&publish.topic, publish.payload)
+            .is_some()
+        {
+            self.reply(link, publish, queue);
+            return true;
+        }
         if self.is_announcement(link, publish) {
             if let Some(pending) = publish.pending {
                 server.ack(pending, reason::SUCCESS, out);
@@ -338,7 +333,7 @@ impl Platform {
         if fate.is_delivered {
             self.deliver(link, publish, queue);
         }
-        let Some((pending, reason)) = publish.pending.zip(fate.answer) else {
+        let Some(answer) = publish.pending.zip(fate.answer) else {
             return true;
         };
         let is_late = self.dice.hits(self.behaviour.late);
@@ -347,6 +342,18 @@ impl Platform {
         } else {
             Micros::ZERO
         };
+        self.answer_after(late_by, link, answer, queue);
+        true
+    }
+
+    /// Answers a publish so much later than it answers any.
+    pub(crate) fn answer_after(
+        &mut self,
+        late_by: Micros,
+        link: u32,
+        (pending, reason): (Pending, u8),
+        queue: &mut Queue,
+    ) {
         let session = self.ends[link as usize].session;
         let answer = Event::Answer {
             link,
@@ -355,7 +362,6 @@ impl Platform {
             reason,
         };
         queue.push(queue.now() + self.behaviour.answer_after + late_by, answer);
-        true
     }
 
     fn fate(&mut self) -> Fate {
@@ -433,13 +439,7 @@ impl Platform {
     }
 
     fn deliver(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) {
-        let mut user = publish.properties.user();
-        let property = user.find(|(name, _)| *name == PROPERTY_NAME);
-        let mut copy = Copy {
-            topic: self.surface(link, publish),
-            payload: publish.payload.to_vec(),
-            property: property.map(|(_, text)| text.to_owned()),
-        };
+        let mut copy = Copy::of(publish, self.surface(link, publish));
         let (dice, ways) = (&mut self.dice, &self.behaviour);
         let mut at = queue.now() + ways.deliver_after;
         if dice.hits(ways.reorder) {
@@ -486,6 +486,8 @@ impl Platform {
         let session = end.server.take().map(|mut server| server.take_session());
         if end.outlives && session.is_some() {
             end.kept = session;
+        } else if end.kept.is_none() {
+            end.mail = Mail::after(&end.mail);
         }
         end.outlives = false;
         end.conn = 0;

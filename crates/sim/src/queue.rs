@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use muster_model::Micros;
-use muster_protocol::mqtt::Pending;
+use muster_platform::PROPERTY_NAME;
+use muster_protocol::mqtt::{Incoming, Pending, Qos};
 
 use crate::behaviour::What;
 
@@ -47,8 +48,10 @@ pub(crate) enum Event {
     },
     /// The platform's application speaks on a publish.
     Acknowledge { link: u32, answered: Answered },
-    /// A copy reaches the backends.
+    /// A copy of a device's message reaches the backends, and who subscribed to it.
     Copy(Copy),
+    /// A copy of a command or a reply reaches who subscribed to it.
+    Mail(Copy),
     /// Something happens to links.
     Incident { what: What, share: f64 },
 }
@@ -67,6 +70,21 @@ pub(crate) struct Copy {
     pub(crate) topic: String,
     pub(crate) payload: Vec<u8>,
     pub(crate) property: Option<String>,
+    pub(crate) qos: Qos,
+}
+
+impl Copy {
+    /// A copy of what was published, on the topic that it surfaces on.
+    pub(crate) fn of(publish: &Incoming<'_>, topic: String) -> Self {
+        let mut user = publish.properties.user();
+        let property = user.find(|(name, _)| *name == PROPERTY_NAME);
+        Self {
+            topic,
+            payload: publish.payload.to_vec(),
+            property: property.map(|(_, text)| text.to_owned()),
+            qos: publish.qos,
+        }
+    }
 }
 
 /// The virtual clock and all that is on its way; what comes at one instant comes in the order in which it was sent.

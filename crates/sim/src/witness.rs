@@ -1,11 +1,16 @@
 //! A second witness: how often each message was told to be final.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster_conduct::Tape;
 use muster_device::Sink;
 use muster_measure::Counts;
-use muster_model::{Attempt, Command, LinkFact, LinkId, MessageId, Micros, Reception, StreamId};
+use muster_model::{
+    Attempt, Command, LinkFact, LinkId, MessageId, Met, Micros, Presence, Reception, StreamId,
+};
+use muster_scenario::Plan;
+
+use crate::whereabouts::Whereabouts;
 
 /// How often messages were told to be final, counted apart from the recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,6 +23,26 @@ pub struct Finals {
     pub absurd: u64,
     /// Messages that went out more than once.
     pub resent: u64,
+    /// Commands.
+    pub commands: CommandFinals,
+}
+
+/// What was told of commands, counted apart from the recorder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CommandFinals {
+    /// Commands of which the application knows the last.
+    pub issues: u64,
+    /// Commands of which the device side is final.
+    pub answers: u64,
+    /// Queries that are final.
+    pub queries: u64,
+    /// Commands that came due, by where their device stood as the facts of its link tell, in the
+    /// order of [`Presence::ALL`].
+    pub met: [u64; 3],
+    /// Ends that were told before.
+    pub repeated: u64,
+    /// Ends whose instants are out of order, and commands whose device stood elsewhere.
+    pub absurd: u64,
 }
 
 /// Passes everything on to the tape, and remembers every message.
@@ -27,15 +52,30 @@ pub(crate) struct Witness {
     finals: BTreeMap<MessageId, u32>,
     absurd: u64,
     resent: u64,
+    ends: BTreeSet<(End, MessageId)>,
+    commands: CommandFinals,
+    whereabouts: Whereabouts,
+}
+
+/// What is told once of a command or a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Issue,
+    Met,
+    Answer,
+    Query,
 }
 
 impl Witness {
-    pub(crate) fn new(tape: Tape) -> Self {
+    pub(crate) fn new(plan: &Plan, tape: Tape) -> Self {
         Self {
             tape,
             finals: BTreeMap::new(),
             absurd: 0,
             resent: 0,
+            ends: BTreeSet::new(),
+            commands: CommandFinals::default(),
+            whereabouts: Whereabouts::of(plan),
         }
     }
 
@@ -45,6 +85,49 @@ impl Witness {
             repeated: self.finals.values().filter(|count| **count > 1).count() as u64,
             absurd: self.absurd,
             resent: self.resent,
+            commands: self.commands,
+        }
+    }
+
+    fn ended(&mut self, end: End, id: MessageId, instants: &[Option<Micros>]) {
+        self.commands.repeated += u64::from(!self.ends.insert((end, id)));
+        self.commands.absurd += u64::from(!instants.iter().flatten().is_sorted());
+    }
+
+    fn met(&mut self, met: &Met) {
+        self.ended(End::Met, met.id, &[]);
+        let presence = self.whereabouts.presence(met);
+        self.commands.absurd += u64::from(presence != met.presence);
+        let places = Presence::ALL.iter().zip(&mut self.commands.met);
+        for (_, count) in places.filter(|(place, _)| **place == presence) {
+            *count += 1;
+        }
+    }
+}
+
+impl Finals {
+    /// These and what another witness saw.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        Self {
+            messages: self.messages + other.messages,
+            repeated: self.repeated + other.repeated,
+            absurd: self.absurd + other.absurd,
+            resent: self.resent + other.resent,
+            commands: self.commands.and(&other.commands),
+        }
+    }
+}
+
+impl CommandFinals {
+    fn and(self, other: &Self) -> Self {
+        Self {
+            issues: self.issues + other.issues,
+            answers: self.answers + other.answers,
+            queries: self.queries + other.queries,
+            met: std::array::from_fn(|place| self.met[place] + other.met[place]),
+            repeated: self.repeated + other.repeated,
+            absurd: self.absurd + other.absurd,
         }
     }
 }
@@ -58,6 +141,24 @@ impl Sink for Witness {
     }
 
     fn command(&mut self, command: &Command) {
+        match command {
+            Command::Query(query) => {
+                self.commands.queries += 1;
+                self.ended(End::Query, query.id, &[Some(query.due), Some(query.ended)]);
+            }
+            Command::Issue(issue) => {
+                self.commands.issues += 1;
+                let instants = [Some(issue.due), issue.issued, Some(issue.ended)];
+                self.ended(End::Issue, issue.id, &instants);
+            }
+            Command::Answer(answer) => {
+                self.commands.answers += 1;
+                let instants = [Some(answer.due), answer.sent, Some(answer.ended)];
+                self.ended(End::Answer, answer.id, &instants);
+            }
+            Command::Met(met) => self.met(met),
+            Command::Receipt(_) | Command::Reply(_) => {}
+        }
         self.tape.command(command);
     }
 
@@ -66,6 +167,7 @@ impl Sink for Witness {
     }
 
     fn link(&mut self, fact: &LinkFact) {
+        self.whereabouts.link(fact);
         self.tape.link(fact);
     }
 

@@ -1,5 +1,6 @@
 //! The world: one run under a virtual clock.
 
+mod application;
 mod sockets;
 
 use std::sync::Arc;
@@ -14,9 +15,11 @@ use muster_measure::{Closing, Recorder, RecorderPlan, Summary, Timeline, WindowD
 use muster_model::{Micros, RunId, ShedCause, mix};
 use muster_scenario::Plan;
 
+use crate::account::{Account, Told};
 use crate::behaviour::Behaviour;
+use crate::commanding::Commanding;
 use crate::consumer::Consumers;
-use crate::platform::{Account, Platform};
+use crate::platform::Platform;
 use crate::queue::{Event, Queue};
 use crate::wire::Wire;
 use crate::witness::{Finals, Witness};
@@ -40,6 +43,8 @@ pub struct World {
     platform: Platform,
     shard: Shard<Witness>,
     consumers: Consumers,
+    /// Who issues commands, if anybody does.
+    commanding: Option<Commanding>,
     conductor: Conductor,
     windows: WindowDelta,
     timeline: Timeline,
@@ -60,6 +65,9 @@ pub struct Run {
     pub ending: Ending,
     /// What the platform did, by its own count.
     pub platform: Account,
+    /// What it handed to each link that subscribed, by its own count; last to the application, if
+    /// the plan has commands.
+    pub told: Vec<Told>,
     /// What the second witness saw.
     pub finals: Finals,
     /// Wake-ups.
@@ -101,8 +109,11 @@ impl World {
             slot_limit: SLOT_MAX,
         };
         let tape = Tape::new(Recorder::new(recorder.clone()), None);
-        let shard = placement.shard(Witness::new(tape))?;
-        let links = shard.links();
+        let shard = placement.shard(Witness::new(&plan, tape))?;
+        let application = shard.links();
+        let commanding = Commanding::of(&plan, &schedules, RUN, application);
+        let application = commanding.as_ref().map(|_| application);
+        let links = shard.links() + u32::from(application.is_some());
         let mut queue = Queue::default();
         for incident in &behaviour.incidents {
             let (what, share) = (incident.what, incident.share);
@@ -114,7 +125,7 @@ impl World {
             platform: Platform::new(
                 plan.platform.dialect(),
                 behaviour,
-                links,
+                (links, application),
                 mix(plan.seed, seed),
             ),
             wires: (0..links).map(|_| Wire::default()).collect(),
@@ -131,6 +142,7 @@ impl World {
             schedules,
             queue,
             shard,
+            commanding,
         })
     }
 
@@ -168,6 +180,7 @@ impl World {
             self.shard.next_due(),
             self.shard.next_expiry(),
             self.shard.next_connect(),
+            self.commanding.as_ref().and_then(Commanding::next),
         ];
         let next = wanted.into_iter().flatten().min();
         next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch))
@@ -185,6 +198,7 @@ impl World {
         while let Some(link) = self.shard.take_due(now) {
             self.pump(link);
         }
+        self.issue();
         if now >= self.next_dispatch {
             self.next_dispatch = now + DISPATCH_EVERY;
             self.conduct();
@@ -198,7 +212,12 @@ impl World {
             self.conductor.interrupt(now);
         }
         loop {
-            let progress = Progress::of(&self.shard, self.queue.now());
+            let links = Progress::of(&self.shard, self.queue.now());
+            let progress = Progress::united(
+                [Some(links), self.application_progress()]
+                    .into_iter()
+                    .flatten(),
+            );
             let delivery = Delivery::of(&self.windows.progress);
             let Some(order) = self.conductor.step(now, &progress, &delivery) else {
                 return;
@@ -209,7 +228,10 @@ impl World {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Connect => self.shard.start_ramp(self.queue.now()),
+            Order::Connect => {
+                self.shard.start_ramp(self.queue.now());
+                self.dial_application();
+            }
             Order::Start { origin } => {
                 let phases = self.plan.phases;
                 self.timeline = Timeline::starting(origin, phases.warm_up, phases.measure);
@@ -217,11 +239,14 @@ impl World {
                 self.shard.sink().tape.recorder().start(origin);
                 let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
                 self.consumers.start(calendar, origin);
+                if let Some(application) = &mut self.commanding {
+                    application.start(origin);
+                }
             }
             Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => {
                 self.shard.sink().tape.recorder().mark_drain();
-                self.consumers.tape.recorder().mark_drain();
+                self.consumers.witness.tape.recorder().mark_drain();
             }
             Order::Finish => self.finish(),
         }
@@ -229,16 +254,20 @@ impl World {
 
     fn end_due(&mut self, at: Micros) {
         self.shard.end_due(at);
+        if let Some(application) = &mut self.commanding {
+            application.end_due(at);
+        }
         if at < self.timeline.settle {
             self.timeline = self.timeline.stopped(at);
             self.shard.sink().tape.recorder().stop(at);
-            self.consumers.tape.recorder().stop(at);
+            self.consumers.witness.tape.recorder().stop(at);
             self.untaken = ShedCause::Interrupted;
         }
     }
 
     fn finish(&mut self) {
         self.shard.finish(self.queue.now(), self.untaken);
+        self.finish_application();
         for link in 0..self.shard.links() {
             let then = self.shard.say_goodbye(link, &mut self.out);
             self.out.clear();
@@ -267,16 +296,20 @@ impl World {
         let now = self.queue.now();
         let ours = self.shard.sink().tape.recorder().flush(now);
         self.windows.merge(&ours);
-        let theirs = self.consumers.tape.recorder().flush(now);
+        let theirs = self.consumers.witness.tape.recorder().flush(now);
         self.windows.merge(&theirs);
     }
 
     fn close(mut self) -> Run {
         let mut account = std::mem::take(self.shard.account());
         account.merge(&self.consumers.account);
-        let finals = self.shard.sink().finals();
+        let finals = self
+            .shard
+            .sink()
+            .finals()
+            .and(&self.consumers.witness.finals());
         let mut identity = self.shard.sink().tape.finish();
-        identity.merge(self.consumers.tape.finish());
+        identity.merge(self.consumers.witness.tape.finish());
         let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
         let summary = Closing {
             plan: &self.recorder,
@@ -295,6 +328,7 @@ impl World {
         Run {
             summary,
             ending: self.conductor.ending(),
+            told: self.platform.told(),
             platform: self.platform.account,
             finals,
             steps: self.steps,

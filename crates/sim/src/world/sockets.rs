@@ -37,7 +37,8 @@ impl World {
                 let queue = &mut self.queue;
                 self.platform.acknowledge(link, &answered, queue);
             }
-            Event::Copy(copy) => self.consumers.arrived(self.queue.now(), &copy),
+            Event::Copy(copy) => self.surfaced(&copy),
+            Event::Mail(copy) => self.platform.route(&copy, &mut self.queue),
             Event::Incident { what, share } => {
                 self.platform.incident(what, share, &mut self.queue);
             }
@@ -59,6 +60,9 @@ impl World {
         }
         if is_up {
             self.platform.begin(link, conn);
+            if self.is_application(link) {
+                return self.application_opened(link);
+            }
             self.shard.opened(link, self.queue.now(), &mut self.out);
             return self.send(link);
         }
@@ -74,11 +78,17 @@ impl World {
         }
         let mut unread = std::mem::take(&mut wire.unread);
         unread.extend_from_slice(bytes);
-        let (used, then) = self
-            .shard
-            .received(link, self.queue.now(), &unread, &mut self.out);
+        let (used, then) = if self.is_application(link) {
+            self.application_received(&unread)
+        } else {
+            let now = self.queue.now();
+            self.shard.received(link, now, &unread, &mut self.out)
+        };
         unread.drain(..used);
         self.wires[link as usize].unread = unread;
+        if self.is_application(link) {
+            return self.application_goes_on(link, then);
+        }
         self.send(link);
         self.follow(link, then);
         if self.shard.is_up(link) {
@@ -92,6 +102,9 @@ impl World {
             return;
         }
         self.wires[link as usize].close();
+        if self.is_application(link) {
+            return self.application_lost();
+        }
         if self.shard.is_handshaking(link) {
             let failure = ConnectFailure::Closed;
             return self.shard.connect_failed(link, self.queue.now(), failure);
@@ -127,6 +140,9 @@ impl World {
             return;
         }
         self.wires[link as usize].timer = None;
+        if self.is_application(link) {
+            return self.application_timer(link);
+        }
         let then = self.shard.timer(link, self.queue.now(), &mut self.out);
         self.send(link);
         self.follow(link, then);
@@ -179,7 +195,7 @@ impl World {
         false
     }
 
-    fn travel(&mut self, link: u32, bytes: Vec<u8>) {
+    pub(super) fn travel(&mut self, link: u32, bytes: Vec<u8>) {
         let conn = self.wires[link as usize].conn;
         let at = self.queue.now() + self.platform.behaviour().latency;
         self.queue.push(at, Event::ToPlatform { link, conn, bytes });
@@ -202,7 +218,11 @@ impl World {
     }
 
     pub(super) fn arm(&mut self, link: u32) {
-        let Some(deadline) = self.shard.deadline(link) else {
+        let deadline = match &self.commanding {
+            Some(application) if application.link == link => application.deadline(),
+            Some(_) | None => self.shard.deadline(link),
+        };
+        let Some(deadline) = deadline else {
             return;
         };
         let timer = &mut self.wires[link as usize].timer;

@@ -5,10 +5,8 @@ use muster_model::Micros;
 use muster_scenario::{Ack, NoFiles, Overrides, Plan, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
-/// Random worlds of one test run: some seconds of a debug build.
-const CASES: u32 = 32;
+use crate::seed::{config, seed};
 
 /// A scenario with these keys of its fleet and of its stream.
 fn plan(fleet: &str, stream: &str) -> Plan {
@@ -30,30 +28,6 @@ phases: {{ warm-up: 1s, measure: 3s, settle: {{ at-most: 30s, quiet: 500ms }} }}
 fn run(fleet: &str, stream: &str, behaviour: Behaviour) -> Run {
     let world = World::new(plan(fleet, stream), behaviour, seed()).expect("the plan can be placed");
     checked(world.run().expect("time goes on"))
-}
-
-/// The seed that `just sim` was given, if any.
-fn asked() -> Option<u64> {
-    std::env::var("MUSTER_SIM_SEED").ok()?.parse().ok()
-}
-
-/// Without a seed the single worlds are the same every time.
-fn seed() -> u64 {
-    asked().unwrap_or(1)
-}
-
-/// Without a seed the random worlds are fresh ones; `PROPTEST_CASES` says how many.
-fn config() -> ProptestConfig {
-    let is_counted = std::env::var("PROPTEST_CASES").is_ok();
-    let mut config = ProptestConfig {
-        failure_persistence: None,
-        rng_seed: asked().map_or(RngSeed::Random, RngSeed::Fixed),
-        ..ProptestConfig::default()
-    };
-    if !is_counted {
-        config.cases = CASES;
-    }
-    config
 }
 
 /// The laws that hold for every run.

@@ -1,0 +1,208 @@
+//! The business application: one session with the model platform that issues the commands of a run
+//! and hears the replies, as a consumer of a real run does.
+
+use std::sync::Arc;
+
+use muster_conduct::{Commander, Desk};
+use muster_device::Then;
+use muster_load::StreamSchedule;
+use muster_model::{BackendId, MessageId, Micros, RunId};
+use muster_protocol::mqtt::{
+    Client, ClientEvent, ClientLimits, Connect, Filter, Input, Qos, Subscribe,
+};
+use muster_scenario::Plan;
+
+use crate::witness::Witness;
+
+/// Short, so that the application finds a link that was forgotten within the run.
+const KEEP_ALIVE_S: u16 = 1;
+const PING_TIMEOUT: Micros = Micros::from_secs(1);
+/// How long it waits before it connects again.
+const RETRY: Micros = Micros::from_millis(100);
+
+/// Who issues the commands.
+#[derive(Debug)]
+pub(crate) struct Commanding {
+    commander: Commander,
+    session: Client,
+    /// Its link, behind those of all devices.
+    pub(crate) link: u32,
+    /// The account whose copies of queries it answers with commands.
+    pub(crate) backend: BackendId,
+    replies: Option<&'static str>,
+    /// Whether it is connected and hears replies.
+    is_up: bool,
+    /// When it connects again, if it is not.
+    again: Option<Micros>,
+}
+
+impl Commanding {
+    /// The application of a plan that has commands.
+    pub(crate) fn of(
+        plan: &Plan,
+        schedules: &[Arc<StreamSchedule>],
+        run: RunId,
+        link: u32,
+    ) -> Option<Self> {
+        let mut backends = plan.backends.iter().zip(0u8..);
+        let (issuer, at) = backends.find(|(backend, _)| backend.issues_commands)?;
+        let limits = ClientLimits {
+            ping_timeout: PING_TIMEOUT,
+            ..ClientLimits::default()
+        };
+        Some(Self {
+            commander: Commander::new(plan, schedules, run, 0)?,
+            session: Client::new(issuer.version, &limits),
+            link,
+            backend: BackendId(at),
+            replies: plan.platform.dialect().replies(),
+            is_up: false,
+            again: None,
+        })
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    pub(crate) fn start(&mut self, origin: Micros) {
+        self.commander.start(origin);
+    }
+
+    pub(crate) fn end_due(&mut self, at: Micros) {
+        self.commander.end_due(at);
+    }
+
+    /// Commands without the platform's word, and queries without their command.
+    pub(crate) fn open(&self) -> u64 {
+        self.commander.open()
+    }
+
+    /// When the next command may be issued; none while the session cannot take one.
+    pub(crate) fn next(&self) -> Option<Micros> {
+        let is_ready = self.is_up && self.commander.can_issue(&self.session);
+        self.commander.next_due().filter(|_| is_ready)
+    }
+
+    /// When something of the session's own is due.
+    pub(crate) fn deadline(&self) -> Option<Micros> {
+        self.again.or(self.session.deadline())
+    }
+
+    /// Whether it is time to connect again.
+    pub(crate) fn is_to_connect(&mut self, now: Micros) -> bool {
+        self.again.take_if(|at| *at <= now).is_some()
+    }
+
+    /// A connection stands.
+    pub(crate) fn greet(&mut self, now: Micros, out: &mut Vec<u8>) {
+        let connect = Connect {
+            keep_alive: KEEP_ALIVE_S,
+            ..Connect::new("application")
+        };
+        let is_written = self.session.connect(now, &connect, out);
+        debug_assert!(is_written.is_ok(), "the last connection was closed");
+    }
+
+    pub(crate) fn issue(&mut self, now: Micros, desk: &mut Desk<'_, Witness>, out: &mut Vec<u8>) {
+        if self.is_up {
+            self.commander.issue(now, &mut self.session, desk, out);
+        }
+    }
+
+    /// A message of a device came to the backend.
+    pub(crate) fn asked(&mut self, query: &MessageId, now: Micros) {
+        self.commander.asked(query, now);
+    }
+
+    /// Bytes came: how many of them are used up, and whether the connection goes on.
+    pub(crate) fn received(
+        &mut self,
+        now: Micros,
+        bytes: &[u8],
+        desk: &mut Desk<'_, Witness>,
+        out: &mut Vec<u8>,
+    ) -> (usize, Then) {
+        let mut input = Input::new(bytes);
+        let mut then = Then::Stay;
+        while let Some(event) = self.session.poll(now, &mut input, out) {
+            then = self.happened(now, &event, desk, out);
+            if then != Then::Stay {
+                break;
+            }
+        }
+        (input.consumed(), then)
+    }
+
+    fn happened(
+        &mut self,
+        now: Micros,
+        event: &ClientEvent<'_>,
+        desk: &mut Desk<'_, Witness>,
+        out: &mut Vec<u8>,
+    ) -> Then {
+        match event {
+            ClientEvent::Connected(_) => self.subscribe(now, out),
+            ClientEvent::Subscribed { .. } => self.is_up = true,
+            ClientEvent::Message(message) => {
+                let topic = message.topic.as_str();
+                let is_reply = self.commander.replied(topic, message.payload, now, desk);
+                debug_assert!(is_reply, "it subscribed to nothing else");
+            }
+            ClientEvent::Accepted { token, reason } => {
+                self.commander.accepted(*token, *reason, now, desk);
+            }
+            ClientEvent::Rejected { token, reason } => {
+                self.commander.rejected(*token, *reason, now, desk);
+            }
+            ClientEvent::Refused(_)
+            | ClientEvent::Disconnected { .. }
+            | ClientEvent::KeepAliveExpired
+            | ClientEvent::Malformed(_) => return Then::Close,
+            ClientEvent::Completed { .. }
+            | ClientEvent::AnsweredLate { .. }
+            | ClientEvent::Resend { .. }
+            | ClientEvent::Unsubscribed { .. }
+            | ClientEvent::Pong
+            | ClientEvent::Auth(_) => {}
+        }
+        Then::Stay
+    }
+
+    fn subscribe(&mut self, now: Micros, out: &mut Vec<u8>) {
+        let Some(replies) = self.replies else {
+            self.is_up = true;
+            return;
+        };
+        let filters = [Filter::new(replies, Qos::AtLeastOnce)];
+        let request = Subscribe {
+            id: 0,
+            filters: &filters,
+            subscription_id: None,
+            user_properties: &[],
+        };
+        let is_written = self.session.subscribe(now, &request, out);
+        debug_assert!(is_written.is_ok(), "the session is open");
+    }
+
+    /// A timer ran out: whether the connection goes on.
+    pub(crate) fn timer(&mut self, now: Micros, out: &mut Vec<u8>) -> Then {
+        match self.session.timer(now, out) {
+            Some(_) => Then::Close,
+            None => Then::Stay,
+        }
+    }
+
+    /// The connection is over; it connects again.
+    pub(crate) fn lost(&mut self, now: Micros, desk: &mut Desk<'_, Witness>) {
+        self.commander.lost(&mut self.session, now, desk);
+        self.session.closed();
+        self.is_up = false;
+        self.again = Some(now + RETRY);
+    }
+
+    /// The run is over.
+    pub(crate) fn finish(&mut self, now: Micros, desk: &mut Desk<'_, Witness>) {
+        self.commander.finish(&mut self.session, now, desk);
+    }
+}

@@ -1,0 +1,91 @@
+//! A second witness of where a device stood: by what was told of its link, and nothing else.
+
+use std::collections::BTreeMap;
+
+use muster_model::{
+    CommandTarget, DeviceId, LinkEvent, LinkFact, LinkId, Met, Micros, Presence, StreamId,
+};
+use muster_scenario::{Plan, StreamKind};
+
+/// So long after it came up again a link has just done so (glossary, *presence*).
+const RECENT: Micros = Micros::from_secs(1);
+
+/// Where the devices of a plan stand.
+#[derive(Debug, Default)]
+pub(crate) struct Whereabouts {
+    fleets: Vec<Fleet>,
+    targets: BTreeMap<StreamId, CommandTarget>,
+    links: BTreeMap<LinkId, Ups>,
+}
+
+#[derive(Debug)]
+struct Fleet {
+    first_device: DeviceId,
+    devices: u32,
+    first_link: LinkId,
+    devices_per_link: u32,
+}
+
+/// How often a link came up, and since when it is.
+#[derive(Debug, Default)]
+struct Ups {
+    count: u32,
+    since: Option<Micros>,
+}
+
+impl Whereabouts {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let fleets = plan.fleets.iter().map(|fleet| Fleet {
+            first_device: fleet.first_device,
+            devices: fleet.devices,
+            first_link: fleet.first_link,
+            devices_per_link: fleet.devices_per_link,
+        });
+        let targets = plan.streams().filter_map(|(_, stream)| match stream.kind {
+            StreamKind::Command { to, .. } => Some((stream.id, to)),
+            StreamKind::Telemetry
+            | StreamKind::Event
+            | StreamKind::CommandQuery { .. }
+            | StreamKind::Receive => None,
+        });
+        Self {
+            fleets: fleets.collect(),
+            targets: targets.collect(),
+            links: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn link(&mut self, fact: &LinkFact) {
+        let ups = self.links.entry(fact.link).or_default();
+        match fact.event {
+            LinkEvent::Connected { .. } => {
+                ups.count += 1;
+                ups.since = Some(fact.at);
+            }
+            LinkEvent::Failed(_) | LinkEvent::Disconnected(_) => ups.since = None,
+        }
+    }
+
+    /// Where the device of a command stands, which came due just now.
+    pub(crate) fn presence(&self, met: &Met) -> Presence {
+        let target = self.targets.get(&met.id.stream);
+        let is_absent = target.is_some_and(|target| target.is_absent(met.id.seq));
+        let ups = self
+            .link_of(met.id.device)
+            .and_then(|link| self.links.get(&link));
+        match ups.and_then(|ups| Some((ups.count, ups.since?))) {
+            _ if is_absent => Presence::Offline,
+            None => Presence::Offline,
+            Some((count, since)) if count > 1 && met.due - since < RECENT => Presence::Reconnected,
+            Some(_) => Presence::Online,
+        }
+    }
+
+    fn link_of(&self, device: DeviceId) -> Option<LinkId> {
+        self.fleets.iter().find_map(|fleet| {
+            let place = device.0.checked_sub(fleet.first_device.0)?;
+            let link = fleet.first_link.0 + place / fleet.devices_per_link;
+            (place < fleet.devices).then_some(LinkId(link))
+        })
+    }
+}

@@ -1,0 +1,5 @@
+//! Whole runs under the virtual clock.
+
+mod commands;
+mod messages;
+mod seed;
