@@ -54,16 +54,6 @@ table() {
     ROWS=() COLUMNS=()
 }
 
-# until_there SECONDS COMMAND...: waits until a command succeeds.
-until_there() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        read -rt 0.05 <> <(:) || true
-    done
-}
-
 make_certificates() {
     local name
     mkdir -p "$PKI"
@@ -146,7 +136,7 @@ CONF
     esac
     BROKER=$!
     STARTED+=("$BROKER")
-    [ "$broker" = mosquitto ] || until_there 60 grep -q '^ready' "$WORK/$broker.log" ||
+    [ "$broker" = mosquitto ] || until_lines 1 '^ready' "$WORK/$broker.log" ||
         { echo "not ok - $broker did not start"; cat "$WORK/$broker.log"; exit 1; }
     listens "$PLAIN"
     listens "$SECURE"
@@ -209,7 +199,7 @@ wills() {
         --set 'fleet.client.will={topic: "left/${id}", payload: gone, qos: 1}' >"$WORK/out" 2>&1 &
     muster=$!
     STARTED+=("$muster")
-    until_there 30 grep -qE ' (warm-up|measure) ' "$WORK/out" || true
+    until_lines 1 ' (warm-up|measure) ' "$WORK/out" || true
     kill -9 "$muster" 2>/dev/null || true
     wait "$muster" 2>/dev/null || true
     wait "$observer" || true
@@ -305,7 +295,7 @@ subscriber() {
     (client sub "$@") >"$WORK/$name" 2>&1 &
     SUBSCRIBER=$!
     STARTED+=("$SUBSCRIBER")
-    until_there 30 grep -qi '^subscribed' "$WORK/$name" || echo "# $COLUMN: no subscription: $(tail -3 "$WORK/$name")"
+    until_lines 1 '^[Ss]ubscribed' "$WORK/$name" || echo "# $COLUMN: no subscription: $(tail -3 "$WORK/$name")"
 }
 
 publishes() {
@@ -328,20 +318,16 @@ passes_on() {
     shift
     subscriber sub --url "$url" --topic "$topic" --count "$MESSAGES" "$@"
     seen "all accepted" publishes --url "$url" --topic "$topic" --count "$MESSAGES" "$@"
-    until_there 20 test "$(got sub "$topic" | wc -l)" -ge "$MESSAGES" || until_there 20 ended "$SUBSCRIBER" || true
+    until_lines "$MESSAGES" "^$topic " "$WORK/sub" || true
     seen "all arrived, once and in order" test "$(got sub "$topic")" = "$(expected)"
     stop "$SUBSCRIBER"
-}
-
-ended() {
-    ! kill -0 "$1" 2>/dev/null
 }
 
 keeps_retained() {
     local url=$1 topic="r/$RANDOM$RANDOM"
     seen "accepted" publishes --url "$url" --topic "$topic" --qos 1 --retain yes
     subscriber sub --url "$url" --topic "$topic" --qos 1
-    until_there 20 ended "$SUBSCRIBER" || true
+    until_lines 1 "^$topic " "$WORK/sub" || true
     seen "the late subscriber gets it, marked" grep -qE "^$topic 1 (true|1) m\$" "$WORK/sub"
     stop "$SUBSCRIBER"
 }
@@ -352,7 +338,7 @@ tells_will() {
     observer=$SUBSCRIBER
     subscriber dying --url "$url" --topic "idle/$RANDOM" --will "$topic"
     { kill -9 "$SUBSCRIBER" && wait "$SUBSCRIBER"; } 2>/dev/null || true
-    until_there 20 ended "$observer" || true
+    until_lines 1 "^$topic " "$WORK/observer" || true
     seen "the others get it when its client dies" grep -q "^$topic .* gone\$" "$WORK/observer"
     stop "$observer"
 }
@@ -367,15 +353,11 @@ shares() {
     subscriber second --url "$url" --topic "$group" --qos 1 --count "$MESSAGES"
     second=$SUBSCRIBER
     seen "all accepted" publishes --url "$url" --topic "$topic" --qos 1 --count "$MESSAGES"
-    until_there 20 all_shared "$topic" || true
+    until_lines "$MESSAGES" "^$topic " "$WORK/first" "$WORK/second" || true
     seen "each arrived at one of the two" test "$({ got first "$topic"; got second "$topic"; } | sort)" = "$(expected | sort)"
     seen "both had some" test -n "$(got first "$topic")" -a -n "$(got second "$topic")"
     stop "$first"
     stop "$second"
-}
-
-all_shared() {
-    [ "$({ got first "$1"; got second "$1"; } | wc -l)" -ge "$MESSAGES" ]
 }
 
 against_gateway() {

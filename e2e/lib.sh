@@ -71,6 +71,19 @@ listens() {
     exit 1
 }
 
+# until_lines COUNT PATTERN FILE...: waits until so many lines of the files match, woken by each one that is
+# written; for a minute at most.
+until_lines() {
+    local count=$1 pattern=$2 lines tail
+    shift 2
+    exec {lines}< <(exec timeout 60 tail -q -n +1 -f "$@")
+    tail=$!
+    grep -E -m "$count" "$pattern" <&"$lines" >"$WORK/lines" || true
+    { kill "$tail" && wait "$tail"; } 2>/dev/null || true
+    exec {lines}<&-
+    [ "$(wc -l <"$WORK/lines")" -ge "$count" ]
+}
+
 # start_mosquitto PORT: starts the broker of deploy/ on a port; its process id is in BROKER.
 start_mosquitto() {
     sed "s/^listener 1883 /listener $1 /" deploy/mosquitto/mosquitto.conf >"$WORK/mosquitto-$1.conf"

@@ -15,7 +15,7 @@ mkfifo "$WORK/end"
 APPLICATION=$!
 STARTED+=("$APPLICATION")
 exec 9>"$WORK/end"
-until grep -q ready "$WORK/application.txt"; do sleep 0.1; done
+until_lines 1 ready "$WORK/application.txt"
 status_of "$MUSTER" run e2e/sap-edge.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/run" \
     --set "platform.devices=[mqtt://127.0.0.1:$PORT]"
 exec 9>&-

@@ -51,41 +51,6 @@ run() {
 }
 
 broker() {
-    ws=$(free_port)
-    wss=$(free_port)
-    # As root it would become somebody who may not read the key; and with listeners for WebSocket
-    # alone, Mosquitto 2.0.11 does not start.
-    printf '%s\n' "user $(id -un)" "allow_anonymous true" "max_queued_messages 0" \
-        "max_inflight_messages 0" "listener $(free_port) 127.0.0.1" \
-        "listener $ws 127.0.0.1" "protocol websockets" \
-        "listener $wss 127.0.0.1" "protocol websockets" \
-        "certfile $WORK/server.pem" "keyfile $WORK/server.key" >"$WORK/mosquitto.conf"
-    mosquitto -c "$WORK/mosquitto.conf" >"$WORK/mosquitto.log" 2>&1 &
-    BROKER=$!
-    STARTED+=("$BROKER")
-    listens "$ws"
-    listens "$wss"
-}
-
-# run NAME URL ARGUMENT...: a run into $WORK/NAME; its exit code is in STATUS.
-run() {
-    local name=$1 url=$2
-    shift 2
-    status_of "$MUSTER" run "$WORK/scenario.yaml" --quiet --out "$WORK/$name" "${COUNTS_ONLY[@]}" \
-        --set "platform.devices=[$url]" "$@"
-}
-
-passes() {
-    local name=$1 l='.ledger.uplink'
-    run "$@"
-    same "$name: exit code" "$STATUS" 0
-    [ "$STATUS" -eq 0 ] || cat "$WORK/out"
-    [ -f "$WORK/$name/result.json" ] || return 0
-    same "$name: all that was due arrived" "$(value "$WORK/$name" "$l | .scheduled == .arrived and .accepted + .unacknowledged == .arrived")" true
-    same "$name: residue" "$(value "$WORK/$name" "$l.residue")" 0
-}
-
-broker() {
     local version qos
     for version in 3.1.1 5; do
         for qos in 0 1 2; do
