@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -36,6 +36,8 @@ use crate::target::Target;
 use crate::watcher::Watcher;
 use crate::{outcome, target, wall_clock};
 
+/// How long a run that waits for its beginning sleeps before it looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
 
@@ -134,6 +136,18 @@ fn clock_of(args: &RunArgs) -> Result<Clock> {
     Ok(clock)
 }
 
+/// Waits until the run begins; false if the user asked for the end before.
+fn wait_for_t0(clock: Clock, is_quiet: bool, interrupted: &AtomicBool) -> bool {
+    let left = || Duration::from_micros(clock.until_t0().get());
+    if !is_quiet && !left().is_zero() {
+        outcome::say(&format!("the run begins in {:.0} s", left().as_secs_f64()));
+    }
+    while !left().is_zero() && !interrupted.load(Ordering::Relaxed) {
+        std::thread::sleep(left().min(LOOK_EVERY));
+    }
+    left().is_zero()
+}
+
 /// A run whose target is there and knows its devices.
 struct Ready {
     plan: Plan,
@@ -164,7 +178,11 @@ impl Ready {
         let spread = spread(args, processes, clock, &target);
         let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
         folder.record(&Record::Header(encoded(&header)));
-        std::thread::sleep(Duration::from_micros(clock.until_t0().get()));
+        if !wait_for_t0(clock, args.quiet, interrupted) {
+            drop(provisioned);
+            folder.abandon();
+            return Ok(Done::none(&plan, "interrupted before its beginning"));
+        }
         let mut force = force(&plan, &spread, facts.as_ref())?;
         let timetable = timetable_of(args, &plan);
         let fixed = Fixed::of(&plan, target.name(), timetable)?;

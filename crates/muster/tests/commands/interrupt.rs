@@ -27,8 +27,13 @@ struct Run {
 
 impl Run {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(arguments: &[&str]) -> Self {
         let folder = folder_with(SCENARIO);
         let mut child = program(folder.path(), &["run", "scenario.yaml", "--out", "out"])
+            .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -71,6 +76,16 @@ fn an_interrupt_while_settling_ends_it_and_the_result_is_written() {
     let rules = result["verdict"]["rules"].as_array().expect("rules");
     let rule = rules.iter().find(|rule| rule["rule"] == "uninterrupted");
     assert_eq!(rule.expect("it says why")["result"], "fail");
+}
+
+#[test]
+fn an_interrupt_before_the_beginning_does_not_wait_for_it() {
+    let mut run = Run::start_with(&["--start-at", "2099-01-01T00:00:00Z"]);
+    run.until("the run begins in");
+    signal(&run.child, Signal::INT);
+    let (_, code) = run.end();
+    assert_eq!(code, Some(4));
+    assert!(!run.folder.path().join("out").exists(), "nothing to tell");
 }
 
 #[test]
