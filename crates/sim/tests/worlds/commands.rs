@@ -3,11 +3,11 @@
 
 use muster_measure::{CommandLedger, ReceptionLedger};
 use muster_model::{Micros, Presence};
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::Plan;
 use muster_sim::{Behaviour, CommandWays, Incident, Run, What, World};
 use proptest::prelude::*;
 
-use crate::seed::{config, seed};
+use crate::laws::{config, parsed, seed};
 
 /// Devices, and how many commands fall due in 4 s at 60/s.
 const DEVICES: u64 = 12;
@@ -16,15 +16,6 @@ const COMMANDS: u64 = 240;
 const RESUMED: &str = "client: { clean-start: false, session-expiry: 60s }";
 const CLEAN: &str = "client: { clean-start: true, session-expiry: 0s }";
 const QUERIES: &str = ", { name: asks, kind: command-query, every: 1s, ttd: 400ms }";
-
-fn parsed(text: &str) -> Plan {
-    let source = Source {
-        name: "commands.yaml",
-        text,
-    };
-    parse(source, &Overrides::default(), &NoFiles)
-        .unwrap_or_else(|problems| panic!("{problems}\n{text}"))
-}
 
 fn plan(commands: &str, fleet: &str, streams: &str) -> Plan {
     parsed(&format!(

@@ -1,5 +1,6 @@
 //! Whole runs under the virtual clock.
 
+mod acknowledged;
 mod commands;
+mod laws;
 mod messages;
-mod seed;

@@ -1,63 +1,26 @@
 //! Whole runs against model platforms: the ledger closes, whatever the platform does.
 
-use muster_measure::Ledger;
 use muster_model::Micros;
-use muster_scenario::{Ack, NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{Ack, Plan};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 use proptest::prelude::*;
 
-use crate::seed::{config, seed};
+use crate::laws::{checked, config, incident, parsed, seed, shares, uplink};
 
 /// A scenario with these keys of its fleet and of its stream.
 fn plan(fleet: &str, stream: &str) -> Plan {
-    let text = format!(
+    parsed(&format!(
         "
 name: world
 fleet: [{{ name: meters, count: 12, {fleet} streams: [{{ name: r, rate: 120/s, payload: {{ size: 64 }}, {stream} }}] }}]
 phases: {{ warm-up: 1s, measure: 3s, settle: {{ at-most: 30s, quiet: 500ms }} }}
 "
-    );
-    let source = Source {
-        name: "world.yaml",
-        text: &text,
-    };
-    parse(source, &Overrides::default(), &NoFiles)
-        .unwrap_or_else(|problems| panic!("{problems}\n{text}"))
+    ))
 }
 
 fn run(fleet: &str, stream: &str, behaviour: Behaviour) -> Run {
     let world = World::new(plan(fleet, stream), behaviour, seed()).expect("the plan can be placed");
     checked(world.run().expect("time goes on"))
-}
-
-/// The laws that hold for every run.
-fn checked(run: Run) -> Run {
-    let uplink = &run.summary.run.uplink;
-    assert_eq!(run.summary.residue, Some(0), "{:#?}", uplink.equations);
-    assert_eq!(
-        (run.finals.repeated, run.finals.absurd),
-        (0, 0),
-        "one final state each: {:?}",
-        run.finals
-    );
-    assert_eq!(
-        Some(run.finals.messages),
-        uplink.scheduled,
-        "none without one"
-    );
-    run
-}
-
-fn uplink(run: &Run) -> &Ledger {
-    &run.summary.run.uplink
-}
-
-fn incident(at_ms: u64, what: What) -> Vec<Incident> {
-    vec![Incident {
-        at: Micros::from_millis(at_ms),
-        share: 1.0,
-        what,
-    }]
 }
 
 #[test]
@@ -537,10 +500,6 @@ fn what_is_half_written_when_a_link_is_given_up_arrives_once() {
     assert!(run.summary.run.links.disconnects["keep-alive"] > 0);
     assert_eq!(uplink(&run).duplicates, Some(0));
     assert_eq!(uplink(&run).arrived, Some(uplink(&run).sent));
-}
-
-fn shares() -> impl Strategy<Value = f64> {
-    prop_oneof![3 => Just(0.0), 1 => Just(0.02), 1 => Just(0.3)]
 }
 
 prop_compose! {

@@ -1,53 +1,36 @@
 //! Whole runs against model platforms whose application acknowledges messages.
 
-use muster_measure::Ledger;
 use muster_model::Micros;
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::Plan;
 use muster_sim::{Behaviour, Incident, Run, What, World};
 use proptest::prelude::*;
+
+use crate::laws::{checked, config, incident, parsed, seed, shares, uplink};
 
 /// What 12 devices send in 4 s.
 const MESSAGES: u64 = 480;
 
 fn plan(fleet: &str, stream: &str) -> Plan {
-    let text = format!(
+    parsed(&format!(
         "
 name: world
 platform: {{ kind: gateway, dialect: sap-edge }}
 fleet: [{{ name: meters, count: 12, {fleet} streams: [{{ name: r, rate: 120/s, {stream} }}] }}]
 phases: {{ warm-up: 1s, measure: 3s, settle: {{ at-most: 40s, quiet: 500ms }} }}
 "
-    );
-    let source = Source {
-        name: "world.yaml",
-        text: &text,
-    };
-    parse(source, &Overrides::default(), &NoFiles)
-        .unwrap_or_else(|problems| panic!("{problems}\n{text}"))
+    ))
+}
+
+fn run(fleet: &str, stream: &str, behaviour: Behaviour) -> Run {
+    run_of(seed(), fleet, stream, behaviour)
 }
 
 /// A run for which the laws of every run hold.
-fn run(fleet: &str, stream: &str, behaviour: Behaviour) -> Run {
-    let world = World::new(plan(fleet, stream), behaviour, 1).expect("the plan can be placed");
-    let run = world.run().expect("time goes on");
-    let uplink = &run.summary.run.uplink;
-    assert_eq!(run.summary.residue, Some(0), "{:#?}", uplink.equations);
-    assert_eq!((run.finals.repeated, run.finals.absurd), (0, 0));
-    assert_eq!(Some(run.finals.messages), uplink.scheduled);
+fn run_of(seed: u64, fleet: &str, stream: &str, behaviour: Behaviour) -> Run {
+    let world = World::new(plan(fleet, stream), behaviour, seed).expect("the plan can be placed");
+    let run = checked(world.run().expect("time goes on"));
     assert_eq!(run.platform.malformed, 0);
     run
-}
-
-fn uplink(run: &Run) -> &Ledger {
-    &run.summary.run.uplink
-}
-
-fn reset_at(at_ms: u64) -> Vec<Incident> {
-    vec![Incident {
-        at: Micros::from_millis(at_ms),
-        share: 1.0,
-        what: What::Reset,
-    }]
 }
 
 #[test]
@@ -144,7 +127,7 @@ fn a_device_without_any_acknowledgement_times_out_after_the_time_from_sent() {
 fn a_link_that_ends_breaks_its_attempts_and_subscribes_again() {
     let ways = Behaviour {
         answer_after: Micros::from_millis(60),
-        incidents: reset_at(3_050),
+        incidents: incident(3_050, What::Reset),
         ..Behaviour::default()
     };
     let run = run("reconnect: { min: 100ms, max: 1s },", "", ways);
@@ -166,7 +149,7 @@ fn half_written_messages_are_acknowledged_once() {
     let ways = Behaviour {
         hold: 0.5,
         duplicate: 0.1,
-        incidents: reset_at(2_500),
+        incidents: incident(2_500, What::Reset),
         ..Behaviour::default()
     };
     for qos in [0, 1] {
@@ -200,16 +183,11 @@ fleet: [{ name: meters, count: 3, streams: [
   { name: a, rate: 30/s }, { name: b, rate: 60/s, payload: { sap-measures: { samples: 2 } } } ] }]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 40s, quiet: 500ms } }
 ";
-    let source = Source {
-        name: "world.yaml",
-        text,
-    };
-    let plan = parse(source, &Overrides::default(), &NoFiles).expect("a scenario");
     let ways = Behaviour {
         reject: 0.3,
         ..Behaviour::default()
     };
-    let run = World::new(plan, ways, 1).unwrap().run().unwrap();
+    let run = World::new(parsed(text), ways, 1).unwrap().run().unwrap();
     let streams: Vec<u64> = run
         .summary
         .streams
@@ -218,10 +196,6 @@ phases: { warm-up: 0s, measure: 2s, settle: { at-most: 40s, quiet: 500ms } }
         .collect();
     assert_eq!(streams, [60, 120]);
     assert_eq!(uplink(&run).answered_unknown, 0);
-}
-
-fn shares() -> impl Strategy<Value = f64> {
-    prop_oneof![3 => Just(0.0), 1 => Just(0.02), 1 => Just(0.3)]
 }
 
 prop_compose! {
@@ -261,7 +235,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     /// Whatever a platform whose application acknowledges and its network do, every scheduled
     /// message has exactly one final state, and every equation of the ledger holds.
@@ -277,6 +251,7 @@ proptest! {
         ],
         retry in 0u8..3,
         is_resumed: bool,
+        seed: u64,
     ) {
         let fleet = format!(
             "connect: {{ timeout: 300ms }}, reconnect: {{ min: 20ms, max: 500ms }}, \
@@ -284,6 +259,7 @@ proptest! {
             !is_resumed,
             if is_resumed { ", session-expiry: 60s" } else { "" },
         );
-        run(&fleet, &format!("qos: {qos}, timeout: 1s, loop: {policy}, retry: {retry}"), ways);
+        let stream = format!("qos: {qos}, timeout: 1s, loop: {policy}, retry: {retry}");
+        run_of(seed, &fleet, &stream, ways);
     }
 }
