@@ -7,7 +7,7 @@ use muster_scenario::Plan;
 use muster_sim::{Behaviour, CommandWays, Incident, Run, What, World};
 use proptest::prelude::*;
 
-use crate::laws::{config, parsed, seed};
+use crate::laws::{config, incidents, parsed, seed};
 
 /// Devices, and how many commands fall due in 4 s at 60/s.
 const DEVICES: u64 = 12;
@@ -436,23 +436,6 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn incidents()(
-        all in prop::collection::vec((0u64..6_000, 0.1f64..1.0, 0u8..4), 0..4)
-    ) -> Vec<Incident> {
-        all.into_iter().map(|(at_ms, share, what)| Incident {
-            at: Micros::from_millis(at_ms),
-            share,
-            what: match what {
-                0 => What::Fin,
-                1 => What::Reset,
-                2 => What::HalfOpen,
-                _ => What::Goodbye(0x8b),
-            },
-        }).collect()
-    }
-}
-
-prop_compose! {
     fn plans()(
         version in prop_oneof![Just("3.1.1"), Just("5")],
         of_backend in prop_oneof![Just("3.1.1"), Just("5")],
@@ -488,7 +471,7 @@ prop_compose! {
         receive_maximum in prop_oneof![Just(1u16), Just(3), Just(u16::MAX)],
         keeps_sessions: bool,
         answer_ms in prop_oneof![Just(0u64), Just(1), Just(80), Just(400)],
-        incidents in incidents(),
+        incidents in incidents(4),
     ) -> Behaviour {
         Behaviour {
             commands,

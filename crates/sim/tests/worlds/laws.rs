@@ -77,3 +77,20 @@ pub(crate) fn incident(at_ms: u64, what: What) -> Vec<Incident> {
 pub(crate) fn shares() -> impl Strategy<Value = f64> {
     prop_oneof![3 => Just(0.0), 1 => Just(0.02), 1 => Just(0.3)]
 }
+
+prop_compose! {
+    pub(crate) fn incidents(below: usize)(
+        all in prop::collection::vec((0u64..6_000, 0.1f64..1.0, 0u8..4), 0..below)
+    ) -> Vec<Incident> {
+        all.into_iter().map(|(at_ms, share, what)| Incident {
+            at: Micros::from_millis(at_ms),
+            share,
+            what: match what {
+                0 => What::Fin,
+                1 => What::Reset,
+                2 => What::HalfOpen,
+                _ => What::Goodbye(0x8b),
+            },
+        }).collect()
+    }
+}

@@ -2,10 +2,10 @@
 
 use muster_model::Micros;
 use muster_scenario::{Ack, Plan};
-use muster_sim::{Behaviour, Incident, Run, What, World};
+use muster_sim::{Behaviour, Run, What, World};
 use proptest::prelude::*;
 
-use crate::laws::{checked, config, incident, parsed, seed, shares, uplink};
+use crate::laws::{checked, config, incident, incidents, parsed, seed, shares, uplink};
 
 /// A scenario with these keys of its fleet and of its stream.
 fn plan(fleet: &str, stream: &str) -> Plan {
@@ -503,23 +503,6 @@ fn what_is_half_written_when_a_link_is_given_up_arrives_once() {
 }
 
 prop_compose! {
-    fn incidents()(
-        all in prop::collection::vec((0u64..6_000, 0.1f64..1.0, 0u8..4), 0..5)
-    ) -> Vec<Incident> {
-        all.into_iter().map(|(at_ms, share, what)| Incident {
-            at: Micros::from_millis(at_ms),
-            share,
-            what: match what {
-                0 => What::Fin,
-                1 => What::Reset,
-                2 => What::HalfOpen,
-                _ => What::Goodbye(0x8b),
-            },
-        }).collect()
-    }
-}
-
-prop_compose! {
     fn behaviours()(
         answers in (shares(), shares(), shares(), shares(), shares()),
         copies in (shares(), shares(), shares()),
@@ -528,7 +511,7 @@ prop_compose! {
         keeps_sessions: bool,
         answer_ms in prop_oneof![Just(0u64), Just(1), Just(80), Just(400)],
         hold_ms in 0u64..3_000,
-        incidents in incidents(),
+        incidents in incidents(5),
     ) -> Behaviour {
         Behaviour {
             reject: answers.0,
