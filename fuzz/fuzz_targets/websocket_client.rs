@@ -9,11 +9,16 @@ mod websocket_ends;
 
 use libfuzzer_sys::fuzz_target;
 use muster_protocol::layer::Layer;
-use websocket_ends::{answer, client, run, server};
+use muster_protocol::websocket::WebSocket;
+use websocket_ends::{ANSWER, Peer, REQUEST, client, run, server};
+
+fn open() -> WebSocket {
+    let mut peer = server();
+    let _ = peer.feed(&mut REQUEST.clone(), 0, &mut Vec::new());
+    peer
+}
 
 fuzz_target!(|data: &[u8]| {
-    let (_, mut request) = client();
-    let mut peer = server();
-    let _ = peer.feed(&mut request, 0, &mut Vec::new());
-    run(data, &answer(), || client().0, peer);
+    let peer = Peer { open, masks: false };
+    run(data, &ANSWER, || client().0, peer);
 });

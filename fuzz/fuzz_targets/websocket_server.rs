@@ -9,10 +9,16 @@ mod websocket_ends;
 
 use libfuzzer_sys::fuzz_target;
 use muster_protocol::layer::Layer;
-use websocket_ends::{answer, client, run, server};
+use muster_protocol::websocket::WebSocket;
+use websocket_ends::{ANSWER, Peer, REQUEST, client, run, server};
+
+fn open() -> WebSocket {
+    let (mut peer, _) = client();
+    let _ = peer.feed(&mut ANSWER.clone(), 0, &mut Vec::new());
+    peer
+}
 
 fuzz_target!(|data: &[u8]| {
-    let (mut peer, request) = client();
-    let _ = peer.feed(&mut answer(), 0, &mut Vec::new());
-    run(data, &request, server, peer);
+    let peer = Peer { open, masks: true };
+    run(data, &REQUEST, server, peer);
 });

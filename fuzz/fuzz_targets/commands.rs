@@ -1,0 +1,108 @@
+//! Any topic and payload as a command that comes to a device and as a reply that comes to the
+//! application: reading ends, does not panic, agrees with another reader on whose topic it is, and
+//! believes an id only as it was written, over the payload that it was written for.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use muster_model::{DeviceId, MessageId, Micros, RunId, STAMP_TEXT, Stamp, StreamId};
+use muster_platform::{CommandScratch, Dialect, Downlink};
+
+const DIALECT: Dialect = Dialect::Mqtt;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[first, split], rest)) = data.split_first_chunk() else {
+        return;
+    };
+    let (name, payload) = rest.split_at(usize::from(split).min(rest.len()));
+    let name = String::from_utf8_lossy(name);
+    // Most topics of a fuzzer are nobody's; these begin as those of commands and replies do.
+    let topic = match first & 3 {
+        0 => name.into_owned(),
+        1 => format!("command/{name}"),
+        2 => format!("command/d/req/{name}"),
+        _ => format!("command/d/res/{name}"),
+    };
+    hear(&topic, payload);
+    if let Some((fields, device)) = rest.split_first_chunk() {
+        return_to_sender(fields, &String::from_utf8_lossy(device), first);
+    }
+});
+
+/// What stands behind the last of these levels, as another reader finds it.
+fn below<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
+    let levels: Vec<&str> = topic.split('/').collect();
+    let (_, above) = levels.split_last()?;
+    let at = above.iter().rposition(|level| *level == word)?;
+    let is_below_device = levels[0] == "command" && at >= 2;
+    let length: usize = levels[..=at].iter().map(|level| level.len() + 1).sum();
+    is_below_device.then(|| &topic[length..])
+}
+
+fn hear(topic: &str, payload: &[u8]) {
+    let command = below(topic, "req");
+    assert_eq!(DIALECT.is_command(topic), command.is_some(), "{topic}");
+    match (DIALECT.downlink(topic, payload), command) {
+        (Downlink::Command(copy), Some(id)) => believes(copy.stamp, id, payload),
+        (Downlink::Other, None) => {}
+        (heard, _) => panic!("{heard:?} on {topic}"),
+    }
+    match (DIALECT.reply(topic, payload), below(topic, "res")) {
+        (Some(copy), Some(rest)) => {
+            believes(copy.stamp, rest.split('/').next().unwrap_or_default(), payload);
+        }
+        (None, None) => {}
+        (heard, _) => panic!("{heard:?} on {topic}"),
+    }
+}
+
+/// What is believed is written again to the same characters.
+fn believes(stamp: Option<Stamp>, id: &str, payload: &[u8]) {
+    if let Some(stamp) = stamp {
+        assert_eq!(stamp.encode_text(&[payload]).as_slice(), id.as_bytes());
+    }
+}
+
+/// A command and its reply to a device of any name are read back, and not once a bit was altered.
+fn return_to_sender(fields: &[u8; 16], device: &str, bit: u8) {
+    let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| fields[at + byte]));
+    let stamp = Stamp {
+        id: MessageId {
+            run: RunId(number(0)),
+            device: DeviceId(number(4)),
+            stream: StreamId(fields[8]),
+            seq: number(9),
+        },
+        due: (bit & 1 == 0).then(|| Micros(u64::from(number(12)))),
+    };
+    let mut scratch = CommandScratch::default();
+    DIALECT.write_command(&stamp, device, &mut scratch);
+    let command = |scratch: &CommandScratch| match DIALECT.downlink(&scratch.topic, &scratch.payload) {
+        Downlink::Command(copy) => copy.stamp,
+        heard => panic!("{heard:?} on {}", scratch.topic),
+    };
+    assert_eq!(command(&scratch), Some(stamp));
+    alter(&mut scratch, bit);
+    assert_eq!(command(&scratch), None, "one bit is another");
+    DIALECT.write_reply(&stamp, device, &mut scratch);
+    let reply = |scratch: &CommandScratch| {
+        let copy = DIALECT.reply(&scratch.topic, &scratch.payload);
+        copy.expect("it is a topic of replies").stamp
+    };
+    assert_eq!(reply(&scratch), Some(stamp));
+    alter(&mut scratch, bit);
+    assert_eq!(reply(&scratch), None, "one bit is another");
+}
+
+/// Alters one bit of the payload, or one character of the id.
+fn alter(scratch: &mut CommandScratch, bit: u8) {
+    let at = usize::from(bit >> 4);
+    if bit & 8 == 0 {
+        scratch.payload[at] ^= 1 << (bit & 7);
+        return;
+    }
+    let end = scratch.topic.trim_end_matches("/200").len();
+    let at = end - STAMP_TEXT + at;
+    let other = if &scratch.topic[at..=at] == "A" { "B" } else { "A" };
+    scratch.topic.replace_range(at..=at, other);
+}
