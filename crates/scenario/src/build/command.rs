@@ -1,8 +1,8 @@
 //! The commands of a run: which backend issues them, how often, and which streams take them.
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
-use muster_model::{CommandTarget, DeviceId, Micros, Rate, mix};
-use muster_platform::{Carrier, Dialect};
+use muster_model::{CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, mix};
+use muster_platform::{Carrier, CommandScratch, Dialect};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::stream::Class;
@@ -155,6 +155,7 @@ pub(super) fn command_stream(
         "of the backend's `commands`",
     )?;
     one_device_a_link(class, view, "commands")?;
+    topics_can_be_told(class, commands.is_two_way)?;
     let qos = Qos::from_bits(view.whole("qos")?)?;
     if commands.is_two_way && qos == Qos::AtMostOnce {
         let what = "whether a reply at QoS 0 was taken, nobody tells";
@@ -186,6 +187,42 @@ pub(super) fn command_stream(
         qos,
         ..plan
     })
+}
+
+/// Names stand in the topics of commands and replies, which must reach one device and come back.
+fn topics_can_be_told(class: &Class<'_>, is_two_way: bool) -> Option<()> {
+    let dialect = class.seat.dialect;
+    let (mut name, mut command) = (String::new(), CommandScratch::default());
+    class
+        .variables
+        .names
+        .render(class.variables.index.0, &mut name);
+    let nobody = Stamp {
+        id: MessageId {
+            run: RunId(0),
+            device: DeviceId(0),
+            stream: StreamId(0),
+            seq: 0,
+        },
+        due: None,
+    };
+    let id = || class.view.get("id");
+    dialect.write_command(&nobody, &name, &mut command);
+    if !command.topic.is_empty() && !topic::is_name(&command.topic) {
+        let what = format!("a command to `{name}` would have no topic");
+        id()?.wrong(what, "a name without `+` and `#`");
+        return None;
+    }
+    let Some(filter) = dialect.replies().filter(|_| is_two_way) else {
+        return Some(());
+    };
+    dialect.write_reply(&nobody, &name, &mut command);
+    if topic::matches(filter, &command.topic) {
+        return Some(());
+    }
+    let what = format!("the replies of `{name}` come on a topic that `{filter}` does not take");
+    id()?.wrong(what, "a name without `/`, or `mode: one-way`");
+    None
 }
 
 /// A stream of kind `receive`: what a fleet's devices subscribe to.
