@@ -2,7 +2,7 @@
 # The facts of a small run in which much goes wrong, recounted by a script that shares no code with
 # Muster: the same ledger, cell by cell, and the same as the gateway's account of raw payloads. The
 # recount must fail when our own consumer loses a copy, and when one line of the facts is dropped,
-# doubled or altered.
+# doubled or altered. So it is with a run that has commands and devices that subscribe.
 source "$(dirname "$0")/lib.sh"
 need python3 jq awk
 
@@ -91,4 +91,32 @@ tampered "an arrival's integrity altered" "$given $SHOT { done = 1; \$10 = \"cor
 tampered "an arrival without an id" "$given $SHOT { done = 1; \$2 = \$3 = \$4 = \$5 = \"-\" } { print }"
 given='BEGIN { kind = "link"; pattern = "disconnected" }'
 tampered "a link's cause altered" "$given $SHOT { done = 1; \$5 = \"reset\" } { print }"
+
+# Commands, and devices that subscribe, with names and topics of the scenario's own.
+FACTS="$WORK/facts-commands" OUT="$WORK/commands"
+status_of "$MUSTER" run e2e/recount-commands.yaml --quiet --facts "$FACTS" --out "$OUT" "${COUNTS_ONLY[@]}"
+same "commands: exit code, messages are lost" "$STATUS" 1
+for ledger in command receive; do
+    same "ledger of $ledger: residue" "$(value "$OUT" ".ledger.$ledger.residue")" 0
+done
+same "commands lost" "$(value "$OUT" .ledger.command.delivered_not_received)" 9
+check "commands and subscribers: the recount agrees with the result and with the gateway" recounts "$FACTS"
+cat "$WORK/recount.txt"
+for kind in issue presence receipt answer reply reception; do
+    given="BEGIN { kind = \"$kind\"; pattern = \"\" }"
+    tampered "$kind dropped" "$given $SHOT { done = 1; next } { print }"
+    tampered "$kind doubled" "$given $SHOT { done = 1; print } { print }"
+done
+given='BEGIN { kind = "reception"; pattern = "intact" }'
+tampered "a subscriber altered" "$given $SHOT { done = 1; \$8 += 1 } { print }"
+tampered "a subscriber's stream altered" "$given $SHOT { done = 1; \$9 += 1 } { print }"
+tampered "the device of what it got altered" "$given $SHOT { done = 1; \$3 += 1 } { print }"
+tampered "the number of what it got altered" "$given $SHOT { done = 1; \$5 += 1 } { print }"
+tampered "the run of what it got altered" "$given $SHOT { done = 1; \$2 = 1 } { print }"
+given='BEGIN { kind = "receipt"; pattern = "intact" }'
+tampered "who got a command altered" "$given $SHOT { done = 1; \$7 += 1 } { print }"
+given='BEGIN { kind = "presence"; pattern = "online" }'
+tampered "where a device stood altered" "$given $SHOT { done = 1; \$7 = \"offline\" } { print }"
+given='BEGIN { kind = "issue"; pattern = "delivered" }'
+tampered "a delivery altered" "$given $SHOT { done = 1; \$9 = \"unknown\" } { print }"
 finish
