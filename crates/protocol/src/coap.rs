@@ -1,18 +1,73 @@
 //! CoAP (RFC 7252), both ends, with block-wise transfer (RFC 7959) and observe (RFC 7641).
 //!
-//! [`Message`] is the codec: a datagram read in place. Sections are those of RFC 7252 unless
-//! another is named.
+//! [`Message`] is the codec: a datagram read in place. [`Client`] is the device's end of a socket
+//! of its own, [`SharedClient`] that of many devices behind one socket, [`Server`] the gateway's end
+//! towards one peer. Sections are those of RFC 7252 unless another is named.
+//!
+//! # Datagrams
+//!
+//! A session is told one datagram a call, and a call appends one datagram to the caller's buffer or
+//! none: what was appended is what is to be sent. Nothing of a request is kept: where a copy of it
+//! is due, or its next block, the client says so ([`ClientEvent::Again`]) and the caller renders it
+//! again. So an idle device costs nothing but its session, and the bodies of requests under way cost
+//! nothing at all. A server keeps its replies, within bounds, for requests that come again.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use muster_model::Micros;
+//! use muster_protocol::coap::{
+//!     Client, ClientEvent, ClientSettings, Code, Opt, OptionNumber, Reply, Request, Server,
+//!     ServerEvent, ServerSettings, Ticket,
+//! };
+//!
+//! let mut client = Client::new(Arc::new(ClientSettings::default()), 1);
+//! let mut server = Server::new(Arc::new(ServerSettings::default()), 2);
+//! let (mut up, mut down) = (Vec::new(), Vec::new());
+//!
+//! let ticket = Ticket { lane: 0, name: 7 };
+//! let path = [Opt::text(OptionNumber::URI_PATH, "t")];
+//! let request = Request::new(Code::POST, &path, b"21.5");
+//! client.request(Micros(0), ticket, &request, &mut up)?;
+//!
+//! let event = server.receive(Micros(40), &up, &mut down);
+//! let Some(ServerEvent::Request(incoming)) = event else { panic!("a request") };
+//! assert_eq!(&*incoming.payload, b"21.5");
+//! let reply = Reply::new(Code::CHANGED, &[], b"");
+//! server.respond(Micros(50), incoming.pending, &reply, &mut down)?;
+//!
+//! let event = client.receive(Micros(90), &down, &mut up);
+//! let Some(ClientEvent::Response(response)) = event else { panic!("a response") };
+//! assert_eq!((response.ticket, response.code), (ticket, Code::CHANGED));
+//! # Ok::<(), muster_protocol::coap::Refused>(())
+//! ```
 
 mod block;
+mod client;
 mod code;
+mod ids;
 mod malformed;
 mod message;
 mod option;
 mod options;
+mod reply;
+mod request;
+mod seen;
+mod server;
+mod settings;
+mod slab;
 
 pub use block::{Block, BlockSize};
+pub use client::{
+    Again, Client, ClientCounts, ClientEvent, Endpoint, Failure, Lane, Response, SharedClient,
+};
 pub use code::{Class, Code};
 pub use malformed::{Fault, Malformed};
 pub use message::{Header, Kind, Message, Token};
 pub use option::{Definition, Opt, OptionNumber, Uint, content_format};
 pub use options::{OptionIter, Options};
+pub use reply::Reply;
+pub use request::{Refused, Request, Ticket};
+pub use server::{Incoming, Pending, Server, ServerCounts, ServerEvent};
+pub use settings::{ClientSettings, ServerSettings, Transmission};
+pub use slab::ExchangeKey;

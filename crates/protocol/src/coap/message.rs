@@ -269,6 +269,28 @@ fn check_kind(kind: Kind, code: Code) -> Result<(), Fault> {
     if fits { Ok(()) } else { Err(Fault::KindOfCode) }
 }
 
+/// Appends options of two origins, each in the order of its numbers, and the payload.
+#[inline]
+pub(super) fn write_merged<'a, 'b>(
+    options: impl Iterator<Item = Opt<'a>>,
+    own: impl Iterator<Item = Opt<'b>>,
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let mut last = OptionNumber(0);
+    let mut own = own.peekable();
+    for option in options {
+        while let Some(first) = own.next_if(|first| first.number < option.number) {
+            write_option(&mut last, first, out);
+        }
+        write_option(&mut last, option, out);
+    }
+    for option in own {
+        write_option(&mut last, option, out);
+    }
+    write_payload(payload, out);
+}
+
 /// Appends one option behind the one with the number `last`, which is no greater.
 #[inline]
 pub(super) fn write_option(last: &mut OptionNumber, option: Opt<'_>, out: &mut Vec<u8>) {

@@ -37,6 +37,11 @@ impl<'a> Options<'a> {
         Ok((Self { bytes: options }, payload))
     }
 
+    /// Options that were written by [`super::message::write_merged`].
+    pub(super) const fn of_bytes(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
     /// All options, in order.
     #[must_use]
     #[inline]
@@ -122,6 +127,9 @@ fn is_acceptable(number: OptionNumber, value: &[u8], is_repeated: bool) -> bool 
 }
 
 impl<'a> OptionIter<'a> {
+    /// Nothing to walk through.
+    pub(super) const NONE: Self = Self { rest: &[], last: 0 };
+
     /// The next option; none at the payload marker or the end.
     #[inline]
     fn step(&mut self) -> Result<Option<Opt<'a>>, Fault> {

@@ -1,0 +1,414 @@
+//! The client end: requests of the devices behind one socket to one server.
+
+mod event;
+mod exchange;
+mod receive;
+mod timer;
+
+use std::sync::Arc;
+
+use muster_model::Micros;
+use rustc_hash::FxHashMap;
+
+pub use event::{Again, ClientEvent, Failure, Response};
+
+use self::exchange::{
+    CONFIRMABLE, COUNTED, DEREGISTERS, Exchange, FORGOTTEN, PING, RESEND_DUE, Stage,
+};
+use super::ids::MessageIds;
+use super::request::out_of_order;
+use super::seen::Seen;
+use super::settings::Random;
+use super::slab::Slab;
+use super::{ClientSettings, ExchangeKey, Header, Kind, Refused, Request, Ticket, Token};
+
+/// Bytes of a token that name the exchange.
+const SLOT_BYTES: usize = 2;
+/// Shortest and longest token, in bytes.
+const TOKEN_LENGTHS: (u8, u8) = (SLOT_BYTES as u8, 8);
+
+/// What a device keeps of its own where it shares a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lane {
+    /// The server asked for silence until then.
+    held: Micros,
+    /// Interactions that wait for an answer (NSTART counts them).
+    open: u16,
+}
+
+/// What came or went that no event tells, since the session was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClientCounts {
+    /// Copies of a CON after its first.
+    pub retransmitted: u32,
+    /// Messages that came again, and were acknowledged again where they are confirmable.
+    pub duplicates: u32,
+    /// Responses in a message of their own.
+    pub separate: u32,
+    /// Answers nobody waited for.
+    pub stray: u32,
+    /// Notifications that were overtaken by fresher ones.
+    pub overtaken: u32,
+    /// Messages of the server that a client has no use for: pings and requests; all are reset.
+    pub unexpected: u32,
+    /// Datagrams that are no message.
+    pub malformed: u32,
+}
+
+/// The client end of one endpoint pair: our socket, the server's address.
+///
+/// It owns what RFC 7252 gives to the pair, message ids and tokens; devices that share the socket
+/// have a [`Lane`] each. Nothing of a request is kept: to send a copy or the next block of it, the
+/// session asks the caller to render it again ([`ClientEvent::Again`]).
+///
+/// A call appends one datagram to `out`, or none. Call [`Endpoint::wake`] at
+/// [`Endpoint::deadline`], until it tells nothing.
+#[derive(Debug)]
+pub struct Endpoint<L> {
+    settings: Arc<ClientSettings>,
+    random: Random,
+    ids: MessageIds,
+    exchanges: Slab<Exchange>,
+    /// Exchanges by the message id that may be acknowledged or reset.
+    by_id: FxHashMap<u16, u16>,
+    /// What was answered to messages of the server's own.
+    seen: Option<Box<Seen<Kind>>>,
+    counts: ClientCounts,
+    lanes: L,
+}
+
+/// The client end of one device with a socket of its own; its lane is 0.
+pub type Client = Endpoint<[Lane; 1]>;
+
+/// The client end of many devices behind one socket.
+pub type SharedClient = Endpoint<Vec<Lane>>;
+
+impl Client {
+    /// A session on a new socket. Message ids and tokens follow from the seed; two sockets of one
+    /// run need two seeds.
+    #[must_use]
+    pub fn new(settings: Arc<ClientSettings>, seed: u64) -> Self {
+        Self::with_lanes(settings, seed, [Lane::default()])
+    }
+}
+
+impl SharedClient {
+    /// A session on a new socket that so many devices share.
+    #[must_use]
+    pub fn shared(settings: Arc<ClientSettings>, seed: u64, lanes: u32) -> Self {
+        Self::with_lanes(settings, seed, vec![Lane::default(); lanes as usize])
+    }
+}
+
+impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
+    fn with_lanes(settings: Arc<ClientSettings>, seed: u64, lanes: L) -> Self {
+        let mut random = Random::new(seed);
+        let ids = MessageIds::new(random.draw() as u16);
+        Self {
+            settings,
+            random,
+            ids,
+            exchanges: Slab::default(),
+            by_id: FxHashMap::default(),
+            seen: None,
+            counts: ClientCounts::default(),
+            lanes,
+        }
+    }
+
+    /// Sends a request; `ticket` names it in events, the key that is returned in calls.
+    ///
+    /// # Errors
+    /// [`Refused`] says why nothing was written.
+    #[inline]
+    pub fn request(
+        &mut self,
+        now: Micros,
+        ticket: Ticket,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<ExchangeKey, Refused> {
+        self.check_request(request)?;
+        let key = self.open(now, ticket)?;
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.begin(request);
+            exchange.write(request, &self.settings, out);
+        }
+        self.start(now, key);
+        Ok(key)
+    }
+
+    /// Asks for a sign of life: an empty CON, which a server answers with a reset (section 4.3).
+    ///
+    /// # Errors
+    /// [`Refused`] says why nothing was written.
+    pub fn ping(
+        &mut self,
+        now: Micros,
+        ticket: Ticket,
+        out: &mut Vec<u8>,
+    ) -> Result<ExchangeKey, Refused> {
+        let key = self.open(now, ticket)?;
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.set(PING, true);
+            exchange.set(CONFIRMABLE, true);
+            Header::empty(Kind::Confirmable, exchange.id).write(out);
+        }
+        self.start(now, key);
+        Ok(key)
+    }
+
+    /// Sends a copy of a request, or its next block, after [`ClientEvent::Again`] or
+    /// [`ClientEvent::Part`]. `request` must be what it was, body and all.
+    ///
+    /// # Errors
+    /// [`Refused::NothingDue`] if an answer came in between, [`Refused::NoMessageId`], else as
+    /// [`Endpoint::request`].
+    pub fn again(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_request(request)?;
+        let exchange = self.exchanges.get_mut(key).ok_or(Refused::NothingDue)?;
+        match exchange.stage {
+            Stage::Sent if exchange.is(RESEND_DUE) => {
+                exchange.set(RESEND_DUE, false);
+                exchange.write(request, &self.settings, out);
+                self.counts.retransmitted += 1;
+                Ok(())
+            }
+            Stage::BlockDue => self.restart(now, key, request, out),
+            Stage::Sent | Stage::Acknowledged | Stage::Observed => Err(Refused::NothingDue),
+        }
+    }
+
+    /// Asks for no more notifications (RFC 7641 section 3.6): the request that registered for them
+    /// again. The exchange ends with the response to it.
+    ///
+    /// # Errors
+    /// [`Refused::NothingDue`] if nothing is observed, [`Refused::NoMessageId`], else as
+    /// [`Endpoint::request`].
+    pub fn deregister(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.check_request(request)?;
+        let exchange = self.exchanges.get_mut(key).ok_or(Refused::NothingDue)?;
+        if exchange.stage != Stage::Observed {
+            return Err(Refused::NothingDue);
+        }
+        exchange.set(DEREGISTERS, true);
+        self.restart(now, key, request, out)
+    }
+
+    /// Gives an exchange up: nothing is sent again, and an answer to it is
+    /// [`ClientEvent::AnsweredLate`]. An observation ends at once: the next notification is reset
+    /// (RFC 7641 section 3.6). Whether there was such an exchange.
+    pub fn forget(&mut self, key: ExchangeKey) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(key) else {
+            return false;
+        };
+        let was_forgotten = exchange.is(FORGOTTEN);
+        exchange.set(FORGOTTEN, true);
+        let (stage, expires) = (exchange.stage, exchange.expires);
+        match stage {
+            Stage::Sent | Stage::Acknowledged => {
+                self.uncount(key);
+                self.exchanges.set_deadline(key, expires);
+            }
+            Stage::BlockDue | Stage::Observed => {
+                self.end(key);
+            }
+        }
+        !was_forgotten
+    }
+
+    /// The socket is gone: ends all exchanges; `each` hears of those that were not forgotten.
+    /// Message ids and tokens go on, so that a new socket may have the same session.
+    pub fn drop_all(&mut self, mut each: impl FnMut(Ticket)) {
+        while let Some((key, _)) = self.exchanges.first() {
+            let ended = self.end(key);
+            if let Some(exchange) = ended.filter(|exchange| !exchange.is(FORGOTTEN)) {
+                each(exchange.ticket);
+            }
+        }
+    }
+
+    /// How many more interactions a device may open now.
+    #[must_use]
+    #[inline]
+    pub fn window_free(&self, lane: u32) -> u16 {
+        let lane = self.lanes.as_ref().get(lane as usize);
+        lane.map_or(0, |lane| self.settings.nstart.saturating_sub(lane.open))
+    }
+
+    /// Until when the server wants to hear nothing of a device.
+    #[must_use]
+    pub fn held_until(&self, lane: u32) -> Micros {
+        let lane = self.lanes.as_ref().get(lane as usize);
+        lane.map_or(Micros::ZERO, |lane| lane.held)
+    }
+
+    /// When [`Endpoint::wake`] is to be called; none while nothing is open.
+    #[must_use]
+    #[inline]
+    pub fn deadline(&self) -> Option<Micros> {
+        self.exchanges.first().map(|(_, deadline)| deadline)
+    }
+
+    /// How many exchanges are open, observed and forgotten ones among them.
+    #[must_use]
+    pub fn open_exchanges(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// What no event tells.
+    #[must_use]
+    pub const fn counts(&self) -> &ClientCounts {
+        &self.counts
+    }
+
+    fn check_request(&self, request: &Request<'_>) -> Result<(), Refused> {
+        if !request.method.is_request() {
+            return Err(Refused::Method(request.method));
+        }
+        if let Some(number) = out_of_order(request.options) {
+            return Err(Refused::OptionOrder(number));
+        }
+        let (size, maximum) = (request.payload.len(), self.settings.body_max);
+        if size > maximum as usize {
+            return Err(Refused::BodyTooLarge { size, maximum });
+        }
+        Ok(())
+    }
+
+    /// A new exchange of a device that may have one more, with its message id and token.
+    #[inline]
+    fn open(&mut self, now: Micros, ticket: Ticket) -> Result<ExchangeKey, Refused> {
+        let lane = self.lanes.as_ref().get(ticket.lane as usize);
+        let lane = lane.ok_or(Refused::Lane(ticket.lane))?;
+        if lane.held > now {
+            return Err(Refused::Held { until: lane.held });
+        }
+        if lane.open >= self.settings.nstart {
+            return Err(Refused::Window);
+        }
+        let is_full = self.exchanges.len() >= usize::from(self.settings.exchanges_max);
+        let key = self.exchanges.next_key().filter(|_| !is_full);
+        let key = key.ok_or(Refused::Full)?;
+        let id = self.take_id(now)?;
+        let exchange = Exchange::new(ticket, id, self.token(key), &self.settings);
+        self.exchanges
+            .insert(Micros::MAX, exchange)
+            .ok_or(Refused::Full)
+    }
+
+    #[inline]
+    fn take_id(&mut self, now: Micros) -> Result<u16, Refused> {
+        let lifetime = self.settings.transmission.exchange_lifetime;
+        let id = self.ids.take(now, lifetime);
+        id.ok_or_else(|| Refused::NoMessageId {
+            free_at: self.ids.free_at(lifetime),
+        })
+    }
+
+    /// A token that no other exchange has: the exchange's slot, and random bytes, so that nobody
+    /// who does not hear us can answer (section 5.3.1).
+    #[inline]
+    fn token(&mut self, key: ExchangeKey) -> Token {
+        let (shortest, longest) = TOKEN_LENGTHS;
+        let length = self.settings.token_length.clamp(shortest, longest);
+        let mut bytes = self.random.draw().to_be_bytes();
+        bytes[..SLOT_BYTES].copy_from_slice(&key.slot().to_be_bytes());
+        Token::new(&bytes[..usize::from(length)]).unwrap_or_default()
+    }
+
+    /// Sends the next message of an exchange: a new id, the token as it is.
+    fn restart(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let id = self.take_id(now)?;
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.id = id;
+            exchange.write(request, &self.settings, out);
+        }
+        self.start(now, key);
+        Ok(())
+    }
+
+    /// Starts the clock of a message with a new id, and makes it known by that.
+    #[inline]
+    fn start(&mut self, now: Micros, key: ExchangeKey) {
+        let random = self.random.draw();
+        let Some(exchange) = self.exchanges.get_mut(key) else {
+            return;
+        };
+        exchange.start(now, random, &self.settings.transmission);
+        let (id, deadline) = (exchange.id, exchange.next_copy(now));
+        self.exchanges.set_deadline(key, deadline);
+        self.by_id.insert(id, key.slot());
+        self.count(key);
+    }
+
+    /// Takes a place in the window of the exchange's lane, once.
+    #[inline]
+    fn count(&mut self, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else {
+            return;
+        };
+        if !exchange.is(COUNTED | FORGOTTEN) {
+            exchange.set(COUNTED, true);
+            if let Some(lane) = self.lanes.as_mut().get_mut(exchange.ticket.lane as usize) {
+                lane.open += 1;
+            }
+        }
+    }
+
+    /// Gives the place back.
+    #[inline]
+    fn uncount(&mut self, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get_mut(key) else {
+            return;
+        };
+        if exchange.is(COUNTED) {
+            exchange.set(COUNTED, false);
+            if let Some(lane) = self.lanes.as_mut().get_mut(exchange.ticket.lane as usize) {
+                lane.open -= 1;
+            }
+        }
+    }
+
+    /// The message that was sent last has its answer.
+    #[inline]
+    fn answered(&mut self, key: ExchangeKey) {
+        self.uncount(key);
+        self.unlist(key);
+    }
+
+    /// Nothing more can be said to the message id that was used last.
+    #[inline]
+    fn unlist(&mut self, key: ExchangeKey) {
+        if let Some(exchange) = self.exchanges.get(key)
+            && self.by_id.get(&exchange.id) == Some(&key.slot())
+        {
+            self.by_id.remove(&exchange.id);
+        }
+    }
+
+    /// Ends an exchange.
+    #[inline]
+    fn end(&mut self, key: ExchangeKey) -> Option<Exchange> {
+        self.answered(key);
+        self.exchanges.remove(key)
+    }
+}

@@ -1,0 +1,123 @@
+//! What a client session tells its caller.
+
+use thiserror::Error;
+
+use crate::coap::{Block, Code, ExchangeKey, OptionNumber, Options, Ticket};
+
+/// Something that happened. Each exchange ends with exactly one of [`ClientEvent::Response`],
+/// [`ClientEvent::Failed`], [`ClientEvent::AnsweredLate`] and [`ClientEvent::Pong`], unless it was
+/// forgotten and never answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientEvent<'a> {
+    /// The request was taken, and its response comes later (section 5.2.2).
+    Acknowledged {
+        /// Whose.
+        ticket: Ticket,
+        /// The exchange, which goes on.
+        key: ExchangeKey,
+    },
+    /// The response, or the last block of it. The exchange is over, unless it is observed from now
+    /// on: then notifications follow.
+    Response(Response<'a>),
+    /// A block of the response that is not the last: take its payload, then call
+    /// [`super::Endpoint::again`] for the next.
+    Part(Response<'a>),
+    /// A later state of an observed resource (RFC 7641 section 3.2), fresher than all before it.
+    Notification(Response<'a>),
+    /// Render the request again and call [`super::Endpoint::again`].
+    Again {
+        /// Whose.
+        ticket: Ticket,
+        /// The exchange.
+        key: ExchangeKey,
+        /// What it is for.
+        cause: Again,
+    },
+    /// The exchange ended without a response.
+    Failed {
+        /// Whose.
+        ticket: Ticket,
+        /// Why.
+        cause: Failure,
+    },
+    /// The answer to a request that was forgotten.
+    AnsweredLate {
+        /// Whose.
+        ticket: Ticket,
+        /// The server's code; none for a reset.
+        code: Option<Code>,
+    },
+    /// The server shows that it is alive: the reset that answers a ping (section 4.3).
+    Pong {
+        /// Whose ping.
+        ticket: Ticket,
+    },
+    /// What is known of an observed resource is no longer fresh (RFC 7641 section 3.3.1); the
+    /// observation goes on.
+    Stale {
+        /// Whose.
+        ticket: Ticket,
+        /// The exchange, which goes on.
+        key: ExchangeKey,
+    },
+    /// A ping was sent again: nothing is to be done but to send it.
+    PingedAgain,
+}
+
+/// What a request is rendered again for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Again {
+    /// No acknowledgement came in time (section 4.2): the same bytes again.
+    Retransmission,
+    /// The server took a block of the body and is ready for the next (RFC 7959 section 2.3), or
+    /// wants smaller ones.
+    Block,
+}
+
+/// A response that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Response<'a> {
+    /// Whose.
+    pub ticket: Ticket,
+    /// The exchange.
+    pub key: ExchangeKey,
+    /// The server's code, errors among them.
+    pub code: Code,
+    /// Its options.
+    pub options: Options<'a>,
+    /// The payload, or that of one block.
+    pub payload: &'a [u8],
+    /// Which block of the body the payload is; none where the body is not in blocks.
+    pub block: Option<Block>,
+    /// The place among the states of an observed resource, as the server counts them; none where
+    /// the exchange is over.
+    pub observed: Option<u32>,
+    /// Whether it came in a message of its own and not in the acknowledgement (section 5.2.2).
+    pub is_separate: bool,
+}
+
+/// Why an exchange ended without a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum Failure {
+    /// The server has rejected the message (RST, section 4.2).
+    #[error("reset by the server")]
+    Reset,
+    /// No copy of a CON was acknowledged (section 4.2).
+    #[error("not acknowledged after all retransmissions")]
+    Unacknowledged,
+    /// No response came within the lifetime of the exchange (section 4.8.2).
+    #[error("no response within the lifetime of the exchange")]
+    Unanswered,
+    /// The response has a critical option that cannot be accepted (section 5.4.1).
+    #[error("the response has the critical option {0}, which cannot be accepted")]
+    BadOption(OptionNumber),
+    /// The response is not of the block that was sent or asked for (RFC 7959 section 2.4).
+    #[error("the response is not of the block that it should be of")]
+    Block,
+    /// The body has changed between two of its blocks: its `ETag` is another (RFC 7959 section 2.4).
+    #[error("the body changed between two of its blocks")]
+    BodyChanged,
+    /// The body is longer than is taken.
+    #[error("the response's body is longer than is taken")]
+    BodyTooLarge,
+}

@@ -1,0 +1,355 @@
+//! One exchange of a client: where it stands, and what a response means to it.
+
+use muster_model::Micros;
+
+use crate::coap::client::Failure;
+use crate::coap::message::write_merged;
+use crate::coap::{
+    Block, BlockSize, ClientSettings, Code, Header, Kind, Message, Opt, OptionNumber, Request,
+    Ticket, Token, Transmission, Uint,
+};
+
+/// A notification this much later is fresh whatever its number is (RFC 7641 section 3.4).
+const FRESH_AFTER: Micros = Micros::from_secs(128);
+/// Half of the numbers of notifications, which have 24 bits (RFC 7641 section 3.4).
+const HALF: u32 = 1 << 23;
+
+/// What an exchange waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// An answer of any kind.
+    Sent,
+    /// The response: the server has acknowledged.
+    Acknowledged,
+    /// The caller, who renders the next block.
+    BlockDue,
+    /// Notifications.
+    Observed,
+}
+
+/// It was sent as CON.
+pub(super) const CONFIRMABLE: u8 = 1;
+/// It takes a place in the window of its lane.
+pub(super) const COUNTED: u8 = 2;
+/// The caller no longer waits for it.
+pub(super) const FORGOTTEN: u8 = 4;
+/// The caller has been asked for a retransmission.
+pub(super) const RESEND_DUE: u8 = 8;
+/// It is an empty CON.
+pub(super) const PING: u8 = 16;
+/// It asks for notifications.
+pub(super) const REGISTERS: u8 = 32;
+/// It asks for no more of them.
+pub(super) const DEREGISTERS: u8 = 64;
+/// Blocks of the request's body follow the one that was sent last.
+const MORE: u8 = 128;
+
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) ticket: Ticket,
+    /// When it is over whatever comes.
+    pub(super) expires: Micros,
+    /// When the last fresh notification came.
+    notified: Micros,
+    /// How long the copy that was sent last waits.
+    pub(super) timeout: Micros,
+    /// The first byte of the request's body in the block that was sent last, or is due.
+    up: u32,
+    /// The first byte of the response's body that is wanted.
+    down: u32,
+    /// Stands for the `ETag` of the body's blocks; 0 for none.
+    etag: u32,
+    /// The number of the last fresh notification.
+    sequence: u32,
+    pub(super) id: u16,
+    pub(super) token: Token,
+    up_size: BlockSize,
+    down_size: BlockSize,
+    pub(super) retries: u8,
+    pub(super) stage: Stage,
+    marks: u8,
+}
+
+/// What a response means to an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It is the response, or the last block of it.
+    Done,
+    /// It is the response, and notifications follow.
+    Observed(u32),
+    /// It is a block, and another is to be asked for.
+    Part,
+    /// A block of the request was taken, and the next is due.
+    NextBlock,
+    /// It cannot be.
+    Failed(Failure),
+}
+
+impl Exchange {
+    pub(super) fn new(ticket: Ticket, id: u16, token: Token, settings: &ClientSettings) -> Self {
+        Self {
+            ticket,
+            expires: Micros::MAX,
+            notified: Micros::ZERO,
+            timeout: Micros::ZERO,
+            up: 0,
+            down: 0,
+            etag: 0,
+            sequence: 0,
+            id,
+            token,
+            up_size: settings.block_size,
+            down_size: settings.block_size,
+            retries: 0,
+            stage: Stage::Sent,
+            marks: 0,
+        }
+    }
+
+    /// Takes from a request what holds for the whole exchange.
+    pub(super) fn begin(&mut self, request: &Request<'_>) {
+        self.set(CONFIRMABLE, request.is_confirmable);
+        self.set(REGISTERS, request.observes);
+        if let Some(block) = request.from_block {
+            self.down = block.offset() as u32;
+            self.down_size = self.down_size.min(block.size);
+        }
+    }
+
+    /// A message with a new id is sent now.
+    #[inline]
+    pub(super) fn start(&mut self, now: Micros, random: u64, transmission: &Transmission) {
+        self.stage = Stage::Sent;
+        self.retries = 0;
+        self.set(RESEND_DUE, false);
+        if self.is(CONFIRMABLE) {
+            self.timeout = transmission.first_timeout(random);
+            self.expires = now + transmission.exchange_lifetime;
+        } else {
+            self.timeout = transmission.non_lifetime;
+            self.expires = now + transmission.non_lifetime;
+        }
+    }
+
+    /// When the copy that is sent now has waited long enough.
+    #[inline]
+    pub(super) fn next_copy(&self, now: Micros) -> Micros {
+        (now + self.timeout).min(self.expires)
+    }
+
+    #[inline]
+    pub(super) const fn is(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+
+    #[inline]
+    pub(super) const fn set(&mut self, mark: u8, is: bool) {
+        self.marks = if is {
+            self.marks | mark
+        } else {
+            self.marks & !mark
+        };
+    }
+
+    /// Appends the request as it is due: whole, or the block of it that is.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        request: &Request<'_>,
+        settings: &ClientSettings,
+        out: &mut Vec<u8>,
+    ) {
+        let body = if self.down > 0 { &[] } else { request.payload };
+        let up = self.block_of(body);
+        self.set(MORE, up.is_some_and(|block| block.more));
+        let down = self.wanted(settings);
+        let observe = self.observe().map(Uint::of);
+        let [down, up_value] = [down, up].map(|block| block.map(Block::uint));
+        let size = up.filter(|block| block.number == 0 && settings.tells_size);
+        let size = size.map(|_| Uint::of(body.len() as u32));
+        let own = [
+            (OptionNumber::OBSERVE, &observe),
+            (OptionNumber::BLOCK2, &down),
+            (OptionNumber::BLOCK1, &up_value),
+            (OptionNumber::SIZE1, &size),
+        ];
+        let own = own
+            .iter()
+            .filter_map(|(number, value)| value.as_ref().map(|value| Opt::new(*number, value)));
+        self.header(request.method).write(out);
+        let payload = up.map_or(body, |block| block.of(body));
+        write_merged(request.options.iter().copied(), own, payload, out);
+    }
+
+    /// The header of the message that is due.
+    pub(super) fn header(&self, code: Code) -> Header {
+        Header {
+            kind: Kind::of(self.is(CONFIRMABLE)),
+            code,
+            id: self.id,
+            token: self.token,
+        }
+    }
+
+    /// The block of the request's body that is due; none where the body is one message.
+    #[inline]
+    fn block_of(&self, body: &[u8]) -> Option<Block> {
+        let offset = self.up as usize;
+        if self.down > 0 || offset == 0 && body.len() <= self.up_size.bytes() {
+            return None;
+        }
+        let mut block = Block::at(offset, false, self.up_size)?;
+        block.more = block.is_before_the_end(body.len());
+        Some(block)
+    }
+
+    /// The block of the response's body to ask for, where there is a need to.
+    #[inline]
+    fn wanted(&self, settings: &ClientSettings) -> Option<Block> {
+        let is_asked = self.down > 0 || settings.asks_block_size && !self.is(MORE);
+        let block = || Block::at(self.down as usize, false, self.down_size);
+        is_asked.then(block).flatten()
+    }
+
+    /// The value of Observe (RFC 7641 section 2), which blocks behind the first do without
+    /// (RFC 7959 section 2.6).
+    fn observe(&self) -> Option<u32> {
+        if self.is(DEREGISTERS) {
+            Some(1)
+        } else {
+            (self.is(REGISTERS) && self.down == 0).then_some(0)
+        }
+    }
+
+    /// What a response means.
+    #[inline]
+    pub(super) fn answer(&mut self, message: &Message<'_>, settings: &ClientSettings) -> Step {
+        if self.is(MORE)
+            && let Some(step) = self.answer_to_block(message)
+        {
+            return step;
+        }
+        if message.code == Code::CONTINUE {
+            return Step::Failed(Failure::Block);
+        }
+        if self.is(REGISTERS) && !self.is(DEREGISTERS) && message.code.is_success() {
+            let observe = message.options.uint(OptionNumber::OBSERVE);
+            if let Some(number) = observe {
+                return Step::Observed(number);
+            }
+        }
+        self.block_of_response(message, settings)
+    }
+
+    /// What a response means to a block that is not the last (RFC 7959 sections 2.3 and 2.9); none
+    /// where it is the response to the request as a whole.
+    fn answer_to_block(&mut self, message: &Message<'_>) -> Option<Step> {
+        let block = message.options.block(OptionNumber::BLOCK1);
+        let sent = self.up / self.up_size.bytes() as u32;
+        let taken = block.filter(|block| block.number == sent);
+        let is_smaller = taken.is_some_and(|block| block.size < self.up_size);
+        let Some(taken) = taken else {
+            let is_lost = message.code == Code::CONTINUE;
+            return is_lost.then_some(Step::Failed(Failure::Block));
+        };
+        if message.code == Code::REQUEST_ENTITY_TOO_LARGE && self.up == 0 && is_smaller {
+            self.up_size = taken.size;
+            return Some(Step::NextBlock);
+        }
+        if !message.code.is_success() {
+            return None;
+        }
+        self.up += self.up_size.bytes() as u32;
+        self.up_size = self.up_size.min(taken.size);
+        Some(Step::NextBlock)
+    }
+
+    /// Whether a response is whole, and which block of it (RFC 7959 section 2.4).
+    #[inline]
+    fn block_of_response(&mut self, message: &Message<'_>, settings: &ClientSettings) -> Step {
+        let block = message.options.block(OptionNumber::BLOCK2);
+        let Some(block) = block.filter(|_| message.code.is_success()) else {
+            let is_missing = self.down > 0 && message.code.is_success();
+            return if is_missing {
+                Step::Failed(Failure::Block)
+            } else {
+                Step::Done
+            };
+        };
+        let length = message.payload.len();
+        let is_full = !block.more || length == block.size.bytes();
+        if block.offset() != self.down as usize || !is_full {
+            return Step::Failed(Failure::Block);
+        }
+        if block.offset() + length > settings.body_max as usize {
+            return Step::Failed(Failure::BodyTooLarge);
+        }
+        let etag = fold(message.options.first(OptionNumber::ETAG));
+        if block.number > 0 && etag != self.etag && self.etag != 0 {
+            return Step::Failed(Failure::BodyChanged);
+        }
+        self.etag = etag;
+        if !block.more {
+            return Step::Done;
+        }
+        self.down += length as u32;
+        self.down_size = self.down_size.min(block.size);
+        Step::Part
+    }
+
+    /// Whether a notification is fresher than all before it (RFC 7641 section 3.4).
+    pub(super) fn is_fresh(&mut self, now: Micros, number: u32) -> bool {
+        let (last, number) = (self.sequence, number & 0x00ff_ffff);
+        let is_fresh = last < number && number - last < HALF
+            || last > number && last - number > HALF
+            || now > self.notified + FRESH_AFTER;
+        if is_fresh {
+            self.observe_from(now, number);
+        }
+        is_fresh
+    }
+
+    /// Takes a number as the last.
+    pub(super) fn observe_from(&mut self, now: Micros, number: u32) {
+        self.sequence = number & 0x00ff_ffff;
+        self.notified = now;
+    }
+}
+
+/// A number that stands for an `ETag`; 0 for none.
+fn fold(etag: Option<&[u8]>) -> u32 {
+    let mixed = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    etag.map_or(0, |etag| etag.iter().fold(0x811c_9dc5, mixed) | 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(number: u32) -> Exchange {
+        let ticket = Ticket { lane: 0, name: 0 };
+        let mut exchange = Exchange::new(ticket, 0, Token::EMPTY, &ClientSettings::default());
+        exchange.observe_from(Micros::ZERO, number);
+        exchange
+    }
+
+    /// RFC 7641 section 3.4: fresher by its number, which goes round, or by 128 seconds.
+    #[test]
+    fn freshness_is_that_of_section_3_4() {
+        let is_fresh =
+            |last, number, seconds| observed(last).is_fresh(Micros::from_secs(seconds), number);
+        assert!(is_fresh(5, 6, 0));
+        assert!(!is_fresh(6, 6, 0));
+        assert!(!is_fresh(6, 5, 128));
+        assert!(is_fresh(6, 5, 129));
+        assert!(is_fresh(0x00ff_ffff, 0, 0));
+        assert!(!is_fresh(0, 0x00ff_ffff, 0));
+        assert!(is_fresh(0, HALF - 1, 0));
+        assert!(!is_fresh(0, HALF, 0));
+    }
+
+    #[test]
+    fn an_exchange_takes_little_memory() {
+        assert!(size_of::<Exchange>() <= 96, "{}", size_of::<Exchange>());
+    }
+}

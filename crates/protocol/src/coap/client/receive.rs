@@ -1,0 +1,334 @@
+//! What comes from the server.
+
+use muster_model::Micros;
+
+use super::exchange::{CONFIRMABLE, DEREGISTERS, FORGOTTEN, PING, Stage, Step};
+use super::{Again, ClientEvent, Endpoint, Failure, Lane, Response, SLOT_BYTES};
+use crate::coap::{Class, Code, ExchangeKey, Header, Kind, Message, OptionNumber, Ticket, Token};
+
+/// Seconds for which a response is fresh that does not say (section 5.10.5).
+const MAX_AGE: u32 = 60;
+
+impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
+    /// Takes one datagram; tells what it means, if it means something.
+    #[inline]
+    pub fn receive<'d>(
+        &mut self,
+        now: Micros,
+        datagram: &'d [u8],
+        out: &mut Vec<u8>,
+    ) -> Option<ClientEvent<'d>> {
+        let message = match Message::decode(datagram) {
+            Ok(message) => message,
+            Err(malformed) => {
+                self.counts.malformed += 1;
+                if let Some(id) = malformed.reset() {
+                    Header::empty(Kind::Reset, id).write(out);
+                }
+                return None;
+            }
+        };
+        match (message.kind, message.code.class()) {
+            (Kind::Acknowledgement, Class::Empty) => self.acknowledged(&message),
+            (Kind::Reset, _) => self.reset(&message),
+            (Kind::Acknowledgement, _) => self.piggybacked(now, &message),
+            (Kind::Confirmable | Kind::NonConfirmable, Class::Empty | Class::Request) => {
+                self.unexpected(&message, out)
+            }
+            (Kind::Confirmable | Kind::NonConfirmable, _) => self.separate(now, &message, out),
+        }
+    }
+
+    /// The server will answer later (section 5.2.2).
+    fn acknowledged(&mut self, message: &Message<'_>) -> Option<ClientEvent<'static>> {
+        let key = self.by_id(message.id);
+        let known = key.and_then(|key| Some((key, self.exchanges.get_mut(key)?)));
+        let Some((key, exchange)) = known.filter(|(_, it)| it.is(CONFIRMABLE) && !it.is(PING))
+        else {
+            self.counts.stray += 1;
+            return None;
+        };
+        exchange.stage = Stage::Acknowledged;
+        let (ticket, expires) = (exchange.ticket, exchange.expires);
+        let is_forgotten = exchange.is(FORGOTTEN);
+        self.answered(key);
+        self.exchanges.set_deadline(key, expires);
+        (!is_forgotten).then_some(ClientEvent::Acknowledged { ticket, key })
+    }
+
+    /// The server rejects a message of ours (section 4.2), or answers a ping (section 4.3).
+    fn reset(&mut self, message: &Message<'_>) -> Option<ClientEvent<'static>> {
+        let ended = self.by_id(message.id).and_then(|key| self.end(key));
+        let Some(exchange) = ended else {
+            self.counts.stray += 1;
+            return None;
+        };
+        let ticket = exchange.ticket;
+        if exchange.is(FORGOTTEN) {
+            return Some(ClientEvent::AnsweredLate { ticket, code: None });
+        }
+        if exchange.is(PING) {
+            return Some(ClientEvent::Pong { ticket });
+        }
+        let cause = Failure::Reset;
+        Some(ClientEvent::Failed { ticket, cause })
+    }
+
+    /// A ping of the server is answered with a reset, which rejects a request too: this is a client
+    /// (section 4.3).
+    fn unexpected(
+        &mut self,
+        message: &Message<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<ClientEvent<'static>> {
+        self.counts.unexpected += 1;
+        if message.kind == Kind::Confirmable {
+            Header::empty(Kind::Reset, message.id).write(out);
+        }
+        None
+    }
+
+    /// A response in the acknowledgement (section 5.2.1): it must have the token too
+    /// (section 5.3.2).
+    #[inline]
+    fn piggybacked<'d>(&mut self, now: Micros, message: &Message<'d>) -> Option<ClientEvent<'d>> {
+        let key = self.by_id(message.id);
+        let is_it = |key: &ExchangeKey| {
+            let exchange = self.exchanges.get(*key);
+            exchange
+                .is_some_and(|it| it.token == message.token && it.is(CONFIRMABLE) && !it.is(PING))
+        };
+        let Some(key) = key.filter(is_it) else {
+            self.counts.stray += 1;
+            return None;
+        };
+        self.answer(now, key, message)
+    }
+
+    /// A response or notification in a message of its own (section 5.2.2, RFC 7641 section 4.2):
+    /// a CON is acknowledged, and rejected where nobody waits for it or it cannot be accepted.
+    fn separate<'d>(
+        &mut self,
+        now: Micros,
+        message: &Message<'d>,
+        out: &mut Vec<u8>,
+    ) -> Option<ClientEvent<'d>> {
+        let seen = self.seen.as_deref_mut();
+        if let Some(answered) = seen.and_then(|seen| seen.find(now, message.id).copied()) {
+            self.counts.duplicates += 1;
+            reply(message, answered, out);
+            return None;
+        }
+        let key = self.by_token(message.token);
+        let is_acceptable = message.options.unacceptable(|_| false).is_none();
+        let verdict = if key.is_some() && is_acceptable {
+            Kind::Acknowledgement
+        } else {
+            Kind::Reset
+        };
+        self.remember(now, message, verdict);
+        reply(message, verdict, out);
+        let Some(key) = key else {
+            self.counts.stray += 1;
+            return None;
+        };
+        self.answer(now, key, message)
+    }
+
+    /// Keeps what was answered, for duplicates (section 4.5).
+    fn remember(&mut self, now: Micros, message: &Message<'_>, verdict: Kind) {
+        let transmission = &self.settings.transmission;
+        let lifetime = match message.kind {
+            Kind::NonConfirmable => transmission.non_lifetime,
+            Kind::Confirmable | Kind::Acknowledgement | Kind::Reset => {
+                transmission.exchange_lifetime
+            }
+        };
+        let seen = self.seen.get_or_insert_default();
+        seen.insert(now, now + lifetime, message.id, verdict);
+        seen.keep(usize::from(self.settings.remembered_max));
+    }
+
+    /// What a response means to its exchange.
+    #[inline]
+    fn answer<'d>(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        message: &Message<'d>,
+    ) -> Option<ClientEvent<'d>> {
+        let exchange = self.exchanges.get_mut(key)?;
+        let (ticket, stage) = (exchange.ticket, exchange.stage);
+        let is_deregistering = exchange.is(DEREGISTERS);
+        if exchange.is(FORGOTTEN) {
+            self.end(key);
+            let code = Some(message.code);
+            return Some(ClientEvent::AnsweredLate { ticket, code });
+        }
+        if let Some(number) = message.options.unacceptable(|_| false) {
+            return self.fail(key, Failure::BadOption(number));
+        }
+        let is_notification = message.options.first(OptionNumber::OBSERVE).is_some();
+        let is_of_a_state = message.kind != Kind::Acknowledgement && is_notification;
+        if stage == Stage::Observed || is_deregistering && is_of_a_state {
+            return self.notified(now, key, message);
+        }
+        let is_late_copy = stage == Stage::BlockDue;
+        if is_late_copy {
+            self.counts.stray += 1;
+            return None;
+        }
+        self.count_separate(message);
+        self.advance(now, key, message)
+    }
+
+    fn count_separate(&mut self, message: &Message<'_>) {
+        self.counts.separate += u32::from(message.kind != Kind::Acknowledgement);
+    }
+
+    #[inline]
+    fn advance<'d>(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        message: &Message<'d>,
+    ) -> Option<ClientEvent<'d>> {
+        let exchange = self.exchanges.get_mut(key)?;
+        let (ticket, expires) = (exchange.ticket, exchange.expires);
+        match exchange.answer(message, &self.settings) {
+            Step::Done => self.finish(now, key, message),
+            Step::Failed(cause) => self.fail(key, cause),
+            Step::Observed(number) => {
+                exchange.observe_from(now, number);
+                exchange.stage = Stage::Observed;
+                self.answered(key);
+                self.freshen(now, key, message);
+                let response = self.response(ticket, key, message);
+                Some(ClientEvent::Response(Response {
+                    observed: Some(number),
+                    ..response
+                }))
+            }
+            step @ (Step::Part | Step::NextBlock) => {
+                // The place in the window stays: the next block follows at once.
+                exchange.stage = Stage::BlockDue;
+                self.unlist(key);
+                self.exchanges.set_deadline(key, expires);
+                if step == Step::Part {
+                    return Some(ClientEvent::Part(self.response(ticket, key, message)));
+                }
+                let cause = Again::Block;
+                Some(ClientEvent::Again { ticket, key, cause })
+            }
+        }
+    }
+
+    /// A later state of what is observed (RFC 7641 sections 3.2 to 3.4); without the option, or
+    /// with an error, it is the last.
+    fn notified<'d>(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        message: &Message<'d>,
+    ) -> Option<ClientEvent<'d>> {
+        let number = message.options.uint(OptionNumber::OBSERVE);
+        let Some(number) = number.filter(|_| message.code.is_success()) else {
+            return self.finish(now, key, message);
+        };
+        let exchange = self.exchanges.get_mut(key)?;
+        let ticket = exchange.ticket;
+        if !exchange.is_fresh(now, number) {
+            self.counts.overtaken += 1;
+            return None;
+        }
+        if exchange.stage == Stage::Observed {
+            self.freshen(now, key, message);
+        }
+        let response = self.response(ticket, key, message);
+        Some(ClientEvent::Notification(Response {
+            observed: Some(number),
+            ..response
+        }))
+    }
+
+    /// A state is fresh from now on for as long as it says (RFC 7641 section 3.3.1).
+    fn freshen(&mut self, now: Micros, key: ExchangeKey, message: &Message<'_>) {
+        let fresh = message.options.max_age().unwrap_or(MAX_AGE);
+        let until = now + Micros::from_secs(u64::from(fresh));
+        self.exchanges.set_deadline(key, until);
+    }
+
+    fn finish<'d>(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        message: &Message<'d>,
+    ) -> Option<ClientEvent<'d>> {
+        let ticket = self.end(key)?.ticket;
+        self.hold(now, ticket, message);
+        Some(ClientEvent::Response(self.response(ticket, key, message)))
+    }
+
+    fn fail(&mut self, key: ExchangeKey, cause: Failure) -> Option<ClientEvent<'static>> {
+        let ticket = self.end(key)?.ticket;
+        Some(ClientEvent::Failed { ticket, cause })
+    }
+
+    /// 5.03 may say for how long the server wants to hear nothing (section 5.9.3.4).
+    fn hold(&mut self, now: Micros, ticket: Ticket, message: &Message<'_>) {
+        if message.code != Code::SERVICE_UNAVAILABLE || !self.settings.obeys_max_age {
+            return;
+        }
+        let lane = self.lanes.as_mut().get_mut(ticket.lane as usize);
+        if let (Some(lane), Some(seconds)) = (lane, message.options.max_age()) {
+            lane.held = now + Micros::from_secs(u64::from(seconds));
+        }
+    }
+
+    fn response<'d>(
+        &self,
+        ticket: Ticket,
+        key: ExchangeKey,
+        message: &Message<'d>,
+    ) -> Response<'d> {
+        Response {
+            ticket,
+            key,
+            code: message.code,
+            options: message.options,
+            payload: message.payload,
+            block: message.options.block(OptionNumber::BLOCK2),
+            observed: None,
+            is_separate: message.kind != Kind::Acknowledgement,
+        }
+    }
+
+    #[inline]
+    fn by_id(&self, id: u16) -> Option<ExchangeKey> {
+        let slot = *self.by_id.get(&id)?;
+        let (key, exchange) = self.exchanges.at(slot)?;
+        (exchange.id == id).then_some(key)
+    }
+
+    #[inline]
+    fn by_token(&self, token: Token) -> Option<ExchangeKey> {
+        let slot = *token.as_bytes().first_chunk::<SLOT_BYTES>()?;
+        let (key, exchange) = self.exchanges.at(u16::from_be_bytes(slot))?;
+        (exchange.token == token && !exchange.is(PING)).then_some(key)
+    }
+}
+
+/// Answers a message of the server's own: a CON as told; a NON is never acknowledged, and reset
+/// only if it is a notification nobody wants, which ends the observation (RFC 7641 section 3.6).
+fn reply(message: &Message<'_>, verdict: Kind, out: &mut Vec<u8>) {
+    let is_notification = message.options.first(OptionNumber::OBSERVE).is_some();
+    let is_answered = match message.kind {
+        Kind::Confirmable => true,
+        Kind::NonConfirmable | Kind::Acknowledgement | Kind::Reset => {
+            verdict == Kind::Reset && is_notification
+        }
+    };
+    if is_answered {
+        Header::empty(verdict, message.id).write(out);
+    }
+}

@@ -1,0 +1,39 @@
+//! What a server answers.
+
+use super::{Code, Opt};
+
+/// A response or a notification.
+///
+/// Observe, Block1, Block2 and Size2 are the session's to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply<'a> {
+    /// The code.
+    pub code: Code,
+    /// Options in the order of their numbers.
+    pub options: &'a [Opt<'a>],
+    /// The whole body; if it is longer than a block, the client fetches it in several (RFC 7959).
+    pub payload: &'a [u8],
+    /// Whether it is CON or NON where it is a message of its own; in an acknowledgement it is
+    /// neither.
+    pub is_confirmable: bool,
+    /// Whether the request's wish for notifications is granted (RFC 7641 section 4.1).
+    pub observed: bool,
+    /// The caller's name for it, given back with what becomes of it where it is confirmable, and
+    /// with the end of an observation.
+    pub ticket: u32,
+}
+
+impl<'a> Reply<'a> {
+    /// A reply, confirmable if it is a message of its own.
+    #[must_use]
+    pub const fn new(code: Code, options: &'a [Opt<'a>], payload: &'a [u8]) -> Self {
+        Self {
+            code,
+            options,
+            payload,
+            is_confirmable: true,
+            observed: false,
+            ticket: 0,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a client asks, and why a session would not take it.
+
+use muster_model::Micros;
+use thiserror::Error;
+
+use super::{Block, Code, Opt, OptionNumber};
+
+/// A request, rendered by the caller for each copy of it: nothing of it is kept.
+///
+/// Observe, Block1, Block2 and Size1 are the session's to write, unless the caller writes them
+/// itself, which nobody then looks after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// GET, POST and so on.
+    pub method: Code,
+    /// CON or NON.
+    pub is_confirmable: bool,
+    /// Whether later states of the resource are wanted too (RFC 7641).
+    pub observes: bool,
+    /// Options in the order of their numbers.
+    pub options: &'a [Opt<'a>],
+    /// The whole body; if it is longer than a block it travels in several (RFC 7959).
+    pub payload: &'a [u8],
+    /// The block of the response's body that is wanted first, where that is not the first: the
+    /// rest of a notification (RFC 7959 section 2.6).
+    pub from_block: Option<Block>,
+}
+
+impl<'a> Request<'a> {
+    /// A confirmable request.
+    #[must_use]
+    pub const fn new(method: Code, options: &'a [Opt<'a>], payload: &'a [u8]) -> Self {
+        Self {
+            method,
+            is_confirmable: true,
+            observes: false,
+            options,
+            payload,
+            from_block: None,
+        }
+    }
+}
+
+/// The caller's name for an exchange, given back with what becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket {
+    /// Which of the devices that share the socket; 0 where there is one.
+    pub lane: u32,
+    /// Which of its exchanges.
+    pub name: u32,
+}
+
+/// Why nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum Refused {
+    /// The device has as many interactions open as NSTART allows (section 4.7).
+    #[error("the device has its NSTART of interactions open")]
+    Window,
+    /// The server was unavailable and said for how long (section 5.9.3.4).
+    #[error("the server asked for silence until {} us", until.get())]
+    Held {
+        /// When the device may speak again.
+        until: Micros,
+    },
+    /// All message ids were used within the last `EXCHANGE_LIFETIME` (section 4.4).
+    #[error("all 65536 message ids of this socket are in use until {} us", free_at.get())]
+    NoMessageId {
+        /// When one is free again.
+        free_at: Micros,
+    },
+    /// The socket has as many exchanges open as it may.
+    #[error("the socket has as many exchanges open as it may")]
+    Full,
+    /// The lane of the ticket does not exist.
+    #[error("the socket has no lane {0}")]
+    Lane(u32),
+    /// The exchange is over, or nothing of it is due.
+    #[error("nothing of this exchange is due")]
+    NothingDue,
+    /// The code is no method.
+    #[error("{0} is no method")]
+    Method(Code),
+    /// Options are not in the order of their numbers.
+    #[error("option {0} stands behind a greater number")]
+    OptionOrder(OptionNumber),
+    /// A body longer than the bound.
+    #[error("a body of {size} bytes where at most {maximum} may be sent")]
+    BodyTooLarge {
+        /// Bytes of the body.
+        size: usize,
+        /// Bytes of the longest.
+        maximum: u32,
+    },
+}
+
+/// The first option that stands behind a greater number.
+pub(super) fn out_of_order(options: &[Opt<'_>]) -> Option<OptionNumber> {
+    let pairs = options.windows(2);
+    let mut wrong = pairs.filter(|pair| pair[0].number > pair[1].number);
+    wrong.next().map(|pair| pair[1].number)
+}

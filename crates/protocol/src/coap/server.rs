@@ -1,0 +1,170 @@
+//! The server end: what one peer asks, each request once.
+
+mod bodies;
+mod event;
+mod observe;
+mod receive;
+mod replies;
+mod respond;
+mod transmission;
+
+use std::sync::Arc;
+
+use muster_model::Micros;
+
+pub use event::{Incoming, Pending, ServerEvent};
+
+use self::bodies::Bodies;
+use self::observe::Observer;
+use self::replies::{Place, Replies};
+use self::respond::Kept;
+use self::transmission::{Due, Waiting};
+use super::ids::MessageIds;
+use super::seen::Seen;
+use super::settings::Random;
+use super::{Refused, ServerSettings, Token};
+
+/// What came or went that no event tells, since the session was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ServerCounts {
+    /// Requests that came again; answered as before, and not told again.
+    pub duplicates: u32,
+    /// Duplicates whose reply was no longer kept; nothing answered them.
+    pub unrepeatable: u32,
+    /// Requests that were forgotten before their lifetime was over, for there were too many: a
+    /// duplicate of one would be told as a request.
+    pub evicted: u32,
+    /// Copies of confirmable messages of ours after the first.
+    pub retransmitted: u32,
+    /// Requests that were rejected by the session: critical options, blocks, proxying.
+    pub rejected: u32,
+    /// Pings.
+    pub pings: u32,
+    /// Acknowledgements, resets and responses that nobody waited for.
+    pub stray: u32,
+    /// Datagrams that are no message.
+    pub malformed: u32,
+}
+
+/// What a request was answered with so far, for its duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// Nothing yet, or nothing that is said again.
+    Silence,
+    /// An acknowledgement without the answer.
+    Acknowledgement,
+    /// A reply.
+    Reply(Place),
+    /// A reply that was too long to keep.
+    Lost,
+}
+
+/// The server end of one endpoint pair: the peer's address, our socket.
+///
+/// A request is told once within `EXCHANGE_LIFETIME`, however often it comes. A call appends one
+/// datagram to `out`, or none. Call [`Server::wake`] at [`Server::deadline`], until it tells
+/// nothing.
+#[derive(Debug)]
+pub struct Server {
+    settings: Arc<ServerSettings>,
+    random: Random,
+    ids: MessageIds,
+    seen: Seen<Answered>,
+    replies: Replies,
+    waiting: Waiting,
+    observers: Vec<Observer>,
+    coming: Bodies<Vec<u8>>,
+    going: Bodies<Kept>,
+    counts: ServerCounts,
+}
+
+impl Server {
+    /// A session with a peer of whom nothing has come yet. Message ids follow from the seed.
+    #[must_use]
+    pub fn new(settings: Arc<ServerSettings>, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let ids = MessageIds::new(random.draw() as u16);
+        Self {
+            settings,
+            random,
+            ids,
+            seen: Seen::default(),
+            replies: Replies::default(),
+            waiting: Waiting::default(),
+            observers: Vec::new(),
+            coming: Bodies::default(),
+            going: Bodies::default(),
+            counts: ServerCounts::default(),
+        }
+    }
+
+    /// Tells what is due, one thing a call; none if nothing is.
+    pub fn wake(&mut self, now: Micros, out: &mut Vec<u8>) -> Option<ServerEvent<'static>> {
+        self.coming.expire(now);
+        self.going.expire(now);
+        let transmission = &self.settings.transmission;
+        match self.waiting.due(now, transmission, out)? {
+            Due::Copy => {
+                self.counts.retransmitted += 1;
+                Some(ServerEvent::Retransmitted)
+            }
+            Due::Over(message) => {
+                self.end_observation(message.id);
+                let ticket = message.ticket;
+                Some(ServerEvent::TimedOut { ticket })
+            }
+        }
+    }
+
+    /// When [`Server::wake`] is to be called; none while nothing waits.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Micros> {
+        let deadlines = [
+            self.waiting.deadline(),
+            self.coming.deadline(),
+            self.going.deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Whether nothing is lost if the session ends now: nothing waits, and no duplicate of any
+    /// request can come.
+    #[must_use]
+    pub fn is_idle(&self, now: Micros) -> bool {
+        let is_known = self.seen.last_expiry().is_some_and(|last| last > now);
+        !is_known && self.deadline().is_none() && self.observers.is_empty()
+    }
+
+    /// What no event tells.
+    #[must_use]
+    pub const fn counts(&self) -> &ServerCounts {
+        &self.counts
+    }
+
+    fn take_id(&mut self, now: Micros) -> Result<u16, Refused> {
+        let lifetime = self.settings.transmission.exchange_lifetime;
+        let id = self.ids.take(now, lifetime);
+        id.ok_or_else(|| Refused::NoMessageId {
+            free_at: self.ids.free_at(lifetime),
+        })
+    }
+
+    /// When a body in blocks that is touched now is given up.
+    fn body_expires(&self, now: Micros) -> Micros {
+        now + self.settings.transmission.max_transmit_wait()
+    }
+
+    /// The observation whose last message had this id is over; its ticket.
+    fn end_observation(&mut self, id: u16) -> Option<u32> {
+        let mut observers = self.observers.iter();
+        let at = observers.position(|observer| observer.last_id == Some(id))?;
+        Some(self.observers.remove(at).ticket)
+    }
+
+    /// The observation of this token is over; whether there was one.
+    fn forget_observer(&mut self, token: Token) -> bool {
+        let before = self.observers.len();
+        self.observers.retain(|observer| observer.token != token);
+        self.observers.len() < before
+    }
+}

@@ -1,0 +1,80 @@
+//! What a server session tells its caller.
+
+use std::borrow::Cow;
+
+use crate::coap::{Block, Code, Options, Token};
+
+/// Something that happened. What is not told was answered already: duplicates, pings, messages that
+/// cannot be taken, blocks before the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerEvent<'a> {
+    /// A request, once: answer it with [`super::Server::respond`], at once or after
+    /// [`super::Server::acknowledge`].
+    Request(Incoming<'a>),
+    /// A confirmable message of ours was acknowledged.
+    Acknowledged {
+        /// The ticket of its reply.
+        ticket: u32,
+    },
+    /// The client rejected a message of ours; it observes no longer what that was a state of
+    /// (RFC 7641 section 3.6).
+    Reset {
+        /// The ticket of its reply.
+        ticket: u32,
+    },
+    /// A confirmable message of ours was never acknowledged; the client is taken to observe no
+    /// longer what that was a state of (RFC 7641 section 4.5).
+    TimedOut {
+        /// The ticket of its reply.
+        ticket: u32,
+    },
+    /// A confirmable message of ours was written again: nothing is to be done but to send it.
+    Retransmitted,
+}
+
+/// A request that came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incoming<'a> {
+    /// What to answer with.
+    pub pending: Pending,
+    /// GET, POST and so on.
+    pub method: Code,
+    /// Its options.
+    pub options: Options<'a>,
+    /// The whole body, put together where it came in blocks.
+    pub payload: Cow<'a, [u8]>,
+    /// Whether it is CON or NON.
+    pub is_confirmable: bool,
+    /// Whether the client wants notifications (RFC 7641 section 2), which
+    /// [`crate::coap::Reply::observed`] grants, or no more; none where it says nothing of them.
+    pub observes: Option<bool>,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    /// Its token, which names the observation too.
+    pub token: Token,
+    /// Stands for method, path and all else that makes the body one and the same.
+    pub(super) resource: u64,
+    /// What the session remembers of it, for duplicates.
+    pub(super) number: u32,
+    pub(super) id: u16,
+    pub(super) is_confirmable: bool,
+    /// It was acknowledged, and is answered by a message of its own.
+    pub(super) is_separate: bool,
+    pub(super) observes: bool,
+    pub(super) wants_size: bool,
+    /// Classes of responses that are not wanted, as No-Response has them (RFC 7967 section 2.1).
+    pub(super) unwanted: u8,
+    pub(super) block1: Option<Block>,
+    pub(super) block2: Option<Block>,
+}
+
+impl Pending {
+    /// Whether it was acknowledged without its answer.
+    #[must_use]
+    pub const fn is_separate(&self) -> bool {
+        self.is_separate
+    }
+}

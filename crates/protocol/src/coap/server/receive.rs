@@ -1,0 +1,310 @@
+//! What comes from the client.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use muster_model::Micros;
+
+use super::bodies::{Joined, Joining};
+use super::{Answered, Incoming, Pending, Server, ServerEvent};
+use crate::coap::{Block, Class, Code, Header, Kind, Message, Opt, OptionNumber, Reply, Uint};
+
+impl Server {
+    /// Takes one datagram; tells what it means, if it means something.
+    #[inline]
+    pub fn receive<'d>(
+        &mut self,
+        now: Micros,
+        datagram: &'d [u8],
+        out: &mut Vec<u8>,
+    ) -> Option<ServerEvent<'d>> {
+        let message = match Message::decode(datagram) {
+            Ok(message) => message,
+            Err(malformed) => {
+                self.counts.malformed += 1;
+                if let Some(id) = malformed.reset() {
+                    Header::empty(Kind::Reset, id).write(out);
+                }
+                return None;
+            }
+        };
+        match (message.kind, message.code.class()) {
+            (Kind::Acknowledgement, Class::Empty) => self.acknowledged(message.id),
+            (Kind::Reset, _) => self.reset(message.id),
+            (Kind::Confirmable | Kind::NonConfirmable, Class::Request) => {
+                self.request(now, &message, out)
+            }
+            (Kind::Confirmable, _) => {
+                // A ping, or a response to nobody (section 4.2).
+                let is_ping = message.is_empty();
+                self.counts.pings += u32::from(is_ping);
+                self.counts.stray += u32::from(!is_ping);
+                Header::empty(Kind::Reset, message.id).write(out);
+                None
+            }
+            (Kind::NonConfirmable | Kind::Acknowledgement, _) => {
+                self.counts.stray += 1;
+                None
+            }
+        }
+    }
+
+    fn acknowledged(&mut self, id: u16) -> Option<ServerEvent<'static>> {
+        let Some(ticket) = self.waiting.answered(id) else {
+            self.counts.stray += 1;
+            return None;
+        };
+        Some(ServerEvent::Acknowledged { ticket })
+    }
+
+    fn reset(&mut self, id: u16) -> Option<ServerEvent<'static>> {
+        let waited = self.waiting.answered(id);
+        let Some(ticket) = self.end_observation(id).or(waited) else {
+            self.counts.stray += 1;
+            return None;
+        };
+        Some(ServerEvent::Reset { ticket })
+    }
+
+    /// A request, or a copy of one (section 4.5).
+    #[inline]
+    fn request<'d>(
+        &mut self,
+        now: Micros,
+        message: &Message<'d>,
+        out: &mut Vec<u8>,
+    ) -> Option<ServerEvent<'d>> {
+        if let Some(answered) = self.seen.find(now, message.id).copied() {
+            self.repeat(message.id, answered, out);
+            return None;
+        }
+        let expires = now + self.settings.transmission.exchange_lifetime;
+        let number = self
+            .seen
+            .insert(now, expires, message.id, Answered::Silence);
+        let bound = self.settings.remembered_max as usize;
+        self.counts.evicted += self.seen.keep(bound);
+        let pending = pending(message, number);
+        if let Some(number) = message.options.unacceptable(|_| false) {
+            self.bad_option(now, &pending, number, out);
+            return None;
+        }
+        if is_for_a_proxy(message) {
+            let reply = Reply::new(Code::PROXYING_NOT_SUPPORTED, &[], b"");
+            self.reject(now, &pending, &reply, out);
+            return None;
+        }
+        self.whole_request(now, message, pending, out)
+    }
+
+    /// Answers a duplicate as its first copy was.
+    fn repeat(&mut self, id: u16, answered: Answered, out: &mut Vec<u8>) {
+        self.counts.duplicates += 1;
+        let is_there = match answered {
+            Answered::Silence => true,
+            Answered::Acknowledgement => {
+                Header::empty(Kind::Acknowledgement, id).write(out);
+                true
+            }
+            Answered::Reply(place) => self.replies.repeat(place, out),
+            Answered::Lost => false,
+        };
+        self.counts.unrepeatable += u32::from(!is_there);
+    }
+
+    /// Tells a request once its body is whole, unless it is for a block of an answer that is kept.
+    #[inline]
+    fn whole_request<'d>(
+        &mut self,
+        now: Micros,
+        message: &Message<'d>,
+        pending: Pending,
+        out: &mut Vec<u8>,
+    ) -> Option<ServerEvent<'d>> {
+        let payload = match pending.block1 {
+            None => Cow::Borrowed(message.payload),
+            Some(_) => Cow::Owned(self.join(now, message, &pending, out)?),
+        };
+        let is_later = pending.block2.is_some_and(|block| block.number > 0);
+        if is_later && self.later_block(now, message, pending, out) {
+            return None;
+        }
+        let observe = message.options.uint(OptionNumber::OBSERVE);
+        let observes = observe.and_then(|value| match value {
+            0 => Some(true),
+            1 => Some(false),
+            _ => None,
+        });
+        if observes == Some(false) {
+            self.forget_observer(message.token);
+        }
+        Some(ServerEvent::Request(Incoming {
+            pending,
+            method: message.code,
+            options: message.options,
+            payload,
+            is_confirmable: pending.is_confirmable,
+            observes,
+        }))
+    }
+
+    /// Takes a block of a body; none, and answered, unless it was the last (RFC 7959 section 2.5).
+    fn join(
+        &mut self,
+        now: Micros,
+        message: &Message<'_>,
+        pending: &Pending,
+        out: &mut Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let block = pending.block1?;
+        let joining = Joining {
+            resource: pending.resource,
+            expires: self.body_expires(now),
+            maximum: self.settings.body_max,
+            bound: self.settings.bodies_max,
+        };
+        let announced = message.options.uint(OptionNumber::SIZE1);
+        match self.coming.join(joining, block, announced, message.payload) {
+            Joined::Whole(body) => Some(body),
+            Joined::Continue => {
+                let size = block.size.min(self.settings.block_size);
+                let pending = Pending {
+                    block1: Some(Block { size, ..block }),
+                    ..*pending
+                };
+                self.answer(now, pending, &Reply::new(Code::CONTINUE, &[], b""), out);
+                None
+            }
+            Joined::Refused(code) => {
+                self.counts.rejected += 1;
+                let maximum = Uint::of(self.settings.body_max);
+                let size = [Opt::new(OptionNumber::SIZE1, &maximum)];
+                let is_too_large = code == Code::REQUEST_ENTITY_TOO_LARGE;
+                let options = if is_too_large { &size[..] } else { &[] };
+                self.answer(now, *pending, &Reply::new(code, options, b""), out);
+                None
+            }
+        }
+    }
+
+    /// Whether a request for a later block was answered here: out of what is kept, or, where the
+    /// caller must not be asked twice, by saying that nothing is (RFC 7959 section 2.9.2).
+    fn later_block(
+        &mut self,
+        now: Micros,
+        message: &Message<'_>,
+        pending: Pending,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if self.write_kept(now, pending, out) {
+            return true;
+        }
+        let is_safe = matches!(message.code, Code::GET | Code::FETCH);
+        if !is_safe {
+            let reply = Reply::new(Code::REQUEST_ENTITY_INCOMPLETE, &[], b"");
+            self.reject(now, &pending, &reply, out);
+        }
+        !is_safe
+    }
+
+    /// A critical option that cannot be taken: 4.02 for a CON, and silence for a NON
+    /// (section 5.4.1).
+    fn bad_option(
+        &mut self,
+        now: Micros,
+        pending: &Pending,
+        number: OptionNumber,
+        out: &mut Vec<u8>,
+    ) {
+        if !pending.is_confirmable {
+            self.counts.rejected += 1;
+            return;
+        }
+        let pending = Pending {
+            block1: None,
+            block2: None,
+            ..*pending
+        };
+        let words = in_words(number);
+        let reply = Reply::new(Code::BAD_OPTION, &[], &words);
+        self.reject(now, &pending, &reply, out);
+    }
+
+    fn reject(&mut self, now: Micros, pending: &Pending, reply: &Reply<'_>, out: &mut Vec<u8>) {
+        self.counts.rejected += 1;
+        let pending = Pending {
+            block2: None,
+            ..*pending
+        };
+        self.answer(now, pending, reply, out);
+    }
+
+    /// An answer of the session's own, which is never confirmable: where a message id is missing for
+    /// it, the client asks again.
+    fn answer(&mut self, now: Micros, pending: Pending, reply: &Reply<'_>, out: &mut Vec<u8>) {
+        let reply = Reply {
+            is_confirmable: false,
+            ..*reply
+        };
+        // Options are in order, and a NON needs no room: only an id can be missing.
+        let _ = self.respond(now, pending, &reply, out);
+    }
+}
+
+#[inline]
+fn pending(message: &Message<'_>, number: u32) -> Pending {
+    let options = &message.options;
+    let block1 = options.block(OptionNumber::BLOCK1);
+    let block2 = options.block(OptionNumber::BLOCK2);
+    let unwanted = options.uint(OptionNumber::NO_RESPONSE).unwrap_or(0);
+    Pending {
+        token: message.token,
+        resource: resource(message),
+        number,
+        id: message.id,
+        is_confirmable: message.kind == Kind::Confirmable,
+        is_separate: false,
+        observes: options.uint(OptionNumber::OBSERVE) == Some(0),
+        wants_size: options.first(OptionNumber::SIZE2).is_some(),
+        unwanted: unwanted as u8,
+        block1,
+        block2,
+    }
+}
+
+/// A number for the method and all options that tell one resource from another: those of the cache
+/// key (section 5.6), less the ones that only say how it travels (RFC 7959 section 2.4).
+#[inline]
+fn resource(message: &Message<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    message.code.hash(&mut hasher);
+    let travels = |number| {
+        matches!(
+            number,
+            OptionNumber::OBSERVE | OptionNumber::BLOCK1 | OptionNumber::BLOCK2
+        )
+    };
+    for option in message.options.iter() {
+        if !option.number.is_no_cache_key() && !travels(option.number) {
+            option.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+/// Whether a request is for somebody else (section 5.7.2).
+fn is_for_a_proxy(message: &Message<'_>) -> bool {
+    let options = &message.options;
+    let names = [OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME];
+    names.into_iter().any(|name| options.first(name).is_some())
+}
+
+/// The diagnostic payload that names an option (section 5.5.2), in hexadecimal.
+fn in_words(number: OptionNumber) -> [u8; 17] {
+    let mut words = *b"bad option 0x0000";
+    let digits = [12, 8, 4, 0].map(|shift| number.0 >> shift & 0x0f);
+    for (word, digit) in words[13..].iter_mut().zip(digits) {
+        *word = b"0123456789abcdef"[usize::from(digit)];
+    }
+    words
+}

@@ -1,0 +1,112 @@
+//! The bytes of replies, for requests that come again (RFC 7252 section 4.5).
+
+use std::collections::VecDeque;
+
+/// Replies one behind the other, the oldest first; dropped when their requests are forgotten, or
+/// when there are too many bytes.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    bytes: VecDeque<u8>,
+    /// The place of the first byte; places go on, and round.
+    first: u32,
+    marks: VecDeque<Mark>,
+}
+
+#[derive(Debug)]
+struct Mark {
+    request: u32,
+    length: u32,
+}
+
+/// Where a reply lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    at: u32,
+    length: u32,
+}
+
+impl Replies {
+    /// Keeps a reply to a request; none if it alone is more than `bound` bytes. `is_known` says
+    /// whether the session remembers a request.
+    #[inline]
+    pub(super) fn keep(
+        &mut self,
+        request: u32,
+        reply: &[u8],
+        bound: u32,
+        mut is_known: impl FnMut(u32) -> bool,
+    ) -> Option<Place> {
+        let length = u32::try_from(reply.len())
+            .ok()
+            .filter(|length| *length <= bound)?;
+        while let Some(mark) = self.marks.front()
+            && (self.bytes.len() + reply.len() > bound as usize || !is_known(mark.request))
+        {
+            let length = mark.length;
+            self.bytes.drain(..length as usize);
+            self.first = self.first.wrapping_add(length);
+            self.marks.pop_front();
+        }
+        let at = self.first.wrapping_add(self.bytes.len() as u32);
+        self.bytes.extend(reply);
+        self.marks.push_back(Mark { request, length });
+        Some(Place { at, length })
+    }
+
+    /// Appends a reply; whether it was still there.
+    pub(super) fn repeat(&self, place: Place, out: &mut Vec<u8>) -> bool {
+        let from = place.at.wrapping_sub(self.first) as usize;
+        let to = from + place.length as usize;
+        let is_there = to <= self.bytes.len();
+        if is_there {
+            out.extend(self.bytes.range(from..to));
+        }
+        is_there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_repeated_until_it_is_dropped() {
+        let mut replies = Replies {
+            first: u32::MAX - 3,
+            ..Replies::default()
+        };
+        let mut places = Vec::new();
+        for request in 0..10u32 {
+            let reply = [request as u8; 4];
+            places.push(
+                replies
+                    .keep(request, &reply, 12, |_| true)
+                    .expect("it fits"),
+            );
+        }
+        for (request, place) in places.iter().enumerate() {
+            let mut out = Vec::new();
+            assert_eq!(replies.repeat(*place, &mut out), request >= 7);
+            assert_eq!(
+                out,
+                if request >= 7 {
+                    vec![request as u8; 4]
+                } else {
+                    Vec::new()
+                }
+            );
+        }
+        assert_eq!(replies.keep(10, &[0; 13], 12, |_| true), None);
+    }
+
+    #[test]
+    fn replies_to_requests_that_are_forgotten_go_first() {
+        let mut replies = Replies::default();
+        let first = replies.keep(0, b"one", 100, |_| true).expect("it fits");
+        let second = replies
+            .keep(1, b"two", 100, |request| request != 0)
+            .expect("it fits");
+        assert!(!replies.repeat(first, &mut Vec::new()));
+        assert!(replies.repeat(second, &mut Vec::new()));
+    }
+}

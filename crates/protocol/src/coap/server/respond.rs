@@ -1,0 +1,303 @@
+//! What goes to the client: answers, in one message or block by block.
+
+use muster_model::Micros;
+
+use super::{Answered, Pending, Server};
+use crate::coap::message::write_merged;
+use crate::coap::request::out_of_order;
+use crate::coap::{
+    Block, Code, Header, Kind, Opt, OptionIter, OptionNumber, Options, Refused, Reply, Token, Uint,
+};
+
+/// The answer to a request for a block that the body does not have.
+const BEYOND_THE_END: (Code, OptionIter<'static>, &[u8]) =
+    (Code::BAD_REQUEST, OptionIter::NONE, b"");
+
+/// A body that is kept until its blocks were fetched.
+#[derive(Debug)]
+pub(super) struct Kept {
+    code: Code,
+    /// The reply's options, as they are on the wire.
+    options: Vec<u8>,
+    body: Vec<u8>,
+}
+
+/// How a reply is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writing {
+    pub(super) kind: Kind,
+    pub(super) id: u16,
+    pub(super) token: Token,
+    pub(super) ticket: u32,
+    pub(super) resource: u64,
+    pub(super) observe: Option<u32>,
+    pub(super) wants_size: bool,
+    pub(super) block1: Option<Block>,
+    pub(super) block2: Option<Block>,
+}
+
+impl Default for Writing {
+    fn default() -> Self {
+        Self {
+            kind: Kind::NonConfirmable,
+            id: 0,
+            token: Token::EMPTY,
+            ticket: 0,
+            resource: 0,
+            observe: None,
+            wants_size: false,
+            block1: None,
+            block2: None,
+        }
+    }
+}
+
+impl Server {
+    /// Says that a confirmable request was taken and is answered later (section 5.2.2). What is
+    /// returned is to be answered. Once is enough; a NON is not acknowledged.
+    pub fn acknowledge(&mut self, pending: Pending, out: &mut Vec<u8>) -> Pending {
+        if !pending.is_confirmable || pending.is_separate {
+            return pending;
+        }
+        Header::empty(Kind::Acknowledgement, pending.id).write(out);
+        self.remember(&pending, Answered::Acknowledgement);
+        Pending {
+            is_separate: true,
+            ..pending
+        }
+    }
+
+    /// Answers a request: in its acknowledgement, or, where that was sent or the request is NON,
+    /// in a message of its own.
+    ///
+    /// # Errors
+    /// [`Refused::OptionOrder`]; [`Refused::NoMessageId`] and [`Refused::Full`] for a message of
+    /// its own.
+    #[inline]
+    pub fn respond(
+        &mut self,
+        now: Micros,
+        pending: Pending,
+        reply: &Reply<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        if let Some(number) = out_of_order(reply.options) {
+            return Err(Refused::OptionOrder(number));
+        }
+        if pending.unwanted & unwanted_bit(reply.code) != 0 {
+            self.acknowledge(pending, out);
+            return Ok(());
+        }
+        let (kind, id) = self.address(now, &pending, reply.is_confirmable)?;
+        let is_piggybacked = kind == Kind::Acknowledgement;
+        let writing = Writing {
+            kind,
+            id,
+            token: pending.token,
+            ticket: reply.ticket,
+            resource: pending.resource,
+            observe: self.granted(&pending, reply),
+            wants_size: pending.wants_size,
+            block1: pending.block1,
+            block2: pending.block2,
+        };
+        let from = out.len();
+        self.write(now, writing, reply, out);
+        if is_piggybacked {
+            self.keep_reply(&pending, &out[from..]);
+        }
+        if let Some(observer) = self.observers.last_mut()
+            && writing.observe.is_some()
+            && !is_piggybacked
+        {
+            observer.last_id = Some(id);
+        }
+        Ok(())
+    }
+
+    /// The type and message id of an answer.
+    #[inline]
+    fn address(
+        &mut self,
+        now: Micros,
+        pending: &Pending,
+        is_confirmable: bool,
+    ) -> Result<(Kind, u16), Refused> {
+        if pending.is_confirmable && !pending.is_separate {
+            return Ok((Kind::Acknowledgement, pending.id));
+        }
+        self.check_room(is_confirmable)?;
+        Ok((Kind::of(is_confirmable), self.take_id(now)?))
+    }
+
+    /// Whether one more confirmable message may wait.
+    pub(super) fn check_room(&self, is_confirmable: bool) -> Result<(), Refused> {
+        let most = usize::from(self.settings.transmissions_max);
+        if is_confirmable && self.waiting.len() >= most {
+            return Err(Refused::Full);
+        }
+        Ok(())
+    }
+
+    /// The first number of an observation that is asked for and granted.
+    fn granted(&mut self, pending: &Pending, reply: &Reply<'_>) -> Option<u32> {
+        let is_granted = pending.observes && reply.observed && reply.code.is_success();
+        is_granted.then(|| self.observe(pending, reply.ticket))?
+    }
+
+    /// Writes a reply, or the block of it that is wanted, and keeps what has to be sent or fetched
+    /// again.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        now: Micros,
+        mut writing: Writing,
+        reply: &Reply<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let body = reply.payload;
+        let size = self.settings.block_size;
+        let asked = writing
+            .block2
+            .filter(|_| reply.code.is_success() && !body.is_empty());
+        let size = asked.map_or(size, |asked| asked.size.min(size));
+        let is_in_blocks = asked.is_some() || body.len() > size.bytes();
+        let offset = asked.map_or(0, Block::offset);
+        if offset > 0 && offset >= body.len() {
+            writing.block2 = None;
+            return self.put(now, writing, BEYOND_THE_END, out);
+        }
+        writing.block2 = is_in_blocks
+            .then(|| Block::at(offset, false, size))
+            .flatten();
+        if body.len() > size.bytes() {
+            self.keep_body(now, writing.resource, reply);
+        }
+        let options = reply.options.iter().copied();
+        self.put(now, writing, (reply.code, options, body), out);
+    }
+
+    /// Answers a request for a later block out of a body that is kept; whether there is one.
+    pub(super) fn write_kept(&mut self, now: Micros, pending: Pending, out: &mut Vec<u8>) -> bool {
+        let expires = self.body_expires(now);
+        let Some((kept, wanted)) = self.going.take(pending.resource).zip(pending.block2) else {
+            return false;
+        };
+        if let Ok((kind, id)) = self.address(now, &pending, false) {
+            let size = wanted.size.min(self.settings.block_size);
+            let is_there = wanted.offset() < kept.body.len();
+            let block2 = Block::at(wanted.offset(), false, size).filter(|_| is_there);
+            let writing = Writing {
+                kind,
+                id,
+                token: pending.token,
+                wants_size: pending.wants_size,
+                block2,
+                ..Writing::default()
+            };
+            let from = out.len();
+            if is_there {
+                let options = Options::of_bytes(&kept.options).iter();
+                self.put(now, writing, (kept.code, options, &kept.body), out);
+            } else {
+                self.put(now, writing, BEYOND_THE_END, out);
+            }
+            if kind == Kind::Acknowledgement {
+                self.keep_reply(&pending, &out[from..]);
+            }
+        }
+        let bound = self.settings.bodies_max;
+        self.going.begin(pending.resource, expires, kept, bound);
+        true
+    }
+
+    /// Appends the message; a confirmable one waits from now on.
+    #[inline]
+    fn put<'a>(
+        &mut self,
+        now: Micros,
+        writing: Writing,
+        (code, options, body): (Code, impl Iterator<Item = Opt<'a>>, &[u8]),
+        out: &mut Vec<u8>,
+    ) {
+        let from = out.len();
+        let block2 = writing.block2.map(|block| Block {
+            more: block.is_before_the_end(body.len()),
+            ..block
+        });
+        let Writing {
+            kind,
+            id,
+            token,
+            ticket,
+            ..
+        } = writing;
+        Header {
+            kind,
+            code,
+            id,
+            token,
+        }
+        .write(out);
+        let observe = writing.observe.map(Uint::of);
+        let [block2_value, block1] = [block2, writing.block1].map(|block| block.map(Block::uint));
+        let size = (writing.wants_size && block2.is_some()).then(|| Uint::of(body.len() as u32));
+        let own = [
+            (OptionNumber::OBSERVE, &observe),
+            (OptionNumber::BLOCK2, &block2_value),
+            (OptionNumber::BLOCK1, &block1),
+            (OptionNumber::SIZE2, &size),
+        ];
+        let own = own
+            .iter()
+            .filter_map(|(number, value)| value.as_ref().map(|value| Opt::new(*number, value)));
+        let payload = block2.map_or(body, |block| block.of(body));
+        write_merged(options, own, payload, out);
+        if kind == Kind::Confirmable {
+            let times = (&self.settings.transmission, &mut self.random);
+            self.waiting.sent(now, (id, ticket), &out[from..], times);
+        }
+    }
+
+    fn keep_body(&mut self, now: Micros, resource: u64, reply: &Reply<'_>) {
+        let mut options = Vec::new();
+        write_merged(
+            reply.options.iter().copied(),
+            std::iter::empty(),
+            b"",
+            &mut options,
+        );
+        let kept = Kept {
+            code: reply.code,
+            options,
+            body: reply.payload.to_vec(),
+        };
+        let (expires, bound) = (self.body_expires(now), self.settings.bodies_max);
+        self.going.begin(resource, expires, kept, bound);
+    }
+
+    /// Keeps a reply for duplicates of its request.
+    #[inline]
+    fn keep_reply(&mut self, pending: &Pending, reply: &[u8]) {
+        let bound = self.settings.replies_max;
+        let seen = &mut self.seen;
+        let is_known = |request| seen.get(request).is_some();
+        let place = self.replies.keep(pending.number, reply, bound, is_known);
+        self.remember(pending, place.map_or(Answered::Lost, Answered::Reply));
+    }
+
+    #[inline]
+    pub(super) fn remember(&mut self, pending: &Pending, answered: Answered) {
+        if let Some(known) = self.seen.get(pending.number) {
+            *known = answered;
+        }
+    }
+}
+
+/// The bit of No-Response that a code's class has (RFC 7967 section 2.1).
+const fn unwanted_bit(code: Code) -> u8 {
+    match code.digit() {
+        0 => 0,
+        class => 1 << (class - 1),
+    }
+}

@@ -1,0 +1,1138 @@
+//! The client end against datagrams written by hand.
+
+use std::sync::Arc;
+
+use muster_model::Micros;
+use muster_protocol::coap::{
+    Again, Block, BlockSize, Client, ClientEvent, ClientSettings, Code, ExchangeKey, Failure,
+    Header, Kind, Message, Opt, OptionNumber, Refused, Request, SharedClient, Ticket, Token,
+    Transmission, Uint,
+};
+use proptest::prelude::*;
+
+const SECOND: u64 = 1_000_000;
+const TICKET: Ticket = Ticket { lane: 0, name: 7 };
+
+fn ticket(name: u32) -> Ticket {
+    Ticket { lane: 0, name }
+}
+
+fn path(text: &str) -> [Opt<'_>; 1] {
+    [Opt::text(OptionNumber::URI_PATH, text)]
+}
+
+/// A client, its clock, and what it sent last.
+struct Device {
+    client: Client,
+    now: Micros,
+    sent: Vec<u8>,
+}
+
+impl Device {
+    fn new(settings: ClientSettings) -> Self {
+        Self {
+            client: Client::new(Arc::new(settings), 1),
+            now: Micros(5),
+            sent: Vec::new(),
+        }
+    }
+
+    fn standard() -> Self {
+        Self::new(ClientSettings::default())
+    }
+
+    fn ask(&mut self, request: &Request<'_>) -> ExchangeKey {
+        self.try_ask(TICKET, request).expect("it is sent")
+    }
+
+    fn try_ask(&mut self, ticket: Ticket, request: &Request<'_>) -> Result<ExchangeKey, Refused> {
+        self.sent.clear();
+        self.client
+            .request(self.now, ticket, request, &mut self.sent)
+    }
+
+    fn again(&mut self, key: ExchangeKey, request: &Request<'_>) {
+        self.sent.clear();
+        let again = self.client.again(self.now, key, request, &mut self.sent);
+        assert_eq!(again, Ok(()));
+    }
+
+    /// What was sent last; it is one message.
+    fn last(&self) -> Message<'_> {
+        Message::decode(&self.sent).expect("one message")
+    }
+
+    fn hears<'d>(&mut self, datagram: &'d [u8]) -> Option<ClientEvent<'d>> {
+        self.sent.clear();
+        self.client.receive(self.now, datagram, &mut self.sent)
+    }
+
+    /// Goes on to the next deadline.
+    fn waits(&mut self) -> Option<ClientEvent<'static>> {
+        self.now = self.client.deadline().expect("something is due");
+        self.sent.clear();
+        self.client.wake(self.now, &mut self.sent)
+    }
+}
+
+/// The answer to what a device sent last, piggybacked.
+fn answer(to: &Message<'_>, code: Code, options: &[Opt<'_>], payload: &[u8]) -> Vec<u8> {
+    message(
+        Kind::Acknowledgement,
+        to.id,
+        to.token,
+        (code, options, payload),
+    )
+}
+
+fn message(kind: Kind, id: u16, token: Token, rest: (Code, &[Opt<'_>], &[u8])) -> Vec<u8> {
+    let (code, options, payload) = rest;
+    let mut out = Vec::new();
+    Header {
+        kind,
+        code,
+        id,
+        token,
+    }
+    .write_with(options, payload, &mut out);
+    out
+}
+
+fn empty(kind: Kind, id: u16) -> Vec<u8> {
+    let mut out = Vec::new();
+    Header::empty(kind, id).write(&mut out);
+    out
+}
+
+/// RFC 7252 section 5.2.1: the response comes in the acknowledgement.
+#[test]
+fn a_piggybacked_response_ends_its_exchange() {
+    let mut device = Device::standard();
+    let path = path("t");
+    device.ask(&Request::new(Code::POST, &path, b"21.5"));
+    let sent = device.last();
+    assert_eq!(
+        (sent.kind, sent.code, sent.payload),
+        (Kind::Confirmable, Code::POST, &b"21.5"[..])
+    );
+    assert_eq!(sent.token.as_bytes().len(), 8);
+    assert_eq!(sent.options.iter().collect::<Vec<_>>(), path);
+    let datagram = answer(&sent, Code::CHANGED, &[], b"ok");
+    let Some(ClientEvent::Response(response)) = device.hears(&datagram) else {
+        panic!("a response");
+    };
+    assert_eq!(
+        (response.ticket, response.code, response.payload),
+        (TICKET, Code::CHANGED, &b"ok"[..])
+    );
+    assert!(!response.is_separate && response.observed.is_none() && response.block.is_none());
+    assert!(device.sent.is_empty(), "an acknowledgement is not answered");
+    assert_eq!(
+        (device.client.open_exchanges(), device.client.deadline()),
+        (0, None)
+    );
+}
+
+/// RFC 7252 section 5.3.2: message id and token of a piggybacked response both have to match.
+#[test]
+fn an_acknowledgement_of_another_message_or_token_is_ignored() {
+    let mut device = Device::standard();
+    device.ask(&Request::new(Code::GET, &[], b""));
+    let sent = device.sent.clone();
+    let sent = Message::decode(&sent).expect("a request");
+    let other_id = Message {
+        id: sent.id.wrapping_add(1),
+        ..sent
+    };
+    let other_token = Message {
+        token: Token::EMPTY,
+        ..sent
+    };
+    for other in [other_id, other_token] {
+        assert_eq!(device.hears(&answer(&other, Code::CONTENT, &[], b"")), None);
+    }
+    assert_eq!(device.client.counts().stray, 2);
+    let datagram = answer(&sent, Code::CONTENT, &[], b"");
+    assert!(matches!(
+        device.hears(&datagram),
+        Some(ClientEvent::Response(_))
+    ));
+    assert_eq!(
+        device.hears(&datagram),
+        None,
+        "the same acknowledgement again"
+    );
+}
+
+/// RFC 7252 section 5.2.2, figure 5: an empty acknowledgement, later the response as a CON with the
+/// same token, which is acknowledged, and again for its duplicates (section 4.5).
+#[test]
+fn a_separate_response_is_acknowledged_as_often_as_it_comes() {
+    let mut device = Device::standard();
+    let key = device.ask(&Request::new(Code::GET, &[], b""));
+    let sent = device.sent.clone();
+    let sent = Message::decode(&sent).expect("a request");
+    let acknowledged = ClientEvent::Acknowledged {
+        ticket: TICKET,
+        key,
+    };
+    assert_eq!(
+        device.hears(&empty(Kind::Acknowledgement, sent.id)),
+        Some(acknowledged)
+    );
+    device.now += Micros(60 * SECOND);
+    assert_eq!(
+        device.client.wake(device.now, &mut Vec::new()),
+        None,
+        "no copies any more"
+    );
+
+    let datagram = message(
+        Kind::Confirmable,
+        0xad7b,
+        sent.token,
+        (Code::CONTENT, &[], b"22.5 C"),
+    );
+    let Some(ClientEvent::Response(response)) = device.hears(&datagram) else {
+        panic!("a response");
+    };
+    assert!(response.is_separate && response.payload == b"22.5 C");
+    for duplicate in 1..=3 {
+        assert_eq!(device.sent, empty(Kind::Acknowledgement, 0xad7b));
+        assert_eq!(device.hears(&datagram), None);
+        assert_eq!(device.client.counts().duplicates, duplicate);
+    }
+    assert_eq!(device.client.counts().separate, 1);
+}
+
+/// RFC 7252 section 4.2: a response implies the acknowledgement that was lost.
+#[test]
+fn a_separate_response_may_come_before_its_acknowledgement() {
+    let mut device = Device::standard();
+    device.ask(&Request::new(Code::GET, &[], b""));
+    let (id, token) = (device.last().id, device.last().token);
+    let datagram = message(Kind::NonConfirmable, 1, token, (Code::CONTENT, &[], b""));
+    assert!(matches!(
+        device.hears(&datagram),
+        Some(ClientEvent::Response(_))
+    ));
+    assert!(device.sent.is_empty(), "a NON is not acknowledged");
+    assert_eq!(device.hears(&empty(Kind::Acknowledgement, id)), None);
+    assert_eq!(device.client.window_free(0), 1);
+}
+
+/// RFC 7252 section 4.2: a CON that nobody waits for is rejected with a reset, its duplicates too.
+#[test]
+fn a_response_nobody_waits_for_is_reset() {
+    let mut device = Device::standard();
+    let token = Token::new(&[1, 2, 3]).expect("a token");
+    let datagram = message(Kind::Confirmable, 9, token, (Code::CONTENT, &[], b""));
+    for _ in 0..2 {
+        assert_eq!(device.hears(&datagram), None);
+        assert_eq!(device.sent, empty(Kind::Reset, 9));
+    }
+    assert_eq!(
+        (
+            device.client.counts().stray,
+            device.client.counts().duplicates
+        ),
+        (1, 1)
+    );
+    let datagram = message(Kind::NonConfirmable, 10, token, (Code::CONTENT, &[], b""));
+    assert_eq!(device.hears(&datagram), None);
+    assert!(device.sent.is_empty(), "section 4.3: in silence");
+}
+
+/// RFC 7252 section 4.2: the same bytes again after a timeout that doubles, `MAX_RETRANSMIT` times,
+/// and then no more: within 31 to 46.5 first timeouts of 2 s.
+#[test]
+fn a_con_is_sent_five_times_and_then_given_up() {
+    let mut device = Device::standard();
+    let request = Request::new(Code::POST, &[], b"x");
+    let (began, key) = (device.now, device.ask(&request));
+    let first = device.sent.clone();
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        let before = device.now;
+        let cause = Again::Retransmission;
+        assert_eq!(
+            device.waits(),
+            Some(ClientEvent::Again {
+                ticket: TICKET,
+                key,
+                cause
+            })
+        );
+        waits.push((device.now - before).get());
+        device.again(key, &request);
+        assert_eq!(device.sent, first);
+        let once_more = device
+            .client
+            .again(device.now, key, &request, &mut Vec::new());
+        assert_eq!(once_more, Err(Refused::NothingDue), "one copy a timeout");
+    }
+    assert!((2 * SECOND..=3 * SECOND).contains(&waits[0]));
+    assert!(waits.windows(2).all(|pair| pair[1] == 2 * pair[0]));
+    let cause = Failure::Unacknowledged;
+    assert_eq!(
+        device.waits(),
+        Some(ClientEvent::Failed {
+            ticket: TICKET,
+            cause
+        })
+    );
+    assert_eq!(device.now - began, Micros(31 * waits[0]));
+    assert_eq!(device.client.counts().retransmitted, 4);
+    assert_eq!(
+        (device.client.window_free(0), device.client.deadline()),
+        (1, None)
+    );
+}
+
+/// RFC 7252 section 4.8: every parameter is the caller's to set.
+#[test]
+fn transmission_parameters_are_the_callers() {
+    let transmission = Transmission::of(Micros(1_000), 1.0, 1);
+    let mut device = Device::new(ClientSettings {
+        transmission,
+        ..ClientSettings::default()
+    });
+    let request = Request::new(Code::GET, &[], b"");
+    device.ask(&request);
+    assert!(matches!(device.waits(), Some(ClientEvent::Again { .. })));
+    assert_eq!(device.now, Micros(1_005));
+    assert!(matches!(device.waits(), Some(ClientEvent::Failed { .. })));
+    assert_eq!(device.now, Micros(3_005));
+}
+
+/// RFC 7252 section 4.2: a reset ends the exchange.
+#[test]
+fn a_reset_ends_con_and_non() {
+    for is_confirmable in [true, false] {
+        let mut device = Device::standard();
+        device.ask(&Request {
+            is_confirmable,
+            ..Request::new(Code::GET, &[], b"")
+        });
+        let id = device.last().id;
+        let cause = Failure::Reset;
+        let failed = Some(ClientEvent::Failed {
+            ticket: TICKET,
+            cause,
+        });
+        assert_eq!(device.hears(&empty(Kind::Reset, id)), failed);
+        assert_eq!(device.hears(&empty(Kind::Reset, id)), None);
+        assert_eq!(device.client.counts().stray, 1);
+    }
+}
+
+/// RFC 7252 sections 4.3 and 4.8.2: a NON is sent once, and its answer waited for over
+/// `NON_LIFETIME`; an acknowledged CON over `EXCHANGE_LIFETIME`.
+#[test]
+fn what_is_never_answered_ends_with_its_lifetime() {
+    let mut device = Device::standard();
+    let cause = Failure::Unanswered;
+    let failed = Some(ClientEvent::Failed {
+        ticket: TICKET,
+        cause,
+    });
+    let began = device.now;
+    device.ask(&Request {
+        is_confirmable: false,
+        ..Request::new(Code::GET, &[], b"")
+    });
+    assert_eq!(device.last().kind, Kind::NonConfirmable);
+    assert_eq!(device.waits(), failed);
+    assert_eq!(device.now - began, Micros(145 * SECOND));
+
+    let began = device.now;
+    device.ask(&Request::new(Code::GET, &[], b""));
+    let id = device.last().id;
+    assert!(device.hears(&empty(Kind::Acknowledgement, id)).is_some());
+    assert_eq!(device.waits(), failed);
+    assert_eq!(device.now - began, Micros(247 * SECOND));
+}
+
+/// RFC 7252 section 4.7: NSTART interactions are open at once; one that is acknowledged is not.
+#[test]
+fn nstart_bounds_what_waits_for_an_answer() {
+    let mut device = Device::new(ClientSettings {
+        nstart: 2,
+        ..ClientSettings::default()
+    });
+    let request = Request::new(Code::GET, &[], b"");
+    device.ask(&request);
+    let first = device.sent.clone();
+    device.ask(&Request {
+        is_confirmable: false,
+        ..request
+    });
+    let second = device.sent.clone();
+    assert_eq!(device.try_ask(ticket(9), &request), Err(Refused::Window));
+    assert_eq!(device.client.window_free(0), 0);
+    let (first, second) = (Message::decode(&first), Message::decode(&second));
+    let (first, second) = (first.expect("one"), second.expect("two"));
+    assert_ne!((first.id, first.token), (second.id, second.token));
+    device.hears(&empty(Kind::Acknowledgement, first.id));
+    assert_eq!(device.client.window_free(0), 1);
+    let datagram = message(
+        Kind::NonConfirmable,
+        1,
+        second.token,
+        (Code::CONTENT, &[], b""),
+    );
+    assert!(device.hears(&datagram).is_some());
+    assert_eq!(device.client.window_free(0), 2);
+    assert_eq!(device.client.open_exchanges(), 1, "the acknowledged one");
+}
+
+/// RFC 7252 section 4.4: a message id is not used again within `EXCHANGE_LIFETIME`.
+#[test]
+fn without_a_free_message_id_a_request_is_refused() {
+    let mut device = Device::standard();
+    let request = Request::new(Code::GET, &[], b"");
+    let mut ids = vec![false; 65_536];
+    for _ in 0..65_536 {
+        device.ask(&request);
+        let sent = device.sent.clone();
+        let sent = Message::decode(&sent).expect("a request");
+        assert!(!std::mem::replace(&mut ids[usize::from(sent.id)], true));
+        assert!(
+            device
+                .hears(&answer(&sent, Code::CONTENT, &[], b""))
+                .is_some()
+        );
+    }
+    let free_at = Micros(5 + 247 * SECOND);
+    assert_eq!(
+        device.try_ask(TICKET, &request),
+        Err(Refused::NoMessageId { free_at })
+    );
+    device.now = free_at;
+    device.ask(&request);
+}
+
+/// RFC 7252 section 4.3: a ping is an empty CON; the reset that answers it says that the server is
+/// there. It is sent again like any CON.
+#[test]
+fn a_ping_is_answered_by_a_reset() {
+    let mut device = Device::standard();
+    device.sent.clear();
+    device
+        .client
+        .ping(device.now, TICKET, &mut device.sent)
+        .expect("it is sent");
+    let ping = device.sent.clone();
+    assert_eq!((ping.len(), ping[0], ping[1]), (4, 0x40, 0));
+    assert_eq!(device.waits(), Some(ClientEvent::PingedAgain));
+    assert_eq!(device.sent, ping);
+    let id = device.last().id;
+    let content = message(
+        Kind::Acknowledgement,
+        id,
+        Token::EMPTY,
+        (Code::CONTENT, &[], b""),
+    );
+    assert_eq!(device.hears(&content), None);
+    assert_eq!(
+        device.hears(&empty(Kind::Reset, id)),
+        Some(ClientEvent::Pong { ticket: TICKET })
+    );
+}
+
+/// RFC 7252 sections 4.2 and 4.3: a client resets pings and requests, and what is malformed.
+#[test]
+fn what_a_client_cannot_take_is_reset_if_it_is_confirmable() {
+    let mut device = Device::standard();
+    for (datagram, answer) in [
+        (&[0x40, 0, 0, 9][..], Some(9)),
+        (&[0x40, 1, 0, 8], Some(8)),
+        (&[0x50, 1, 0, 7], None),
+        (&[0x40, 0x45, 0, 6, 0xff], Some(6)),
+        (&[0x50, 0x45, 0, 5, 0xff], None),
+        (&[0x80, 0x45, 0, 5], None),
+    ] {
+        assert_eq!(device.hears(datagram), None);
+        let wanted = answer.map_or(Vec::new(), |id| empty(Kind::Reset, id));
+        assert_eq!(device.sent, wanted, "{datagram:?}");
+    }
+    let counts = device.client.counts();
+    assert_eq!((counts.unexpected, counts.malformed), (3, 3));
+}
+
+/// RFC 7252 section 5.4.1: a response with a critical option that is not known is rejected: a
+/// separate one with a reset, one in an acknowledgement in silence.
+#[test]
+fn a_response_with_an_unknown_critical_option_is_rejected() {
+    let options = [Opt::new(OptionNumber(9), b"")];
+    let cause = Failure::BadOption(OptionNumber(9));
+    let failed = Some(ClientEvent::Failed {
+        ticket: TICKET,
+        cause,
+    });
+    let mut device = Device::standard();
+    device.ask(&Request::new(Code::GET, &[], b""));
+    let datagram = answer(&device.last(), Code::CONTENT, &options, b"");
+    assert_eq!(device.hears(&datagram), failed);
+    assert!(device.sent.is_empty());
+
+    device.ask(&Request::new(Code::GET, &[], b""));
+    let token = device.last().token;
+    let datagram = message(Kind::Confirmable, 3, token, (Code::CONTENT, &options, b""));
+    assert_eq!(device.hears(&datagram), failed);
+    assert_eq!(device.sent, empty(Kind::Reset, 3));
+}
+
+/// RFC 7252 section 5.9.3.4: Max-Age of 5.03 is the time for which a device keeps silent, unless it
+/// is told not to obey.
+#[test]
+fn max_age_of_unavailable_keeps_a_device_silent() {
+    for obeys_max_age in [true, false] {
+        let mut device = Device::new(ClientSettings {
+            obeys_max_age,
+            ..ClientSettings::default()
+        });
+        let request = Request::new(Code::POST, &[], b"");
+        device.ask(&request);
+        let age = Uint::of(2);
+        let options = [Opt::new(OptionNumber::MAX_AGE, &age)];
+        let datagram = answer(
+            &device.last(),
+            Code::SERVICE_UNAVAILABLE,
+            &options,
+            b"later",
+        );
+        let Some(ClientEvent::Response(response)) = device.hears(&datagram) else {
+            panic!("a response");
+        };
+        assert_eq!(
+            (response.code, response.options.max_age()),
+            (Code::SERVICE_UNAVAILABLE, Some(2))
+        );
+        let until = device.now + Micros(2 * SECOND);
+        if obeys_max_age {
+            assert_eq!(
+                device.try_ask(TICKET, &request),
+                Err(Refused::Held { until })
+            );
+            assert_eq!(device.client.held_until(0), until);
+            device.now = until;
+        }
+        device.ask(&request);
+    }
+}
+
+/// A request that its caller gave up sends nothing more, and its answer is late; a second change of
+/// mind changes nothing.
+#[test]
+fn a_forgotten_request_is_answered_late() {
+    let mut device = Device::standard();
+    let request = Request::new(Code::GET, &[], b"");
+    let key = device.ask(&request);
+    let sent = device.sent.clone();
+    let sent = Message::decode(&sent).expect("a request");
+    assert!(device.client.forget(key));
+    assert!(!device.client.forget(key));
+    assert_eq!(device.client.window_free(0), 1);
+    device.now += Micros(30 * SECOND);
+    assert_eq!(device.client.wake(device.now, &mut Vec::new()), None);
+    assert_eq!(
+        device
+            .client
+            .again(device.now, key, &request, &mut Vec::new()),
+        Err(Refused::NothingDue)
+    );
+    let late = ClientEvent::AnsweredLate {
+        ticket: TICKET,
+        code: Some(Code::CONTENT),
+    };
+    assert_eq!(
+        device.hears(&answer(&sent, Code::CONTENT, &[], b"")),
+        Some(late)
+    );
+
+    let key = device.ask(&request);
+    assert!(device.client.forget(key));
+    device.now = device.client.deadline().expect("its lifetime");
+    assert_eq!(
+        device.client.wake(device.now, &mut Vec::new()),
+        None,
+        "in silence"
+    );
+    assert_eq!(device.client.open_exchanges(), 0);
+}
+
+#[test]
+fn what_cannot_be_sent_says_why() {
+    let settings = ClientSettings {
+        exchanges_max: 1,
+        nstart: 5,
+        body_max: 10,
+        ..ClientSettings::default()
+    };
+    let mut device = Device::new(settings);
+    let refused = |device: &mut Device, request: &Request<'_>| {
+        device.try_ask(TICKET, request).expect_err("refused")
+    };
+    let unordered = [
+        Opt::text(OptionNumber::URI_QUERY, "a"),
+        Opt::text(OptionNumber::URI_PATH, "b"),
+    ];
+    let request = Request::new(Code::GET, &unordered, b"");
+    assert_eq!(
+        refused(&mut device, &request),
+        Refused::OptionOrder(OptionNumber::URI_PATH)
+    );
+    let request = Request::new(Code::CONTENT, &[], b"");
+    assert_eq!(
+        refused(&mut device, &request),
+        Refused::Method(Code::CONTENT)
+    );
+    let request = Request::new(Code::POST, &[], b"elevenbytes");
+    assert_eq!(
+        refused(&mut device, &request),
+        Refused::BodyTooLarge {
+            size: 11,
+            maximum: 10
+        }
+    );
+    let request = Request::new(Code::GET, &[], b"");
+    let lane = device.try_ask(Ticket { lane: 1, name: 0 }, &request);
+    assert_eq!(lane, Err(Refused::Lane(1)));
+    device.ask(&request);
+    assert_eq!(refused(&mut device, &request), Refused::Full);
+    assert!(device.sent.is_empty());
+    let mut dropped = Vec::new();
+    device.client.drop_all(|ticket| dropped.push(ticket));
+    assert_eq!((dropped, device.client.window_free(0)), (vec![TICKET], 5));
+}
+
+/// Devices behind one socket share message ids and tokens, and have NSTART and Max-Age of their own.
+#[test]
+fn lanes_of_a_shared_socket_do_not_stand_in_each_others_way() {
+    let settings = ClientSettings {
+        exchanges_max: 1_000,
+        ..ClientSettings::default()
+    };
+    let mut client = SharedClient::shared(Arc::new(settings), 3, 100);
+    let request = Request::new(Code::GET, &[], b"");
+    let (mut sent, now) = (Vec::new(), Micros(1));
+    for lane in 0..100 {
+        let mut out = Vec::new();
+        let ticket = Ticket {
+            lane,
+            name: lane + 1_000,
+        };
+        client
+            .request(now, ticket, &request, &mut out)
+            .expect("it is sent");
+        let refused = client.request(now, ticket, &request, &mut Vec::new());
+        assert_eq!(refused, Err(Refused::Window));
+        sent.push(out);
+    }
+    let age = Uint::of(9);
+    let options = [Opt::new(OptionNumber::MAX_AGE, &age)];
+    for (lane, datagram) in sent.iter().enumerate().rev() {
+        let to = Message::decode(datagram).expect("a request");
+        let code = if lane == 7 {
+            Code::SERVICE_UNAVAILABLE
+        } else {
+            Code::CHANGED
+        };
+        let datagram = answer(&to, code, &options, b"");
+        let event = client.receive(now, &datagram, &mut Vec::new());
+        let Some(ClientEvent::Response(response)) = event else {
+            panic!("a response");
+        };
+        let lane = lane as u32;
+        assert_eq!(
+            response.ticket,
+            Ticket {
+                lane,
+                name: lane + 1_000
+            }
+        );
+        assert_eq!(client.held_until(lane) > now, lane == 7);
+    }
+    assert_eq!((client.open_exchanges(), client.window_free(7)), (0, 1));
+}
+
+fn size(bytes: usize) -> BlockSize {
+    BlockSize::within(bytes).expect("a size")
+}
+
+fn block(number: u32, more: bool, bytes: usize) -> Block {
+    Block {
+        number,
+        more,
+        size: size(bytes),
+    }
+}
+
+/// RFC 7959 figure 2: blocks of a response are asked for one after the other, with the token of
+/// the exchange, until one says that it is the last.
+#[test]
+fn a_response_in_blocks_is_asked_for_block_by_block() {
+    let mut device = Device::standard();
+    let path = path("status");
+    let request = Request::new(Code::GET, &path, b"");
+    let key = device.ask(&request);
+    let token = device.last().token;
+    for number in 0..3 {
+        let sent = device.sent.clone();
+        let sent = Message::decode(&sent).expect("a request");
+        let asked = sent.options.block(OptionNumber::BLOCK2);
+        assert_eq!(asked, (number > 0).then(|| block(number, false, 128)));
+        assert_eq!(sent.token, token);
+        let value = block(number, number < 2, 128).uint();
+        let options = [Opt::new(OptionNumber::BLOCK2, &value)];
+        let payload = [number as u8; 128];
+        let payload = &payload[..if number == 2 { 9 } else { 128 }];
+        let datagram = answer(&sent, Code::CONTENT, &options, payload);
+        match device.hears(&datagram) {
+            Some(ClientEvent::Part(part)) if number < 2 => assert_eq!(part.payload, payload),
+            Some(ClientEvent::Response(last)) if number == 2 => assert_eq!(last.payload, payload),
+            other => panic!("{other:?}"),
+        }
+        if number < 2 {
+            assert_eq!(device.client.window_free(0), 0, "the exchange goes on");
+            device.again(key, &request);
+        }
+    }
+    assert_eq!(device.client.open_exchanges(), 0);
+}
+
+/// RFC 7959 section 2.4, figure 4: a size may be asked for before the server names one, and the
+/// server may choose a smaller one.
+#[test]
+fn a_block_size_can_be_asked_for_early_and_made_smaller() {
+    let settings = ClientSettings {
+        asks_block_size: true,
+        block_size: size(64),
+        ..ClientSettings::default()
+    };
+    let mut device = Device::new(settings);
+    let request = Request::new(Code::GET, &[], b"");
+    let key = device.ask(&request);
+    assert_eq!(
+        device.last().options.block(OptionNumber::BLOCK2),
+        Some(block(0, false, 64))
+    );
+    let value = block(0, true, 32).uint();
+    let options = [Opt::new(OptionNumber::BLOCK2, &value)];
+    let datagram = answer(&device.last(), Code::CONTENT, &options, &[1; 32]);
+    assert!(matches!(
+        device.hears(&datagram),
+        Some(ClientEvent::Part(_))
+    ));
+    device.again(key, &request);
+    assert_eq!(
+        device.last().options.block(OptionNumber::BLOCK2),
+        Some(block(1, false, 32))
+    );
+}
+
+/// RFC 7959 section 2.4: blocks of different bodies, out of order, or of a wrong length are not put
+/// together.
+#[test]
+fn blocks_that_do_not_fit_fail_the_exchange() {
+    let second = |tag: u8, block: Block, payload: &[u8]| {
+        let settings = ClientSettings {
+            body_max: 100,
+            ..ClientSettings::default()
+        };
+        let mut device = Device::new(settings);
+        let request = Request::new(Code::GET, &[], b"");
+        let key = device.ask(&request);
+        let value = self::block(0, true, 32).uint();
+        let options = [
+            Opt::new(OptionNumber::ETAG, &[1]),
+            Opt::new(OptionNumber::BLOCK2, &value),
+        ];
+        let datagram = answer(&device.last(), Code::CONTENT, &options, &[1; 32]);
+        assert!(matches!(
+            device.hears(&datagram),
+            Some(ClientEvent::Part(_))
+        ));
+        device.again(key, &request);
+        let (tag, value) = ([tag], block.uint());
+        let options = [
+            Opt::new(OptionNumber::ETAG, &tag),
+            Opt::new(OptionNumber::BLOCK2, &value),
+        ];
+        let datagram = answer(&device.last(), Code::CONTENT, &options, payload);
+        match device.hears(&datagram) {
+            Some(ClientEvent::Failed { cause, .. }) => Err(cause),
+            Some(ClientEvent::Response(response)) => Ok(response.payload.len()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(second(1, block(1, false, 32), &[2; 9]), Ok(9));
+    assert_eq!(
+        second(2, block(1, false, 32), &[2; 9]),
+        Err(Failure::BodyChanged)
+    );
+    assert_eq!(second(1, block(2, false, 32), &[2; 9]), Err(Failure::Block));
+    assert_eq!(second(1, block(1, true, 32), &[2; 9]), Err(Failure::Block));
+    assert_eq!(
+        second(1, block(1, false, 32), &[2; 90]),
+        Err(Failure::BodyTooLarge)
+    );
+}
+
+/// RFC 7959 section 2.3 and figures 7 and 9: a body in blocks, the next one after 2.31, in smaller
+/// ones once the server names a smaller size; the first says how long the body is (section 4).
+#[test]
+fn a_request_in_blocks_goes_on_after_each_continue() {
+    let settings = ClientSettings {
+        block_size: size(64),
+        ..ClientSettings::default()
+    };
+    let mut device = Device::new(settings);
+    let body: Vec<u8> = (0..150).collect();
+    let path = path("options");
+    let request = Request::new(Code::PUT, &path, &body);
+    let key = device.ask(&request);
+    let mut arrived = Vec::new();
+    let mut wanted = vec![
+        block(0, true, 64),
+        block(2, true, 32),
+        block(3, true, 32),
+        block(4, false, 32),
+    ];
+    loop {
+        let sent = device.sent.clone();
+        let sent = Message::decode(&sent).expect("a request");
+        let at = sent.options.block(OptionNumber::BLOCK1).expect("a block");
+        assert_eq!(at, wanted.remove(0));
+        assert_eq!(at.offset(), arrived.len());
+        let size1 = sent.options.uint(OptionNumber::SIZE1);
+        assert_eq!(size1, (at.number == 0).then_some(150));
+        arrived.extend_from_slice(sent.payload);
+        let value = Block {
+            size: size(32),
+            ..at
+        }
+        .uint();
+        let options = [Opt::new(OptionNumber::BLOCK1, &value)];
+        let code = if at.more {
+            Code::CONTINUE
+        } else {
+            Code::CHANGED
+        };
+        match device.hears(&answer(&sent, code, &options, b"")) {
+            Some(ClientEvent::Again {
+                cause: Again::Block,
+                ..
+            }) => device.again(key, &request),
+            Some(ClientEvent::Response(response)) => {
+                break assert_eq!(response.code, Code::CHANGED);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(arrived == body && wanted.is_empty());
+}
+
+/// RFC 7959 figure 8: a server that keeps nothing answers each block with its success.
+#[test]
+fn a_success_for_a_block_before_the_last_asks_for_the_next() {
+    let settings = ClientSettings {
+        block_size: size(16),
+        ..ClientSettings::default()
+    };
+    let mut device = Device::new(settings);
+    let request = Request::new(Code::PUT, &[], &[7; 17]);
+    device.ask(&request);
+    let value = block(0, false, 16).uint();
+    let options = [Opt::new(OptionNumber::BLOCK1, &value)];
+    let datagram = answer(&device.last(), Code::CHANGED, &options, b"");
+    assert!(matches!(
+        device.hears(&datagram),
+        Some(ClientEvent::Again {
+            cause: Again::Block,
+            ..
+        })
+    ));
+}
+
+/// RFC 7959 section 2.9.3: 4.13 for the first block with a smaller size begins anew with that; any
+/// other error, and 4.08 among them, is the response.
+#[test]
+fn too_large_with_a_smaller_size_begins_anew() {
+    let mut device = Device::standard();
+    let body = [7; 3_000];
+    let request = Request::new(Code::PUT, &[], &body);
+    let key = device.ask(&request);
+    let value = block(0, true, 256).uint();
+    let options = [Opt::new(OptionNumber::BLOCK1, &value)];
+    let datagram = answer(
+        &device.last(),
+        Code::REQUEST_ENTITY_TOO_LARGE,
+        &options,
+        b"",
+    );
+    assert!(matches!(
+        device.hears(&datagram),
+        Some(ClientEvent::Again {
+            cause: Again::Block,
+            ..
+        })
+    ));
+    device.again(key, &request);
+    assert_eq!(
+        device.last().options.block(OptionNumber::BLOCK1),
+        Some(block(0, true, 256))
+    );
+    for code in [
+        Code::REQUEST_ENTITY_TOO_LARGE,
+        Code::REQUEST_ENTITY_INCOMPLETE,
+    ] {
+        let mut device = Device::standard();
+        device.ask(&request);
+        let datagram = answer(&device.last(), code, &[], b"");
+        assert!(
+            matches!(device.hears(&datagram), Some(ClientEvent::Response(it)) if it.code == code)
+        );
+    }
+}
+
+/// RFC 7959 section 2.9.1: 2.31 for what is no block, or for another, is no answer.
+#[test]
+fn continue_for_another_block_fails_the_exchange() {
+    let body = [7; 3_000];
+    for (body, number) in [(&body[..], 1), (b"short", 0)] {
+        let mut device = Device::standard();
+        device.ask(&Request::new(Code::PUT, &[], body));
+        let value = block(number, true, 1_024).uint();
+        let options = [Opt::new(OptionNumber::BLOCK1, &value)];
+        let datagram = answer(&device.last(), Code::CONTINUE, &options, b"");
+        let cause = Failure::Block;
+        assert_eq!(
+            device.hears(&datagram),
+            Some(ClientEvent::Failed {
+                ticket: TICKET,
+                cause
+            })
+        );
+    }
+}
+
+fn state(number: u32) -> Uint {
+    Uint::of(number)
+}
+
+/// A device that observes, and the token of the observation.
+fn observing() -> (Device, ExchangeKey, Token) {
+    let mut device = Device::standard();
+    let request = Request {
+        observes: true,
+        ..Request::new(Code::GET, &[], b"")
+    };
+    let key = device.ask(&request);
+    let sent = device.last();
+    assert_eq!(sent.options.uint(OptionNumber::OBSERVE), Some(0));
+    let (token, number) = (sent.token, state(12));
+    let options = [Opt::new(OptionNumber::OBSERVE, &number)];
+    let datagram = answer(&sent, Code::CONTENT, &options, b"18.5 C");
+    let Some(ClientEvent::Response(response)) = device.hears(&datagram) else {
+        panic!("a response");
+    };
+    assert_eq!((response.observed, response.key), (Some(12), key));
+    assert_eq!(
+        device.client.window_free(0),
+        1,
+        "an observation waits for nothing"
+    );
+    (device, key, token)
+}
+
+fn notification(kind: Kind, id: u16, token: Token, number: u32) -> Vec<u8> {
+    let number = state(number);
+    let options = [Opt::new(OptionNumber::OBSERVE, &number)];
+    message(kind, id, token, (Code::CONTENT, &options, b"19.2 C"))
+}
+
+/// RFC 7641 sections 3.2 to 3.5: notifications carry the token, are acknowledged where they are
+/// confirmable, and only a fresher one is told.
+#[test]
+fn notifications_are_told_in_the_servers_order() {
+    let (mut device, _, token) = observing();
+    for (kind, id, number, is_told) in [
+        (Kind::NonConfirmable, 1, 44, true),
+        (Kind::NonConfirmable, 2, 43, false),
+        (Kind::Confirmable, 3, 45, true),
+        (Kind::Confirmable, 4, 45, false),
+    ] {
+        let datagram = notification(kind, id, token, number);
+        let event = device.hears(&datagram);
+        let told = event.map(|event| {
+            let ClientEvent::Notification(response) = event else {
+                panic!("{event:?}");
+            };
+            response.observed
+        });
+        assert_eq!(told, is_told.then_some(Some(number)));
+        let is_confirmable = kind == Kind::Confirmable;
+        assert_eq!(
+            device.sent,
+            if is_confirmable {
+                empty(Kind::Acknowledgement, id)
+            } else {
+                Vec::new()
+            }
+        );
+        assert_eq!(device.hears(&datagram), None, "a duplicate");
+        assert_eq!(!device.sent.is_empty(), is_confirmable);
+    }
+    assert_eq!(
+        (
+            device.client.counts().overtaken,
+            device.client.counts().duplicates
+        ),
+        (2, 4)
+    );
+}
+
+/// RFC 7641 sections 3.2 and 4.2: an error, or a response without the option, ends the observation.
+#[test]
+fn an_observation_ends_with_an_error_or_without_the_option() {
+    for (code, options) in [(Code::NOT_FOUND, &[][..]), (Code::CONTENT, &[])] {
+        let (mut device, _, token) = observing();
+        let datagram = message(Kind::Confirmable, 5, token, (code, options, b""));
+        let event = device.hears(&datagram);
+        assert!(
+            matches!(event, Some(ClientEvent::Response(last)) if last.observed.is_none() && last.code == code)
+        );
+        assert_eq!(device.client.open_exchanges(), 0);
+        device.hears(&notification(Kind::Confirmable, 6, token, 99));
+        assert_eq!(device.sent, empty(Kind::Reset, 6));
+    }
+}
+
+/// RFC 7641 section 3.6: one who forgets resets the next notification, also a NON; one who
+/// deregisters says so with the same token, and is answered.
+#[test]
+fn an_observation_is_ended_by_forgetting_or_by_deregistering() {
+    for kind in [Kind::Confirmable, Kind::NonConfirmable] {
+        let (mut device, key, token) = observing();
+        assert!(device.client.forget(key));
+        assert_eq!(device.hears(&notification(kind, 6, token, 99)), None);
+        assert_eq!(device.sent, empty(Kind::Reset, 6));
+    }
+    let (mut device, key, token) = observing();
+    let request = Request {
+        observes: true,
+        ..Request::new(Code::GET, &[], b"")
+    };
+    let deregistered = device
+        .client
+        .deregister(device.now, key, &request, &mut device.sent);
+    assert_eq!(deregistered, Ok(()));
+    assert_eq!(
+        (
+            device.last().options.uint(OptionNumber::OBSERVE),
+            device.last().token
+        ),
+        (Some(1), token)
+    );
+    let sent = device.sent.clone();
+    let told = notification(Kind::NonConfirmable, 7, token, 50);
+    assert!(
+        matches!(device.hears(&told), Some(ClientEvent::Notification(_))),
+        "still under way"
+    );
+    let datagram = answer(
+        &Message::decode(&sent).expect("a request"),
+        Code::CONTENT,
+        &[],
+        b"",
+    );
+    assert!(matches!(
+        device.hears(&datagram),
+        Some(ClientEvent::Response(_))
+    ));
+    assert_eq!(device.client.open_exchanges(), 0);
+}
+
+/// RFC 7641 section 3.3.1: after Max-Age, 60 s where none is given, a state is no longer fresh.
+#[test]
+fn a_state_that_is_no_longer_fresh_is_said_once() {
+    let (mut device, key, token) = observing();
+    let began = device.now;
+    assert_eq!(
+        device.waits(),
+        Some(ClientEvent::Stale {
+            ticket: TICKET,
+            key
+        })
+    );
+    assert_eq!(device.now - began, Micros(60 * SECOND));
+    assert_eq!(
+        device.client.wake(Micros(u64::MAX - 1), &mut Vec::new()),
+        None
+    );
+    let datagram = notification(Kind::NonConfirmable, 7, token, 50);
+    assert!(matches!(
+        device.hears(&datagram),
+        Some(ClientEvent::Notification(_))
+    ));
+    assert_eq!(
+        device.client.deadline(),
+        Some(device.now + Micros(60 * SECOND))
+    );
+}
+
+/// RFC 7959 section 2.6, figure 12: the rest of a notification is a request of its own, without
+/// Observe.
+#[test]
+fn the_rest_of_a_notification_is_asked_for_by_itself() {
+    let (mut device, _, token) = observing();
+    let request = Request {
+        from_block: Some(block(1, false, 128)),
+        ..Request::new(Code::GET, &[], b"")
+    };
+    device.try_ask(ticket(8), &request).expect("it is sent");
+    let sent = device.last();
+    assert_eq!(
+        sent.options.block(OptionNumber::BLOCK2),
+        Some(block(1, false, 128))
+    );
+    assert!(sent.options.first(OptionNumber::OBSERVE).is_none() && sent.token != token);
+}
+
+proptest! {
+    /// Whatever a server sends, each request ends at most once, one datagram at most goes out for
+    /// each that comes, and what goes out is empty: an acknowledgement or a reset.
+    #[test]
+    fn any_datagrams_end_a_request_at_most_once(
+        script in proptest::collection::vec((0..8u8, any::<[u8; 3]>(), any::<u16>()), 0..40),
+    ) {
+        let mut device = Device::standard();
+        device.ask(&Request { observes: true, ..Request::new(Code::GET, &[], b"") });
+        let (id, token) = (device.last().id, device.last().token);
+        let mut ends = 0;
+        for (kind, rest, other) in script {
+            let kinds = [Kind::Confirmable, Kind::NonConfirmable, Kind::Acknowledgement, Kind::Reset];
+            let kind_of = kinds[usize::from(kind % 4)];
+            let code = [Code::CONTENT, Code::EMPTY, Code::NOT_FOUND][usize::from(rest[0] % 3)];
+            let id = if kind > 3 { id } else { other };
+            let options = [Opt::new(OptionNumber::OBSERVE, &rest[..usize::from(rest[1] % 4)])];
+            let options = if rest[2] % 2 == 0 { &options[..] } else { &[] };
+            let datagram = if code == Code::EMPTY {
+                empty(kind_of, id)
+            } else {
+                message(kind_of, id, token, (code, options, b""))
+            };
+            let event = device.hears(&datagram);
+            let is_end = match event {
+                Some(ClientEvent::Response(response)) => response.observed.is_none(),
+                Some(ClientEvent::Failed { .. }) => true,
+                _ => false,
+            };
+            ends += usize::from(is_end);
+            prop_assert!(device.sent.is_empty() || device.last().is_empty());
+        }
+        prop_assert_eq!(ends + device.client.open_exchanges(), 1);
+    }
+}
