@@ -27,6 +27,13 @@ pub trait Provisioner {
     /// [`ProvisionError`] if it cannot be found out.
     fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError>;
 
+    /// Makes one call that changes nothing, to find out whether the management API is there, takes us,
+    /// and knows what all devices of the plan belong to.
+    ///
+    /// # Errors
+    /// [`ProvisionError`] if it does not.
+    fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError>;
+
     /// Removes what the journal says was created, and nothing else.
     ///
     /// # Errors

@@ -78,6 +78,10 @@ impl Provisioner for SapEdge {
         Ok(work.tally())
     }
 
+    fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
+        self.gateway(watch).map(|_| ())
+    }
+
     /// Devices first: a type that is in use is not taken away.
     fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
         let work = Work::new(watch, journal.len() as u64);

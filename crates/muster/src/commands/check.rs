@@ -1,14 +1,20 @@
 //! `muster check`.
 
-use anyhow::Result;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
 use muster_model::Reason;
 use muster_monitor::Environment;
 use muster_net::limits;
-use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, needs};
+use muster_provision::provisioner;
+use muster_scenario::{
+    LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, ProvisionMode, needs,
+};
 
 use crate::args::CheckArgs;
 use crate::commands::run::check_layers;
 use crate::probe::Answer;
+use crate::provisioned::Watcher;
 use crate::reach::{Reached, reach};
 use crate::{outcome, scenario_file};
 
@@ -54,7 +60,7 @@ fn answers(plan: &Plan) -> Result<u8> {
         tell("ok", "target: the embedded gateway, which the run starts");
         return Ok(outcome::PASS);
     }
-    let mut code = outcome::PASS;
+    let mut code = management(plan)?;
     for Reached { who, keys, answer } in reach(plan)? {
         match answer {
             Answer::Taken(after) => tell("ok", &format!("{who}: connected within {after}")),
@@ -80,6 +86,27 @@ fn answers(plan: &Plan) -> Result<u8> {
             }
         }
     }
+    Ok(code)
+}
+
+/// Whether the management API answers a call that changes nothing, where a run would call it.
+fn management(plan: &Plan) -> Result<u8> {
+    let mode = plan.provision.as_ref().map(|provision| provision.mode);
+    if matches!(mode, None | Some(ProvisionMode::None)) {
+        return Ok(outcome::PASS);
+    }
+    let Some(provisioner) = provisioner(plan).context("prepare the calls")? else {
+        return Ok(outcome::PASS);
+    };
+    let target = provisioner.target();
+    let interrupted = AtomicBool::new(false);
+    let greeted = provisioner.greet(&Watcher::new(&interrupted, true));
+    let (mark, said, code) = match greeted {
+        Ok(()) => ("ok", "answers".to_owned(), outcome::PASS),
+        Err(error) if error.is_silence() => ("silent", error.to_string(), outcome::SILENT),
+        Err(error) => ("refused", error.to_string(), outcome::USAGE),
+    };
+    tell(mark, &format!("{target}, management API: {said}"));
     Ok(code)
 }
 

@@ -63,6 +63,11 @@ impl Site {
         muster(self.path(), &arguments)
     }
 
+    fn check(&self, further: &[&str]) -> Said {
+        let arguments = [&["check", "scenario.yaml"], further].concat();
+        muster(self.path(), &arguments)
+    }
+
     fn run(&self, further: &[&str]) -> Said {
         let mut arguments = vec!["run", "scenario.yaml", "--quiet", "--out", "out"];
         arguments.extend(further);
@@ -294,4 +299,58 @@ fn no_secret(folder: &Path) {
         seen += 1;
     }
     assert!(seen >= 4, "{seen} files");
+}
+
+/// The line of the management API, and the code of the check.
+fn checked(site: &Site, further: &[&str]) -> (Option<String>, u8) {
+    let said = site.check(further);
+    let mut lines = said.out.lines();
+    let line = lines.find(|line| line.contains("management API:"));
+    (line.map(str::to_owned), said.code as u8)
+}
+
+#[test]
+fn a_check_reads_once_at_the_management_api_and_changes_nothing() {
+    let site = Site::start("");
+    // Its device is not known yet, and so its CONNECT is refused.
+    let (line, code) = checked(&site, &[]);
+    let answers = format!("ok      {}, management API: answers", site.rest);
+    assert_eq!((line, code), (Some(answers.clone()), 2));
+    assert_eq!(site.devices(), 0);
+    assert_eq!(site.provision("create", &[]).code, 0);
+    assert_eq!(checked(&site, &[]), (Some(answers), 0));
+    assert_eq!(site.devices(), 20);
+    let without = checked(&site, &["--set", "provision.mode=none"]);
+    assert_eq!(without, (None, 0), "a run does not call it");
+    let offline = checked(&site, &["--offline"]);
+    assert_eq!(offline, (None, 0));
+}
+
+#[test]
+fn a_management_api_that_refuses_or_is_silent_is_no_success_of_a_check() {
+    let site = Site::start("");
+    assert_eq!(site.provision("create", &[]).code, 0);
+    let nobody = "provision.url='http://127.0.0.1:1'";
+    for (value, mark, told, wanted) in [
+        (
+            "provision.token=stale",
+            "refused ",
+            ["status 401", "`provision.token`"],
+            2,
+        ),
+        (
+            "provision.gateway=edge-9",
+            "refused ",
+            ["`edge-9`", "`provision.gateway`"],
+            2,
+        ),
+        (nobody, "silent  ", ["efused", "`provision.url`"], 4),
+    ] {
+        let (line, code) = checked(&site, &["--set", value]);
+        let line = line.expect("it is told");
+        assert!(line.starts_with(mark), "{line}");
+        assert!(told.iter().all(|part| line.contains(part)), "{line}");
+        assert!(!line.contains("stale"), "{line}");
+        assert_eq!(code, wanted, "{value}");
+    }
 }
