@@ -20,6 +20,10 @@ demo:
 sim seed="":
     MUSTER_SIM_SEED={{ seed }} PROPTEST_CASES=256 cargo test --release -p muster-sim
 
+# 100,000 handshakes of DTLS at 20 % loss, under virtual time.
+dtls:
+    cargo test --release -p muster-transport --test dtls -- --ignored
+
 # Speed and memory, side by side with the bare loop.
 bench *arguments:
     cargo run --release -p xtask -- bench {{ arguments }}

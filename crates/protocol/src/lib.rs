@@ -35,6 +35,7 @@
 //! ```
 
 pub mod coap;
+pub mod dtls;
 pub mod layer;
 pub mod mqtt;
 pub mod websocket;

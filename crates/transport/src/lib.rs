@@ -1,7 +1,8 @@
 //! What stands between sockets and sessions: TLS, WebSocket, both or nothing, at either end.
 //!
 //! Layer 5. [`layer`](muster_protocol::layer) is the seam; here is what needs more than bytes to
-//! cross it: certificates, keys, the wall clock and randomness for TLS. [`Clients`] gives the links
+//! cross it: certificates, keys, the wall clock and randomness for TLS, and for DTLS ([`AwsLc`],
+//! [`DtlsCertificates`]), whose sessions are of `protocol`. [`Clients`] gives the links
 //! of a run their layers, [`Servers`] those of a gateway. It must never know what the bytes above
 //! mean, or a socket.
 //!
@@ -34,11 +35,13 @@
 
 mod any;
 mod clients;
+mod dtls;
 mod throwaway;
 mod tls;
 
 pub use any::Any;
 pub use clients::{ClientSpec, Clients, Peer, WebSockets};
+pub use dtls::{AwsLc, DtlsCertificates, GroupSecret, RecordKey};
 pub use throwaway::{Throwaway, throwaway};
 pub use tls::{
     Own, PeerIdentity, Pem, ServerSpec, ServerTls, Servers, Tls, TlsClient, TlsLinks, TlsServer,

@@ -26,6 +26,10 @@ pub use pem::{Own, Pem, TransportError};
 pub use server::{PeerIdentity, ServerSpec, ServerTls, Servers};
 pub use trust::trusted;
 
+pub(crate) use failure::of as cause_of;
+pub(crate) use server::client_verifier;
+pub(crate) use trust::verifier as server_verifier;
+
 /// Plain bytes of one record at the most (RFC 8446 section 5.1).
 const RECORD_MAX: usize = 1 << 14;
 /// What a record is longer than its plain bytes: header, explicit nonce or inner type, and tag.

@@ -4,7 +4,7 @@ use muster_model::TlsFailure;
 use rustls::{CertificateError, Error};
 
 /// The cause that a run counts.
-pub(super) fn of(error: &Error) -> TlsFailure {
+pub(crate) fn of(error: &Error) -> TlsFailure {
     if let Error::AlertReceived(alert) = error {
         return TlsFailure::Alert(u8::from(*alert));
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muster_protocol::websocket::UpgradeError;
+use rustls::SignatureScheme;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -173,5 +174,16 @@ impl Own {
             return Self::new(&cert, &cert);
         }
         Self::new(&cert, &Pem::read(key)?)
+    }
+
+    /// Its certificates in DER, leaf first.
+    pub(crate) fn chain(&self) -> Vec<Box<[u8]>> {
+        self.0.cert.iter().map(|der| (**der).into()).collect()
+    }
+
+    /// Signs by ecdsa_secp256r1_sha256; none if the key is of another kind.
+    pub(crate) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let scheme = [SignatureScheme::ECDSA_NISTP256_SHA256];
+        self.0.key.choose_scheme(&scheme)?.sign(message).ok()
     }
 }

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use muster_protocol::layer::{Plain, Stack};
 use muster_protocol::websocket::WebSocket;
 use rustls::HandshakeKind;
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
-use rustls::server::{ServerConfig, UnbufferedServerConnection, WebPkiClientVerifier};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{
+    ClientCertVerifierBuilder, ServerConfig, UnbufferedServerConnection, WebPkiClientVerifier,
+};
 
 use super::client::{Versions, provider};
 use super::pem::{Own, Pem, TransportError};
@@ -95,8 +99,7 @@ fn config(spec: &ServerTls) -> Result<ServerConfig, TransportError> {
     let clients = match &spec.client_ca {
         None => WebPkiClientVerifier::no_client_auth(),
         Some(ca) => {
-            let roots = Arc::new(trust::roots(ca)?);
-            let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
+            let builder = client_verifiers(ca, &provider)?;
             let builder = if spec.is_client_cert_needed {
                 builder
             } else {
@@ -114,6 +117,24 @@ fn config(spec: &ServerTls) -> Result<ServerConfig, TransportError> {
     config.ticketer = Ticketer::new()?;
     config.send_tls13_tickets = 1;
     Ok(config)
+}
+
+/// Checks certificates of clients, which must have one.
+pub(crate) fn client_verifier(
+    ca: &Pem,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TransportError> {
+    let builder = client_verifiers(ca, provider)?;
+    builder.build().map_err(|error| ca.unusable(&error))
+}
+
+fn client_verifiers(
+    ca: &Pem,
+    provider: &Arc<CryptoProvider>,
+) -> Result<ClientCertVerifierBuilder, TransportError> {
+    let roots = Arc::new(trust::roots(ca)?);
+    let provider = Arc::clone(provider);
+    Ok(WebPkiClientVerifier::builder_with_provider(roots, provider))
 }
 
 /// Who a client is by its certificate.

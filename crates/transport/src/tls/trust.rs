@@ -12,7 +12,7 @@ use super::client::TlsSpec;
 use super::pem::{Pem, TransportError};
 
 /// Checks the peer's certificate, unless any will do.
-pub(super) fn verifier(
+pub(crate) fn verifier(
     spec: &TlsSpec,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TransportError> {

@@ -1,0 +1,480 @@
+//! The client end of a handshake.
+
+use std::fmt;
+
+use muster_model::Micros;
+use zeroize::Zeroizing;
+
+use super::crypto::{Crypto, Peer, PublicKey};
+use super::extension::{Extensions, SIGNATURE_SCHEMES};
+use super::handshake::{Common, Handshake, Message, Progress, Side};
+use super::hello::{ClientHello, ServerHello, read_verify_request};
+use super::key_exchange::{
+    Exchange, Signature, put_chain, put_signature, read_chain, read_request,
+};
+use super::message::Kind;
+use super::records::Records;
+use super::secrets::{End, premaster};
+use super::suite::{KeyExchange, Suite};
+use super::wire::{Cursor, put_u16, put_vec8, put_vec16};
+use super::{Context, Datagrams, Dtls, Fault, Session};
+use crate::layer::Standing;
+
+/// Cookies that are taken in one handshake: a server may change its secret once or twice.
+const COOKIES_MAX: u8 = 3;
+/// Bytes of the name that a client gives a session of which it has a ticket (RFC 5077 section 3.4).
+const TICKET_NAME: usize = 16;
+
+/// What a client opens a session with.
+#[derive(Debug, Clone, Default)]
+pub struct Opening<'a> {
+    /// The key that it shares with the server; none leaves the suites with one out.
+    pub psk: Option<Psk<'a>>,
+    /// The name by which the server is asked for (RFC 6066 section 3), and which its certificate
+    /// must have.
+    pub server_name: Option<&'a str>,
+    /// The connection id that the server is to write into its records, at most 255 bytes; an empty
+    /// one only offers to write the server's. None offers nothing.
+    pub connection_id: Option<&'a [u8]>,
+    /// A session of this device with this server, to be resumed if the server still knows it.
+    pub session: Option<Session>,
+}
+
+/// A shared key and the name that it goes by (RFC 4279).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Psk<'a> {
+    /// What the client calls itself, at most 65,535 bytes.
+    pub identity: &'a [u8],
+    /// The key, at most 65,535 bytes.
+    pub key: &'a [u8],
+}
+
+/// The key is nobody's to read.
+impl fmt::Debug for Psk<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Psk({})", self.identity.escape_ascii())
+    }
+}
+
+impl<C: Crypto> Dtls<C> {
+    /// The client end of a new session; appends what it says first.
+    pub fn client(
+        now: Micros,
+        opening: &Opening<'_>,
+        context: &mut Context<'_, C>,
+        out: &mut Datagrams,
+    ) -> Self {
+        let mut common = Common::new(0, 0, context.settings, now);
+        context.crypto.random(&mut common.randoms.client);
+        common.own_id = opening.connection_id.map(Into::into);
+        let mut client = Client::new(opening);
+        client.name_session(context);
+        client.hello(&mut common, context);
+        let side = Side::Client(client);
+        let mut this = Self {
+            handshake: Some(Box::new(Handshake { common, side })),
+            standing: Standing::Opening,
+            ..Self::default()
+        };
+        this.begin(now, context, out);
+        this
+    }
+}
+
+/// What message is next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Hello,
+    Certificate,
+    KeyExchange,
+    Done,
+    Finished,
+}
+
+/// What a client keeps of a handshake beside what both ends keep.
+pub(super) struct Client {
+    stage: Stage,
+    identity: Box<[u8]>,
+    key: Option<Zeroizing<Vec<u8>>>,
+    server_name: Option<Box<str>>,
+    offered: Option<Session>,
+    cookie: Box<[u8]>,
+    cookies: u8,
+    /// Our half of an exchange, with what both know.
+    agreed: Option<(PublicKey, Zeroizing<[u8; 32]>)>,
+    leaf: Box<[u8]>,
+    /// Whether the server, which asked for a certificate, takes one like ours.
+    asked: Option<bool>,
+    is_ticket_due: bool,
+    ticket: Box<[u8]>,
+}
+
+impl Client {
+    fn new(opening: &Opening<'_>) -> Self {
+        let psk = opening.psk.as_ref();
+        Self {
+            stage: Stage::Hello,
+            identity: psk.map(|psk| psk.identity.into()).unwrap_or_default(),
+            key: psk.map(|psk| Zeroizing::new(psk.key.to_vec())),
+            server_name: opening.server_name.map(Into::into),
+            offered: opening.session.clone(),
+            cookie: Box::default(),
+            cookies: 0,
+            agreed: None,
+            leaf: Box::default(),
+            asked: None,
+            is_ticket_due: false,
+            ticket: Box::default(),
+        }
+    }
+
+    /// The newest ticket for the session; empty if there is none.
+    pub(super) const fn ticket(&self) -> &[u8] {
+        &self.ticket
+    }
+
+    /// Who resumes by ticket gives the session a name, to see by the answer whether the server
+    /// took it.
+    fn name_session<C: Crypto>(&mut self, context: &mut Context<'_, C>) {
+        if let Some(session) = self.offered.as_mut()
+            && !session.ticket.is_empty()
+        {
+            let mut name = [0; TICKET_NAME];
+            context.crypto.random(&mut name);
+            session.id = name.into();
+        }
+    }
+
+    /// Whether a suite can be offered: a device with a shared key is who that says, and one without
+    /// needs to judge certificates.
+    fn can<C>(&self, suite: Suite, context: &Context<'_, C>) -> bool {
+        if suite.key_exchange().has_psk() {
+            self.key.is_some()
+        } else {
+            context.certificates.is_some()
+        }
+    }
+
+    /// Says ClientHello, with a cookie once there is one.
+    fn hello<C>(&self, common: &mut Common, context: &Context<'_, C>) {
+        let settings = context.settings;
+        let (mut suites, mut groups, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
+        let offered = settings
+            .suites
+            .iter()
+            .filter(|suite| self.can(**suite, context));
+        let (mut has_ecdhe, mut has_ecdsa) = (false, false);
+        for suite in offered {
+            put_u16(&mut suites, suite.code());
+            has_ecdhe |= suite.key_exchange().has_ecdhe();
+            has_ecdsa |= suite.key_exchange() == KeyExchange::EcdheEcdsa;
+        }
+        for group in &settings.groups {
+            put_u16(&mut groups, group.code());
+        }
+        for scheme in SIGNATURE_SCHEMES {
+            put_u16(&mut signatures, scheme);
+        }
+        let session = self.offered.as_ref();
+        let ticket = session.map(|session| &*session.ticket);
+        let extensions = Extensions {
+            server_name: self.server_name.as_deref().filter(|name| is_host(name)),
+            groups: has_ecdhe.then_some(&groups),
+            point_formats: has_ecdhe,
+            signatures: has_ecdsa.then_some(&signatures),
+            extended_master_secret: true,
+            ticket: settings.resumption.then(|| ticket.unwrap_or_default()),
+            connection_id: common.own_id.as_deref(),
+            renegotiation: true,
+            has_other: false,
+        };
+        let hello = ClientHello {
+            random: common.randoms.client,
+            session_id: session.map(|session| &*session.id).unwrap_or_default(),
+            cookie: &self.cookie,
+            suites: &suites,
+            extensions,
+            is_renegotiation_safe: true,
+            cookie_at: 0,
+        };
+        let mut body = Vec::with_capacity(256);
+        hello.put(&mut body);
+        common.flight.clear();
+        common.say(Kind::ClientHello, &body);
+    }
+
+    pub(super) fn take<C: Crypto>(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &mut Context<'_, C>,
+        message: &Message<'_>,
+    ) -> Result<Progress, Fault> {
+        let body = message.body;
+        match (self.stage, message.kind) {
+            (Stage::Hello, Kind::HelloVerifyRequest) => self.verify(common, context, body),
+            (Stage::Hello, Kind::ServerHello) => self.server_hello(common, records, context, body),
+            (Stage::Certificate, Kind::Certificate) => self.certificate(context, body),
+            (Stage::KeyExchange, Kind::ServerKeyExchange) => {
+                self.key_exchange(common, context, body)
+            }
+            (Stage::KeyExchange, Kind::ServerHelloDone)
+                if common.suite()?.key_exchange() == KeyExchange::Psk =>
+            {
+                self.done(common, records, context, body)
+            }
+            (Stage::Done, Kind::CertificateRequest)
+                if common.suite()?.key_exchange() == KeyExchange::EcdheEcdsa =>
+            {
+                self.asked = Some(read_request(body)?);
+                Ok(Progress::Wait)
+            }
+            (Stage::Done, Kind::ServerHelloDone) => self.done(common, records, context, body),
+            (Stage::Finished, Kind::NewSessionTicket) if self.is_ticket_due => {
+                self.is_ticket_due = false;
+                self.new_ticket(body)
+            }
+            (Stage::Finished, Kind::Finished) => self.finished(common, context, message),
+            _ => Err(Fault::Unexpected),
+        }
+    }
+
+    /// The server wants to see that we are where we say we are.
+    fn verify<C>(
+        &mut self,
+        common: &mut Common,
+        context: &Context<'_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
+        if self.cookies == COOKIES_MAX {
+            return Err(Fault::Unexpected);
+        }
+        self.cookies += 1;
+        self.cookie = read_verify_request(body)?.into();
+        // Neither the first ClientHello nor this message count (RFC 6347 section 4.2.1).
+        common.transcript.clear();
+        self.hello(common, context);
+        Ok(Progress::Say)
+    }
+
+    fn server_hello<C: Crypto>(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &Context<'_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
+        let hello = ServerHello::read(body)?;
+        let suite = Suite::from_code(hello.suite)
+            .filter(|suite| context.settings.suites.contains(suite) && self.can(*suite, context));
+        let suite = suite.ok_or(Fault::Illegal)?;
+        let extensions = &hello.extensions;
+        let has_unasked = extensions.has_other
+            || extensions.ticket.is_some() && !context.settings.resumption
+            || extensions.connection_id.is_some() && common.own_id.is_none();
+        if has_unasked {
+            return Err(Fault::Extension);
+        }
+        common.is_extended = extensions.extended_master_secret;
+        if context.settings.require_extended_master_secret && !common.is_extended {
+            return Err(Fault::NoExtendedMasterSecret);
+        }
+        if let Some(id) = extensions.connection_id {
+            common.has_connection_id = true;
+            records.peer_id = id.into();
+            records.own_id = common.own_id.clone().unwrap_or_default();
+        }
+        common.suite = Some(suite);
+        common.randoms.server = hello.random;
+        common.session_id = hello.session_id.into();
+        self.is_ticket_due = extensions.ticket.is_some();
+        let offered = self.offered.take();
+        let is_ours =
+            |session: &Session| !session.id.is_empty() && *session.id == *hello.session_id;
+        if let Some(session) = offered.filter(is_ours) {
+            return self.resume(common, records, context, &session);
+        }
+        self.stage = if suite.key_exchange() == KeyExchange::EcdheEcdsa {
+            Stage::Certificate
+        } else {
+            Stage::KeyExchange
+        };
+        Ok(Progress::Wait)
+    }
+
+    /// The server knows the session still (RFC 5246 section 7.3).
+    fn resume<C: Crypto>(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &Context<'_, C>,
+        session: &Session,
+    ) -> Result<Progress, Fault> {
+        let suite = common.suite()?;
+        // RFC 7627 section 5.3.
+        if session.suite != suite || session.is_extended != common.is_extended {
+            return Err(Fault::Illegal);
+        }
+        common.is_resumed = true;
+        common.master = session.master.clone();
+        self.ticket = session.ticket.clone();
+        common.set_keys(&*context.crypto, records, End::Client)?;
+        self.stage = Stage::Finished;
+        Ok(Progress::Wait)
+    }
+
+    fn certificate<C>(&mut self, context: &Context<'_, C>, body: &[u8]) -> Result<Progress, Fault> {
+        let chain = read_chain(body)?;
+        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
+        let peer = Peer::Server(self.server_name.as_deref());
+        certificates.judge(&chain, peer)?;
+        self.leaf = chain.first().copied().unwrap_or_default().into();
+        self.stage = Stage::KeyExchange;
+        Ok(Progress::Wait)
+    }
+
+    fn key_exchange<C: Crypto>(
+        &mut self,
+        common: &Common,
+        context: &mut Context<'_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
+        let kind = common.suite()?.key_exchange();
+        let mut cursor = Cursor::new(body);
+        if kind.has_psk() {
+            // A hint at which key is meant; a device has one.
+            cursor.vec16()?;
+        }
+        if kind.has_ecdhe() {
+            let exchange = Exchange::read(&mut cursor)?;
+            if kind == KeyExchange::EcdheEcdsa {
+                let signature = Signature::read(&mut cursor)?;
+                self.check(common, context, &exchange, signature)?;
+            }
+            self.agree(context, &exchange)?;
+        }
+        cursor.end()?;
+        self.stage = Stage::Done;
+        Ok(Progress::Wait)
+    }
+
+    /// The server's half must be signed with the key of its certificate.
+    fn check<C>(
+        &self,
+        common: &Common,
+        context: &Context<'_, C>,
+        exchange: &Exchange<'_>,
+        signature: Signature<'_>,
+    ) -> Result<(), Fault> {
+        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
+        let signed = exchange.signed(&common.randoms);
+        let is_offered = SIGNATURE_SCHEMES.contains(&signature.scheme);
+        let is_right = is_offered
+            && certificates.verify(&self.leaf, signature.scheme, &signed, signature.bytes);
+        is_right.then_some(()).ok_or(Fault::Signature)
+    }
+
+    fn agree<C: Crypto>(
+        &mut self,
+        context: &mut Context<'_, C>,
+        exchange: &Exchange<'_>,
+    ) -> Result<(), Fault> {
+        if !context.settings.groups.contains(&exchange.group) {
+            return Err(Fault::Illegal);
+        }
+        let ours = context.crypto.secret(exchange.group);
+        let (secret, public) = ours.ok_or(Fault::OwnCredential)?;
+        let shared = context.crypto.agree(secret, exchange.public);
+        self.agreed = Some((public, shared.ok_or(Fault::Illegal)?));
+        Ok(())
+    }
+
+    /// The server has said all: we say who we are, and that we are done.
+    fn done<C: Crypto>(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &mut Context<'_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
+        Cursor::new(body).end()?;
+        common.flight.clear();
+        let mut is_signing = false;
+        let mut body = Vec::new();
+        if let Some(is_taken) = self.asked {
+            // Who has none that is taken says so (RFC 5246 section 7.4.6).
+            let own = context.certificates.filter(|_| is_taken);
+            let chain = own.map(|own| own.chain()).unwrap_or_default();
+            is_signing = !chain.is_empty();
+            put_chain(&mut body, chain);
+            common.say(Kind::Certificate, &body);
+        }
+        body.clear();
+        let kind = common.suite()?.key_exchange();
+        if kind.has_psk() {
+            put_vec16(&mut body, |out| out.extend_from_slice(&self.identity));
+        }
+        if let Some((public, _)) = &self.agreed {
+            put_vec8(&mut body, public.as_bytes());
+        }
+        common.say(Kind::ClientKeyExchange, &body);
+        let key = self.key.as_ref().filter(|_| kind.has_psk());
+        let agreed = self.agreed.as_ref();
+        let premaster = premaster(
+            key.map(|key| key.as_slice()),
+            agreed.map(|(_, shared)| shared.as_slice()),
+        );
+        common.set_master(&*context.crypto, &premaster);
+        if is_signing {
+            self.sign(common, context)?;
+        }
+        common.set_keys(&*context.crypto, records, End::Client)?;
+        common.say_finished(&*context.crypto, End::Client);
+        self.stage = Stage::Finished;
+        Ok(Progress::Say)
+    }
+
+    /// Says CertificateVerify.
+    fn sign<C: Crypto>(&self, common: &mut Common, context: &Context<'_, C>) -> Result<(), Fault> {
+        let signature = context
+            .certificates
+            .and_then(|own| own.sign(&common.transcript));
+        let mut body = Vec::new();
+        put_signature(&mut body, &signature.ok_or(Fault::OwnCredential)?);
+        common.say(Kind::CertificateVerify, &body);
+        Ok(())
+    }
+
+    fn new_ticket(&mut self, body: &[u8]) -> Result<Progress, Fault> {
+        let mut cursor = Cursor::new(body);
+        let _lifetime: [u8; 4] = cursor.array()?;
+        let ticket = cursor.vec16()?;
+        cursor.end()?;
+        // An empty one takes the earlier one back (RFC 5077 section 3.3).
+        self.ticket = ticket.into();
+        Ok(Progress::Wait)
+    }
+
+    fn finished<C: Crypto>(
+        &self,
+        common: &mut Common,
+        context: &Context<'_, C>,
+        message: &Message<'_>,
+    ) -> Result<Progress, Fault> {
+        common.check_finished(&*context.crypto, End::Server, message)?;
+        if !common.is_resumed {
+            return Ok(Progress::Over);
+        }
+        common.flight.clear();
+        common.say_finished(&*context.crypto, End::Client);
+        Ok(Progress::SayOver)
+    }
+}
+
+/// Whether a name is a host's: addresses are not asked for by name (RFC 6066 section 3).
+fn is_host(name: &str) -> bool {
+    let is_v4 = name
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    !is_v4 && !name.contains(':')
+}

@@ -1,0 +1,137 @@
+//! What a session needs of cryptography and of the world: the seam to the one stack.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use super::suite::{Cipher, Group};
+use super::{CertificateFault, Session};
+
+/// Algorithms and randomness. A session computes nothing of the kind itself.
+pub trait Crypto {
+    /// The key of one direction, which wipes itself.
+    type Aead: Aead;
+    /// The secret half of an ephemeral exchange.
+    type Secret;
+
+    /// Fills the bytes with what nobody can foresee.
+    fn random(&mut self, bytes: &mut [u8]);
+
+    /// SHA-256 of the bytes.
+    fn sha256(&self, bytes: &[u8]) -> [u8; 32];
+
+    /// The PRF of TLS 1.2 with SHA-256 (RFC 5246 section 5): fills `out` from the secret, the
+    /// label, and the seed in parts.
+    fn prf(&self, secret: &[u8], label: &[u8], seed: &[&[u8]], out: &mut [u8]);
+
+    /// A key for records.
+    fn aead(&self, cipher: Cipher, key: &[u8; 16]) -> Self::Aead;
+
+    /// A fresh secret of the group and its public half; none if it cannot be made.
+    fn secret(&mut self, group: Group) -> Option<(Self::Secret, PublicKey)>;
+
+    /// What both ends of an exchange know; none if the peer's half is no element of the group.
+    fn agree(&self, secret: Self::Secret, peer: &[u8]) -> Option<Zeroizing<[u8; 32]>>;
+}
+
+/// A key that protects records of one direction in place.
+pub trait Aead {
+    /// Encrypts all but the last bytes and writes the tag into those.
+    fn seal(&self, nonce: &[u8; 12], associated: &[u8], bytes: &mut [u8]);
+
+    /// Decrypts all but the last bytes, which are the tag; whether it is right. If it is not, what
+    /// is left in `bytes` is of no use.
+    #[must_use]
+    fn open(&self, nonce: &[u8; 12], associated: &[u8], bytes: &mut [u8]) -> bool;
+
+    /// Bytes of the tag.
+    fn tag_len(&self) -> usize;
+}
+
+/// The public half of an exchange: a point of P-256, uncompressed, or 32 bytes of X25519.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey {
+    bytes: [u8; 65],
+    length: u8,
+}
+
+impl PublicKey {
+    /// A public half of at most 65 bytes.
+    #[must_use]
+    pub fn new(key: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 65];
+        bytes.get_mut(..key.len())?.copy_from_slice(key);
+        let length = key.len() as u8;
+        Some(Self { bytes, length })
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// Own and peers' certificates (X.509), for the suites with ECDSA.
+pub trait Certificates {
+    /// Our own certificate in DER and those that vouch for it, leaf first; empty if we have none.
+    fn chain(&self) -> &[Box<[u8]>];
+
+    /// Signs with the key of our own certificate by ecdsa_secp256r1_sha256.
+    fn sign(&self, message: &[u8]) -> Option<Vec<u8>>;
+
+    /// Judges the peer's certificate, leaf first, and for a server whether it has this name.
+    ///
+    /// # Errors
+    /// [`CertificateFault`] if the peer is not to be trusted.
+    fn judge(&self, chain: &[&[u8]], peer: Peer<'_>) -> Result<(), CertificateFault>;
+
+    /// Whether the signature over the message is of the key of this certificate; `scheme` is the
+    /// code of RFC 8446 section 4.2.3.
+    fn verify(&self, leaf: &[u8], scheme: u16, message: &[u8], signature: &[u8]) -> bool;
+}
+
+/// Whose certificate is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer<'a> {
+    /// A server's, which should have this name; none asks for none.
+    Server(Option<&'a str>),
+    /// A client's.
+    Client,
+}
+
+/// The keys that a server shares with its clients.
+pub trait Keys {
+    /// The key of a client, by what it calls itself.
+    fn find(&self, identity: &[u8]) -> Found;
+}
+
+/// What is known of an identity.
+pub enum Found {
+    /// Its key.
+    Key(Zeroizing<Vec<u8>>),
+    /// Nothing, which the client is told by the alert unknown_psk_identity (RFC 4279 section 2).
+    Unknown,
+    /// Nothing, and the client is told nothing, as with servers that look keys up elsewhere.
+    Silent,
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key(_) => "Key",
+            Self::Unknown => "Unknown",
+            Self::Silent => "Silent",
+        })
+    }
+}
+
+/// Sessions that a server keeps for clients to resume, by their ids; how many and for how long is
+/// its own matter.
+pub trait Sessions {
+    /// Keeps a session.
+    fn keep(&mut self, session: &Session);
+
+    /// The session of an id, if it is kept still.
+    fn find(&self, id: &[u8]) -> Option<Session>;
+}

@@ -1,0 +1,172 @@
+//! Why a session never began or cannot go on, and the alerts that say so.
+
+use muster_model::TlsFailure;
+use thiserror::Error;
+
+/// Alerts by their codes (RFC 5246 section 7.2, RFC 4279 section 6).
+pub(super) mod alert {
+    pub(in super::super) const CLOSE_NOTIFY: u8 = 0;
+    pub(in super::super) const NO_RENEGOTIATION: u8 = 100;
+    pub(super) const UNEXPECTED_MESSAGE: u8 = 10;
+    pub(super) const HANDSHAKE_FAILURE: u8 = 40;
+    pub(super) const BAD_CERTIFICATE: u8 = 42;
+    pub(super) const CERTIFICATE_EXPIRED: u8 = 45;
+    pub(super) const CERTIFICATE_UNKNOWN: u8 = 46;
+    pub(super) const ILLEGAL_PARAMETER: u8 = 47;
+    pub(super) const UNKNOWN_CA: u8 = 48;
+    pub(super) const DECODE_ERROR: u8 = 50;
+    pub(super) const DECRYPT_ERROR: u8 = 51;
+    pub(super) const PROTOCOL_VERSION: u8 = 70;
+    pub(super) const INTERNAL_ERROR: u8 = 80;
+    pub(super) const UNSUPPORTED_EXTENSION: u8 = 110;
+    pub(super) const UNKNOWN_PSK_IDENTITY: u8 = 115;
+}
+
+/// Why a session never began or cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum Fault {
+    /// The handshake was not over in time. A server that looks keys up elsewhere is silent when
+    /// identity or key are wrong.
+    #[error(
+        "the handshake was not over in time: is the address right, and identity and key known there?"
+    )]
+    TimedOut,
+    /// The peer said that it cannot go on, by this alert.
+    #[error("the peer ended the session by alert {0}")]
+    Alert(u8),
+    /// The peer said goodbye before the handshake was over.
+    #[error("the peer closed the session during the handshake")]
+    ClosedEarly,
+    /// A message cannot be read.
+    #[error("a message of the handshake cannot be read")]
+    Malformed,
+    /// A message has no place where it came.
+    #[error("a message of the handshake came out of place")]
+    Unexpected,
+    /// The peer wants another version than DTLS 1.2.
+    #[error("the peer does not speak DTLS 1.2")]
+    Version,
+    /// The two ends have no suite, group or signature in common.
+    #[error("the two ends have no cipher suite, group or signature scheme in common")]
+    NothingInCommon,
+    /// The peer chose what was not offered, or sent a value that may not be.
+    #[error("the peer chose what was not offered")]
+    Illegal,
+    /// The peer answered with an extension that was not asked for (RFC 5246 section 7.4.1.4).
+    #[error("the peer answered with an extension that was not asked for")]
+    Extension,
+    /// The peer has no extended master secret, and it is demanded (RFC 7627 section 5).
+    #[error("the peer has no extended master secret")]
+    NoExtendedMasterSecret,
+    /// A client's identity is not known.
+    #[error("the client's identity is not known")]
+    UnknownIdentity,
+    /// The peer's certificate is not to be trusted.
+    #[error("the peer's certificate {0}")]
+    Certificate(#[from] CertificateFault),
+    /// A signature of the handshake is wrong.
+    #[error("a signature of the handshake is wrong")]
+    Signature,
+    /// The handshake was altered on its way (RFC 5246 section 7.4.9).
+    #[error("the handshake was altered on its way")]
+    Finished,
+    /// The peer's handshake is longer than is taken.
+    #[error("the peer's handshake is longer than is taken")]
+    TooLong,
+    /// Our own key or certificate cannot be used.
+    #[error("our own key or certificate cannot be used")]
+    OwnCredential,
+    /// All sequence numbers of the keys are used up (RFC 6347 section 4.1).
+    #[error("all sequence numbers of the session are used up")]
+    UsedUp,
+}
+
+impl Fault {
+    /// The alert that tells the peer; none where the peer is to hear nothing.
+    pub(super) const fn alert(self) -> Option<u8> {
+        Some(match self {
+            Self::TimedOut | Self::Alert(_) | Self::ClosedEarly | Self::UsedUp => return None,
+            Self::Malformed => alert::DECODE_ERROR,
+            Self::Unexpected => alert::UNEXPECTED_MESSAGE,
+            Self::Version => alert::PROTOCOL_VERSION,
+            Self::NothingInCommon | Self::NoExtendedMasterSecret | Self::TooLong => {
+                alert::HANDSHAKE_FAILURE
+            }
+            Self::Illegal => alert::ILLEGAL_PARAMETER,
+            Self::Extension => alert::UNSUPPORTED_EXTENSION,
+            Self::UnknownIdentity => alert::UNKNOWN_PSK_IDENTITY,
+            Self::Certificate(fault) => fault.alert(),
+            Self::Signature | Self::Finished => alert::DECRYPT_ERROR,
+            Self::OwnCredential => alert::INTERNAL_ERROR,
+        })
+    }
+
+    /// The cause that a run counts; none where it is no failure of the handshake's content: a
+    /// time-out, a goodbye, keys that are used up.
+    #[must_use]
+    pub const fn cause(self) -> Option<TlsFailure> {
+        Some(match self {
+            Self::TimedOut | Self::ClosedEarly | Self::UsedUp => return None,
+            Self::Alert(code) => TlsFailure::Alert(code),
+            Self::Malformed
+            | Self::Unexpected
+            | Self::Illegal
+            | Self::Extension
+            | Self::Signature
+            | Self::Finished
+            | Self::TooLong => TlsFailure::Malformed,
+            Self::Version | Self::NothingInCommon | Self::NoExtendedMasterSecret => {
+                TlsFailure::NothingInCommon
+            }
+            Self::UnknownIdentity => TlsFailure::Alert(alert::UNKNOWN_PSK_IDENTITY),
+            Self::Certificate(fault) => fault.cause(),
+            Self::OwnCredential => TlsFailure::OwnCredential,
+        })
+    }
+}
+
+/// Why a peer's certificate is not to be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum CertificateFault {
+    /// It is of nobody whom we trust.
+    #[error("is of nobody whom we trust")]
+    UnknownIssuer,
+    /// Its time has passed.
+    #[error("has expired")]
+    Expired,
+    /// Its time has not come.
+    #[error("is not valid yet")]
+    NotYetValid,
+    /// It is for other names.
+    #[error("is for other names")]
+    WrongName,
+    /// There is none.
+    #[error("is missing")]
+    Missing,
+    /// It is wrong in another way.
+    #[error("cannot be used")]
+    Bad,
+}
+
+impl CertificateFault {
+    const fn alert(self) -> u8 {
+        match self {
+            Self::UnknownIssuer => alert::UNKNOWN_CA,
+            Self::Expired => alert::CERTIFICATE_EXPIRED,
+            Self::NotYetValid | Self::WrongName => alert::CERTIFICATE_UNKNOWN,
+            // RFC 5246 section 7.4.6.
+            Self::Missing => alert::HANDSHAKE_FAILURE,
+            Self::Bad => alert::BAD_CERTIFICATE,
+        }
+    }
+
+    const fn cause(self) -> TlsFailure {
+        match self {
+            Self::UnknownIssuer => TlsFailure::UnknownIssuer,
+            Self::Expired => TlsFailure::Expired,
+            Self::NotYetValid => TlsFailure::NotYetValid,
+            Self::WrongName => TlsFailure::WrongName,
+            Self::Missing | Self::Bad => TlsFailure::BadCertificate,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A server's answer to strangers, which keeps nothing of them (RFC 6347 section 4.2.1).
+
+use super::crypto::Crypto;
+use super::hello::{ClientHello, put_verify_request};
+use super::message::{Fragment, Kind, put_message};
+use super::record::{Content, peek, put_plain};
+use super::secrets::is_same;
+use super::wire::Cursor;
+use super::{Context, Datagrams};
+
+/// Bytes of a cookie.
+const COOKIE: usize = 16;
+
+/// What a stranger's datagram was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Greeting {
+    /// A ClientHello without a cookie of ours: it was answered with one.
+    Answered,
+    /// A ClientHello from where it says it is from: make a session with [`Dtls::server`] and hand
+    /// it this datagram.
+    ///
+    /// [`Dtls::server`]: super::Dtls::server
+    Welcome(Welcome),
+    /// Anything else, such as a ClientHello in fragments; it is to be ignored.
+    Ignored,
+}
+
+/// How the numbers of a session begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Welcome {
+    pub(super) message: u16,
+    pub(super) record: u64,
+}
+
+/// Looks at a datagram that is for no session.
+///
+/// `peer` stands for the address it came from: any bytes, as long as they are the same for the same
+/// address. Without [`Settings::cookie_secret`] whoever says ClientHello is welcome, wherever it
+/// says it is from.
+///
+/// [`Settings::cookie_secret`]: super::Settings::cookie_secret
+pub fn greet<C: Crypto>(
+    context: &Context<'_, C>,
+    datagram: &[u8],
+    peer: &[u8],
+    out: &mut Datagrams,
+) -> Greeting {
+    let Some((record, sequence, body)) = client_hello(datagram) else {
+        return Greeting::Ignored;
+    };
+    let Ok(hello) = ClientHello::read(body) else {
+        return Greeting::Ignored;
+    };
+    let welcome = Welcome {
+        message: sequence,
+        record,
+    };
+    let Some(secret) = &context.settings.cookie_secret else {
+        return Greeting::Welcome(welcome);
+    };
+    let (before, rest) = body.split_at(hello.cookie_at);
+    let behind = &rest[1 + hello.cookie.len()..];
+    let length = (peer.len() as u64).to_be_bytes();
+    let mut cookie = [0; COOKIE];
+    let seed = [&length[..], peer, before, behind];
+    context
+        .crypto
+        .prf(secret.0.as_slice(), b"cookie", &seed, &mut cookie);
+    if is_same(&cookie, hello.cookie) {
+        return Greeting::Welcome(welcome);
+    }
+    let (mut request, mut message) = (Vec::new(), Vec::new());
+    put_verify_request(&mut request, &cookie);
+    // Both numbers are the ClientHello's own.
+    put_message(&mut message, Kind::HelloVerifyRequest, sequence, &request);
+    put_plain(out.buffer(), Content::Handshake, record, &message);
+    out.cut();
+    Greeting::Answered
+}
+
+/// The number of the record, that of the message, and the body of a ClientHello in one piece.
+fn client_hello(datagram: &[u8]) -> Option<(u64, u16, &[u8])> {
+    let header = peek(datagram, 0)?;
+    if header.epoch != 0 || header.content != Content::Handshake {
+        return None;
+    }
+    let record = &datagram[header.size()..][..usize::from(header.length)];
+    let fragment = Fragment::read(&mut Cursor::new(record)).ok()?;
+    let is_hello = fragment.kind == Kind::ClientHello && fragment.is_whole();
+    is_hello.then_some((header.sequence, fragment.sequence, fragment.bytes))
+}

@@ -1,0 +1,377 @@
+//! The server end of a handshake.
+
+use muster_model::Micros;
+use zeroize::Zeroizing;
+
+use super::crypto::{Crypto, Found, Peer};
+use super::extension::{ECDSA_P256_SHA256, Extensions, SIGNATURE_SCHEMES};
+use super::greet::Welcome;
+use super::handshake::{Common, Handshake, Message, Progress, Side};
+use super::hello::{ClientHello, SESSION_ID_MAX, ServerHello};
+use super::key_exchange::{
+    Exchange, Signature, put_chain, put_exchange, put_request, put_signature, read_chain,
+};
+use super::message::Kind;
+use super::records::Records;
+use super::secrets::{End, premaster};
+use super::suite::{Group, KeyExchange, Suite};
+use super::wire::{Cursor, codes, put_vec16};
+use super::{CertificateFault, Context, Dtls, Fault, Session};
+use crate::layer::Standing;
+
+impl<C: Crypto> Dtls<C> {
+    /// The server end of a new session with whoever was welcome; the datagram that [`greet`] saw is
+    /// to be handed to it next. `connection_id` is what the client is to write into its records if
+    /// it can, at most 255 bytes; an empty one only agrees to write the client's.
+    ///
+    /// [`greet`]: super::greet
+    pub fn server(
+        now: Micros,
+        welcome: Welcome,
+        context: &Context<'_, C>,
+        connection_id: Option<&[u8]>,
+    ) -> Self {
+        let mut common = Common::new(welcome.message, welcome.message, context.settings, now);
+        common.plain_sequence = welcome.record;
+        common.own_id = connection_id.map(Into::into);
+        let side = Side::Server(Server::new());
+        Self {
+            handshake: Some(Box::new(Handshake { common, side })),
+            standing: Standing::Opening,
+            ..Self::default()
+        }
+    }
+}
+
+/// What message is next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Hello,
+    Certificate,
+    KeyExchange,
+    Verify,
+    Finished,
+}
+
+/// What a server keeps of a handshake beside what both ends keep.
+pub(super) struct Server<C: Crypto> {
+    stage: Stage,
+    secret: Option<C::Secret>,
+    /// The client's certificate.
+    leaf: Box<[u8]>,
+}
+
+/// What was chosen of a ClientHello.
+struct Choice {
+    suite: Suite,
+    group: Option<Group>,
+}
+
+impl<C: Crypto> Server<C> {
+    fn new() -> Self {
+        Self {
+            stage: Stage::Hello,
+            secret: None,
+            leaf: Box::default(),
+        }
+    }
+
+    pub(super) fn take(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &mut Context<'_, C>,
+        message: &Message<'_>,
+    ) -> Result<Progress, Fault> {
+        match (self.stage, message.kind) {
+            (Stage::Hello, Kind::ClientHello) => {
+                self.client_hello(common, records, context, message.body)
+            }
+            (Stage::Certificate, Kind::Certificate) => self.certificate(context, message.body),
+            (Stage::KeyExchange, Kind::ClientKeyExchange) => {
+                self.key_exchange(common, records, context, message.body)
+            }
+            (Stage::Verify, Kind::CertificateVerify) => self.verify(common, context, message),
+            (Stage::Finished, Kind::Finished) => Self::finished(common, context, message),
+            _ => Err(Fault::Unexpected),
+        }
+    }
+
+    fn client_hello(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &mut Context<'_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
+        let hello = ClientHello::read(body)?;
+        common.is_extended = hello.extensions.extended_master_secret;
+        if context.settings.require_extended_master_secret && !common.is_extended {
+            return Err(Fault::NoExtendedMasterSecret);
+        }
+        common.randoms.client = hello.random;
+        context.crypto.random(&mut common.randoms.server);
+        if let (Some(peer), Some(own)) = (hello.extensions.connection_id, &common.own_id) {
+            common.has_connection_id = true;
+            records.peer_id = peer.into();
+            records.own_id = own.clone();
+        }
+        if let Some(session) = resumable(common, context, &hello) {
+            return self.resume(common, records, context, (&hello, session));
+        }
+        let choice = choose(context, &hello).ok_or(Fault::NothingInCommon)?;
+        common.suite = Some(choice.suite);
+        if context.sessions.is_some() {
+            let mut id = [0; SESSION_ID_MAX];
+            context.crypto.random(&mut id);
+            common.session_id = id.into();
+        }
+        say_hello(common, &hello, choice.suite);
+        self.say_rest(common, context, &choice)?;
+        Ok(Progress::Say)
+    }
+
+    /// What follows ServerHello in a full handshake.
+    fn say_rest(
+        &mut self,
+        common: &mut Common,
+        context: &mut Context<'_, C>,
+        choice: &Choice,
+    ) -> Result<(), Fault> {
+        let kind = choice.suite.key_exchange();
+        self.stage = Stage::KeyExchange;
+        let mut body = Vec::new();
+        if kind == KeyExchange::EcdheEcdsa {
+            let own = context.certificates.ok_or(Fault::OwnCredential)?;
+            put_chain(&mut body, own.chain());
+            common.say(Kind::Certificate, &body);
+        }
+        if let Some(group) = choice.group {
+            self.say_exchange(common, context, group)?;
+        }
+        if kind == KeyExchange::EcdheEcdsa && context.settings.client_certificate {
+            body.clear();
+            put_request(&mut body, &SIGNATURE_SCHEMES);
+            common.say(Kind::CertificateRequest, &body);
+            self.stage = Stage::Certificate;
+        }
+        common.say(Kind::ServerHelloDone, &[]);
+        Ok(())
+    }
+
+    /// Says ServerKeyExchange.
+    fn say_exchange(
+        &mut self,
+        common: &mut Common,
+        context: &mut Context<'_, C>,
+        group: Group,
+    ) -> Result<(), Fault> {
+        let secret = context.crypto.secret(group);
+        let (secret, public) = secret.ok_or(Fault::OwnCredential)?;
+        self.secret = Some(secret);
+        let mut body = Vec::new();
+        let kind = common.suite()?.key_exchange();
+        if kind.has_psk() {
+            // No hint.
+            put_vec16(&mut body, |_| {});
+        }
+        let at = body.len();
+        put_exchange(&mut body, group, &public);
+        if kind == KeyExchange::EcdheEcdsa {
+            let exchange = Exchange::read(&mut Cursor::new(&body[at..]))?;
+            let signed = exchange.signed(&common.randoms);
+            let signature = context.certificates.and_then(|own| own.sign(&signed));
+            put_signature(&mut body, &signature.ok_or(Fault::OwnCredential)?);
+        }
+        common.say(Kind::ServerKeyExchange, &body);
+        Ok(())
+    }
+
+    /// Says what resumes a session (RFC 5246 section 7.3).
+    fn resume(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &Context<'_, C>,
+        (hello, session): (&ClientHello<'_>, Session),
+    ) -> Result<Progress, Fault> {
+        common.is_resumed = true;
+        common.suite = Some(session.suite);
+        common.session_id = session.id;
+        common.identity = session.identity;
+        common.master = session.master;
+        say_hello(common, hello, session.suite);
+        common.set_keys(&*context.crypto, records, End::Server)?;
+        common.say_finished(&*context.crypto, End::Server);
+        self.stage = Stage::Finished;
+        Ok(Progress::Say)
+    }
+
+    fn certificate(&mut self, context: &Context<'_, C>, body: &[u8]) -> Result<Progress, Fault> {
+        let chain = read_chain(body)?;
+        let leaf = chain.first().copied().ok_or(CertificateFault::Missing)?;
+        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
+        certificates.judge(&chain, Peer::Client)?;
+        self.leaf = leaf.into();
+        self.stage = Stage::KeyExchange;
+        Ok(Progress::Wait)
+    }
+
+    fn key_exchange(
+        &mut self,
+        common: &mut Common,
+        records: &mut Records<C::Aead>,
+        context: &Context<'_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
+        let kind = common.suite()?.key_exchange();
+        let mut cursor = Cursor::new(body);
+        let mut key = None;
+        if kind.has_psk() {
+            let identity = cursor.vec16()?;
+            common.identity = identity.into();
+            key = Some(find(common, context, identity)?);
+        }
+        let mut shared = None;
+        if let Some(secret) = self.secret.take() {
+            let peer = cursor.vec8()?;
+            shared = Some(context.crypto.agree(secret, peer).ok_or(Fault::Illegal)?);
+        }
+        cursor.end()?;
+        let premaster = premaster(
+            key.as_ref().map(|key| key.as_slice()),
+            shared.as_ref().map(|shared| shared.as_slice()),
+        );
+        common.set_master(&*context.crypto, &premaster);
+        common.set_keys(&*context.crypto, records, End::Server)?;
+        self.stage = if self.leaf.is_empty() {
+            Stage::Finished
+        } else {
+            Stage::Verify
+        };
+        Ok(Progress::Wait)
+    }
+
+    /// The client must have the key of its certificate.
+    fn verify(
+        &mut self,
+        common: &Common,
+        context: &Context<'_, C>,
+        message: &Message<'_>,
+    ) -> Result<Progress, Fault> {
+        let mut cursor = Cursor::new(message.body);
+        let Signature { scheme, bytes } = Signature::read(&mut cursor)?;
+        cursor.end()?;
+        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
+        let signed = &common.transcript[..message.before];
+        let is_right = SIGNATURE_SCHEMES.contains(&scheme)
+            && certificates.verify(&self.leaf, scheme, signed, bytes);
+        self.stage = Stage::Finished;
+        is_right.then_some(Progress::Wait).ok_or(Fault::Signature)
+    }
+
+    fn finished(
+        common: &mut Common,
+        context: &mut Context<'_, C>,
+        message: &Message<'_>,
+    ) -> Result<Progress, Fault> {
+        common.check_finished(&*context.crypto, End::Client, message)?;
+        if common.is_resumed {
+            return Ok(Progress::Over);
+        }
+        if let (Some(sessions), Some(session)) = (&mut context.sessions, common.session(&[])) {
+            sessions.keep(&session);
+        }
+        common.flight.clear();
+        common.say_finished(&*context.crypto, End::Server);
+        Ok(Progress::SayOver)
+    }
+}
+
+/// The key of an identity.
+fn find<C>(
+    common: &mut Common,
+    context: &Context<'_, C>,
+    identity: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    let keys = context.keys.ok_or(Fault::Unexpected)?;
+    match keys.find(identity) {
+        Found::Key(key) => Ok(key),
+        Found::Unknown => Err(Fault::UnknownIdentity),
+        Found::Silent => {
+            common.is_silent = true;
+            Err(Fault::UnknownIdentity)
+        }
+    }
+}
+
+/// The session that a client asks for, if it is kept, may still be used, and was made alike
+/// (RFC 7627 section 5.3).
+fn resumable<C>(
+    common: &Common,
+    context: &Context<'_, C>,
+    hello: &ClientHello<'_>,
+) -> Option<Session> {
+    let sessions = context.sessions.as_deref()?;
+    let session = sessions.find(hello.session_id)?;
+    let is_alike = session.is_extended == common.is_extended
+        && hello.offers(session.suite.code())
+        && context.settings.suites.contains(&session.suite);
+    is_alike.then_some(session)
+}
+
+/// The first suite of ours that the client offers and both have the means for.
+fn choose<C>(context: &Context<'_, C>, hello: &ClientHello<'_>) -> Option<Choice> {
+    let group = group(context, hello);
+    let certificates = context.certificates;
+    let can_sign = certificates.is_some_and(|own| !own.chain().is_empty())
+        && hello.extensions.signatures.is_none_or(|schemes| {
+            codes(schemes).is_ok_and(|mut codes| codes.any(|code| code == ECDSA_P256_SHA256))
+        });
+    let suites = context.settings.suites.iter().copied();
+    let mut possible = suites.filter(|suite| {
+        let kind = suite.key_exchange();
+        hello.offers(suite.code())
+            && (!kind.has_ecdhe() || group.is_some())
+            && match kind {
+                KeyExchange::Psk | KeyExchange::EcdhePsk => context.keys.is_some(),
+                KeyExchange::EcdheEcdsa => can_sign,
+            }
+    });
+    let suite = possible.next()?;
+    let group = group.filter(|_| suite.key_exchange().has_ecdhe());
+    Some(Choice { suite, group })
+}
+
+/// The first group of ours that the client has; who does not say which it has, has P-256
+/// (RFC 8422 section 4).
+fn group<C>(context: &Context<'_, C>, hello: &ClientHello<'_>) -> Option<Group> {
+    let has = |group: &Group| match hello.extensions.groups {
+        None => *group == Group::P256,
+        Some(list) => codes(list).is_ok_and(|mut codes| codes.any(|code| code == group.code())),
+    };
+    context.settings.groups.iter().copied().find(has)
+}
+
+/// Says ServerHello.
+fn say_hello(common: &mut Common, hello: &ClientHello<'_>, suite: Suite) {
+    let asked = &hello.extensions;
+    let own_id = common.own_id.as_deref();
+    let extensions = Extensions {
+        point_formats: asked.point_formats && suite.key_exchange().has_ecdhe(),
+        extended_master_secret: common.is_extended,
+        connection_id: own_id.filter(|_| common.has_connection_id),
+        renegotiation: hello.is_renegotiation_safe,
+        ..Extensions::default()
+    };
+    let answer = ServerHello {
+        random: common.randoms.server,
+        session_id: &common.session_id,
+        suite: suite.code(),
+        extensions,
+    };
+    let mut body = Vec::with_capacity(128);
+    answer.put(&mut body);
+    common.flight.clear();
+    common.say(Kind::ServerHello, &body);
+}

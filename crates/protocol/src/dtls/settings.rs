@@ -1,0 +1,100 @@
+//! What an end is willing to do, for all its sessions alike.
+
+use std::fmt;
+
+use muster_model::Micros;
+use zeroize::Zeroizing;
+
+use super::suite::{Group, Suite};
+
+/// What an end is willing to do. A shard or a server has one value for all its sessions.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Suites, in the order of preference. A suite is left out where what it needs is not there: a
+    /// shared key, or certificates.
+    pub suites: Vec<Suite>,
+    /// Groups for suites with an ephemeral exchange, in the order of preference.
+    pub groups: Vec<Group>,
+    /// Retransmission and the end of patience.
+    pub timing: Timing,
+    /// Bytes of the largest datagram that a handshake makes, at least [`DATAGRAM_MIN`]: messages
+    /// that are longer go in fragments. What the session above says is never cut.
+    pub datagram_max: usize,
+    /// Bytes of the peer's handshake that are taken, put together and in all.
+    pub handshake_max: usize,
+    /// Whether a peer without extended master secret is refused (RFC 7627 section 5).
+    pub require_extended_master_secret: bool,
+    /// Whether a client keeps what it needs to resume its session ([`Dtls::take_session`]).
+    ///
+    /// [`Dtls::take_session`]: super::Dtls::take_session
+    pub resumption: bool,
+    /// What a server makes its cookies of; none opens a session at the first ClientHello.
+    pub cookie_secret: Option<CookieSecret>,
+    /// Whether a server demands a certificate of its clients, in suites with certificates.
+    pub client_certificate: bool,
+}
+
+/// Less than this leaves no room for a fragment with the longest connection id.
+pub const DATAGRAM_MIN: usize = 400;
+
+impl Default for Settings {
+    /// All suites and groups; datagrams of at most 1,200 bytes, which pass everywhere (RFC 8085
+    /// section 3.2); 16 KiB of handshake, far above a chain of three certificates.
+    fn default() -> Self {
+        Self {
+            suites: Suite::ALL.to_vec(),
+            groups: Group::ALL.to_vec(),
+            timing: Timing::default(),
+            datagram_max: 1_200,
+            handshake_max: 16 * 1024,
+            require_extended_master_secret: false,
+            resumption: false,
+            cookie_secret: None,
+            client_certificate: false,
+        }
+    }
+}
+
+/// When a flight is said again (RFC 6347 section 4.2.4), and when one stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// After so long without an answer; each time it doubles.
+    pub first: Micros,
+    /// It doubles up to here.
+    pub most: Micros,
+    /// So long after its beginning a handshake has failed.
+    pub give_up: Micros,
+    /// So long the end that speaks last remembers its last flight, to say it again if the other
+    /// has not heard it; less if that is clear earlier.
+    pub linger: Micros,
+}
+
+impl Default for Timing {
+    /// 1 s and 60 s as RFC 6347 section 4.2.4.1 has them; a minute to give up and to linger.
+    fn default() -> Self {
+        Self {
+            first: Micros::from_secs(1),
+            most: Micros::from_secs(60),
+            give_up: Micros::from_secs(60),
+            linger: Micros::from_secs(60),
+        }
+    }
+}
+
+/// What a server makes its cookies of (RFC 6347 section 4.2.1): 32 bytes that nobody else knows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CookieSecret(pub(super) Zeroizing<[u8; 32]>);
+
+impl CookieSecret {
+    /// A secret of these bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+}
+
+impl fmt::Debug for CookieSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CookieSecret")
+    }
+}

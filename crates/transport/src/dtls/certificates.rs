@@ -1,0 +1,114 @@
+//! Own and peers' certificates for DTLS, judged as for TLS.
+
+use std::sync::Arc;
+
+use muster_model::TlsFailure;
+use muster_protocol::dtls::{CertificateFault, Certificates, Peer};
+use rustls::SignatureScheme;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use webpki::EndEntityCert;
+
+use crate::tls::{
+    Own, Pem, TlsSpec, TransportError, cause_of, client_verifier, crypto_provider, server_verifier,
+};
+
+/// Our own certificate, and whom we trust.
+#[derive(Debug)]
+pub struct DtlsCertificates {
+    own: Option<Own>,
+    chain: Vec<Box<[u8]>>,
+    servers: Arc<dyn ServerCertVerifier>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl DtlsCertificates {
+    /// Our own certificate, if there is one; whom we trust as a server, as for TLS; and who vouches
+    /// for clients.
+    ///
+    /// # Errors
+    /// [`TransportError`] if a file cannot be used.
+    pub fn new(
+        own: Option<Own>,
+        servers: &TlsSpec,
+        clients: Option<&Pem>,
+    ) -> Result<Self, TransportError> {
+        let provider = crypto_provider();
+        let chain = own.as_ref().map(Own::chain).unwrap_or_default();
+        Ok(Self {
+            chain,
+            own,
+            servers: server_verifier(servers, &provider)?,
+            clients: clients
+                .map(|pem| client_verifier(pem, &provider))
+                .transpose()?,
+            algorithms: provider.signature_verification_algorithms,
+        })
+    }
+}
+
+impl Certificates for DtlsCertificates {
+    fn chain(&self) -> &[Box<[u8]>] {
+        &self.chain
+    }
+
+    fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        self.own.as_ref()?.sign(message)
+    }
+
+    fn judge(&self, chain: &[&[u8]], peer: Peer<'_>) -> Result<(), CertificateFault> {
+        let (leaf, rest) = chain.split_first().ok_or(CertificateFault::Missing)?;
+        let leaf = CertificateDer::from(*leaf);
+        let rest: Vec<_> = rest.iter().map(|der| CertificateDer::from(*der)).collect();
+        let now = UnixTime::now();
+        let judged = match peer {
+            Peer::Server(name) => {
+                // Without a name of its own a server's is not known by anything.
+                let name = ServerName::try_from(name.unwrap_or_default());
+                let name = name.map_err(|_| CertificateFault::WrongName)?;
+                self.servers
+                    .verify_server_cert(&leaf, &rest, &name, &[], now)
+                    .map(|_| ())
+            }
+            Peer::Client => {
+                let clients = self.clients.as_ref();
+                let clients = clients.ok_or(CertificateFault::UnknownIssuer)?;
+                clients.verify_client_cert(&leaf, &rest, now).map(|_| ())
+            }
+        };
+        judged.map_err(|error| fault(cause_of(&error)))
+    }
+
+    fn verify(&self, leaf: &[u8], scheme: u16, message: &[u8], signature: &[u8]) -> bool {
+        let leaf = CertificateDer::from(leaf);
+        let Ok(leaf) = EndEntityCert::try_from(&leaf) else {
+            return false;
+        };
+        let scheme = SignatureScheme::from(scheme);
+        let known = self.algorithms.mapping.iter();
+        known
+            .filter(|(of, _)| *of == scheme)
+            .flat_map(|(_, algorithms)| algorithms.iter())
+            .any(|algorithm| {
+                leaf.verify_signature(*algorithm, message, signature)
+                    .is_ok()
+            })
+    }
+}
+
+fn fault(cause: TlsFailure) -> CertificateFault {
+    match cause {
+        TlsFailure::UnknownIssuer => CertificateFault::UnknownIssuer,
+        TlsFailure::Expired => CertificateFault::Expired,
+        TlsFailure::NotYetValid => CertificateFault::NotYetValid,
+        TlsFailure::WrongName => CertificateFault::WrongName,
+        TlsFailure::BadCertificate
+        | TlsFailure::NothingInCommon
+        | TlsFailure::Alert(_)
+        | TlsFailure::Malformed
+        | TlsFailure::OwnCredential => CertificateFault::Bad,
+    }
+}

@@ -1,0 +1,10 @@
+//! Both ends of DTLS against each other, in memory and under virtual time.
+
+mod alerts;
+mod ends;
+mod golden;
+mod handshakes;
+mod identities;
+mod network;
+mod records;
+mod resumption;
