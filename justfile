@@ -42,7 +42,7 @@ bless:
 
 # One fuzz target for some seconds (cargo install cargo-fuzz); without a target, their list.
 fuzz target="" seconds="60":
-    {{ if target == "" { "cargo fuzz list" } else { "cargo fuzz run -s none " + target + " -- -max_total_time=" + seconds } }}
+    {{ if target == "" { "cargo fuzz list" } else { "bash fuzz/run.sh " + target + " -max_total_time=" + seconds } }}
 
 # All that CI does, installing what it needs.
 ci:
