@@ -246,6 +246,8 @@ fn parse(filter: &str) -> Result<(&str, String), Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn filled() -> (Registry, String) {
@@ -347,5 +349,73 @@ mod tests {
             ..Page::default()
         };
         assert_eq!(status(&registry.list(Kind::Device, &unread)), 400);
+    }
+
+    /// Any JSON, often with the fields that are looked at.
+    fn bodies() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-c1-3']{0,2}".prop_map(Value::from),
+        ];
+        let keys = prop::sample::select(vec![
+            "alternateId",
+            "name",
+            "id",
+            "gatewayId",
+            "capabilities",
+            "sensors",
+            "sensorTypeId",
+        ]);
+        leaf.prop_recursive(3, 24, 4, move |inner| {
+            let object = prop::collection::btree_map(keys.clone(), inner.clone(), 0..5);
+            prop_oneof![
+                prop::collection::vec(inner, 0..4).prop_map(Value::from),
+                object.prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    fn kinds() -> impl Strategy<Value = Kind> {
+        let all = [
+            Kind::Capability,
+            Kind::SensorType,
+            Kind::Device,
+            Kind::Gateway,
+        ];
+        prop::sample::select(all.to_vec())
+    }
+
+    proptest! {
+        /// Whatever is asked for: each answer is a value or a refusal of the caller's doing, what was
+        /// taken in is found by its id and its name, and nothing by a name that was forgotten.
+        #[test]
+        fn any_calls_leave_names_and_ids_in_step(
+            calls in prop::collection::vec((kinds(), bodies(), "[0-9a-c' eq]{0,8}", 0u8..4), 1..40)
+        ) {
+            let mut registry = Registry::new("edge");
+            for (kind, body, text, call) in calls {
+                let page = Page { filter: Some(text.clone()), skip: 0, top: None };
+                let answer = match call {
+                    0 => registry.list(kind, &page),
+                    1 => registry.delete(kind, &text),
+                    2 => registry.read(kind, &text),
+                    _ => registry.create(kind, body),
+                };
+                if let Err(refusal) = &answer {
+                    prop_assert!((400..500).contains(&refusal.status), "{refusal:?}");
+                }
+                if let (Ok(thing), 3) = (&answer, call) {
+                    let id = thing["id"].as_str().unwrap_or_default();
+                    let read = registry.read(kind, id);
+                    prop_assert_eq!(read.as_ref(), Ok(thing));
+                }
+            }
+            for shelf in &registry.shelves {
+                prop_assert_eq!(shelf.by_id.len(), shelf.by_name.len());
+                prop_assert!(shelf.by_name.values().all(|id| shelf.by_id.contains_key(id)));
+            }
+        }
     }
 }
