@@ -84,9 +84,11 @@ until_lines() {
     [ "$(wc -l <"$WORK/lines")" -ge "$count" ]
 }
 
-# start_mosquitto PORT: starts the broker of deploy/ on a port; its process id is in BROKER.
+# start_mosquitto PORT [LINE...]: starts the broker of deploy/ on a port, with further lines of its
+# configuration; its process id is in BROKER.
 start_mosquitto() {
     sed "s/^listener 1883 /listener $1 /" deploy/mosquitto/mosquitto.conf >"$WORK/mosquitto-$1.conf"
+    [ $# -eq 1 ] || printf '%s\n' "${@:2}" >>"$WORK/mosquitto-$1.conf"
     mosquitto -c "$WORK/mosquitto-$1.conf" >>"$WORK/mosquitto-$1.log" 2>&1 &
     BROKER=$!
     STARTED+=("$BROKER")

@@ -465,7 +465,7 @@ def subscriptions(facts, result):
 
 def compare_links(facts, result):
     told, up = result.json["links"], set()
-    by = {"connected": Counter(), "failed": Counter(), "disconnected": Counter()}
+    by = {"connected": Counter(), "returned": Counter(), "failed": Counter(), "disconnected": Counter()}
     for link, at, event, detail in facts.links:
         by[event][detail] += 1
         if (link in up) != (event == "disconnected"):

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_device::{
     Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Login,
-    Policy, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, Will,
+    Offline, Policy, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
@@ -96,6 +96,10 @@ impl Placement<'_> {
             }),
             handshake_timeout: fleet.connect.timeout,
             lifetime: fleet.connect.lifetime,
+            offline: fleet.offline.map(|pause| Offline {
+                from: pause.at,
+                until: pause.at + pause.lasts,
+            }),
         }
     }
 

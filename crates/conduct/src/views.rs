@@ -1,5 +1,6 @@
 //! One plan, as the recorder, the calendar and the timetable see it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use muster_judge::{Latency, Rules};
@@ -161,6 +162,24 @@ impl Calendar for PlanCalendar {
         let until = self.timeline.settle - self.timeline.origin;
         let before = of.schedule.count_until(until);
         Some(of.schedule.count_of(device, before))
+    }
+
+    fn due_between(
+        &self,
+        stream: StreamId,
+        device: DeviceId,
+        from: Micros,
+        until: Micros,
+    ) -> Option<Range<u32>> {
+        let of = self.streams.get(stream.index())?;
+        if of.is_closed || !(of.is_uplink || of.is_command) {
+            return None;
+        }
+        let before = |at: Micros| {
+            let at = at.min(self.timeline.settle) - self.timeline.origin;
+            of.schedule.count_of(device, of.schedule.count_until(at))
+        };
+        Some(before(from)..before(until))
     }
 
     fn audience(&self, stream: StreamId, each: &mut dyn FnMut(DeviceId, StreamId, DeviceId)) {

@@ -8,7 +8,7 @@ use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Roster, Uplink};
 use muster_protocol::mqtt;
 
-use crate::BackOff;
+use crate::{BackOff, Offline};
 
 /// One fleet, as far as one shard carries it.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub struct Client {
     pub handshake_timeout: Micros,
     /// A link is closed on purpose after this long.
     pub lifetime: Option<Micros>,
+    /// When its devices are offline on purpose.
+    pub offline: Option<Offline>,
 }
 
 impl Client {

@@ -107,7 +107,7 @@ impl<S: Sink> Shard<S> {
         match self.links[link as usize].state {
             State::Up => {
                 self.disconnected(link, now, cause);
-                if cause == Cause::Lifetime {
+                if cause.is_on_purpose() {
                     self.retry_at_once(link, now);
                 } else {
                     self.back_off(link, now);
@@ -162,15 +162,22 @@ impl<S: Sink> Shard<S> {
     pub(crate) fn end_of_life(&self, link: u32) -> Option<Micros> {
         let state = &self.links[link as usize];
         let has_business = state.is_held || self.is_flying(link);
-        let lifetime = self.class(link).client.lifetime.filter(|_| !has_business)?;
-        Some(state.since + lifetime)
+        self.leaves_at(link).filter(|_| !has_business)
     }
 
     /// Whether a link is at the end of its life, so that nothing new goes out on it.
     pub(crate) fn is_leaving(&self, link: u32, now: Micros) -> bool {
-        let state = &self.links[link as usize];
+        let is_up = self.links[link as usize].state == State::Up;
+        is_up && self.leaves_at(link).is_some_and(|at| at <= now)
+    }
+
+    /// When a link that is up is to end, whatever business it has.
+    fn leaves_at(&self, link: u32) -> Option<Micros> {
+        let since = self.links[link as usize].since;
         let lifetime = self.class(link).client.lifetime;
-        state.state == State::Up && lifetime.is_some_and(|lifetime| state.since + lifetime <= now)
+        let end = lifetime.map(|lifetime| since + lifetime);
+        let leave = self.goes_offline_at(link);
+        [end, leave].into_iter().flatten().min()
     }
 
     /// Whether an answer is waited for on a link.
@@ -210,7 +217,8 @@ impl<S: Sink> Shard<S> {
     fn retry_at_once(&mut self, link: u32, now: Micros) {
         let class = self.links[link as usize].class as usize;
         self.enter(link, State::Down, now);
-        self.ramps[class].reconnects.push(now, link);
+        let at = self.not_offline_at(link, now);
+        self.ramps[class].reconnects.push(at, link);
     }
 
     fn back_off(&mut self, link: u32, now: Micros) {
@@ -223,7 +231,8 @@ impl<S: Sink> Shard<S> {
         self.links[link as usize].failures = failures.saturating_add(1);
         self.enter(link, State::BackOff, now);
         let class = self.links[link as usize].class as usize;
-        self.ramps[class].reconnects.push(now + wait, link);
+        let at = self.not_offline_at(link, now + wait);
+        self.ramps[class].reconnects.push(at, link);
     }
 
     pub(crate) fn enter(&mut self, link: u32, state: State, since: Micros) {
@@ -251,7 +260,7 @@ impl<S: Sink> Shard<S> {
         }
     }
 
-    fn tell(&mut self, link: u32, at: Micros, event: LinkEvent) {
+    pub(crate) fn tell(&mut self, link: u32, at: Micros, event: LinkEvent) {
         let fact = LinkFact {
             link: self.link_id(link),
             at,
@@ -266,6 +275,7 @@ fn failure_of(cause: Cause) -> ConnectFailure {
         Cause::PeerClosed
         | Cause::Reset
         | Cause::Lifetime
+        | Cause::Offline
         | Cause::SessionLost
         | Cause::Unsendable => ConnectFailure::Closed,
         Cause::Network => ConnectFailure::Unreachable,

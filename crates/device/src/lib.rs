@@ -17,6 +17,7 @@ mod footprint;
 mod handshake;
 mod hello;
 mod link;
+mod offline;
 mod outcome;
 mod overheard;
 mod ramp;
@@ -40,6 +41,7 @@ pub use class::{
 };
 pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;
+pub use offline::Offline;
 pub use overheard::Listener;
 pub use ramp::{BackOff, Ramp};
 pub use session::Then;

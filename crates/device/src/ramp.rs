@@ -33,11 +33,16 @@ impl Ramp {
     /// When the link at `place` may connect; none before the ramp began.
     #[must_use]
     pub fn at(&self, place: u32) -> Option<Micros> {
-        let start = self.start?;
+        Some(self.start? + self.after(place))
+    }
+
+    /// How long after the first link the one at `place` connects.
+    #[must_use]
+    pub fn after(&self, place: u32) -> Micros {
         if self.rate == Rate::ZERO {
-            return Some(start);
+            return Micros::ZERO;
         }
-        Some(start + Micros::from_secs_f64(f64::from(place) / self.rate.get()))
+        Micros::from_secs_f64(f64::from(place) / self.rate.get())
     }
 
     /// Whether another handshake may begin while `pending` are under way.

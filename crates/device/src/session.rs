@@ -59,8 +59,9 @@ impl<S: Sink> Shard<S> {
             return Then::Abort;
         }
         if self.end_of_life(link).is_some_and(|at| at <= now) {
+            let cause = self.why_it_leaves(link, now);
             self.links[link as usize].session.disconnect(0, out);
-            self.closed(link, now, Cause::Lifetime);
+            self.closed(link, now, cause);
             return Then::Close;
         }
         if self.next_authentication(link).is_some_and(|at| at <= now) {
@@ -138,6 +139,7 @@ impl<S: Sink> Shard<S> {
         if self.links[link as usize].state != State::Handshaking {
             return Then::Stay;
         }
+        self.tell_return(link, now, connected.session_present);
         if !connected.session_present {
             self.links[link as usize].session.drop_inflight(|_, _| {});
             self.break_flight(link, now, Cause::SessionLost);

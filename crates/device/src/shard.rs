@@ -52,6 +52,8 @@ pub struct Shard<S> {
     pub(crate) sink: S,
     pub(crate) scratch: Scratch,
     pub(crate) unsendable: Unsendable,
+    /// When the warm-up starts, once that is known.
+    pub(crate) origin: Option<Micros>,
     pub(crate) is_over: bool,
 }
 
@@ -164,6 +166,7 @@ impl<S: Sink> Shard<S> {
             sink,
             scratch: Scratch::default(),
             unsendable: Unsendable::Nothing,
+            origin: None,
             is_over: false,
         };
         for (class, ramp) in plan.classes {
@@ -215,8 +218,10 @@ impl<S: Sink> Shard<S> {
         &mut self.sink
     }
 
-    /// The first message is due at `origin`, the start of the warm-up.
+    /// The first message is due at `origin`, the start of the warm-up. Links of a fleet that goes
+    /// offline have a deadline from then on.
     pub fn start(&mut self, origin: Micros) {
+        self.origin = Some(origin);
         self.agenda.start(origin);
         if let Some(listener) = &mut self.listener {
             listener.due_times.start(origin);

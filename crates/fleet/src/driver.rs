@@ -203,6 +203,7 @@ impl<L: Layers> Driver<L> {
             Order::Start { origin } => {
                 self.shard.start(origin);
                 self.shard.sink().recorder().start(origin);
+                (0..self.shard.links()).for_each(|link| self.arm(io, link));
             }
             Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => self.shard.sink().recorder().mark_drain(),

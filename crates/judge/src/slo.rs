@@ -240,10 +240,10 @@ fn disconnects(slo: &Slo, allowed: Allowance, links: &LinkLedger) -> RuleResult 
     if links.wanted == 0 {
         return rule.not_evaluated(Unevaluated::NoLinks);
     }
-    let on_purpose = Cause::Lifetime.to_string();
+    let on_purpose = [Cause::Lifetime, Cause::Offline].map(|cause| cause.to_string());
     let causes = links.disconnects_later.iter();
     let causes: Vec<(&str, u64)> = causes
-        .filter(|(cause, _)| **cause != on_purpose)
+        .filter(|(cause, _)| !on_purpose.contains(cause))
         .map(|(cause, count)| (cause.as_str(), *count))
         .collect();
     let lost = causes.iter().map(|(_, count)| count).sum();

@@ -200,7 +200,12 @@ fn links(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<Warning> {
         ));
     }
     let seconds = evidence.windows.links_by_second();
-    if let Some(detail) = no_link(&without_link(&seconds, evidence)) {
+    let mut stretches = without_link(&seconds, evidence);
+    if links.disconnects.contains_key("offline") {
+        // That they were all away for a while was asked for.
+        stretches.retain(|(_, until)| until.is_none());
+    }
+    if let Some(detail) = no_link(&stretches) {
         return Some(warning(WarningKind::NoLink, detail));
     }
     Some(warning(

@@ -55,6 +55,9 @@ pub struct LinkAccount {
     pub opened: u64,
     /// Tries that ended with a usable link.
     pub connected: Tally,
+    /// Links that were up before and that the platform has answered again, where their fleet goes
+    /// offline.
+    pub returned: Tally,
     /// Tries that ended without one.
     pub failed: Tally,
     /// Usable links that ended.
@@ -144,6 +147,12 @@ impl Account {
         self.links.connected.add(digest_link(link, 0));
     }
 
+    /// The platform has answered the CONNECT of a link that was up before, whose fleet goes offline.
+    pub fn returned(&mut self, link: LinkId, is_kept: bool) {
+        let digest = digest_link(link, 1 + u64::from(is_kept));
+        self.links.returned.add(digest);
+    }
+
     /// A try to connect ended without a link.
     pub fn connect_failed(&mut self, link: LinkId, failure: &ConnectFailure) {
         self.links
@@ -167,6 +176,7 @@ impl Account {
     pub(crate) fn link(&mut self, link: LinkId, event: &LinkEvent) {
         match event {
             LinkEvent::Connected { took: _ } => self.connected(link),
+            LinkEvent::Returned { is_kept } => self.returned(link, *is_kept),
             LinkEvent::Failed(failure) => self.connect_failed(link, failure),
             LinkEvent::Disconnected(cause) => self.disconnected(link, cause),
         }
@@ -216,6 +226,7 @@ impl LinkAccount {
     fn merge(&mut self, other: &LinkAccount) {
         self.opened += other.opened;
         self.connected.merge(&other.connected);
+        self.returned.merge(&other.returned);
         self.failed.merge(&other.failed);
         self.disconnected.merge(&other.disconnected);
         self.open_at_end += other.open_at_end;

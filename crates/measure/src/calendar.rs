@@ -1,5 +1,7 @@
 //! The schedule's own count, as the ledger asks for it.
 
+use std::ops::Range;
+
 use muster_model::{DeviceId, Micros, StreamId};
 
 /// What the schedules of a run say by themselves, independent of what was recorded.
@@ -25,6 +27,19 @@ pub trait Calendar {
     /// queries, and for a stream of anything else.
     fn commands(&self, stream: StreamId, device: DeviceId) -> Option<u32> {
         let _ = (stream, device);
+        None
+    }
+
+    /// The numbers of a device's messages, or of the commands to it, that came due from `from` on
+    /// and before `until`; none where nothing but the run itself tells.
+    fn due_between(
+        &self,
+        stream: StreamId,
+        device: DeviceId,
+        from: Micros,
+        until: Micros,
+    ) -> Option<Range<u32>> {
+        let _ = (stream, device, from, until);
         None
     }
 

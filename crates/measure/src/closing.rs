@@ -384,6 +384,11 @@ impl<'a> Closing<'a> {
             &facts.connected,
         );
         about.tallies(
+            "returned: session = recorded",
+            &own.returned,
+            &facts.returned,
+        );
+        about.tallies(
             "connect_failures: session = recorded",
             &own.failed,
             &facts.failed,

@@ -19,7 +19,8 @@
 //! Instants are microseconds since T0. `state` is `accepted`, `rejected`, `timed_out`, `broken`,
 //! `unacknowledged`, `in_flight` or `shed`; `code` is the wire code or the cause; `resent` is 0
 //! or 1. `integrity` is `intact`, `corrupted` or `unchecked`. `event` is `connected` (detail: how
-//! long it took, in microseconds), `failed` or `disconnected` (detail: the cause). The words of
+//! long it took, in microseconds), `returned` (detail: whether the platform still had the session, 0
+//! or 1), `failed` or `disconnected` (detail: the cause). The words of
 //! commands are those of the ledger of commands, such as `undeliverable` and `answer_rejected`, and
 //! `presence` is `online`, `offline` or `reconnected`. The id of a command names the device that it
 //! is for and the stream of kind `command` that takes it; `by_device` and `by_stream` say who got a
@@ -122,6 +123,7 @@ fn write_link(fact: &LinkFact, out: &mut String) -> fmt::Result {
     };
     match &fact.event {
         LinkEvent::Connected { took } => line("connected", &took.get()),
+        LinkEvent::Returned { is_kept } => line("returned", &u8::from(*is_kept)),
         LinkEvent::Failed(failure) => line("failed", failure),
         LinkEvent::Disconnected(cause) => line("disconnected", cause),
     }
@@ -231,6 +233,10 @@ mod tests {
         check(
             link(LinkEvent::Disconnected(Cause::KeepAlive)),
             "link\t7\t11\tdisconnected\tkeep-alive",
+        );
+        check(
+            link(LinkEvent::Returned { is_kept: true }),
+            "link\t7\t11\treturned\t1",
         );
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{CommandSets, StreamCommands};
 use crate::copies::Seen;
+use crate::drain::Drains;
 use crate::pages::Pages;
 use crate::reception::Receptions;
 use crate::{Account, DeviceFigures, RecorderPlan, SeqSet, State};
@@ -27,6 +28,8 @@ pub struct Identity {
     pub(crate) last_reply: Option<Micros>,
     /// What subscribers among the devices got.
     pub(crate) receptions: Receptions,
+    /// Who was offline on purpose, and how long what was kept for them took.
+    pub(crate) drains: Drains,
 }
 
 /// The final states of one stream's messages.
@@ -101,6 +104,7 @@ impl Identity {
                 .collect(),
             last_reply: None,
             receptions: Receptions::default(),
+            drains: Drains::default(),
         }
     }
 
@@ -118,6 +122,7 @@ impl Identity {
         }
         self.last_reply = self.last_reply.max(other.last_reply);
         self.receptions.merge(other.receptions);
+        self.drains.merge(other.drains);
         self.facts.merge(&other.facts);
         self.published.extend(other.published);
         self.published.sort_by_key(|figures| figures.device);

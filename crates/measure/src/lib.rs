@@ -69,6 +69,7 @@ mod copies;
 mod counts;
 mod digest_of_times;
 mod distribution;
+mod drain;
 mod equations;
 mod facts;
 mod frame;
@@ -102,6 +103,7 @@ pub use command::{
 };
 pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes};
 pub use distribution::{Cell, Distribution, Latency, TOP};
+pub use drain::{DrainLedger, DrainSummary};
 pub use facts::{FACTS_HEADER, encode_fact};
 pub use frame::{Record, RecordError, Records, encode_record};
 pub use identity::Identity;

@@ -260,6 +260,13 @@ impl RecorderPlan {
             })
     }
 
+    /// The link of a device that has one of its own, as those have that take commands or subscribe.
+    pub(crate) fn own_link(&self, stream: StreamId, device: DeviceId) -> Option<LinkId> {
+        let track = self.stream(stream)?;
+        let fleet = self.fleets.get(track.fleet.index())?;
+        Some(LinkId(fleet.first_link.0 + track.slot(device)?))
+    }
+
     /// The fleet of a link; none if the plan has no such link.
     #[must_use]
     pub fn fleet_of(&self, link: LinkId) -> Option<FleetId> {

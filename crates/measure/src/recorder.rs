@@ -175,6 +175,7 @@ impl Recorder {
     /// Hears that a link changed.
     pub fn link(&mut self, fact: &LinkFact) {
         self.identity.facts.link(fact.link, &fact.event);
+        self.identity.drains.link(fact);
         let Some(window) = self.link_window(fact.link, fact.at) else {
             return;
         };
@@ -183,6 +184,7 @@ impl Recorder {
                 window.counts.connected += 1;
                 window.connect.record(*took);
             }
+            LinkEvent::Returned { is_kept: _ } => {}
             LinkEvent::Failed(failure) => window.counts.failures.add(*failure, 1),
             LinkEvent::Disconnected(cause) => window.counts.disconnects.add(*cause, 1),
         }

@@ -148,6 +148,7 @@ pub(crate) fn cause_key(cause: &Cause) -> u64 {
         Cause::SessionLost => 8 << 16,
         Cause::Unsendable => 9 << 16,
         Cause::Tls(failure) => 10 << 16 | tls_key(failure),
+        Cause::Offline => 11 << 16,
     }
 }
 

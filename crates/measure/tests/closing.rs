@@ -136,6 +136,7 @@ impl Line {
         let link = LinkId(link);
         match event {
             LinkEvent::Connected { .. } => self.account.connected(link),
+            LinkEvent::Returned { is_kept } => self.account.returned(link, is_kept),
             LinkEvent::Failed(failure) => self.account.connect_failed(link, &failure),
             LinkEvent::Disconnected(cause) => self.account.disconnected(link, &cause),
         }

@@ -437,7 +437,9 @@ fn give_other_outcome(fact: &mut Fact) {
         Fact::Link(link) => {
             link.event = match link.event {
                 LinkEvent::Connected { .. } => LinkEvent::Failed(ConnectFailure::Closed),
-                LinkEvent::Failed(_) => LinkEvent::Failed(ConnectFailure::Closed),
+                LinkEvent::Failed(_) | LinkEvent::Returned { .. } => {
+                    LinkEvent::Failed(ConnectFailure::Closed)
+                }
                 LinkEvent::Disconnected(_) => LinkEvent::Disconnected(Cause::Malformed),
             }
         }

@@ -51,6 +51,9 @@ pub struct Behaviour {
     pub duplicate_commands: u32,
     /// Commands that are answered at once and delivered late.
     pub delay_commands: Delayed,
+    /// Most messages that are kept for a device that is offline; a further one is dropped. None:
+    /// the gateway's own bound.
+    pub session_queue: Option<u32>,
     /// A time in which the gateway reads nothing and says nothing.
     pub stall: Option<Stall>,
     /// An instant at which it closes part of the device links.

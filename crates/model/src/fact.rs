@@ -62,6 +62,12 @@ pub enum LinkEvent {
         /// From the first SYN of this try.
         took: Micros,
     },
+    /// The platform has answered the CONNECT of a link that was up before; told where its fleet
+    /// goes offline.
+    Returned {
+        /// Whether it still had the session, with all that it kept for the device.
+        is_kept: bool,
+    },
     /// The try to connect ended without a link.
     Failed(ConnectFailure),
     /// A connected link ended.

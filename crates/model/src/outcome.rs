@@ -44,6 +44,8 @@ pub enum Cause {
     Tls(TlsFailure),
     /// We closed it on purpose (`connect.lifetime`).
     Lifetime,
+    /// We closed it on purpose, for the device to be offline for a while (`offline`).
+    Offline,
     /// The session was not resumed, so the attempt can have no answer any more.
     SessionLost,
     /// The session was resumed by a peer that takes less now than the message that was to be sent
@@ -77,6 +79,14 @@ pub enum ShedCause {
     GeneratorLimit,
     /// Own fault: the run was interrupted.
     Interrupted,
+}
+
+impl Cause {
+    /// Whether we ended the link ourselves, as the scenario asks.
+    #[must_use]
+    pub const fn is_on_purpose(self) -> bool {
+        matches!(self, Self::Lifetime | Self::Offline)
+    }
 }
 
 impl ShedCause {
@@ -140,6 +150,7 @@ impl fmt::Display for Cause {
             Self::Malformed => f.write_str("malformed"),
             Self::Tls(failure) => failure.fmt(f),
             Self::Lifetime => f.write_str("lifetime"),
+            Self::Offline => f.write_str("offline"),
             Self::SessionLost => f.write_str("session-lost"),
             Self::Unsendable => f.write_str("unsendable"),
         }

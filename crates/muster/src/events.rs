@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use muster_cluster::Incidents;
 use muster_conduct::Trouble;
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
+use muster_model::figure;
 use serde::{Deserialize, Serialize};
 
 /// Seconds without one of the things that happen all the time, before it is called an event.
@@ -65,6 +66,7 @@ pub(crate) fn of_clocks(clocks: &[String]) -> Option<NotedEvent> {
 /// What the windows tell: when links were down, and when the target was silent.
 pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEvent> {
     let mut events = links_down(summary, windows);
+    events.extend(draining(summary));
     let answering = summary.streams.iter();
     let answering = answering.filter(|stream| stream.latency.response.is_some());
     let answering: Vec<&ScopeSummary> = answering.collect();
@@ -87,6 +89,29 @@ pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEv
         events.extend(gaps(summary, &[&summary.run], ("no-arrival", detail), rows));
     }
     events
+}
+
+/// From when to when what was kept for devices that were offline came to them.
+fn draining(summary: &Summary) -> Option<NotedEvent> {
+    let reception = summary.run.reception.as_ref();
+    let commands = summary.run.command.as_ref();
+    let queues = [
+        reception.and_then(|of| of.drain.as_ref()),
+        commands.and_then(|of| of.drain.as_ref()),
+    ];
+    let queues = queues.into_iter().flatten().map(|drain| &drain.ledger);
+    let began = queues.clone().filter_map(|queue| queue.began).min()?;
+    let ended = queues.clone().filter_map(|queue| queue.ended).max()?;
+    let drained: u64 = queues.filter_map(|queue| queue.drained).sum();
+    Some(NotedEvent {
+        t_s: began.as_secs_f64(),
+        until_s: Some(ended.as_secs_f64()),
+        kind: "draining".to_owned(),
+        detail: format!(
+            "{} messages and commands came that were kept for devices that had been offline",
+            figure::count(drained)
+        ),
+    })
 }
 
 /// An event for each stretch of the measured phase in which something was wanted of some scopes

@@ -28,7 +28,7 @@ function commands() {
   const stood = Object.entries(one.by_presence || {}).map(([name, row]) => [plain(name), n(row.scheduled), n(row.delivered), n(row.received), n(row.replies_arrived)]);
   const places = stood.length === 0 ? null : table(["the device was", ["due", "n"], ["delivered", "n"], ["received", "n"], ["replies arrived", "n"]], stood);
   const words = isKnown(one.residue) ? `residue ${count(one.residue)}` : "residue not known";
-  return [el("p", { class: "hint" }, `Commands: ${count(one.issued)} issued, ${count(one.delivered)} delivered as the platform says, ${count(one.received)} received as the devices say; ${words}.`), equations(one), places, details("Every count of commands", table(["", ["whole run", "n"]], rows))];
+  return [el("p", { class: "hint" }, `Commands: ${count(one.issued)} issued, ${count(one.delivered)} delivered as the platform says, ${count(one.received)} received as the devices say; ${words}.`), equations(one), places, offlineQueue(one.offline_queue, "commands"), details("Every count of commands", table(["", ["whole run", "n"]], rows))];
 }
 
 /// What devices got that subscribe to other devices' messages.
@@ -38,8 +38,23 @@ function subscribers() {
   const names = ["expected", "consumed", "arrived", "lost", "outstanding", "duplicates", "duplicate_own", "reordered", "unexpected", "corrupted", "foreign", "unstamped"];
   const rows = names.map((name) => [plain(name), n(one[name], name === "lost" && one[name] > 0)]);
   const each = Object.entries(one.by_subscriber).map(([name, row]) => [name, n(row.expected), n(row.arrived), n(row.again), n(row.lost, row.lost > 0)]);
-  return [equations(one), details(`${count(one.subscribers)} subscriptions of devices: ${count(one.arrived)} arrived`, table(["", ["all together", "n"]], rows)),
+  return [equations(one), offlineQueue(one.offline_queue, "messages"), details(`${count(one.subscribers)} subscriptions of devices: ${count(one.arrived)} arrived`, table(["", ["all together", "n"]], rows)),
     details("Each subscription", table(["subscription", ["expected", "n"], ["arrived", "n"], ["again", "n"], ["lost", "n"]], each))];
+}
+
+/// How what was kept for devices that were offline came to them.
+function offlineQueue(one, what) {
+  if (!one) return null;
+  const [began, ended] = [one.began_s, one.ended_s];
+  const span = isKnown(began) && isKnown(ended) ? `, from ${began.toFixed(1)} s to ${ended.toFixed(1)} s` : "";
+  const speed = isKnown(one.rate) ? `, ${rate(one.rate)} a second` : "";
+  const slowest = one.slowest && one.took ? `; longest ${time(one.took.max_us)} (${one.slowest})` : "";
+  const words = `For ${count(one.devices)} devices that were offline: ${count(one.drained)} of ${count(one.expected)} ${what} came${span}${speed}${slowest}.`;
+  const took = one.took || {};
+  const counts = [["devices back", one.returned], ["sessions forgotten", one.forgotten, true], ["lost", one.lost, true], ["outstanding", one.outstanding, true], ["duplicates", one.duplicates, true], ["out of order", one.reordered, true], ["devices not drained", one.incomplete, true]];
+  const heads = [...counts.map(([name]) => [name, "n"]), ...["p50", "p99", "max"].map((name) => [`took, ${name}`, "n"])];
+  const cells = [...counts.map(([, value, isBad]) => n(value, isBad && value > 0)), ...["p50_us", "p99_us", "max_us"].map((name) => ({ text: time(took[name]), n: true }))];
+  return [el("p", { class: "hint" }, words), table(heads, [cells])];
 }
 
 function equations(uplink) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Equation, Latency, LostIds};
 
 /// Where commands and queries went.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CommandLedger {
     /// Queries that devices asked.
     pub queries: u64,
@@ -108,6 +108,10 @@ pub struct CommandLedger {
     /// Which commands were delivered and not received.
     #[serde(default)]
     pub not_received_ids: LostIds,
+    /// How the commands drained that were kept for devices that were offline on purpose; null where
+    /// none were.
+    #[serde(default)]
+    pub offline_queue: Option<DrainLedger>,
     /// Sum of the absolute differences of all equations: 0 if the ledger closes; null if it was
     /// never closed.
     pub residue: Option<u64>,
@@ -131,7 +135,7 @@ pub struct PresenceRow {
 
 /// What devices got that subscribe to other devices' messages: each subscriber is an account of
 /// its own, and the sums are over all of them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReceiveLedger {
     /// Subscriptions: each device by each of its streams.
     pub subscribers: u64,
@@ -165,6 +169,10 @@ pub struct ReceiveLedger {
     pub by_subscriber: BTreeMap<String, SubscriberRow>,
     /// Whether there are more subscribers than are listed.
     pub truncated: bool,
+    /// How the messages drained that were kept for subscribers that were offline on purpose; null
+    /// where none were.
+    #[serde(default)]
+    pub offline_queue: Option<DrainLedger>,
     /// Sum of the absolute differences of all equations: 0 if the ledger closes; null if it was
     /// never closed.
     pub residue: Option<u64>,
@@ -183,4 +191,40 @@ pub struct SubscriberRow {
     pub again: u64,
     /// Expected and absent.
     pub lost: u64,
+}
+
+/// How the queues drained that the platform kept while devices were offline on purpose.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DrainLedger {
+    /// Devices that went offline, each by each of its streams.
+    pub devices: u64,
+    /// Those of them that the platform answered when they came back.
+    pub returned: u64,
+    /// Those of them whose session it had no more.
+    pub forgotten: u64,
+    /// Due while their device was offline, and taken by the platform; null where the schedule does
+    /// not tell (closed loops, commands that follow queries).
+    pub expected: Option<u64>,
+    /// Expected, and came.
+    pub drained: Option<u64>,
+    /// Expected, and will not come any more.
+    pub lost: Option<u64>,
+    /// Expected, and may still come.
+    pub outstanding: Option<u64>,
+    /// Further copies of what was due while the device was offline.
+    pub duplicates: u64,
+    /// Of that, out of order within one subscriber and sender.
+    pub reordered: u64,
+    /// Devices to which some of it did not come.
+    pub incomplete: u64,
+    /// When the platform answered the first device that came back, in seconds since T0.
+    pub began_s: Option<f64>,
+    /// When the last of it came, in seconds since T0.
+    pub ended_s: Option<f64>,
+    /// What came a second between these two.
+    pub rate: Option<f64>,
+    /// From a device's return to the last of what came to it: of each device to which anything came.
+    pub took: Option<Latency>,
+    /// The device that took longest.
+    pub slowest: Option<String>,
 }

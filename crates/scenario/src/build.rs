@@ -9,6 +9,7 @@ mod body;
 mod command;
 mod expected;
 mod fleet;
+mod offline;
 mod provision;
 mod rules;
 mod secret;

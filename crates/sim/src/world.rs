@@ -242,6 +242,7 @@ impl World {
                 if let Some(application) = &mut self.commanding {
                     application.start(origin);
                 }
+                (0..self.shard.links()).for_each(|link| self.arm(link));
             }
             Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => {

@@ -226,11 +226,14 @@ impl Shard {
     }
 
     fn enqueue(&mut self, to: SessionRef, grant: Grant, parcel: &mut Parcel<'_>) -> bool {
+        let kept = self.shared.config.behaviour.session_queue;
+        let kept = kept.map_or(QUEUE_MAX, |kept| (kept as usize).min(QUEUE_MAX));
         let Some(session) = self.sessions.get_mut(to.slot, to.generation) else {
             return false;
         };
         let is_online = session.link.is_some();
-        let is_full = session.gauge.waiting.load(Ordering::SeqCst) >= QUEUE_MAX;
+        let bound = if is_online { QUEUE_MAX } else { kept };
+        let is_full = session.gauge.waiting.load(Ordering::SeqCst) >= bound;
         if may_be_dropped(grant.qos) && (is_full || !is_online) {
             self.counts().overflowed.more();
             return false;

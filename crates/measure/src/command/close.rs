@@ -11,6 +11,7 @@ use super::{
     CommandWindow, DELIVERED, DELIVERY_NAMES, PRESENCES, PresenceRow, QUERY_NAMES,
 };
 use crate::closing::{Closing, by_name};
+use crate::drain::{DrainClosed, DrainWalk};
 use crate::equations::Equations;
 use crate::lost::keep_lost;
 use crate::scope::view;
@@ -21,6 +22,7 @@ use crate::{Distribution, LostIds, Phase, Role, SeqSet, StreamTrack, WindowKey};
 pub(crate) struct CommandsClosed {
     pub(crate) ledger: CommandLedger,
     times: CommandWindow,
+    drain: Option<DrainClosed>,
 }
 
 /// What the sets of one stream come to.
@@ -47,6 +49,7 @@ pub(super) struct Walk {
     pub(super) replies_outstanding: u64,
     pub(super) rows: [PresenceRow; PRESENCES],
     not_received: LostIds,
+    drain: DrainWalk,
 }
 
 /// The sizes of the sets of one kind, and how many numbers stand in more than one of them.
@@ -73,14 +76,21 @@ impl Closing<'_> {
         if track.role == Role::Command {
             ledger.queries = 0;
         }
+        let mut drain = None;
         if let Some(walk) = self.walk_commands(stream, track) {
             walk.fill(&mut ledger);
+            drain = self.close_drain(stream, &walk.drain);
             if let Some(equations) = self.command_equations(stream, track, &walk, &all.counts) {
                 ledger.residue = Some(equations.residue());
                 ledger.equations = equations.broken;
             }
         }
-        Some(CommandsClosed { ledger, times })
+        drain = drain.filter(|_| track.role == Role::Command);
+        Some(CommandsClosed {
+            ledger,
+            times,
+            drain,
+        })
     }
 
     fn command_windows(
@@ -114,11 +124,33 @@ impl Closing<'_> {
             };
             if track.role == Role::Command {
                 walk.schedule(calendar.commands(stream, device), sets);
+                self.drain_commands((stream, device), sets, &mut walk.drain);
             }
             walk.add(sets, border);
             walk.compare(sets, (stream, device), self.lost_ranges_most);
         }
         Some(walk)
+    }
+
+    /// Commands that came due while their device was away. None of them is outstanding: the
+    /// platform says that it has them, and nobody can tell how long it keeps them.
+    fn drain_commands(
+        &self,
+        (stream, device): (StreamId, DeviceId),
+        sets: &CommandSets,
+        drain: &mut DrainWalk,
+    ) {
+        let Some(absence) = self.absence(stream, device) else {
+            return;
+        };
+        let Some(due) = self.due_in(absence, stream, device) else {
+            drain.is_unknown = true;
+            return;
+        };
+        let delivered = sets.issues.of(DELIVERED);
+        let received = &sets.received;
+        drain.came(received, due.clone());
+        drain.expect(device, &delivered, &received.arrived, (due, u32::MAX));
     }
 
     fn command_equations(
@@ -153,19 +185,23 @@ impl Closing<'_> {
 impl CommandsClosed {
     /// Ledger and latencies of several streams together.
     pub(crate) fn sum<'a>(
-        parts: impl Iterator<Item = &'a CommandsClosed>,
+        parts: impl Iterator<Item = &'a CommandsClosed> + Clone,
         is_whole: bool,
     ) -> Option<CommandSummary> {
+        let drain = DrainClosed::sum(parts.clone().filter_map(|part| part.drain.as_ref()));
         let mut sum: Option<CommandsClosed> = None;
         for part in parts {
             let sum = sum.get_or_insert_with(|| CommandsClosed {
                 ledger: CommandLedger::default(),
                 times: CommandWindow::default(),
+                drain: None,
             });
             sum.ledger.merge(&part.ledger);
             sum.times.merge(&part.times);
         }
-        let CommandsClosed { mut ledger, times } = sum?;
+        let CommandsClosed {
+            mut ledger, times, ..
+        } = sum?;
         if !is_whole {
             ledger.residue = None;
         }
@@ -175,6 +211,7 @@ impl CommandsClosed {
             request: view(times.request, times.request_censored, true),
             response: view(times.response, times.response_censored, true),
             round: view(times.round, nothing(), false),
+            drain,
         })
     }
 }

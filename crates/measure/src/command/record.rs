@@ -1,6 +1,8 @@
 //! Hears what is told of commands.
 
-use muster_model::{Answer, Answering, Command, Issue, Met, Query, QueryOutcome, Receipt, Reply};
+use muster_model::{
+    Answer, Answering, Command, Issue, Met, Presence, Query, QueryOutcome, Receipt, Reply,
+};
 
 use super::{CommandWindow, answering_at, delivery_at, presence_at, query_at};
 use crate::cells::CellPool;
@@ -153,6 +155,12 @@ impl Recorder {
             return;
         }
         counts.received += 1;
+        let was_offline = sets.met.has(presence_at(Presence::Offline), id.seq);
+        let link = self.plan.own_link(id.stream, id.device);
+        if let Some(link) = link.filter(|_| was_offline) {
+            let drains = &mut self.identity.drains;
+            drains.kept_came(link, (id.stream, id.device), at);
+        }
         let message = digest(&id);
         self.identity.facts.command(id.stream).received.add(message);
         self.progress.commands.received.add(message);

@@ -104,6 +104,16 @@ impl EndSets {
         other.map(|(_, set)| set.clone()).unwrap_or_default()
     }
 
+    /// Whether a number has an end.
+    pub(crate) fn has(&self, end: usize, seq: u32) -> bool {
+        let end = end as u8;
+        if end == self.main_at {
+            return self.main.contains(seq);
+        }
+        let mut others = self.others.iter();
+        others.any(|(at, set)| *at == end && set.contains(seq))
+    }
+
     /// The numbers of any end, and how many stand in more than one.
     pub(crate) fn union(&self) -> (SeqSet, u64) {
         let mut union = self.main.clone();

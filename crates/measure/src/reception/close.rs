@@ -1,6 +1,7 @@
 //! Closes the account of subscribers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use muster_model::{DeviceId, StreamId};
 
@@ -9,6 +10,7 @@ use super::sets::Pair;
 use super::{ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow};
 use crate::closing::Closing;
 use crate::copies::Seen;
+use crate::drain::{DrainClosed, DrainWalk};
 use crate::equations::Equations;
 use crate::scope::view;
 use crate::sweep::sweep;
@@ -18,6 +20,7 @@ use crate::{Distribution, Identity, Phase, Role, SeqSet, WindowKey};
 pub(crate) struct ReceptionsClosed {
     pub(crate) ledger: ReceptionLedger,
     end_to_end: Option<Distribution>,
+    drain: Option<DrainClosed>,
 }
 
 /// What the sets of one stream come to.
@@ -33,6 +36,7 @@ struct Walk {
     further_own: u64,
     reordered: u64,
     rows: BTreeMap<DeviceId, SubscriberRow>,
+    drain: DrainWalk,
 }
 
 impl Closing<'_> {
@@ -53,8 +57,10 @@ impl Closing<'_> {
             corrupted: all.corrupted,
             ..ReceptionLedger::default()
         };
+        let mut drain = None;
         if let Some(walk) = self.walk_receptions(stream) {
             walk.fill(&mut ledger);
+            drain = self.close_drain(stream, &walk.drain);
             if let Some(equations) = self.reception_equations(stream, &walk, &all) {
                 ledger.residue = Some(equations.residue());
                 ledger.equations = equations.broken;
@@ -63,6 +69,7 @@ impl Closing<'_> {
         Some(ReceptionsClosed {
             ledger,
             end_to_end: self.has_one_clock.then_some(measured.end_to_end),
+            drain,
         })
     }
 
@@ -98,16 +105,28 @@ impl Closing<'_> {
             };
             let seen = identity.receptions.get(&pair).unwrap_or(&nothing);
             let border = if is_quiet { u32::MAX } else { seen.drained };
-            walk.expect(
-                subscriber,
-                &identity.expected(self, of, sender),
-                (seen, border),
-            );
+            let expected = identity.expected(self, of, sender);
+            walk.expect(subscriber, &expected, (seen, border));
+            if let Some(due) = self.due_while_away(&pair, &mut walk.drain) {
+                let drain = &mut walk.drain;
+                drain.expect(subscriber, &expected, &seen.arrived, (due, border));
+            }
         });
         for (pair, seen) in identity.receptions.of(stream) {
             walk.add(identity, self, pair, seen);
+            if let Some(due) = self.due_while_away(pair, &mut walk.drain) {
+                walk.drain.came(seen, due);
+            }
         }
         Some(walk)
+    }
+
+    /// Which of a sender's messages came due while their subscriber was away.
+    fn due_while_away(&self, pair: &Pair, drain: &mut DrainWalk) -> Option<Range<u32>> {
+        let absence = self.absence(pair.stream, pair.subscriber)?;
+        let due = self.due_in(absence, pair.of, pair.sender);
+        drain.is_unknown |= due.is_none();
+        due
     }
 
     fn reception_equations(
@@ -143,6 +162,11 @@ impl Closing<'_> {
             walk.expected,
             parts,
         );
+        if self.has_one_clock && !walk.drain.is_unknown {
+            let told = identity.drains.told(stream);
+            let name = "drained: by their instants = by the schedule";
+            about.counts(name, told, walk.drain.arrived);
+        }
         about.counts("windows: first copies", windows.arrived, walk.arrived);
         about.counts("windows: copies", windows.copies(), own.consumed);
         about.counts("windows: corrupted", windows.corrupted, corrupted);
@@ -171,9 +195,10 @@ impl Identity {
 impl ReceptionsClosed {
     /// Ledger and latency of several streams together.
     pub(crate) fn sum<'a>(
-        parts: impl Iterator<Item = &'a ReceptionsClosed>,
+        parts: impl Iterator<Item = &'a ReceptionsClosed> + Clone,
         is_whole: bool,
     ) -> Option<ReceptionSummary> {
+        let drain = DrainClosed::sum(parts.clone().filter_map(|part| part.drain.as_ref()));
         let mut sum: Option<(ReceptionLedger, Option<Distribution>)> = None;
         for part in parts {
             let (ledger, times) = sum.get_or_insert_with(Default::default);
@@ -190,6 +215,7 @@ impl ReceptionsClosed {
         Some(ReceptionSummary {
             ledger,
             end_to_end: times.map(|times| view(times, nothing(), false)),
+            drain,
         })
     }
 }

@@ -3,7 +3,7 @@
 use muster_model::{DeviceId, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::{Equation, LatencyView};
+use crate::{DrainSummary, Equation, LatencyView};
 
 /// Most subscribers that are listed one by one.
 pub(crate) const ROWS_MAX: usize = 1_000;
@@ -74,6 +74,8 @@ pub struct ReceptionSummary {
     pub ledger: ReceptionLedger,
     /// From due to a subscriber's first copy, measured cohort; none where clocks differ.
     pub end_to_end: Option<LatencyView>,
+    /// How what was kept for those that were offline drained; none if none was, on purpose.
+    pub drain: Option<DrainSummary>,
 }
 
 impl ReceptionLedger {

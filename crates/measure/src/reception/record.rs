@@ -72,6 +72,10 @@ impl Recorder {
         }
         window.arrived += 1;
         if let Some((due, key)) = reception.due.zip(due) {
+            if let Some(link) = self.plan.own_link(stream, reception.subscriber) {
+                let who = (stream, reception.subscriber);
+                self.identity.drains.came(link, who, due, seen);
+            }
             let filling = live.window(key);
             filling.end_to_end.record(seen - due, &mut self.pool);
         }

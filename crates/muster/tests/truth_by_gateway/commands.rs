@@ -257,6 +257,96 @@ fn every_query_is_answered_with_a_command_unless_that_is_lost() {
     assert_eq!(asks["latency"]["response"], Value::Null);
 }
 
+const OFFLINE: &str = r#"
+name: truth
+seed: 7
+platform:
+  behaviour: { BEHAVIOUR }
+  backend: { commands: { rate: 40/s, mode: two-way } }
+fleet:
+  - name: pub
+    count: 2
+    streams:
+      - { name: news, rate: 200/s, topic: "muster/news/${index}", qos: 1 }
+  - name: sub
+    count: 4
+    client: { CLIENT }
+    connect: { rate: 8/s }
+    offline: { at: 500ms, for: 1s }
+    streams:
+      - { kind: receive, filter: "muster/news/#", qos: 1 }
+      - { kind: command }
+phases: { warm-up: 0s, measure: 3s, settle: { at-most: 15s, quiet: 500ms } }
+slo: { connected: 100% }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+/// A run whose subscribers are offline for a while, and how their messages and commands drained.
+fn offline(behaviour: &str, client: &str) -> (Truth, [Value; 2]) {
+    let scenario = OFFLINE
+        .replace("BEHAVIOUR", behaviour)
+        .replace("CLIENT", client);
+    let truth = Truth::run(&scenario);
+    let ledger = &truth.result["ledger"];
+    let drains = ["receive", "command"].map(|what| {
+        let residue = &ledger[what]["residue"];
+        assert_eq!(count(residue), 0, "{}", ledger[what]["equations"]);
+        ledger[what]["offline_queue"].clone()
+    });
+    for drain in &drains {
+        assert_eq!(count(&drain["devices"]), 4);
+        assert_eq!(count(&drain["returned"]), 4);
+        let ends = ["drained", "lost", "outstanding"].map(|name| count(&drain[name]));
+        assert_eq!(ends.iter().sum::<u64>(), count(&drain["expected"]));
+    }
+    (truth, drains)
+}
+
+#[test]
+fn what_waits_for_devices_that_are_offline_drains_when_they_are_back() {
+    let (truth, drains) = offline("", RESUMED);
+    let [messages, commands] = &drains;
+    // Four subscribers were away for at least a second, to each of whom 200 messages a second go.
+    assert!(count(&messages["expected"]) >= 4 * 200, "{messages}");
+    assert!(count(&commands["expected"]) >= 40, "{commands}");
+    for drain in &drains {
+        assert_eq!(drain["drained"], drain["expected"]);
+        let flaws = ["forgotten", "incomplete", "duplicates", "reordered"];
+        assert_eq!(flaws.map(|name| count(&drain[name])), [0; 4]);
+        let [began, ended] = ["began_s", "ended_s"].map(|name| drain[name].as_f64());
+        assert!(began.expect("they were back") < ended.expect("they drained"));
+        assert_eq!(count(&drain["took"]["count"]), 4);
+    }
+    assert_eq!(truth.account("offline-overflowed"), 0);
+    let links = &truth.result["links"]["disconnects"];
+    assert_eq!((count(&links["offline"]), sum(links)), (4, 4));
+}
+
+#[test]
+fn what_a_bounded_queue_drops_is_lost_and_nothing_else() {
+    let (truth, [messages, commands]) = offline("session-queue: 50", RESUMED);
+    let lost = count(&messages["lost"]) + count(&commands["lost"]);
+    assert_eq!(lost, truth.account("offline-overflowed"));
+    let drained = count(&messages["drained"]) + count(&commands["drained"]);
+    // What was due just before they left, or just before they were back, may have a place too.
+    assert!((4 * 40..=4 * 60).contains(&drained), "{drained}");
+    assert_eq!(count(&messages["incomplete"]), 4);
+}
+
+#[test]
+fn sessions_that_end_with_their_link_keep_nothing() {
+    let (_, drains) = offline("", CLEAN);
+    for drain in &drains {
+        assert_eq!(count(&drain["forgotten"]), 4);
+        assert_eq!(count(&drain["drained"]), 0, "{drain}");
+        assert_eq!(drain["took"], Value::Null);
+    }
+    let [messages, commands] = &drains;
+    assert_eq!(messages["lost"], messages["expected"]);
+    // The platform said of commands that nobody was there.
+    assert_eq!(count(&commands["expected"]), 0);
+}
+
 const FANNED: &str = r#"
 name: truth
 seed: 7

@@ -1,13 +1,17 @@
 //! The ledgers of what goes to the devices, as the result writes them.
 
-use muster_measure::{CommandSummary, ReceptionSummary};
+use muster_measure::{CommandSummary, DrainSummary, ReceptionSummary};
+use muster_model::{DeviceId, Micros};
 
 use super::accounts::{equation, lost_ids, of_device};
-use crate::{CommandLedger, Latencies, Latency, Names, PresenceRow, ReceiveLedger, SubscriberRow};
+use crate::{
+    CommandLedger, DrainLedger, Latencies, Latency, Names, PresenceRow, ReceiveLedger,
+    SubscriberRow,
+};
 
 /// Commands and queries.
 pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger {
-    let of = &of.ledger;
+    let (of, drain) = (&of.ledger, of.drain.as_ref());
     let rows = of.by_presence.iter().flatten().map(|(name, row)| {
         let row = PresenceRow {
             scheduled: row.scheduled,
@@ -59,6 +63,7 @@ pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger 
         replies_damaged: of.replies_damaged,
         by_presence: rows.collect(),
         not_received_ids: lost_ids(&of.not_received, names),
+        offline_queue: drain.map(|drain| drained(drain, names)),
         residue: of.residue,
         equations: of.equations.iter().map(equation).collect(),
     }
@@ -109,7 +114,31 @@ pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveLed
         end_to_end: of.end_to_end.as_ref().map(Latency::from),
         by_subscriber: rows.collect(),
         truncated: ledger.truncated,
+        offline_queue: of.drain.as_ref().map(|drain| drained(drain, names)),
         residue: ledger.residue,
         equations: ledger.equations.iter().map(equation).collect(),
+    }
+}
+
+/// How what was kept for devices drained.
+fn drained(of: &DrainSummary, names: &Names<'_>) -> DrainLedger {
+    let ledger = &of.ledger;
+    let device = |device: DeviceId| (names.device)(device);
+    DrainLedger {
+        devices: ledger.devices,
+        returned: ledger.returned,
+        forgotten: ledger.forgotten,
+        expected: ledger.expected,
+        drained: ledger.drained,
+        lost: ledger.lost,
+        outstanding: ledger.outstanding,
+        duplicates: ledger.duplicates,
+        reordered: ledger.reordered,
+        incomplete: ledger.incomplete,
+        began_s: ledger.began.map(Micros::as_secs_f64),
+        ended_s: ledger.ended.map(Micros::as_secs_f64),
+        rate: ledger.rate(),
+        took: (of.took.figures.count > 0).then(|| Latency::from(&of.took)),
+        slowest: ledger.slowest.map(device),
     }
 }

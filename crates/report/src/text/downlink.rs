@@ -1,8 +1,10 @@
 //! Commands and subscribers in the summary.
 
 use super::by;
-use crate::number::{count, known};
-use crate::{CommandLedger, Ledgers, ReceiveLedger};
+use muster_model::{Micros, figure};
+
+use crate::number::{count, known, per_second};
+use crate::{CommandLedger, DrainLedger, Ledgers, ReceiveLedger};
 
 /// A label and what stands behind it.
 type Line = (&'static str, Vec<String>);
@@ -10,9 +12,11 @@ type Line = (&'static str, Vec<String>);
 /// Every line, in order; none where the scenario has neither.
 pub(super) fn rows(ledgers: &Ledgers) -> Vec<Line> {
     let commands = ledgers.command.iter().flat_map(commands);
-    commands
-        .chain(ledgers.receive.iter().map(receive))
-        .collect()
+    let receive = ledgers.receive.iter().flat_map(|of| {
+        let drain = of.offline_queue.iter().map(|of| drain(of, "messages"));
+        std::iter::once(receive(of)).chain(drain)
+    });
+    commands.chain(receive).collect()
 }
 
 fn commands(of: &CommandLedger) -> Vec<Line> {
@@ -74,7 +78,38 @@ fn commands(of: &CommandLedger) -> Vec<Line> {
     if rows.len() > 1 {
         lines.push(("  devices", rows));
     }
+    lines.extend(of.offline_queue.iter().map(|of| drain(of, "commands")));
     lines
+}
+
+/// How what was kept for devices that were offline came to them.
+fn drain(of: &DrainLedger, what: &str) -> Line {
+    let unreturned = of.devices - of.returned;
+    let parts = [
+        (of.lost.unwrap_or(0), "lost", true),
+        (of.outstanding.unwrap_or(0), "outstanding", false),
+        (of.duplicates, "duplicates", true),
+        (of.reordered, "out of order", true),
+        (unreturned, "devices not back", false),
+        (of.forgotten, "sessions forgotten", false),
+        (of.incomplete, "devices not drained", false),
+    ];
+    let (drained, expected) = (known(of.drained), known(of.expected));
+    let first = format!(
+        "{drained} of {expected} {what} for {} devices that were offline",
+        count(of.devices)
+    );
+    let mut told = listed(first, &parts);
+    if let (Some(began), Some(ended)) = (of.began_s, of.ended_s) {
+        let took = figure::time(Micros::from_secs_f64(ended - began));
+        told.push(format!("in {took} ({} /s)", per_second(of.rate)));
+    }
+    let longest = of.took.as_ref().and_then(|took| took.max_us);
+    if let Some((slowest, longest)) = of.slowest.as_ref().zip(longest) {
+        let longest = figure::time(Micros(longest));
+        told.push(format!("longest {longest} ({slowest})"));
+    }
+    ("  drained", told)
 }
 
 fn receive(of: &ReceiveLedger) -> Line {
@@ -96,11 +131,13 @@ fn receive(of: &ReceiveLedger) -> Line {
 
 /// A count, and those of its parts that are always told or not 0.
 fn told(all: u64, name: &str, parts: &[(u64, &str, bool)]) -> Vec<String> {
+    listed(format!("{} {name}", count(all)), parts)
+}
+
+fn listed(first: String, parts: &[(u64, &str, bool)]) -> Vec<String> {
     let shown = parts
         .iter()
         .filter(|(number, _, always)| *always || *number > 0);
     let parts = shown.map(|(number, name, _)| format!("{} {name}", count(*number)));
-    std::iter::once(format!("{} {name}", count(all)))
-        .chain(parts)
-        .collect()
+    std::iter::once(first).chain(parts).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use muster_report::{
-    CommandLedger, Equation, Latency, Percentiles, PresenceRow, ReceiveLedger, Report,
+    CommandLedger, DrainLedger, Equation, Latency, Percentiles, PresenceRow, ReceiveLedger, Report,
     SubscriberRow, csv,
 };
 use serde_json::Value;
@@ -138,12 +138,21 @@ fn full() -> Report {
         right: 1,
         difference: 1,
     };
+    let queue = DrainLedger {
+        took: Some(Latency {
+            all_due: Some(Percentiles::default()),
+            ..Latency::default()
+        }),
+        ..DrainLedger::default()
+    };
     report.ledger.command = Some(CommandLedger {
+        offline_queue: Some(queue.clone()),
         by_presence: BTreeMap::from([("online".to_owned(), PresenceRow::default())]),
         equations: vec![equation.clone()],
         ..CommandLedger::default()
     });
     report.ledger.receive = Some(ReceiveLedger {
+        offline_queue: Some(queue),
         end_to_end: Some(Latency {
             all_due: Some(Percentiles::default()),
             ..Latency::default()

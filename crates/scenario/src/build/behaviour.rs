@@ -66,6 +66,7 @@ pub(super) fn behaviour(view: &View<'_>, dialect: Dialect) -> Option<Behaviour> 
         lose_commands: count("lose-commands"),
         duplicate_commands: count("duplicate-commands"),
         delay_commands: delayed("delay-commands"),
+        session_queue: view.whole("session-queue"),
         stall: view.get("stall").and_then(|view| {
             Some(Stall {
                 at: view.time("at")?,

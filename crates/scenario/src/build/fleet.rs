@@ -8,6 +8,7 @@ use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
 use super::command::Commands;
+use super::offline::{self, offline};
 use super::secret::secret_template;
 use super::stream;
 use super::templates::{Variables, device_template, refuse, template_of};
@@ -64,6 +65,7 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     let credential = credential(&view.get("credential")?, &variables);
     let connect = connect(&view.get("connect")?);
     let reconnect = reconnect(&view.get("reconnect")?);
+    let away = offline(view, seat.phases);
     let version = client.as_ref().map_or(Version::V5, |client| client.version);
     let class = stream::Class {
         view,
@@ -81,6 +83,11 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     };
     let (credential, streams) = (credential?, streams?);
     tokens_are_names(view, seat, &credential, &streams)?;
+    let (client, connect, away) = (client?, connect?, away?);
+    if let Some(away) = &away {
+        let back = away.lasts + offline::ramp(links, &connect);
+        offline::warn(view, &client, &streams, back);
+    }
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
         id: seat.id,
@@ -93,10 +100,11 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
         link_names,
         devices_per_link,
         tenant: tenant.to_owned(),
-        client: client?,
+        client,
         credential,
-        connect: connect?,
+        connect,
         reconnect: reconnect?,
+        offline: away,
         streams,
         data,
         names,

@@ -65,6 +65,11 @@ pub(super) static BEHAVIOUR: Object = Object {
             "Commands delivered late",
         ),
         key(
+            "session-queue",
+            COUNT,
+            "Most messages kept for a device that is offline; further ones are dropped",
+        ),
+        key(
             "stall",
             Kind::Object(&STALL),
             "A time in which the gateway does nothing",

@@ -53,6 +53,11 @@ pub(super) static FLEET: Object = Object {
         )
         .or("{}"),
         key(
+            "offline",
+            Kind::Object(&OFFLINE),
+            "When all its devices are offline on purpose; they come back at `connect.rate`",
+        ),
+        key(
             "obey-retry-after",
             one(Scalar::Bool),
             "Whether devices wait as long as they are told to",
@@ -227,6 +232,18 @@ static CONNECT: Object = Object {
             "Reconnect on purpose after it; 0s is never",
         )
         .or("0s"),
+    ],
+};
+
+static OFFLINE: Object = Object {
+    keys: &[
+        key(
+            "at",
+            one(Scalar::Time),
+            "When they leave, from the start of warm-up",
+        )
+        .required(),
+        key("for", one(Scalar::Time), "How long they stay away").required(),
     ],
 };
 

@@ -7,7 +7,7 @@ use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use super::{Secret, StreamPlan};
+use super::{Pause, Secret, StreamPlan};
 
 /// Devices that differ in nothing but their index and their row of the data file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,8 @@ pub struct FleetPlan {
     pub connect: ConnectPlan,
     /// How its links are opened again.
     pub reconnect: ReconnectPlan,
+    /// When its devices are offline on purpose; none: never.
+    pub offline: Option<Pause>,
     /// What its devices send; may be empty (a connection test).
     pub streams: Vec<StreamPlan>,
 }

@@ -338,6 +338,24 @@ fn a_link_ends_after_its_lifetime_and_comes_back() {
 }
 
 #[test]
+fn devices_that_go_offline_come_back_at_the_rate_of_the_ramp_and_lose_nothing() {
+    let fleet = "client: { clean-start: false, session-expiry: 60s }, connect: { rate: 12/s }, \
+                 offline: { at: 1s, for: 1s },";
+    for qos in 0..3 {
+        let run = run(fleet, &format!("qos: {qos}"), Behaviour::default());
+        let (links, ledger) = (&run.summary.run.links, uplink(&run));
+        let causes = Vec::from_iter(&links.disconnects);
+        assert_eq!(causes, [(&"offline".to_owned(), &12)], "{links:?}");
+        assert_eq!((links.connected, links.open_at_end), (24, Some(12)));
+        assert_eq!((ledger.sent, ledger.arrived), (480, Some(480)));
+        // The last of them is away for one second and eleven twelfths, and sends ten a second.
+        let held = run.summary.run.latency.held.as_ref();
+        let longest = held.and_then(|held| held.figures.max_us).expect("sent");
+        assert!((1_817_000..1_930_000).contains(&longest), "{longest}");
+    }
+}
+
+#[test]
 fn links_answer_the_platforms_challenge_and_authenticate_again() {
     let ways = || Behaviour {
         secret: Some("sesame"),
@@ -552,11 +570,16 @@ prop_compose! {
         per_link in prop_oneof![4 => Just(1), 1 => Just(5)],
         is_resumed: bool,
         lifetime in prop_oneof![Just(""), Just("lifetime: 1s, ")],
+        offline in prop_oneof![
+            2 => Just(""),
+            1 => Just("offline: { at: 1s, for: 700ms },"),
+            1 => Just("offline: { at: 0s, for: 10ms },"),
+        ],
     ) -> (String, String) {
         let expiry = if version == "5" && is_resumed { ", session-expiry: 60s" } else { "" };
         let fleet = format!(
             "gateway: {{ devices: {per_link} }}, connect: {{ {lifetime}timeout: 300ms }}, reconnect: {{ min: 20ms, max: 500ms }}, \
-             client: {{ version: {version}, clean-start: {}, keep-alive: 1s{expiry} }},",
+             client: {{ version: {version}, clean-start: {}, keep-alive: 1s{expiry} }}, {offline}",
             !is_resumed
         );
         // A loop that waits for answers needs a stream that has them.

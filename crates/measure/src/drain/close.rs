@@ -1,0 +1,158 @@
+//! Closes the account of what was kept for devices that were offline.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use muster_model::{DeviceId, Micros, StreamId};
+
+use super::{Absence, DrainLedger, DrainSummary};
+use crate::closing::Closing;
+use crate::copies::Seen;
+use crate::scope::view;
+use crate::sweep::{clip, count};
+use crate::{Distribution, Identity, SeqSet};
+
+/// What was kept for the devices of one stream, closed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DrainClosed {
+    pub(crate) ledger: DrainLedger,
+    took: Distribution,
+}
+
+/// What the sets of one stream come to.
+#[derive(Debug, Default)]
+pub(crate) struct DrainWalk {
+    expected: u64,
+    came: u64,
+    lost: u64,
+    outstanding: u64,
+    /// First copies of what was due then, whether it was taken or not.
+    pub(crate) arrived: u64,
+    further: u64,
+    reordered: u64,
+    incomplete: BTreeSet<DeviceId>,
+    /// Whether there was anything that the schedule does not tell of.
+    pub(crate) is_unknown: bool,
+}
+
+impl Closing<'_> {
+    /// When the device was away; none if it never was, or it is not known.
+    pub(crate) fn absence(&self, stream: StreamId, device: DeviceId) -> Option<&Absence> {
+        let link = self.plan.own_link(stream, device);
+        self.identity?.drains.absence(link)
+    }
+
+    /// Which messages of a sender's stream, or commands, came due in an absence.
+    pub(crate) fn due_in(
+        &self,
+        absence: &Absence,
+        stream: StreamId,
+        device: DeviceId,
+    ) -> Option<Range<u32>> {
+        let until = absence.returned.unwrap_or(Micros::MAX);
+        self.calendar?
+            .due_between(stream, device, absence.left, until)
+    }
+
+    /// The draining of a stream whose sets were walked; none if no device of it was offline.
+    pub(crate) fn close_drain(&self, stream: StreamId, walk: &DrainWalk) -> Option<DrainClosed> {
+        let track = self.plan.stream(stream)?;
+        let identity = self.identity?;
+        let mut closed = DrainClosed::default();
+        let first = track.first_device.0;
+        for device in (first..first + track.devices).map(DeviceId) {
+            if let Some(absence) = self.absence(stream, device) {
+                closed.add(identity, absence, (stream, device));
+            }
+        }
+        walk.fill(&mut closed.ledger);
+        (closed.ledger.devices > 0).then_some(closed)
+    }
+}
+
+impl DrainClosed {
+    fn add(&mut self, identity: &Identity, absence: &Absence, who: (StreamId, DeviceId)) {
+        let ledger = &mut self.ledger;
+        ledger.devices += 1;
+        let Some(returned) = absence.returned else {
+            return;
+        };
+        ledger.returned += 1;
+        ledger.forgotten += u64::from(!absence.is_kept);
+        let begins = [ledger.began, Some(returned)];
+        ledger.began = begins.into_iter().flatten().min();
+        let Some(last) = identity.drains.drained(who.0, who.1).last else {
+            return;
+        };
+        ledger.ended = ledger.ended.max(Some(last));
+        let took = last - returned;
+        if self.took.count == 0 || took.get() > self.took.max_us {
+            ledger.slowest = Some(who.1);
+        }
+        self.took.record(took);
+    }
+
+    /// The draining of several streams together.
+    pub(crate) fn sum<'a>(parts: impl Iterator<Item = &'a DrainClosed>) -> Option<DrainSummary> {
+        let mut sum: Option<DrainClosed> = None;
+        for part in parts {
+            let sum = sum.get_or_insert_with(DrainClosed::default);
+            sum.ledger.merge(&part.ledger);
+            if sum.took.count == 0 || part.took.max_us > sum.took.max_us {
+                sum.ledger.slowest = part.ledger.slowest;
+            }
+            sum.took.merge(&part.took);
+        }
+        let DrainClosed { ledger, took } = sum?;
+        Some(DrainSummary {
+            ledger,
+            took: view(took, Distribution::default(), false),
+        })
+    }
+}
+
+impl DrainWalk {
+    /// What was to come to a device while it was away, against what came; what is absent below
+    /// `border` will not come any more.
+    pub(crate) fn expect(
+        &mut self,
+        device: DeviceId,
+        expected: &SeqSet,
+        came: &SeqSet,
+        (due, border): (Range<u32>, u32),
+    ) {
+        let kept = SeqSet::from_runs(clip(expected.runs(), due));
+        let absent = kept.difference(came);
+        let lost = count(clip(absent.runs(), 0..border));
+        self.expected += kept.len();
+        self.came += kept.len() - absent.len();
+        self.lost += lost;
+        self.outstanding += absent.len() - lost;
+        if !absent.is_empty() {
+            self.incomplete.insert(device);
+        }
+    }
+
+    /// What came of a sender's stream of what was due while its subscriber was away.
+    pub(crate) fn came(&mut self, seen: &Seen, due: Range<u32>) {
+        self.arrived += count(clip(seen.arrived.runs(), due.clone()));
+        self.further +=
+            seen.further(None, due.start).all - seen.further(None, due.end.max(due.start)).all;
+        if let Some(remarks) = &seen.remarks {
+            self.reordered += count(clip(remarks.reordered.runs(), due));
+        }
+    }
+
+    fn fill(&self, ledger: &mut DrainLedger) {
+        ledger.duplicates = self.further;
+        ledger.reordered = self.reordered;
+        if self.is_unknown {
+            return;
+        }
+        ledger.expected = Some(self.expected);
+        ledger.drained = Some(self.came);
+        ledger.lost = Some(self.lost);
+        ledger.outstanding = Some(self.outstanding);
+        ledger.incomplete = self.incomplete.len() as u64;
+    }
+}

@@ -1,0 +1,83 @@
+//! What became of what the platform kept for devices that were offline.
+
+use muster_model::{DeviceId, Micros};
+use serde::{Deserialize, Serialize};
+
+use crate::LatencyView;
+
+/// How the queues drained that the platform kept while devices were offline on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DrainLedger {
+    /// Devices that went offline, each by each of its streams.
+    pub devices: u64,
+    /// Those of them that the platform answered when they came back.
+    pub returned: u64,
+    /// Those of them whose session it had no more, with all that it had kept.
+    pub forgotten: u64,
+    /// Due while their device was offline, and taken by the platform; null where the schedule does
+    /// not tell.
+    pub expected: Option<u64>,
+    /// Expected, and came.
+    pub drained: Option<u64>,
+    /// Expected, and will not come any more.
+    pub lost: Option<u64>,
+    /// Expected, and may still come.
+    pub outstanding: Option<u64>,
+    /// Further copies of what was due while the device was offline.
+    pub duplicates: u64,
+    /// Of that, came after a later one of the same sender's stream.
+    pub reordered: u64,
+    /// Devices to which something did not come.
+    pub incomplete: u64,
+    /// When the first device was back; none if none was.
+    pub began: Option<Micros>,
+    /// When the last of it came; none if nothing did.
+    pub ended: Option<Micros>,
+    /// The device that took longest.
+    pub slowest: Option<DeviceId>,
+}
+
+/// Ledger and times of the draining of one scope.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DrainSummary {
+    /// What became of what was kept.
+    pub ledger: DrainLedger,
+    /// From a device's return to the last of what was kept for it, one of each device to which
+    /// anything came.
+    pub took: LatencyView,
+}
+
+impl DrainLedger {
+    /// What came a second, from the return of the first device to the last of what was kept.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        let took = self.ended?.get().saturating_sub(self.began?.get());
+        let drained = self.drained?;
+        (took > 0).then(|| drained as f64 / Micros(took).as_secs_f64())
+    }
+
+    /// Adds the ledger of another stream. A figure that is null on one side is the other's; which
+    /// device was slowest is told apart.
+    pub fn merge(&mut self, other: &Self) {
+        self.devices += other.devices;
+        self.returned += other.returned;
+        self.forgotten += other.forgotten;
+        self.duplicates += other.duplicates;
+        self.reordered += other.reordered;
+        self.incomplete += other.incomplete;
+        for (mine, theirs) in [
+            (&mut self.expected, other.expected),
+            (&mut self.drained, other.drained),
+            (&mut self.lost, other.lost),
+            (&mut self.outstanding, other.outstanding),
+        ] {
+            *mine = match (*mine, theirs) {
+                (Some(mine), Some(theirs)) => Some(mine + theirs),
+                (mine, theirs) => mine.or(theirs),
+            };
+        }
+        let begins = [self.began, other.began];
+        self.began = begins.into_iter().flatten().min();
+        self.ended = self.ended.max(other.ended);
+    }
+}
