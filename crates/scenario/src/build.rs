@@ -15,6 +15,7 @@ mod rules;
 mod secret;
 mod shape;
 mod stream;
+mod subscriptions;
 mod target;
 mod templates;
 mod transport;

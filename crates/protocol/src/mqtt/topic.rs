@@ -199,6 +199,25 @@ pub fn matches(filter: &str, name: &str) -> bool {
     }
 }
 
+/// Whether some name is matched by both of two valid filters.
+#[must_use]
+pub fn overlap(one: &str, other: &str) -> bool {
+    let is_apart = |one: &str, other: &str| one.starts_with('$') && other.starts_with(['+', '#']);
+    if is_apart(one, other) || is_apart(other, one) {
+        return false;
+    }
+    let (mut one, mut other) = (Some(one), Some(other));
+    loop {
+        match (one.map(split_level), other.map(split_level)) {
+            (None, None) | (Some(("#", _)), _) | (_, Some(("#", _))) => return true,
+            (Some((a, next)), Some((b, rest))) if a == b || a == "+" || b == "+" => {
+                (one, other) = (next, rest);
+            }
+            _ => return false,
+        }
+    }
+}
+
 fn split_level(text: &str) -> (&str, Option<&str>) {
     match text.split_once('/') {
         Some((level, rest)) => (level, Some(rest)),
@@ -254,6 +273,52 @@ mod tests {
             assert_eq!(check_filter(filter), Ok(()), "{filter}");
             assert!(is_name(name), "{name}");
         }
+    }
+
+    /// Every path of at most three of these levels, the last one of these or those.
+    fn paths(levels: &[&str], last: &[&str]) -> Vec<String> {
+        let mut fronts = vec![String::new()];
+        let mut paths = Vec::new();
+        for _ in 0..3 {
+            let ends = || levels.iter().chain(last);
+            let of_front = |front: &String| {
+                ends()
+                    .map(move |end| format!("{front}{end}"))
+                    .collect::<Vec<_>>()
+            };
+            paths.extend(fronts.iter().flat_map(of_front));
+            let longer = |front: &String| {
+                levels
+                    .iter()
+                    .map(move |level| format!("{front}{level}/"))
+                    .collect::<Vec<_>>()
+            };
+            fronts = fronts.iter().flat_map(longer).collect();
+        }
+        paths
+    }
+
+    /// Law: filters overlap if and only if there is a name that both match.
+    #[test]
+    fn filters_overlap_where_a_name_has_both() {
+        let filters = paths(&["a", "$", "+"], &["#"]);
+        let names = paths(&["a", "$"], &[]);
+        let has_both = |one: &str, other: &str| {
+            let mut names = names.iter();
+            names.any(|name| matches(one, name) && matches(other, name))
+        };
+        let mut overlapping = 0;
+        for one in &filters {
+            for other in &filters {
+                assert_eq!(
+                    overlap(one, other),
+                    has_both(one, other),
+                    "{one} and {other}"
+                );
+                overlapping += usize::from(overlap(one, other));
+            }
+        }
+        assert!((1..filters.len() * filters.len()).contains(&overlapping));
     }
 
     /// MQTT-4.7.1-1, MQTT-4.7.1-2, MQTT-4.7.3-1, MQTT-4.7.3-2, MQTT-4.7.3-3.

@@ -5,7 +5,7 @@ use muster_model::{CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stam
 use muster_platform::{Carrier, CommandScratch, Dialect};
 use muster_protocol::mqtt::{Qos, topic};
 
-use super::stream::Class;
+use super::stream::{Class, timeout};
 use super::templates::device_template;
 use crate::plan::{Ack, FleetPlan, Loop, StreamKind, StreamPlan};
 use crate::view::View;
@@ -294,7 +294,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         qos: Qos::AtLeastOnce,
         retain: false,
         ack: Ack::Transport,
-        timeout: view.time("timeout").filter(|time| *time > Micros::ZERO)?,
+        timeout: timeout(view)?,
         deadline: None,
         payload: PayloadSpec::Size(100),
         content_type: None,
@@ -393,15 +393,18 @@ pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Opt
     Some(())
 }
 
-/// Whether a stream that receives has one filter for all its devices, or one with wildcards.
+/// Whether several devices may have one filter in common, or one with wildcards: only a name or a
+/// number is a device's own.
 fn has_common_filter(fleets: &[FleetPlan]) -> bool {
     let mut filters = fleets
         .iter()
         .flat_map(|fleet| &fleet.streams)
         .filter_map(|stream| stream.filter.as_ref());
     filters.any(|filter| {
-        let source = filter.source();
-        filter.names().next().is_none() || source.contains(['+', '#'])
+        let is_own = filter
+            .names()
+            .any(|(name, _)| matches!(name, "id" | "index"));
+        !is_own || filter.source().contains(['+', '#'])
     })
 }
 

@@ -1,7 +1,7 @@
 //! A stream: when and how it is sent.
 
 use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template};
-use muster_model::{DeviceId, mix};
+use muster_model::{DeviceId, Micros, mix};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
@@ -9,6 +9,7 @@ use super::body::body;
 use super::command;
 use super::fleet::{Seat, is_topic, topic_template};
 use super::shape;
+use super::subscriptions;
 use super::templates::Variables;
 use crate::plan::{Ack, Loop, Overflow, StreamKind, StreamPlan};
 use crate::view::View;
@@ -41,6 +42,7 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
             lead_back(stream, view, &streams[..at])?;
         }
     }
+    subscriptions::can_be_told_apart(class, &streams, &views)?;
     Some(streams)
 }
 
@@ -103,12 +105,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     if let (Some(Loop::Closed), Some(schedule)) = (&loop_, &schedule) {
         has_period(view, schedule)?;
     }
-    let timeout = view.time("timeout")?;
-    if timeout.get() == 0 {
-        view.get("timeout")?
-            .wrong("no answer comes at once", "such as 10s");
-        return None;
-    }
+    let timeout = timeout(view)?;
     let body = body?;
     is_found(view, ack?, &body.carrier)?;
     Some(StreamPlan {
@@ -130,6 +127,17 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         carrier: body.carrier,
         retry: retry?,
     })
+}
+
+/// How long an answer may take.
+pub(super) fn timeout(view: &View<'_>) -> Option<Micros> {
+    let timeout = view.time("timeout")?;
+    if timeout == Micros::ZERO {
+        view.get("timeout")?
+            .wrong("no answer comes at once", "such as 10s");
+        return None;
+    }
+    Some(timeout)
 }
 
 /// Where the messages surface northbound, which for every device is a topic too.

@@ -1,0 +1,120 @@
+//! What a fleet's links subscribe to: within the bound, and each filter apart from the others.
+
+use muster_load::Template;
+use muster_platform::{SUBSCRIPTIONS_MAX, Subscription};
+use muster_protocol::mqtt::topic;
+
+use super::stream::Class;
+use crate::plan::{StreamKind, StreamPlan};
+use crate::view::View;
+
+/// One of them.
+struct Wanted<'a> {
+    /// Whose it is, in words.
+    whose: String,
+    filter: Filter<'a>,
+    /// Where it stands; none where the dialect has it.
+    stands: Option<View<'a>>,
+}
+
+enum Filter<'a> {
+    OfDialect(&'static str),
+    OfStream(&'a Template),
+}
+
+/// A link subscribes to no more than it can hold, and no message comes by two of its filters: a broker
+/// may send one copy of it or two (MQTT 5 section 3.3.4), and does not say by which it came.
+pub(super) fn can_be_told_apart(
+    class: &Class<'_>,
+    streams: &[StreamPlan],
+    views: &[View<'_>],
+) -> Option<()> {
+    let all = wanted(class, streams, views);
+    if all.len() > SUBSCRIPTIONS_MAX {
+        let what = format!(
+            "a device subscribes to {SUBSCRIPTIONS_MAX} filters at the most, and here to {}",
+            all.len()
+        );
+        let help = "one filter with wildcards in place of several, or another fleet for some";
+        class.view.get("streams")?.wrong(what, help);
+        return None;
+    }
+    let pairs = all
+        .iter()
+        .enumerate()
+        .flat_map(|(at, later)| all[..at].iter().map(move |earlier| (earlier, later)));
+    for (earlier, later) in pairs {
+        let Some(view) = &later.stands else { continue };
+        if let Some((one, other)) = overlap(class, earlier, later) {
+            let whose = &earlier.whose;
+            let what = format!("`{other}` takes topics that `{one}` of {whose} takes as well");
+            let help = "filters without a common topic: of a message that two of them take, nobody \
+                        tells by which it came";
+            view.wrong(what, help);
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn wanted<'a>(class: &Class<'_>, streams: &'a [StreamPlan], views: &[View<'a>]) -> Vec<Wanted<'a>> {
+    let dialect = class.seat.dialect;
+    let mut filters: Vec<&'static str> = dialect
+        .subscriptions()
+        .iter()
+        .map(|subscription| subscription.filter)
+        .collect();
+    if streams.iter().any(StreamPlan::is_command) {
+        filters.extend(dialect.commands());
+    }
+    let of_dialect = filters.into_iter().map(|filter| Wanted {
+        whose: dialect.to_string(),
+        filter: Filter::OfDialect(filter),
+        stands: None,
+    });
+    let receiving = streams.iter().zip(views);
+    let receiving = receiving.filter(|(stream, _)| stream.kind == StreamKind::Receive);
+    let of_streams = receiving.filter_map(|(stream, view)| {
+        Some(Wanted {
+            whose: format!("`{}`", stream.name),
+            filter: Filter::OfStream(stream.filter.as_ref()?),
+            stands: view.get("filter"),
+        })
+    });
+    of_dialect.chain(of_streams).collect()
+}
+
+/// The filters of the first device that has a topic which both take.
+fn overlap(class: &Class<'_>, one: &Wanted<'_>, other: &Wanted<'_>) -> Option<(String, String)> {
+    let devices = if one.is_fixed() && other.is_fixed() {
+        1
+    } else {
+        class.devices
+    };
+    let rendered = (0..devices).map(|device| (one.of(class, device), other.of(class, device)));
+    let mut common = rendered.filter(|(one, other)| topic::overlap(one, other));
+    common.next()
+}
+
+impl Wanted<'_> {
+    /// Whether it is the same text for every device.
+    fn is_fixed(&self) -> bool {
+        match &self.filter {
+            Filter::OfDialect(filter) => !filter.contains("${"),
+            Filter::OfStream(template) => template.names().next().is_none(),
+        }
+    }
+
+    fn of(&self, class: &Class<'_>, device: u32) -> String {
+        match self.filter {
+            Filter::OfStream(template) => class.variables.render(template, device),
+            Filter::OfDialect(filter) => {
+                let (mut name, mut text) = (String::new(), String::new());
+                let index = class.variables.index.0.saturating_add(device);
+                class.variables.names.render(index, &mut name);
+                Subscription { filter, qos: 0 }.render(&name, &mut text);
+                text
+            }
+        }
+    }
+}
