@@ -61,12 +61,12 @@ fn commands(of: &CommandLedger) -> Vec<Line> {
     lines.push(("  received", received));
     if of.answered > 0 {
         let parts = [
-            (of.replies_lost.unwrap_or(0), "lost", true),
-            (of.replies_outstanding.unwrap_or(0), "outstanding", false),
-            (of.replies_again, "again", false),
+            (of.replies_lost, "lost", true),
+            (of.replies_outstanding, "outstanding", false),
+            (Some(of.replies_again), "again", false),
         ];
-        let arrived = of.replies_arrived.unwrap_or(0);
-        lines.push(("  replies", told(arrived, "arrived", &parts)));
+        let arrived = format!("{} arrived", known(of.replies_arrived));
+        lines.push(("  replies", listed(arrived, &parts)));
     }
     let rows = of.by_presence.iter().filter(|(_, row)| row.scheduled > 0);
     let rows: Vec<String> = rows
@@ -86,13 +86,13 @@ fn commands(of: &CommandLedger) -> Vec<Line> {
 fn drain(of: &DrainLedger, what: &str) -> Line {
     let unreturned = of.devices - of.returned;
     let parts = [
-        (of.lost.unwrap_or(0), "lost", true),
-        (of.outstanding.unwrap_or(0), "outstanding", false),
-        (of.duplicates, "duplicates", true),
-        (of.reordered, "out of order", true),
-        (unreturned, "devices not back", false),
-        (of.forgotten, "sessions forgotten", false),
-        (of.incomplete, "devices not drained", false),
+        (of.lost, "lost", true),
+        (of.outstanding, "outstanding", false),
+        (Some(of.duplicates), "duplicates", true),
+        (Some(of.reordered), "out of order", true),
+        (Some(unreturned), "devices not back", false),
+        (Some(of.forgotten), "sessions forgotten", false),
+        (Some(of.incomplete), "devices not drained", false),
     ];
     let (drained, expected) = (known(of.drained), known(of.expected));
     let first = format!(
@@ -114,30 +114,67 @@ fn drain(of: &DrainLedger, what: &str) -> Line {
 
 fn receive(of: &ReceiveLedger) -> Line {
     let parts = [
-        (of.lost.unwrap_or(0), "lost", true),
-        (of.outstanding.unwrap_or(0), "outstanding", false),
-        (of.duplicates.unwrap_or(0), "duplicates", true),
-        (of.duplicate_own.unwrap_or(0), "own duplicates", false),
-        (of.unexpected.unwrap_or(0), "unexpected", false),
-        (of.corrupted, "corrupted", false),
-        (of.foreign, "foreign", false),
-        (of.unstamped, "unstamped", false),
+        (of.lost, "lost", true),
+        (of.outstanding, "outstanding", false),
+        (of.duplicates, "duplicates", true),
+        (of.duplicate_own, "own duplicates", false),
+        (of.unexpected, "unexpected", false),
+        (Some(of.corrupted), "corrupted", false),
+        (Some(of.foreign), "foreign", false),
+        (Some(of.unstamped), "unstamped", false),
     ];
-    let first = format!("arrived by {} subscriptions", count(of.subscribers));
-    let mut told = told(of.arrived, &first, &parts);
+    let first = format!(
+        "{} arrived by {} subscriptions",
+        count(of.arrived),
+        count(of.subscribers)
+    );
+    let mut told = listed(first, &parts);
     told.push(format!("residue {}", known(of.residue)));
     ("  receive", told)
 }
 
 /// A count, and those of its parts that are always told or not 0.
 fn told(all: u64, name: &str, parts: &[(u64, &str, bool)]) -> Vec<String> {
-    listed(format!("{} {name}", count(all)), parts)
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|(number, name, always)| (Some(*number), *name, *always))
+        .collect();
+    listed(format!("{} {name}", count(all)), &parts)
 }
 
-fn listed(first: String, parts: &[(u64, &str, bool)]) -> Vec<String> {
+/// The same of parts that a run which was killed does not know: they are no 0.
+fn listed(first: String, parts: &[(Option<u64>, &str, bool)]) -> Vec<String> {
     let shown = parts
         .iter()
-        .filter(|(number, _, always)| *always || *number > 0);
-    let parts = shown.map(|(number, name, _)| format!("{} {name}", count(*number)));
+        .filter(|(number, _, always)| *always || number.is_some_and(|number| number > 0));
+    let parts = shown.map(|(number, name, _)| format!("{} {name}", known(*number)));
     std::iter::once(first).chain(parts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_does_not_know_is_no_zero() {
+        let commands = CommandLedger {
+            answered: 5,
+            ..CommandLedger::default()
+        };
+        let ledgers = Ledgers {
+            command: Some(commands),
+            receive: Some(ReceiveLedger::default()),
+            ..Ledgers::default()
+        };
+        let rows = rows(&ledgers);
+        let row = |name: &str| {
+            let found = rows.iter().find(|(known, _)| known.trim() == name);
+            found.expect("the line is there").1.join(", ")
+        };
+        assert_eq!(row("replies"), "- arrived, - lost");
+        assert_eq!(
+            row("receive"),
+            "0 arrived by 0 subscriptions, - lost, - duplicates, residue -"
+        );
+    }
 }
