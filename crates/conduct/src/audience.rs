@@ -48,12 +48,6 @@ impl Audience {
     }
 }
 
-/// How many pairs of subscribers and senders a plan has.
-#[must_use]
-pub fn audience_size(plan: &Plan) -> usize {
-    Audience::of(plan).pairs.values().map(Vec::len).sum()
-}
-
 /// The pairs of one subscribing stream. Filters without wildcards are looked up as topics; others
 /// are matched, once if all devices have the same.
 fn pairs_of(

@@ -250,7 +250,7 @@ impl Commander {
             };
             // A further copy, or one that was overtaken: its device asks no more.
             if query.seq >= *seen && self.asked.len() < ASKED_MAX && now < self.end {
-                *seen = query.seq + 1;
+                *seen = query.seq.saturating_add(1);
                 self.asked.push_back((place, query.device, now));
             }
             return;

@@ -31,7 +31,6 @@ mod tape;
 mod trial;
 mod views;
 
-pub use audience::audience_size;
 pub use commander::{Commander, Desk};
 pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
