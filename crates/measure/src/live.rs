@@ -4,6 +4,7 @@ use muster_model::Micros;
 
 use crate::cells::{CellPool, DenseCells};
 use crate::command::CommandFilling;
+use crate::reception::ReceptionFilling;
 use crate::{ArrivalWindow, Cell, Distribution, UplinkWindow, WindowKey};
 
 /// Windows of one stream whose memory is kept from flush to flush: two or three are filled at a
@@ -15,7 +16,7 @@ const SPARSE_CELLS: usize = 256;
 
 /// Bytes that the windows in the making of one recorder keep at the most.
 pub(crate) const fn bytes_most(streams: usize, backends: usize) -> usize {
-    let of_stream = UplinkFilling::GAUGES + CommandFilling::GAUGES;
+    let of_stream = UplinkFilling::GAUGES + CommandFilling::GAUGES + ReceptionFilling::GAUGES;
     let gauges = streams * of_stream + streams * backends;
     CellPool::BYTES_MAX + gauges * WINDOWS_KEPT * Gauge::BYTES
 }

@@ -16,6 +16,10 @@ pub(crate) struct ReceptionFilling {
     end_to_end: Gauge,
 }
 
+impl ReceptionFilling {
+    pub(crate) const GAUGES: usize = 1;
+}
+
 impl Filling for ReceptionFilling {
     type Window = ReceptionWindow;
 
