@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{Distribution, Phase, SecondRow};
+use muster_measure::{CommandLedger, Distribution, Phase, SecondRow};
 use muster_model::{Micros, ShedCause, figure};
 
 use crate::latency::all_due;
@@ -110,11 +110,28 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
         .decided(residue == 0, None)
 }
 
-/// Nothing was shed by a cause of our own.
+/// Nothing was shed by a cause of our own: no message, no command, no reply.
 fn shed_own(evidence: &Evidence<'_>) -> RuleResult {
     let run = &evidence.summary.run;
     let since = run.series.iter().find(|row| row.due.shed_own() > 0);
-    own_shed(&run.uplink.shed_by_cause, since.map(|row| row.second))
+    let commands = run.command.as_ref().map(|command| &command.ledger);
+    let by_cause = with_commands(&run.uplink.shed_by_cause, commands);
+    own_shed(&by_cause, since.map(|row| row.second))
+}
+
+/// What was never sent, by cause: messages, and with them commands and replies.
+fn with_commands(
+    messages: &BTreeMap<String, u64>,
+    commands: Option<&CommandLedger>,
+) -> BTreeMap<String, u64> {
+    let mut by_cause = messages.clone();
+    if let Some(ledger) = commands {
+        let unsent = ledger.withheld_by_cause.iter();
+        for (cause, count) in unsent.chain(&ledger.answer_shed_by_cause) {
+            *by_cause.entry(cause.clone()).or_default() += count;
+        }
+    }
+    by_cause
 }
 
 /// Rule `own-shed` on what was shed so far, by cause; `since_s` is the first second of it.
@@ -373,3 +390,28 @@ fn incidents(kinds: &[IncidentKind], health: &GeneratorHealth) -> RuleResult {
 
 /// So many incidents are told in words; the count has them all.
 const MOST_TOLD: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_or_reply_that_we_did_not_send_is_our_own_doing() {
+        let of = |cause: ShedCause, count| BTreeMap::from([(cause.name().to_owned(), count)]);
+        let messages = of(ShedCause::Offline, 9);
+        let mut ledger = CommandLedger {
+            withheld_by_cause: of(ShedCause::Offline, 4),
+            ..CommandLedger::default()
+        };
+        let judged =
+            |ledger: &CommandLedger| own_shed(&with_commands(&messages, Some(ledger)), None);
+        assert_eq!(judged(&ledger).outcome, RuleOutcome::Pass);
+        ledger.withheld_by_cause = of(ShedCause::GeneratorLate, 2);
+        ledger.answer_shed_by_cause = of(ShedCause::GeneratorLimit, 1);
+        let told = judged(&ledger);
+        assert_eq!(told.outcome, RuleOutcome::Fail);
+        assert_eq!(told.observed, Some(Figure::Count(3)));
+        let alone = own_shed(&with_commands(&messages, None), None);
+        assert_eq!(alone.outcome, RuleOutcome::Pass);
+    }
+}
