@@ -1,0 +1,255 @@
+//! Anything from a server, between any calls of devices that share a socket: the client does not
+//! panic, ends each exchange at most once, keeps its bounds, and says one right message a call or
+//! none.
+//!
+//! The input is a script: an operation, an operand, a length, and so many bytes. Answers to what was
+//! sent are made of its message id and token, so that they are reached.
+
+#![no_main]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use muster_model::Micros;
+use muster_protocol::coap::{
+    BlockSize, ClientEvent, ClientSettings, Code, ExchangeKey, Message, Request, SharedClient,
+    Ticket,
+};
+
+/// Calls of one script; longer ones find nothing that shorter ones do not.
+const CALLS: usize = 200;
+/// Devices behind the socket.
+const LANES: u32 = 3;
+const NSTART: u16 = 2;
+const EXCHANGES: usize = 5;
+
+struct World {
+    client: SharedClient,
+    now: Micros,
+    next: u32,
+    /// Tickets whose exchange is open; forgotten ones may still be answered late.
+    open: BTreeSet<u32>,
+    forgotten: BTreeSet<u32>,
+    keys: Vec<(u32, ExchangeKey)>,
+    /// What was sent last of each exchange: what a server would answer.
+    sent: Vec<Vec<u8>>,
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut world = World::new();
+    let mut rest = data;
+    for _ in 0..CALLS {
+        let [call, operand, length, after @ ..] = rest else {
+            break;
+        };
+        let (bytes, after) = after.split_at(usize::from(*length).min(after.len()));
+        rest = after;
+        world.step(*call, *operand, bytes);
+    }
+    world.end();
+});
+
+impl World {
+    fn new() -> Self {
+        let settings = ClientSettings {
+            nstart: NSTART,
+            exchanges_max: EXCHANGES as u16,
+            remembered_max: 3,
+            block_size: BlockSize::within(16).expect("a size"),
+            body_max: 200,
+            ..ClientSettings::default()
+        };
+        Self {
+            client: SharedClient::shared(Arc::new(settings), 7, LANES),
+            now: Micros(1),
+            next: 0,
+            open: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
+            keys: Vec::new(),
+            sent: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, call: u8, operand: u8, bytes: &[u8]) {
+        let key = self
+            .keys
+            .get(usize::from(operand) % self.keys.len().max(1))
+            .copied();
+        match (call % 8, key) {
+            (0, _) => self.ask(operand, bytes),
+            (1, _) => self.hear(bytes),
+            (2, _) => self.hear(&self.forged(operand, bytes)),
+            (3, Some((name, key))) => {
+                if self.client.forget(key) && self.open.remove(&name) {
+                    self.forgotten.insert(name);
+                }
+            }
+            (4, Some((_, key))) => self.write(|client, now, out| {
+                let request = Request::new(Code::GET, &[], b"");
+                client.deregister(now, key, &request, out).is_ok()
+            }),
+            (5, Some((_, key))) => self.again(key),
+            (6, _) => self.ping(operand),
+            (7, _) => self.wait(operand),
+            (3..=5, None) | (8.., _) => {}
+        }
+        self.check();
+    }
+
+    fn ticket(&mut self, operand: u8) -> Ticket {
+        self.next += 1;
+        Ticket {
+            lane: u32::from(operand) % (LANES + 1),
+            name: self.next,
+        }
+    }
+
+    fn ask(&mut self, operand: u8, body: &[u8]) {
+        let ticket = self.ticket(operand);
+        let request = Request {
+            is_confirmable: operand & 0x10 != 0,
+            observes: operand & 0x20 != 0,
+            ..Request::new(Code::POST, &[], body)
+        };
+        let mut out = Vec::new();
+        let sent = self.client.request(self.now, ticket, &request, &mut out);
+        self.said(&out);
+        if let Ok(key) = sent {
+            self.open.insert(ticket.name);
+            self.keys.push((ticket.name, key));
+        } else {
+            assert!(out.is_empty());
+        }
+    }
+
+    fn ping(&mut self, operand: u8) {
+        let ticket = self.ticket(operand);
+        let mut out = Vec::new();
+        if let Ok(key) = self.client.ping(self.now, ticket, &mut out) {
+            self.open.insert(ticket.name);
+            self.keys.push((ticket.name, key));
+        }
+        self.said(&out);
+    }
+
+    fn again(&mut self, key: ExchangeKey) {
+        self.write(|client, now, out| {
+            let request = Request::new(Code::POST, &[], &[7; 60]);
+            client.again(now, key, &request, out).is_ok()
+        });
+    }
+
+    /// What a call says is one message if it went well, else nothing.
+    fn write(&mut self, call: impl FnOnce(&mut SharedClient, Micros, &mut Vec<u8>) -> bool) {
+        let mut out = Vec::new();
+        let went_well = call(&mut self.client, self.now, &mut out);
+        assert_eq!(went_well, !out.is_empty());
+        self.said(&out);
+    }
+
+    /// A datagram that answers what was sent: type and code of the operand, then bytes as they are.
+    fn forged(&self, operand: u8, bytes: &[u8]) -> Vec<u8> {
+        let Some(sent) = self
+            .sent
+            .get(usize::from(operand >> 4) % self.sent.len().max(1))
+        else {
+            return Vec::new();
+        };
+        let to = Message::decode(sent).expect("what we sent");
+        let token = to.token.as_bytes();
+        let code = [0x00, 0x44, 0x45, 0x5f, 0x8d, 0xa3, 0x84, 0x45][usize::from(operand & 7)];
+        let kind = [0x60, 0x40, 0x50, 0x70][usize::from(operand >> 3 & 3)];
+        let [high, low] = to.id.to_be_bytes();
+        if code == 0 {
+            return vec![kind, 0, high, low];
+        }
+        let head = [kind | token.len() as u8, code, high, low];
+        [&head[..], token, bytes].concat()
+    }
+
+    fn hear(&mut self, datagram: &[u8]) {
+        let mut out = Vec::new();
+        let event = self.client.receive(self.now, datagram, &mut out);
+        let again = event.and_then(|event| self.told(&event));
+        self.said(&out);
+        if let Some(key) = again {
+            self.again(key);
+        }
+    }
+
+    fn wait(&mut self, operand: u8) {
+        self.now += Micros(u64::from(operand) << (operand % 24));
+        for _ in 0..1_000 {
+            let mut out = Vec::new();
+            let event = self.client.wake(self.now, &mut out);
+            self.said(&out);
+            let Some(event) = event else {
+                let deadline = self.client.deadline();
+                assert!(deadline.is_none_or(|deadline| deadline > self.now));
+                return;
+            };
+            if let (Some(key), true) = (self.told(&event), operand & 1 == 0) {
+                self.again(key);
+            }
+        }
+        panic!("an instant does not end");
+    }
+
+    /// Each exchange ends once; what is to be rendered again.
+    fn told(&mut self, event: &ClientEvent<'_>) -> Option<ExchangeKey> {
+        match event {
+            ClientEvent::Response(response) if response.observed.is_none() => {
+                assert!(self.open.remove(&response.ticket.name));
+            }
+            ClientEvent::Failed { ticket, .. } | ClientEvent::Pong { ticket } => {
+                assert!(self.open.remove(&ticket.name));
+            }
+            ClientEvent::AnsweredLate { ticket, .. } => {
+                assert!(self.forgotten.remove(&ticket.name))
+            }
+            ClientEvent::Part(response) => return Some(response.key),
+            ClientEvent::Again { key, .. } => return Some(*key),
+            ClientEvent::Response(_)
+            | ClientEvent::Notification(_)
+            | ClientEvent::Acknowledged { .. }
+            | ClientEvent::Stale { .. }
+            | ClientEvent::PingedAgain => {}
+        }
+        None
+    }
+
+    fn said(&mut self, out: &[u8]) {
+        if out.is_empty() {
+            return;
+        }
+        let message = Message::decode(out).expect("one right message");
+        assert_eq!(message.options.unacceptable(|_| false), None);
+        if message.code.is_request() || message.is_empty() && out[0] == 0x40 {
+            self.sent.push(out.to_vec());
+        }
+    }
+
+    fn check(&mut self) {
+        assert!(self.client.open_exchanges() <= EXCHANGES);
+        assert!(self.open.len() <= self.client.open_exchanges());
+        for lane in 0..LANES {
+            assert!(self.client.window_free(lane) <= NSTART);
+        }
+        if self.sent.len() > 16 {
+            self.sent.remove(0);
+        }
+        if self.keys.len() > 16 {
+            self.keys.remove(0);
+        }
+    }
+
+    /// Nothing is lost: what is open is told to be dropped, and every window is free.
+    fn end(mut self) {
+        let mut dropped = BTreeSet::new();
+        self.client
+            .drop_all(|ticket| assert!(dropped.insert(ticket.name)));
+        assert_eq!(dropped, self.open);
+        assert!((0..LANES).all(|lane| self.client.window_free(lane) == NSTART));
+    }
+}
