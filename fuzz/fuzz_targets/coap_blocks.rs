@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let size = |exponent: u8| BlockSize::within(16 << (exponent % 7)).expect("a size");
     let body = |high: &u8, low: &u8, salt: u8| -> Vec<u8> {
-        let length = u16::from_be_bytes([*high & 0x0f, *low]);
+        let length = u16::from_be_bytes([*high & 0x03, *low]);
         (0..length)
             .map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ salt)
             .collect()

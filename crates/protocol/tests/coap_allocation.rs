@@ -111,11 +111,12 @@ fn heap_of<T>(make: impl Fn() -> T) -> usize {
     tries.min().unwrap_or(0)
 }
 
-/// A client that had one exchange with a piggybacked answer and one with a separate one.
-fn rested(settings: &Arc<ClientSettings>) -> Client {
+/// A client that had one exchange with a piggybacked answer, and one with a separate one if it is
+/// told to.
+fn rested(settings: &Arc<ClientSettings>, answers: &[bool]) -> Client {
     let mut client = Client::new(Arc::clone(settings), 1);
     let mut server = Server::new(Arc::new(ServerSettings::default()), 2);
-    for is_separate in [false, true] {
+    for is_separate in answers.iter().copied() {
         let (mut up, mut down) = (Vec::new(), Vec::new());
         let ticket = Ticket { lane: 0, name: 0 };
         let request = Request::new(Code::POST, &[], &[7; 100]);
@@ -161,7 +162,9 @@ fn exchanges_allocate_nothing_and_a_device_at_rest_is_small() {
     assert!(own <= 208, "{own} bytes");
     let heap = heap_of(|| Client::new(Arc::clone(&settings), 1));
     assert_eq!(heap, 0, "a client that never spoke");
-    let heap = heap_of(|| rested(&settings));
+    let heap = heap_of(|| rested(&settings, &[false]));
+    assert!(own + heap <= 320, "{own} and {heap} bytes at rest");
+    let heap = heap_of(|| rested(&settings, &[false, true]));
     assert!(
         own + heap <= 512,
         "{own} and {heap} bytes at rest, with a separate answer known"

@@ -1,5 +1,5 @@
-//! The table of what MQTT 5 demands: every statement once, in the standard's order, with a test
-//! that cites it or the reason why there is none.
+//! The tables of what standards demand: each statement with a test that cites it, or the reason why
+//! there is none. MQTT 5 numbers its statements: there each stands once, in the standard's order.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,8 +8,10 @@ use crate::Violation;
 use crate::project::TextFile;
 
 const RULE: &str = "conformance";
-/// The page with the table.
+/// The page with the table of MQTT 5.
 pub(super) const PAGE: &str = "docs/mqtt-conformance.md";
+/// The page with the tables of CoAP, whose statements are known by RFC and section.
+const COAP_PAGE: &str = "docs/coap-conformance.md";
 const NO_TEST: &str = "not applicable: ";
 
 /// The statements by section: `MQTT-<section>-<number>`, as appendix B of the standard has them.
@@ -72,18 +74,23 @@ const STATEMENTS: [(&str, RangeInclusive<u8>); 56] = [
     ("6.0.0", 1..=4),
 ];
 
-/// Checks the table, if the project has one, against the statements and the tests it names.
+/// Checks the tables, where the project has them, against the statements and the tests they name.
 pub(super) fn check(files: &[TextFile]) -> Vec<Violation> {
     let texts: BTreeMap<&str, &str> = files
         .iter()
         .map(|file| (file.path.as_str(), file.text.as_str()))
         .collect();
-    let Some(page) = texts.get(PAGE) else {
-        return Vec::new();
-    };
-    let rows: Vec<Row<'_>> = rows(page).collect();
-    let mut found = check_order(&rows);
-    found.extend(rows.iter().flat_map(|row| row.check(&texts)));
+    let mut found = Vec::new();
+    for (path, start) in [(PAGE, "| MQTT-"), (COAP_PAGE, "| RFC ")] {
+        let Some(page) = texts.get(path) else {
+            continue;
+        };
+        let rows: Vec<Row<'_>> = rows(path, page, start).collect();
+        if path == PAGE {
+            found.extend(check_order(&rows));
+        }
+        found.extend(rows.iter().flat_map(|row| row.check(&texts)));
+    }
     found
 }
 
@@ -101,6 +108,7 @@ fn check_order(rows: &[Row<'_>]) -> Vec<Violation> {
         .map_or((0, "the table's end"), |row| (row.line, row.id));
     let wanted = statements.get(at).map_or("the table's end", String::as_str);
     vec![violation(
+        PAGE,
         line,
         format!("{is} stands where {wanted} belongs"),
     )]
@@ -114,6 +122,7 @@ fn statements() -> impl Iterator<Item = String> {
 
 /// One statement of the table.
 struct Row<'a> {
+    page: &'a str,
     line: usize,
     id: &'a str,
     concerns: &'a str,
@@ -121,13 +130,15 @@ struct Row<'a> {
     proof: &'a str,
 }
 
-fn rows(page: &str) -> impl Iterator<Item = Row<'_>> {
+/// The rows of a page whose lines have this start.
+fn rows<'a>(path: &'a str, page: &'a str, start: &'a str) -> impl Iterator<Item = Row<'a>> {
     let lines = page.lines().enumerate();
-    let statements = lines.filter(|(_, line)| line.starts_with("| MQTT-"));
-    statements.map(|(index, line)| {
+    let statements = lines.filter(move |(_, line)| line.starts_with(start));
+    statements.map(move |(index, line)| {
         let mut cells = line.trim_matches('|').split('|').map(str::trim);
         let mut next = || cells.next().unwrap_or_default();
         Row {
+            page: path,
             line: index + 1,
             id: next(),
             concerns: next(),
@@ -164,12 +175,12 @@ impl Row<'_> {
     }
 
     fn wrong(&self, what: &str) -> Violation {
-        violation(self.line, format!("{} {what}", self.id))
+        violation(self.page, self.line, format!("{} {what}", self.id))
     }
 }
 
-fn violation(line: usize, what: String) -> Violation {
-    Violation::new(PAGE, line, RULE, what)
+fn violation(page: &str, line: usize, what: String) -> Violation {
+    Violation::new(page, line, RULE, what)
 }
 
 /// Why a test, named as `file::test` below `crates/`, does not prove a statement.
@@ -203,13 +214,16 @@ fn heading<'a>(text: &'a str, name: &str) -> Option<Vec<&'a str>> {
     over.contains(&"#[test]").then_some(over)
 }
 
-/// Whether a doc comment holds the id, not only a longer one that begins with it.
+/// Whether a doc comment holds every word of the id, not only longer ones that begin with it.
 fn cites(lines: &[&str], id: &str) -> bool {
     let docs = lines.iter().filter(|line| line.starts_with("///"));
-    let mut words = docs.flat_map(|line| {
-        line.split(|letter: char| !letter.is_ascii_alphanumeric() && !".-".contains(letter))
-    });
-    words.any(|word| word.trim_end_matches('.') == id)
+    let words: Vec<&str> = docs
+        .flat_map(|line| {
+            line.split(|letter: char| !letter.is_ascii_alphanumeric() && !".-".contains(letter))
+        })
+        .map(|word| word.trim_end_matches('.'))
+        .collect();
+    id.split(' ').all(|word| words.contains(&word))
 }
 
 #[cfg(test)]
@@ -282,5 +296,23 @@ mod tests {
         }
         let row = "| MQTT-1.5.4-1 | nobody | | not applicable: a reason |";
         assert_eq!(found(row, "").len(), 2);
+    }
+
+    #[test]
+    fn a_row_of_coap_is_proved_by_a_test_that_cites_rfc_and_section() {
+        let found = |docs: &str| {
+            let file = |path: &str, text: String| TextFile {
+                path: path.into(),
+                text,
+            };
+            let row = "| RFC 7252 4.2 | client | Copies. | `a/tests/b.rs::it_is` |";
+            let page = file(COAP_PAGE, row.into());
+            let source = format!("{docs}#[test]\nfn it_is() {{}}\n");
+            check(&[page, file("crates/a/tests/b.rs", source)]).len()
+        };
+        assert_eq!(found("/// RFC 7252 sections 4.2 and 4.3: copies.\n"), 0);
+        assert_eq!(found("/// RFC 7252 section 4.20.\n"), 1);
+        assert_eq!(found("/// RFC 7959 section 4.2.\n"), 1);
+        assert_eq!(found(""), 1);
     }
 }

@@ -205,7 +205,7 @@ fn a_separate_response_is_acknowledged_as_often_as_it_comes() {
     assert_eq!(device.client.counts().separate, 1);
 }
 
-/// RFC 7252 section 4.2: a response implies the acknowledgement that was lost.
+/// RFC 7252 sections 4.2 and 5.2.2: a response implies the acknowledgement that was lost.
 #[test]
 fn a_separate_response_may_come_before_its_acknowledgement() {
     let mut device = Device::standard();
@@ -669,7 +669,7 @@ fn block(number: u32, more: bool, bytes: usize) -> Block {
     }
 }
 
-/// RFC 7959 figure 2: blocks of a response are asked for one after the other, with the token of
+/// RFC 7959 section 2.4, figure 2: blocks of a response are asked for one after the other, with the token of
 /// the exchange, until one says that it is the last.
 #[test]
 fn a_response_in_blocks_is_asked_for_block_by_block() {
@@ -702,7 +702,7 @@ fn a_response_in_blocks_is_asked_for_block_by_block() {
     assert_eq!(device.client.open_exchanges(), 0);
 }
 
-/// RFC 7959 section 2.4, figure 4: a size may be asked for before the server names one, and the
+/// RFC 7959 section 2.4, figure 3: a size may be asked for before the server names one, and the
 /// server may choose a smaller one.
 #[test]
 fn a_block_size_can_be_asked_for_early_and_made_smaller() {
@@ -780,7 +780,7 @@ fn blocks_that_do_not_fit_fail_the_exchange() {
     );
 }
 
-/// RFC 7959 section 2.3 and figures 7 and 9: a body in blocks, the next one after 2.31, in smaller
+/// RFC 7959 section 2.5, figures 7 and 9: a body in blocks, the next one after 2.31, in smaller
 /// ones once the server names a smaller size; the first says how long the body is (section 4).
 #[test]
 fn a_request_in_blocks_goes_on_after_each_continue() {
@@ -834,7 +834,7 @@ fn a_request_in_blocks_goes_on_after_each_continue() {
     assert!(arrived == body && wanted.is_empty());
 }
 
-/// RFC 7959 figure 8: a server that keeps nothing answers each block with its success.
+/// RFC 7959 section 2.5, figure 8: a server that keeps nothing answers each block with its success.
 #[test]
 fn a_success_for_a_block_before_the_last_asks_for_the_next() {
     let settings = ClientSettings {
@@ -953,7 +953,7 @@ fn notification(kind: Kind, id: u16, token: Token, number: u32) -> Vec<u8> {
     message(kind, id, token, (Code::CONTENT, &options, b"19.2 C"))
 }
 
-/// RFC 7641 sections 3.2 to 3.5: notifications carry the token, are acknowledged where they are
+/// RFC 7641 sections 3.2, 3.4 and 3.5: notifications carry the token, are acknowledged where they are
 /// confirmable, and only a fresher one is told.
 #[test]
 fn notifications_are_told_in_the_servers_order() {

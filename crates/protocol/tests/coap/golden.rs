@@ -13,6 +13,7 @@ const FIGURE_17: [&[u8]; 2] = [
     b"\x61\x45\x7d\x35\x20\xff22.3 C",
 ];
 
+/// RFC 7252 appendix A: a request and its piggybacked response, without a token and with one.
 #[test]
 fn messages_are_those_of_figures_16_and_17() {
     for (figure, id, token) in [(FIGURE_16, 0x7d34, &[][..]), (FIGURE_17, 0x7d35, &[0x20])] {

@@ -43,7 +43,7 @@ fn sizes() -> impl Strategy<Value = BlockSize> {
 const LIFETIME: Micros = Micros::from_secs(247);
 
 proptest! {
-    /// Over a network that loses, doubles, reorders and cuts datagrams, every request ends exactly
+    /// RFC 7252 sections 4.2, 4.5 and 4.8.2. Over a network that loses, doubles, reorders and cuts datagrams, every request ends exactly
     /// once, as response, reset or time-out, within its lifetime; none is handed to the server's
     /// application twice; a response has the body that the server gave, unless it was cut; and then
     /// nothing is left.
@@ -86,7 +86,7 @@ proptest! {
         prop_assert!(world.server.is_idle(world.now + LIFETIME));
     }
 
-    /// Bodies of any length in blocks of any size reach the other end as they were, once, or the
+    /// RFC 7959 sections 2.4, 2.5 and 2.7. Bodies of any length in blocks of any size reach the other end as they were, once, or the
     /// exchange fails by a rule; and a request is handed on at most once.
     #[test]
     fn bodies_in_blocks_arrive_whole_or_fail(

@@ -174,7 +174,7 @@ fn a_non_is_answered_by_a_message_of_its_own() {
     assert_eq!(peer.last().kind, Kind::Confirmable, "the caller's choice");
 }
 
-/// RFC 7252 section 5.2.2, figure 5: an acknowledgement now, the answer later as a CON, which is
+/// RFC 7252 sections 4.2 and 5.2.2, figure 5: an acknowledgement now, the answer later as a CON, which is
 /// sent again until it is acknowledged; duplicates of the request get the acknowledgement again.
 #[test]
 fn a_separate_answer_is_sent_until_it_is_acknowledged() {
@@ -584,7 +584,7 @@ fn tell(peer: &mut Peer, reply: &Reply<'_>) -> Result<(), Refused> {
         .notify(peer.now, token(&[0x74]), reply, &mut peer.sent)
 }
 
-/// RFC 7641 sections 4.1 and 4.2, figure 2: later states carry the token of the request and growing
+/// RFC 7641 sections 4.1, 4.2 and 4.4, figure 2: later states carry the token of the request and growing
 /// numbers.
 #[test]
 fn an_observer_is_told_later_states() {
