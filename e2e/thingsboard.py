@@ -4,6 +4,12 @@
 thingsboard.py server PORT: a server end behind a broker. It reads what devices and gateways publish, and
 hands on what gateways do, as a rule chain would, but for every tenth message; when its standard input ends it
 prints its counts as JSON.
+thingsboard.py rpc PORT: a server end behind a broker where d0/, d1/, ... stand before the topics of its devices.
+It gives each command of the application a number and hands it to its device but for every tenth, gives the
+replies back, and answers requests: every tenth not at all, every seventh twice, every fifth call with an error;
+counts as above. It writes all JSON anew, in another order and with blanks.
+thingsboard.py commanded PORT: an application, devices and a gateway that it commands, a device that asks, and
+one that asks to be made, against a server end; prints as JSON what came of each.
 thingsboard.py devices PORT: devices, a gateway and a consumer against a server end; prints as JSON what came
 of each message."""
 
@@ -111,6 +117,80 @@ def server(port):
     print(json.dumps({**counts, "wrong": wrong}), flush=True)
 
 
+def anew(body):
+    """The same JSON, written as nobody else does."""
+    return json.dumps(body, indent=1, sort_keys=True)
+
+
+def rpc(port):
+    counts, numbers, wrong = collections.Counter(), {}, []
+    client = connected(port)
+
+    def command(device, body):
+        assert set(body) == {"method", "params"} and body["method"] == "setGpio", body
+        counts["commands"] += 1
+        if counts["commands"] % 10 == 0:
+            counts["kept"] += 1
+            return
+        number = 1000 + 7 * counts["commands"]
+        numbers[number] = device
+        client.publish(f"d{int(device[2:])}/v1/devices/me/rpc/request/{number}", anew(body), qos=1)
+
+    def reply(place, number, body):
+        device = numbers.pop(number)
+        assert place == f"d{int(device[2:])}", f"{place} replies for {device}"
+        counts["replies"] += 1
+        client.publish(f"thingsboard-rpc/{device}/response", anew(body), qos=1)
+
+    def answered(place, kind, number, say):
+        counts[kind] += 1
+        if counts[kind] % 10 == 0:
+            counts[kind + " silent"] += 1
+            return
+        times = 2 if counts[kind] % 7 == 0 else 1
+        counts[kind + " twice"] += times - 1
+        for _ in range(times):
+            client.publish(f"{place}/v1/devices/me/{kind}/response/{number}", anew(say), qos=1)
+
+    def call(place, number, body):
+        assert body == {"method": "getTime", "params": {}}, body
+        is_no = counts["rpc"] % 5 == 4
+        counts["refused"] += is_no and (counts["rpc"] + 1) % 10 != 0
+        answered(place, "rpc", number, {"error": "no such method"} if is_no else {"time": 5})
+
+    def take(message):
+        body, levels = json.loads(message.payload), message.topic.split("/")
+        if levels[0] == "thingsboard-rpc":
+            command(levels[1], body)
+            return
+        place, kind, what, number = levels[0], levels[4], levels[5] if len(levels) > 5 else "", levels[-1]
+        if kind == "telemetry":
+            return
+        if (kind, what) == ("rpc", "response"):
+            reply(place, int(number), body)
+        elif (kind, what) == ("rpc", "request"):
+            call(place, int(number), body)
+        else:
+            assert (kind, what) == ("attributes", "request"), message.topic
+            assert body == {"clientKeys": "model", "sharedKeys": "interval"}, body
+            answered(place, kind, int(number), {"client": {"model": "x"}, "shared": {"interval": 5}})
+
+    def heard(_client, _userdata, message):
+        try:
+            take(message)
+        except Exception as error:  # An error in a callback would end the listening.
+            wrong.append(f"{message.topic}: {error!r}")
+
+    filters = ["+/v1/devices/me/telemetry", "+/v1/devices/me/attributes/request/+"]
+    # The topics of calls are those of commands the other way round, so the fourth device has no commands.
+    filters += [f"d{place}/v1/devices/me/rpc/response/+" for place in range(3)]
+    listen(client, [*filters, "d3/v1/devices/me/rpc/request/+", "thingsboard-rpc/+/request"], heard)
+    print("ready", flush=True)
+    sys.stdin.read()
+    client.disconnect()
+    print(json.dumps({**counts, "wrong": wrong}), flush=True)
+
+
 def answer(client, topic, payload, qos=1):
     """The reason of the answer, or that of the end of the link, or that there was none."""
     client.answered.clear()
@@ -125,6 +205,80 @@ def answer(client, topic, payload, qos=1):
             return "closed"
         client.answered.wait(0.01)
     return "silent"
+
+
+class Mailbox:
+    """What comes to a client on filters of its own."""
+
+    def __init__(self, client, filters):
+        self.got, self.more = [], threading.Condition()
+        listen(client, filters, self.take)
+
+    def take(self, _client, _userdata, message):
+        with self.more:
+            self.got.append((message.topic, message.payload.decode()))
+            self.more.notify_all()
+
+    def wait(self, count):
+        with self.more:
+            assert self.more.wait_for(lambda: len(self.got) >= count, PATIENCE), f"{self.got}, wanted {count}"
+            return self.got
+
+
+def commanded(port):
+    """Commands to devices in each of their forms, replies, requests, a claim and a device that is made."""
+    said = {}
+    north, new, old = connected(port, "consumer"), connected(port, "new"), connected(port, "old", mqtt.MQTTv311)
+    gateway, maker = connected(port, "gateway"), connected(port, "provision")
+    replies = Mailbox(north, ["thingsboard-rpc/+/response"])
+    answers = ["v1/devices/me/attributes/response/+", "v1/devices/me/rpc/response/+"]
+    boxes = {
+        "new": Mailbox(new, ["v1/devices/me/rpc/request/+", *answers]),
+        "old": Mailbox(old, ["v2/r/req/+"]),
+        "one": Mailbox(gateway, ["v1/gateway/rpc"]),
+    }
+    answer(gateway, "v1/gateway/connect", '{"device":"one"}')
+    call = '{"method":"setGpio","params":{"pin":7}}'
+    numbers = set()
+    for device, box in boxes.items():
+        said[f"command to {device}"] = answer(north, f"thingsboard-rpc/{device}/request", call)
+        [(topic, text)] = box.wait(1)
+        body = json.loads(text)
+        if device == "one":
+            assert topic == "v1/gateway/rpc" and body["device"] == "one", text
+            number = body["data"].pop("id")
+            body = body["data"]
+            reply = json.dumps({"device": "one", "id": number, "data": {"by": device}})
+            said["reply of one"] = answer(gateway, topic, reply)
+        else:
+            number = int(topic.rsplit("/", 1)[1])
+            client, topic = (new, "v1/devices/me/rpc/response") if device == "new" else (old, "v2/r/res")
+            said[f"reply of {device}"] = answer(client, f"{topic}/{number}", json.dumps({"by": device}))
+        assert body == json.loads(call), text
+        assert isinstance(number, int) and number not in numbers, number
+        numbers.add(number)
+    said["nobody's command"] = answer(north, "thingsboard-rpc/nobody/request", call)
+    said["no call"] = answer(north, "thingsboard-rpc/new/request", '{"params":{}}')
+    said["replies"] = sorted(f"{topic} {text}" for topic, text in replies.wait(3))
+    said["attributes asked"] = answer(new, "v1/devices/me/attributes/request/41", '{"clientKeys":"a"}')
+    said["called"] = answer(new, "v1/devices/me/rpc/request/42", '{"method":"getTime","params":{}}')
+    said["claim"] = answer(new, "v1/devices/me/claim", '{"secretKey":"s","durationMs":1000}')
+    said["heard by new"] = sorted(f"{topic} {text}" for topic, text in boxes["new"].wait(3)[1:])
+    made, box = threading.Event(), []
+
+    def heard(_client, _userdata, message):
+        box.append([message.topic, json.loads(message.payload)])
+        made.set()
+
+    maker.on_message = heard
+    wanted = {"deviceName": "n", "provisionDeviceKey": "k", "provisionDeviceSecret": "s"}
+    credentials = {"credentialsType": "ACCESS_TOKEN", "token": "t-1"}
+    said["asked to be made"] = answer(maker, "/provision/request", json.dumps({**wanted, **credentials}))
+    waits(made)
+    said["made"] = box[0]
+    for client in (north, new, old, gateway, maker):
+        client.disconnect()
+    print(json.dumps(said))
 
 
 def devices(port):
@@ -163,7 +317,5 @@ def devices(port):
     stranger.disconnect()
 
 
-if sys.argv[1] == "server":
-    server(int(sys.argv[2]))
-else:
-    devices(int(sys.argv[2]))
+ROLES = {"server": server, "rpc": rpc, "devices": devices, "commanded": commanded}
+ROLES[sys.argv[1]](int(sys.argv[2]))

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ThingsBoard against others on both sides. `kind: thingsboard` through a real Mosquitto to a server end made
 # with Paho, which checks each body and counts: devices by their tokens, gateways that announce theirs, and
-# what a rule chain that keeps every tenth message hands on. Then Paho devices, a gateway and a consumer
+# what a rule chain that keeps every tenth message hands on; commands that it numbers, and requests that it
+# answers. Then Paho devices, a gateway and a consumer
 # against Muster's gateway: what they hear is what ThingsBoard says, and their counts equal the account. At last
 # the counts that the gateway's rule engine stores each second, read by REST, against a run's ledger.
 source "$(dirname "$0")/lib.sh"
@@ -20,23 +21,35 @@ broker() {
     listens "$PORT"
 }
 
+# serve NAME ROLE: the server end made with Paho in that role; SERVER. It ends with descriptor 9.
+serve() {
+    mkfifo "$WORK/$1.end"
+    "$WORK/venv/bin/python" e2e/thingsboard.py "$2" "$PORT" <"$WORK/$1.end" >"$WORK/$1.txt" &
+    SERVER=$!
+    STARTED+=("$SERVER")
+    exec 9>"$WORK/$1.end"
+    until_lines 1 ready "$WORK/$1.txt"
+}
+
+# served NAME: ends it; its counts are in NAME.json.
+served() {
+    exec 9>&-
+    wait "$SERVER"
+    tail -1 "$WORK/$1.txt" >"$WORK/$1.json"
+    stop "$BROKER"
+    same "each body is right" "$(counted "$1" '.wrong | length')" 0
+    [ "$(counted "$1" '.wrong | length')" -eq 0 ] || jq -c '.wrong[0:3]' "$WORK/$1.json"
+}
+
 # run NAME [KEY]: a scenario through a broker, whose address goes to a key too, to the server end made with
 # Paho; its counts are in NAME.json.
 run() {
     broker "$1"
-    mkfifo "$WORK/$1.end"
-    "$WORK/venv/bin/python" e2e/thingsboard.py server "$PORT" <"$WORK/$1.end" >"$WORK/$1.txt" &
-    local server=$!
-    STARTED+=("$server")
-    exec 9>"$WORK/$1.end"
-    until_lines 1 ready "$WORK/$1.txt"
+    serve "$1" server
     status_of "$MUSTER" run "e2e/$1.yaml" --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$1" \
         --set "platform.devices=[mqtt://127.0.0.1:$PORT]" ${2:+--set "$2=mqtt://127.0.0.1:$PORT"}
     [ "$STATUS" -lt 2 ] || cat "$WORK/out"
-    exec 9>&-
-    wait "$server"
-    tail -1 "$WORK/$1.txt" >"$WORK/$1.json"
-    stop "$BROKER"
+    served "$1"
 }
 
 # counted NAME FILTER: a count of the server end.
@@ -47,8 +60,6 @@ counted() {
 run thingsboard
 S='.ledger.by_stream'
 same "exit code" "$STATUS" 0
-same "each body is right" "$(counted thingsboard '.wrong | length')" 0
-[ "$(counted thingsboard '.wrong | length')" -eq 0 ] || jq -c '.wrong[0:3]' "$WORK/thingsboard.json"
 same "telemetry sent" "$(value "$WORK/thingsboard" "$S[\"devices/telemetry\"].ledger.sent")" "$(counted thingsboard .telemetry)"
 same "telemetry accepted" "$(value "$WORK/thingsboard" "$S[\"devices/telemetry\"].ledger.accepted")" 1000
 same "attributes sent at QoS 0" "$(value "$WORK/thingsboard" "$S[\"devices/attributes\"].ledger.unacknowledged")" \
@@ -62,8 +73,6 @@ check "no token in the result" bash -c "! grep -q 'token-[0-9]' '$WORK/thingsboa
 run thingsboard-gateway platform.backend.url
 U='.ledger.uplink'
 same "exit code, since some were lost" "$STATUS" 1
-same "each body is right" "$(counted thingsboard-gateway '.wrong | length')" 0
-[ "$(counted thingsboard-gateway '.wrong | length')" -eq 0 ] || jq -c '.wrong[0:3]' "$WORK/thingsboard-gateway.json"
 same "devices announced" "$(counted thingsboard-gateway .announced)" 50
 same "links" "$(grep -o "u'GW[0-9]*'" "$WORK/thingsboard-gateway.log" | sort -u | paste -sd' ')" \
     "u'GW00000000' u'GW00000001' u'GW00000002'"
@@ -73,6 +82,85 @@ same "lost = kept by the rule chain" "$(value "$WORK/thingsboard-gateway" "$U.lo
     "$(counted thingsboard-gateway .kept)"
 same "arrived = the rest" "$(value "$WORK/thingsboard-gateway" "$U.arrived")" 900
 same "residue" "$(value "$WORK/thingsboard-gateway" "$U.residue")" 0
+
+# Commands, and requests that are answered. Devices of ThingsBoard have the same topics, so that each gets a
+# Mosquitto of its own, with a bridge that puts the device before its topics.
+device_broker() {
+    local place=$1 port=$2 topic direction
+    {
+        sed "s/^listener 1883 /listener $port /" deploy/mosquitto/mosquitto.conf
+        printf 'connection d%s\naddress 127.0.0.1:%s\nnotifications false\n' "$place" "$PORT"
+        shift 2
+        for topic in "$@"; do
+            direction=${topic%%:*}
+            printf 'topic v1/devices/me/%s %s 1 "" d%s/\n' "${topic#*:}" "$direction" "$place"
+        done
+    } >"$WORK/d$place.conf"
+    mosquitto -c "$WORK/d$place.conf" 2>"$WORK/d$place.log" &
+    STARTED+=("$!")
+    listens "$port"
+    DEVICES+="${DEVICES:+,}mqtt://127.0.0.1:$port"
+}
+
+PORT=$(free_port)
+{ sed "s/^listener 1883 /listener $PORT /" deploy/mosquitto/mosquitto.conf; echo "log_type subscribe"; } >"$WORK/rpc.conf"
+mosquitto -c "$WORK/rpc.conf" 2>"$WORK/rpc.log" &
+BROKER=$!
+STARTED+=("$BROKER")
+listens "$PORT"
+DEVICES=""
+for PLACE in 0 1 2; do
+    device_broker "$PLACE" "$(free_port)" out:attributes/request/+ in:attributes/response/+ \
+        in:rpc/request/+ out:rpc/response/+
+done
+device_broker 3 "$(free_port)" out:telemetry out:rpc/request/+ in:rpc/response/+
+until_lines 7 ' d[0-3]/v1/' "$WORK/rpc.log"
+serve rpc rpc
+status_of "$MUSTER" run e2e/thingsboard-rpc.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/rpc" \
+    --set "platform.devices=[$DEVICES]" --set "platform.backend.url=mqtt://127.0.0.1:$PORT"
+served rpc
+same "exit code, since some were not answered" "$STATUS" 1
+[ "$STATUS" -eq 1 ] || cat "$WORK/out"
+C='.ledger.command'
+same "commands issued" "$(value "$WORK/rpc" "$C.issued")" "$(counted rpc .commands)"
+same "received = all but what it kept" "$(value "$WORK/rpc" "$C.received")" "$(counted rpc '.commands - .kept')"
+same "named as not received" "$(value "$WORK/rpc" "$C.delivered_not_received")" "$(counted rpc .kept)"
+same "replies, each under its number" "$(value "$WORK/rpc" "$C.replies_arrived")" "$(counted rpc .replies)"
+same "residue of commands" "$(value "$WORK/rpc" "$C.residue")" 0
+for OF in attributes rpc; do
+    STREAM=$([ "$OF" = rpc ] && echo callers/calls || echo devices/attributes)
+    L="$S[\"$STREAM\"].ledger"
+    same "$OF asked" "$(value "$WORK/rpc" "$L.sent")" "$(counted rpc ".$OF")"
+    same "$OF not answered" "$(value "$WORK/rpc" "$L.timed_out")" "$(counted rpc ".[\"$OF silent\"]")"
+    same "$OF answered twice" "$(value "$WORK/rpc" "$L.answered_again")" "$(counted rpc ".[\"$OF twice\"]")"
+done
+same "calls refused" "$(value "$WORK/rpc" "$L.rejected_by_code[\"500\"]")" "$(counted rpc .refused)"
+same "residue" "$(value "$WORK/rpc" "$U.residue")" 0
+
+PORT=$(free_port)
+printf '%s:\n' consumer new old gateway provision >"$WORK/tokens"
+"$MUSTER" gateway --listen "127.0.0.1:$PORT" --dialect thingsboard --users "$WORK/tokens" >"$WORK/commanded.txt" 2>&1 &
+GATEWAY=$!
+STARTED+=("$GATEWAY")
+listens "$PORT"
+"$WORK/venv/bin/python" e2e/thingsboard.py commanded "$PORT" >"$WORK/commanded.json"
+kill -INT "$GATEWAY"
+wait "$GATEWAY" || true
+sed -n '/^{/,$p' "$WORK/commanded.txt" >"$WORK/account.json"
+came() { jq -c ".[\"$1\"]" "$WORK/commanded.json"; }
+for WHAT in "command to new" "command to old" "command to one" "reply of new" "reply of old" "reply of one" \
+    "attributes asked" called claim "asked to be made"; do
+    same "accepted: $WHAT" "$(came "$WHAT")" 0
+done
+same "a command to nobody" "$(came "nobody's command")" 16
+same "a command that calls nothing" "$(came "no call")" 153
+same "what the application hears" "$(came replies)" \
+    "$(jq -nc '["new", "old", "one"] | map("thingsboard-rpc/\(.)/response {\"by\": \"\(.)\"}")')"
+same "what the device that asked hears" "$(came "heard by new")" \
+    '["v1/devices/me/attributes/response/41 {}","v1/devices/me/rpc/response/42 {}"]'
+same "what the device that was made hears" "$(came made)" \
+    '["/provision/response",{"status":"SUCCESS","credentialsType":"ACCESS_TOKEN","credentialsValue":"t-1"}]'
+same "commands, handed on, replies" "$(jq -c '[.commands, .["commands-routed"], .replies, .unreadable]' "$WORK/account.json")" "[4,3,3,1]"
 
 PORT=$(free_port)
 printf '%s:\n' consumer new old gateway >"$WORK/tokens"

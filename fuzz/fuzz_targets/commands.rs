@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use muster_model::{DeviceId, MessageId, Micros, RunId, STAMP_TEXT, Stamp, StreamId};
-use muster_platform::{CommandScratch, Dialect, Downlink};
+use muster_platform::{CommandScratch, Dialect, Downlink, Replying};
 
 const DIALECT: Dialect = Dialect::Mqtt;
 
@@ -84,7 +84,13 @@ fn return_to_sender(fields: &[u8; 16], device: &str, bit: u8) {
     assert_eq!(command(&scratch), Some(stamp));
     alter(&mut scratch, bit);
     assert_eq!(command(&scratch), None, "one bit is another");
-    DIALECT.write_reply(&stamp, device, &mut scratch);
+    let to = Replying {
+        stamp: &stamp,
+        request: 0,
+        device,
+        is_gateways: false,
+    };
+    DIALECT.write_reply(&to, &mut scratch);
     let reply = |scratch: &CommandScratch| {
         let copy = DIALECT.reply(&scratch.topic, &scratch.payload);
         copy.expect("it is a topic of replies").stamp

@@ -1,16 +1,28 @@
-//! Any bytes as what a device or a gateway of ThingsBoard publishes: hearing ends, does not panic, and
-//! agrees with another reader of JSON on what is data, and of whom.
+//! Any bytes as what a device or a gateway of ThingsBoard publishes, and as what comes to it: reading
+//! ends, does not panic, and agrees with another reader of JSON on what is data, and of whom, on
+//! commands and their replies, on requests and their answers.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use muster_platform::{Dialect, Heard};
+use muster_platform::{CommandScratch, Dialect, Downlink, Handing, Heard, Reply};
 use serde_json::Value;
 
 const TELEMETRY: &str = "v1/devices/me/telemetry";
 const ATTRIBUTES: &str = "v2/a";
 const OF_GATEWAY: &str = "v1/gateway/telemetry";
 const CONNECT: &str = "v1/gateway/connect";
+const KEYS: &str = "v1/devices/me/attributes/request/4100";
+const CALL: &str = "v2/r/req/4101";
+const CLAIM: &str = "v1/devices/me/claim";
+const PROVISION: &str = "/provision/request";
+const PROVISIONING: &str = "provision/link";
+const ANSWER: &str = "v1/devices/me/rpc/response/4100";
+const PROVISIONED: &str = "/provision/response";
+const COMMAND: &str = "v1/devices/me/rpc/request/17";
+const RPC_OF_GATEWAY: &str = "v1/gateway/rpc";
+const REPLY: &str = "thingsboard-rpc/d/response";
+const BOARD: Dialect = Dialect::Thingsboard;
 
 fn is_point(value: &Value) -> bool {
     let Some(point) = value.as_object() else {
@@ -43,8 +55,58 @@ fn is_plain(data: &[u8]) -> bool {
     std::str::from_utf8(data).is_ok() && data.iter().all(is_plain) && opens < 60
 }
 
+/// Both answers to a request are read as what they are.
+fn answered(device: &str, id: Option<&[u8]>) {
+    for code in [0, 0x97] {
+        let (mut topic, mut answer) = (String::new(), Vec::new());
+        BOARD.write_acknowledgement_topic(device, id, &mut topic);
+        BOARD.write_acknowledgement([Reply { id, code }].into_iter(), &mut answer);
+        let Downlink::Acknowledgements(mut words) = BOARD.downlink(&topic, &answer) else {
+            panic!("{topic}");
+        };
+        let word = words.next().expect("one").expect("it is readable");
+        assert_eq!(word.is_accepted, code == 0);
+    }
+}
+
+/// Whether an answer on a topic can be read, and is a yes.
+fn answer(topic: &str, data: &[u8]) -> Option<bool> {
+    let Downlink::Acknowledgements(mut words) = BOARD.downlink(topic, data) else {
+        panic!("{topic}");
+    };
+    let word = words.next().expect("one");
+    assert!(words.next().is_none());
+    word.ok().map(|word| word.is_accepted)
+}
+
+/// Commands and replies: what may be handed on is JSON, and stays so in the form of gateways.
+fn commanded(data: &[u8]) {
+    for topic in [COMMAND, RPC_OF_GATEWAY] {
+        assert!(matches!(BOARD.downlink(topic, data), Downlink::Command(_)));
+    }
+    let _ = BOARD.reply(REPLY, data);
+    let mut topic = String::new();
+    if BOARD.surfaced_reply("link", RPC_OF_GATEWAY, data, &mut topic).is_some() {
+        assert!(topic.starts_with("thingsboard-rpc/") && !topic.contains(['+', '#', '\0']));
+    }
+    if !BOARD.takes_command(data) {
+        return;
+    }
+    let to = Handing { device: "d", gateway: Some("g"), request: 7 };
+    let mut handed = CommandScratch::default();
+    assert!(BOARD.hand(0, &to, data, &mut handed));
+    let Downlink::Command(copy) = BOARD.downlink(RPC_OF_GATEWAY, &handed.payload) else {
+        panic!("a gateway is commanded");
+    };
+    assert_eq!((copy.request, copy.device), (7, Some("d")));
+}
+
 fn hears(topic: &str, data: &[u8]) -> bool {
-    match Dialect::Thingsboard.hear("link", topic, data) {
+    let link = match topic {
+        PROVISION => PROVISIONING,
+        _ => "link",
+    };
+    match BOARD.hear(link, topic, data) {
         Heard::Data(data) => {
             assert!(data.devices().count() > 0, "data are somebody's");
             for device in data.devices() {
@@ -58,6 +120,12 @@ fn hears(topic: &str, data: &[u8]) -> bool {
             assert!(!device.is_empty() && is_there);
             true
         }
+        Heard::Message { device, id } => {
+            assert!(device == "link" || device == PROVISIONING);
+            answered(device, id);
+            true
+        }
+        Heard::Taken => true,
         Heard::Invalid => false,
         other => panic!("{other:?} on {topic}"),
     }
@@ -68,14 +136,21 @@ fuzz_target!(|data: &[u8]| {
     let attributes = hears(ATTRIBUTES, data);
     let of_gateway = hears(OF_GATEWAY, data);
     let announced = hears(CONNECT, data);
+    let requests = [KEYS, CALL, CLAIM, PROVISION].map(|topic| hears(topic, data));
     assert!(!of_gateway || attributes, "what a gateway says is an object");
+    assert!(requests.iter().all(|is_heard| !is_heard || attributes), "a request is an object");
+    let (said, provisioned) = (answer(ANSWER, data), answer(PROVISIONED, data));
+    commanded(data);
     if !is_plain(data) {
         return;
     }
     let Ok(value) = serde_json::from_slice::<Value>(data) else {
         assert!(!(telemetry || attributes || of_gateway || announced), "it is no JSON");
+        assert!(said.is_none() && provisioned.is_none(), "it is no JSON");
         return;
     };
+    assert_eq!(said, Some(value.get("error").is_none()));
+    assert!(provisioned.is_none() || value.get("status").or(value.get("provisionDeviceStatus")).is_some());
     assert_eq!(telemetry, is_point(&value) || is_list(&value));
     assert_eq!(attributes, value.is_object());
     let Some(object) = value.as_object() else {

@@ -80,7 +80,8 @@ impl Driver {
         }
         let seat = self.consumers[at].seat;
         let lost = self.lost_copy();
-        if lost == Some(LostCopy::Uncounted) {
+        // Without an account of arrivals nothing is consumed but replies.
+        if lost == Some(LostCopy::Uncounted) || self.account.backends.is_empty() {
             return;
         }
         self.account.consumed(seat.backend);

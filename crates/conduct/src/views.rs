@@ -52,7 +52,7 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
                 links: fleet.links,
             })
             .collect(),
-        backends: plan.backends.len() as u8,
+        backends: plan.accounts() as u8,
         cold: plan.cold,
         published_devices: if plan.platform.dialect().publishes_figures() {
             plan.devices().min(PUBLISHED_DEVICES_MAX)

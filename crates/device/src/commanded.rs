@@ -2,8 +2,8 @@
 
 use muster_measure::digest;
 use muster_model::{
-    Answer, Answering, Command, Integrity, MessageId, Met, Micros, Outcome, Presence, Query,
-    QueryOutcome, Receipt, ShedCause, Stamp, StreamId,
+    Answer, Answering, Command, DeviceId, Integrity, MessageId, Met, Micros, Outcome, Presence,
+    Query, QueryOutcome, Receipt, ShedCause, Stamp, StreamId,
 };
 use muster_platform::CommandCopy;
 
@@ -43,15 +43,18 @@ impl<S: Sink> Shard<S> {
     }
 
     /// A copy of a command came on a link.
-    pub(crate) fn commanded(&mut self, link: u32, now: Micros, copy: CommandCopy) {
+    pub(crate) fn commanded(&mut self, link: u32, now: Micros, copy: CommandCopy<'_>) {
         let Some(place) = self.class(link).command_lane() else {
             if let Some(stream) = self.spokesman(link) {
                 self.sink.counts(stream, now).commands_received += 1;
             }
             return;
         };
-        let device = self.class(link).first_device_of(self.link_id(link));
         let stream = self.class(link).streams[place].id;
+        let Some(device) = self.addressee(link, &copy) else {
+            self.sink.counts(stream, now).commands_received += 1;
+            return;
+        };
         self.account.command(stream).taken += 1;
         let receipt = Receipt {
             device,
@@ -69,17 +72,36 @@ impl<S: Sink> Shard<S> {
         let Some(stamp) = copy.stamp.filter(|stamp| is_its(&stamp.id)) else {
             return;
         };
-        let lane = self.links[link as usize].first_lane as usize + place;
-        if self.commands_seen[lane].insert(stamp.id.seq) {
+        if self.is_first_copy(link, &stamp.id) {
             let account = self.account.command(stream);
             account.received.add(digest(&stamp.id));
             self.end_query(link, now);
-            self.reply_to(link, now, &stamp);
+            self.reply_to(link, now, (&stamp, copy.request));
         }
     }
 
+    /// Whom a command is for: the link's device, or the one that it names; none if the link carries no
+    /// such device.
+    fn addressee(&self, link: u32, copy: &CommandCopy<'_>) -> Option<DeviceId> {
+        let class = self.class(link);
+        let Some(name) = copy.device else {
+            return Some(class.first_device_of(self.link_id(link)));
+        };
+        let device = class.roster.device_named(name)?;
+        let is_here = class.devices().contains(&device.0);
+        let ramp = &self.ramps[self.links[link as usize].class as usize];
+        (is_here && ramp.first + class.link_of(device) == link).then_some(device)
+    }
+
+    fn is_first_copy(&mut self, link: u32, id: &MessageId) -> bool {
+        let class = self.links[link as usize].class as usize;
+        let place = id.device.0 - self.classes[class].devices().start;
+        let seen = self.ramps[class].first_seen + place;
+        self.commands_seen[seen as usize].insert(id.seq)
+    }
+
     /// The reply to a command waits like any other message, unless there is no room for it.
-    fn reply_to(&mut self, link: u32, now: Micros, stamp: &Stamp) {
+    fn reply_to(&mut self, link: u32, now: Micros, (stamp, request): (&Stamp, u32)) {
         let id = stamp.id;
         let stream = self.stream(id.stream);
         let bound = match stream.policy {
@@ -96,7 +118,7 @@ impl<S: Sink> Shard<S> {
             return self.answer(id, now, Answering::OneWay);
         }
         let lane = self.lane_of(link, id.stream);
-        if self.lanes[lane].queued >= bound {
+        if self.lanes[lane].queued >= self.per_link(link, bound) {
             return self.answer(id, now, Answering::Shed(ShedCause::QueueFull));
         }
         let reply = Taken {
@@ -110,7 +132,9 @@ impl<S: Sink> Shard<S> {
         let Some(slot) = self.slots.take(reply) else {
             return self.answer(id, now, Answering::Shed(ShedCause::GeneratorLimit));
         };
-        self.slots.get_mut(slot).issued = stamp.due.unwrap_or(now);
+        let place = self.slots.get_mut(slot);
+        place.issued = stamp.due.unwrap_or(now);
+        place.request = request;
         self.slots.push_back(&mut self.lanes[lane].queue, slot);
         self.lanes[lane].queued += 1;
     }

@@ -1,7 +1,7 @@
 //! From waiting to the bytes of a packet.
 
 use muster_model::{Cause, MessageId, Micros, Outcome, ShedCause, Stamp, StreamId};
-use muster_platform::UplinkScratch;
+use muster_platform::{Replying, UplinkScratch};
 use muster_protocol::mqtt::{self, Refused};
 
 use crate::class::{Class, Policy};
@@ -177,9 +177,13 @@ impl<S: Sink> Shard<S> {
             };
             let scratch = &mut self.scratch;
             class.roster.render_name(slot.device, &mut scratch.name);
-            class
-                .dialect
-                .write_reply(&stamp, &scratch.name, &mut scratch.reply);
+            let to = Replying {
+                stamp: &stamp,
+                request: slot.request,
+                device: &scratch.name,
+                is_gateways: class.client.gateway.is_some(),
+            };
+            class.dialect.write_reply(&to, &mut scratch.reply);
             scratch.uplink.say(&scratch.reply);
             return;
         }
@@ -230,8 +234,9 @@ impl Class {
     ) -> T {
         let stream = &self.streams[lane as usize];
         // An alias stands for one topic as long as the session lives, which on a link with many
-        // devices a stream is not, nor is one of replies.
-        let has_one_topic = self.devices_per_link == 1 && !stream.is_command();
+        // devices a stream is not, nor is one of replies, or of requests that the topic numbers.
+        let is_one = !stream.is_command() && stream.uplink.has_one_topic();
+        let has_one_topic = self.devices_per_link == 1 && is_one;
         let alias = u16::from(lane) < mqtt::ALIAS_SLOTS && has_one_topic;
         scratch.with_property(|user_properties| {
             submit(&mqtt::Publish {

@@ -40,7 +40,7 @@ pub struct Shard<S> {
     pub(crate) asking: Vec<Chain>,
     /// Those of them that the application acknowledges.
     pub(crate) acknowledged: Acknowledged,
-    /// Commands that came, by lane; empty where no stream takes any.
+    /// Commands that came, by device of the fleets that take any.
     pub(crate) commands_seen: Vec<SeqSet>,
     /// Who reads what devices subscribe to; none where no stream does.
     pub(crate) listener: Option<Listener>,
@@ -102,6 +102,8 @@ pub(crate) struct ClassRamp {
     pub(crate) next: u32,
     pub(crate) links: u32,
     pub(crate) pending: u32,
+    /// Where the commands of its first device are noted; of no meaning where it takes none.
+    pub(crate) first_seen: u32,
     pub(crate) reconnects: Reconnects,
 }
 
@@ -241,13 +243,9 @@ impl<S: Sink> Shard<S> {
         let timeouts: Vec<Option<Micros>> =
             streams.clone().map(ClassStream::sliding_timeout).collect();
         let is_acknowledged = streams.clone().any(ClassStream::is_acknowledged);
-        let takes_commands = streams.clone().any(ClassStream::is_command);
         self.slide = Slide::of(&timeouts, self.links.len());
         if is_acknowledged {
             self.acknowledged = Acknowledged::of(timeouts.len());
-        }
-        if takes_commands {
-            self.commands_seen = vec![SeqSet::default(); timeouts.len()];
         }
     }
 
@@ -283,6 +281,11 @@ impl<S: Sink> Shard<S> {
                 is_held: false,
             });
         }
+        let first_seen = self.commands_seen.len();
+        if class.command_lane().is_some() {
+            let seen = first_seen + class.devices().len();
+            self.commands_seen.resize(seen, SeqSet::default());
+        }
         let links = class.links.len() as u32;
         self.ramps.push(ClassRamp {
             ramp,
@@ -290,6 +293,7 @@ impl<S: Sink> Shard<S> {
             next: 0,
             links,
             pending: 0,
+            first_seen: first_seen as u32,
             reconnects: Reconnects::with_capacity(links as usize),
         });
         self.classes.push(class);

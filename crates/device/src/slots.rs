@@ -79,6 +79,8 @@ pub(crate) struct Slot {
     pub(crate) has_command: bool,
     /// Of a reply: when its command was issued.
     pub(crate) issued: Micros,
+    /// Of a reply: the platform's number of its command.
+    pub(crate) request: u32,
     prev: SlotId,
     next: SlotId,
     older: SlotId,
@@ -166,6 +168,7 @@ impl Slots {
             is_asking: false,
             has_command: false,
             issued: Micros::ZERO,
+            request: 0,
             prev: SlotId::NONE,
             next: SlotId::NONE,
             older: SlotId::NONE,

@@ -94,7 +94,20 @@ impl Class {
     }
 
     fn has_filter(&self, stream: &ClassStream) -> bool {
-        stream.is_receive() || (stream.is_command() && self.dialect.commands().is_some())
+        stream.is_receive() || self.filter_of_dialect(stream).is_some()
+    }
+
+    /// What the dialect has a link subscribe to for a stream: its commands, or the answers to its
+    /// requests.
+    fn filter_of_dialect(&self, stream: &ClassStream) -> Option<&'static str> {
+        if stream.is_command() {
+            return self.dialect.commands(self.client.gateway.is_some());
+        }
+        let topic = stream.uplink.topic().source();
+        let answers = stream
+            .is_acknowledged()
+            .then(|| self.dialect.answers(topic));
+        answers.flatten()
     }
 
     fn render_filters(
@@ -128,11 +141,10 @@ impl Class {
     ) {
         match &stream.kind {
             Kind::Receive { filter } => self.roster.render_text(filter, device, name, out),
-            Kind::Command { .. } => {
-                let filter = self.dialect.commands().unwrap_or_default();
+            Kind::Command { .. } | Kind::Uplink | Kind::Query { .. } => {
+                let filter = self.filter_of_dialect(stream).unwrap_or_default();
                 Subscription { filter, qos: 0 }.render(name, out);
             }
-            Kind::Uplink | Kind::Query { .. } => out.clear(),
         }
     }
 }

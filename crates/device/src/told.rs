@@ -39,7 +39,11 @@ impl<S: Sink> Shard<S> {
         spokesman: StreamId,
     ) {
         self.slide.heard(link, now);
-        let named = acknowledgement.id.and_then(|id| self.named(link, id));
+        let named = match acknowledgement.id {
+            Some(id) => self.named(link, id),
+            None if acknowledgement.is_of_oldest => self.oldest(link),
+            None => None,
+        };
         let Some((stream, lane, seq)) = named else {
             self.sink.counts(spokesman, now).answered_unknown += 1;
             return;
@@ -79,6 +83,16 @@ impl<S: Sink> Shard<S> {
         let stream = streams.get(place).filter(|of| of.is_acknowledged())?;
         let lane = self.links[link as usize].first_lane as usize + place;
         Some((stream.id, lane, id.seq))
+    }
+
+    /// The message of a link that has waited longest for the application's word: its stream, lane and
+    /// number.
+    fn oldest(&self, link: u32) -> Option<(StreamId, usize, u32)> {
+        let first = self.links[link as usize].flight.first();
+        let flight = std::iter::successors(first, |id| self.slots.after(*id));
+        let mut slots = flight.map(|id| self.slots.get(id));
+        let slot = slots.find(|slot| self.stream(slot.stream).is_acknowledged())?;
+        Some((slot.stream, self.lane_of(link, slot.stream), slot.seq))
     }
 
     /// The stream in whose name is counted what names none: the first that the application

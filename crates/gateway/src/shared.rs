@@ -1,7 +1,7 @@
 //! What the gateway's threads share, and the mail between them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use muster_model::Micros;
@@ -23,6 +23,10 @@ const NEVER: u64 = u64::MAX;
 /// gateway can have, several times over.
 const SUBJECTS_MAX: usize = 100_000;
 
+/// Most devices that gateways announced of which it is known whose they are; those beyond get no
+/// commands.
+const ANNOUNCED_MAX: usize = 1_000_000;
+
 /// What the threads of one gateway share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -34,6 +38,10 @@ pub(crate) struct Shared {
     pub(crate) registry: Mutex<FxHashMap<Box<str>, SessionRef>>,
     pub(crate) retained: Mutex<Retained>,
     pub(crate) plot: Mutex<Plot>,
+    /// Of devices that a gateway announced, what that gateway's link logged in as.
+    pub(crate) gateways: Mutex<FxHashMap<Box<str>, Arc<str>>>,
+    /// Commands that were given a number.
+    pub(crate) requests: AtomicU32,
     /// What it was told of, where it has a management API.
     pub(crate) registered: Mutex<Registry>,
     /// What was processed each second, where a count node stores it.
@@ -109,6 +117,8 @@ impl Shared {
             routes: RwLock::default(),
             registry: Mutex::default(),
             retained: Mutex::default(),
+            gateways: Mutex::default(),
+            requests: AtomicU32::default(),
             plot: Mutex::new(Plot::new(&config)),
             counted: Mutex::default(),
             counts: (0..threads).map(|_| Counts::default()).collect(),
@@ -120,6 +130,26 @@ impl Shared {
             first_uplink: AtomicU64::new(NEVER),
             config,
         }
+    }
+
+    /// Notes which gateway speaks for a device, or that none does any more.
+    pub(crate) fn announce(&self, device: &str, gateway: Option<Arc<str>>) {
+        let mut gateways = locked(&self.gateways);
+        match gateway {
+            Some(gateway) if gateways.len() < ANNOUNCED_MAX => {
+                gateways.insert(device.into(), gateway);
+            }
+            Some(_) => {}
+            None => {
+                gateways.remove(device);
+            }
+        }
+    }
+
+    /// The next number of a command: from 1 to 2^31 - 1, and then again.
+    pub(crate) fn next_request(&self) -> u32 {
+        let before = self.requests.fetch_add(1, Ordering::Relaxed);
+        before % (i32::MAX as u32) + 1
     }
 
     /// How many uplinks went on so far.

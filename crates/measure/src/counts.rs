@@ -24,7 +24,8 @@ pub struct Counts {
     pub answered_unknown: u64,
     /// Messages of acknowledgements that could not be read to their end.
     pub answered_malformed: u64,
-    /// Commands that came to a device; what became of them is not kept.
+    /// Commands that came to a link whose devices take none, or that named a device which it does not
+    /// carry; what became of them is not kept.
     pub commands_received: u64,
     /// QoS 2 exchanges that came to their end (PUBCOMP).
     pub completed: u64,

@@ -2,6 +2,8 @@
 
 use muster_model::{STAMP_TEXT, Stamp};
 
+use crate::json::Json;
+
 /// Payload bytes of a command that Muster issues, where the id does not travel in them.
 pub const COMMAND_BYTES: usize = 64;
 /// Payload bytes of a reply.
@@ -9,13 +11,44 @@ pub const REPLY_BYTES: usize = 16;
 
 /// What a command or reply is filled with: text, so that people can read it on the wire.
 const FILL: &[u8] = b"muster ";
+/// What stands beside an id that travels in JSON.
+const NAMED_FILL: &[u8] = b"muster muster muster";
 
 /// A copy of a command or of a reply, as its dialect reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommandCopy {
+pub struct CommandCopy<'a> {
     /// Which command, and when it was issued; none if the check does not hold, so that the id is
     /// not to be believed.
     pub stamp: Option<Stamp>,
+    /// The platform's own number of the command, which the reply gives back; 0 where it has none.
+    pub request: u32,
+    /// Whom it is for, where a link takes the commands of several devices; none where a link's are
+    /// its own device's.
+    pub device: Option<&'a str>,
+}
+
+/// A command that is replied to, and by whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Replying<'a> {
+    /// Which command.
+    pub stamp: &'a Stamp,
+    /// The platform's number of it, as it came.
+    pub request: u32,
+    /// Who replies.
+    pub device: &'a str,
+    /// Whether its link speaks for several devices.
+    pub is_gateways: bool,
+}
+
+/// A command as the server end hands it to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handing<'a> {
+    /// Whom it is for.
+    pub device: &'a str,
+    /// What the link logged in as that speaks for it; none if it has one of its own.
+    pub gateway: Option<&'a str>,
+    /// The platform's number of it.
+    pub request: u32,
 }
 
 /// Where a command or a reply is rendered, used again for every one of them.
@@ -27,12 +60,22 @@ pub struct CommandScratch {
     pub payload: Vec<u8>,
 }
 
-impl CommandCopy {
+impl CommandCopy<'_> {
+    /// What cannot be read.
+    pub(crate) const UNREADABLE: CommandCopy<'static> = CommandCopy {
+        stamp: None,
+        request: 0,
+        device: None,
+    };
+
     /// Reads the text of an id whose check covers `covered`.
     pub(crate) fn read(text: &[u8], covered: &[u8]) -> Self {
         let text: Option<&[u8; STAMP_TEXT]> = text.try_into().ok();
         let stamp = text.and_then(|text| Stamp::decode_text(text, &[covered]).ok());
-        Self { stamp }
+        Self {
+            stamp,
+            ..Self::UNREADABLE
+        }
     }
 }
 
@@ -53,5 +96,77 @@ impl CommandScratch {
         self.topic
             .push_str(std::str::from_utf8(&text).unwrap_or_default());
         self.topic.push_str(after);
+    }
+
+    /// Takes a topic that holds no id.
+    pub(crate) fn head(&mut self, parts: &[&str]) {
+        self.topic.clear();
+        self.topic.extend(parts.iter().copied());
+    }
+
+    /// Appends the JSON object that names a command: its id, whose check covers the text beside it,
+    /// however a platform writes the JSON anew.
+    pub(crate) fn write_named(&mut self, id: &Stamp) {
+        let text = id.encode_text(&[NAMED_FILL]);
+        for part in [
+            b"{\"musterId\":\"".as_slice(),
+            &text,
+            b"\",\"fill\":\"",
+            NAMED_FILL,
+            b"\"}",
+        ] {
+            self.payload.extend_from_slice(part);
+        }
+    }
+}
+
+/// Reads the object of [`CommandScratch::write_named`]; none if it is no such object or damaged.
+pub(crate) fn named(object: &[u8]) -> Option<Stamp> {
+    let mut json = Json::new(object);
+    let (mut id, mut fill) = (None, None);
+    json.members(|key, json| match key {
+        b"musterId" => json.string().map(|text| id = Some(text)),
+        b"fill" => json.string().map(|text| fill = Some(text)),
+        _ => json.skip(),
+    })?;
+    CommandCopy::read(id?, fill?).stamp
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
+
+    use super::*;
+
+    /// A command of a run.
+    pub(crate) fn stamp() -> Stamp {
+        Stamp {
+            id: MessageId {
+                run: RunId(7),
+                device: DeviceId(3),
+                stream: StreamId(1),
+                seq: 41,
+            },
+            due: Some(Micros(5)),
+        }
+    }
+
+    #[test]
+    fn a_name_in_json_survives_another_writer_and_no_damage() {
+        let mut scratch = CommandScratch::default();
+        scratch.write_named(&stamp());
+        assert_eq!(named(&scratch.payload), Some(stamp()));
+        let text = String::from_utf8(scratch.payload).expect("it is text");
+        let other: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        let other = serde_json::to_string_pretty(&other).expect("it can be written");
+        assert_ne!(other, text);
+        assert_eq!(named(other.as_bytes()), Some(stamp()));
+        assert_eq!(
+            named(text.replace("muster muster", "musteR").as_bytes()),
+            None
+        );
+        for broken in ["", "{}", "[]", r#"{"musterId":1,"fill":""}"#] {
+            assert_eq!(named(broken.as_bytes()), None, "{broken}");
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! The dialects there are: the one place that names them all.
 
+mod commanding;
+mod serving;
+
 use std::fmt;
 
 use muster_load::PayloadSpec;
-use muster_model::Stamp;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{CommandCopy, CommandScratch};
 use crate::downlink::Downlink;
-use crate::server::{Heard, Reply};
 use crate::thingsboard::{self, BoardPayload};
 use crate::{mqtt, sap_edge};
 
@@ -107,12 +107,74 @@ impl Dialect {
         }
     }
 
-    /// Whether the application acknowledges messages, so that `ack: application` has a meaning.
+    /// Whether the application acknowledges what is published on a topic, so that `ack: application`
+    /// has a meaning.
     #[must_use]
-    pub const fn acknowledges(self) -> bool {
+    pub fn acknowledges_on(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt => false,
+            Self::SapEdge => true,
+            Self::Thingsboard => thingsboard::acknowledges_on(topic),
+        }
+    }
+
+    /// The topics on which devices ask the platform and are answered by its application, where these
+    /// are others than the one that stands where a stream names none.
+    #[must_use]
+    pub const fn requests(self) -> &'static [&'static str] {
+        match self {
+            Self::Mqtt | Self::SapEdge => &[],
+            Self::Thingsboard => &thingsboard::REQUESTS,
+        }
+    }
+
+    /// Whether several acknowledgements may stand in one message.
+    #[must_use]
+    pub const fn batches(self) -> bool {
         match self {
             Self::Mqtt | Self::Thingsboard => false,
             Self::SapEdge => true,
+        }
+    }
+
+    /// What stands in a stream on that topic where a key is left out, before the defaults of all
+    /// streams.
+    #[must_use]
+    pub fn stream_defaults(self, topic: &str) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Mqtt | Self::SapEdge => &[],
+            Self::Thingsboard => thingsboard::stream_defaults(topic),
+        }
+    }
+
+    /// The template of the topics that the stream at `lane` of its fleet publishes on, from what the
+    /// scenario says: some name the message there.
+    #[must_use]
+    pub fn topic(self, topic: &str, lane: u8) -> String {
+        let numbered = match self {
+            Self::Mqtt | Self::SapEdge => None,
+            Self::Thingsboard => thingsboard::numbered_topic(topic, lane),
+        };
+        numbered.unwrap_or_else(|| topic.to_owned())
+    }
+
+    /// What a link subscribes to for the answers to what a stream publishes on that topic, beyond
+    /// [`Dialect::subscriptions`].
+    #[must_use]
+    pub fn answers(self, topic: &str) -> Option<&'static str> {
+        match self {
+            Self::Mqtt | Self::SapEdge => None,
+            Self::Thingsboard => thingsboard::answers(topic),
+        }
+    }
+
+    /// Whether what is published on a topic surfaces northbound where a backend can consume it.
+    #[must_use]
+    pub fn surfaces(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt => true,
+            Self::SapEdge => false,
+            Self::Thingsboard => thingsboard::surfaces(topic),
         }
     }
 
@@ -201,77 +263,13 @@ impl Dialect {
         }
     }
 
-    /// What a device subscribes to beyond [`Dialect::subscriptions`] if it takes commands; `${id}`
-    /// stands for its name.
-    #[must_use]
-    pub const fn commands(self) -> Option<&'static str> {
-        match self {
-            Self::Mqtt => Some(mqtt::COMMANDS),
-            Self::SapEdge | Self::Thingsboard => None,
-        }
-    }
-
-    /// What the business application subscribes to for the replies of all devices; none where
-    /// commands are one-way.
-    #[must_use]
-    pub const fn replies(self) -> Option<&'static str> {
-        match self {
-            Self::Mqtt => Some(mqtt::REPLIES),
-            Self::SapEdge | Self::Thingsboard => None,
-        }
-    }
-
-    /// Whether the business application issues commands where a backend can, so that devices may
-    /// take them, and ask for them.
-    #[must_use]
-    pub const fn has_commands(self) -> bool {
-        match self {
-            Self::Mqtt => true,
-            Self::SapEdge | Self::Thingsboard => false,
-        }
-    }
-
-    /// Renders the command that a stamp names, to the device of that name.
-    pub fn write_command(self, stamp: &Stamp, device: &str, out: &mut CommandScratch) {
-        match self {
-            Self::Mqtt => mqtt::write_command(stamp, device, out),
-            Self::SapEdge | Self::Thingsboard => {}
-        }
-    }
-
-    /// Renders a device's reply to the command that a stamp names.
-    pub fn write_reply(self, stamp: &Stamp, device: &str, out: &mut CommandScratch) {
-        match self {
-            Self::Mqtt => mqtt::write_reply(stamp, device, out),
-            Self::SapEdge | Self::Thingsboard => {}
-        }
-    }
-
-    /// Reads a reply; none if the topic is not one of replies.
-    #[must_use]
-    pub fn reply(self, topic: &str, payload: &[u8]) -> Option<CommandCopy> {
-        match self {
-            Self::Mqtt => mqtt::reply(topic, payload),
-            Self::SapEdge | Self::Thingsboard => None,
-        }
-    }
-
-    /// Whether a topic is one of commands.
-    #[must_use]
-    pub fn is_command(self, topic: &str) -> bool {
-        match self {
-            Self::Mqtt => mqtt::is_command(topic),
-            Self::SapEdge | Self::Thingsboard => false,
-        }
-    }
-
     /// Reads a message that came to a device.
     #[must_use]
     pub fn downlink<'a>(self, topic: &str, payload: &'a [u8]) -> Downlink<'a> {
         match self {
             Self::Mqtt => mqtt::downlink(topic, payload),
-            Self::Thingsboard => Downlink::Other,
             Self::SapEdge => sap_edge::downlink(topic, payload),
+            Self::Thingsboard => thingsboard::downlink(topic, payload),
         }
     }
 
@@ -291,90 +289,6 @@ impl Dialect {
         match self {
             Self::Mqtt | Self::SapEdge => topic.to_owned(),
             Self::Thingsboard => thingsboard::surface(topic).unwrap_or_else(|| topic.to_owned()),
-        }
-    }
-
-    /// Whether the platform itself is a broker, so that a backend finds there what devices publish.
-    #[must_use]
-    pub const fn is_broker(self) -> bool {
-        match self {
-            Self::Mqtt => true,
-            Self::SapEdge | Self::Thingsboard => false,
-        }
-    }
-
-    /// Whether a device is known by what its link logged in as, and not by its topics.
-    #[must_use]
-    pub const fn knows_links(self) -> bool {
-        match self {
-            Self::Mqtt | Self::SapEdge => false,
-            Self::Thingsboard => true,
-        }
-    }
-
-    /// The highest quality of service that the platform takes.
-    #[must_use]
-    pub const fn qos_maximum(self) -> u8 {
-        match self {
-            Self::Mqtt | Self::SapEdge => 2,
-            Self::Thingsboard => thingsboard::QOS_MAXIMUM,
-        }
-    }
-
-    /// Reads what a device published, at the server end. `link` is what its link logged in as.
-    #[must_use]
-    pub fn hear<'a>(self, link: &'a str, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
-        match self {
-            Self::Mqtt => Heard::Other,
-            Self::SapEdge => sap_edge::hear(topic, payload),
-            Self::Thingsboard => thingsboard::hear(link, topic, payload),
-        }
-    }
-
-    /// The topic on which the server end acknowledges a device's messages.
-    pub fn write_acknowledgement_topic(self, device: &str, out: &mut String) {
-        match self {
-            Self::Mqtt | Self::Thingsboard => {}
-            Self::SapEdge => sap_edge::write_acknowledgement_topic(device, out),
-        }
-    }
-
-    /// One message of the server end that acknowledges several of a device's messages.
-    pub fn write_acknowledgement<'a>(
-        self,
-        replies: impl Iterator<Item = Reply<'a>>,
-        out: &mut Vec<u8>,
-    ) {
-        match self {
-            Self::Mqtt | Self::Thingsboard => {}
-            Self::SapEdge => sap_edge::write_acknowledgement(replies, out),
-        }
-    }
-
-    /// The code of the server end's yes.
-    #[must_use]
-    pub const fn acceptance(self) -> u16 {
-        match self {
-            Self::Mqtt | Self::Thingsboard => 0,
-            Self::SapEdge => sap_edge::ACCEPTED,
-        }
-    }
-
-    /// The code of the server end's no, where the scenario names none.
-    #[must_use]
-    pub const fn refusal(self) -> u16 {
-        match self {
-            Self::Mqtt | Self::Thingsboard => muster_model::behaviour::Reject::DEFAULT_CODE,
-            Self::SapEdge => sap_edge::OVERLOADED,
-        }
-    }
-
-    /// Whether a code can be the server end's no.
-    #[must_use]
-    pub const fn is_refusal(self, code: u16) -> bool {
-        match self {
-            Self::Mqtt | Self::Thingsboard => code >= 0x80 && code <= 0xff,
-            Self::SapEdge => !sap_edge::accepts(code),
         }
     }
 }

@@ -3,26 +3,38 @@
 use crate::command::CommandCopy;
 use crate::sap_edge;
 
+/// How the platform's messages that acknowledge are built.
+#[derive(Debug, Clone)]
+pub(crate) enum Words<'a> {
+    /// Any number of them.
+    Array(sap_edge::AckArray<'a>),
+    /// One, which is none once it was read.
+    One(Option<Result<Acknowledgement<'a>, NotAnAcknowledgement>>),
+}
+
 /// A message that came to a device, as its dialect reads it.
 #[derive(Debug, Clone)]
 pub enum Downlink<'a> {
     /// The application's word on messages that the device sent.
     Acknowledgements(Acknowledgements<'a>),
     /// A command.
-    Command(CommandCopy),
+    Command(CommandCopy<'a>),
     /// Nothing that the dialect knows.
     Other,
 }
 
 /// The acknowledgements in one message; reading allocates nothing.
 #[derive(Debug, Clone)]
-pub struct Acknowledgements<'a>(pub(crate) sap_edge::AckArray<'a>);
+pub struct Acknowledgements<'a>(pub(crate) Words<'a>);
 
 /// The application's word on one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledgement<'a> {
     /// Which message; none if it names none that a device of Muster could have sent.
     pub id: Option<ApplicationId>,
+    /// Where it names none: whether it is meant for the oldest message of its link that waits for
+    /// the application's word.
+    pub is_of_oldest: bool,
     /// Whether the message was accepted.
     pub is_accepted: bool,
     /// The application's code.
@@ -40,14 +52,18 @@ impl<'a> Iterator for Acknowledgements<'a> {
     type Item = Result<Acknowledgement<'a>, NotAnAcknowledgement>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
+        match &mut self.0 {
+            Words::Array(array) => array.next(),
+            Words::One(one) => one.take(),
+        }
     }
 }
 
 /// A device's own name of a message: the place of its stream in the fleet and its number there.
 ///
 /// As text the first stream's is the number alone, another's the place and the number: `41`,
-/// `1.41`. A device has one name each for all its messages, and no two of them share one.
+/// `1.41`. As a number it is the message's times 100, and the place: 4100, 4101. A device has one
+/// name each for all its messages, and no two of them share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApplicationId {
     /// The place of the stream in its fleet, from 0.
@@ -68,6 +84,27 @@ impl ApplicationId {
         let is_written_so = dot.is_some() == (lane > 0);
         let lane = u8::try_from(lane).ok().filter(|_| is_written_so)?;
         Some(Self { lane, seq })
+    }
+
+    /// Places that a number can tell apart.
+    pub const NUMBERED_LANES: u32 = 100;
+    /// Messages of a stream that can have a number of at most 2^31 - 1.
+    pub const NUMBERED_MAX: u32 = i32::MAX as u32 / Self::NUMBERED_LANES;
+
+    /// The id of that number.
+    #[must_use]
+    pub const fn of_number(number: u32) -> Self {
+        Self {
+            lane: (number % Self::NUMBERED_LANES) as u8,
+            seq: number / Self::NUMBERED_LANES,
+        }
+    }
+
+    /// The template of a stream's ids as numbers; the platform may write them without the zeros in
+    /// front.
+    #[must_use]
+    pub fn number_template(lane: u8) -> String {
+        format!("${{seq}}{lane:02}")
     }
 
     /// The template of a stream's ids.

@@ -87,6 +87,21 @@ impl<'a> Json<'a> {
         self.text.get(start..self.at)
     }
 
+    /// The members of an object, of each of which `each` takes the value.
+    pub(crate) fn members(
+        &mut self,
+        mut each: impl FnMut(&'a [u8], &mut Self) -> Option<()>,
+    ) -> Option<()> {
+        self.take(b'{')?;
+        let mut goes_on = self.begins(b'}')?;
+        while goes_on {
+            let key = self.key()?;
+            each(key, self)?;
+            goes_on = self.goes_on(b'}')?;
+        }
+        Some(())
+    }
+
     /// Whether nothing but blanks is left.
     pub(crate) fn is_at_end(&mut self) -> bool {
         self.peek().is_none()

@@ -49,7 +49,7 @@ mod thingsboard;
 mod uplink;
 
 pub use carrier::{Carrier, PROPERTY_NAME};
-pub use command::{COMMAND_BYTES, CommandCopy, CommandScratch, REPLY_BYTES};
+pub use command::{COMMAND_BYTES, CommandCopy, CommandScratch, Handing, REPLY_BYTES, Replying};
 pub use dialect::{Defaults, Dialect, NamedPayload, SUBSCRIPTIONS_MAX, Subscription};
 pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,

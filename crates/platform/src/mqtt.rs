@@ -7,7 +7,7 @@
 
 use muster_model::Stamp;
 
-use crate::command::{COMMAND_BYTES, CommandCopy, CommandScratch, REPLY_BYTES};
+use crate::command::{COMMAND_BYTES, CommandCopy, CommandScratch, REPLY_BYTES, Replying};
 use crate::dialect::Defaults;
 use crate::downlink::Downlink;
 
@@ -43,13 +43,13 @@ pub(crate) fn write_command(stamp: &Stamp, device: &str, out: &mut CommandScratc
     out.address([ROOT, device, REQUEST], stamp, "");
 }
 
-pub(crate) fn write_reply(stamp: &Stamp, device: &str, out: &mut CommandScratch) {
+pub(crate) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
     out.fill(REPLY_BYTES);
-    out.address([ROOT, device, RESPONSE], stamp, DONE);
+    out.address([ROOT, to.device, RESPONSE], to.stamp, DONE);
 }
 
 /// Reads a reply; none if the topic is not one of replies.
-pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy> {
+pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
     let rest = below_device(topic, RESPONSE)?;
     let (id, _) = rest.split_once('/').unwrap_or((rest, ""));
     Some(CommandCopy::read(id.as_bytes(), payload))
@@ -67,21 +67,8 @@ fn below_device<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
-
     use super::*;
-
-    fn stamp() -> Stamp {
-        Stamp {
-            id: MessageId {
-                run: RunId(7),
-                device: DeviceId(3),
-                stream: StreamId(1),
-                seq: 41,
-            },
-            due: Some(Micros(5)),
-        }
-    }
+    use crate::command::tests::stamp;
 
     #[test]
     fn a_command_and_its_reply_read_back_as_they_were_written() {
@@ -90,9 +77,15 @@ mod tests {
         assert!(scratch.topic.starts_with("command/d-3/req/") && is_command(&scratch.topic));
         assert!(matches!(
             downlink(&scratch.topic, &scratch.payload),
-            Downlink::Command(CommandCopy { stamp: Some(read) }) if read == stamp()
+            Downlink::Command(CommandCopy { stamp: Some(read), .. }) if read == stamp()
         ));
-        write_reply(&stamp(), "d-3", &mut scratch);
+        let to = Replying {
+            stamp: &stamp(),
+            request: 0,
+            device: "d-3",
+            is_gateways: false,
+        };
+        write_reply(&to, &mut scratch);
         assert!(scratch.topic.ends_with("/200") && !is_command(&scratch.topic));
         let read = reply(&scratch.topic, &scratch.payload);
         assert_eq!(read.map(|copy| copy.stamp), Some(Some(stamp())));
@@ -105,14 +98,14 @@ mod tests {
         scratch.payload[9] ^= 4;
         assert!(matches!(
             downlink(&scratch.topic, &scratch.payload),
-            Downlink::Command(CommandCopy { stamp: None })
+            Downlink::Command(CommandCopy { stamp: None, .. })
         ));
         scratch.payload[9] ^= 4;
         let topic = scratch.topic.replace("/req/A", "/req/B");
         assert_ne!(topic, scratch.topic);
         assert!(matches!(
             downlink(&topic, &scratch.payload),
-            Downlink::Command(CommandCopy { stamp: None })
+            Downlink::Command(CommandCopy { stamp: None, .. })
         ));
     }
 

@@ -13,6 +13,7 @@ pub struct Uplink {
     payload: Payload,
     carrier: Carrier,
     carries_due: bool,
+    has_one_topic: bool,
 }
 
 /// Buffers that a message is rendered in; used again for every message.
@@ -38,7 +39,9 @@ impl Uplink {
         carrier: Carrier,
         carries_due: bool,
     ) -> Result<Self, PayloadError> {
+        let has_one_topic = topic.names().all(|(name, _)| name != "seq");
         Ok(Self {
+            has_one_topic,
             surface: topic.clone(),
             topic,
             payload: Payload::compile(payload)?,
@@ -70,6 +73,12 @@ impl Uplink {
     #[must_use]
     pub fn carries_due(&self) -> bool {
         self.carries_due
+    }
+
+    /// Whether all messages of a device go out on one topic.
+    #[must_use]
+    pub fn has_one_topic(&self) -> bool {
+        self.has_one_topic
     }
 
     /// The template of the topic.

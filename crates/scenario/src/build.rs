@@ -14,6 +14,7 @@ mod provision;
 mod rules;
 mod secret;
 mod shape;
+mod silent;
 mod stream;
 mod subscriptions;
 mod target;
@@ -27,14 +28,16 @@ use muster_model::{FleetId, Micros, StreamId};
 use muster_platform::Dialect;
 
 use crate::feasibility::LONGEST_RUN;
-use crate::plan::{FleetPlan, Phases, Plan, Settle};
+use crate::plan::{FleetPlan, Phases, Plan, Settle, all_surface};
 use crate::view::View;
 
 /// Builds the plan, or says what is wrong.
 pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let seed = root.whole("seed")?;
     let phases = phases(&root.get("phases")?);
-    let platform = target::platform(&root.get("platform")?);
+    let is_acknowledged =
+        command::streams(root).any(|stream| stream.text_of("ack") == "application");
+    let platform = target::platform(&root.get("platform")?, is_acknowledged);
     let dialect = target::dialect(&root.get("platform")?);
     let commands = command::commands(root, dialect);
     let fleets = phases.and_then(|phases| fleets(root, dialect, (seed, commands?), &phases));
@@ -51,9 +54,13 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         Some(platform) => provision::provision(root, platform),
         None => Some(None),
     };
+    let consumed = match all_surface(dialect, &fleets) {
+        true => backends.as_deref()?,
+        false => &[],
+    };
     let judged = rules::Judged {
         fleets: &fleets,
-        backends: backends.as_deref()?,
+        backends: consumed,
         phases: &phases,
     };
     let rules = rules::rules(root, &judged);

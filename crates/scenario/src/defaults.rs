@@ -48,6 +48,8 @@ fn fill_dialect(root: &mut Node, dialect: Dialect) {
             fill_all(gateway, defaults.gateway);
         }
         for stream in list_mut(fleet, "streams") {
+            let of_topic = dialect.stream_defaults(text(stream, "topic"));
+            fill_all(stream, of_topic);
             if is_gateway {
                 fill_all(stream, defaults.gateway_stream);
             }
@@ -79,7 +81,7 @@ const QUERY_GRACE_US: u64 = 10_000_000;
 
 fn fill_all(node: &mut Node, defaults: &[(&str, &str)]) {
     for (key, value) in defaults {
-        if value.contains("${") {
+        if value.contains("${") && !value.starts_with('{') {
             default_text(node, key, (*value).to_owned());
         } else {
             default(node, key, value);
@@ -199,6 +201,9 @@ fn written(us: u64) -> String {
     }
 }
 
+/// A topic that nobody publishes on, for a backend that has nothing to consume.
+const NOTHING: &str = "muster/nothing";
+
 /// What a backend's defaults depend on.
 struct Traffic {
     /// A filter that takes every topic of the scenario.
@@ -207,6 +212,8 @@ struct Traffic {
     qos: String,
     /// Whether any stream's messages carry an id.
     carries_ids: bool,
+    /// Whether all of them surface northbound.
+    surfaces: bool,
     /// The newest version of MQTT that a device speaks.
     version: &'static str,
 }
@@ -224,8 +231,10 @@ impl Traffic {
             .map(|stream| text(stream, "qos"))
             .max()
             .unwrap_or("1");
-        let topics = streams.iter().map(|stream| text(stream, "topic"));
-        let surfaces: Vec<String> = topics.map(|topic| dialect.surface(topic)).collect();
+        let topics = || streams.iter().map(|stream| text(stream, "topic"));
+        let is_surfacing =
+            dialect.has_northbound() && topics().all(|topic| dialect.surfaces(topic));
+        let surfaces: Vec<String> = topics().map(|topic| dialect.surface(topic)).collect();
         let common = surfaces.iter().map(|topic| levels(topic)).reduce(|a, b| {
             a.into_iter()
                 .zip(b)
@@ -239,9 +248,13 @@ impl Traffic {
         let is_old = |client: &Node| text(client, "version") == "3.1.1";
         let carries_id = |stream: &&Node| text(stream, "carrier") != "none";
         Self {
-            filter: format!("{prefix}#"),
+            filter: match is_surfacing {
+                true => format!("{prefix}#"),
+                false => dialect.replies().unwrap_or(NOTHING).to_owned(),
+            },
             qos: qos.to_owned(),
             carries_ids: streams.is_empty() || streams.iter().any(carries_id),
+            surfaces: is_surfacing,
             version: if versions.all(is_old) { "3.1.1" } else { "5" },
         }
     }
@@ -260,7 +273,7 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         default(platform, "dialect", dialect.name());
         default(platform, "devices", "[ 'mqtt://127.0.0.1:0' ]");
         // Where no message carries an id, no arrival could join the ledger.
-        if traffic.carries_ids && dialect.has_northbound() {
+        if traffic.carries_ids && traffic.surfaces {
             default(platform, "backend", "[ { consumers: 1 } ]");
         }
         if let Some(behaviour) = platform

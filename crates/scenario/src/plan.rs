@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use muster_judge::Rules;
 use muster_measure::Cold;
 use muster_model::{DeviceId, LinkId, Micros, StreamId};
+use muster_platform::Dialect;
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
@@ -97,6 +98,17 @@ impl Plan {
         self.streams().any(|(_, stream)| !stream.is_uplink())
     }
 
+    /// How many backends keep an account of arrivals: all of them, or none where messages of some
+    /// stream never surface, which nobody could tell from losses.
+    #[must_use]
+    pub fn accounts(&self) -> usize {
+        let dialect = self.platform.dialect();
+        match all_surface(dialect, &self.fleets) {
+            true => self.backends.len(),
+            false => 0,
+        }
+    }
+
     /// The stream of this id and its fleet.
     #[must_use]
     pub fn stream(&self, id: StreamId) -> Option<(&FleetPlan, &StreamPlan)> {
@@ -118,6 +130,13 @@ impl Plan {
     pub fn link_of(&self, device: DeviceId) -> Option<LinkId> {
         self.fleet_of(device).map(|fleet| fleet.link_of(device))
     }
+}
+
+/// Whether the messages of all streams surface northbound.
+pub(crate) fn all_surface(dialect: Dialect, fleets: &[FleetPlan]) -> bool {
+    let streams = fleets.iter().flat_map(|fleet| &fleet.streams);
+    let mut uplinks = streams.filter(|stream| stream.is_uplink());
+    dialect.has_northbound() && uplinks.all(|stream| dialect.surfaces(stream.topic.source()))
 }
 
 /// How long each phase lasts; the connect phase lasts as long as its rate needs.

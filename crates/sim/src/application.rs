@@ -7,9 +7,6 @@ use muster_protocol::mqtt::{Incoming, Publish, Server, Token, reason};
 use crate::platform::Platform;
 use crate::queue::{Answered, Event, Queue};
 
-/// An id that no message has, as it stands in JSON.
-const NOBODY: &[u8] = b"\"nobody\"";
-
 impl Platform {
     /// Grants what a device subscribes to, or refuses it; false if the connection is over.
     pub(crate) fn subscribe(
@@ -44,14 +41,16 @@ impl Platform {
         let Heard::Message { device, id } = heard else {
             return false;
         };
-        if !self.ends[link as usize].has_subscribed {
+        if !self.ends[link as usize].has_subscribed && !self.dialect.answers_unasked(name) {
             self.account.unsubscribed += 1;
         }
         let answered = |id: Option<&[u8]>, code| Answered {
             device: device.to_owned(),
             id: id.map(<[u8]>::to_vec),
             code,
+            is_garbled: false,
         };
+        let nobodys = self.dialect.nobodys(id);
         let (yes, no) = (self.dialect.acceptance(), self.dialect.refusal());
         let (dice, ways, account) = (&mut self.dice, &self.behaviour, &mut self.account);
         let mut answers = Vec::new();
@@ -64,10 +63,13 @@ impl Platform {
             account.ignored += 1;
         } else if dice.hits(ways.garble) {
             account.garbled += 1;
-            answers.push(answered(None, yes));
+            answers.push(Answered {
+                is_garbled: true,
+                ..answered(id, yes)
+            });
         } else if dice.hits(ways.mislead) {
             account.misled += 1;
-            answers.push(answered(Some(NOBODY), yes));
+            answers.push(answered(Some(&nobodys), yes));
         } else {
             account.accepted += 1;
             answers.push(answered(id, yes));
@@ -89,20 +91,22 @@ impl Platform {
     /// The instant of an acknowledgement has come.
     pub(crate) fn acknowledge(&mut self, link: u32, answered: &Answered, queue: &mut Queue) {
         let end = &mut self.ends[link as usize];
-        if end.is_mute || !end.has_subscribed {
+        let is_heard = end.has_subscribed || self.dialect.answers_unasked(&end.name);
+        if end.is_mute || !is_heard {
             self.account.unheard += 1;
             return;
         }
         let (mut topic, mut payload) = (String::new(), Vec::new());
+        let id = answered.id.as_deref();
         self.dialect
-            .write_acknowledgement_topic(&answered.device, &mut topic);
+            .write_acknowledgement_topic(&answered.device, id, &mut topic);
         let reply = Reply {
-            id: answered.id.as_deref(),
+            id,
             code: answered.code,
         };
         self.dialect
             .write_acknowledgement(std::iter::once(reply), &mut payload);
-        if answered.id.is_none() {
+        if answered.is_garbled {
             payload.truncate(payload.len() / 2);
         }
         let mut out = Vec::new();

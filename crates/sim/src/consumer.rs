@@ -28,7 +28,8 @@ impl Consumers {
         recorder: &RecorderPlan,
         schedules: &[Arc<StreamSchedule>],
     ) -> Result<Self, PayloadError> {
-        let readers = plan.backends.iter().map(|_| reader(plan, run, 0));
+        let accounts = plan.backends.iter().take(plan.accounts());
+        let readers = accounts.map(|_| reader(plan, run, 0));
         Ok(Self {
             readers: readers.collect::<Result<_, _>>()?,
             witness: Witness::new(plan, Tape::new(Recorder::new(recorder.clone()), None)),

@@ -211,8 +211,8 @@ impl Platform {
     fn happened(&mut self, talk: Talk<'_>, event: ServerEvent<'_>, queue: &mut Queue) -> bool {
         match event {
             ServerEvent::Connect(connect) => {
-                let name = connect.user.unwrap_or(connect.client_id);
-                name.clone_into(&mut self.ends[talk.link as usize].name);
+                let name = self.dialect.link_name(connect.user, connect.client_id);
+                self.ends[talk.link as usize].name = name;
                 let outlives = match connect.version {
                     Version::V311 => !connect.clean_start,
                     Version::V5 => connect.session_expiry() > 0,
@@ -412,6 +412,7 @@ impl Platform {
             }
             Heard::Message { .. }
             | Heard::Unreadable { .. }
+            | Heard::Taken
             | Heard::Invalid
             | Heard::Unknown
             | Heard::Other => false,
@@ -422,18 +423,12 @@ impl Platform {
     fn surface(&self, link: u32, publish: &Incoming<'_>) -> String {
         let name = &self.ends[link as usize].name;
         let mut topic = String::new();
-        match self.dialect.hear(name, &publish.topic, publish.payload) {
-            Heard::Data(data) => {
-                for device in data.devices().take(1) {
-                    data.write_surface(device, &mut topic);
-                }
+        if let Heard::Data(data) = self.dialect.hear(name, &publish.topic, publish.payload) {
+            for device in data.devices().take(1) {
+                data.write_surface(device, &mut topic);
             }
-            Heard::Message { .. }
-            | Heard::Unreadable { .. }
-            | Heard::Announced { .. }
-            | Heard::Invalid
-            | Heard::Unknown
-            | Heard::Other => topic.push_str(&publish.topic),
+        } else {
+            topic.push_str(&publish.topic);
         }
         topic
     }

@@ -56,12 +56,14 @@ pub(crate) enum Event {
     Incident { what: What, share: f64 },
 }
 
-/// What the platform's application says on a publish; without an id it is garbled.
+/// What the platform's application says on a publish.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub(crate) device: String,
     pub(crate) id: Option<Vec<u8>>,
     pub(crate) code: u16,
+    /// Whether only a part of it comes.
+    pub(crate) is_garbled: bool,
 }
 
 /// One copy of a message, as the platform delivers it.

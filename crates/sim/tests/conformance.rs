@@ -13,19 +13,41 @@ use muster_sim::{Behaviour, Incident, Run, What, World};
 /// What 12 devices with two streams send in 4 s.
 const MESSAGES: u64 = 480;
 
-/// A scenario that leaves everything to the dialect's defaults.
-fn plan(dialect: Dialect) -> Plan {
-    plan_of(dialect, "")
+/// What the links that ask for devices log in as.
+const PROVISION: &str = "provision";
+
+/// What a dialect is asked of: nothing, so that its defaults stand, and each topic of requests.
+fn topics(dialect: Dialect) -> Vec<&'static str> {
+    [&[""], dialect.requests()].concat()
 }
 
-/// The same, with further keys of the fleet.
-fn plan_of(dialect: Dialect, fleet: &str) -> Plan {
+/// What links log in as, where requests on the topic want it.
+fn user(topic: &str) -> Option<&'static str> {
+    topic.starts_with("/provision").then_some(PROVISION)
+}
+
+/// A scenario that leaves everything to the dialect's defaults, but for keys of the fleet and the topic
+/// of its streams.
+fn plan(dialect: Dialect, fleet: &str, topic: &str) -> Plan {
+    let fleet = match user(topic) {
+        Some(user) => format!("{fleet} credential: {{ kind: token, secret: {user} }},"),
+        None => fleet.to_owned(),
+    };
+    let at = match topic {
+        "" => String::new(),
+        topic => format!(", topic: {topic}"),
+    };
+    // Where the payload names the message, that of the dialect's defaults is the first stream's.
+    let one = format!("{{ name: one, rate: 60/s, timeout: 2s{at} }}");
+    let streams = match user(topic) {
+        Some(_) => one.replace("60/s", "120/s"),
+        None => format!("{one}, {}", one.replace("one", "two")),
+    };
     let text = format!(
         "
 name: conformance
 platform: {{ kind: gateway, dialect: {dialect} }}
-fleet: [{{ {fleet} count: 12, reconnect: {{ min: 100ms, max: 1s }},
-  streams: [ {{ name: one, rate: 60/s, timeout: 2s }}, {{ name: two, rate: 60/s, timeout: 2s }} ] }}]
+fleet: [{{ {fleet} count: 12, reconnect: {{ min: 100ms, max: 1s }}, streams: [ {streams} ] }}]
 phases: {{ warm-up: 1s, measure: 3s, settle: {{ at-most: 40s, quiet: 500ms }} }}
 "
     );
@@ -42,8 +64,8 @@ fn is_acknowledged(plan: &Plan) -> bool {
 
 #[test]
 fn a_message_is_heard_by_the_server_end_and_its_acknowledgement_finds_it() {
-    for dialect in Dialect::ALL {
-        let plan = plan(dialect);
+    for (dialect, topic) in all_topics() {
+        let plan = plan(dialect, "", topic);
         for (lane, stream) in (0u8..).zip(&plan.fleets[0].streams) {
             if stream.ack != Ack::Application {
                 continue;
@@ -60,15 +82,21 @@ fn a_message_is_heard_by_the_server_end_and_its_acknowledgement_finds_it() {
                 };
                 uplink.render(&roster, &id, Micros::from_secs(1), &mut scratch);
                 let expected = ApplicationId { lane, seq };
-                acknowledged(
-                    dialect,
-                    &roster_name(&roster, id.device),
-                    &scratch,
-                    expected,
-                );
+                let name = roster_name(&roster, id.device);
+                let name = dialect.link_name(user(topic).or(Some(&name)), "c");
+                acknowledged(dialect, (&name, topic), &scratch, expected);
             }
         }
     }
+}
+
+fn all_topics() -> impl Iterator<Item = (Dialect, &'static str)> {
+    let of = |dialect| {
+        topics(dialect)
+            .into_iter()
+            .map(move |topic| (dialect, topic))
+    };
+    Dialect::ALL.into_iter().flat_map(of)
 }
 
 fn roster_name(roster: &muster_platform::Roster, device: DeviceId) -> String {
@@ -78,7 +106,12 @@ fn roster_name(roster: &muster_platform::Roster, device: DeviceId) -> String {
 }
 
 /// The server end's yes and no to the message in `scratch`, as the device reads them.
-fn acknowledged(dialect: Dialect, name: &str, scratch: &UplinkScratch, expected: ApplicationId) {
+fn acknowledged(
+    dialect: Dialect,
+    (name, asked): (&str, &str),
+    scratch: &UplinkScratch,
+    expected: ApplicationId,
+) {
     let heard = dialect.hear(name, scratch.topic(), &scratch.payload);
     let Heard::Message { device, id } = heard else {
         panic!("{dialect}: {heard:?}");
@@ -87,31 +120,55 @@ fn acknowledged(dialect: Dialect, name: &str, scratch: &UplinkScratch, expected:
     assert!(id.is_some(), "{dialect}: a message has an id");
     for code in [dialect.acceptance(), dialect.refusal()] {
         let (mut topic, mut payload) = (String::new(), Vec::new());
-        dialect.write_acknowledgement_topic(device, &mut topic);
+        dialect.write_acknowledgement_topic(device, id, &mut topic);
         // The second of a batch is read too.
-        let replies = [Reply { id: None, code }, Reply { id, code }];
-        dialect.write_acknowledgement(replies.into_iter(), &mut payload);
-        let mut filter = String::new();
-        let is_subscribed = dialect.subscriptions().iter().any(|subscription| {
-            subscription.render(name, &mut filter);
-            topic::matches(&filter, &topic)
-        });
-        assert!(is_subscribed, "{dialect}: nobody listens on {topic}");
+        let others = usize::from(dialect.batches());
+        let other = std::iter::repeat_n(Reply { id: None, code }, others);
+        let replies = other.chain([Reply { id, code }]);
+        dialect.write_acknowledgement(replies, &mut payload);
+        assert!(
+            listens(dialect, (name, asked), &topic),
+            "{dialect}: nobody listens on {topic}"
+        );
         let Downlink::Acknowledgements(mut array) = dialect.downlink(&topic, &payload) else {
             panic!("{dialect}: no acknowledgement on {topic}");
         };
-        let second = array
-            .nth(1)
-            .expect("there are two")
+        let last = array
+            .nth(others)
+            .expect("it is there")
             .expect("it is readable");
-        assert_eq!(
-            (second.id, second.code),
-            (Some(expected), code),
-            "{dialect}"
+        let named = last.id.filter(|_| !last.is_of_oldest);
+        assert!(
+            named == Some(expected) || (named.is_none() && last.is_of_oldest),
+            "{dialect}: {last:?}"
         );
-        assert_eq!(second.is_accepted, !dialect.is_refusal(code), "{dialect}");
+        assert!(code == last.code || !dialect.batches(), "{dialect}");
+        assert_eq!(last.is_accepted, !dialect.is_refusal(code), "{dialect}");
+        assert!(
+            !last.is_accepted || named.is_some(),
+            "{dialect}: a yes names its message"
+        );
         assert!(array.next().is_none(), "{dialect}");
+        let (mut stranger, nobodys) = (String::new(), dialect.nobodys(id));
+        dialect.write_acknowledgement_topic(device, Some(&nobodys), &mut stranger);
+        assert!(
+            listens(dialect, (name, asked), &stranger),
+            "{dialect}: {stranger}"
+        );
     }
+}
+
+/// Whether a link hears what comes on a topic.
+fn listens(dialect: Dialect, (name, asked): (&str, &str), topic: &str) -> bool {
+    let mut filter = String::new();
+    let mut subscriptions = dialect.subscriptions().iter();
+    let of_link = subscriptions.any(|subscription| {
+        subscription.render(name, &mut filter);
+        topic::matches(&filter, topic)
+    });
+    let answers = dialect.answers(asked);
+    let of_stream = answers.is_some_and(|filter| topic::matches(filter, topic));
+    of_link || of_stream || dialect.answers_unasked(name)
 }
 
 #[test]
@@ -133,6 +190,19 @@ fn a_downlink_of_any_bytes_is_survived() {
             subscription.render("d", &mut filter);
             topics.push(filter.replace('+', "1"));
         }
+        for request in dialect.requests() {
+            topics.push((*request).to_owned());
+            topics.push(dialect.topic(request, 7).replace("${seq}", "1"));
+            topics.extend(
+                dialect
+                    .answers(request)
+                    .map(|answers| answers.replace('+', "1")),
+            );
+        }
+        let commands = [false, true]
+            .into_iter()
+            .filter_map(|of| dialect.commands(of));
+        topics.extend(commands.map(|filter| filter.replace('+', "1")));
         for (topic, payload) in topics.iter().flat_map(|t| damaged.map(|p| (t, p))) {
             if let Downlink::Acknowledgements(array) = dialect.downlink(topic, payload.as_bytes()) {
                 assert!(array.take(1_000).count() < 1_000);
@@ -179,9 +249,11 @@ fn incident(what: What) -> Vec<Incident> {
 #[test]
 fn the_ledger_closes_and_is_the_platforms_account_under_each_misbehaviour() {
     for dialect in Dialect::ALL {
-        closes(dialect, "");
+        for topic in topics(dialect) {
+            closes(dialect, "", topic);
+        }
         if dialect.shares_links() {
-            let run = closes(dialect, "gateway: { devices: 5 },");
+            let run = closes(dialect, "gateway: { devices: 5 },", "");
             let announced = if dialect.announces().is_some() { 12 } else { 0 };
             assert_eq!(run.platform.announced, announced, "{dialect}");
         }
@@ -189,17 +261,17 @@ fn the_ledger_closes_and_is_the_platforms_account_under_each_misbehaviour() {
 }
 
 /// Runs under each misbehaviour, and gives the run under none.
-fn closes(dialect: Dialect, fleet: &str) -> Run {
+fn closes(dialect: Dialect, fleet: &str, topic: &str) -> Run {
     let mut well = None;
     for (name, misbehave) in MISBEHAVIOURS {
         let mut ways = Behaviour::default();
         misbehave(&mut ways);
-        let plan = plan_of(dialect, fleet);
+        let plan = plan(dialect, fleet, topic);
         let is_acknowledged = is_acknowledged(&plan);
         let run = World::new(plan, ways, 1).expect("it can be placed").run();
         let run = run.expect("time goes on");
         let ledger = &run.summary.run.uplink;
-        let what = format!("{dialect}, {fleet} {name}: {ledger:#?}");
+        let what = format!("{dialect}, {fleet} {topic} {name}: {ledger:#?}");
         assert_eq!(run.summary.residue, Some(0), "{what}");
         assert_eq!(ledger.scheduled, Some(MESSAGES), "{what}");
         assert_eq!((run.finals.repeated, run.finals.absurd), (0, 0), "{what}");

@@ -1,5 +1,7 @@
 //! The application's word on a device's messages, where the dialect has one.
 
+use std::sync::Arc;
+
 use muster_net::{Io, Key};
 use muster_platform::Reply;
 use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos, reason};
@@ -8,9 +10,9 @@ use super::Shard;
 use super::alarms::Alarm;
 use super::uplink::Uplink;
 use crate::fate::Fate;
+use crate::message::Message;
+use crate::shared::Grant;
 
-/// An id that no message has.
-const NOBODY: &[u8] = b"\"nobody\"";
 /// What cannot be read as acknowledgements.
 const GARBLED: &[u8] = b"[{\"id\":\"";
 /// The code for a message that cannot be read.
@@ -112,12 +114,14 @@ impl Shard {
             }
             Fate::AnswerGarbled => {
                 self.counts().unanswered.more();
-                self.say(io, key, &asked.device, GARBLED);
+                let (device, id) = (&asked.device, asked.id.as_deref());
+                self.say(io, key, (device, id), GARBLED);
             }
             Fate::AnswerUnknown => {
                 self.counts().unanswered.more();
+                let nobodys = self.shared.config.dialect.nobodys(asked.id.as_deref());
                 let wrong = Answer {
-                    id: Some(NOBODY.into()),
+                    id: Some(nobodys.into()),
                     code: yes,
                     is_counted: false,
                 };
@@ -192,27 +196,52 @@ impl Shard {
             code: answer.code,
         });
         dialect.write_acknowledgement(replies, &mut text);
-        let copies = self.say(io, key, device, &text);
+        let first = answers.first().and_then(|answer| answer.id.as_deref());
+        let copies = self.say(io, key, (device, first), &text);
         self.count_answers(answers, copies);
         self.answers = text;
     }
 
-    /// Publishes on the topic of a device's acknowledgements; answers with the number of those
-    /// who hear it.
-    fn say(&mut self, io: &mut Io, key: Key, device: &str, payload: &[u8]) -> usize {
-        let mut topic = String::new();
+    /// Publishes on the topic of the acknowledgement of a device's message; answers with the number
+    /// of those who hear it.
+    fn say(
+        &mut self,
+        io: &mut Io,
+        key: Key,
+        (device, id): (&str, Option<&[u8]>),
+        payload: &[u8],
+    ) -> usize {
+        let (mut topic, mut routed) = (String::new(), String::new());
         let dialect = self.shared.config.dialect;
-        dialect.write_acknowledgement_topic(device, &mut topic);
+        dialect.write_acknowledgement_topic(device, id, &mut topic);
+        let is_routed = dialect.route(device, &topic, &mut routed);
         let publish = Publish {
             qos: Qos::AtLeastOnce,
-            ..Publish::new(&topic, payload)
+            ..Publish::new(if is_routed { &routed } else { &topic }, payload)
         };
+        self.counts().acknowledgements.more();
+        if dialect.answers_unasked(device) {
+            return self.tell(io, key, &publish);
+        }
         let routed = self.publish(io, &publish, None, None);
         if routed.is_congested {
             self.hold_back(io, key);
         }
-        self.counts().acknowledgements.more();
         routed.copies
+    }
+
+    /// Says something to a link that has not subscribed; answers with the number of those who hear it.
+    fn tell(&mut self, io: &mut Io, key: Key, publish: &Publish<'_>) -> usize {
+        let Some(to) = self.link(key).and_then(|link| link.session) else {
+            return 0;
+        };
+        let grant = Grant {
+            qos: Qos::AtMostOnce,
+            retain: false,
+            id: None,
+        };
+        self.deliver_kept(io, to, grant, &Arc::new(Message::new(publish, io.now())));
+        1
     }
 
     fn count_answers(&self, answers: &[Answer], copies: usize) {

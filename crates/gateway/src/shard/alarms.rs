@@ -40,6 +40,11 @@ pub(crate) enum Alarm {
         from: SessionRef,
         message: Arc<Message>,
     },
+    /// A command has to be handed on.
+    Command {
+        from: SessionRef,
+        message: Arc<Message>,
+    },
     /// The one server's queue has a place for the link's uplink.
     Unblock(Key),
     /// A will has waited out its delay.
@@ -84,6 +89,9 @@ impl Shard {
             Alarm::Batch(key) => self.write_batch(io, key),
             Alarm::Deliver { from, message } => {
                 self.publish_kept(io, &message, Some(from));
+            }
+            Alarm::Command { from, message } => {
+                self.route(io, &message, from);
             }
             Alarm::Unblock(key) => self.resume(io, key, Pause::Capacity),
             Alarm::Will(session) => self.publish_pending_will(io, session),

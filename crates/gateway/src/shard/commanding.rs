@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use muster_net::{Io, Key};
-use muster_protocol::mqtt::Incoming;
+use muster_platform::{CommandScratch, Handing};
+use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
 
 use super::alarms::Alarm;
 use super::uplink::published;
@@ -22,6 +23,11 @@ impl Shard {
         incoming: &Incoming<'_>,
         from: SessionRef,
     ) {
+        if !self.shared.config.dialect.takes_command(incoming.payload) {
+            self.counts().unreadable.more();
+            let code = u16::from(reason::PAYLOAD_FORMAT_INVALID);
+            return self.reject(io, key, incoming.pending, code);
+        }
         let named = command_hash(&incoming.topic, incoming.payload);
         let fate = if incoming.dup || self.shared.behaves {
             Fate::Behave
@@ -37,7 +43,7 @@ impl Shard {
             Fate::LoseAfterAccept => 1,
             Fate::DeliverLate => {
                 let by = self.shared.config.behaviour.delay_commands.by;
-                self.set_alarm(io, io.now() + by, Alarm::Deliver { from, message });
+                self.set_alarm(io, io.now() + by, Alarm::Command { from, message });
                 1
             }
             Fate::Duplicate => {
@@ -57,29 +63,79 @@ impl Shard {
             | Fate::Reject
             | Fate::RejectButDeliver => self.route(io, &message, from),
         };
-        self.accept(key, incoming.pending, copies);
+        self.say_of_command(key, incoming.pending, copies);
     }
 
-    /// A reply to a command: routed as any message, and never treated badly.
+    /// Whoever issues commands hears that nobody was there, whatever devices hear of their messages.
+    fn say_of_command(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
+        let code = match copies {
+            0 => reason::NO_MATCHING_SUBSCRIBERS,
+            _ => reason::SUCCESS,
+        };
+        if let Some(pending) = pending {
+            self.answer(key, pending, code);
+        }
+    }
+
+    /// A reply to a command, with what it surfaces as: routed as any message, and never treated badly.
     pub(super) fn reply(
         &mut self,
         io: &mut Io,
         key: Key,
         incoming: &Incoming<'_>,
-        from: SessionRef,
+        (from, topic, payload): (SessionRef, &str, &[u8]),
     ) {
         self.counts().replies.more();
         let mut user = Vec::new();
-        let routed = self.publish(io, &published(incoming, &mut user), Some(from), None);
+        let publish = Publish {
+            topic,
+            payload,
+            ..published(incoming, &mut user)
+        };
+        let routed = self.publish(io, &publish, Some(from), None);
         if routed.is_congested {
             self.hold_back(io, key);
         }
         self.accept(key, incoming.pending, routed.copies);
     }
 
-    fn route(&mut self, io: &mut Io, message: &Arc<Message>, from: SessionRef) -> usize {
-        let copies = self.publish_kept(io, message, Some(from)).copies;
+    /// Hands a command on, in the form that its device asked for.
+    pub(super) fn route(&mut self, io: &mut Io, message: &Arc<Message>, from: SessionRef) -> usize {
+        let copies = match self.shared.config.dialect.commanded(&message.topic) {
+            Some(device) => self.hand(io, message, (device, from)),
+            None => self.publish_kept(io, message, Some(from)).copies,
+        };
         self.counts().commands_routed.add(copies as u64);
         copies
+    }
+
+    fn hand(
+        &mut self,
+        io: &mut Io,
+        message: &Message,
+        (device, from): (&str, SessionRef),
+    ) -> usize {
+        let dialect = self.shared.config.dialect;
+        let gateway = locked(&self.shared.gateways).get(device).cloned();
+        let to = Handing {
+            device,
+            gateway: gateway.as_deref(),
+            request: self.shared.next_request(),
+        };
+        let mut handed = CommandScratch::default();
+        for form in 0.. {
+            if !dialect.hand(form, &to, &message.payload, &mut handed) {
+                break;
+            }
+            let publish = Publish {
+                qos: message.qos,
+                ..Publish::new(&handed.topic, &handed.payload)
+            };
+            let copies = self.publish(io, &publish, Some(from), None).copies;
+            if copies > 0 {
+                return copies;
+            }
+        }
+        0
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use muster_model::Micros;
 use muster_net::{Io, Key};
+use muster_platform::Dialect;
 use muster_protocol::mqtt::{Publish, Refused, Token};
 
 use super::link::Pause;
@@ -196,6 +197,7 @@ impl Shard {
         grant: Grant,
         parcel: &mut Parcel<'_>,
     ) -> Option<Copied> {
+        let dialect = self.shared.config.dialect;
         let session = self.sessions.get_mut(to.slot, to.generation)?;
         let Some(key) = session.link else {
             return Some(Copied::MustWait);
@@ -208,7 +210,7 @@ impl Shard {
             return Some(Copied::MustWait);
         }
         let token = session.token();
-        let copy = granted(parcel.publish, grant);
+        let copy = granted(dialect, parcel.publish, grant);
         let copied = Copied::of(link.server.deliver(token, &copy, &mut link.out));
         if copied == Copied::Written {
             if !may_be_dropped(grant.qos) && session.is_persistent() {
@@ -294,6 +296,7 @@ impl Shard {
     /// Writes queued copies as long as the client takes them.
     pub(super) fn drain(&mut self, io: &mut Io, key: Key) {
         let now = io.now();
+        let dialect = self.shared.config.dialect;
         let mut tell = false;
         while let Some((token, grant, message, told)) = self.next_queued(io, key) {
             tell |= told;
@@ -303,10 +306,11 @@ impl Shard {
             }
             let Some(link) = self.link(key) else { break };
             let copied = message.publish(now, |publish| {
-                Copied::of(
-                    link.server
-                        .deliver(token, &granted(publish, grant), &mut link.out),
-                )
+                Copied::of(link.server.deliver(
+                    token,
+                    &granted(dialect, publish, grant),
+                    &mut link.out,
+                ))
             });
             match copied {
                 Copied::Written => {
@@ -395,16 +399,18 @@ impl Shard {
         let kept = self
             .session(me)
             .and_then(|session| session.inflight.get(&token.0).cloned());
+        let dialect = self.shared.config.dialect;
         let Some(link) = self.link(key) else { return };
         let Some((grant, message)) = kept else {
             link.server.forget(token);
             return;
         };
         let copied = message.publish(now, |publish| {
-            Copied::of(
-                link.server
-                    .redeliver(token, &granted(publish, grant), &mut link.out),
-            )
+            Copied::of(link.server.redeliver(
+                token,
+                &granted(dialect, publish, grant),
+                &mut link.out,
+            ))
         });
         if copied == Copied::Written {
             self.counts().redelivered.more();
@@ -470,8 +476,10 @@ impl Copied {
     }
 }
 
-fn granted<'a>(publish: &Publish<'a>, grant: Grant) -> Publish<'a> {
+/// A copy as its link knows it.
+fn granted<'a>(dialect: Dialect, publish: &Publish<'a>, grant: Grant) -> Publish<'a> {
     Publish {
+        topic: dialect.unrouted(publish.topic),
         qos: grant.qos,
         retain: grant.retain,
         subscription_id: grant.id,

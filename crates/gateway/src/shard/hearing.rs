@@ -1,7 +1,5 @@
 //! What an uplink is to the dialect.
 
-use std::sync::Arc;
-
 use muster_net::{Io, Key};
 use muster_platform::{Data, Heard};
 use muster_protocol::mqtt::{Incoming, Pending, reason};
@@ -12,7 +10,7 @@ impl Shard {
     /// Takes an uplink as the dialect reads it.
     pub(super) fn hear(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>) {
         let Some(link) = self.link(key) else { return };
-        let name: Option<Arc<str>> = link.name.clone();
+        let name = link.name.clone();
         let dialect = self.shared.config.dialect;
         let name = name.as_deref().unwrap_or_default();
         let heard = dialect.hear(name, &incoming.topic, incoming.payload);
@@ -25,11 +23,13 @@ impl Shard {
             Heard::Unreadable { device } => {
                 self.answer_unreadable(io, key, device, incoming.pending);
             }
-            Heard::Announced {
-                device: _,
-                is_there,
-            } => {
-                self.note_announced(key, is_there, incoming.pending);
+            Heard::Announced { device, is_there } => {
+                self.note_announced(key, (device, is_there), incoming.pending);
+            }
+            Heard::Taken => {
+                let mut topic = String::new();
+                dialect.route(name, &incoming.topic, &mut topic);
+                self.put(io, key, incoming, (&topic, incoming.pending));
             }
             Heard::Data(data) => self.put_data(io, key, incoming, &data),
             Heard::Invalid => self.refuse_payload(io, key, incoming.pending),
@@ -45,8 +45,16 @@ impl Shard {
         }
     }
 
-    /// A gateway's device came or went: nothing more depends on it, as its data name it too.
-    fn note_announced(&mut self, key: Key, is_there: bool, pending: Option<Pending>) {
+    /// A gateway's device came or went: only commands to it depend on that, as its data name it
+    /// too.
+    fn note_announced(
+        &mut self,
+        key: Key,
+        (device, is_there): (&str, bool),
+        pending: Option<Pending>,
+    ) {
+        let gateway = self.link(key).and_then(|link| link.name.clone());
+        self.shared.announce(device, gateway.filter(|_| is_there));
         if is_there {
             self.counts().announced.more();
         } else {

@@ -69,8 +69,8 @@ impl Shard {
             .as_ref()
             .map(|will| Box::new(kept_will(will, io.now())));
         let knows_links = self.shared.config.dialect.knows_links();
-        let name = connect.user.unwrap_or(&opening.client_id);
-        let name = knows_links.then(|| Arc::from(name));
+        let dialect = self.shared.config.dialect;
+        let name = knows_links.then(|| dialect.link_name(connect.user, &opening.client_id).into());
         if let Some(link) = self.link(key) {
             link.role = role;
             link.will = will;

@@ -22,10 +22,24 @@ impl Shard {
         let Some(me) = link.session else { return };
         link.has_subscribed = true;
         let is_v5 = link.is_v5();
+        let name = link.name.clone();
+        let name = name.as_deref().unwrap_or_default();
+        let dialect = self.shared.config.dialect;
+        if dialect.answers_unasked(name) {
+            return;
+        }
         let id = subscribe.subscription_id();
         let mut retained = Vec::new();
         let mut codes = Vec::new();
         for filter in subscribe.filters {
+            let mut routed = String::new();
+            let filter = match dialect.route(name, filter.filter, &mut routed) {
+                true => Filter {
+                    filter: &routed,
+                    ..filter
+                },
+                false => filter,
+            };
             match self.subscribe_one(me, &filter, id, io.now()) {
                 Ok(mut messages) => {
                     codes.push(filter.qos.bits());
@@ -107,13 +121,18 @@ impl Shard {
     }
 
     pub(super) fn unsubscribe(&mut self, io: &mut Io, key: Key, unsubscribe: &Unsubscribe<'_>) {
-        let Some(me) = self.link(key).and_then(|link| link.session) else {
-            return;
-        };
+        let Some(link) = self.link(key) else { return };
+        let Some(me) = link.session else { return };
+        let name = link.name.clone();
+        let name = name.as_deref().unwrap_or_default();
+        let dialect = self.shared.config.dialect;
         let filters = unsubscribe.filters.iter();
-        let codes: Vec<u8> = filters
-            .map(|filter| self.unsubscribe_one(me, filter))
-            .collect();
+        let codes = filters.map(|filter| {
+            let mut routed = String::new();
+            let is_routed = dialect.route(name, filter, &mut routed);
+            self.unsubscribe_one(me, if is_routed { &routed } else { filter })
+        });
+        let codes: Vec<u8> = codes.collect();
         let Some(link) = self.link(key) else { return };
         let answered = link
             .server

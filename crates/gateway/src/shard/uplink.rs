@@ -50,6 +50,7 @@ impl Shard {
     pub(super) fn uplink(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>) {
         let Some(link) = self.link(key) else { return };
         let Some(from) = link.session else { return };
+        let name = link.name.clone();
         if !std::mem::replace(&mut link.has_published, true) {
             self.slow_down(io, key);
         }
@@ -57,8 +58,11 @@ impl Shard {
         if dialect.is_command(&incoming.topic) {
             return self.command(io, key, incoming, from);
         }
-        if dialect.reply(&incoming.topic, incoming.payload).is_some() {
-            return self.reply(io, key, incoming, from);
+        let name = name.as_deref().unwrap_or_default();
+        let mut topic = String::new();
+        let said = dialect.surfaced_reply(name, &incoming.topic, incoming.payload, &mut topic);
+        if let Some(said) = said {
+            return self.reply(io, key, incoming, (from, &topic, said));
         }
         self.hear(io, key, incoming);
     }

@@ -75,6 +75,7 @@ impl<'a> AckArray<'a> {
         let code = code?;
         Some(Acknowledgement {
             id,
+            is_of_oldest: false,
             is_accepted: accepts(code),
             code,
             messages,

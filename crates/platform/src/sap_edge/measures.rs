@@ -36,19 +36,14 @@ pub(crate) fn hear<'a>(topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
 fn message_id(payload: &[u8]) -> Option<Option<&[u8]>> {
     let mut json = Json::new(payload);
     let (mut id, mut has_measures) = (None, false);
-    json.take(b'{')?;
-    let mut goes_on = json.begins(b'}')?;
-    while goes_on {
-        match json.key()? {
-            b"measureMessageId" => id = Some(json.value()?),
-            b"measures" => {
-                has_measures = json.peek()? == b'[';
-                json.skip()?;
-            }
-            _ => json.skip()?,
+    json.members(|key, json| match key {
+        b"measureMessageId" => json.value().map(|value| id = Some(value)),
+        b"measures" => {
+            has_measures = json.peek()? == b'[';
+            json.skip()
         }
-        goes_on = json.goes_on(b'}')?;
-    }
+        _ => json.skip(),
+    })?;
     (has_measures && json.is_at_end()).then_some(id)
 }
 

@@ -27,15 +27,10 @@ pub(super) fn announced(topic: Topic, payload: &[u8]) -> Heard<'_> {
 fn device(payload: &[u8]) -> Option<&str> {
     let mut json = Json::new(payload);
     let mut device = None;
-    json.take(b'{')?;
-    let mut goes_on = json.begins(b'}')?;
-    while goes_on {
-        match json.key()? {
-            b"device" => device = Some(json.string()?),
-            _ => json.skip()?,
-        }
-        goes_on = json.goes_on(b'}')?;
-    }
+    json.members(|key, json| match key {
+        b"device" => json.string().map(|name| device = Some(name)),
+        _ => json.skip(),
+    })?;
     let device = std::str::from_utf8(device?).ok()?;
     (json.is_at_end() && !device.is_empty()).then_some(device)
 }

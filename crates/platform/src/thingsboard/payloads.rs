@@ -127,7 +127,7 @@ fn framed(topic: Topic, values: &str, has_instant: bool) -> String {
         false => format!("{{{values}}}"),
     };
     match topic {
-        Topic::Telemetry | Topic::GatewayConnect | Topic::GatewayDisconnect => point,
+        Topic::Telemetry | Topic::GatewayConnect | Topic::GatewayDisconnect | Topic::Claim => point,
         Topic::Attributes => format!("{{{values}}}"),
         Topic::GatewayTelemetry => format!(r#"{{"${{id}}":[{point}]}}"#),
         Topic::GatewayAttributes => format!(r#"{{"${{id}}":{{{values}}}}}"#),

@@ -1,6 +1,6 @@
 //! What the server end hears of devices and gateways.
 
-use super::{Topic, gateways};
+use super::{Topic, gateways, provisioning, requests};
 use crate::json::Json;
 use crate::server::Heard;
 
@@ -86,9 +86,16 @@ fn next_name<'a>(json: &mut Json<'a>, place: &mut Place) -> Option<&'a str> {
 }
 
 /// Reads what a link published; `link` is the device, or the gateway, that it logged in as.
-pub(crate) fn hear<'a>(link: &'a str, topic: &str, payload: &'a [u8]) -> Heard<'a> {
+pub(crate) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
+    if provisioning::is_provisioning(link) {
+        return provisioning::hear(link, topic, payload);
+    }
     let Some(topic) = Topic::of(topic) else {
-        return Heard::Unknown;
+        return requests::hear(link, topic, payload).unwrap_or(match topic {
+            // What can be read there is a reply, and was taken for one.
+            super::GATEWAY_RPC => Heard::Invalid,
+            _ => Heard::Unknown,
+        });
     };
     let mut json = Json::new(payload);
     let is_readable = match topic {
@@ -99,6 +106,8 @@ pub(crate) fn hear<'a>(link: &'a str, topic: &str, payload: &'a [u8]) -> Heard<'
         Topic::GatewayConnect | Topic::GatewayDisconnect => {
             return gateways::announced(topic, payload);
         }
+        Topic::Claim if provisioning::is_claim(payload) => return Heard::Taken,
+        Topic::Claim => return Heard::Invalid,
     };
     if is_readable.is_none() || !json.is_at_end() {
         return Heard::Invalid;
@@ -132,16 +141,11 @@ fn list(json: &mut Json<'_>) -> Option<()> {
 /// the one the other is a value like any.
 fn point(json: &mut Json<'_>) -> Option<()> {
     let (mut ts, mut values_of) = (None, None);
-    json.take(b'{')?;
-    let mut goes_on = json.begins(b'}')?;
-    while goes_on {
-        match json.key()? {
-            b"ts" => ts = Some(json.value()?),
-            b"values" => values_of = Some(json.value()?),
-            _ => json.skip()?,
-        }
-        goes_on = json.goes_on(b'}')?;
-    }
+    json.members(|key, json| match key {
+        b"ts" => json.value().map(|value| ts = Some(value)),
+        b"values" => json.value().map(|value| values_of = Some(value)),
+        _ => json.skip(),
+    })?;
     match (ts, values_of) {
         (Some(ts), Some(inner)) => {
             let is_right = is_instant(ts) && values(&mut Json::new(inner)).is_some();
@@ -178,7 +182,7 @@ fn is_instant(ts: &[u8]) -> bool {
 }
 
 /// Whether a device of that name has a topic of its own.
-fn is_level(name: &[u8]) -> bool {
+pub(super) fn is_level(name: &[u8]) -> bool {
     let is_plain = !name.is_empty() && !name.iter().any(|byte| b"+#\0\\".contains(byte));
     is_plain && std::str::from_utf8(name).is_ok()
 }
@@ -205,6 +209,7 @@ mod tests {
             other @ (Heard::Message { .. }
             | Heard::Unreadable { .. }
             | Heard::Announced { .. }
+            | Heard::Taken
             | Heard::Unknown
             | Heard::Other) => panic!("{other:?}"),
         };
@@ -288,7 +293,7 @@ mod tests {
     proptest! {
         /// Whatever the bytes, hearing ends and does not panic, and data have a device.
         #[test]
-        fn any_bytes_are_survived(text in "[\\[\\]{}\",:0-9tsvalues+\\\\ ]{0,60}", at in 0usize..10) {
+        fn any_bytes_are_survived(text in "[\\[\\]{}\",:0-9tsvalues+\\\\ ]{0,60}", at in 0usize..11) {
             let (topic, _) = super::super::TOPICS[at];
             if let Heard::Data(data) = hear("d", topic, text.as_bytes()) {
                 prop_assert!(data.devices().count() >= 1);

@@ -21,10 +21,17 @@ const OF_DELIVERY: [&str; 6] = [
 ];
 /// What it does wrong with acknowledgements by the application.
 const OF_ACKNOWLEDGEMENT: [&str; 3] = ["answer-garbled", "answer-unknown", "answer-batch"];
+/// And with several of them in one message, where what has a northbound has no such messages.
+const OF_BATCHES: [&str; 1] = ["answer-batch"];
 
-/// Reads `platform.behaviour`.
-pub(super) fn behaviour(view: &View<'_>, dialect: Dialect) -> Option<Behaviour> {
-    suits(view, dialect)?;
+/// Reads `platform.behaviour`; `is_acknowledged` says that the application acknowledges messages of
+/// some stream.
+pub(super) fn behaviour(
+    view: &View<'_>,
+    dialect: Dialect,
+    is_acknowledged: bool,
+) -> Option<Behaviour> {
+    suits(view, dialect, is_acknowledged)?;
     let count = |key| view.whole(key).unwrap_or(0);
     let delayed = |key| {
         view.get(key)
@@ -83,15 +90,17 @@ pub(super) fn behaviour(view: &View<'_>, dialect: Dialect) -> Option<Behaviour> 
 }
 
 /// Whether the dialect has what each misbehaviour is about.
-fn suits(view: &View<'_>, dialect: Dialect) -> Option<()> {
-    let (mut strays, why): (Vec<&str>, _) = match (dialect.has_northbound(), dialect.acknowledges())
-    {
+fn suits(view: &View<'_>, dialect: Dialect, is_acknowledged: bool) -> Option<()> {
+    let (mut strays, why): (Vec<&str>, _) = match (dialect.has_northbound(), is_acknowledged) {
         (false, _) => (OF_DELIVERY.to_vec(), "no message is delivered anywhere"),
         (true, false) => (
             OF_ACKNOWLEDGEMENT.to_vec(),
             "no application acknowledges messages",
         ),
-        (true, true) => return Some(()),
+        (true, true) => (
+            [OF_DELIVERY.as_slice(), &OF_BATCHES].concat(),
+            "what is asked is answered one by one, and delivered nowhere",
+        ),
     };
     strays.retain(|key| view.get(key).is_some());
     for key in &strays {

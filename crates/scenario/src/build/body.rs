@@ -48,7 +48,9 @@ pub(super) fn body(
     });
     let payload = payload.ok()?;
     fits(class, view, &payload, &carrier)?;
-    if carrier == Carrier::ApplicationId {
+    let topic = view.text_of("topic");
+    let is_in_topic = class.seat.dialect.topic(topic, lane) != topic;
+    if carrier == Carrier::ApplicationId && !is_in_topic {
         holds_id(&payload_view, &payload, lane)?;
     }
     let content_type = match payload_view.get("content-type") {
@@ -147,7 +149,7 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
     match carrier.text() {
         "payload" => Some(Carrier::Payload),
         "order" => Some(Carrier::Order),
-        "application-id" => application_id(class, &carrier),
+        "application-id" => application_id(class, view, &carrier),
         "none" => Some(Carrier::None),
         "property" if class.version == Version::V311 => {
             let help = "use `carrier: payload`, or `version: \"5\"`";
@@ -168,9 +170,9 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
     }
 }
 
-fn application_id(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
+fn application_id(class: &Class<'_>, stream: &View<'_>, view: &View<'_>) -> Option<Carrier> {
     let dialect = class.seat.dialect;
-    if dialect.acknowledges() {
+    if dialect.acknowledges_on(stream.text_of("topic")) {
         return Some(Carrier::ApplicationId);
     }
     let what = format!("messages have no id of the application's with {dialect}");
@@ -192,7 +194,7 @@ fn holds_id(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
     }
     let what = format!("the payload does not hold the message's id, `{id}`");
     let help = format!(
-        "use `payload: {{ sap-measures: {{ samples: 1 }} }}`, or a template with \"measureMessageId\": \"{id}\""
+        "use a template with the field that the platform gives back, such as \"measureMessageId\": \"{id}\" of sap-edge, or leave out `payload`"
     );
     view.wrong(what, &help);
     None

@@ -2,7 +2,7 @@
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, mix};
-use muster_platform::{Carrier, CommandScratch, Dialect};
+use muster_platform::{Carrier, CommandScratch, Dialect, Replying};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::stream::{Class, timeout};
@@ -109,11 +109,13 @@ fn rate(view: &View<'_>) -> Option<Rate> {
 }
 
 fn kinds<'a>(root: &View<'a>) -> impl Iterator<Item = &'a str> {
+    streams(root).map(|stream| stream.text_of("kind"))
+}
+
+/// The streams of all fleets.
+pub(super) fn streams<'a>(root: &View<'a>) -> impl Iterator<Item = View<'a>> {
     let fleets = root.list("fleet").into_iter();
-    fleets.flat_map(|fleet| {
-        let streams = fleet.list("streams").into_iter();
-        streams.map(|stream| stream.text_of("kind"))
-    })
+    fleets.flat_map(|fleet| fleet.list("streams"))
 }
 
 fn devices(root: &View<'_>) -> u32 {
@@ -139,7 +141,6 @@ pub(super) fn command_stream(
     view: &View<'_>,
     number: u16,
 ) -> Option<StreamPlan> {
-    can_command(class, view)?;
     let Some(commands) = class.seat.commands else {
         let help = "add `commands: { rate: 50/s }` to `platform.backend`, or remove the stream";
         view.wrong(
@@ -154,7 +155,9 @@ pub(super) fn command_stream(
         "a stream of commands",
         "of the backend's `commands`",
     )?;
-    one_device_a_link(class, view, "commands")?;
+    if !class.seat.dialect.commands_gateways() {
+        one_device_a_link(class, view, "commands")?;
+    }
     topics_can_be_told(class, commands.is_two_way)?;
     let qos = Qos::from_bits(view.whole("qos")?)?;
     if commands.is_two_way && qos == Qos::AtMostOnce {
@@ -216,8 +219,16 @@ fn topics_can_be_told(class: &Class<'_>, is_two_way: bool) -> Option<()> {
     let Some(filter) = dialect.replies().filter(|_| is_two_way) else {
         return Some(());
     };
-    dialect.write_reply(&nobody, &name, &mut command);
-    if topic::matches(filter, &command.topic) {
+    let to = Replying {
+        stamp: &nobody,
+        request: 0,
+        device: &name,
+        is_gateways: false,
+    };
+    dialect.write_reply(&to, &mut command);
+    let mut heard = String::new();
+    let said = dialect.surfaced_reply(&name, &command.topic, &command.payload, &mut heard);
+    if said.is_some() && topic::matches(filter, &heard) {
         return Some(());
     }
     let what = format!("the replies of `{name}` come on a topic that `{filter}` does not take");
@@ -311,7 +322,13 @@ pub(super) fn query(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Stre
         ttd_view.wrong("no command comes at once", "such as 10s");
         return None;
     }
-    can_command(class, view)?;
+    one_device_a_link(class, view, "queries")?;
+    if !class.seat.dialect.has_northbound() {
+        let what = format!("with {} no query reaches a backend", class.seat.dialect);
+        view.get("kind")?
+            .wrong(what, "remove the stream; queries work with `mqtt`");
+        return None;
+    }
     if qos == Qos::AtMostOnce {
         let what = "whether a query at QoS 0 was taken, nobody tells";
         view.get("qos")?.wrong(what, "use `qos: 1`");
@@ -406,17 +423,6 @@ fn has_common_filter(fleets: &[FleetPlan]) -> bool {
             .any(|(name, _)| matches!(name, "id" | "index"));
         !is_own || filter.source().contains(['+', '#'])
     })
-}
-
-fn can_command(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    let dialect = class.seat.dialect;
-    if dialect.has_commands() {
-        return Some(());
-    }
-    let what = format!("no backend issues commands with {dialect}");
-    view.get("kind")?
-        .wrong(what, "remove the stream; commands work with `mqtt`");
-    None
 }
 
 fn refuse_all(view: &View<'_>, keys: &[&str], what: &str, whose: &str) -> Option<()> {

@@ -2,7 +2,7 @@
 
 use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{DeviceId, Micros, mix};
-use muster_platform::{Carrier, Dialect};
+use muster_platform::{ApplicationId, Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
@@ -92,6 +92,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     let surface = topic.as_ref().and_then(|topic| surface(class, view, topic));
     let ack = ack(view, qos, class.seat.dialect);
     let lane = (number - class.seat.stream) as u8;
+    let topic = topic.and_then(|topic| numbered(class, view, (topic, lane), schedule.as_ref()));
     let body = body(class, view, lane, schedule.as_ref());
     let is_answered = ack != Some(Ack::None);
     let kind = kind(class, view, qos)?;
@@ -138,6 +139,31 @@ pub(super) fn timeout(view: &View<'_>) -> Option<Micros> {
         return None;
     }
     Some(timeout)
+}
+
+/// The topic with the number of each message, where the dialect has it there.
+fn numbered(
+    class: &Class<'_>,
+    view: &View<'_>,
+    (topic, lane): (Template, u8),
+    schedule: Option<&ScheduleSpec>,
+) -> Option<Template> {
+    let written = class.seat.dialect.topic(topic.source(), lane);
+    if written == topic.source() {
+        return Some(topic);
+    }
+    let schedule = StreamSchedule::new(schedule?.clone()).ok()?;
+    let most = schedule.count().div_ceil(u64::from(class.devices.max(1)));
+    let is_small = most <= u64::from(ApplicationId::NUMBERED_MAX);
+    if !is_small || u32::from(lane) >= ApplicationId::NUMBERED_LANES {
+        let what = format!(
+            "{most} requests of a device, in the stream at place {lane} of its fleet, have no number of at most 2147483647"
+        );
+        let help = "at most 21474836 of a device, in one of the first 100 streams";
+        view.get("topic")?.wrong(what, help);
+        return None;
+    }
+    Template::parse(&written).ok()
 }
 
 /// Where the messages surface northbound, which for every device is a topic too.
@@ -258,10 +284,13 @@ fn is_found(view: &View<'_>, ack: Ack, carrier: &Carrier) -> Option<()> {
 fn ack(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<Ack> {
     let declared = view.text_of("ack");
     match (declared, qos) {
-        ("application", _) if dialect.acknowledges() => Some(Ack::Application),
+        ("application", _) if dialect.acknowledges_on(view.text_of("topic")) => {
+            Some(Ack::Application)
+        }
         ("application", _) => {
             let what = format!("no application acknowledges messages with {dialect}");
-            let help = "use `ack: transport`, or a platform that does, such as sap-edge";
+            let help =
+                "use `ack: transport`, or a platform or topic where one does, such as sap-edge";
             view.get("ack")?.wrong(what, help);
             None
         }

@@ -5,7 +5,7 @@ use muster_platform::{SUBSCRIPTIONS_MAX, Subscription};
 use muster_protocol::mqtt::topic;
 
 use super::stream::Class;
-use crate::plan::{StreamKind, StreamPlan};
+use crate::plan::{Ack, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// One of them.
@@ -65,8 +65,12 @@ fn wanted<'a>(class: &Class<'_>, streams: &'a [StreamPlan], views: &[View<'a>]) 
         .map(|subscription| subscription.filter)
         .collect();
     if streams.iter().any(StreamPlan::is_command) {
-        filters.extend(dialect.commands());
+        filters.extend(dialect.commands(class.view.get("gateway").is_some()));
     }
+    let asking = streams
+        .iter()
+        .filter(|stream| stream.ack == Ack::Application);
+    filters.extend(asking.filter_map(|stream| dialect.answers(stream.topic.source())));
     let of_dialect = filters.into_iter().map(|filter| Wanted {
         whose: dialect.to_string(),
         filter: Filter::OfDialect(filter),

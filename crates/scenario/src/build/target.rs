@@ -9,19 +9,21 @@ use super::behaviour::behaviour;
 use super::expected::due_from;
 use super::fleet;
 use super::secret::secret;
+use super::silent;
 use super::transport;
 use crate::endpoint;
 use crate::plan::{
     BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Secret,
-    TlsPlan,
+    TlsPlan, all_surface,
 };
 use crate::view::View;
 
 /// Most accounts of arrivals: each has an id of 8 bits.
 const MAX_BACKENDS: usize = 255;
 
-/// Reads `platform`, but for its backends.
-pub(super) fn platform(view: &View<'_>) -> Option<PlatformPlan> {
+/// Reads `platform`, but for its backends; `is_acknowledged` says that the application acknowledges
+/// messages of some stream.
+pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
     let endpoints = endpoints(view);
     let dialect = dialect(view);
     let is_gateway = view.text_of("kind") == "gateway";
@@ -30,7 +32,10 @@ pub(super) fn platform(view: &View<'_>) -> Option<PlatformPlan> {
         None => Some(TlsPlan::default()),
     };
     let kind = match view.text_of("kind") {
-        "gateway" => gateway(view, endpoints.as_deref().unwrap_or_default(), dialect),
+        "gateway" => {
+            let endpoints = endpoints.as_deref().unwrap_or_default();
+            gateway(view, endpoints, (dialect, is_acknowledged))
+        }
         _ => deployed(view, dialect),
     };
     let about = match view.get("about") {
@@ -97,7 +102,11 @@ fn deployed(view: &View<'_>, dialect: Dialect) -> Option<PlatformKind> {
     is_right.then_some(PlatformKind::Deployed { dialect })
 }
 
-fn gateway(view: &View<'_>, endpoints: &[Endpoint], dialect: Dialect) -> Option<PlatformKind> {
+fn gateway(
+    view: &View<'_>,
+    endpoints: &[Endpoint],
+    (dialect, is_acknowledged): (Dialect, bool),
+) -> Option<PlatformKind> {
     let list = view.list("devices");
     if let Some(second) = list.get(1) {
         second.wrong(
@@ -118,7 +127,7 @@ fn gateway(view: &View<'_>, endpoints: &[Endpoint], dialect: Dialect) -> Option<
         }
     }
     let behaviour = match view.get("behaviour") {
-        Some(view) => behaviour(&view, dialect)?,
+        Some(view) => behaviour(&view, dialect, is_acknowledged)?,
         None => Behaviour::default(),
     };
     Some(PlatformKind::Gateway {
@@ -155,10 +164,9 @@ pub(super) fn backends(
 ) -> Option<Vec<BackendPlan>> {
     let views = platform.list("backend");
     let dialect = dialect(platform);
-    if let (Some(stray), false) = (platform.get("backend"), dialect.has_northbound()) {
-        let what = format!("{dialect} has no northbound that a backend could consume");
-        stray.wrong(what, "remove it: accepted is the application's word");
-        return None;
+    let is_consumed = all_surface(dialect, fleets);
+    if !is_consumed {
+        silent::commands_only(&views, dialect, fleets)?;
     }
     super::only_once(views.iter().filter_map(|view| view.get("name")), "backend");
     let built: Vec<_> = views
@@ -176,7 +184,7 @@ pub(super) fn backends(
             .wrong(what, "at most 255; a group (`shared`) is one account");
         return None;
     }
-    for view in &views {
+    for view in views.iter().filter(|_| is_consumed) {
         joins_arrivals(view, fleets)?;
         sees_properties(view, fleets)?;
         keeps_order(view, fleets);

@@ -1,0 +1,133 @@
+//! Commands of each dialect: at the business application's end, the platform's and the device's.
+
+use muster_model::Stamp;
+
+use super::Dialect;
+use crate::command::{CommandCopy, CommandScratch, Handing, Replying};
+use crate::{mqtt, sap_edge, thingsboard};
+
+impl Dialect {
+    /// What a link subscribes to beyond [`Dialect::subscriptions`] if its devices take commands; `${id}`
+    /// stands for the name of its device. `is_gateways` asks for links that carry several.
+    #[must_use]
+    pub const fn commands(self, is_gateways: bool) -> Option<&'static str> {
+        match (self, is_gateways) {
+            (Self::Mqtt, false) => Some(mqtt::COMMANDS),
+            (Self::Thingsboard, false) => Some(thingsboard::COMMANDS),
+            (Self::Thingsboard, true) => Some(thingsboard::GATEWAY_RPC),
+            (Self::Mqtt, true) | (Self::SapEdge, _) => None,
+        }
+    }
+
+    /// Whether a link may take the commands of several devices.
+    #[must_use]
+    pub const fn commands_gateways(self) -> bool {
+        self.commands(true).is_some()
+    }
+
+    /// What the business application subscribes to for the replies of all devices; none where
+    /// commands are one-way.
+    #[must_use]
+    pub const fn replies(self) -> Option<&'static str> {
+        match self {
+            Self::Mqtt => Some(mqtt::REPLIES),
+            Self::SapEdge => None,
+            Self::Thingsboard => Some(thingsboard::REPLIES),
+        }
+    }
+
+    /// Renders the command that a stamp names, to the device of that name, as the business
+    /// application issues it.
+    pub fn write_command(self, stamp: &Stamp, device: &str, out: &mut CommandScratch) {
+        match self {
+            Self::Mqtt => mqtt::write_command(stamp, device, out),
+            Self::SapEdge => sap_edge::write_command(stamp, device, out),
+            Self::Thingsboard => thingsboard::write_command(stamp, device, out),
+        }
+    }
+
+    /// Renders a device's reply to a command.
+    pub fn write_reply(self, to: &Replying<'_>, out: &mut CommandScratch) {
+        match self {
+            Self::Mqtt => mqtt::write_reply(to, out),
+            Self::SapEdge => {}
+            Self::Thingsboard => thingsboard::write_reply(to, out),
+        }
+    }
+
+    /// Reads a reply as the business application hears it; none if the topic is not one of replies.
+    #[must_use]
+    pub fn reply(self, topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
+        match self {
+            Self::Mqtt => mqtt::reply(topic, payload),
+            Self::SapEdge => None,
+            Self::Thingsboard => thingsboard::reply(topic, payload),
+        }
+    }
+
+    /// Whether the business application commands on a topic.
+    #[must_use]
+    pub fn is_command(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt => mqtt::is_command(topic),
+            Self::SapEdge => sap_edge::is_command(topic),
+            Self::Thingsboard => thingsboard::commanded(topic).is_some(),
+        }
+    }
+
+    /// The device that a command is for, where the server end hands it on in another form than it
+    /// came; none where it goes on as it is.
+    #[must_use]
+    pub fn commanded(self, topic: &str) -> Option<&str> {
+        match self {
+            Self::Mqtt | Self::SapEdge => None,
+            Self::Thingsboard => thingsboard::commanded(topic),
+        }
+    }
+
+    /// Whether a payload is a command that the server end takes.
+    #[must_use]
+    pub fn takes_command(self, payload: &[u8]) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge => true,
+            Self::Thingsboard => thingsboard::is_call(payload),
+        }
+    }
+
+    /// Renders a command as the server end hands it on, in the form of that number, from 0: the first
+    /// that somebody subscribed to is right. False if there is no such form.
+    pub fn hand(
+        self,
+        form: usize,
+        to: &Handing<'_>,
+        payload: &[u8],
+        out: &mut CommandScratch,
+    ) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge => false,
+            Self::Thingsboard => thingsboard::hand(form, to, payload, out),
+        }
+    }
+
+    /// A device's reply as the server end makes it surface: its topic goes into `out`, which is emptied
+    /// first. None if the topic is not one of replies.
+    #[must_use]
+    pub fn surfaced_reply<'a>(
+        self,
+        link: &'a str,
+        topic: &str,
+        payload: &'a [u8],
+        out: &mut String,
+    ) -> Option<&'a [u8]> {
+        match self {
+            Self::Mqtt => {
+                mqtt::reply(topic, payload)?;
+                out.clear();
+                out.push_str(topic);
+                Some(payload)
+            }
+            Self::SapEdge => None,
+            Self::Thingsboard => thingsboard::surfaced(link, topic, payload, out),
+        }
+    }
+}

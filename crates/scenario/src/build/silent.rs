@@ -1,0 +1,45 @@
+//! Backends where messages do not surface.
+
+use muster_platform::Dialect;
+
+use crate::plan::{FleetPlan, StreamPlan};
+use crate::view::View;
+
+/// Where messages do not surface, a backend has nothing to consume, and commands to issue or no
+/// meaning.
+pub(super) fn commands_only(
+    views: &[View<'_>],
+    dialect: Dialect,
+    fleets: &[FleetPlan],
+) -> Option<()> {
+    for view in views {
+        let Some(commands) = view.get("commands") else {
+            view.wrong(
+                nothing_surfaces(dialect, fleets),
+                "remove it, or give it `commands`",
+            );
+            return None;
+        };
+        if commands.text_of("to") == "waiting" {
+            let what = nothing_surfaces(dialect, fleets);
+            commands
+                .get("to")?
+                .wrong(what, "use `to: online`: no query is seen to come");
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn nothing_surfaces(dialect: Dialect, fleets: &[FleetPlan]) -> String {
+    let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
+    let surfaces = |stream: &StreamPlan| dialect.surfaces(stream.topic.source());
+    let silent = streams.find(|stream| stream.is_uplink() && !surfaces(stream));
+    match silent.filter(|_| dialect.has_northbound()) {
+        Some(stream) => format!(
+            "`{}` never surfaces, so that arrivals could not be told from losses",
+            stream.name
+        ),
+        None => format!("{dialect} has no northbound that a backend could consume"),
+    }
+}
