@@ -24,8 +24,12 @@ fuzz_target!(|data: &[u8]| {
         _ => format!("command/d/res/{name}"),
     };
     hear(&topic, payload);
+    let of_sap_edge = Dialect::SapEdge.downlink("commands/d", payload);
+    assert!(matches!(of_sap_edge, Downlink::Command(_)));
     if let Some((fields, device)) = rest.split_first_chunk() {
-        return_to_sender(fields, &String::from_utf8_lossy(device), first);
+        let stamp = stamp(fields, first);
+        return_to_sender(&stamp, &String::from_utf8_lossy(device), first);
+        named_in_json(&stamp, split, first);
     }
 });
 
@@ -63,10 +67,10 @@ fn believes(stamp: Option<Stamp>, id: &str, payload: &[u8]) {
     }
 }
 
-/// A command and its reply to a device of any name are read back, and not once a bit was altered.
-fn return_to_sender(fields: &[u8; 16], device: &str, bit: u8) {
+/// An id by any fields.
+fn stamp(fields: &[u8; 16], bit: u8) -> Stamp {
     let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| fields[at + byte]));
-    let stamp = Stamp {
+    Stamp {
         id: MessageId {
             run: RunId(number(0)),
             device: DeviceId(number(4)),
@@ -74,18 +78,36 @@ fn return_to_sender(fields: &[u8; 16], device: &str, bit: u8) {
             seq: number(9),
         },
         due: (bit & 1 == 0).then(|| Micros(u64::from(number(12)))),
-    };
+    }
+}
+
+/// A command whose id travels in JSON is read back, and once a bit was altered never as another.
+fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
     let mut scratch = CommandScratch::default();
-    DIALECT.write_command(&stamp, device, &mut scratch);
+    Dialect::SapEdge.write_command(stamp, "d", &mut scratch);
+    let read = |scratch: &CommandScratch| match Dialect::SapEdge.downlink(&scratch.topic, &scratch.payload) {
+        Downlink::Command(copy) => copy.stamp,
+        heard => panic!("{heard:?} on {}", scratch.topic),
+    };
+    assert_eq!(read(&scratch), Some(*stamp));
+    let at = usize::from(at) % scratch.payload.len();
+    scratch.payload[at] ^= 1 << (bit & 7);
+    assert!(read(&scratch).is_none_or(|other| other == *stamp));
+}
+
+/// A command and its reply to a device of any name are read back, and not once a bit was altered.
+fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
+    let mut scratch = CommandScratch::default();
+    DIALECT.write_command(stamp, device, &mut scratch);
     let command = |scratch: &CommandScratch| match DIALECT.downlink(&scratch.topic, &scratch.payload) {
         Downlink::Command(copy) => copy.stamp,
         heard => panic!("{heard:?} on {}", scratch.topic),
     };
-    assert_eq!(command(&scratch), Some(stamp));
+    assert_eq!(command(&scratch), Some(*stamp));
     alter(&mut scratch, bit);
     assert_eq!(command(&scratch), None, "one bit is another");
     let to = Replying {
-        stamp: &stamp,
+        stamp,
         request: 0,
         device,
         is_gateways: false,
@@ -95,7 +117,7 @@ fn return_to_sender(fields: &[u8; 16], device: &str, bit: u8) {
         let copy = DIALECT.reply(&scratch.topic, &scratch.payload);
         copy.expect("it is a topic of replies").stamp
     };
-    assert_eq!(reply(&scratch), Some(stamp));
+    assert_eq!(reply(&scratch), Some(*stamp));
     alter(&mut scratch, bit);
     assert_eq!(reply(&scratch), None, "one bit is another");
 }
