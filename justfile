@@ -32,9 +32,9 @@ bench *arguments:
 e2e peer:
     bash e2e/{{ peer }}.sh
 
-# Every broker and client that docs/interop.md names; needs Go, JDK 17, Maven and npm.
+# Every peer that docs/interop.md names; needs Go, JDK 17, Maven and npm.
 interop:
-    INTEROP_BROKERS="mosquitto mochi hivemq aedes moquette" INTEROP_CLIENTS="mosquitto paho mqttjs paho-go hivemq-client" bash e2e/interop.sh
+    INTEROP_BROKERS="mosquitto mochi hivemq aedes moquette" INTEROP_CLIENTS="mosquitto paho mqttjs paho-go hivemq-client" bash e2e/interop.sh && COAP_PEERS="libcoap californium" bash e2e/coap.sh
 
 # Writes the golden files anew and shows the difference.
 bless:

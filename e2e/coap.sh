@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# CoAP, both ends, against libcoap: every way to answer, blocks both ways, observe, ping, and
-# datagrams that either side loses.
+# CoAP, both ends, against implementations of others: every way to answer, blocks both ways, observe,
+# ping, and datagrams that either side loses. COAP_PEERS chooses among libcoap (the default) and
+# californium, which needs a JDK and Maven.
 source "$(dirname "$0")/lib.sh"
-need coap-client-notls coap-server-notls cargo cmp
+readonly PEERS=${COAP_PEERS:-libcoap}
+readonly CALIFORNIUM=$PWD/target/peers/californium
+need cargo cmp
 
 cargo build --quiet -p muster-protocol --example coap
 OURS=target/debug/examples/coap
@@ -51,10 +54,12 @@ lossy_server() {
 
 # our_server OPTION...: starts our server; its port is in PORT.
 our_server() {
-    mkfifo "$WORK/port-$#"
-    "$OURS" serve "$@" >"$WORK/port-$#" &
+    local port
+    port=$(mktemp -u "$WORK/port-XXXXXX")
+    mkfifo "$port"
+    "$OURS" serve "$@" >"$port" &
     STARTED+=("$!")
-    read -r PORT <"$WORK/port-$#"
+    read -r PORT <"$port"
 }
 
 # said WANTED ARGUMENT...: what libcoap's client prints.
@@ -104,8 +109,75 @@ losses() {
     said '"hello": 3, "separate": 1' "$uri/asked"
 }
 
-our_client "$(free_port)"
-lossy_server "$(free_port)"
-their_client
-losses
+libcoap() {
+    need coap-client-notls coap-server-notls
+    our_client "$(free_port)"
+    lossy_server "$(free_port)"
+    their_client
+    losses
+}
+
+# java_peer ARGUMENT...: takes the place of the shell it runs in, so that it ends with it.
+java_peer() {
+    exec java -cp "$CALIFORNIUM/target/classes:$(cat "$CALIFORNIUM/classpath")" Peer "$@"
+}
+
+# answers WANTED ARGUMENT...: what Californium's client prints.
+answers() {
+    local wanted=$1 got
+    shift
+    got=$(java_peer "$@" 2>&1) || true
+    same "californium's client: $*" "$got" "$wanted"
+}
+
+californium_server() {
+    local port=$1 uri=coap://127.0.0.1:$1 line
+    java_peer serve "$port" &
+    STARTED+=("$!")
+    line=$("$OURS" ping "127.0.0.1:$port")
+    check "our client: ping -> $line" grep -q '^pong;' <<<"$line"
+    ask '2.05 piggybacked; bytes=5 ' get "$uri/hello"
+    ask '2.05 separate; bytes=5 ' get "$uri/hello" non
+    ask '2.05 separate; bytes=7 ' get "$uri/separate"
+    ask '4.04 piggybacked' get "$uri/nothing"
+    ask '5.03 piggybacked max-age=2' get "$uri/busy"
+    ask '2.04 piggybacked' put "$uri/store" "body=$WORK/body"
+    ask '2.05 piggybacked; bytes=5000 parts=9 ' get "$uri/store" "out=$WORK/from-512"
+    ask '2.05 piggybacked; bytes=5000 parts=78 ' get "$uri/store" block=64 early "out=$WORK/from-64"
+    check "our client: the body in blocks of 512 came back" cmp "$WORK/body" "$WORK/from-512"
+    check "our client: and in blocks of 64" cmp "$WORK/body" "$WORK/from-64"
+    ask '2.04 piggybacked.* retransmitted=2 ' put "$uri/store" "body=$WORK/body" block=32 lose=3,7
+    ask '2.05 .* notifications=5 ' get "$uri/ticks" observe=5
+}
+
+californium_client() {
+    our_server
+    local uri=coap://127.0.0.1:$PORT
+    answers pong ping "$uri"
+    answers '2.05 ACK bytes=5' ask get "$uri/hello"
+    answers '2.05 NON bytes=5' non "$uri/hello"
+    answers '2.05 CON bytes=7' ask get "$uri/separate"
+    answers '4.04 ACK bytes=16' ask get "$uri/nothing"
+    answers '5.03 ACK bytes=5' ask get "$uri/busy"
+    answers '2.05 ACK bytes=5000' ask get "$uri/large"
+    answers '2.04 ACK bytes=0' ask put "$uri/store" "$WORK/body"
+    answers '2.05 ACK bytes=5000' ask get "$uri/store" - "$WORK/stored-by-us"
+    check "californium's client: a body in blocks came back" cmp "$WORK/body" "$WORK/stored-by-us"
+    answers 'observed 5' observe "$uri/ticks" 5
+    line=$("$OURS" ask get "$uri/asked" "out=$WORK/asked")
+    check "no request was handed on twice: $(cat "$WORK/asked")" grep -q '"hello": 2.*"separate": 1, "store": 2' "$WORK/asked"
+}
+
+californium() {
+    need java mvn
+    mkdir -p "$CALIFORNIUM"
+    cp -r e2e/peers/californium/. "$CALIFORNIUM/"
+    (cd "$CALIFORNIUM" && mvn -q compile dependency:build-classpath -Dmdep.outputFile=classpath) >>"$WORK/build.log"
+    californium_server "$(free_port)"
+    californium_client
+}
+
+for peer in $PEERS; do
+    "$peer"
+done
 finish
