@@ -234,6 +234,11 @@ fn track(
             lateness: bounds(Latency::Lateness),
             held: Vec::new(),
             end_to_end: bounds(Latency::EndToEnd),
+            legs: [
+                bounds(Latency::CommandRequest),
+                bounds(Latency::CommandResponse),
+                bounds(Latency::CommandLoop),
+            ],
         },
     }
 }

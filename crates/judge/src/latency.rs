@@ -5,6 +5,7 @@ use muster_measure::{
 };
 use muster_model::{BackendId, Micros, figure};
 
+use crate::commands;
 use crate::slo::{is_close, is_consumer_disturbed, new};
 use crate::{Evidence, Figure, Latency, Percentile, RuleResult, Slo, Unevaluated};
 
@@ -15,6 +16,9 @@ pub(crate) fn evaluate(
     scope: &ScopeSummary,
     evidence: &Evidence<'_>,
 ) -> RuleResult {
+    let Some(kept) = kept(of) else {
+        return commands::leg(slo, (of, percentile, at_most), scope, evidence);
+    };
     let rule = new(slo).bound(Figure::Time(at_most));
     if scope.measured.scheduled.is_none() {
         return rule.not_evaluated(Unevaluated::Unknown);
@@ -31,7 +35,7 @@ pub(crate) fn evaluate(
     let counters = scope
         .above
         .iter()
-        .filter(|a| a.latency == kept(of) && a.bound == at_most);
+        .filter(|a| a.latency == kept && a.bound == at_most);
     // Of equals the first, since its distribution is the one that is kept.
     let worse = |a, b| {
         if share_above(b) > share_above(a) {
@@ -86,12 +90,14 @@ fn too_few(
     .decided(false, since)
 }
 
-const fn kept(of: Latency) -> Kept {
+/// How the recorder calls it; none for a leg of commands.
+const fn kept(of: Latency) -> Option<Kept> {
     match of {
-        Latency::Response => Kept::Response,
-        Latency::Service => Kept::Service,
-        Latency::EndToEnd => Kept::EndToEnd,
-        Latency::Lateness => Kept::Lateness,
+        Latency::Response => Some(Kept::Response),
+        Latency::Service => Some(Kept::Service),
+        Latency::EndToEnd => Some(Kept::EndToEnd),
+        Latency::Lateness => Some(Kept::Lateness),
+        Latency::CommandRequest | Latency::CommandResponse | Latency::CommandLoop => None,
     }
 }
 
@@ -103,12 +109,17 @@ fn told(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> Str
     let place = counter.backend.map_or(String::new(), |id| {
         format!(" at {}", evidence.backend(id.index()))
     });
+    counted((counter.above, counter.missing, counter.n), percentile) + &place
+}
+
+/// How many lay above, how many never ended, and of how many.
+pub(crate) fn counted((above, missing, n): (u64, u64, u64), percentile: Percentile) -> String {
     format!(
-        "{} above and {} without an end, of {} ({} allowed){place}",
-        figure::count(counter.above),
-        figure::count(counter.missing),
-        figure::count(counter.n),
-        figure::count(percentile.allowed_above(counter.n))
+        "{} above and {} without an end, of {} ({} allowed)",
+        figure::count(above),
+        figure::count(missing),
+        figure::count(n),
+        figure::count(percentile.allowed_above(n))
     )
 }
 
@@ -155,7 +166,10 @@ fn since(
             }
             Latency::EndToEnd => row.end_to_end.quantile_us(percentile.as_fraction()),
             Latency::Lateness => row.lateness_p99_us,
-            Latency::Service => None,
+            Latency::Service
+            | Latency::CommandRequest
+            | Latency::CommandResponse
+            | Latency::CommandLoop => None,
         };
         (row.second, at)
     });

@@ -15,6 +15,7 @@
 //! ```
 
 mod bounds;
+mod commands;
 mod evidence;
 mod health;
 mod judge;

@@ -49,6 +49,9 @@ impl Rules {
             | SloBound::FailureRatio(_)
             | SloBound::Connected(_)
             | SloBound::Disconnects(_)
+            | SloBound::NotReceived(_)
+            | SloBound::RepliesLost(_)
+            | SloBound::ReceiveLoss(_)
             | SloBound::Stable => None,
         });
         let own = (latency == Latency::Lateness)
@@ -76,6 +79,9 @@ impl Rules {
             | SloBound::FailureRatio(_)
             | SloBound::Connected(_)
             | SloBound::Disconnects(_)
+            | SloBound::NotReceived(_)
+            | SloBound::RepliesLost(_)
+            | SloBound::ReceiveLoss(_)
             | SloBound::Stable => None,
         });
         let derived = || {
@@ -243,6 +249,15 @@ pub enum SloBound {
         /// The bound, itself allowed.
         at_most: Micros,
     },
+    /// Commands that the platform delivered, as it says, and that were not received, over the
+    /// whole run; a ratio is of the delivered.
+    NotReceived(Allowance),
+    /// Replies that the platform took and that will not come to the backend any more, over the
+    /// whole run; a ratio is of the answered.
+    RepliesLost(Allowance),
+    /// Messages that subscribers among the devices were to get and will not get any more, over the
+    /// whole run; a ratio is of the expected.
+    ReceiveLoss(Allowance),
     /// The backlog does not grow (SEMANTICS section 6).
     Stable,
 }
@@ -257,6 +272,9 @@ impl SloBound {
             Self::Connected(_) => "connected".to_owned(),
             Self::Disconnects(_) => "disconnects".to_owned(),
             Self::Latency { of, percentile, .. } => format!("{} {percentile}", of.name()),
+            Self::NotReceived(_) => "commands-not-received".to_owned(),
+            Self::RepliesLost(_) => "replies-lost".to_owned(),
+            Self::ReceiveLoss(_) => "receive-loss".to_owned(),
             Self::Stable => "stable".to_owned(),
         }
     }
@@ -287,6 +305,12 @@ pub enum Latency {
     EndToEnd,
     /// From due to taken: the generator's own.
     Lateness,
+    /// From a query's due instant to its answer.
+    CommandRequest,
+    /// From the instant a device's reply to a command is due to the platform's answer to it.
+    CommandResponse,
+    /// From a command's issue to its reply at the backend.
+    CommandLoop,
 }
 
 impl Latency {
@@ -298,6 +322,9 @@ impl Latency {
             Self::Service => "service",
             Self::EndToEnd => "end-to-end",
             Self::Lateness => "lateness",
+            Self::CommandRequest => "command-request",
+            Self::CommandResponse => "command-response",
+            Self::CommandLoop => "command-loop",
         }
     }
 }

@@ -7,7 +7,7 @@ use muster_model::{Cause, StreamId, figure};
 
 use crate::{
     Allowance, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo, SloBound,
-    Unevaluated, latency,
+    Unevaluated, commands, latency,
 };
 
 /// What becomes of one SLO. Rule `stable` is not decided here: it is evaluated for every stream,
@@ -26,6 +26,9 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
             percentile,
             at_most,
         } => latency::evaluate(slo, (of, percentile, at_most), scope, evidence),
+        SloBound::NotReceived(_) | SloBound::RepliesLost(_) | SloBound::ReceiveLoss(_) => {
+            return commands::absent(slo, scope);
+        }
         SloBound::Stable => return None,
     })
 }
@@ -258,28 +261,28 @@ fn disconnects(slo: &Slo, allowed: Allowance, links: &LinkLedger) -> RuleResult 
 }
 
 impl Allowance {
-    fn covers(self, found: u64, of: u64) -> bool {
+    pub(crate) fn covers(self, found: u64, of: u64) -> bool {
         match self {
             Self::Count(most) => found <= most,
             Self::Ratio(share) => share.covers(found, of),
         }
     }
 
-    fn figure(self) -> Figure {
+    pub(crate) fn figure(self) -> Figure {
         match self {
             Self::Count(most) => Figure::Count(most),
             Self::Ratio(share) => Figure::Fraction(share.as_fraction()),
         }
     }
 
-    fn observed(self, found: u64, of: u64) -> Figure {
+    pub(crate) fn observed(self, found: u64, of: u64) -> Figure {
         match self {
             Self::Count(_) => Figure::Count(found),
             Self::Ratio(_) => Figure::Fraction(found as f64 / (of as f64).max(1.0)),
         }
     }
 
-    fn is_close(self, found: u64, of: u64) -> bool {
+    pub(crate) fn is_close(self, found: u64, of: u64) -> bool {
         is_close(self.observed(found, of).value(), self.figure().value())
     }
 }
@@ -292,7 +295,7 @@ pub(crate) fn is_close(observed: f64, bound: f64) -> bool {
 
 /// "3 of 100 (3 %)", or, where nothing was seen, what that proves: none in `n` independent trials
 /// bounds the share at `1 - 0.05^(1/n)` with 95 % confidence.
-fn counted(found: u64, of: u64) -> String {
+pub(crate) fn counted(found: u64, of: u64) -> String {
     if found > 0 || of == 0 {
         let share = found as f64 / (of as f64).max(1.0);
         return format!(

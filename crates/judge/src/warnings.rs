@@ -43,8 +43,8 @@ pub enum WarningKind {
     /// Messages were accepted or unacknowledged and never arrived, and no rule `loss` was evaluated
     /// on them.
     Lost,
-    /// Commands were delivered and not received, replies or messages for subscribers are lost: no rule
-    /// looks at these.
+    /// Commands were delivered and not received, replies or messages for subscribers are lost, and
+    /// no rule `commands-not-received`, `replies-lost` or `receive-loss` was evaluated on them.
     NotReceived,
     /// There was a time of the load at which no link was up.
     NoLink,
@@ -80,7 +80,9 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
         }
         let command = scope.command.as_ref().map(|command| &command.ledger);
         let reception = scope.reception.as_ref().map(|reception| &reception.ledger);
-        warn(WarningKind::NotReceived, not_received(command, reception));
+        let looked = ["commands-not-received", "replies-lost", "receive-loss"].map(sees);
+        let absent = not_received(command, reception, looked);
+        warn(WarningKind::NotReceived, absent);
     }
     found
 }
@@ -142,10 +144,11 @@ fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
     ))
 }
 
-/// What did not come to devices, and of their replies to the backend.
+/// What did not come to devices, and of their replies to the backend, as far as no rule looked.
 fn not_received(
     command: Option<&CommandLedger>,
     reception: Option<&ReceptionLedger>,
+    looked: [bool; 3],
 ) -> Option<String> {
     let commands = command.map(|ledger| (ledger.delivered_not_received, ledger.delivered));
     let replies = command.map(|ledger| (ledger.replies_lost, ledger.answered));
@@ -155,7 +158,8 @@ fn not_received(
         (replies, "replies are lost"),
         (messages, "messages for subscribers are lost"),
     ];
-    let told = told.into_iter().filter_map(|(of, what)| {
+    let told = told.into_iter().zip(looked).filter(|(_, looked)| !looked);
+    let told = told.filter_map(|((of, what), _)| {
         let (part, whole) = of?;
         let part = part.filter(|part| *part > 0)?;
         Some(format!(
@@ -311,7 +315,7 @@ mod tests {
                 lost,
                 ..ReceptionLedger::default()
             };
-            not_received(Some(commands), Some(&messages))
+            not_received(Some(commands), Some(&messages), [false; 3])
         };
         let first = "5 of 1,100 delivered commands were not received";
         assert_eq!(told(&commands, None).as_deref(), Some(first));
@@ -323,6 +327,9 @@ mod tests {
         commands.delivered_not_received = Some(0);
         commands.replies_lost = None;
         assert_eq!(told(&commands, Some(0)), None);
-        assert_eq!(not_received(None, None), None);
+        assert_eq!(not_received(None, None, [false; 3]), None);
+        commands.delivered_not_received = Some(5);
+        let looked = not_received(Some(&commands), None, [true, false, false]);
+        assert_eq!(looked, None, "a rule looked at it");
     }
 }

@@ -5,6 +5,7 @@ mod close;
 mod counts;
 mod equations;
 mod ledger;
+mod leg;
 mod record;
 mod sets;
 
@@ -12,6 +13,7 @@ pub use account::CommandAccount;
 pub(crate) use close::CommandsClosed;
 pub use counts::{CommandCounts, CommandWindow, DeliveryCounts};
 pub use ledger::{CommandLedger, CommandSummary, PresenceRow};
+pub use leg::{Leg, LegCounts, LegSummary};
 pub(crate) use record::CommandFilling;
 pub(crate) use sets::{CommandSets, StreamCommands};
 
@@ -44,13 +46,16 @@ pub const fn query_at(outcome: &QueryOutcome) -> usize {
 pub const fn delivery_at(delivery: &Delivery) -> usize {
     match delivery {
         Delivery::Delivered => 0,
-        Delivery::Expired => 1,
-        Delivery::Undeliverable(_) => 2,
+        Delivery::Expired => EXPIRED,
+        Delivery::Undeliverable(_) => UNDELIVERABLE,
         Delivery::Unknown => 3,
         Delivery::Withheld(_) => WITHHELD,
     }
 }
 
+/// The places of commands that the platform said the device cannot have.
+pub(crate) const EXPIRED: usize = 1;
+pub(crate) const UNDELIVERABLE: usize = 2;
 /// The place of commands that were never issued.
 pub(crate) const WITHHELD: usize = 4;
 /// The place of commands that the platform took for a device.

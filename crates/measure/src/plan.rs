@@ -3,7 +3,7 @@
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, RunId, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::Latency;
+use crate::{Latency, Leg};
 
 /// What is recorded: the run, its phases, and every stream, fleet and backend of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +92,8 @@ pub struct Bounds {
     pub held: Vec<Micros>,
     /// Bounds on end-to-end (`seen - due`).
     pub end_to_end: Vec<Micros>,
+    /// Bounds on each leg of commands, at the index of [`Leg`]; ascending, each once.
+    pub legs: [Vec<Micros>; Leg::ALL.len()],
 }
 
 /// The links of one fleet.

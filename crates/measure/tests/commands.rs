@@ -2,8 +2,8 @@
 //! unseen, and parts of a run merge to the whole.
 
 use muster_measure::{
-    Account, Calendar, Closing, Cold, Identity, Recorder, RecorderPlan, Role, StreamTrack, Summary,
-    Timeline, WindowDelta,
+    Account, Bounds, Calendar, Closing, Cold, Identity, Recorder, RecorderPlan, Role, StreamTrack,
+    Summary, Timeline, WindowDelta,
 };
 use muster_model::{
     Answer, Answering, Attempt, Cause, Command, Delivery, DeviceId, Fact, FleetId, Integrity,
@@ -69,6 +69,15 @@ impl Calendar for Even {
     }
 }
 
+/// Bounds on each leg: on what it takes in this world, and below it.
+fn legs() -> [Vec<Micros>; 3] {
+    [
+        vec![Micros(1_999), Micros(2_000)],
+        vec![Micros(2_500)],
+        vec![Micros(3_000_000), Micros(6_000_000)],
+    ]
+}
+
 fn due(seq: u32) -> Micros {
     ORIGIN + Micros(400_000 * u64::from(seq))
 }
@@ -83,7 +92,10 @@ fn plan() -> RecorderPlan {
         answers: role == Role::Uplink,
         closed: false,
         deadline: None,
-        bounds: Default::default(),
+        bounds: Bounds {
+            legs: legs(),
+            ..Bounds::default()
+        },
     };
     let roles = [
         Role::Uplink,
@@ -485,6 +497,62 @@ fn altered(fact: &Fact, which: u64) -> Fact {
     fact
 }
 
+/// Each beginning of a leg while measuring, with how long it took where it came to an end.
+fn recount(facts: &[Fact], leg: usize) -> Vec<Option<Micros>> {
+    let is_measured = |at: &Micros| (ORIGIN..ORIGIN + MEASURE).contains(at);
+    let begun = facts.iter().filter_map(|fact| {
+        let Fact::Command(command) = fact else {
+            return None;
+        };
+        began(facts, leg, command)
+    });
+    begun
+        .filter(|(at, _)| is_measured(at))
+        .map(|(_, took)| took)
+        .collect()
+}
+
+/// When a leg began, if it did with this, and how long it took, if it ended.
+fn began(facts: &[Fact], leg: usize, command: &Command) -> Option<(Micros, Option<Micros>)> {
+    if let (0, Command::Query(query)) = (leg, command) {
+        let is_ended = matches!(
+            query.outcome,
+            QueryOutcome::Received | QueryOutcome::NoCommand | QueryOutcome::Rejected(_)
+        );
+        return Some((query.due, is_ended.then(|| query.ended - query.due)));
+    }
+    if let (1, Command::Answer(answer)) = (leg, command) {
+        let is_ended = matches!(answer.outcome, Answering::Answered | Answering::Rejected(_));
+        let took = is_ended.then(|| answer.ended - answer.due);
+        return (answer.outcome != Answering::OneWay).then_some((answer.due, took));
+    }
+    if let (2, Command::Issue(issue)) = (leg, command) {
+        let at = issue.issued.unwrap_or(issue.due);
+        let seen = first_reply(facts, issue.id);
+        let seen = seen.filter(|_| !issue.delivery.excuses_the_reply());
+        return Some((at, seen.map(|seen| seen - at)));
+    }
+    None
+}
+
+/// Commands of the measured cohort that the platform said their devices cannot have.
+fn excused(facts: &[Fact]) -> u64 {
+    let is_excused = |fact: &&Fact| {
+        matches!(fact, Fact::Command(Command::Issue(issue))
+            if issue.delivery.excuses_the_reply() && issue.due < ORIGIN + MEASURE)
+    };
+    facts.iter().filter(is_excused).count() as u64
+}
+
+fn first_reply(facts: &[Fact], id: MessageId) -> Option<Micros> {
+    facts.iter().find_map(|fact| {
+        let Fact::Command(Command::Reply(reply)) = fact else {
+            return None;
+        };
+        (reply.id == Some(id)).then_some(reply.seen)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -524,6 +592,27 @@ proptest! {
         prop_assert_eq!(subscribers.expected, Some(u64::from(DEVICES * DEVICES * SEQS)));
         let arrived = subscribers.by_subscriber.iter().map(|row| row.arrived).sum::<u64>();
         prop_assert_eq!(arrived, subscribers.arrived);
+    }
+
+    /// What began, what ended and what took longer than each bound is, leg by leg, what a plain
+    /// recount of the facts says.
+    #[test]
+    fn the_legs_are_the_recounts(seed: u64) {
+        let world = World::new(seed);
+        let summary = world.close(&world.facts, 2);
+        let found = &summary.run.command.as_ref().unwrap().legs;
+        for (place, bounds) in legs().iter().enumerate() {
+            let took = recount(&world.facts, place);
+            prop_assert_eq!(found[place].begun, took.len() as u64);
+            let ended: Vec<Micros> = took.into_iter().flatten().collect();
+            prop_assert_eq!(found[place].ended, ended.len() as u64);
+            let excused = if place == 2 { excused(&world.facts) } else { 0 };
+            prop_assert_eq!(found[place].excused, excused);
+            for bound in bounds {
+                let above = ended.iter().filter(|took| *took > bound).count() as u64;
+                prop_assert_eq!(found[place].above[bound], above, "leg {} above {}", place, bound);
+            }
+        }
     }
 
     /// A fact of a command or of a subscriber that is dropped, doubled or altered leaves a residue.

@@ -186,6 +186,17 @@ pub enum CommandTarget {
 /// What follows a device's name in that of its absent twin.
 pub const ABSENT: &str = "-absent";
 
+impl Delivery {
+    /// Whether the platform said that the device cannot have the command, so that no reply is owed.
+    #[must_use]
+    pub const fn excuses_the_reply(&self) -> bool {
+        match self {
+            Self::Delivered | Self::Unknown | Self::Withheld(_) => false,
+            Self::Expired | Self::Undeliverable(_) => true,
+        }
+    }
+}
+
 impl CommandTarget {
     /// Whether a device's command of that number goes to its absent twin.
     #[must_use]

@@ -86,6 +86,7 @@ fn plan(run: &Run) -> RecorderPlan {
             lateness: bounds(Latency::Lateness),
             held: Vec::new(),
             end_to_end: bounds(Latency::EndToEnd),
+            ..Bounds::default()
         },
     };
     RecorderPlan {

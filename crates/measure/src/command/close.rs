@@ -8,20 +8,22 @@ use super::equations::Witnesses;
 use super::ledger::by_name as rows_by_name;
 use super::{
     ANSWERED, ANSWERING_NAMES, CommandCounts, CommandLedger, CommandSets, CommandSummary,
-    CommandWindow, DELIVERED, DELIVERY_NAMES, PRESENCES, PresenceRow, QUERY_NAMES,
+    CommandWindow, DELIVERED, DELIVERY_NAMES, Leg, LegSummary, PRESENCES, PresenceRow, QUERY_NAMES,
 };
 use crate::closing::{Closing, by_name};
 use crate::drain::{DrainClosed, DrainWalk};
 use crate::equations::Equations;
+use crate::gather::Gathered;
 use crate::lost::keep_lost;
 use crate::scope::view;
 use crate::sweep::{count, sweep};
-use crate::{Distribution, LostIds, Phase, Role, SeqSet, StreamTrack, WindowKey};
+use crate::{Distribution, LostIds, Phase, Role, SeqSet, State, StreamTrack, WindowKey};
 
 /// The commands of one stream, closed, with the times of its measured cohort.
 pub(crate) struct CommandsClosed {
     pub(crate) ledger: CommandLedger,
     times: CommandWindow,
+    pub(crate) legs: [LegSummary; Leg::ALL.len()],
     drain: Option<DrainClosed>,
 }
 
@@ -86,11 +88,27 @@ impl Closing<'_> {
             }
         }
         drain = drain.filter(|_| track.role == Role::Command);
+        let mut legs = <[LegSummary; Leg::ALL.len()]>::default();
+        if track.role == Role::Query {
+            // A query that was never sent is none, but it was due, and had no answer.
+            legs[Leg::Request.index()].begun += self.shed_queries(stream);
+        }
+        for leg in Leg::ALL.map(Leg::index) {
+            legs[leg].add(&times.legs[leg], &track.bounds.legs[leg]);
+        }
         Some(CommandsClosed {
+            legs,
             ledger,
             times,
             drain,
         })
+    }
+
+    /// Queries of the measured cohort that were never sent.
+    fn shed_queries(&self, stream: StreamId) -> u64 {
+        let is_measured = |key: &WindowKey| key.phase == Phase::Measure;
+        let gathered = Gathered::of(self.windows, stream, 0, is_measured);
+        gathered.outcomes().of(State::Shed)
     }
 
     fn command_windows(
@@ -194,13 +212,20 @@ impl CommandsClosed {
             let sum = sum.get_or_insert_with(|| CommandsClosed {
                 ledger: CommandLedger::default(),
                 times: CommandWindow::default(),
+                legs: Default::default(),
                 drain: None,
             });
             sum.ledger.merge(&part.ledger);
             sum.times.merge(&part.times);
+            for (mine, theirs) in sum.legs.iter_mut().zip(&part.legs) {
+                mine.merge(theirs);
+            }
         }
         let CommandsClosed {
-            mut ledger, times, ..
+            mut ledger,
+            times,
+            legs,
+            ..
         } = sum?;
         if !is_whole {
             ledger.residue = None;
@@ -211,6 +236,7 @@ impl CommandsClosed {
             request: view(times.request, times.request_censored, true),
             response: view(times.response, times.response_censored, true),
             round: view(times.round, nothing(), false),
+            legs,
             drain,
         })
     }

@@ -3,7 +3,9 @@
 use muster_model::{Answering, Delivery, QueryOutcome, Reason, ShedCause};
 use serde::{Deserialize, Serialize};
 
-use super::{ANSWERINGS, DELIVERIES, PRESENCES, QUERIES, answering_at, delivery_at, query_at};
+use super::{
+    ANSWERINGS, DELIVERIES, Leg, LegCounts, PRESENCES, QUERIES, answering_at, delivery_at, query_at,
+};
 use crate::{CountBy, Distribution};
 
 /// What happened to commands, by event.
@@ -67,6 +69,8 @@ pub struct CommandWindow {
     pub response_censored: Distribution,
     /// From a command's issue to its reply's arrival.
     pub round: Distribution,
+    /// Each leg against the registered bounds, at the index of [`Leg`].
+    pub legs: [LegCounts; Leg::ALL.len()],
 }
 
 impl CommandCounts {
@@ -136,6 +140,9 @@ impl CommandWindow {
         self.response.merge(&other.response);
         self.response_censored.merge(&other.response_censored);
         self.round.merge(&other.round);
+        for (mine, theirs) in self.legs.iter_mut().zip(&other.legs) {
+            mine.merge(theirs);
+        }
     }
 }
 

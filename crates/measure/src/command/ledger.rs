@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_model::Presence;
 use serde::{Deserialize, Serialize};
 
-use super::PRESENCES;
+use super::{Leg, LegSummary, PRESENCES};
 use crate::{DrainSummary, Equation, LatencyView, LostIds};
 
 /// The account of the commands of one scope, over the whole run.
@@ -127,6 +127,8 @@ pub struct CommandSummary {
     pub response: LatencyView,
     /// From a command's issue to its reply's arrival, measured cohort.
     pub round: LatencyView,
+    /// Each leg against the registered bounds, measured cohort, at the index of [`Leg`].
+    pub legs: [LegSummary; Leg::ALL.len()],
     /// How what was kept for those that were offline drained; none if none was, on purpose.
     pub drain: Option<DrainSummary>,
 }

@@ -4,7 +4,9 @@ use muster_model::{
     Answer, Answering, Command, Issue, Met, Presence, Query, QueryOutcome, Receipt, Reply,
 };
 
-use super::{CommandWindow, answering_at, delivery_at, presence_at, query_at};
+use super::{
+    CommandWindow, EXPIRED, Leg, UNDELIVERABLE, answering_at, delivery_at, presence_at, query_at,
+};
 use crate::cells::CellPool;
 use crate::copies::Manner;
 use crate::live::{Filling, Gauge};
@@ -37,6 +39,7 @@ impl Filling for CommandFilling {
     fn take(&mut self, pool: &mut CellPool) -> CommandWindow {
         CommandWindow {
             counts: std::mem::take(&mut self.window.counts),
+            legs: std::mem::take(&mut self.window.legs),
             request: self.request.take(pool),
             request_censored: self.request_censored.take(pool),
             response: self.response.take(pool),
@@ -75,14 +78,21 @@ impl Recorder {
         let live = &mut self.commands[stream.index()];
         live.window(ended).window.counts.count_query(&query.outcome);
         let filling = live.window(due);
+        let leg = &mut filling.window.legs[Leg::Request.index()];
+        leg.begun += 1;
+        let bounds = &self.plan.streams[stream.index()].bounds.legs[Leg::Request.index()];
         match query.outcome {
             QueryOutcome::Received | QueryOutcome::Rejected(_) => {
+                leg.end(bounds, took);
                 filling.request.record(took, &mut self.pool);
             }
-            QueryOutcome::NoCommand
-            | QueryOutcome::TimedOut
-            | QueryOutcome::Broken(_)
-            | QueryOutcome::InFlight => filling.request_censored.record(took, &mut self.pool),
+            QueryOutcome::NoCommand => {
+                leg.end(bounds, took);
+                filling.request_censored.record(took, &mut self.pool);
+            }
+            QueryOutcome::TimedOut | QueryOutcome::Broken(_) | QueryOutcome::InFlight => {
+                filling.request_censored.record(took, &mut self.pool);
+            }
         }
     }
 
@@ -99,12 +109,22 @@ impl Recorder {
         }
         let sets = self.identity.command_sets(&self.plan, id);
         sets.issues.insert(delivery_at(&issue.delivery), id.seq);
+        let has_reply = sets.replies.arrived.contains(id.seq);
+        let is_excused = issue.delivery.excuses_the_reply() && !has_reply;
         if issue.delivery == muster_model::Delivery::Delivered {
             self.progress.commands.delivered.add(message);
         }
         let ended = self.key(issue.ended);
-        let filling = self.commands[stream.index()].window(ended);
-        filling.window.counts.issues.count(&issue.delivery);
+        let begun = self.key(issue.issued.unwrap_or(issue.due));
+        let live = &mut self.commands[stream.index()];
+        live.window(ended)
+            .window
+            .counts
+            .issues
+            .count(&issue.delivery);
+        let leg = &mut live.window(begun).window.legs[Leg::Loop.index()];
+        leg.begun += 1;
+        leg.excused += u64::from(is_excused);
     }
 
     fn met(&mut self, met: &Met) {
@@ -187,12 +207,17 @@ impl Recorder {
             .counts
             .count_answer(&answer.outcome);
         let filling = live.window(due);
+        let leg = &mut filling.window.legs[Leg::Response.index()];
+        leg.begun += u64::from(answer.outcome != Answering::OneWay);
         match answer.outcome {
-            Answering::Answered => {
-                self.progress.commands.answered.add(message);
+            Answering::Answered | Answering::Rejected(_) => {
+                let bounds = &self.plan.streams[stream.index()].bounds.legs;
+                leg.end(&bounds[Leg::Response.index()], took);
                 filling.response.record(took, &mut self.pool);
+                if answer.outcome == Answering::Answered {
+                    self.progress.commands.answered.add(message);
+                }
             }
-            Answering::Rejected(_) => filling.response.record(took, &mut self.pool),
             Answering::OneWay => {}
             Answering::TimedOut
             | Answering::Broken(_)
@@ -222,6 +247,9 @@ impl Recorder {
         }
         let sets = self.identity.command_sets(&self.plan, &id);
         let is_first = sets.replies.arrive(id.seq, PLAIN);
+        let is_excused = [EXPIRED, UNDELIVERABLE]
+            .iter()
+            .any(|end| sets.issues.has(*end, id.seq));
         sets.replies.next = sets.replies.next.max(id.seq + 1);
         self.identity.last_reply = self.identity.last_reply.max(Some(reply.seen));
         let last = &mut self.progress.commands.last;
@@ -234,7 +262,12 @@ impl Recorder {
         self.progress.commands.replies.add(digest(&id));
         if let Some((begun, issued)) = begun.zip(reply.issued) {
             let took = reply.seen - issued;
-            live.window(begun).round.record(took, &mut self.pool);
+            let filling = live.window(begun);
+            if !is_excused {
+                let bounds = &self.plan.streams[id.stream.index()].bounds.legs;
+                filling.window.legs[Leg::Loop.index()].end(&bounds[Leg::Loop.index()], took);
+            }
+            filling.round.record(took, &mut self.pool);
         }
     }
 }

@@ -7,6 +7,8 @@ use muster_judge::{
 use muster_model::Micros;
 use muster_platform::Carrier;
 
+mod commands;
+
 use super::expected::due_from;
 use crate::plan::{Ack, BackendPlan, FleetPlan, Phases, StreamKind, StreamPlan};
 use crate::units;
@@ -41,7 +43,7 @@ pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
     Some(builder.build())
 }
 
-fn streams(fleets: &[FleetPlan]) -> impl Iterator<Item = (&FleetPlan, &StreamPlan)> {
+pub(super) fn streams(fleets: &[FleetPlan]) -> impl Iterator<Item = (&FleetPlan, &StreamPlan)> {
     fleets
         .iter()
         .flat_map(|fleet| fleet.streams.iter().map(move |stream| (fleet, stream)))
@@ -81,11 +83,9 @@ fn slo(
     stability: StabilityBounds,
 ) -> RulesBuilder {
     let covered = Covered::of(scope, judged);
+    builder = commands::slos(builder, scope, view, judged.fleets);
     if let (Scope::Stream { .. }, []) = (scope, &covered.streams[..]) {
-        view.wrong(
-            "an SLO is about messages that devices send",
-            "put it into another stream; what became of commands and subscribers is in the result",
-        );
+        commands::only(view);
         return builder;
     }
     if let Some(bound) = view.read("loss", units::count_at_most) {
@@ -104,7 +104,7 @@ fn slo(
     for latency in [Latency::Response, Latency::Service, Latency::EndToEnd] {
         if let Some(percentiles) = view.get(latency.name()) {
             covered.can_measure(&percentiles, latency);
-            builder = latency_slos(builder, scope, latency, &percentiles, &covered);
+            builder = latency_slos(builder, scope, latency, &percentiles, covered.messages);
         }
     }
     if view.truth("stable") == Some(true) {
@@ -114,12 +114,13 @@ fn slo(
     builder
 }
 
-fn latency_slos(
+/// The bounds on the percentiles of one latency, of so many messages as are due while measuring.
+pub(super) fn latency_slos(
     mut builder: RulesBuilder,
     scope: &Scope,
     of: Latency,
     view: &View<'_>,
-    covered: &Covered<'_>,
+    messages: u64,
 ) -> RulesBuilder {
     for (key, bound) in view.entries() {
         let percentile = view.accept(units::percentile(key));
@@ -127,11 +128,11 @@ fn latency_slos(
         let (Some(percentile), Some(at_most)) = (percentile, at_most) else {
             continue;
         };
-        if covered.messages < percentile.needed() {
+        if messages < percentile.needed() {
             let what = format!(
                 "{percentile} needs {} messages, and only {} are due while measuring",
                 percentile.needed(),
-                covered.messages
+                messages
             );
             bound.warn(
                 what,
@@ -207,7 +208,11 @@ impl<'a> Covered<'a> {
         match latency {
             Latency::EndToEnd => self.needs_arrivals(view, "end-to-end"),
             Latency::Response | Latency::Service => self.needs_answers(view, latency),
-            Latency::Lateness => {}
+            // Legs of commands are no messages of the devices' own.
+            Latency::Lateness
+            | Latency::CommandRequest
+            | Latency::CommandResponse
+            | Latency::CommandLoop => {}
         }
     }
 

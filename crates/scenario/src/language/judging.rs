@@ -67,6 +67,36 @@ pub(super) static SLO: Object = Object {
         key("service", Kind::Percentiles, "From sent to the answer"),
         key("end-to-end", Kind::Percentiles, "From due to the backend"),
         key(
+            "command-request",
+            Kind::Percentiles,
+            "From a query's due to its answer",
+        ),
+        key(
+            "command-response",
+            Kind::Percentiles,
+            "From a command's receipt to the platform's answer to the reply",
+        ),
+        key(
+            "command-loop",
+            Kind::Percentiles,
+            "From a command's issue to its reply at the backend",
+        ),
+        key(
+            "commands-not-received",
+            one(Scalar::CountAtMost),
+            "Commands delivered, and not received",
+        ),
+        key(
+            "replies-lost",
+            one(Scalar::CountAtMost),
+            "Replies to commands accepted, and not arrived",
+        ),
+        key(
+            "receive-loss",
+            one(Scalar::CountAtMost),
+            "Messages that streams of kind receive were to get, and did not",
+        ),
+        key(
             "stable",
             one(Scalar::Bool),
             "Whether the backlog may not grow",

@@ -1,0 +1,119 @@
+//! The service levels of commands and of devices that subscribe.
+
+use muster_measure::{CommandSummary, LatencyView, Leg, ReceptionLedger, ScopeSummary};
+use muster_model::Micros;
+
+use crate::latency::{all_due, counted as counted_above};
+use crate::slo::{counted, is_close, new};
+use crate::{
+    Allowance, Evidence, Figure, Latency, Percentile, RuleResult, Slo, SloBound, Unevaluated,
+};
+
+/// Rule `<leg> pX`: it holds iff what took longer and what never ended are together at most
+/// `(1 - X) n`, n being what began while measuring (SEMANTICS section 4).
+pub(crate) fn leg(
+    slo: &Slo,
+    (of, percentile, at_most): (Latency, Percentile, Micros),
+    scope: &ScopeSummary,
+    evidence: &Evidence<'_>,
+) -> RuleResult {
+    let rule = new(slo).bound(Figure::Time(at_most));
+    let found = scope
+        .command
+        .as_ref()
+        .and_then(|command| leg_of(of, command));
+    let Some((leg, view)) = found else {
+        return rule.not_evaluated(Unevaluated::NoSuchLatency);
+    };
+    if of == Latency::CommandLoop && !evidence.summary.has_one_clock {
+        return rule.not_evaluated(Unevaluated::ClocksApart);
+    }
+    let Some(above) = leg.above.get(&at_most).copied() else {
+        return rule.not_evaluated(Unevaluated::NoSuchLatency);
+    };
+    let (n, missing) = (leg.begun, leg.missing());
+    if n < percentile.needed() {
+        let (have, needed) = (n, percentile.needed());
+        return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
+    }
+    let observed = all_due(view).quantile_us(percentile.as_fraction());
+    let close = observed.is_some_and(|at| is_close(at as f64, at_most.0 as f64));
+    rule.observed(observed.map(|at| Figure::Time(Micros(at))))
+        .evidence(counted_above((above, missing, n), percentile))
+        .decided(percentile.allows(above + missing, n), None)
+        .noted_if_close(close)
+}
+
+/// A leg's exact counts and its times; none for what is no leg.
+fn leg_of(
+    of: Latency,
+    command: &CommandSummary,
+) -> Option<(&muster_measure::LegSummary, &LatencyView)> {
+    let (leg, view) = match of {
+        Latency::CommandRequest => (Leg::Request, &command.request),
+        Latency::CommandResponse => (Leg::Response, &command.response),
+        Latency::CommandLoop => (Leg::Loop, &command.round),
+        Latency::Response | Latency::Service | Latency::EndToEnd | Latency::Lateness => {
+            return None;
+        }
+    };
+    Some((&command.legs[leg.index()], view))
+}
+
+/// Rules `commands-not-received`, `replies-lost` and `receive-loss`, on the whole run; none for a
+/// bound of another kind.
+pub(crate) fn absent(slo: &Slo, scope: &ScopeSummary) -> Option<RuleResult> {
+    let command = scope.command.as_ref().map(|command| &command.ledger);
+    let received = scope.reception.as_ref().map(|reception| &reception.ledger);
+    let (allowed, found) = match slo.bound {
+        SloBound::NotReceived(allowed) => {
+            let of = command.map(|of| (of.delivered_not_received, of.delivered, of.issued));
+            (allowed, of)
+        }
+        SloBound::RepliesLost(allowed) => {
+            let of = command.map(|of| {
+                (
+                    of.replies_lost,
+                    of.answered,
+                    of.received.saturating_sub(of.one_way),
+                )
+            });
+            (allowed, of)
+        }
+        SloBound::ReceiveLoss(allowed) => (allowed, received.map(expected)),
+        SloBound::Loss(_)
+        | SloBound::FailureRatio(_)
+        | SloBound::Connected(_)
+        | SloBound::Disconnects(_)
+        | SloBound::Latency { .. }
+        | SloBound::Stable => return None,
+    };
+    Some(decide(new(slo), allowed, found))
+}
+
+fn expected(of: &ReceptionLedger) -> (Option<u64>, u64, u64) {
+    let expected = of.expected.unwrap_or(0);
+    (of.lost, expected, expected)
+}
+
+/// What is absent, of how many, and how many there were to begin with.
+fn decide(
+    rule: RuleResult,
+    allowed: Allowance,
+    found: Option<(Option<u64>, u64, u64)>,
+) -> RuleResult {
+    let rule = rule.bound(allowed.figure());
+    let Some((absent, of, due)) = found else {
+        return rule.not_evaluated(Unevaluated::NothingDue);
+    };
+    let Some(absent) = absent else {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    };
+    if due == 0 {
+        return rule.not_evaluated(Unevaluated::NothingDue);
+    }
+    rule.observed(Some(allowed.observed(absent, of)))
+        .evidence(counted(absent, of))
+        .decided(allowed.covers(absent, of), None)
+        .noted_if_close(allowed.is_close(absent, of))
+}

@@ -1,0 +1,105 @@
+//! The legs of commands, counted exactly where a rule looks at them.
+
+use std::collections::BTreeMap;
+
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+use crate::above::count_above;
+
+/// A way that a command, its query or its reply takes (SEMANTICS section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Leg {
+    /// From a query's due instant to its answer.
+    Request,
+    /// From the instant a device's reply is due to the platform's answer to it.
+    Response,
+    /// From a command's issue to the first copy of its reply.
+    Loop,
+}
+
+/// One leg in one window, by the instant at which it began.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LegCounts {
+    /// How many began, or ought to have.
+    pub begun: u64,
+    /// How many came to their end.
+    pub ended: u64,
+    /// How many the platform said can have none.
+    pub excused: u64,
+    /// How many of these took longer than each registered bound; empty while none ended.
+    pub above: Vec<u64>,
+}
+
+/// One leg of the measured cohort of one scope.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LegSummary {
+    /// How many began, or ought to have.
+    pub begun: u64,
+    /// How many came to their end.
+    pub ended: u64,
+    /// How many the platform said can have none.
+    pub excused: u64,
+    /// How many of these took longer, by bound. Of a bound that not all streams of the scope have
+    /// registered it is too few.
+    pub above: BTreeMap<Micros, u64>,
+}
+
+impl Leg {
+    /// Every leg; its place is its index.
+    pub const ALL: [Leg; 3] = [Leg::Request, Leg::Response, Leg::Loop];
+
+    /// Its place in every table of legs.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl LegCounts {
+    /// Counts an end after so long a time.
+    pub(crate) fn end(&mut self, bounds: &[Micros], took: Micros) {
+        self.ended += 1;
+        count_above(&mut self.above, bounds, took);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.begun += other.begun;
+        self.ended += other.ended;
+        self.excused += other.excused;
+        if self.above.len() < other.above.len() {
+            self.above.resize(other.above.len(), 0);
+        }
+        for (mine, theirs) in self.above.iter_mut().zip(&other.above) {
+            *mine += theirs;
+        }
+    }
+}
+
+impl LegSummary {
+    /// Those that began and never came to an end, though the platform did not say that they cannot.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.begun.saturating_sub(self.ended + self.excused)
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.begun += other.begun;
+        self.ended += other.ended;
+        self.excused += other.excused;
+        for (bound, above) in &other.above {
+            *self.above.entry(*bound).or_default() += above;
+        }
+    }
+
+    /// Adds one stream's, whose bounds these are.
+    pub(crate) fn add(&mut self, counts: &LegCounts, bounds: &[Micros]) {
+        self.begun += counts.begun;
+        self.ended += counts.ended;
+        self.excused += counts.excused;
+        for (place, bound) in bounds.iter().enumerate() {
+            let above = counts.above.get(place).copied().unwrap_or(0);
+            *self.above.entry(*bound).or_default() += above;
+        }
+    }
+}
