@@ -6,7 +6,7 @@
 source "$(dirname "$0")/lib.sh"
 
 readonly PEERS=${DTLS_PEERS:-openssl gnutls libcoap}
-readonly EXAMPLES=${EXAMPLES:-target/release/examples}
+readonly EXAMPLES=target/release/examples
 readonly BUILT=$PWD/target/peers
 readonly IDENTITY=sensor1@t1 KEY=hono-secret
 readonly KEY_HEX=686f6e6f2d736563726574
@@ -334,7 +334,7 @@ table() {
     done
 }
 
-[ -x "$EXAMPLES/dtls_client" ] || cargo build --release -q -p muster-transport --examples
+cargo build --release -q -p muster-transport --example dtls_client --example dtls_server
 make_certificates
 for peer in $PEERS; do against "$peer"; done
 table

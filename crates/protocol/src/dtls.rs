@@ -231,7 +231,8 @@ impl<C: Crypto> Dtls<C> {
         self.records.seal(out, from, Content::Data).is_ok()
     }
 
-    /// Says goodbye, once; from then on the session above may not speak. A handshake that is under
+    /// Says goodbye, once; from then on the session above may not speak. It is not said again, and
+    /// whoever does not wait for the answer may drop the session at once. A handshake that is under
     /// way is left without a word.
     pub fn close(&mut self, out: &mut Datagrams) {
         match self.standing {

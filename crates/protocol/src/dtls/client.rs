@@ -13,6 +13,7 @@ use super::key_exchange::{
     Exchange, Signature, put_chain, put_signature, read_chain, read_request,
 };
 use super::message::Kind;
+use super::record::is_id;
 use super::records::Records;
 use super::secrets::{End, premaster};
 use super::suite::{KeyExchange, Suite};
@@ -33,8 +34,8 @@ pub struct Opening<'a> {
     /// The name by which the server is asked for (RFC 6066 section 3), and which its certificate
     /// must have.
     pub server_name: Option<&'a str>,
-    /// The connection id that the server is to write into its records, at most 255 bytes; an empty
-    /// one only offers to write the server's. None offers nothing.
+    /// The connection id that the server is to write into its records; an empty one only offers to
+    /// write the server's. None offers nothing, nor does one of more than 255 bytes.
     pub connection_id: Option<&'a [u8]>,
     /// A session of this device with this server, to be resumed if the server still knows it.
     pub session: Option<Session>,
@@ -66,7 +67,7 @@ impl<C: Crypto> Dtls<C> {
     ) -> Self {
         let mut common = Common::new(0, 0, context.settings, now);
         context.crypto.random(&mut common.randoms.client);
-        common.own_id = opening.connection_id.map(Into::into);
+        common.own_id = opening.connection_id.filter(|id| is_id(id)).map(Into::into);
         let mut client = Client::new(opening);
         client.name_session(context);
         client.hello(&mut common, context);

@@ -108,6 +108,11 @@ pub fn peek(datagram: &[u8], id_len: usize) -> Option<RecordHeader<'_>> {
     (datagram.len() >= end).then_some(header)
 }
 
+/// Whether a connection id has a length that can be said (RFC 9146 section 3).
+pub(super) const fn is_id(id: &[u8]) -> bool {
+    id.len() <= 255
+}
+
 /// Appends a record in the clear, of epoch 0.
 pub(super) fn put_plain(out: &mut Vec<u8>, content: Content, sequence: u64, body: &[u8]) {
     put_head(out, content, sequence);

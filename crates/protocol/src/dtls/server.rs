@@ -12,6 +12,7 @@ use super::key_exchange::{
     Exchange, Signature, put_chain, put_exchange, put_request, put_signature, read_chain,
 };
 use super::message::Kind;
+use super::record::is_id;
 use super::records::Records;
 use super::secrets::{End, premaster};
 use super::suite::{Group, KeyExchange, Suite};
@@ -22,7 +23,7 @@ use crate::layer::Standing;
 impl<C: Crypto> Dtls<C> {
     /// The server end of a new session with whoever was welcome; the datagram that [`greet`] saw is
     /// to be handed to it next. `connection_id` is what the client is to write into its records if
-    /// it can, at most 255 bytes; an empty one only agrees to write the client's.
+    /// it can; an empty one only agrees to write the client's. One of more than 255 bytes counts as none.
     ///
     /// [`greet`]: super::greet
     pub fn server(
@@ -33,7 +34,7 @@ impl<C: Crypto> Dtls<C> {
     ) -> Self {
         let mut common = Common::new(welcome.message, welcome.message, context.settings, now);
         common.plain_sequence = welcome.record;
-        common.own_id = connection_id.map(Into::into);
+        common.own_id = connection_id.filter(|id| is_id(id)).map(Into::into);
         let side = Side::Server(Server::new());
         Self {
             handshake: Some(Box::new(Handshake { common, side })),
@@ -313,6 +314,9 @@ fn resumable<C>(
     hello: &ClientHello<'_>,
 ) -> Option<Session> {
     let sessions = context.sessions.as_deref()?;
+    if hello.session_id.is_empty() {
+        return None;
+    }
     let session = sessions.find(hello.session_id)?;
     let is_alike = session.is_extended == common.is_extended
         && hello.offers(session.suite.code())

@@ -3,7 +3,7 @@
 use muster_model::Micros;
 use muster_protocol::dtls::{Group, KeyExchange, Opening, Suite};
 
-use super::ends::{End, IDENTITY, Told, certificates, connected, shake, with_key};
+use super::ends::{End, IDENTITY, Told, certificates, shake, with_key};
 
 #[test]
 fn every_suite_and_group_opens_a_session_that_carries_data_both_ways() {
@@ -159,8 +159,12 @@ fn long_flights_go_in_fragments_and_come_together() {
 }
 
 #[test]
-fn the_extended_master_secret_is_demanded_where_it_is_said_to_be() {
-    let (mut client, mut server) = connected();
-    assert!(client.connected().is_extended);
-    let _ = (client.sent(), server.sent());
+fn a_connection_id_that_cannot_be_said_is_none() {
+    let (mut client, mut server) = (End::client(1), End::server(1));
+    client.connection_id = Some(vec![1; 256]);
+    server.connection_id = Some(vec![1; 256]);
+    client.open(Micros::ZERO, &with_key());
+    shake(&mut client, &mut server);
+    assert_eq!(client.connected(), server.connected());
+    assert!(!client.connected().has_connection_id);
 }
