@@ -109,6 +109,7 @@ impl<S: Sink> Shard<S> {
         self.unqueue(link, id);
         let is_again = self.hand_out(link, id);
         let counts = self.sink.counts(stream_id, now);
+        counts.handed += u64::from(!is_again);
         counts.retried += u64::from(is_again);
         counts.bytes_wire += (out.len() - before) as u64;
         counts.bytes_payload += self.scratch.uplink.payload.len() as u64;

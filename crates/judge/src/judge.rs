@@ -90,6 +90,7 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::NotConstant
             | Unevaluated::Unclear { .. }
             | Unevaluated::NothingDue
+            | Unevaluated::CutShort
             | Unevaluated::ConsumerDisturbed
             | Unevaluated::ClocksApart
             | Unevaluated::Unknown

@@ -6,8 +6,8 @@ use muster_measure::{
 use muster_model::{Cause, StreamId, figure};
 
 use crate::{
-    Allowance, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo, SloBound,
-    Unevaluated, commands, latency,
+    Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo,
+    SloBound, Unevaluated, commands, latency,
 };
 
 /// What becomes of one SLO. Rule `stable` is not decided here: it is evaluated for every stream,
@@ -19,7 +19,7 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
     Some(match slo.bound {
         SloBound::Loss(allowed) => loss(slo, allowed, evidence),
         SloBound::FailureRatio(allowed) => failure_ratio(slo, allowed, scope),
-        SloBound::Connected(wanted) => connected(slo, wanted, &scope.links),
+        SloBound::Connected(wanted) => connected(slo, wanted, &scope.links, evidence),
         SloBound::Disconnects(allowed) => disconnects(slo, allowed, &scope.links),
         SloBound::Latency {
             of,
@@ -212,10 +212,13 @@ fn failed_due(row: &SecondRow) -> u64 {
 }
 
 /// Rule `connected`: links up at the end of the connect phase.
-fn connected(slo: &Slo, wanted: Share, links: &LinkLedger) -> RuleResult {
+fn connected(slo: &Slo, wanted: Share, links: &LinkLedger, of: &Evidence<'_>) -> RuleResult {
     let rule = new(slo).bound(Figure::Fraction(wanted.as_fraction()));
     if links.wanted == 0 {
         return rule.not_evaluated(Unevaluated::NoLinks);
+    }
+    if *of.ending == Ending::Interrupted && of.summary.timeline.origin >= of.summary.end {
+        return rule.not_evaluated(Unevaluated::CutShort);
     }
     let missing = links.wanted.saturating_sub(links.up_at_start);
     let most_missing = 1.0 - wanted.as_fraction();

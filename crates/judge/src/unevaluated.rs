@@ -34,6 +34,8 @@ pub enum Unevaluated {
     NothingDue,
     /// The scope wants no links.
     NoLinks,
+    /// The run was interrupted before this was decided.
+    CutShort,
     /// No backend tells what arrived.
     NoBackend,
     /// The latency does not exist in the scope by design.
@@ -67,6 +69,7 @@ impl fmt::Display for Unevaluated {
                 )
             }
             Self::NothingDue => f.write_str("nothing was due"),
+            Self::CutShort => f.write_str("the run was interrupted before"),
             Self::NoLinks => f.write_str("no links are wanted"),
             Self::NoBackend => f.write_str("no backend tells what arrived"),
             Self::NoSuchLatency => f.write_str("no message of the scope has this latency"),

@@ -70,13 +70,15 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
 /// Something was due if a stream with a rate was declared.
 fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     let rule = new("something-due");
-    let due = evidence.summary.run.uplink.scheduled;
-    if evidence.streams.is_empty() {
+    let run = &evidence.summary.run;
+    let commands = run.command.as_ref().and_then(|of| of.ledger.scheduled);
+    if commands.is_none() && !evidence.streams.iter().any(|stream| stream.is_uplink) {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
-    let Some(due) = due else {
+    let Some(messages) = run.uplink.scheduled else {
         return rule.not_evaluated(Unevaluated::Unknown);
     };
+    let due = messages + commands.unwrap_or(0);
     rule.observed(Some(Figure::Count(due)))
         .evidence(format!("{} messages were due", figure::count(due)))
         .decided(due > 0, None)

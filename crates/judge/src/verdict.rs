@@ -243,6 +243,7 @@ impl RuleOutcome {
                 | Unevaluated::TooFewWindows { .. }
                 | Unevaluated::Unclear { .. }
                 | Unevaluated::NothingDue
+                | Unevaluated::CutShort
                 | Unevaluated::NotConstant => true,
                 Unevaluated::NoLinks
                 | Unevaluated::NoBackend

@@ -14,6 +14,8 @@ pub struct CountBy<K>(Vec<(K, u64)>);
 pub struct Counts {
     /// Further transmissions of a message by its protocol (DUP).
     pub retransmitted: u64,
+    /// Messages handed to the socket, each once.
+    pub handed: u64,
     /// Further attempts of a message by its application (`retry`), each a new PUBLISH.
     pub retried: u64,
     /// Answers that came after the time-out of their message.
@@ -143,6 +145,7 @@ impl Counts {
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.retransmitted += other.retransmitted;
+        self.handed += other.handed;
         self.retried += other.retried;
         self.answered_late += other.answered_late;
         self.answered_again += other.answered_again;

@@ -133,7 +133,7 @@ impl View {
             has_backend,
             rates: LiveRates {
                 offered: is_full.then_some(offered),
-                issued: is_full.then_some(flow.sent as f64),
+                issued: is_full.then_some(self.handed_in(second) as f64),
                 completed: is_full.then_some(flow.answered() as f64),
                 arrived: (is_full && has_backend).then(|| self.arrived_in(second) as f64),
             },
@@ -207,6 +207,15 @@ impl View {
             }
         }
         flow
+    }
+
+    /// What went to the sockets, which is known before it has ended.
+    fn handed_in(&self, second: u32) -> u64 {
+        let streams = self.fixed.recorder.streams.iter().zip(0u8..);
+        let uplinks = streams.filter(|(track, _)| track.role.is_uplink());
+        let windows = uplinks.flat_map(|(_, at)| self.recent.uplinks_of(StreamId(at)));
+        let of = windows.filter(|(key, _)| key.second == second);
+        of.map(|(_, window)| window.counts.handed).sum()
     }
 
     fn arrived_in(&self, second: u32) -> u64 {
@@ -569,7 +578,8 @@ validity: { cpu-wait: 20% }
         let mut view = View::new(fixed());
         let mut delta = WindowDelta::default();
         let mut window = UplinkWindow::default();
-        window.flow.sent = 100;
+        window.counts.handed = 100;
+        window.flow.sent = 95;
         window.flow.ended[State::Accepted.index()] = 90;
         delta.uplinks.insert((StreamId(0), measured(12)), window);
         let arrivals = ArrivalWindow {
@@ -585,5 +595,6 @@ validity: { cpu-wait: 20% }
             (Some(70), Some(20), None)
         );
         assert_eq!(live.delivery_backlog_s, Some(0.2), "20 of 100/s");
+        assert_eq!(live.rates.issued, Some(100.0), "the open ones, too");
     }
 }

@@ -27,16 +27,22 @@ impl Verdict {
         self.result.exit_code()
     }
 
-    /// Why the result is what it is: of an invalid run first what makes it so, then what speaks
-    /// against the target all the same; of a pass nothing.
+    /// Why the result is what it is: of an invalid run first what makes it so, the broken rules
+    /// before those that could not be decided, then what speaks against the target all the same; of
+    /// a pass nothing.
     pub fn reasons(&self) -> impl Iterator<Item = &Rule> {
         let is_invalid = self.result == Outcome::Invalid;
-        let own = self
+        let own = move |rule: &&Rule| is_invalid && rule.consequence == Consequence::Invalidates;
+        let is_broken = |rule: &&Rule| rule.result == RuleResult::Fail;
+        let broken = self.rules.iter().filter(own).filter(is_broken);
+        let undecided = self
             .rules
             .iter()
-            .filter(move |rule| is_invalid && rule.consequence == Consequence::Invalidates);
+            .filter(own)
+            .filter(move |rule| !is_broken(rule));
         let targets = self.rules.iter();
-        own.chain(targets.filter(|rule| rule.consequence == Consequence::Fails))
+        let fails = |rule: &&Rule| rule.consequence == Consequence::Fails;
+        broken.chain(undecided).chain(targets.filter(fails))
     }
 
     /// The caveats on rules that hold, each once.
@@ -243,5 +249,42 @@ impl From<Figure> for figure::Figure {
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         figure::Figure::from(*self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(name: &str, result: RuleResult, consequence: Consequence) -> Rule {
+        Rule {
+            rule: name.to_owned(),
+            scope: "run".to_owned(),
+            kind: RuleKind::Slo,
+            named: true,
+            result,
+            consequence,
+            observed: None,
+            bound: None,
+            since_s: None,
+            evidence: String::new(),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_told_before_what_was_not_decided() {
+        let verdict = Verdict {
+            result: Outcome::Invalid,
+            rules: vec![
+                rule("loss", RuleResult::Fail, Consequence::Fails),
+                rule("p99", RuleResult::NotEvaluated, Consequence::Invalidates),
+                rule("processes", RuleResult::Fail, Consequence::Invalidates),
+                rule("connected", RuleResult::Pass, Consequence::None),
+            ],
+            ..Verdict::default()
+        };
+        let names: Vec<&str> = verdict.reasons().map(|rule| rule.rule.as_str()).collect();
+        assert_eq!(names, ["processes", "p99", "loss"]);
     }
 }

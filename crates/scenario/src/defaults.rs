@@ -138,7 +138,7 @@ fn fill_stream(stream: &mut Node) {
     default_text(
         stream,
         "topic",
-        format!("muster/${{id}}/{}", text(stream, "name")),
+        format!("{OWN}${{id}}/{}", text(stream, "name")),
     );
     let ack = if text(stream, "qos") == "0" {
         "none"
@@ -154,6 +154,9 @@ fn fill_stream(stream: &mut Node) {
         default(in_flight, "bound", DEFAULT_BOUND);
     }
 }
+
+/// What the topics begin with where the scenario names none.
+const OWN: &str = "muster/";
 
 /// Places in a device's queue where the scenario names none (SEMANTICS section 2).
 pub(crate) const DEFAULT_BOUND: &str = "1000";
@@ -242,7 +245,7 @@ impl Traffic {
                 .map(|(a, _)| a)
                 .collect()
         });
-        let prefix = common.unwrap_or_default().concat();
+        let prefix = common.map_or_else(|| OWN.to_owned(), |levels| levels.concat());
         let of_fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
         let mut versions = of_fleets.filter_map(|fleet| fleet.get("client"));
         let is_old = |client: &Node| text(client, "version") == "3.1.1";

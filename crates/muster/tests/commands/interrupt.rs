@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
 
 use rustix::process::Signal;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::program::{folder_with, json, program, signal};
@@ -76,6 +77,19 @@ fn an_interrupt_while_settling_ends_it_and_the_result_is_written() {
     let rules = result["verdict"]["rules"].as_array().expect("rules");
     let rule = rules.iter().find(|rule| rule["rule"] == "uninterrupted");
     assert_eq!(rule.expect("it says why")["result"], "fail");
+}
+
+#[test]
+fn an_interrupt_while_connecting_says_nothing_against_the_target() {
+    let mut run = Run::start_with(&["--set", "fleet.connect.rate=1/s"]);
+    run.until("connect");
+    signal(&run.child, Signal::INT);
+    assert_eq!(run.end(), (String::new(), Some(3)));
+    let verdict = &json(&run.folder.path().join("out/result.json"))["verdict"];
+    assert_eq!(
+        (&verdict["result"], &verdict["would_be"]),
+        (&"invalid".into(), &Value::Null)
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod check;
 mod cpu;
 mod credentials;
 mod damage;
+mod downlink;
 mod import;
 mod interrupt;
 mod processes;

@@ -44,6 +44,7 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
         consumers.wrong(what, "use `consumers: 1`, and another backend for the rest");
         return None;
     }
+    hears_no_commands(backend, dialect)?;
     let commands = Commands {
         is_two_way: is_two_way(&view, dialect)?,
         to: target(&view),
@@ -62,6 +63,26 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
         return None;
     }
     Some(Some(commands))
+}
+
+/// What a backend issues would come back to it as a message that nobody sent.
+fn hears_no_commands(backend: &View<'_>, dialect: Dialect) -> Option<()> {
+    let issued = dialect
+        .commands(false)
+        .filter(|topic| topic.contains("${id}"));
+    let filter = backend.text_of("filter");
+    let Some(issued) = issued.map(|topic| topic.replace("${id}", "+")) else {
+        return Some(());
+    };
+    if !topic::overlap(filter, &issued) {
+        return Some(());
+    }
+    let what =
+        format!("the filter `{filter}` takes the commands that this backend issues on `{issued}`");
+    let help =
+        "name `platform.backend.filter`; topics with a common first level have one by themselves";
+    backend.wrong(what, help);
+    None
 }
 
 fn is_two_way(view: &View<'_>, dialect: Dialect) -> Option<bool> {
