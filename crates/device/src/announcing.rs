@@ -1,6 +1,6 @@
 //! What a gateway's link says of its devices before any of them publishes.
 
-use muster_model::{ConnectFailure, DeviceId, Micros, Reason, StreamId};
+use muster_model::{ConnectFailure, DeviceId, Micros, StreamId};
 use muster_protocol::mqtt::{Publish, Qos, Refused, Token};
 
 use crate::link::{Announced, State};
@@ -44,11 +44,11 @@ impl<S: Sink> Shard<S> {
         &mut self,
         link: u32,
         now: Micros,
-        reason: Reason,
+        failure: ConnectFailure,
         out: &mut Vec<u8>,
     ) -> Then {
         self.links[link as usize].session.disconnect(0, out);
-        self.connect_failed(link, now, ConnectFailure::Rejected(reason));
+        self.connect_failed(link, now, failure);
         Then::Close
     }
 
@@ -75,12 +75,17 @@ impl<S: Sink> Shard<S> {
                     });
                 }
                 // An answer makes room, to whatever it is.
-                Err(Refused::Window) => break,
+                Err(Refused::Window | Refused::PacketIds) => break,
                 // A peer that takes no such packet takes no data either.
-                Err(_) => {
-                    let reason = Reason::Mqtt(muster_protocol::mqtt::reason::PACKET_TOO_LARGE);
-                    return self.unannounced(link, now, reason, out);
-                }
+                Err(
+                    Refused::TooLarge { .. }
+                    | Refused::TextTooLong
+                    | Refused::RetainUnavailable
+                    | Refused::QosUnavailable
+                    | Refused::Unknown
+                    | Refused::Authentication
+                    | Refused::NotConnected,
+                ) => return self.unannounced(link, now, ConnectFailure::Unsendable, out),
             }
         }
         Then::Stay

@@ -85,6 +85,7 @@ impl<S: Sink> Shard<S> {
             ConnectFailure::Rejected(_)
             | ConnectFailure::SubscribeRejected(_)
             | ConnectFailure::UpgradeRefused(_)
+            | ConnectFailure::Unsendable
             | ConnectFailure::Malformed => {
                 self.tally.refused += 1;
             }

@@ -104,7 +104,7 @@ impl<S: Sink> Shard<S> {
             }
             ClientEvent::Rejected { token, reason } => {
                 if self.is_announcement(link, *token) {
-                    return self.unannounced(link, now, *reason, out);
+                    return self.unannounced(link, now, ConnectFailure::Rejected(*reason), out);
                 }
                 self.rejected(link, *token, *reason, now);
             }

@@ -38,8 +38,7 @@ impl<S: Sink> Shard<S> {
             return Then::Stay;
         }
         // A peer with so small a packet takes no message either.
-        let reason = Reason::Mqtt(mqtt::reason::PACKET_TOO_LARGE);
-        self.unsubscribed(link, now, ConnectFailure::SubscribeRejected(reason), out)
+        self.unsubscribed(link, now, ConnectFailure::Unsendable, out)
     }
 
     /// SUBACK came: the link is up if all was granted.

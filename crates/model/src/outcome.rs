@@ -181,6 +181,8 @@ pub enum ConnectFailure {
     Rejected(Reason),
     /// A subscription the dialect needs was refused.
     SubscribeRejected(Reason),
+    /// The peer takes no packet such as the link has to send before it is up.
+    Unsendable,
     /// Own fault: no descriptor or port was left.
     GeneratorLimit,
     /// The run ended before the handshake did.
@@ -200,6 +202,7 @@ impl fmt::Display for ConnectFailure {
             Self::Malformed => f.write_str("malformed"),
             Self::Rejected(reason) => write!(f, "rejected-{reason}"),
             Self::SubscribeRejected(reason) => write!(f, "subscribe-rejected-{reason}"),
+            Self::Unsendable => f.write_str("unsendable"),
             Self::GeneratorLimit => f.write_str("generator-limit"),
             Self::RunEnded => f.write_str("run-ended"),
         }
