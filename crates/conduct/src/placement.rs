@@ -148,7 +148,7 @@ impl Placement<'_> {
     fn stream(&self, stream: &StreamPlan) -> Result<ClassStream, PayloadError> {
         Ok(ClassStream {
             id: stream.id,
-            kind: kind(stream),
+            kind: self.kind(stream),
             uplink: uplink(stream)?,
             qos: stream.qos,
             retain: stream.retain,
@@ -166,16 +166,23 @@ impl Placement<'_> {
             schedule: Arc::clone(&self.schedules[stream.id.index()]),
         })
     }
-}
 
-fn kind(stream: &StreamPlan) -> Kind {
-    match (stream.kind, &stream.filter) {
-        (StreamKind::CommandQuery { ttd }, _) => Kind::Query { ttd },
-        (StreamKind::Command { is_two_way, to }, _) => Kind::Command { is_two_way, to },
-        (StreamKind::Receive, Some(filter)) => Kind::Receive {
-            filter: filter.clone(),
-        },
-        (StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive, _) => Kind::Uplink,
+    fn kind(&self, stream: &StreamPlan) -> Kind {
+        match (stream.kind, &stream.filter) {
+            (StreamKind::CommandQuery { ttd }, _) => Kind::Query { ttd },
+            (StreamKind::Command { is_two_way, to }, _) => {
+                let track = self.recorder.stream(stream.id);
+                Kind::Command {
+                    is_two_way,
+                    to,
+                    most_per_device: track.map_or(0, |track| track.most_per_device),
+                }
+            }
+            (StreamKind::Receive, Some(filter)) => Kind::Receive {
+                filter: filter.clone(),
+            },
+            (StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive, _) => Kind::Uplink,
+        }
     }
 }
 

@@ -185,6 +185,8 @@ pub enum Kind {
         is_two_way: bool,
         /// Which devices the schedule is for.
         to: CommandTarget,
+        /// The numbers of a device's commands are all below this.
+        most_per_device: u32,
     },
     /// Other devices' messages that the devices subscribe to.
     Receive {

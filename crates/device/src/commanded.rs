@@ -68,7 +68,15 @@ impl<S: Sink> Shard<S> {
             },
         };
         self.tell_command(stream, Command::Receipt(receipt));
-        let is_its = |id: &MessageId| (id.run, id.device, id.stream) == (self.run, device, stream);
+        let is_planned = |seq: u32| match self.stream(stream).kind {
+            Kind::Command {
+                most_per_device, ..
+            } => seq < most_per_device,
+            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => false,
+        };
+        let is_its = |id: &MessageId| {
+            (id.run, id.device, id.stream) == (self.run, device, stream) && is_planned(id.seq)
+        };
         let Some(stamp) = copy.stamp.filter(|stamp| is_its(&stamp.id)) else {
             return;
         };
