@@ -6,9 +6,9 @@ use muster_measure::{
     Summary, Timeline, WindowDelta,
 };
 use muster_model::{
-    Answer, Answering, Attempt, Cause, Command, Delivery, DeviceId, Fact, FleetId, Integrity,
-    Issue, MessageId, Met, Micros, Outcome, Presence, Query, QueryOutcome, Reason, Receipt,
-    Reception, Reply, RunId, ShedCause, StreamId, mix,
+    Answer, Answering, Arrival, Attempt, BackendId, Cause, Command, ConsumerId, Delivery, DeviceId,
+    Fact, FleetId, Integrity, Issue, MessageId, Met, Micros, Outcome, Presence, Query,
+    QueryOutcome, Reason, Receipt, Reception, Reply, RunId, ShedCause, StreamId, mix,
 };
 use proptest::prelude::*;
 
@@ -700,4 +700,56 @@ fn what_was_delivered_and_not_received_is_listed() {
     assert!(!missing.is_empty());
     assert_eq!(listed, missing);
     assert_eq!(ledger.delivered_not_received, Some(missing.len() as u64));
+}
+
+#[test]
+fn a_reply_may_still_come_while_its_backend_is_not_quiet() {
+    let lost_with = |arrival: Option<Micros>| {
+        let plan = RecorderPlan {
+            backends: 1,
+            ..plan()
+        };
+        let mut recorder = Recorder::new(plan.clone());
+        recorder.start(ORIGIN);
+        let (id, at) = (message(TWO_WAY, DeviceId(0), 1), due(1));
+        recorder.command(&Command::Answer(Answer {
+            id,
+            due: at,
+            sent: Some(at),
+            ended: at,
+            outcome: Answering::Answered,
+        }));
+        if let Some(seen) = arrival {
+            recorder.fact(&Fact::Arrival(Arrival {
+                id: Some(message(UPLINK, DeviceId(0), 1)),
+                due: Some(due(1)),
+                seen,
+                backend: BackendId(0),
+                consumer: ConsumerId(0),
+                integrity: Integrity::Intact,
+            }));
+        }
+        let mut windows = WindowDelta::default();
+        windows.merge(&recorder.flush(END));
+        let identity = recorder.finish();
+        let closing = Closing {
+            plan: &plan,
+            windows: &windows,
+            identity: Some(&identity),
+            account: Some(&Account::new(&plan)),
+            calendar: Some(&Even),
+            timeline: Timeline::starting(ORIGIN, Micros::ZERO, MEASURE),
+            end: END,
+            heard_until: END,
+            has_one_clock: true,
+            quiet: QUIET,
+            lost_ranges_most: 1_000,
+        };
+        let summary = closing.summary();
+        let ledger = commands_of(&summary);
+        (ledger.replies_lost, ledger.replies_outstanding)
+    };
+    let just_now = END - Micros(1);
+    assert_eq!(lost_with(None), (Some(1), Some(0)));
+    assert_eq!(lost_with(Some(just_now)), (Some(0), Some(1)));
 }

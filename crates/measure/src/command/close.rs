@@ -128,7 +128,10 @@ impl Closing<'_> {
     fn walk_commands(&self, stream: StreamId, track: &StreamTrack) -> Option<Walk> {
         let (identity, calendar) = (self.identity?, self.calendar?);
         let known = identity.commands.get(stream.index())?;
-        let quiet_since = identity.last_reply.unwrap_or(self.timeline.settle);
+        // Replies come to the first backend, and so do messages.
+        let last_arrival = identity.backends.first().and_then(|seen| seen.last_arrival);
+        let last = identity.last_reply.max(last_arrival);
+        let quiet_since = last.unwrap_or(self.timeline.settle);
         let is_quiet = quiet_since + self.quiet <= self.heard_until;
         let mut walk = Walk::default();
         let nothing = CommandSets::default();
