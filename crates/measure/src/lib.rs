@@ -114,7 +114,7 @@ pub use ledger::{
 pub use plan::{Bounds, Cold, FleetTrack, Phase, RecorderPlan, Role, StreamTrack, Timeline};
 pub use published::DeviceFigures;
 pub use reception::{
-    ReceptionAccount, ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow,
+    PAIRS_MAX, ReceptionAccount, ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow,
 };
 pub use recorder::Recorder;
 pub use seq_set::{Runs, SeqSet};

@@ -10,4 +10,5 @@ pub use account::{ReceptionAccount, ReceptionWindow};
 pub(crate) use close::ReceptionsClosed;
 pub use ledger::{ReceptionLedger, ReceptionSummary, SubscriberRow};
 pub(crate) use record::ReceptionFilling;
+pub use sets::PAIRS_MAX;
 pub(crate) use sets::Receptions;

@@ -50,6 +50,9 @@ impl Recorder {
             window.corrupted += 1;
             *receptions.corrupted.entry(stream).or_default() += 1;
         }
+        // A scenario is refused that needs more pairs than have room. Without room a copy came to
+        // somebody for whom it was not meant, of a platform that sends everything to everyone: it
+        // counts as foreign, so that nothing is believed of it.
         let pair = known.and_then(|id| Some((id, receptions.pair(Pair::of(reception, &id))?)));
         let Some((id, pair)) = pair else {
             match reception.id {

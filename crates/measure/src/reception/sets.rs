@@ -8,7 +8,7 @@ use crate::copies::Seen;
 
 /// Pairs of a subscriber and a sender's stream that are kept apart: a set takes 40 bytes and its
 /// place in the table as much again.
-pub(crate) const PAIRS_MAX: usize = 1 << 20;
+pub const PAIRS_MAX: usize = 1 << 20;
 
 /// A subscriber and whose messages it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,7 +1,10 @@
 //! The commands of a run: which backend issues them, how often, and which streams take them.
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
-use muster_model::{CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, mix};
+use muster_measure::PAIRS_MAX;
+use muster_model::{
+    CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, figure, mix,
+};
 use muster_platform::{Carrier, CommandScratch, Dialect, Replying};
 use muster_protocol::mqtt::{Qos, topic};
 
@@ -387,9 +390,6 @@ pub(super) fn refuse_strays(view: &View<'_>) -> Option<()> {
     Some(())
 }
 
-/// Most pairs of a subscriber and a sender's stream: each has an account of its own.
-const PAIRS_MAX: u64 = 1 << 20;
-
 /// Subscribers are told apart by the ids in what they get, and every pair of a subscriber and a
 /// sender has a set in the ledger.
 pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
@@ -420,11 +420,14 @@ pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Opt
     let subscribers = of(&|stream| stream.kind == StreamKind::Receive);
     let senders = of(&StreamPlan::is_uplink);
     // A filter of its own for each device makes few pairs of many, but never more than these.
-    if subscribers.saturating_mul(senders) > PAIRS_MAX && has_common_filter(fleets) {
+    if subscribers.saturating_mul(senders) > PAIRS_MAX as u64 && has_common_filter(fleets) {
         let what = format!("{subscribers} subscriptions to {senders} senders are too many pairs");
         root.get("fleet")?.wrong(
             what,
-            "at most 1,048,576 together, or a filter with ${index} for each device",
+            &format!(
+                "at most {} together, or a filter with ${{index}} for each device",
+                figure::count(PAIRS_MAX as u64)
+            ),
         );
         return None;
     }
