@@ -55,6 +55,10 @@ pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>>
     Some(CommandCopy::read(id.as_bytes(), payload))
 }
 
+pub(crate) fn is_reply(topic: &str) -> bool {
+    below_device(topic, RESPONSE).is_some()
+}
+
 pub(crate) fn is_command(topic: &str) -> bool {
     below_device(topic, REQUEST).is_some()
 }

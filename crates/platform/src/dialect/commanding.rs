@@ -121,10 +121,9 @@ impl Dialect {
     ) -> Option<&'a [u8]> {
         match self {
             Self::Mqtt => {
-                mqtt::reply(topic, payload)?;
                 out.clear();
                 out.push_str(topic);
-                Some(payload)
+                mqtt::is_reply(topic).then_some(payload)
             }
             Self::SapEdge => None,
             Self::Thingsboard => thingsboard::surfaced(link, topic, payload, out),
