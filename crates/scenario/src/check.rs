@@ -287,6 +287,10 @@ impl Check<'_> {
         let known = || format!("the keys here are {}", names(object.keys));
         let help = match nearest(&entry.key, object.keys.iter().map(|key| key.name)) {
             Some(meant) => format!("did you mean `{meant}`?"),
+            None if is_percentile(&entry.key) && judges_percentiles(object) => {
+                "a percentile stands under what it is of: `response: { p99: \"<= 250ms\" }`"
+                    .to_owned()
+            }
             None => match home(&entry.key) {
                 Some(home) => format!("it belongs under `{home}`; {}", known()),
                 None => known(),
@@ -394,6 +398,17 @@ pub(crate) fn alternative(kinds: &'static [Kind], node: &Node) -> Option<&'stati
 /// Where in the language a key of this name lives: the path of its map.
 fn home(name: &str) -> Option<String> {
     homes(&SCENARIO, "", name)
+}
+
+/// Whether a key reads as a percentile: `p99`, `p99.9`.
+fn is_percentile(key: &str) -> bool {
+    let number = key.strip_prefix('p');
+    number.is_some_and(|number| number.parse::<f64>().is_ok())
+}
+
+fn judges_percentiles(object: &Object) -> bool {
+    let mut keys = object.keys.iter();
+    keys.any(|key| matches!(key.kind, Kind::Percentiles))
 }
 
 fn homes(object: &'static Object, path: &str, name: &str) -> Option<String> {

@@ -34,6 +34,8 @@ fn world() -> World {
         ("plus.csv", b"serial,zone\n1,a\n2,b+c\n3,d\n"),
         ("broken.csv", b"serial,zone\n1\n"),
         ("latin.csv", b"serial\n\xe9\n"),
+        ("taken.csv", b"serial,seq\n1,1\n2,2\n3,3\n"),
+        ("nul.csv", b"serial\na\nb\0\nc\n"),
         ("times.csv", b"at\n0.5\n1.5\n"),
         ("backwards.csv", b"1.5\n0.5\n"),
         ("words.csv", b"at\n0.5\nsoon\n"),

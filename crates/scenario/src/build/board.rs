@@ -73,9 +73,15 @@ fn values(name: &str, keys: Option<&View<'_>>) -> Option<BoardValues> {
 /// is exact.
 fn rare(class: &Class<'_>, view: &View<'_>, schedule: Option<&ScheduleSpec>) -> Option<Rare> {
     let (rate, from) = (view.rate("rate")?, view.time("from")?);
+    let due_end = class.seat.phases.warm_up + class.seat.phases.measure;
+    if from >= due_end {
+        let what = format!("alarms from {from} on: the last message is due before {due_end}");
+        view.get("from")?
+            .wrong(what, "begin earlier; 0 s is the start of the warm-up");
+        return None;
+    }
     let schedule = StreamSchedule::new(schedule?.clone()).ok()?;
-    let end = class.seat.phases.warm_up + class.seat.phases.measure;
-    let until = view.time("until").unwrap_or(end).min(end);
+    let until = view.time("until").unwrap_or(due_end).min(due_end);
     let devices = class.devices.max(1);
     let messages_until = |at| schedule.count_until(at);
     let first = messages_until(from).div_ceil(u64::from(devices));

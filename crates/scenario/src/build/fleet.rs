@@ -11,7 +11,7 @@ use super::command::Commands;
 use super::offline::{self, offline};
 use super::secret::secret_template;
 use super::stream;
-use super::templates::{Variables, device_template, refuse, template_of};
+use super::templates::{Variables, device_template, is_built_in, refuse, template_of};
 use crate::plan::{
     AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, Phases, ReconnectPlan,
     Secret, StreamPlan, WillPlan,
@@ -185,6 +185,13 @@ fn table(view: &View<'_>, devices: u32) -> Option<Table> {
         );
     });
     let table = table.ok()?;
+    if let Some(taken) = table.columns().iter().find(|name| is_built_in(name)) {
+        let what = format!(
+            "{path}: column `{taken}` would never be read: `${{{taken}}}` has a meaning of its own"
+        );
+        view.wrong(what, "give the column another name");
+        return None;
+    }
     if table.len() < devices as usize {
         let what = format!("{path} has {} rows for {devices} devices", table.len());
         view.wrong(what, "a row for each device, or a smaller `count`");
@@ -311,21 +318,45 @@ pub(super) fn topic_template(
     is_topic(view, &template, variables).then_some(template)
 }
 
+/// The devices whose texts of a template have to be looked at. Names differ in digits only, so the
+/// longest one stands for all; rows of a table differ in any way.
+fn places(template: &muster_load::Template, variables: &Variables<'_>) -> std::ops::Range<u32> {
+    let devices = variables.index.1 - variables.index.0 + 1;
+    if template.columns().next().is_some() {
+        0..devices
+    } else {
+        devices - 1..devices
+    }
+}
+
+/// A user name travels as text, in which NUL is forbidden. The text is not shown: it may be a token.
+fn is_user_name(
+    view: &View<'_>,
+    template: &muster_load::Template,
+    variables: &Variables<'_>,
+) -> bool {
+    let has_nul = |place: &u32| variables.render(template, *place).contains('\0');
+    let Some(place) = places(template, variables).find(has_nul) else {
+        return true;
+    };
+    let what = format!(
+        "the user name from row {} of `data` holds a NUL",
+        u64::from(place) + 1
+    );
+    view.wrong(
+        what,
+        "MQTT forbids it in user names (MQTT-1.5.4-2): mend the file; the header is no row",
+    );
+    false
+}
+
 /// Whether the texts of a template are topic names for every device.
 pub(super) fn is_topic(
     view: &View<'_>,
     template: &muster_load::Template,
     variables: &Variables<'_>,
 ) -> bool {
-    let devices = variables.index.1 - variables.index.0 + 1;
-    // Names differ in digits only, so the longest one stands for all; rows of a table differ in
-    // any way.
-    let rows = if template.columns().next().is_some() {
-        0..devices
-    } else {
-        devices - 1..devices
-    };
-    for place in rows {
+    for place in places(template, variables) {
         let topic = variables.render(template, place);
         if !topic::is_name(&topic) {
             let device = u64::from(variables.index.0) + u64::from(place);
@@ -377,7 +408,8 @@ fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
         Some(secret) => secret_template(&secret, variables)?,
         None => Secret::new(muster_load::Template::parse("${id}").ok()?),
     };
-    Some(Credential::Token { token })
+    let is_text = is_user_name(view, token.expose(), variables);
+    is_text.then_some(Credential::Token { token })
 }
 
 fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
@@ -391,8 +423,12 @@ fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
         None => muster_load::Template::parse("${id}").ok(),
     };
     let secret = secret_template(&secret, variables);
+    let user = user?;
+    if !is_user_name(view.get("user").as_ref().unwrap_or(view), &user, variables) {
+        return None;
+    }
     Some(Credential::Password {
-        user: user?,
+        user,
         secret: secret?,
     })
 }

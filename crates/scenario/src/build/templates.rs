@@ -26,6 +26,11 @@ const OF_MESSAGE: [&str; 11] = [
     "choice",
 ];
 
+/// Whether a variable of this name stands for something else than a column.
+pub(super) fn is_built_in(name: &str) -> bool {
+    OF_DEVICE.contains(&name) || OF_MESSAGE.contains(&name)
+}
+
 /// A template that is filled in once per device: a topic, a user name, a will.
 pub(super) fn device_template(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
     template_of(view, view.text(), variables)
