@@ -7,6 +7,7 @@ mod behaviour;
 mod board;
 mod body;
 mod command;
+mod credential;
 mod expected;
 mod fleet;
 mod offline;

@@ -1,0 +1,122 @@
+//! What a device logs in with.
+
+use muster_load::Template;
+
+use super::fleet::places;
+use super::secret::secret_template;
+use super::templates::{Variables, template_of};
+use crate::plan::{Credential, Secret};
+use crate::view::View;
+
+pub(super) fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    match view.text_of("kind") {
+        "none" => {
+            only_of_other_kinds(view, &["user", "secret", "cert", "key"]);
+            Some(Credential::None)
+        }
+        "certificate" => certificate(view, variables),
+        "token" => token(view, variables),
+        _ => password(view, variables),
+    }
+}
+
+/// Refuses keys that mean nothing with the kind of credential that is given.
+fn only_of_other_kinds(view: &View<'_>, keys: &[&str]) -> Option<()> {
+    let mut is_right = Some(());
+    for key in keys {
+        let Some(stray) = view.get(key) else { continue };
+        let kind = match *key {
+            "cert" | "key" => "certificate",
+            _ => "password",
+        };
+        let what = format!(
+            "`{key}` has no meaning with `kind: {}`",
+            view.text_of("kind")
+        );
+        stray.wrong(what, &format!("use `kind: {kind}`, or remove it"));
+        is_right = None;
+    }
+    is_right
+}
+
+fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    only_of_other_kinds(view, &["user", "cert", "key"])?;
+    let token = match view.get("secret") {
+        Some(secret) => secret_template(&secret, variables)?,
+        None => Secret::new(Template::parse("${id}").ok()?),
+    };
+    let is_text = is_user_name(view, token.expose(), variables);
+    is_text.then_some(Credential::Token { token })
+}
+
+fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    let Some(secret) = view.get("secret") else {
+        let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
+        view.wrong("a credential of kind password has no secret", help);
+        return None;
+    };
+    let user = match view.get("user") {
+        Some(user) => secret_template(&user, variables).map(|user| user.expose().clone()),
+        None => Template::parse("${id}").ok(),
+    };
+    let secret = secret_template(&secret, variables);
+    let user = user?;
+    if !is_user_name(view.get("user").as_ref().unwrap_or(view), &user, variables) {
+        return None;
+    }
+    Some(Credential::Password {
+        user,
+        secret: secret?,
+    })
+}
+
+/// The paths of a device's certificate and key: a folder that has both for each device, a path for
+/// each, or one file that holds both.
+fn certificate(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    only_of_other_kinds(view, &["user", "secret"])?;
+    let Some(cert) = view.get("cert") else {
+        let help = "add `cert: \"certs/${id}.pem\"`";
+        view.wrong("a credential of kind certificate has no certificate", help);
+        return None;
+    };
+    let folder = cert.text();
+    if folder.ends_with('/') {
+        return Some(Credential::Certificate {
+            cert: path(&cert, &format!("{folder}${{id}}.pem"), variables)?,
+            key: path(&cert, &format!("{folder}${{id}}.key"), variables)?,
+        });
+    }
+    let key = view.get("key").unwrap_or_else(|| cert.clone());
+    Some(Credential::Certificate {
+        cert: path(&cert, cert.text(), variables)?,
+        key: path(&key, key.text(), variables)?,
+    })
+}
+
+/// A path that may differ from device to device, as it is opened later. What folder the scenario
+/// lies in is no template.
+fn path(view: &View<'_>, path: &str, variables: &Variables<'_>) -> Option<Template> {
+    let folder = if path.starts_with('/') {
+        String::new()
+    } else {
+        view.reader().folder().replace("${", "$${")
+    };
+    template_of(view, &format!("{folder}{path}"), variables)
+}
+
+/// A user name travels as text, in which NUL is forbidden. The text is not shown: it may be a token.
+fn is_user_name(view: &View<'_>, template: &Template, variables: &Variables<'_>) -> bool {
+    let has_nul = |place: &u32| variables.render(template, *place).contains('\0');
+    let Some(place) = places(template, variables).find(has_nul) else {
+        return true;
+    };
+    let what = format!(
+        "the user name from row {} of `data` holds a NUL",
+        u64::from(place) + 1
+    );
+    view.wrong(
+        what,
+        "MQTT forbids it in user names (MQTT-1.5.4-2): mend the file; the header is no row",
+    );
+    false
+}
