@@ -4,6 +4,7 @@
 
 mod archive;
 mod args;
+mod beginning;
 mod commands;
 mod events;
 mod folder;

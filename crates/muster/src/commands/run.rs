@@ -5,8 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::{FactsLog, consumer_layers, link_layers};
@@ -34,10 +33,8 @@ use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
-use crate::{outcome, target, wall_clock};
+use crate::{beginning, outcome, target, wall_clock};
 
-/// How long a run that waits for its beginning sleeps before it looks whether it is to end.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
 
@@ -136,18 +133,6 @@ fn clock_of(args: &RunArgs) -> Result<Clock> {
     Ok(clock)
 }
 
-/// Waits until the run begins; false if the user asked for the end before.
-fn wait_for_t0(clock: Clock, is_quiet: bool, interrupted: &AtomicBool) -> bool {
-    let left = || Duration::from_micros(clock.until_t0().get());
-    if !is_quiet && !left().is_zero() {
-        outcome::say(&format!("the run begins in {:.0} s", left().as_secs_f64()));
-    }
-    while !left().is_zero() && !interrupted.load(Ordering::Relaxed) {
-        std::thread::sleep(left().min(LOOK_EVERY));
-    }
-    left().is_zero()
-}
-
 /// A run whose target is there and knows its devices.
 struct Ready {
     plan: Plan,
@@ -178,7 +163,7 @@ impl Ready {
         let spread = spread(args, processes, clock, &target);
         let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
         folder.record(&Record::Header(encoded(&header)));
-        if !wait_for_t0(clock, args.quiet, interrupted) {
+        if !beginning::wait(clock, args.quiet, interrupted)? {
             drop(provisioned);
             folder.abandon();
             return Ok(Done::none(&plan, "interrupted before its beginning"));
