@@ -117,9 +117,10 @@ libcoap() {
     losses
 }
 
-# java_peer ARGUMENT...: takes the place of the shell it runs in, so that it ends with it.
+# java_peer ARGUMENT...: takes the place of the shell it runs in, so that it ends with it; Californium
+# leaves a file of settings where it runs.
 java_peer() {
-    exec java -cp "$CALIFORNIUM/target/classes:$(cat "$CALIFORNIUM/classpath")" Peer "$@"
+    cd "$CALIFORNIUM" && exec java -cp "$CALIFORNIUM/target/classes:$(cat "$CALIFORNIUM/classpath")" Peer "$@"
 }
 
 # answers WANTED ARGUMENT...: what Californium's client prints.
