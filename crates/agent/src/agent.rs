@@ -334,6 +334,7 @@ impl Agent {
             | Trouble::Rejecting(_)
             | Trouble::Unsendable(_)
             | Trouble::Handshake(_)
+            | Trouble::LinkRefused(_)
             | Trouble::NotListed(_) => {}
         }
     }

@@ -68,6 +68,8 @@ pub(crate) struct Consumer {
     pub(crate) session: mqtt::Client,
     pub(crate) key: Option<Key>,
     pub(crate) state: State,
+    /// When its last try to connect began.
+    pub(crate) since: Micros,
     pub(crate) client_id: String,
     /// Tries that failed since the last success.
     pub(crate) failures: u32,
@@ -97,6 +99,18 @@ pub(crate) enum State {
     Up,
 }
 
+impl State {
+    /// What the consumer waits for, if it does.
+    pub(crate) const fn still_waits_for(self) -> Option<&'static str> {
+        match self {
+            Self::Opening => Some("the TCP or TLS connection"),
+            Self::Handshaking => Some("CONNACK"),
+            Self::Subscribing => Some("SUBACK"),
+            Self::Down | Self::Up => None,
+        }
+    }
+}
+
 impl Consumer {
     pub(crate) fn new(seat: Seat, version: mqtt::Version, run: RunId) -> Self {
         Self {
@@ -104,6 +118,7 @@ impl Consumer {
             session: mqtt::Client::new(version, &mqtt::ClientLimits::default()),
             key: None,
             state: State::Down,
+            since: Micros::ZERO,
             client_id: client_id(run, seat.backend, seat.consumer),
             failures: 0,
             refused: None,
@@ -114,6 +129,18 @@ impl Consumer {
             waiting: Vec::new(),
             pipe: Pipe::default(),
         }
+    }
+
+    /// What it has waited for, and for how long, if it waits for something.
+    pub(crate) fn waits_in_vain(&self, now: Micros) -> Option<String> {
+        let waited = (now - self.since).as_secs_f64();
+        let what = self.state.still_waits_for()?;
+        Some(format!("{what} did not come within {waited:.1} s"))
+    }
+
+    /// Whether it never got as far as to be refused: nothing has been told of it.
+    pub(crate) const fn is_untold(&self) -> bool {
+        !self.was_up && self.failures == 0
     }
 
     /// Whether it reads nothing, by the scenario's own wish.

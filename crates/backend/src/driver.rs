@@ -58,6 +58,26 @@ pub struct Driver {
     pub(crate) is_over: bool,
 }
 
+/// How a connection ended, in words; `waited` is what had not come by then, if something was still
+/// to come.
+#[must_use]
+pub fn words(why: Closed, waited: Option<&str>) -> String {
+    let ended = |how: &str| match waited {
+        Some(what) => format!("the connection was {how} before {what} came"),
+        None => format!("the connection was {how}"),
+    };
+    match why {
+        Closed::Peer => ended("closed"),
+        Closed::Reset => ended("reset"),
+        Closed::Refused => "the connection was refused; does anybody listen there?".to_owned(),
+        Closed::Unreachable => "it cannot be reached from here; check the route".to_owned(),
+        Closed::TimedOut => "no answer".to_owned(),
+        Closed::Network(errno) => format!("a network error (errno {errno})"),
+        Closed::PoolExhausted => "no buffer was left on this side".to_owned(),
+        Closed::Overrun => "an answer without an end".to_owned(),
+    }
+}
+
 /// What a timer of the loop is for; its token says which consumer.
 #[derive(Debug, Clone, Copy)]
 enum Alarm {
@@ -189,7 +209,8 @@ impl Handler for Driver {
                 "no buffer was left for bytes that its socket did not take",
             );
         }
-        self.lost(io, at, &format!("{why:?}"));
+        let words = words(why, self.consumers[at].state.still_waits_for());
+        self.lost(io, at, &words);
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
@@ -300,7 +321,8 @@ impl Driver {
         match consumer.state {
             State::Down if !self.is_over => {}
             State::Opening | State::Handshaking | State::Subscribing => {
-                return self.give_up(io, at, "the handshake took too long");
+                let why = consumer.waits_in_vain(io.now()).unwrap_or_default();
+                return self.give_up(io, at, &why);
             }
             State::Down | State::Up => return,
         }
@@ -309,6 +331,7 @@ impl Driver {
                 io.set_tag(key, at as u32);
                 consumer.key = Some(key);
                 consumer.state = State::Opening;
+                consumer.since = io.now();
                 self.arm_connect(io, at, HANDSHAKE_MAX);
             }
             Err(error) => {
@@ -342,8 +365,7 @@ impl Driver {
             let text = format!("{}: {why}", self.name(at));
             self.troubles.push(Trouble::ConsumerLost(text));
         }
-        let is_first = !self.consumers[at].was_up && self.consumers[at].failures == 0;
-        if is_first && why != REFUSED {
+        if self.consumers[at].is_untold() && why != REFUSED {
             let text = format!("{}: {why}", self.name(at));
             self.troubles.push(Trouble::ConsumerRefused(text));
         }
@@ -458,6 +480,7 @@ impl Driver {
     fn finish(&mut self, io: &mut Io) {
         self.is_over = true;
         self.finish_commands(io.now());
+        self.tell_of_silence(io.now());
         for at in 0..self.consumers.len() {
             let consumer = &mut self.consumers[at];
             if let Some(key) = consumer.key.take() {
@@ -474,6 +497,17 @@ impl Driver {
         let last = self.tape.hand_over(std::mem::take(&mut self.account));
         let _ = self.mailbox.post(last);
         io.stop();
+    }
+
+    /// The run may end before the time of a consumer's first handshake is over.
+    fn tell_of_silence(&mut self, now: Micros) {
+        for (at, consumer) in self.consumers.iter().enumerate() {
+            let why = consumer.waits_in_vain(now);
+            if let Some(why) = why.filter(|_| consumer.is_untold()) {
+                let text = format!("{}: {why}", self.name(at));
+                self.troubles.push(Trouble::ConsumerRefused(text));
+            }
+        }
     }
 
     fn dispatch(&mut self, now: Micros) {

@@ -10,5 +10,5 @@ mod driver;
 mod session;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Seat, client_id, hello};
-pub use driver::{Driver, consumers_loop};
+pub use driver::{Driver, consumers_loop, words};
 pub use session::CREDENTIAL_KEYS;

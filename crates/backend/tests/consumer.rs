@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use muster_backend::{ConsumersSpec, Seat, consumers_loop};
-use muster_conduct::{Dispatch, Order, recorder_plan, schedules};
+use muster_conduct::{Dispatch, Order, Trouble, recorder_plan, schedules};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Mailbox, Waker};
 use muster_protocol::layer::Plain;
@@ -178,6 +178,19 @@ impl Rig {
         let (told, heard) = channel();
         let (broker_orders, broker_inbox) = channel();
         broker(listener, told, broker_inbox);
+        let rig = Self::connecting(pause, target, heard, broker_orders);
+        assert_eq!(rig.hears(), Heard::Subscribe(RetainHandling::Keep));
+        rig.until_up();
+        rig
+    }
+
+    /// A consumer that has been told to connect.
+    fn connecting(
+        pause: &str,
+        target: SocketAddr,
+        heard: Receiver<Heard>,
+        broker: Sender<Do>,
+    ) -> Self {
         let clock = Clock::start();
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
@@ -197,12 +210,27 @@ impl Rig {
             waker,
             clock,
             heard,
-            broker: broker_orders,
+            broker,
         };
         rig.order(Order::Connect);
-        assert_eq!(rig.hears(), Heard::Subscribe(RetainHandling::Keep));
-        rig.until_up();
         rig
+    }
+
+    /// Why the consumer was refused.
+    fn refusal(&self) -> String {
+        loop {
+            let dispatch = self.dispatches.recv_timeout(PATIENCE).unwrap().1;
+            let told = dispatch.troubles.into_iter().find_map(|trouble| {
+                if let Trouble::ConsumerRefused(why) = trouble {
+                    Some(why)
+                } else {
+                    None
+                }
+            });
+            if let Some(why) = told {
+                return why;
+            }
+        }
     }
 
     fn order(&self, order: Order) {
@@ -273,4 +301,31 @@ fn a_consumer_that_comes_back_in_a_pause_does_not_read_before_its_end() {
     rig.broker.send(Do::Deliver).unwrap();
     assert_eq!(rig.hears(), Heard::Ping, "and so does what came later");
     while rig.hears() != Heard::Acked {}
+}
+
+#[test]
+fn what_a_consumer_waited_for_in_vain_is_told_when_the_run_gives_up() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let target = listener.local_addr().unwrap();
+    let rig = Rig::connecting("1s", target, channel().1, channel().0);
+    let (mut silent, _) = listener.accept().unwrap();
+    silent.read_exact(&mut [0; 1]).unwrap();
+    rig.order(Order::Finish);
+    let why = rig.refusal();
+    let wanted = format!(" at {target}: CONNACK did not come within ");
+    assert!(why.contains(&wanted), "{why}");
+}
+
+#[test]
+fn a_refused_connection_is_told_in_words() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let target = listener.local_addr().unwrap();
+    drop(listener);
+    let rig = Rig::connecting("1s", target, channel().1, channel().0);
+    let why = rig.refusal();
+    assert!(
+        why.ends_with("the connection was refused; does anybody listen there?"),
+        "{why}"
+    );
+    rig.order(Order::Finish);
 }

@@ -69,6 +69,8 @@ pub enum Trouble {
     Failed(String),
     /// So many further troubles are counted and not listed.
     NotListed(u64),
+    /// The target refused a device: told once a cause, with the first device.
+    LinkRefused(String),
 }
 
 impl Trouble {

@@ -98,9 +98,24 @@ impl<S: Sink> Shard<S> {
             | ConnectFailure::GeneratorLimit
             | ConnectFailure::RunEnded => {}
         }
+        self.note_refusal(link, failure);
         self.account.connect_failed(self.link_id(link), &failure);
         self.tell(link, now, LinkEvent::Failed(failure));
         self.back_off(link, now);
+    }
+
+    /// A refusal is told with the device that it befell first.
+    fn note_refusal(&mut self, link: u32, failure: ConnectFailure) {
+        let (packet, reason) = if let ConnectFailure::Rejected(reason) = failure {
+            ("CONNECT", reason)
+        } else if let ConnectFailure::SubscribeRejected(reason) = failure {
+            ("SUBSCRIBE", reason)
+        } else {
+            return;
+        };
+        let mut refusals = std::mem::take(&mut self.refusals);
+        refusals.note_link(packet, reason, || self.name_of(link));
+        self.refusals = refusals;
     }
 
     /// A link that may have been up is gone.

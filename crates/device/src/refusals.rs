@@ -1,4 +1,6 @@
-//! What the application says for people when it rejects a message.
+//! What was refused, and in which words: messages by the application, links by the target.
+
+use muster_model::Reason;
 
 /// Codes of which the first text is kept: more than a platform has for one kind of message.
 const CODES_MAX: usize = 16;
@@ -10,6 +12,8 @@ const TEXT_MAX: usize = 200;
 pub(crate) struct Refusals {
     codes: Vec<u16>,
     untold: Vec<String>,
+    links: Vec<(&'static str, Reason)>,
+    untold_links: Vec<String>,
 }
 
 impl Refusals {
@@ -23,6 +27,28 @@ impl Refusals {
         self.untold.push(format!("code {code}: {text}"));
     }
 
+    /// A link was refused; `name` is the device's, asked for once a cause.
+    pub(crate) fn note_link(
+        &mut self,
+        packet: &'static str,
+        reason: Reason,
+        name: impl FnOnce() -> String,
+    ) {
+        if self.links.contains(&(packet, reason)) || self.links.len() == CODES_MAX {
+            return;
+        }
+        self.links.push((packet, reason));
+        let (name, why) = (name(), reason.in_words());
+        self.untold_links.push(format!(
+            "device `{name}`: {packet} refused with {why}; others like it are not told"
+        ));
+    }
+
+    /// Links that were refused since the last call.
+    pub(crate) fn take_links(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.untold_links)
+    }
+
     /// What was noted since the last call.
     pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
@@ -32,6 +58,23 @@ impl Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_device_of_each_cause_is_named_once() {
+        let mut refusals = Refusals::default();
+        let bad = Reason::Mqtt(0x86);
+        for (packet, name) in [("CONNECT", "a"), ("CONNECT", "b"), ("SUBSCRIBE", "c")] {
+            refusals.note_link(packet, bad, || name.to_owned());
+        }
+        let told = refusals.take_links();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told[0].starts_with("device `a`: CONNECT refused with 0x86"),
+            "{told:?}"
+        );
+        assert!(told[1].starts_with("device `c`: SUBSCRIBE"), "{told:?}");
+        assert!(refusals.take_links().is_empty());
+    }
 
     #[test]
     fn the_first_text_of_each_code_is_told_once() {

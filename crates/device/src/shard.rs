@@ -215,6 +215,11 @@ impl<S: Sink> Shard<S> {
         self.refusals.take()
     }
 
+    /// The first device of each cause for which the target refused links, since the last call.
+    pub fn take_refused_links(&mut self) -> Vec<String> {
+        self.refusals.take_links()
+    }
+
     /// Where the shard tells what happened.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink

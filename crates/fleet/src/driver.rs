@@ -386,6 +386,8 @@ impl<L: Layers> Driver<L> {
         let progress = Progress::of(&self.shard, now);
         let refusals = self.shard.take_refusals().into_iter();
         self.troubles.extend(refusals.map(Trouble::Rejecting));
+        let refused = self.shard.take_refused_links().into_iter();
+        self.troubles.extend(refused.map(Trouble::LinkRefused));
         let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
         if !self.mailbox.post(dispatch) {
             self.troubles.push(Trouble::unheard());

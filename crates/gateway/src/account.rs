@@ -21,6 +21,8 @@ pub struct GatewayAccount {
     pub subscriptions: u64,
     /// For each misbehaviour that happened, the payload hashes of the uplinks it befell, sorted;
     /// two uplinks with the same payload stand twice. Of commands it is the hash of topic and payload.
+    /// Written as 16 hexadecimal digits: many readers of JSON round numbers of 64 bits.
+    #[serde(with = "hexadecimal")]
     pub misbehaved: BTreeMap<String, Vec<u64>>,
     /// Refused connections by the CONNACK code of MQTT 5.
     pub refused: BTreeMap<u8, u64>,
@@ -29,6 +31,32 @@ pub struct GatewayAccount {
     pub handshakes_failed: BTreeMap<String, u64>,
     /// The clients that showed a certificate, by its subject.
     pub subjects: BTreeMap<String, Subject>,
+}
+
+/// Hashes as text.
+mod hexadecimal {
+    use std::collections::BTreeMap;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Named<T> = BTreeMap<String, Vec<T>>;
+
+    pub(super) fn serialize<S: Serializer>(named: &Named<u64>, to: S) -> Result<S::Ok, S::Error> {
+        let text = |hashes: &Vec<u64>| hashes.iter().map(|hash| format!("{hash:016x}")).collect();
+        let texts = named.iter().map(|(name, hashes)| (name, text(hashes)));
+        texts
+            .collect::<BTreeMap<&String, Vec<String>>>()
+            .serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Named<u64>, D::Error> {
+        let hash = |text: &String| u64::from_str_radix(text, 16).map_err(D::Error::custom);
+        let texts = Named::<String>::deserialize(from)?.into_iter();
+        let read = texts
+            .map(|(name, texts)| Ok((name, texts.iter().map(hash).collect::<Result<_, _>>()?)));
+        read.collect()
+    }
 }
 
 /// What a client did that showed a certificate.
@@ -284,6 +312,22 @@ pub fn payload_hash(payload: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hashes_are_written_as_text_and_read_back() {
+        let misbehaved = BTreeMap::from([("drop".to_owned(), vec![u64::MAX - 1, 7])]);
+        let account = GatewayAccount {
+            misbehaved,
+            ..GatewayAccount::default()
+        };
+        let json = serde_json::to_string(&account).unwrap();
+        let wanted = r#""drop":["fffffffffffffffe","0000000000000007"]"#;
+        assert!(json.contains(wanted), "{json}");
+        assert_eq!(
+            serde_json::from_str::<GatewayAccount>(&json).unwrap(),
+            account
+        );
+    }
 
     #[test]
     fn the_hash_is_the_published_one() {

@@ -217,6 +217,12 @@ impl Archive {
         }
         let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
         let mut records = Records::new(&bytes);
+        if bytes.is_empty() {
+            bail!(
+                "read {}: this run was ended before it began, so that it has no result",
+                path.display()
+            );
+        }
         let Some(Record::Header(header)) = records.next() else {
             bail!(
                 "read {}: it does not begin with the header of a run",

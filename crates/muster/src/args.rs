@@ -1,5 +1,6 @@
 //! What may be typed.
 
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -335,9 +336,17 @@ pub(crate) struct GatewayArgs {
 }
 
 fn host(text: &str) -> Result<String, String> {
-    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    if bare.unwrap_or(text).parse::<Ipv6Addr>().is_ok() {
+        return Ok(bare.unwrap_or(text).to_owned());
+    }
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     if text.is_empty() || !text.chars().all(is_host) {
-        return Err("a name or an address alone, without scheme and port".to_owned());
+        return Err(
+            "a name or an address alone, without scheme and port: the port goes to -p".to_owned(),
+        );
     }
     Ok(text.to_owned())
 }

@@ -39,6 +39,7 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
             format!("{further} further incidents are not listed"),
         ),
         Trouble::Handshake(what) => ("handshake-failed", what.clone()),
+        Trouble::LinkRefused(what) => ("device-refused", what.clone()),
     };
     NotedEvent {
         t_s: incident.at.as_secs_f64(),

@@ -30,6 +30,12 @@ impl Folder {
                 path.display()
             );
         }
+        if path.join("repeat.json").exists() {
+            bail!(
+                "write a result into {}: it holds those of several runs; name another with --out",
+                path.display()
+            );
+        }
         check_room(path)?;
         fs::create_dir_all(path).with_context(|| wanted("create the result folder", path))?;
         let windows = OpenOptions::new().create(true).append(true).open(&file);

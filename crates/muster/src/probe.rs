@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use muster_backend::words;
 use muster_model::{Micros, Reason};
 use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, LoopError};
 use muster_protocol::layer::{Ended, Layer, Pipe};
@@ -10,6 +11,9 @@ use muster_transport::{Any, TlsClient};
 
 /// How often is looked whether all is over: the loop tells of ends after its turn.
 const LOOK_EVERY: Micros = Micros::from_millis(10);
+
+/// What a call waits for.
+const CONNACK: Option<&str> = Some("CONNACK");
 
 /// A session to open.
 pub(crate) struct Call {
@@ -111,7 +115,7 @@ impl Line {
     /// What the end of the layer means.
     fn ended(&self, end: Ended) -> Answer {
         match end {
-            Ended::Closed(_) => Answer::Silent(words(Closed::Peer)),
+            Ended::Closed(_) => Answer::Silent(words(Closed::Peer, CONNACK)),
             Ended::Failed(error) => {
                 let detail = self.pipe.layer.detail();
                 let detail = detail.map_or_else(|| error.to_string(), str::to_owned);
@@ -200,7 +204,7 @@ impl Handler for Probe {
     fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
         let at = io.tag(key) as usize;
         self.lines[at].key = None;
-        self.answered(io, at, Answer::Silent(words(why)), Vec::new());
+        self.answered(io, at, Answer::Silent(words(why, CONNACK)), Vec::new());
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
@@ -241,18 +245,5 @@ fn answer(event: &ClientEvent<'_>, took: Micros) -> Answer {
         | ClientEvent::Pong
         | ClientEvent::KeepAliveExpired
         | ClientEvent::Disconnected { .. } => Answer::Nonsense("no CONNACK came first".to_owned()),
-    }
-}
-
-fn words(why: Closed) -> String {
-    match why {
-        Closed::Peer => "the connection was closed before CONNACK came".to_owned(),
-        Closed::Reset => "the connection was reset before CONNACK came".to_owned(),
-        Closed::Refused => "the connection was refused; does anybody listen there?".to_owned(),
-        Closed::Unreachable => "it cannot be reached from here; check the route".to_owned(),
-        Closed::TimedOut => "no answer".to_owned(),
-        Closed::Network(errno) => format!("a network error (errno {errno})"),
-        Closed::PoolExhausted => "no buffer was left on this side".to_owned(),
-        Closed::Overrun => "an answer without an end".to_owned(),
     }
 }

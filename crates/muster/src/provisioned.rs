@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use muster_net::Clock;
 use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
 use muster_scenario::{Plan, ProvisionMode};
 
@@ -48,6 +49,8 @@ pub(crate) struct NotProvisioned {
     pub(crate) text: String,
     /// Whether the platform is as it was.
     pub(crate) leaves_nothing: bool,
+    /// Whether it was the user who wanted the end.
+    pub(crate) is_interrupted: bool,
 }
 
 /// What the platform was told.
@@ -56,6 +59,8 @@ pub(crate) struct Provisioned {
     journal: Option<Journal>,
     removes: bool,
     tally: Tally,
+    /// Begins when the platform knew them.
+    at: Clock,
 }
 
 /// Tells the platform of the devices, as far as the scenario wants it to be told.
@@ -68,6 +73,7 @@ pub(crate) fn before(
         return Ok(None);
     };
     let unchanged = |error: ProvisionError| NotProvisioned {
+        is_interrupted: is_interruption(&error),
         text: error.to_string(),
         leaves_nothing: true,
     };
@@ -89,6 +95,7 @@ pub(crate) fn before(
             journal: Some(journal),
             removes: provision.remove,
             tally,
+            at: Clock::start(),
         })),
         Err(error) => {
             if provision.remove {
@@ -100,6 +107,7 @@ pub(crate) fn before(
                 let _ = std::fs::remove_file(folder.join(JOURNAL));
             }
             Err(NotProvisioned {
+                is_interrupted: is_interruption(&error),
                 text: format!("provision the devices: {error}"),
                 leaves_nothing,
             })
@@ -118,6 +126,7 @@ fn verified(
             journal: None,
             removes: false,
             tally,
+            at: Clock::start(),
         });
     }
     Err(NotProvisioned {
@@ -128,15 +137,23 @@ fn verified(
             tally.wrong.join(", ")
         ),
         leaves_nothing: true,
+        is_interrupted: false,
     })
+}
+
+const fn is_interruption(error: &ProvisionError) -> bool {
+    matches!(error, ProvisionError::Interrupted)
 }
 
 impl Provisioned {
     /// Removes what was created, if the scenario wants it; what was done, as events.
-    pub(crate) fn after(mut self) -> Vec<NotedEvent> {
-        let told = event("provisioned", self.tally.to_string());
+    /// Instants count from the run's T0: what came before it is negative.
+    pub(crate) fn after(mut self, clock: Clock) -> Vec<NotedEvent> {
+        let told = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
+        let told = event(told, "provisioned", self.tally.to_string());
         let removed = self.remove();
-        let removed = removed.map(|(kind, detail)| event(kind, detail));
+        let now = clock.now().as_secs_f64();
+        let removed = removed.map(|(kind, detail)| event(now, kind, detail));
         [Some(told), removed].into_iter().flatten().collect()
     }
 
@@ -171,9 +188,9 @@ fn remove(provisioner: &dyn Provisioner, journal: &Journal) -> (&'static str, St
     }
 }
 
-fn event(kind: &str, detail: String) -> NotedEvent {
+fn event(t_s: f64, kind: &str, detail: String) -> NotedEvent {
     NotedEvent {
-        t_s: 0.0,
+        t_s,
         until_s: None,
         kind: kind.to_owned(),
         detail,

@@ -7,6 +7,7 @@ use muster_scenario::{Overrides, Plan, Reader, Source, parse};
 use sha2::{Digest, Sha256};
 
 use crate::args::ScenarioArgs;
+use crate::outcome;
 
 /// A plan and the text it was made from.
 pub(crate) struct Loaded {
@@ -28,6 +29,12 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     })?;
     let mut overrides = Overrides::new();
     for set in &args.set {
+        if let Some(path) = literal_secret(set) {
+            outcome::remark(&format!(
+                "warning: --set {path}: this secret stands in the process list and in the shell's \
+                 history; write --set '{path}=${{env:NAME}}' and put it into that variable"
+            ));
+        }
         overrides
             .add(set)
             .map_err(|problems| anyhow!("{problems}"))?;
@@ -58,6 +65,14 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     let plan = parse(source, &overrides, &reader).map_err(|problems| anyhow!("{problems}"))?;
     let sha256 = sha256(text.as_bytes());
     Ok(Loaded { plan, sha256 })
+}
+
+/// The path of a value that is a secret and stands on the command line itself.
+fn literal_secret(set: &str) -> Option<&str> {
+    let (path, value) = set.split_once('=')?;
+    let last = path.rsplit('.').next()?;
+    let is_secret = ["token", "password", "secret"].contains(&last);
+    (is_secret && !value.contains("${")).then_some(path)
 }
 
 /// SHA-256 in hexadecimal.

@@ -11,12 +11,15 @@ use muster_gateway::{Demand, User};
 pub(crate) fn read(path: &Path) -> Result<Vec<User>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("read the users {}", path.display()))?;
-    parse(&path.display().to_string(), &text).context("read the users")
+    parse(&path.display().to_string(), &text, "name:password").context("read the users")
 }
 
 /// Reads a file of one line `method:secret`, for `muster gateway --authentication`.
 pub(crate) fn read_demand(path: &Path) -> Result<Demand> {
-    let mut lines = read(path)?;
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("read --authentication {}", path.display()))?;
+    let lines = parse(&path.display().to_string(), &text, "method:secret");
+    let mut lines = lines.context("read --authentication")?;
     match (lines.pop(), lines.is_empty()) {
         (Some(User { name, password }), true) => Ok(Demand {
             method: name,
@@ -27,7 +30,7 @@ pub(crate) fn read_demand(path: &Path) -> Result<Demand> {
 }
 
 /// Errors never show a line: it may be a password.
-fn parse(file: &str, text: &str) -> Result<Vec<User>> {
+fn parse(file: &str, text: &str, form: &str) -> Result<Vec<User>> {
     let mut users = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() || line.starts_with('#') {
@@ -38,11 +41,13 @@ fn parse(file: &str, text: &str) -> Result<Vec<User>> {
                 name: name.to_owned(),
                 password: password.to_owned(),
             }),
-            Some(_) | None => bail!("{file}:{number} names no user; write it as name:password"),
+            Some(_) | None => {
+                bail!("{file}:{number} has nothing before a colon; write it as {form}")
+            }
         }
     }
     if users.is_empty() {
-        bail!("{file} names nobody; write name:password, one a line, or leave --users out");
+        bail!("{file} has no line; write {form}, or leave the option out");
     }
     Ok(users)
 }
@@ -51,9 +56,11 @@ fn parse(file: &str, text: &str) -> Result<Vec<User>> {
 mod tests {
     use super::*;
 
+    const FORM: &str = "name:password";
+
     #[test]
     fn users_are_read_line_by_line_without_comments() {
-        let users = parse("users", "# who may\n\nmeter:a:b #\nother:\n").expect("two users");
+        let users = parse("users", "# who may\n\nmeter:a:b #\nother:\n", FORM).expect("two users");
         let read: Vec<(&str, &str)> = users
             .iter()
             .map(|user| (user.name.as_str(), user.password.as_str()))
@@ -64,15 +71,18 @@ mod tests {
     #[test]
     fn a_wrong_line_is_named_by_its_number_and_not_shown() {
         for wrong in ["a:b\nsecret\n", "a:b\n:secret\n"] {
-            let error = parse("users", wrong)
+            let error = parse("users", wrong, FORM)
                 .expect_err("the second line is wrong")
                 .to_string();
-            assert_eq!(error, "users:2 names no user; write it as name:password");
+            assert_eq!(
+                error,
+                "users:2 has nothing before a colon; write it as name:password"
+            );
         }
     }
 
     #[test]
     fn a_file_that_names_nobody_does_not_admit_everybody() {
-        assert!(parse("users", "# nobody\n").is_err());
+        assert!(parse("users", "# nobody\n", FORM).is_err());
     }
 }

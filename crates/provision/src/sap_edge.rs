@@ -85,13 +85,20 @@ impl Provisioner for SapEdge {
     /// Devices first: a type that is in use is not taken away.
     fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
         let work = Work::new(watch, journal.len() as u64);
+        let mut refused = Ok(());
         for kind in [&DEVICE, &SENSOR_TYPE, &CAPABILITY] {
             let things = journal.all(kind.name);
-            each(things.into_iter(), self.pending, |thing| {
+            let ended = each(things.into_iter(), self.pending, |thing| {
                 self.end(kind, &thing, journal, &work)
-            })?;
+            });
+            // One kind that is refused does not keep the next from being tried.
+            match ended {
+                Err(ProvisionError::Refused { .. }) if refused.is_err() => {}
+                Err(error @ ProvisionError::Refused { .. }) => refused = Err(error),
+                other => other?,
+            }
         }
-        Ok(work.tally())
+        refused.map(|()| work.tally())
     }
 
     fn target(&self) -> &str {

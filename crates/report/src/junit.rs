@@ -30,6 +30,12 @@ pub fn junit(report: &Report) -> String {
         let _ = write!(xml, " timestamp=\"{}\"", escape(started));
     }
     xml.push_str(">\n");
+    if let Some(insecure) = report.environment["tls"]["insecure"].as_bool() {
+        let _ = writeln!(
+            xml,
+            "    <properties><property name=\"insecure\" value=\"{insecure}\"/></properties>"
+        );
+    }
     for case in &cases {
         case.write(&report.name, &mut xml);
     }

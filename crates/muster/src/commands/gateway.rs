@@ -110,6 +110,8 @@ fn tls(args: &GatewayArgs) -> Result<Option<GatewayTls>> {
         return Ok(None);
     };
     let key = args.key.as_ref().unwrap_or(cert);
+    let (cert_name, key_name) = (cert.display().to_string(), key.display().to_string());
+    muster_transport::Own::read(&cert_name, &key_name).context("use --cert and --key")?;
     let client_ca = args.client_ca.as_deref().map(text).transpose()?;
     Ok(Some(GatewayTls {
         cert: text(cert)?,

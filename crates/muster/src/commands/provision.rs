@@ -73,7 +73,16 @@ fn act(
             outcome::remark(&format!("{what} {}", folder.display()));
             Ok(Tally::default())
         }
-        Action::Remove => provisioner.remove(&journal()?, watch),
+        Action::Remove => {
+            let journal = journal()?;
+            let before = journal.len();
+            let removed = provisioner.remove(&journal, watch);
+            removed.inspect_err(|_| {
+                let left = journal.len();
+                let gone = before - left;
+                outcome::remark(&format!("removed {gone} of {before}, {left} left"));
+            })
+        }
     }
 }
 

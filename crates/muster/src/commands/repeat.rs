@@ -72,7 +72,10 @@ fn told(args: &RunArgs, number: u32, done: &Done) -> RepeatedRun {
     let folder = number.to_string();
     let run = match &done.report {
         Some(report) => RepeatedRun::of(folder, report, series::figures(report)),
-        None => RepeatedRun::silent(folder),
+        None => RepeatedRun {
+            result: done.outcome(),
+            ..RepeatedRun::silent(folder)
+        },
     };
     if args.quiet {
         outcome::say(&run.line());

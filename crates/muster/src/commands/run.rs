@@ -40,8 +40,9 @@ const WIDTH: usize = 100;
 
 /// What came of one run.
 pub(crate) struct Done {
-    /// None if there was nobody to run against, which the summary tells.
+    /// None if the run did not begin, which the summary tells.
     pub(crate) report: Option<Report>,
+    result: Outcome,
     /// The last words.
     pub(crate) summary: String,
 }
@@ -51,13 +52,25 @@ impl Done {
     fn none(plan: &Plan, why: &str) -> Self {
         Self {
             report: None,
+            result: Outcome::None,
             summary: format!("NONE  {}\n  {why}", plan.name),
         }
     }
 
-    pub(crate) fn outcome(&self) -> Outcome {
-        let report = self.report.as_ref();
-        report.map_or(Outcome::None, |report| report.verdict.result)
+    /// A run that the user ended before its first message was due.
+    fn interrupted(plan: &Plan, when: &str) -> Self {
+        Self {
+            report: None,
+            result: Outcome::Invalid,
+            summary: format!(
+                "INVALID  {}\n  interrupted {when}: no message was due, and there is no result",
+                plan.name
+            ),
+        }
+    }
+
+    pub(crate) const fn outcome(&self) -> Outcome {
+        self.result
     }
 }
 
@@ -110,7 +123,11 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
             if error.leaves_nothing {
                 folder.abandon();
             }
-            return Ok(Done::none(&plan, &format!("failed to {}", error.text)));
+            return Ok(if error.is_interrupted {
+                Done::interrupted(&plan, "while it provisioned the devices")
+            } else {
+                Done::none(&plan, &format!("failed to {}", error.text))
+            });
         }
     };
     let run = Ready {
@@ -166,7 +183,7 @@ impl Ready {
         if !beginning::wait(clock, args.quiet, interrupted)? {
             drop(provisioned);
             folder.abandon();
-            return Ok(Done::none(&plan, "interrupted before its beginning"));
+            return Ok(Done::interrupted(&plan, "before its beginning"));
         }
         let mut force = force(&plan, &spread, facts.as_ref())?;
         let timetable = timetable_of(args, &plan);
@@ -180,7 +197,7 @@ impl Ready {
             (interrupted, &mut watcher),
         );
         drop(force);
-        let told = provisioned.map(Provisioned::after);
+        let told = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
         let (mut folder, last) = watcher.end();
         let mut archive = Archive::of(header, data, noted.used, folder.path());
@@ -199,6 +216,7 @@ impl Ready {
         }
         let summary = last_words(&report, &mut folder, archive.unread.as_ref());
         Ok(Done {
+            result: report.verdict.result,
             report: Some(report),
             summary,
         })
@@ -319,7 +337,13 @@ fn check_facts(args: &RunArgs, processes: u32) -> Result<()> {
     if args.facts.is_some() && processes > 1 {
         bail!("write --facts: only a run of one process can; this one has {processes}");
     }
-    Ok(())
+    match args.facts.as_deref() {
+        Some(path) if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) => bail!(
+            "write --facts: {} holds something already; remove it, or name another file",
+            path.display()
+        ),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn force(plan: &Plan, spread: &Spread, facts: Option<&FactsLog>) -> Result<Force> {

@@ -140,3 +140,16 @@ fn a_scenario_is_written_once_and_never_over_another() {
         "{said:?}"
     );
 }
+
+#[test]
+fn a_host_may_be_an_address_and_has_no_port() {
+    for host in ["::1", "[::1]"] {
+        let plan = imported(&format!("-b {host}"));
+        let endpoint = plan.platform.endpoints[0].to_string();
+        assert_eq!(endpoint, "mqtt://[::1]:61657", "{host}");
+    }
+    for host in ["h:1883", "[h]", "[::1]:1883"] {
+        let said = import(&format!("-b {host}"));
+        assert_eq!(said.code, 2, "{host}: {said:?}");
+    }
+}

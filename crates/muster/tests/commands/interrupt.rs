@@ -98,7 +98,7 @@ fn an_interrupt_before_the_beginning_does_not_wait_for_it() {
     run.until("the run begins in");
     signal(&run.child, Signal::INT);
     let (_, code) = run.end();
-    assert_eq!(code, Some(4));
+    assert_eq!(code, Some(3));
     assert!(!run.folder.path().join("out").exists(), "nothing to tell");
 }
 

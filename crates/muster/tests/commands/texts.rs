@@ -80,7 +80,7 @@ fn a_run_that_is_refused_leaves_its_files_as_they_were() {
     assert!(said.err.contains("no-such-folder"), "{}", said.err);
     std::fs::create_dir(folder.path().join("used")).expect("a folder");
     std::fs::write(folder.path().join("used/result.json"), "{}").expect("a result");
-    let options = ["run", "scenario.yaml", "--facts", "facts", "--out", "used"];
+    let options = ["run", "scenario.yaml", "--facts", "new", "--out", "used"];
     let said = muster(folder.path(), &options);
     assert!(said.err.contains("it holds one already"), "{}", said.err);
     let left = std::fs::read_to_string(&facts).expect("it is still there");
@@ -187,4 +187,51 @@ fn a_check_names_the_embedded_gateway_and_no_bound_that_is_far() {
     assert_eq!(said.code, 3, "{said:?}");
     let most = "no run can last longer than 12.7 days";
     assert!(said.out.contains(most), "{}", said.out);
+}
+
+#[test]
+fn evidence_of_before_is_neither_overwritten_nor_mixed() {
+    let folder = folder_with(SCENARIO);
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("facts"), "old").expect("it can be written");
+    std::fs::create_dir(at("rep")).expect("it can be made");
+    std::fs::write(at("rep/repeat.json"), "{}").expect("it can be written");
+    for (arguments, wanted) in [
+        (
+            ["--facts", "facts", "--out", "out"],
+            "facts holds something already; remove it",
+        ),
+        (
+            ["--facts", "new", "--out", "rep"],
+            "it holds those of several runs; name another",
+        ),
+    ] {
+        let said = muster(
+            folder.path(),
+            &[&["run", "scenario.yaml"], &arguments[..]].concat(),
+        );
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains(wanted), "{said:?}");
+    }
+    let facts = std::fs::read_to_string(at("facts")).expect("it is there");
+    assert_eq!(facts, "old");
+}
+
+#[test]
+fn a_run_that_was_killed_before_it_began_is_called_so() {
+    let folder = folder_with("");
+    let dead = folder.path().join("dead");
+    std::fs::create_dir(&dead).expect("it can be made");
+    std::fs::write(dead.join("windows.bin"), "").expect("it can be written");
+    let said = muster(folder.path(), &["report", "dead"]);
+    assert!(said.err.contains("ended before it began"), "{said:?}");
+}
+
+#[test]
+fn a_secret_on_the_command_line_is_warned_of() {
+    let folder = folder_with(SCENARIO);
+    for (value, is_warned) in [("x.token=hunter2", true), ("x.token=${env:NAME}", false)] {
+        let said = muster(folder.path(), &["check", "scenario.yaml", "--set", value]);
+        assert_eq!(said.err.contains("history"), is_warned, "{said:?}");
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use muster_model::{DeviceId, MessageId, Micros, RunId, Stamp, StreamId};
 use serde_json::Value;
 
-use crate::truth::{Truth, count, fnv1a, number, sum};
+use crate::truth::{Truth, count, fnv1a, hash, number, sum};
 
 const SCENARIO: &str = r#"
 name: truth
@@ -116,7 +116,7 @@ impl Run {
         }
         let hashes = self.0.gateway["misbehaved"][misbehaviour].as_array();
         let hashes = hashes.expect("it happened").iter();
-        hashes.map(|hash| named[&count(hash)]).collect()
+        hashes.map(|name| named[&hash(name)]).collect()
     }
 
     /// Commands that the result lists as delivered and not received.

@@ -143,7 +143,10 @@ impl Truth {
     pub(crate) fn befell_some(&self, misbehaviour: &str) -> BTreeSet<Id> {
         let hashes = self.gateway["misbehaved"][misbehaviour].as_array();
         let hashes = hashes.expect("the misbehaviour happened");
-        let ids: BTreeSet<Id> = hashes.iter().map(|hash| self.names[&count(hash)]).collect();
+        let ids: BTreeSet<Id> = hashes
+            .iter()
+            .map(|hash| self.names[&self::hash(hash)])
+            .collect();
         assert_eq!(ids.len(), hashes.len(), "{misbehaviour} befell each once");
         assert!(!ids.is_empty(), "{misbehaviour} befell none");
         ids
@@ -262,6 +265,13 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
 
 pub(crate) fn number(text: &str) -> u64 {
     text.parse().expect("a whole number")
+}
+
+/// A hash as the gateway's account has it.
+pub(crate) fn hash(value: &Value) -> u64 {
+    let hash = value.as_str().map(|text| u64::from_str_radix(text, 16));
+    hash.expect("a hash is text")
+        .expect("a hash is hexadecimal")
 }
 
 pub(crate) fn count(value: &Value) -> u64 {

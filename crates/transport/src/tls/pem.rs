@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_protocol::websocket::UpgradeError;
 use rustls::SignatureScheme;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
@@ -115,7 +115,7 @@ impl Pem {
     /// Its certificates, at least one.
     pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TransportError> {
         let found = CertificateDer::pem_slice_iter(&self.text).collect::<Result<Vec<_>, _>>();
-        let found = found.map_err(|error| self.unusable(&error))?;
+        let found = found.map_err(|error| self.unusable(&words(&error)))?;
         if found.is_empty() {
             return Err(self.unusable(&"there is none"));
         }
@@ -129,12 +129,39 @@ impl Pem {
         }
     }
 
+    /// Why no key was found: one that is encrypted looks like none.
+    fn why_no_key(&self, error: &pem::Error) -> String {
+        let is_encrypted = |marker: &[u8]| self.text.windows(marker.len()).any(|at| at == marker);
+        let markers: [&[u8]; 2] = [b"BEGIN ENCRYPTED PRIVATE KEY", b"Proc-Type: 4,ENCRYPTED"];
+        if markers.into_iter().any(is_encrypted) {
+            return "it is encrypted; write it without a password by `openssl pkey -in FILE -out PLAIN`"
+                .to_owned();
+        }
+        words(error)
+    }
+
     fn no_key(&self, why: &impl fmt::Display) -> TransportError {
         TransportError::Key {
             file: self.name.clone(),
             why: why.to_string(),
         }
     }
+}
+
+/// What is wrong with a file of PEM, as text.
+fn words(error: &pem::Error) -> String {
+    if let pem::Error::MissingSectionEnd { end_marker } = error {
+        let marker = String::from_utf8_lossy(end_marker);
+        return format!("it is cut short: `{}` is missing", marker.trim_end());
+    }
+    if let pem::Error::IllegalSectionStart { line } = error {
+        let line = String::from_utf8_lossy(line);
+        return format!("a section begins by the wrong line `{}`", line.trim_end());
+    }
+    if matches!(error, pem::Error::NoItemsFound) {
+        return "there is none".to_owned();
+    }
+    error.to_string()
 }
 
 /// A certificate with its chain and its key: who somebody is.
@@ -149,7 +176,7 @@ impl Own {
     pub fn new(cert: &Pem, key: &Pem) -> Result<Self, TransportError> {
         let chain = cert.certificates()?;
         let secret = PrivateKeyDer::from_pem_slice(&key.text);
-        let secret = secret.map_err(|error| key.no_key(&error))?;
+        let secret = secret.map_err(|error| key.no_key(&key.why_no_key(&error)))?;
         let provider = provider();
         let secret = provider.key_provider.load_private_key(secret);
         let secret = secret.map_err(|error| key.no_key(&error))?;

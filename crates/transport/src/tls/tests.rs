@@ -332,6 +332,23 @@ fn a_key_of_another_certificate_is_named() {
     );
     let error = Own::new(&ours.cert, &ours.cert).expect_err("no key");
     assert!(matches!(error, TransportError::Key { .. }), "{error}");
+    let why = |text: &str| {
+        let key = Pem::new("the.key", text.as_bytes().to_vec());
+        Own::new(&ours.cert, &key).expect_err("no key").to_string()
+    };
+    let encrypted =
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    assert!(
+        why(encrypted).contains("it is encrypted"),
+        "{}",
+        why(encrypted)
+    );
+    let cut = "-----BEGIN PRIVATE KEY-----\nAA==\n";
+    assert!(
+        why(cut).contains("`-----END PRIVATE KEY-----` is missing"),
+        "{}",
+        why(cut)
+    );
     let error = Own::read("no-such.pem", "no-such.key").expect_err("no file");
     assert!(
         error.to_string().starts_with("read no-such.pem: "),
