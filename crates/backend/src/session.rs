@@ -1,10 +1,12 @@
 //! What the platform's bytes mean for a consumer.
 
+use std::fmt;
+
 use muster_conduct::{LostCopy, Trouble};
 use muster_model::{Arrival, Micros, Reason};
 use muster_net::Io;
 use muster_platform::PROPERTY_NAME;
-use muster_protocol::mqtt::{ClientEvent, Message};
+use muster_protocol::mqtt::{ClientEvent, Message, Version};
 
 use crate::consumers::State;
 use crate::driver::{Driver, REFUSED};
@@ -12,8 +14,32 @@ use crate::driver::{Driver, REFUSED};
 /// Where a scenario says what a consumer proves itself with.
 pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
 
-/// What follows CONNECT.
-const SUBSCRIBE: &str = "SUBSCRIBE";
+/// What a platform can refuse.
+#[derive(Debug, Clone, Copy)]
+enum Request {
+    Connect,
+    Subscribe,
+}
+
+impl Request {
+    /// What a scenario says of it, as far as it may be the reason.
+    fn remedy(self, reason: Reason) -> Option<&'static str> {
+        match self {
+            Self::Subscribe => Some("platform.backend.filter"),
+            Self::Connect if reason.is_of_credentials() => Some(CREDENTIAL_KEYS),
+            Self::Connect => None,
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "CONNECT",
+            Self::Subscribe => "SUBSCRIBE",
+        })
+    }
+}
 
 impl Driver {
     /// Acts on one event of a session; false if the connection is over.
@@ -37,11 +63,16 @@ impl Driver {
             }
             ClientEvent::Subscribed { id: _, codes } => match codes.iter().max() {
                 Some(code) if *code >= 0x80 => {
-                    return self.refused(io, at, SUBSCRIBE, Reason::Mqtt(*code));
+                    let backend = self.consumers[at].seat.backend;
+                    let reason = match self.plan.backends[backend.index()].version {
+                        Version::V311 => Reason::MqttSuback(*code),
+                        Version::V5 => Reason::Mqtt(*code),
+                    };
+                    return self.refused(io, at, Request::Subscribe, reason);
                 }
                 Some(_) | None => self.subscribed(io, at),
             },
-            ClientEvent::Refused(reason) => return self.refused(io, at, "CONNECT", *reason),
+            ClientEvent::Refused(reason) => return self.refused(io, at, Request::Connect, *reason),
             ClientEvent::KeepAliveExpired => {
                 self.give_up(io, at, "no sign of life within the keep-alive");
                 return false;
@@ -139,15 +170,12 @@ impl Driver {
         }
     }
 
-    fn refused(&mut self, io: &mut Io, at: usize, what: &str, reason: Reason) -> bool {
+    fn refused(&mut self, io: &mut Io, at: usize, what: Request, reason: Reason) -> bool {
         // It tries again and again, and is told once.
         if self.consumers[at].refused != Some(reason) {
             self.consumers[at].refused = Some(reason);
-            let see = match (what, reason.is_of_credentials()) {
-                (SUBSCRIBE, _) => "; see platform.backend.filter".to_owned(),
-                (_, true) => format!("; see {CREDENTIAL_KEYS}"),
-                (_, false) => String::new(),
-            };
+            let remedy = what.remedy(reason);
+            let see = remedy.map_or(String::new(), |keys| format!("; see {keys}"));
             let (name, why) = (self.name(at), reason.in_words());
             let text = format!("{name}: {what} refused with {why}{see}");
             self.troubles.push(Trouble::ConsumerRefused(text));

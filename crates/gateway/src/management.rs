@@ -48,17 +48,18 @@ impl Management {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
-            let _inside = runtime.enter();
-            if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                if shared.config.dialect == Dialect::Thingsboard {
-                    runtime.spawn(counted::each_second(Arc::clone(&shared)));
-                }
-                runtime.spawn(axum::serve(listener, routes(shared)).into_future());
-                // Either way it is over: it was told so, or there is nobody left to tell.
-                let _ = runtime.block_on(stopped);
+            if shared.config.dialect == Dialect::Thingsboard {
+                runtime.spawn(counted::each_second(Arc::clone(&shared)));
             }
+            runtime.spawn(axum::serve(listener, routes(shared)).into_future());
+            // Either way it is over: it was told so, or there is nobody left to tell.
+            let _ = runtime.block_on(stopped);
         };
         let thread = Builder::new()
             .name("gateway-rest".to_owned())

@@ -63,6 +63,8 @@ pub(crate) struct Shard {
     matches: Vec<Match>,
     /// Acknowledgements by the application are written here.
     answers: Vec<u8>,
+    /// The topics that data surface on are written here.
+    topic: String,
 }
 
 impl Shard {
@@ -89,6 +91,7 @@ impl Shard {
             inbox: VecDeque::new(),
             matches: Vec::new(),
             answers: Vec::new(),
+            topic: String::new(),
         }
     }
 

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use muster_gateway::{
     ChildGateway, GatewayAccount, GatewayConfig, GatewayTls, ManagementConfig, User,
 };
-use muster_model::{Micros, mix};
+use muster_model::Micros;
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_scenario::{
@@ -191,7 +191,7 @@ impl Target {
         };
         let processes = gateway_processes(plan, needs, descriptors)?;
         let management = management(plan, processes)?;
-        let northbound = northbound(plan);
+        let northbound = northbound(plan)?;
         let listen = addresses.devices[0];
         let scheme = plan.platform.scheme();
         let config = GatewayConfig {
@@ -372,7 +372,7 @@ fn management(plan: &mut Plan, processes: u32) -> Result<Option<ManagementConfig
         provision.gateway.clone_from(&usual.gateway);
     }
     Ok(Some(ManagementConfig {
-        token: Some(one_time(plan.seed)),
+        token: Some(one_time()?),
         gateway: provision.gateway.clone(),
         only_provisioned: true,
         ..usual
@@ -387,7 +387,7 @@ fn gateway_threads(processes: u32) -> u16 {
 }
 
 /// The consumers' own user, so that what befalls device links does not befall them.
-fn northbound(plan: &Plan) -> User {
+fn northbound(plan: &Plan) -> Result<User> {
     let named = plan.backends.first().and_then(|backend| {
         let (user, password) = (backend.user.as_ref()?, backend.password.as_ref()?);
         Some(User {
@@ -395,15 +395,22 @@ fn northbound(plan: &Plan) -> User {
             password: password.expose().clone(),
         })
     });
-    named.unwrap_or_else(|| User {
+    if let Some(user) = named {
+        return Ok(user);
+    }
+    Ok(User {
         name: "northbound".to_owned(),
-        password: one_time(plan.seed),
+        password: one_time()?,
     })
 }
 
 /// What only this run and its own gateway have to know.
-fn one_time(seed: u64) -> String {
-    format!("{:016x}", mix(seed, u64::from(std::process::id())))
+fn one_time() -> Result<String> {
+    let mut bytes = [0; 16];
+    if aws_lc_rs::rand::fill(&mut bytes).is_err() {
+        bail!("draw a one-time password: the system gives no random numbers");
+    }
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 #[expect(
@@ -419,6 +426,13 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn a_one_time_password_is_long_and_no_other() {
+        let drawn = [one_time(), one_time()].map(|drawn| drawn.expect("random numbers"));
+        assert_ne!(drawn[0], drawn[1]);
+        assert!(drawn.iter().all(|password| password.len() == 32));
+    }
 
     #[test]
     fn the_first_address_that_answers_is_taken_whatever_its_place() {

@@ -24,7 +24,7 @@ impl Pacer {
     pub(crate) fn new(rate: Rate) -> Self {
         Self {
             clock: Clock::start(),
-            period: Micros((1e6 / rate.get()) as u64),
+            period: Micros(((1e6 / rate.get()).ceil() as u64).max(1)),
             next: Mutex::new(Micros::ZERO),
         }
     }
@@ -65,5 +65,14 @@ mod tests {
         let pacer = Pacer::new(Rate::per_second(10.0).expect("a rate"));
         let turns = [0, 0, 0, 1_000_000, 1_000_000].map(|now| pacer.turn(Micros(now)).get());
         assert_eq!(turns, [0, 100_000, 200_000, 1_000_000, 1_100_000]);
+    }
+
+    #[test]
+    fn calls_never_come_faster_than_the_rate_says() {
+        for rate in [3.0, 7.0, 300_000.0, 600_000.0, 3e6] {
+            let pacer = Pacer::new(Rate::per_second(rate).expect("a rate"));
+            let period = pacer.period.get();
+            assert!(period as f64 * rate >= 1e6, "{period} us at {rate}/s");
+        }
     }
 }

@@ -70,11 +70,13 @@ impl Shard {
     /// the first.
     fn put_data(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>, data: &Data<'_>) {
         let mut pending = incoming.pending;
+        let mut topic = std::mem::take(&mut self.topic);
         for device in data.devices() {
-            let mut topic = String::new();
+            topic.clear();
             data.write_surface(device, &mut topic);
             self.put(io, key, incoming, (&topic, pending.take()));
         }
+        self.topic = topic;
     }
 
     /// Not what the topic is for: MQTT 5 can say so at QoS 1, else the link ends.
