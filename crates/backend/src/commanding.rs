@@ -78,13 +78,11 @@ impl Driver {
     }
 
     /// When the next command may be issued; none while the session cannot take one.
-    pub(crate) fn next_command(&self) -> Option<Micros> {
-        let commanding = self.commanding.as_ref()?;
+    pub(crate) fn next_command(&mut self) -> Option<Micros> {
+        let commanding = self.commanding.as_mut()?;
         let consumer = &self.consumers[commanding.at];
-        let is_ready = consumer.state == State::Up
-            && consumer.waiting.is_empty()
-            && commanding.commander.can_issue(&consumer.session);
-        commanding.commander.next_due().filter(|_| is_ready)
+        let is_up = consumer.state == State::Up && consumer.waiting.is_empty();
+        commanding.commander.next_issue(is_up, &consumer.session)
     }
 
     /// Commands of which the platform has said nothing.
@@ -130,7 +128,9 @@ impl Driver {
 
     /// A message of a device came, which may ask for a command.
     pub(crate) fn command_asked(&mut self, at: usize, id: &MessageId, now: Micros) {
-        self.with_commander(at, |commander, _| commander.asked(id, now));
+        self.with_commander(at, |commander, desk| {
+            commander.asked(id, now, desk);
+        });
     }
 
     /// Whether a message is a reply to a command, which is then told.

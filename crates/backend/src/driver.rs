@@ -517,12 +517,13 @@ impl Driver {
             .iter()
             .filter(|consumer| consumer.state == State::Up)
             .count();
+        let next_command = self.next_command();
         let progress = Progress {
             at: now,
             consumers_wanted: self.consumers.len() as u64,
             consumers_up: up as u64,
             open: self.open_commands(),
-            behind: u64::from(self.next_command().is_some_and(|due| due <= now)),
+            behind: u64::from(next_command.is_some_and(|due| due <= now)),
             ..Progress::default()
         };
         let dispatch = self.tape.dispatch(progress, &mut self.troubles);

@@ -20,8 +20,8 @@ use crate::roster;
 /// Commands that may wait for the platform's word at once: as many as MQTT lets a peer take, and
 /// far more than one session has under way on a platform that answers.
 const PENDING_MAX: usize = 16_384;
-/// Queries that may wait for their commands while the session cannot send; a device has one at a
-/// time, so that a fleet of as many devices never exceeds it.
+/// Queries that may wait for their commands while the session cannot send. A device has one at a
+/// time, and a further one once that has timed out.
 const ASKED_MAX: usize = 65_536;
 
 /// Who issues the commands of a run.
@@ -36,6 +36,10 @@ pub struct Commander {
     pending: Vec<Option<Pending>>,
     free: Vec<u32>,
     asked: VecDeque<(usize, DeviceId, Micros)>,
+    /// Whether the session could take nothing when it was last asked.
+    is_held: bool,
+    /// When it could again: what waited for it till then is not late.
+    held_until: Micros,
     name: String,
     scratch: CommandScratch,
 }
@@ -59,6 +63,7 @@ struct Commanded {
 struct Pending {
     id: MessageId,
     due: Micros,
+    ready: Micros,
     issued: Micros,
 }
 
@@ -123,6 +128,8 @@ impl Commander {
             pending: Vec::new(),
             free: Vec::new(),
             asked: VecDeque::new(),
+            is_held: true,
+            held_until: Micros::ZERO,
             name: String::new(),
             scratch: CommandScratch::default(),
         })
@@ -144,9 +151,16 @@ impl Commander {
         (self.pending.len() - self.free.len() + self.asked.len()) as u64
     }
 
+    /// When the next command may be issued; none while the session cannot take one. `is_up` says
+    /// whether it takes anything.
+    pub fn next_issue(&mut self, is_up: bool, session: &mqtt::Client) -> Option<Micros> {
+        self.is_held |= !is_up || !self.can_issue(session);
+        let is_ready = is_up && self.can_issue(session);
+        self.next_due().filter(|_| is_ready)
+    }
+
     /// When the next command is due; the past where a query waits for one.
-    #[must_use]
-    pub fn next_due(&self) -> Option<Micros> {
+    fn next_due(&self) -> Option<Micros> {
         let asked = self.asked.front().map(|(_, _, at)| *at);
         let scheduled = self.next_scheduled().map(|(_, due)| due);
         asked.into_iter().chain(scheduled).min()
@@ -160,6 +174,9 @@ impl Commander {
         desk: &mut Desk<'_, S>,
         out: &mut Vec<u8>,
     ) {
+        if self.can_issue(session) && std::mem::take(&mut self.is_held) {
+            self.held_until = now;
+        }
         while self.can_issue(session) && self.next_due().is_some_and(|due| due <= now) {
             let Some((place, id, due)) = self.peek() else {
                 return;
@@ -178,8 +195,7 @@ impl Commander {
                     | Refused::Unknown
                     | Refused::Authentication,
                 ) => {
-                    let withheld = Delivery::Withheld(ShedCause::Unsendable);
-                    tell_issue(desk, (id, due, None), now, withheld);
+                    withhold(desk, (id, due), now, ShedCause::Unsendable);
                 }
             }
             self.advance();
@@ -187,8 +203,7 @@ impl Commander {
     }
 
     /// Whether a command could go if one were due.
-    #[must_use]
-    pub fn can_issue(&self, session: &mqtt::Client) -> bool {
+    fn can_issue(&self, session: &mqtt::Client) -> bool {
         let has_room = !self.free.is_empty() || self.pending.len() < PENDING_MAX;
         has_room && session.is_connected() && session.window_free() > 0
     }
@@ -234,8 +249,9 @@ impl Commander {
         }
     }
 
-    /// A query came to the backend: its device is to get a command, once a query.
-    pub fn asked(&mut self, query: &MessageId, now: Micros) {
+    /// A query came to the backend: its device is to get a command, once a query. Where too many
+    /// wait, its command is withheld.
+    pub fn asked<S: Sink>(&mut self, query: &MessageId, now: Micros, desk: &mut Desk<'_, S>) {
         if query.run != self.run {
             return;
         }
@@ -249,10 +265,22 @@ impl Commander {
                 continue;
             };
             // A further copy, or one that was overtaken: its device asks no more.
-            if query.seq >= *seen && self.asked.len() < ASKED_MAX && now < self.end {
-                *seen = query.seq.saturating_add(1);
-                self.asked.push_back((place, query.device, now));
+            if query.seq < *seen || now >= self.end {
+                return;
             }
+            *seen = query.seq.saturating_add(1);
+            if self.asked.len() < ASKED_MAX {
+                self.asked.push_back((place, query.device, now));
+                return;
+            }
+            let next = &mut stream.next[slot as usize];
+            let id = MessageId {
+                stream: stream.id,
+                seq: *next,
+                ..*query
+            };
+            *next += 1;
+            withhold(desk, (id, now), now, ShedCause::GeneratorLimit);
             return;
         }
     }
@@ -307,7 +335,7 @@ impl Commander {
         };
         self.lost(session, now, desk);
         while let Some((_, id, due)) = self.peek().filter(|(_, _, due)| *due <= now) {
-            tell_issue(desk, (id, due, None), now, Delivery::Withheld(cause));
+            withhold(desk, (id, due), now, cause);
             self.advance();
         }
     }
@@ -375,6 +403,7 @@ impl Commander {
         let pending = Some(Pending {
             id,
             due,
+            ready: due.max(self.held_until),
             issued: now,
         });
         match self.free.pop() {
@@ -400,23 +429,91 @@ impl Commander {
             return;
         };
         self.free.push(token.0);
-        let of = (pending.id, pending.due, Some(pending.issued));
-        tell_issue(desk, of, now, delivery);
+        let issue = Issue {
+            id: pending.id,
+            due: pending.due,
+            ready: pending.ready,
+            issued: Some(pending.issued),
+            ended: now,
+            delivery,
+        };
+        desk.tell(issue.id.stream, Command::Issue(issue));
     }
 }
 
-fn tell_issue<S: Sink>(
+/// Tells of a command that was never issued.
+fn withhold<S: Sink>(
     desk: &mut Desk<'_, S>,
-    (id, due, issued): (MessageId, Micros, Option<Micros>),
-    ended: Micros,
-    delivery: Delivery,
+    (id, due): (MessageId, Micros),
+    now: Micros,
+    cause: ShedCause,
 ) {
     let issue = Issue {
         id,
         due,
-        issued,
-        ended,
-        delivery,
+        ready: due,
+        issued: None,
+        ended: now,
+        delivery: Delivery::Withheld(cause),
     };
     desk.tell(id.stream, Command::Issue(issue));
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_measure::Counts;
+    use muster_model::{Attempt, LinkFact, LinkId, Reception};
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
+
+    use super::*;
+
+    const QUERIES: &str = "
+name: asks
+platform: { backend: { filter: \"muster/#\", commands: { to: waiting } } }
+fleet: [{ name: pumps, count: 1, streams: [
+  { name: asks, kind: command-query, every: 1s, ttd: 400ms }, { kind: command } ] }]
+phases: { measure: 1s }
+";
+
+    /// Keeps what became of commands.
+    #[derive(Default)]
+    struct Ends(Vec<Delivery>, Counts);
+
+    impl Sink for Ends {
+        fn attempt(&mut self, _: &Attempt) {}
+        fn command(&mut self, command: &Command) {
+            if let Command::Issue(issue) = command {
+                self.0.push(issue.delivery);
+            }
+        }
+        fn reception(&mut self, _: &Reception) {}
+        fn link(&mut self, _: &LinkFact) {}
+        fn opened(&mut self, _: LinkId, _: Micros) {}
+        fn counts(&mut self, _: StreamId, _: Micros) -> &mut Counts {
+            &mut self.1
+        }
+    }
+
+    #[test]
+    fn the_command_of_a_query_for_which_there_is_no_room_is_withheld_and_told() {
+        let (name, text) = ("asks.yaml", QUERIES);
+        let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
+        let (run, schedules) = (RunId(1), crate::schedules(&plan).unwrap());
+        let mut commander = Commander::new(&plan, &schedules, run, 0).unwrap();
+        let mut account = Account::new(&crate::recorder_plan(&plan, run, &schedules));
+        let mut sink = Ends::default();
+        for seq in 0..=ASKED_MAX as u32 {
+            let (account, sink) = (&mut account, &mut sink);
+            let (device, stream) = (DeviceId(0), StreamId(0));
+            let query = MessageId {
+                run,
+                device,
+                stream,
+                seq,
+            };
+            commander.asked(&query, Micros(1), &mut Desk { account, sink });
+        }
+        assert_eq!(commander.open(), ASKED_MAX as u64);
+        assert_eq!(sink.0, [Delivery::Withheld(ShedCause::GeneratorLimit)]);
+    }
 }

@@ -22,6 +22,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         shed_own(evidence),
         lateness(rules, evidence),
     ];
+    results.extend(command_lateness(rules, evidence));
     let timeline = &evidence.summary.timeline;
     let measured = (timeline.measure, timeline.settle);
     results.extend(generator(&rules.validity, evidence.health, measured));
@@ -206,6 +207,35 @@ fn lateness(rules: &Rules, evidence: &Evidence<'_>) -> RuleResult {
 }
 
 const LATENESS: &str = "lateness-p99";
+
+/// The same for commands; none if none was issued.
+fn command_lateness(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
+    let run = &evidence.summary.run;
+    let lateness = &run.command.as_ref()?.lateness.known;
+    let response = run.latency.response.as_ref().map(all_due);
+    let end_to_end = run.latency.end_to_end.as_ref().map(all_due);
+    let delays = Delays {
+        lateness,
+        above: None,
+        response: response.as_ref(),
+        end_to_end: end_to_end.as_ref(),
+    };
+    (lateness.count > 0).then(|| command_lateness_p99(rules, &delays))
+}
+
+/// Rule `lateness-p99 of commands`: commands are few beside messages, so that late ones would not
+/// show among all.
+#[must_use]
+pub fn command_lateness_p99(rules: &Rules, delays: &Delays<'_>) -> RuleResult {
+    let delays = Delays {
+        above: None,
+        ..*delays
+    };
+    RuleResult {
+        rule: format!("{LATENESS} of commands"),
+        ..lateness_p99(rules, &delays)
+    }
+}
 
 /// Rule `lateness-p99` on the delays so far. A bound known before the run is decided by an exact
 /// counter; one derived from the measured p99 by the upper edge of the bucket.

@@ -250,6 +250,7 @@ impl World {
         self.tell(Command::Issue(Issue {
             id,
             due: at,
+            ready: at,
             issued: is_issued.then_some(at),
             ended: at + Micros(500),
             delivery,
@@ -700,6 +701,28 @@ fn what_was_delivered_and_not_received_is_listed() {
     assert!(!missing.is_empty());
     assert_eq!(listed, missing);
     assert_eq!(ledger.delivered_not_received, Some(missing.len() as u64));
+}
+
+/// One command of the schedule, issued so long after it came due and after it could go.
+fn issued_late(late: Micros, held: Micros) -> Command {
+    let at = due(1);
+    Command::Issue(Issue {
+        id: message(TWO_WAY, DeviceId(0), 1),
+        due: at,
+        ready: at + held,
+        issued: Some(at + held + late),
+        ended: at + held + late + Micros(500),
+        delivery: Delivery::Delivered,
+    })
+}
+
+#[test]
+fn a_command_is_late_from_when_it_could_go() {
+    let mut world = World::new(1);
+    world.facts = vec![Fact::Command(issued_late(Micros(3_000), Micros(900_000)))];
+    let summary = world.close(&world.facts, 1);
+    let lateness = &summary.run.command.as_ref().unwrap().lateness.known;
+    assert_eq!((lateness.count, lateness.sum_us), (1, 3_000));
 }
 
 #[test]

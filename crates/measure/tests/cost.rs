@@ -264,6 +264,7 @@ fn command_round(recorder: &mut Recorder, seq: u32) {
         recorder.command(&Command::Issue(Issue {
             id,
             due,
+            ready: due,
             issued: Some(due),
             ended: later(100),
             delivery: if is_odd {

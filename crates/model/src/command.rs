@@ -89,6 +89,9 @@ pub struct Issue {
     pub id: MessageId,
     /// When it came due.
     pub due: Micros,
+    /// From when on it could go: when it came due, or when the session could take it again. From
+    /// there to `issued` the backend itself is late.
+    pub ready: Micros,
     /// When it was handed to the socket; none if never.
     pub issued: Option<Micros>,
     /// When the backend knew the last of it.

@@ -79,9 +79,8 @@ impl Commanding {
     }
 
     /// When the next command may be issued; none while the session cannot take one.
-    pub(crate) fn next(&self) -> Option<Micros> {
-        let is_ready = self.is_up && self.commander.can_issue(&self.session);
-        self.commander.next_due().filter(|_| is_ready)
+    pub(crate) fn next(&mut self) -> Option<Micros> {
+        self.commander.next_issue(self.is_up, &self.session)
     }
 
     /// When something of the session's own is due.
@@ -111,8 +110,8 @@ impl Commanding {
     }
 
     /// A message of a device came to the backend.
-    pub(crate) fn asked(&mut self, query: &MessageId, now: Micros) {
-        self.commander.asked(query, now);
+    pub(crate) fn asked(&mut self, query: &MessageId, now: Micros, desk: &mut Desk<'_, Witness>) {
+        self.commander.asked(query, now, desk);
     }
 
     /// Bytes came: how many of them are used up, and whether the connection goes on.

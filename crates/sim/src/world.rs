@@ -174,13 +174,13 @@ impl World {
     }
 
     /// The next instant at which anything is due.
-    fn next(&self) -> Micros {
+    fn next(&mut self) -> Micros {
         let wanted = [
             self.queue.next(),
             self.shard.next_due(),
             self.shard.next_expiry(),
             self.shard.next_connect(),
-            self.commanding.as_ref().and_then(Commanding::next),
+            self.commanding.as_mut().and_then(Commanding::next),
         ];
         let next = wanted.into_iter().flatten().min();
         next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch))

@@ -6,6 +6,7 @@ use muster_judge::{
     Rules, RunResult, Scope, SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
     ValidityBounds,
 };
+use muster_measure::CommandSummary;
 use muster_model::{Micros, Outcome, ShedCause};
 
 use crate::run::{MEASURE, Run, failed, rule};
@@ -284,4 +285,25 @@ fn the_rules_so_far_are_those_of_the_end_on_the_same_samples() {
         .filter(|rule| rule.outcome == RuleOutcome::Fail);
     let broken: Vec<&str> = broken.map(|rule| rule.rule.as_str()).collect();
     assert_eq!(broken, ["cpu", "cpu-wait"]);
+}
+
+#[test]
+fn late_commands_make_a_run_invalid_however_punctual_its_messages_are() {
+    for (late, holds) in [(5_000, true), (6_000, false)] {
+        let run = Run {
+            rules: rules(Some(100), None),
+            ..Run::healthy(100, 10)
+        };
+        let mut summary = run.summary();
+        let mut commands = CommandSummary::default();
+        (0..1_000).for_each(|_| commands.lateness.known.record(Micros(late)));
+        summary.run.command = Some(commands);
+        let verdict = run.judged_by(&summary);
+        let expected: &[&str] = if holds {
+            &[]
+        } else {
+            &["lateness-p99 of commands"]
+        };
+        assert_eq!(failed(&verdict), expected, "{late}");
+    }
 }

@@ -240,6 +240,7 @@ impl CommandsClosed {
             response: view(times.response, times.response_censored, true),
             round: view(times.round, nothing(), false),
             legs,
+            lateness: view(times.lateness, nothing(), false),
             drain,
         })
     }

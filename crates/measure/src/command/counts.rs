@@ -71,6 +71,8 @@ pub struct CommandWindow {
     pub round: Distribution,
     /// Each leg against the registered bounds, at the index of [`Leg`].
     pub legs: [LegCounts; Leg::ALL.len()],
+    /// From when a command could go to its issue, in the second in which it came due.
+    pub lateness: Distribution,
 }
 
 impl CommandCounts {
@@ -143,6 +145,7 @@ impl CommandWindow {
         for (mine, theirs) in self.legs.iter_mut().zip(&other.legs) {
             mine.merge(theirs);
         }
+        self.lateness.merge(&other.lateness);
     }
 }
 

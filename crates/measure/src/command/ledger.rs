@@ -129,6 +129,8 @@ pub struct CommandSummary {
     pub round: LatencyView,
     /// Each leg against the registered bounds, measured cohort, at the index of [`Leg`].
     pub legs: [LegSummary; Leg::ALL.len()],
+    /// From when a command could go to its issue, which is our own lateness; measured cohort.
+    pub lateness: LatencyView,
     /// How what was kept for those that were offline drained; none if none was, on purpose.
     pub drain: Option<DrainSummary>,
 }

@@ -27,10 +27,11 @@ pub(crate) struct CommandFilling {
     response: Gauge,
     response_censored: Gauge,
     round: Gauge,
+    lateness: Gauge,
 }
 
 impl CommandFilling {
-    pub(crate) const GAUGES: usize = 5;
+    pub(crate) const GAUGES: usize = 6;
 }
 
 impl Filling for CommandFilling {
@@ -45,6 +46,7 @@ impl Filling for CommandFilling {
             response: self.response.take(pool),
             response_censored: self.response_censored.take(pool),
             round: self.round.take(pool),
+            lateness: self.lateness.take(pool),
         }
     }
 }
@@ -116,6 +118,7 @@ impl Recorder {
         }
         let ended = self.key(issue.ended);
         let begun = self.key(issue.issued.unwrap_or(issue.due));
+        let due = self.key(issue.due);
         let live = &mut self.commands[stream.index()];
         live.window(ended)
             .window
@@ -125,6 +128,10 @@ impl Recorder {
         let leg = &mut live.window(begun).window.legs[Leg::Loop.index()];
         leg.begun += 1;
         leg.excused += u64::from(is_excused);
+        if let Some(issued) = issue.issued {
+            let lateness = issued - issue.ready;
+            live.window(due).lateness.record(lateness, &mut self.pool);
+        }
     }
 
     fn met(&mut self, met: &Met) {

@@ -125,6 +125,7 @@ mod tests {
                 Command::Issue(Issue {
                     id: ID,
                     due: at(5),
+                    ready: at(5),
                     issued: None,
                     ended: at(6),
                     delivery: Delivery::Withheld(muster_model::ShedCause::Offline),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_agent::Pulse;
-use muster_judge::validity::{Delays, generator, lateness_p99, own_shed};
+use muster_judge::validity::{Delays, command_lateness_p99, generator, lateness_p99, own_shed};
 use muster_judge::{
     GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, ThreadHealth,
     ThreadRole, ThreadWindow,
@@ -22,6 +22,7 @@ pub(crate) struct Fitness {
     latest: BTreeMap<usize, Pulse>,
     shed: BTreeMap<String, u64>,
     lateness: Distribution,
+    command_lateness: Distribution,
     /// Messages above the bound on lateness that is known before the run, and all taken.
     above: (u64, u64),
     response: Distribution,
@@ -37,6 +38,7 @@ impl Fitness {
             latest: BTreeMap::new(),
             shed: BTreeMap::new(),
             lateness: Distribution::default(),
+            command_lateness: Distribution::default(),
             above: (0, 0),
             response: Distribution::default(),
             end_to_end: Distribution::default(),
@@ -52,6 +54,11 @@ impl Fitness {
             }
             if key.phase == Phase::Measure {
                 self.add_measured(*stream, window);
+            }
+        }
+        for ((_, key), window) in &delta.commands {
+            if key.phase == Phase::Measure {
+                self.command_lateness.merge(&window.lateness);
             }
         }
         for ((backend, _, key), window) in &delta.arrivals {
@@ -89,6 +96,7 @@ impl Fitness {
         let mut rules = vec![
             own_shed(&self.shed, None),
             lateness_p99(&self.rules, &self.delays(&self.lateness)),
+            command_lateness_p99(&self.rules, &self.delays(&self.command_lateness)),
         ];
         rules.extend(generator(bounds, self.pulses.health(), measured));
         broken(rules)

@@ -17,12 +17,16 @@ impl World {
 
     /// A copy of a device's message comes out of the platform.
     pub(super) fn surfaced(&mut self, copy: &Copy) {
-        let (now, commanding) = (self.queue.now(), &mut self.commanding);
+        let (now, application) = (self.queue.now(), self.commanding.as_ref());
+        let mut asked = None;
         self.consumers.arrived(now, copy, |backend, id| {
-            if let Some(application) = commanding.as_mut().filter(|a| a.backend == backend) {
-                application.asked(id, now);
+            if application.is_some_and(|known| known.backend == backend) {
+                asked = Some(*id);
             }
         });
+        if let Some(id) = asked {
+            self.with_application(|application, now, desk, _| application.asked(&id, now, desk));
+        }
         self.platform.route(copy, &mut self.queue);
     }
 
@@ -95,8 +99,8 @@ impl World {
     }
 
     /// How far it has come, as a thread of consumers tells it.
-    pub(super) fn application_progress(&self) -> Option<Progress> {
-        let (application, now) = (self.commanding.as_ref()?, self.queue.now());
+    pub(super) fn application_progress(&mut self) -> Option<Progress> {
+        let (application, now) = (self.commanding.as_mut()?, self.queue.now());
         Some(Progress {
             at: now,
             consumers_wanted: 1,
