@@ -11,20 +11,15 @@ use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, Written,
 };
 use muster_platform::{DueTimes, Reader};
-use muster_protocol::layer::{Ended, Layer, Layers, Pipe};
+use muster_protocol::layer::{Layer, Layers, Pipe};
 use muster_protocol::mqtt::Input;
 use muster_scenario::Plan;
 use muster_transport::Clients;
 
 use crate::commanding::Commanding;
 use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, State};
+use crate::ending::words;
 
-/// The wait before a consumer connects again: short, for what it misses is missed by the run.
-const RETRY: Micros = Micros::from_millis(100);
-/// Why a consumer was given up whose refusal has been told with its code.
-pub(crate) const REFUSED: &str = "refused";
-/// The longest such wait.
-const RETRY_MAX: Micros = Micros::from_secs(2);
 /// Bytes of acknowledgements that may wait for a broker that does not read: some 250,000 of them.
 const WAITING_MAX: usize = 1 << 20;
 /// How often a consumer that is paused says that it lives: a broker must not take one for dead that
@@ -56,26 +51,6 @@ pub struct Driver {
     pub(crate) next_dispatch: Micros,
     pub(crate) troubles: Vec<Trouble>,
     pub(crate) is_over: bool,
-}
-
-/// How a connection ended, in words; `waited` is what had not come by then, if something was still
-/// to come.
-#[must_use]
-pub fn words(why: Closed, waited: Option<&str>) -> String {
-    let ended = |how: &str| match waited {
-        Some(what) => format!("the connection was {how} before {what} came"),
-        None => format!("the connection was {how}"),
-    };
-    match why {
-        Closed::Peer => ended("closed"),
-        Closed::Reset => ended("reset"),
-        Closed::Refused => "the connection was refused; does anybody listen there?".to_owned(),
-        Closed::Unreachable => "it cannot be reached from here; check the route".to_owned(),
-        Closed::TimedOut => "no answer".to_owned(),
-        Closed::Network(errno) => format!("a network error (errno {errno})"),
-        Closed::PoolExhausted => "no buffer was left on this side".to_owned(),
-        Closed::Overrun => "an answer without an end".to_owned(),
-    }
 }
 
 /// What a timer of the loop is for; its token says which consumer.
@@ -275,18 +250,6 @@ impl Driver {
         self.consumers[at].pipe.layer.wrap(&mut self.out, from);
     }
 
-    /// The layer of a consumer is at its end, which ends the connection.
-    fn ended(&mut self, io: &mut Io, at: usize, end: Ended) {
-        let why = match end {
-            Ended::Closed(_) => "the broker closed the connection".to_owned(),
-            Ended::Failed(error) => {
-                let detail = self.consumers[at].pipe.layer.detail();
-                detail.map_or_else(|| error.to_string(), str::to_owned)
-            }
-        };
-        self.give_up(io, at, &why);
-    }
-
     fn obey(&mut self, io: &mut Io, order: Order) {
         match order {
             Order::Connect => {
@@ -343,54 +306,6 @@ impl Driver {
         }
     }
 
-    /// A consumer is away by a limit of ours.
-    pub(crate) fn away(&mut self, at: usize, why: &str) {
-        let text = format!("{}: {why}", self.name(at));
-        self.troubles.push(Trouble::ConsumerAway(text));
-    }
-
-    /// Ends a consumer's connection from our side.
-    pub(crate) fn give_up(&mut self, io: &mut Io, at: usize, why: &str) {
-        if let Some(key) = self.consumers[at].key.take() {
-            io.reset(key);
-        }
-        self.out.clear();
-        self.lost(io, at, why);
-    }
-
-    /// A consumer's connection is over; it tries again.
-    fn lost(&mut self, io: &mut Io, at: usize, why: &str) {
-        let was_up = self.consumers[at].state == State::Up;
-        if was_up {
-            let text = format!("{}: {why}", self.name(at));
-            self.troubles.push(Trouble::ConsumerLost(text));
-        }
-        if self.consumers[at].is_untold() && why != REFUSED {
-            let text = format!("{}: {why}", self.name(at));
-            self.troubles.push(Trouble::ConsumerRefused(text));
-        }
-        self.lose_commands(io.now(), at);
-        let consumer = &mut self.consumers[at];
-        consumer.state = State::Down;
-        consumer.pipe = Pipe::default();
-        consumer.waiting.clear();
-        consumer.session.closed();
-        consumer.failures = consumer.failures.saturating_add(1);
-        let wait = Micros(RETRY.get() << consumer.failures.min(5)).min(RETRY_MAX);
-        if !self.is_over {
-            self.arm_connect(io, at, wait);
-        }
-    }
-
-    pub(crate) fn name(&self, at: usize) -> String {
-        let seat = self.consumers[at].seat;
-        let backend = &self.plan.backends[seat.backend.index()].name;
-        format!(
-            "consumer {} of backend `{backend}` at {}",
-            seat.consumer.0, seat.target
-        )
-    }
-
     fn pause(&mut self, io: &mut Io, at: usize, is_paused: bool) {
         let consumer = &mut self.consumers[at];
         consumer.is_paused = is_paused;
@@ -412,7 +327,7 @@ impl Driver {
     }
 
     /// One timer a consumer: a new try, or a new handshake, takes the place of the one before.
-    fn arm_connect(&mut self, io: &mut Io, at: usize, wait: Micros) {
+    pub(crate) fn arm_connect(&mut self, io: &mut Io, at: usize, wait: Micros) {
         let timer = io.set_timer(io.now() + wait, Alarm::Connect.token(at));
         if let Some(before) = self.consumers[at].connect_timer.replace(timer) {
             io.cancel_timer(before);
@@ -497,17 +412,6 @@ impl Driver {
         let last = self.tape.hand_over(std::mem::take(&mut self.account));
         let _ = self.mailbox.post(last);
         io.stop();
-    }
-
-    /// The run may end before the time of a consumer's first handshake is over.
-    fn tell_of_silence(&mut self, now: Micros) {
-        for (at, consumer) in self.consumers.iter().enumerate() {
-            let why = consumer.waits_in_vain(now);
-            if let Some(why) = why.filter(|_| consumer.is_untold()) {
-                let text = format!("{}: {why}", self.name(at));
-                self.troubles.push(Trouble::ConsumerRefused(text));
-            }
-        }
     }
 
     fn dispatch(&mut self, now: Micros) {

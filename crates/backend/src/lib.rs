@@ -7,8 +7,10 @@
 mod commanding;
 mod consumers;
 mod driver;
+mod ending;
 mod session;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Seat, client_id, hello};
-pub use driver::{Driver, consumers_loop, words};
+pub use driver::{Driver, consumers_loop};
+pub use ending::words;
 pub use session::CREDENTIAL_KEYS;

@@ -9,7 +9,8 @@ use muster_platform::PROPERTY_NAME;
 use muster_protocol::mqtt::{ClientEvent, Message, Version};
 
 use crate::consumers::State;
-use crate::driver::{Driver, REFUSED};
+use crate::driver::Driver;
+use crate::ending::REFUSED;
 
 /// Where a scenario says what a consumer proves itself with.
 pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";

@@ -11,6 +11,7 @@ mod folder;
 mod judged;
 mod live;
 mod outcome;
+mod outputs;
 mod probe;
 mod provisioned;
 mod published;

@@ -7,7 +7,8 @@ use muster_provision::{Journal, ProvisionError, Provisioner, Tally, provisioner}
 use muster_scenario::{Plan, PlatformKind};
 
 use crate::args::{Action, ProvisionArgs};
-use crate::commands::run::{result_folder, stop_by_signal};
+use crate::commands::run::stop_by_signal;
+use crate::outputs::result_folder;
 use crate::provisioned::Watcher;
 use crate::{outcome, scenario_file};
 

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use muster_report::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun};
 
 use crate::args::RunArgs;
-use crate::commands::run::{Done, default_folder, once};
+use crate::commands::run::{Done, once};
+use crate::outputs::default_folder;
 use crate::scenario_file::Loaded;
 use crate::{folder, outcome, series};
 

@@ -1,8 +1,5 @@
 //! `muster run`.
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,7 +30,7 @@ use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
-use crate::{beginning, outcome, target, wall_clock};
+use crate::{beginning, outcome, outputs, target, wall_clock};
 
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
@@ -115,7 +112,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
     };
     let target = Target::start(&mut plan, addresses, &needs, descriptors)?;
-    let (folder, facts) = open_outputs(args, &plan)?;
+    let (folder, facts) = outputs::open(args, &plan)?;
     let watch = provisioned::Watcher::new(interrupted, args.quiet);
     let provisioned = match provisioned::before(&plan, folder.path(), &watch) {
         Ok(provisioned) => provisioned,
@@ -232,36 +229,6 @@ pub(crate) fn stop_by_signal() -> Result<Arc<AtomicBool>> {
             .context("listen for signals")?;
     }
     Ok(interrupted)
-}
-
-/// Opens all that is written, so that what can go wrong does so before the run. It comes last of
-/// all that may be refused: what stands in a file of facts is gone after it.
-fn open_outputs(args: &RunArgs, plan: &Plan) -> Result<(Folder, Option<FactsLog>)> {
-    let out = args.out.clone().unwrap_or_else(|| default_folder(plan));
-    let folder = Folder::create(&out)?;
-    match open_files(args) {
-        Ok(facts) => Ok((folder, facts)),
-        Err(error) => {
-            folder.abandon();
-            Err(error)
-        }
-    }
-}
-
-/// Opens what is wanted beside the folder.
-fn open_files(args: &RunArgs) -> Result<Option<FactsLog>> {
-    if let Some(path) = &args.json {
-        File::create(path).with_context(|| {
-            format!(
-                "create {} (name a file that you may write with --json)",
-                path.display()
-            )
-        })?;
-    }
-    args.facts
-        .as_deref()
-        .map(|path| facts_log(path, args.facts_max))
-        .transpose()
 }
 
 /// The last line of the live view, with the final counts.
@@ -477,33 +444,4 @@ fn write_result(
             path.display()
         ));
     }
-}
-
-fn facts_log(path: &Path, most: u64) -> Result<FactsLog> {
-    let file = File::create(path).with_context(|| {
-        format!(
-            "create the facts file {} (name one that you may write with --facts)",
-            path.display()
-        )
-    })?;
-    FactsLog::new(Box::new(BufWriter::new(file)), most)
-        .with_context(|| format!("write the facts file {}", path.display()))
-}
-
-/// Where a result goes that was given no place.
-pub(crate) fn default_folder(plan: &Plan) -> PathBuf {
-    result_folder(plan, &wall_clock::compact(wall_clock::now_s()))
-}
-
-/// The folder of this ending among the scenario's results.
-pub(crate) fn result_folder(plan: &Plan, ending: &str) -> PathBuf {
-    let plain = |c: char| {
-        if c.is_alphanumeric() || "-_.".contains(c) {
-            c
-        } else {
-            '-'
-        }
-    };
-    let name: String = plan.name.chars().map(plain).collect();
-    Path::new("results").join(format!("{name}-{ending}"))
 }

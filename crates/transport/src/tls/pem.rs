@@ -152,7 +152,10 @@ impl Pem {
 fn words(error: &pem::Error) -> String {
     if let pem::Error::MissingSectionEnd { end_marker } = error {
         let marker = String::from_utf8_lossy(end_marker);
-        return format!("it is cut short: `{}` is missing", marker.trim_end());
+        return format!(
+            "it is cut short: `-----END {}-----` is missing",
+            marker.trim_end()
+        );
     }
     if let pem::Error::IllegalSectionStart { line } = error {
         let line = String::from_utf8_lossy(line);

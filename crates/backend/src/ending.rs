@@ -1,0 +1,109 @@
+//! How a consumer's connection ends, and what is told of it.
+
+use muster_conduct::Trouble;
+use muster_model::Micros;
+use muster_net::{Closed, Io};
+use muster_protocol::layer::{Ended, Layer, Pipe};
+
+use crate::consumers::State;
+use crate::driver::Driver;
+
+/// Why a consumer was given up whose refusal has been told with its code.
+pub(crate) const REFUSED: &str = "refused";
+/// The wait before a consumer connects again: short, for what it misses is missed by the run.
+const RETRY: Micros = Micros::from_millis(100);
+/// The longest such wait.
+const RETRY_MAX: Micros = Micros::from_secs(2);
+
+/// How a connection ended, in words; `waited` is what had not come by then, if something was still
+/// to come.
+#[must_use]
+pub fn words(why: Closed, waited: Option<&str>) -> String {
+    let ended = |how: &str| match waited {
+        Some(what) => format!("the connection was {how} before {what} came"),
+        None => format!("the connection was {how}"),
+    };
+    match why {
+        Closed::Peer => ended("closed"),
+        Closed::Reset => ended("reset"),
+        Closed::Refused => "the connection was refused; does anybody listen there?".to_owned(),
+        Closed::Unreachable => "it cannot be reached from here; check the route".to_owned(),
+        Closed::TimedOut => "no answer".to_owned(),
+        Closed::Network(errno) => format!("a network error (errno {errno})"),
+        Closed::PoolExhausted => "no buffer was left on this side".to_owned(),
+        Closed::Overrun => "an answer without an end".to_owned(),
+    }
+}
+
+impl Driver {
+    /// The layer of a consumer is at its end, which ends the connection.
+    pub(crate) fn ended(&mut self, io: &mut Io, at: usize, end: Ended) {
+        let why = match end {
+            Ended::Closed(_) => "the broker closed the connection".to_owned(),
+            Ended::Failed(error) => {
+                let detail = self.consumers[at].pipe.layer.detail();
+                detail.map_or_else(|| error.to_string(), str::to_owned)
+            }
+        };
+        self.give_up(io, at, &why);
+    }
+
+    /// A consumer is away by a limit of ours.
+    pub(crate) fn away(&mut self, at: usize, why: &str) {
+        let text = format!("{}: {why}", self.name(at));
+        self.troubles.push(Trouble::ConsumerAway(text));
+    }
+
+    /// Ends a consumer's connection from our side.
+    pub(crate) fn give_up(&mut self, io: &mut Io, at: usize, why: &str) {
+        if let Some(key) = self.consumers[at].key.take() {
+            io.reset(key);
+        }
+        self.out.clear();
+        self.lost(io, at, why);
+    }
+
+    /// A consumer's connection is over; it tries again.
+    pub(crate) fn lost(&mut self, io: &mut Io, at: usize, why: &str) {
+        let was_up = self.consumers[at].state == State::Up;
+        if was_up {
+            let text = format!("{}: {why}", self.name(at));
+            self.troubles.push(Trouble::ConsumerLost(text));
+        }
+        if self.consumers[at].is_untold() && why != REFUSED {
+            let text = format!("{}: {why}", self.name(at));
+            self.troubles.push(Trouble::ConsumerRefused(text));
+        }
+        self.lose_commands(io.now(), at);
+        let consumer = &mut self.consumers[at];
+        consumer.state = State::Down;
+        consumer.pipe = Pipe::default();
+        consumer.waiting.clear();
+        consumer.session.closed();
+        consumer.failures = consumer.failures.saturating_add(1);
+        let wait = Micros(RETRY.get() << consumer.failures.min(5)).min(RETRY_MAX);
+        if !self.is_over {
+            self.arm_connect(io, at, wait);
+        }
+    }
+
+    pub(crate) fn name(&self, at: usize) -> String {
+        let seat = self.consumers[at].seat;
+        let backend = &self.plan.backends[seat.backend.index()].name;
+        format!(
+            "consumer {} of backend `{backend}` at {}",
+            seat.consumer.0, seat.target
+        )
+    }
+
+    /// The run may end before the time of a consumer's first handshake is over.
+    pub(crate) fn tell_of_silence(&mut self, now: Micros) {
+        for (at, consumer) in self.consumers.iter().enumerate() {
+            let why = consumer.waits_in_vain(now);
+            if let Some(why) = why.filter(|_| consumer.is_untold()) {
+                let text = format!("{}: {why}", self.name(at));
+                self.troubles.push(Trouble::ConsumerRefused(text));
+            }
+        }
+    }
+}

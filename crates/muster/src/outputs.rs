@@ -1,0 +1,72 @@
+//! What a run writes, opened before it begins.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use muster_agent::FactsLog;
+use muster_scenario::Plan;
+
+use crate::args::RunArgs;
+use crate::folder::Folder;
+use crate::wall_clock;
+
+/// Opens all that is written, so that what can go wrong does so before the run. It comes last of
+/// all that may be refused, so that a run which is refused leaves nothing behind.
+pub(crate) fn open(args: &RunArgs, plan: &Plan) -> Result<(Folder, Option<FactsLog>)> {
+    let out = args.out.clone().unwrap_or_else(|| default_folder(plan));
+    let folder = Folder::create(&out)?;
+    match open_files(args) {
+        Ok(facts) => Ok((folder, facts)),
+        Err(error) => {
+            folder.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// Opens what is wanted beside the folder.
+fn open_files(args: &RunArgs) -> Result<Option<FactsLog>> {
+    if let Some(path) = &args.json {
+        File::create(path).with_context(|| {
+            format!(
+                "create {} (name a file that you may write with --json)",
+                path.display()
+            )
+        })?;
+    }
+    args.facts
+        .as_deref()
+        .map(|path| facts_log(path, args.facts_max))
+        .transpose()
+}
+
+fn facts_log(path: &Path, most: u64) -> Result<FactsLog> {
+    let file = File::create(path).with_context(|| {
+        format!(
+            "create the facts file {} (name one that you may write with --facts)",
+            path.display()
+        )
+    })?;
+    FactsLog::new(Box::new(BufWriter::new(file)), most)
+        .with_context(|| format!("write the facts file {}", path.display()))
+}
+
+/// Where a result goes that was given no place.
+pub(crate) fn default_folder(plan: &Plan) -> PathBuf {
+    result_folder(plan, &wall_clock::compact(wall_clock::now_s()))
+}
+
+/// The folder of this ending among the scenario's results.
+pub(crate) fn result_folder(plan: &Plan, ending: &str) -> PathBuf {
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = plan.name.chars().map(plain).collect();
+    Path::new("results").join(format!("{name}-{ending}"))
+}
