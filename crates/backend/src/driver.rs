@@ -380,7 +380,8 @@ impl Driver {
         let written = io.write(key, &self.out);
         let waiting = &mut self.consumers[at].waiting;
         match written {
-            Written::Whole | Written::Held | Written::Lost => self.out.clear(),
+            // The last is only of datagrams.
+            Written::Whole | Written::Held | Written::Lost | Written::Refused => self.out.clear(),
             Written::Busy if waiting.len() < WAITING_MAX => waiting.append(&mut self.out),
             Written::Busy => {
                 self.give_up(io, at, "the broker does not read acknowledgements");

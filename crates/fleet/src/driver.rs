@@ -285,7 +285,8 @@ impl<L: Layers> Driver<L> {
                     self.cut(io, link, Cause::Network);
                     break;
                 }
-                Written::Busy | Written::Lost => break,
+                // The last is only of datagrams.
+                Written::Busy | Written::Lost | Written::Refused => break,
             }
         }
         self.shard.shed_excess(link, io.now());
@@ -298,7 +299,7 @@ impl<L: Layers> Driver<L> {
         }
         if let Some(key) = self.keys[link as usize] {
             match io.write(key, &self.out) {
-                Written::Whole | Written::Lost => {}
+                Written::Whole | Written::Lost | Written::Refused => {}
                 Written::Held => self.shard.held(link),
                 Written::Busy => self.wait_behind_message(io, link),
                 Written::Exhausted => {

@@ -166,8 +166,8 @@ impl Shard {
                 link.is_held = true;
                 link.clear();
             }
-            // Told of later: `closed` follows.
-            Written::Lost => link.clear(),
+            // Told of later: `closed` follows. The other is only of datagrams.
+            Written::Lost | Written::Refused => link.clear(),
             Written::Busy => {}
             Written::Exhausted => self.end(io, key, true),
         }

@@ -1,5 +1,7 @@
 //! One epoll loop on one thread, driving one handler.
 
+mod udp;
+
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
@@ -13,7 +15,8 @@ use rustix::time::Timespec;
 use crate::io::Alarm;
 use crate::pool::BufferId;
 use crate::slab::{Flags, Slab};
-use crate::{Clock, Closed, Handler, Io, Key, ListenerId, LoopConfig, socket};
+use crate::udp::Inbox;
+use crate::{Clock, Closed, Handler, Io, Key, ListenerId, LoopConfig, LoopError, socket};
 
 /// Events taken from the kernel at once: enough to spread the cost of the call, few enough that
 /// due work is not kept waiting.
@@ -24,21 +27,13 @@ const EVENTS_MAX: usize = 1_024;
 /// do when it wakes.
 const WAIT_LEAST: Micros = Micros(25);
 
-/// Why the loop cannot start or go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the event loop cannot {operation} (errno {errno})")]
-pub struct LoopError {
-    /// What it tried.
-    pub operation: &'static str,
-    /// What the kernel said.
-    pub errno: i32,
-}
-
 /// One epoll loop on one thread, driving one handler.
 pub struct Loop<H> {
     handler: H,
     io: Io,
     scratch: Vec<u8>,
+    /// Made for the first datagram.
+    inbox: Option<Box<Inbox>>,
     serving: Vec<Key>,
     wanted: Option<Micros>,
 }
@@ -67,11 +62,12 @@ impl<H: Handler> Loop<H> {
     /// # Errors
     /// [`LoopError`] if the kernel has no descriptor for it.
     pub fn new(clock: Clock, config: &LoopConfig, handler: H) -> Result<Self, LoopError> {
-        let io = Io::new(clock, config).map_err(|errno| failed("start", errno))?;
+        let io = Io::new(clock, config).map_err(|errno| LoopError::of("start", errno))?;
         Ok(Self {
             handler,
             io,
             scratch: vec![0; Self::READ_MAX],
+            inbox: None,
             serving: Vec::new(),
             wanted: Some(Micros::ZERO),
         })
@@ -119,11 +115,15 @@ impl<H: Handler> Loop<H> {
         // in it, it hears at once in the next one.
         self.tell_endings();
         self.wanted = self.handler.turn(&mut self.io);
+        self.io.send_all_gathered();
         Ok(())
     }
 
     fn wait(&mut self, wait_max: Micros) -> Micros {
-        if !self.io.ready.is_empty() || !self.io.endings.is_empty() {
+        let has_work = !self.io.ready.is_empty()
+            || !self.io.endings.is_empty()
+            || !self.io.gathering.is_empty();
+        if has_work {
             return Micros::ZERO;
         }
         let next = match (self.wanted, self.io.wheel.next()) {
@@ -152,7 +152,7 @@ impl<H: Handler> Loop<H> {
         match epoll::wait(&self.io.epoll, space, timeout.as_ref()) {
             Ok((events, _)) => Ok(events),
             Err(Errno::INTR) => Ok(&[]),
-            Err(errno) => Err(failed("wait for events", errno)),
+            Err(errno) => Err(LoopError::of("wait for events", errno)),
         }
     }
 
@@ -180,6 +180,9 @@ impl<H: Handler> Loop<H> {
         let Some(slot) = self.io.slab.get_mut(key) else {
             return;
         };
+        if slot.flags.has(Flags::DATAGRAM) {
+            return self.datagram_event(key, events);
+        }
         if events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
             slot.flags.add(Flags::HUNG);
         }
@@ -272,6 +275,9 @@ impl<H: Handler> Loop<H> {
         let Some(slot) = self.io.slab.get_mut(key) else {
             return;
         };
+        if slot.flags.has(Flags::DATAGRAM) {
+            return self.serve_datagrams(key);
+        }
         let barred = [
             Flags::PAUSED,
             Flags::RESTING,
@@ -479,11 +485,4 @@ impl<H: Handler> Loop<H> {
 fn precise_wake_ups() {
     // Where it is refused, wake-ups are late by the default slack, which lateness shows.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-}
-
-fn failed(operation: &'static str, errno: Errno) -> LoopError {
-    LoopError {
-        operation,
-        errno: errno.raw_os_error(),
-    }
 }

@@ -1,5 +1,7 @@
 //! What a user of the loop implements, and the values it is told and answers with.
 
+use std::net::SocketAddr;
+
 use muster_model::Micros;
 
 use crate::Io;
@@ -50,6 +52,9 @@ pub enum Written {
     /// out, the connection cannot go on and [`Closed::PoolExhausted`] follows; else it stands
     /// and nothing was sent.
     Exhausted,
+    /// UDP: the kernel refuses this datagram (no route, a firewall, too long), which is counted.
+    /// Nothing was sent, and the socket stands.
+    Refused,
     /// The connection is gone; what the peer said before is presented, and [`Handler::closed`]
     /// follows unless it was told already.
     Lost,
@@ -80,7 +85,7 @@ pub enum Closed {
 /// another. After `closed`, or after [`Io::close`], [`Io::reset`] or [`Io::finish`], nothing
 /// more is heard of that key.
 pub trait Handler {
-    /// The connection asked for by [`Io::connect`] stands.
+    /// The connection asked for by [`Io::connect`] or [`Io::connect_udp`] stands.
     fn opened(&mut self, io: &mut Io, key: Key);
 
     /// `listener` took a connection.
@@ -90,7 +95,15 @@ pub trait Handler {
     /// handler leaves it and presented again, in front of later bytes, when more came or after
     /// [`Io::resume_reading`]. They are lent to be changed, so that a layer can turn them where they
     /// lie.
+    ///
+    /// On a UDP socket with one peer this is one datagram, of up to 65,527 bytes and perhaps of none;
+    /// nothing of it is kept, whatever is returned.
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize;
+
+    /// A datagram came to a socket of [`Io::bind_udp`], all of it.
+    fn datagram(&mut self, io: &mut Io, key: Key, from: SocketAddr, bytes: &mut [u8]) {
+        let _ = (io, key, from, bytes);
+    }
 
     /// The kernel has taken all held bytes of the connection: it may be written to again.
     fn flushed(&mut self, io: &mut Io, key: Key);

@@ -1,5 +1,7 @@
 //! The loop's sockets, buffers and timers, as its handler uses them.
 
+mod udp;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,8 +15,8 @@ use crate::pool::{BufferId, Pool};
 use crate::slab::{Flags, Slab};
 use crate::wheel::Wheel;
 use crate::{
-    Clock, Closed, IoCounts, Key, ListenError, ListenerId, LoopConfig, PortUse, TimerId, Waker,
-    Written, socket,
+    Clock, Closed, ConnectError, IoCounts, Key, ListenError, ListenerId, LoopConfig, PortUse,
+    TimerId, Waker, Written, socket, udp as sockets,
 };
 
 /// Everything a handler may do to the loop it runs on.
@@ -33,6 +35,10 @@ pub struct Io {
     pub(crate) limits: BTreeMap<u32, ReadLimit>,
     /// Why the last write of a connection failed, by slab index, until the rest of its input is read.
     pub(crate) failures: BTreeMap<u32, Closed>,
+    /// UDP sockets with datagrams to send at the end of the turn.
+    pub(crate) gathering: Vec<Key>,
+    /// What UDP sockets have dropped and is counted, by slab index; those without drops are not here.
+    pub(crate) dropped: BTreeMap<u32, u32>,
     pub(crate) counts: IoCounts,
     pub(crate) now: Micros,
     pub(crate) stopping: bool,
@@ -63,23 +69,6 @@ pub struct ReadLimit {
     pub every: Micros,
 }
 
-/// Why a connection could not even be begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectError {
-    /// An own limit: no descriptor is left (EMFILE, ENFILE) or `connections_max` is reached.
-    #[error("no descriptor is left for a connection; raise the limit or spread over processes")]
-    Descriptors,
-    /// An own limit: no ephemeral port is left for this source and destination.
-    #[error("no ephemeral port is left towards {0}; spread over more source addresses")]
-    Ports(SocketAddr),
-    /// No route to the address, or the source address is not ours; with the errno.
-    #[error("{0} cannot be reached from here (errno {1}); check the route and the source address")]
-    Unreachable(SocketAddr, i32),
-    /// The kernel refused for another reason, with its errno.
-    #[error("the kernel refused to connect to {0} (errno {1})")]
-    Kernel(SocketAddr, i32),
-}
-
 impl Io {
     /// How long a finishing connection waits for its peer to close too.
     const LINGER: Micros = Micros::from_secs(5);
@@ -99,6 +88,8 @@ impl Io {
             endings: Vec::new(),
             limits: BTreeMap::new(),
             failures: BTreeMap::new(),
+            gathering: Vec::new(),
+            dropped: BTreeMap::new(),
             counts: IoCounts::default(),
             now: clock.now(),
             stopping: false,
@@ -172,7 +163,7 @@ impl Io {
         Ok((id, bound))
     }
 
-    /// Writes with one system call.
+    /// Writes with one system call; on a UDP socket with one peer, one datagram.
     pub fn write(&mut self, key: Key, bytes: &[u8]) -> Written {
         let Some(slot) = self.slab.get(key) else {
             return Written::Lost;
@@ -181,7 +172,13 @@ impl Io {
         if barred.iter().any(|flag| slot.flags.has(*flag)) {
             return Written::Lost;
         }
-        if slot.held.is_some() || slot.flags.has(Flags::CONNECTING) {
+        if slot.flags.has(Flags::CONNECTING) {
+            return Written::Busy;
+        }
+        if slot.flags.has(Flags::DATAGRAM) {
+            return self.write_datagram(key, bytes);
+        }
+        if slot.held.is_some() {
             return Written::Busy;
         }
         let Some(fd) = &slot.fd else {
@@ -213,9 +210,11 @@ impl Io {
             Flags::ENDED,
             Flags::FINISHING,
             Flags::BROKEN,
+            Flags::BLOCKED,
         ];
         self.slab.get(key).is_some_and(|slot| {
-            !slot.held.is_some() && !barred.iter().any(|flag| slot.flags.has(*flag))
+            let waits = slot.held.is_some() && !slot.flags.has(Flags::DATAGRAM);
+            !waits && !barred.iter().any(|flag| slot.flags.has(*flag))
         })
     }
 
@@ -226,12 +225,17 @@ impl Io {
     }
 
     /// Ends the connection in order once held bytes went out: FIN, then input is discarded until
-    /// the peer closes too, for at most five seconds. The key is gone for the handler at once.
+    /// the peer closes too, for at most five seconds. The key is gone for the handler at once. A UDP
+    /// socket ends at once, after what was gathered went out as far as there is room.
     pub fn finish(&mut self, key: Key) {
         let Some(slot) = self.slab.get_mut(key) else {
             return;
         };
         if slot.flags.has(Flags::ENDED) || slot.flags.has(Flags::CONNECTING) {
+            return self.discard(key);
+        }
+        if slot.flags.has(Flags::DATAGRAM) {
+            self.send_waiting(key);
             return self.discard(key);
         }
         slot.flags.add(Flags::FINISHING);
@@ -289,7 +293,9 @@ impl Io {
     }
 
     /// Asks for a receive buffer of so many bytes (the kernel doubles it for its own use), which
-    /// bounds what the peer can send to a connection that is not read.
+    /// bounds what the peer can send to a connection that is not read. A datagram takes its bytes
+    /// and some hundreds for the kernel's records of it. [`Io::receive_buffer`] reads back what was
+    /// granted: no more than `net.core.rmem_max` (socket(7)).
     pub fn set_receive_buffer(&mut self, key: Key, bytes: usize) {
         if let Some(fd) = self.slab.get(key).and_then(|slot| slot.fd.as_ref()) {
             // A kernel that refuses keeps its own size, which bounds the peer as well.
@@ -342,7 +348,11 @@ impl Io {
         let key = self.slab.insert(fd, flags);
         let fd = self.slab.get(key).and_then(|slot| slot.fd.as_ref());
         let watched = fd.map_or(Ok(()), |fd| {
-            socket::watch_connection(&self.epoll, fd, key.to_u64())
+            if flags.has(Flags::DATAGRAM) {
+                sockets::watch(&self.epoll, fd, key.to_u64())
+            } else {
+                socket::watch_connection(&self.epoll, fd, key.to_u64())
+            }
         });
         if watched.is_err() {
             self.discard(key);
@@ -411,8 +421,10 @@ impl Io {
         {
             self.limits.remove(&key.index);
         }
+        self.count_drops(key);
         if self.slab.get(key).is_some() {
             self.failures.remove(&key.index);
+            self.dropped.remove(&key.index);
         }
         if let Some((_closed_here, buffers)) = self.slab.remove(key) {
             for buffer in buffers.into_iter().filter(|buffer| buffer.is_some()) {

@@ -1,4 +1,4 @@
-//! One epoll loop per core: TCP sockets, timers, pooled buffers and the real clock.
+//! One epoll loop per core: TCP and UDP sockets, timers, pooled buffers and the real clock.
 //!
 //! Layer 5. Between the pure crates and the kernel: the engine (`fleet`, `backend`) and the
 //! reference gateway implement [`Handler`] and keep their sessions beside the loop; the loop
@@ -8,6 +8,13 @@
 //! one readiness is one read when the read comes up short. Bytes that have to wait lie in pooled
 //! buffers, bounded by [`LoopConfig`]. Nothing is allocated per message, connection or timer once
 //! the loop has grown to its size.
+//!
+//! A UDP socket is a connection with a [`Key`] too: [`Io::connect_udp`] makes one that speaks to one
+//! peer, [`Io::bind_udp`] one that speaks to all. A datagram is written by a call of its own, or
+//! gathered with others and sent at the latest at the end of the turn; what came is read by batches,
+//! one batch a socket and turn. What the kernel dropped for want of room, what it refused and the
+//! errors that ICMP brought are counted; none of them ends a socket. Datagrams are never merged or
+//! cut by the kernel (GRO, GSO): devices do not send so.
 //!
 //! ```
 //! use muster_model::Micros;
@@ -46,6 +53,7 @@
 //! ```
 
 mod clock;
+mod connect_error;
 mod counts;
 mod event_loop;
 mod handler;
@@ -53,20 +61,24 @@ mod io;
 pub mod limits;
 mod listener;
 mod loop_config;
+mod loop_error;
 mod mailbox;
 mod pool;
 mod slab;
 mod socket;
+mod udp;
 mod waker;
 mod wheel;
 
 pub use clock::Clock;
+pub use connect_error::ConnectError;
 pub use counts::IoCounts;
-pub use event_loop::{Loop, LoopError};
+pub use event_loop::Loop;
 pub use handler::{Closed, Handler, Key, ListenerId, Written};
-pub use io::{ConnectError, Io, ReadLimit};
+pub use io::{Io, ReadLimit};
 pub use listener::{ListenError, PortUse};
 pub use loop_config::LoopConfig;
+pub use loop_error::LoopError;
 pub use mailbox::Mailbox;
 pub use waker::Waker;
 pub use wheel::TimerId;

@@ -11,7 +11,8 @@ pub(crate) struct Slot {
     pub(crate) fd: Option<OwnedFd>,
     generation: u32,
     pub(crate) tag: u32,
-    /// The rest of a write that the kernel did not take whole, from `held_at` on.
+    /// The rest of a write that the kernel did not take whole, or datagrams that are to be sent;
+    /// from `held_at` on.
     pub(crate) held: BufferId,
     pub(crate) held_at: u32,
     /// Bytes that the handler left unread.
@@ -46,6 +47,16 @@ impl Flags {
     pub(crate) const ENDED: Flags = Flags(1 << 9);
     /// A write failed: it ends once all that came before is read.
     pub(crate) const BROKEN: Flags = Flags(1 << 10);
+    /// A UDP socket.
+    pub(crate) const DATAGRAM: Flags = Flags(1 << 11);
+    /// A UDP socket without a peer.
+    pub(crate) const UNCONNECTED: Flags = Flags(1 << 12);
+    /// Datagrams wait since the kernel has no room for them.
+    pub(crate) const BLOCKED: Flags = Flags(1 << 13);
+
+    pub(crate) const fn and(self, flag: Flags) -> Flags {
+        Flags(self.0 | flag.0)
+    }
 
     pub(crate) const fn has(self, flag: Flags) -> bool {
         self.0 & flag.0 != 0

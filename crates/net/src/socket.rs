@@ -1,4 +1,4 @@
-//! The system calls that make, bind and watch TCP sockets.
+//! The system calls that make, bind and watch TCP sockets, and what is common to all.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -18,14 +18,10 @@ const BACKLOG: i32 = 65_535;
 /// A socket that has sent its SYN.
 pub(crate) fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<OwnedFd, ConnectError> {
     let failed = |errno: Errno| match errno {
-        Errno::MFILE | Errno::NFILE => ConnectError::Descriptors,
         Errno::ADDRNOTAVAIL => ConnectError::Ports(to),
-        Errno::NETUNREACH | Errno::HOSTUNREACH => {
-            ConnectError::Unreachable(to, errno.raw_os_error())
-        }
-        errno => ConnectError::Kernel(to, errno.raw_os_error()),
+        errno => refusal(to, errno),
     };
-    let fd = open(to).map_err(failed)?;
+    let fd = open(to, SocketType::STREAM).map_err(failed)?;
     sockopt::set_tcp_nodelay(&fd, true).map_err(failed)?;
     if let Some(source) = source {
         bind_source(&fd, source)
@@ -34,6 +30,17 @@ pub(crate) fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<OwnedFd,
     match rustix::net::connect(&fd, &to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
         Err(errno) => Err(failed(errno)),
+    }
+}
+
+/// Why no connection can be begun, where it is not for want of ports.
+pub(crate) fn refusal(to: SocketAddr, errno: Errno) -> ConnectError {
+    match errno {
+        Errno::MFILE | Errno::NFILE => ConnectError::Descriptors,
+        Errno::NETUNREACH | Errno::HOSTUNREACH => {
+            ConnectError::Unreachable(to, errno.raw_os_error())
+        }
+        errno => ConnectError::Kernel(to, errno.raw_os_error()),
     }
 }
 
@@ -50,7 +57,7 @@ fn bind_source(fd: &OwnedFd, source: IpAddr) -> Result<(), Errno> {
 /// A listening socket, and the address it got.
 pub(crate) fn listen(at: SocketAddr, port: PortUse) -> Result<(OwnedFd, SocketAddr), ListenError> {
     let begin = || {
-        let fd = open(at)?;
+        let fd = open(at, SocketType::STREAM)?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
         if port == PortUse::Further {
             sockopt::set_socket_reuseport(&fd, true)?;
@@ -106,12 +113,12 @@ pub(crate) fn failure(errno: Errno) -> Closed {
     }
 }
 
-fn open(addr: SocketAddr) -> Result<OwnedFd, Errno> {
+pub(crate) fn open(addr: SocketAddr, kind: SocketType) -> Result<OwnedFd, Errno> {
     let family = if addr.is_ipv4() {
         AddressFamily::INET
     } else {
         AddressFamily::INET6
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+    rustix::net::socket_with(family, kind, flags, None)
 }

@@ -1,4 +1,4 @@
-//! Nothing is allocated per message, connection or timer once the loop has grown to its size.
+//! Nothing is allocated per message, datagram, connection or timer once the loop has grown to its size.
 
 use std::alloc::System;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -75,7 +75,6 @@ impl Handler for Bouncer {
     }
 }
 
-#[test]
 fn a_message_a_reconnect_and_a_time_out_allocate_nothing() {
     let bouncer = Bouncer {
         listener: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -108,6 +107,87 @@ fn a_message_a_reconnect_and_a_time_out_allocate_nothing() {
 
 fn run_until(event_loop: &mut Loop<Bouncer>, bounced: u64) {
     while event_loop.parts().0.bounced < bounced {
+        event_loop.turn(Micros::from_secs(1)).expect("a turn");
+    }
+}
+
+/// Both ends of many UDP sockets that bounce datagrams.
+struct Throwing {
+    keys: Vec<Key>,
+    thrown: u64,
+}
+
+impl Handler for Throwing {
+    fn opened(&mut self, _: &mut Io, key: Key) {
+        self.keys.push(key);
+    }
+
+    fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
+
+    fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
+        self.thrown += 1;
+        let written = if self.thrown.is_multiple_of(2) {
+            io.write(key, bytes)
+        } else {
+            io.gather(key, bytes)
+        };
+        assert_eq!(written, Written::Whole);
+        bytes.len()
+    }
+
+    fn datagram(&mut self, io: &mut Io, key: Key, from: SocketAddr, bytes: &mut [u8]) {
+        assert_eq!(io.send_to(key, from, bytes), Written::Whole);
+    }
+
+    fn flushed(&mut self, _: &mut Io, _: Key) {}
+    fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
+    fn timer(&mut self, _: &mut Io, _: u64) {}
+    fn woken(&mut self, _: &mut Io) {}
+
+    fn turn(&mut self, _: &mut Io) -> Option<Micros> {
+        None
+    }
+}
+
+/// Allocations are counted for the whole process, and so tests run one after the other.
+#[test]
+fn nothing_is_allocated_per_message_reconnect_time_out_or_datagram() {
+    a_message_a_reconnect_and_a_time_out_allocate_nothing();
+    a_datagram_allocates_nothing();
+}
+
+fn a_datagram_allocates_nothing() {
+    let throwing = Throwing {
+        keys: Vec::new(),
+        thrown: 0,
+    };
+    let mut event_loop =
+        Loop::new(Clock::start(), &LoopConfig::default(), throwing).expect("a loop");
+    let (_, io) = event_loop.parts();
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (_, there) = io.bind_udp(at, PortUse::Alone).expect("a port");
+    for _ in 0..LINKS {
+        io.connect_udp(there, None).expect("a socket");
+    }
+    while event_loop.parts().0.keys.len() < LINKS {
+        event_loop.turn(Micros::from_secs(1)).expect("a turn");
+    }
+    let (throwing, io) = event_loop.parts();
+    for key in &throwing.keys {
+        assert_eq!(io.write(*key, &[9; PACKET]), Written::Whole);
+    }
+    throw_until(&mut event_loop, 20_000);
+    let region = Region::new(ALLOCATOR);
+    throw_until(&mut event_loop, 60_000);
+    let change = region.change();
+    let made = (change.allocations, change.reallocations);
+    assert_eq!(made, (0, 0), "{change:?}");
+    let counts = event_loop.parts().1.counts();
+    assert_eq!((counts.datagrams_dropped, counts.icmp_errors), (0, 0));
+}
+
+fn throw_until(event_loop: &mut Loop<Throwing>, thrown: u64) {
+    while event_loop.parts().0.thrown < thrown {
         event_loop.turn(Micros::from_secs(1)).expect("a turn");
     }
 }
