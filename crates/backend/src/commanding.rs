@@ -31,11 +31,11 @@ impl Commanding {
             .iter()
             .position(|seat| issues(seat.backend.index()))?;
         let plan = &spec.plan;
-        let backend = spec.seats[at].backend.index();
+        let filter = &plan.backends[spec.seats[at].backend.index()].mqtt()?.filter;
         Some(Self {
             commander: Commander::new(plan, &spec.schedules, spec.run, wall_ms_at_t0)?,
             at,
-            replies: replies(plan, &plan.backends[backend].filter),
+            replies: replies(plan, filter),
         })
     }
 
@@ -64,10 +64,7 @@ impl Driver {
         if consumer.state != State::Up || !consumer.waiting.is_empty() {
             return;
         }
-        let mut desk = Desk {
-            account: &mut self.account,
-            sink: &mut self.tape,
-        };
+        let mut desk = self.intake.desk();
         let from = self.out.len();
         let session = &mut consumer.session;
         commanding
@@ -102,7 +99,7 @@ impl Driver {
         if let Some(commanding) = &mut self.commanding {
             commanding.commander.end_due(at);
         }
-        let recorder = self.tape.recorder();
+        let recorder = self.intake.tape.recorder();
         if at < recorder.timeline().settle {
             recorder.stop(at);
         }
@@ -144,10 +141,7 @@ impl Driver {
     /// The connection of a consumer is over.
     pub(crate) fn lose_commands(&mut self, now: Micros, at: usize) {
         if let Some(commanding) = self.commanding.as_mut().filter(|known| known.at == at) {
-            let mut desk = Desk {
-                account: &mut self.account,
-                sink: &mut self.tape,
-            };
+            let mut desk = self.intake.desk();
             let session = &mut self.consumers[at].session;
             commanding.commander.lost(session, now, &mut desk);
         }
@@ -155,10 +149,7 @@ impl Driver {
 
     pub(crate) fn finish_commands(&mut self, now: Micros) {
         if let Some(commanding) = &mut self.commanding {
-            let mut desk = Desk {
-                account: &mut self.account,
-                sink: &mut self.tape,
-            };
+            let mut desk = self.intake.desk();
             let session = &mut self.consumers[commanding.at].session;
             commanding.commander.finish(session, now, &mut desk);
         }
@@ -170,10 +161,7 @@ impl Driver {
         act: impl FnOnce(&mut Commander, &mut Desk<'_, Tape>) -> T,
     ) -> Option<T> {
         let commanding = self.commanding.as_mut().filter(|known| known.at == at)?;
-        let mut desk = Desk {
-            account: &mut self.account,
-            sink: &mut self.tape,
-        };
+        let mut desk = self.intake.desk();
         Some(act(&mut commanding.commander, &mut desk))
     }
 }

@@ -10,7 +10,7 @@ use muster_model::{BackendId, ConsumerId, Micros, Reason, RunId};
 use muster_net::{Clock, Key, LoopError, TimerId};
 use muster_protocol::layer::Pipe;
 use muster_protocol::mqtt::{self, Connect, Filter, Qos, RetainHandling, Subscribe};
-use muster_scenario::{BackendPlan, Plan};
+use muster_scenario::{BackendPlan, MqttNorthbound, Plan};
 use muster_transport::{Any, TlsClient};
 
 /// Seconds a broker keeps a consumer's session after its link ended, so that a consumer that
@@ -65,6 +65,7 @@ pub enum ConsumersError {
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(crate) seat: Seat,
+    pub(crate) mqtt: MqttNorthbound,
     pub(crate) session: mqtt::Client,
     pub(crate) key: Option<Key>,
     pub(crate) state: State,
@@ -112,10 +113,11 @@ impl State {
 }
 
 impl Consumer {
-    pub(crate) fn new(seat: Seat, version: mqtt::Version, run: RunId) -> Self {
+    pub(crate) fn new(seat: Seat, mqtt: &MqttNorthbound, run: RunId) -> Self {
         Self {
             seat,
-            session: mqtt::Client::new(version, &mqtt::ClientLimits::default()),
+            mqtt: mqtt.clone(),
+            session: mqtt::Client::new(mqtt.version, &mqtt::ClientLimits::default()),
             key: None,
             state: State::Down,
             since: Micros::ZERO,
@@ -151,7 +153,7 @@ impl Consumer {
     pub(crate) fn render_connect(&mut self, plan: &BackendPlan, now: Micros, out: &mut Vec<u8>) {
         // MQTT 3.1.1 has no expiry: a session that outlives its link would stay after the run.
         let connect = Connect {
-            clean_start: !self.was_up || plan.version == mqtt::Version::V311,
+            clean_start: !self.was_up || self.mqtt.version == mqtt::Version::V311,
             session_expiry: SESSION_EXPIRY_S,
             ..hello(plan, &self.client_id)
         };
@@ -168,7 +170,7 @@ impl Consumer {
         now: Micros,
         out: &mut Vec<u8>,
     ) {
-        let filter = plan.subscription();
+        let filter = self.mqtt.subscription(plan.shared.as_deref());
         // What is retained was sent before, and a consumer that comes back has had it: as copies of
         // this run they would be duplicates that the target never made.
         let quiet = |filter, qos| Filter {
@@ -176,7 +178,7 @@ impl Consumer {
             ..Filter::new(filter, qos)
         };
         let filters = [
-            quiet(filter.as_str(), plan.qos),
+            quiet(filter.as_str(), self.mqtt.qos),
             quiet(replies.unwrap_or_default(), Qos::AtLeastOnce),
         ];
         let wanted = 1 + usize::from(replies.is_some());

@@ -2,23 +2,20 @@
 
 use std::sync::Arc;
 
-use muster_conduct::{
-    DISPATCH_EVERY, Dispatch, LostCopy, Order, Progress, Scribe, Tape, Trouble, reader,
-};
-use muster_measure::{Account, Recorder};
+use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Trouble};
 use muster_model::Micros;
 use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, Written,
 };
-use muster_platform::{DueTimes, Reader};
 use muster_protocol::layer::{Layer, Layers, Pipe};
 use muster_protocol::mqtt::Input;
 use muster_scenario::Plan;
 use muster_transport::Clients;
 
 use crate::commanding::Commanding;
-use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, State};
+use crate::consumers::{Consumer, ConsumersError, ConsumersSpec, Seat, State};
 use crate::ending::words;
+use crate::intake::Intake;
 
 /// Bytes of acknowledgements that may wait for a broker that does not read: some 250,000 of them.
 const WAITING_MAX: usize = 1 << 20;
@@ -35,13 +32,7 @@ const HANDSHAKE_MAX: Micros = Micros::from_secs(10);
 pub struct Driver {
     pub(crate) plan: Arc<Plan>,
     pub(crate) consumers: Vec<Consumer>,
-    /// One a backend: the carrier `order` counts the arrivals of each account by itself.
-    pub(crate) readers: Vec<Reader>,
-    pub(crate) due_times: DueTimes,
-    pub(crate) tape: Tape,
-    pub(crate) account: Account,
-    pub(crate) lost_copy: Option<LostCopy>,
-    pub(crate) copies: u64,
+    pub(crate) intake: Intake,
     /// Who issues commands, if one of these consumers does.
     pub(crate) commanding: Option<Commanding>,
     /// One a backend: where the layers of its consumers come from.
@@ -90,29 +81,15 @@ pub fn consumers_loop(
     scribe: Option<Box<dyn Scribe>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver>, ConsumersError> {
-    let wall_ms = spec.clock.wall_ms_at_t0();
-    let readers = spec
-        .plan
-        .backends
-        .iter()
-        .map(|_| reader(&spec.plan, spec.run, wall_ms));
+    let consumer = |seat: &Seat| {
+        let mqtt = spec.plan.backends[seat.backend.index()].mqtt()?;
+        Some(Consumer::new(*seat, mqtt, spec.run))
+    };
     let driver = Driver {
         plan: Arc::clone(&spec.plan),
-        consumers: spec
-            .seats
-            .iter()
-            .map(|seat| {
-                let version = spec.plan.backends[seat.backend.index()].version;
-                Consumer::new(*seat, version, spec.run)
-            })
-            .collect(),
-        readers: readers.collect::<Result<_, _>>()?,
-        due_times: DueTimes::new(&spec.schedules),
-        tape: Tape::new(Recorder::new(spec.recorder.clone()), scribe),
-        account: Account::new(&spec.recorder),
-        lost_copy: spec.lost_copy,
-        copies: 0,
-        commanding: Commanding::of(spec, wall_ms),
+        consumers: spec.seats.iter().filter_map(consumer).collect(),
+        intake: Intake::new(spec, scribe)?,
+        commanding: Commanding::of(spec, spec.clock.wall_ms_at_t0()),
         layers,
         out: Vec::new(),
         mailbox,
@@ -258,13 +235,13 @@ impl Driver {
                 }
             }
             Order::Start { origin } => {
-                self.due_times.start(origin);
+                self.intake.due_times.start(origin);
                 self.start_commands(origin);
-                self.tape.recorder().start(origin);
+                self.intake.tape.recorder().start(origin);
                 self.plan_pauses(io, origin);
             }
             Order::EndDue { at } => self.end_due(at),
-            Order::MarkDrain => self.tape.recorder().mark_drain(),
+            Order::MarkDrain => self.intake.tape.recorder().mark_drain(),
             Order::Finish => self.finish(io),
         }
     }
@@ -410,7 +387,8 @@ impl Driver {
             }
         }
         self.dispatch(io.now());
-        let last = self.tape.hand_over(std::mem::take(&mut self.account));
+        let account = std::mem::take(&mut self.intake.account);
+        let last = self.intake.tape.hand_over(account);
         let _ = self.mailbox.post(last);
         io.stop();
     }
@@ -431,7 +409,7 @@ impl Driver {
             behind: u64::from(next_command.is_some_and(|due| due <= now)),
             ..Progress::default()
         };
-        let dispatch = self.tape.dispatch(progress, &mut self.troubles);
+        let dispatch = self.intake.tape.dispatch(progress, &mut self.troubles);
         if !self.mailbox.post(dispatch) {
             self.troubles.push(Trouble::unheard());
         }

@@ -8,6 +8,7 @@ mod commanding;
 mod consumers;
 mod driver;
 mod ending;
+mod intake;
 mod session;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Seat, client_id, hello};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use muster_conduct::{LostCopy, Trouble};
-use muster_model::{Arrival, Micros, Reason};
+use muster_conduct::Trouble;
+use muster_model::{Micros, Reason};
 use muster_net::Io;
 use muster_platform::PROPERTY_NAME;
 use muster_protocol::mqtt::{ClientEvent, Message, Version};
@@ -11,6 +11,7 @@ use muster_protocol::mqtt::{ClientEvent, Message, Version};
 use crate::consumers::State;
 use crate::driver::Driver;
 use crate::ending::REFUSED;
+use crate::intake::Surfaced;
 
 /// Where a scenario says what a consumer proves itself with.
 pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
@@ -64,8 +65,7 @@ impl Driver {
             }
             ClientEvent::Subscribed { id: _, codes } => match codes.iter().max() {
                 Some(code) if *code >= 0x80 => {
-                    let backend = self.consumers[at].seat.backend;
-                    let reason = match self.plan.backends[backend.index()].version {
+                    let reason = match self.consumers[at].mqtt.version {
                         Version::V311 => Reason::MqttSuback(*code),
                         Version::V5 => Reason::Mqtt(*code),
                     };
@@ -110,50 +110,19 @@ impl Driver {
         if self.is_reply(at, seen, message) {
             return;
         }
-        let seat = self.consumers[at].seat;
-        let lost = self.lost_copy();
-        // Without an account of arrivals nothing is consumed but replies.
-        if lost == Some(LostCopy::Uncounted) || self.account.backends.is_empty() {
-            return;
-        }
-        self.account.consumed(seat.backend);
-        let counts = self.tape.recorder().copies(seat.backend, seen);
-        counts.consumed += 1;
-        counts.bytes_payload += message.payload.len() as u64;
-        if lost == Some(LostCopy::Counted) {
-            return;
-        }
         let property = message
             .properties
             .user()
             .find(|(name, _)| *name == PROPERTY_NAME);
-        let due_times = &mut self.due_times;
-        let copy = self.readers[seat.backend.index()].read(
-            message.topic.as_str(),
-            message.payload,
-            property.map(|(_, text)| text),
-            &mut |id| due_times.of(id),
-        );
-        self.account
-            .read(seat.backend, copy.id.as_ref(), copy.integrity);
-        self.tape.arrival(&Arrival {
-            id: copy.id,
-            due: copy.due,
-            seen,
-            backend: seat.backend,
-            consumer: seat.consumer,
-            integrity: copy.integrity,
-        });
-        if let Some(id) = copy.id {
+        let surfaced = Surfaced {
+            topic: message.topic.as_str(),
+            payload: message.payload,
+            property: property.map(|(_, text)| text),
+        };
+        let seat = self.consumers[at].seat;
+        if let Some(id) = self.intake.take(&seat, seen, &surfaced) {
             self.command_asked(at, &id, seen);
         }
-    }
-
-    /// Whether this copy is the one that a test has us lose.
-    fn lost_copy(&mut self) -> Option<LostCopy> {
-        self.copies += 1;
-        let is_it = self.copies == LostCopy::NUMBER + 1;
-        self.lost_copy.filter(|_| is_it)
     }
 
     fn subscribed(&mut self, io: &mut Io, at: usize) {

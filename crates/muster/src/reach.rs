@@ -12,7 +12,7 @@ use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
 use muster_net::Clock;
 use muster_protocol::layer::Layers;
 use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
-use muster_scenario::{BackendPlan, FleetPlan, Plan};
+use muster_scenario::{BackendPlan, FleetPlan, MqttNorthbound, Plan};
 use muster_transport::{Any, Clients, TlsClient};
 
 use crate::probe::{Answer, Call, Proof, probe};
@@ -31,7 +31,7 @@ pub(crate) struct Reached {
 }
 
 /// Tries each address of the devices, for each fleet with the first of its links that the run
-/// would connect there, and each backend's with its first consumer.
+/// would connect there, and each of MQTT's backends with its first consumer.
 pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
     let run = RunId(Clock::start().t0_ns() as u32);
     let mut layers = link_layers(plan, Slice::WHOLE)?;
@@ -44,7 +44,8 @@ pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
     let devices = links.map(|(fleet, link)| device(plan, &mut layers, fleet, link));
     let devices: Vec<Caller> = devices.collect();
     let backends = (0..).map(BackendId).zip(&plan.backends);
-    let consumers = backends.map(|(id, backend)| consumer(plan, backend, id, run));
+    let consumers = backends
+        .filter_map(|(id, backend)| Some(consumer(plan, (backend, backend.mqtt()?), id, run)));
     let callers: Vec<Caller> = devices.into_iter().chain(consumers).collect();
     answers(callers)
 }
@@ -105,7 +106,12 @@ fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) ->
     }
 }
 
-fn consumer(plan: &Plan, backend: &BackendPlan, id: BackendId, run: RunId) -> Caller {
+fn consumer(
+    plan: &Plan,
+    (backend, mqtt): (&BackendPlan, &MqttNorthbound),
+    id: BackendId,
+    run: RunId,
+) -> Caller {
     let client_id = muster_backend::client_id(run, id, ConsumerId(0));
     let connect = muster_backend::hello(backend, &client_id);
     Caller {
@@ -113,12 +119,7 @@ fn consumer(plan: &Plan, backend: &BackendPlan, id: BackendId, run: RunId) -> Ca
         keys: muster_backend::CREDENTIAL_KEYS.to_owned(),
         call: target::address(&backend.endpoint, target::patience(plan)).and_then(|address| {
             let layer = consumer_layers(plan, backend, [0])?.layer(0)?;
-            call(
-                (address, layer),
-                backend.version,
-                &connect,
-                CONSUMER_AT_MOST,
-            )
+            call((address, layer), mqtt.version, &connect, CONSUMER_AT_MOST)
         }),
     }
 }

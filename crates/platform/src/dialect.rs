@@ -9,6 +9,7 @@ use muster_load::PayloadSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::downlink::Downlink;
+use crate::kafka::KafkaClass;
 use crate::thingsboard::{self, BoardPayload};
 use crate::{mqtt, sap_edge};
 
@@ -175,6 +176,15 @@ impl Dialect {
             Self::Mqtt => true,
             Self::SapEdge => false,
             Self::Thingsboard => thingsboard::surfaces(topic),
+        }
+    }
+
+    /// On which topics of Kafka the platform publishes; empty where it has no names of its own for
+    /// them, so that a scenario names them.
+    #[must_use]
+    pub const fn kafka_topics(self) -> &'static [KafkaClass] {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => &[],
         }
     }
 

@@ -38,6 +38,7 @@ mod dialect;
 mod downlink;
 mod due_times;
 mod json;
+mod kafka;
 mod mqtt;
 mod place;
 mod pointer;
@@ -55,6 +56,7 @@ pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,
 };
 pub use due_times::DueTimes;
+pub use kafka::{KafkaClass, TENANT};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};

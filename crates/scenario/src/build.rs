@@ -10,6 +10,7 @@ mod command;
 mod credential;
 mod expected;
 mod fleet;
+mod northbound;
 mod offline;
 mod provision;
 mod rules;

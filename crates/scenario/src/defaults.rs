@@ -271,6 +271,9 @@ fn levels(topic: &str) -> Vec<&str> {
         .collect()
 }
 
+/// What the addresses of Kafka begin with, whose consumers subscribe to nothing.
+const KAFKA: &str = "kafka";
+
 fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
     if text(platform, "kind") == "gateway" {
         default(platform, "dialect", dialect.name());
@@ -310,12 +313,15 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
             format!("backend-{number}")
         };
         default_text(backend, "name", name);
-        default_text(backend, "filter", traffic.filter.clone());
-        default(backend, "qos", &traffic.qos);
-        default_text(backend, "version", traffic.version.to_owned());
         if let Some(url) = &url {
             default_text(backend, "url", url.clone());
         }
+        if text(backend, "url").starts_with(KAFKA) {
+            continue;
+        }
+        default_text(backend, "filter", traffic.filter.clone());
+        default(backend, "qos", &traffic.qos);
+        default_text(backend, "version", traffic.version.to_owned());
     }
 }
 

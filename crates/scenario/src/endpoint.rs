@@ -11,6 +11,36 @@ const DEFAULT_PATH: &str = "/mqtt";
 /// # Errors
 /// Anything else, also user names, and paths where nothing has a use for one.
 pub(crate) fn read(url: &str) -> Result<Endpoint, Unreadable> {
+    let is_kafka = url
+        .split_once("://")
+        .is_some_and(|(name, _)| name.starts_with("kafka"));
+    let first = |servers: Vec<Endpoint>| servers.into_iter().next();
+    match is_kafka {
+        true => servers(url).map(first)?.ok_or_else(|| no_host(url)),
+        false => one(url),
+    }
+}
+
+/// Reads `kafka://host:port,host:port`: several servers of one cluster.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn servers(url: &str) -> Result<Vec<Endpoint>, Unreadable> {
+    let Some((scheme, hosts)) = url.split_once("://") else {
+        return Ok(vec![one(url)?]);
+    };
+    let server = |host: &str| one(&format!("{scheme}://{}", host.trim()));
+    hosts.split(',').map(server).collect()
+}
+
+fn no_host(url: &str) -> Unreadable {
+    Unreadable {
+        what: format!("`{url}` has no host"),
+        help: "such as kafka://broker.example:9092".to_owned(),
+    }
+}
+
+fn one(url: &str) -> Result<Endpoint, Unreadable> {
     let bad = |what: &str, help: &str| Unreadable {
         what: format!("`{url}` {what}"),
         help: help.to_owned(),

@@ -48,9 +48,9 @@ pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
 pub use plan::{
     Ack, AuthenticationPlan, BackendPlan, ClientPlan, ConnectPlan, Credential, Endpoint, FleetPlan,
-    Loop, Overflow, Pause, PemFile, Phases, Plan, PlatformKind, PlatformPlan, ProvisionMode,
-    ProvisionPlan, ReconnectPlan, Scheme, Secret, Settle, StreamKind, StreamPlan, TlsPlan,
-    TlsVersions, WebAddress, WillPlan,
+    KafkaNorthbound, KafkaTopic, Loop, MqttNorthbound, Northbound, Overflow, Pause, PemFile,
+    Phases, Plan, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, ReconnectPlan, Scheme,
+    Secret, Settle, StreamKind, StreamPlan, TlsPlan, TlsVersions, WebAddress, WillPlan,
 };
 pub use problem::{Problem, Problems};
 pub use reader::{NoFiles, Reader};

@@ -28,7 +28,10 @@ pub use provision::{ProvisionMode, ProvisionPlan, WebAddress};
 pub(crate) use secret::MASK;
 pub use secret::Secret;
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
-pub use target::{BackendPlan, Pause, PlatformKind, PlatformPlan};
+pub use target::{
+    BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,
+    PlatformPlan,
+};
 pub use transport::{Endpoint, PemFile, Scheme, TlsPlan, TlsVersions};
 
 /// One run, ready to be carried out by any number of processes.

@@ -96,8 +96,8 @@ fn defaults_of_a_stream_are_the_documented_ones() {
     assert_eq!(stream.payload, PayloadSpec::Size(100));
     assert_eq!(stream.carrier, Carrier::Payload);
     assert_eq!(plan.fleets[0].names.source(), "meters-${index:08}");
-    assert_eq!(plan.backends[0].filter, "muster/#");
-    assert_eq!(plan.backends[0].qos, Qos::AtLeastOnce);
+    assert_eq!(plan.backends[0].mqtt().unwrap().filter, "muster/#");
+    assert_eq!(plan.backends[0].mqtt().unwrap().qos, Qos::AtLeastOnce);
     assert_eq!(
         with_stream("rate: 1/s, qos: 0").fleets[0].streams[0].ack,
         Ack::None
@@ -275,7 +275,7 @@ fn devices_of_thingsboard_have_tokens_and_surface_under_their_names() {
     assert_eq!(readings.topic.source(), "v1/devices/me/telemetry");
     assert_eq!(readings.surface.source(), "thingsboard/${id}/telemetry");
     assert_eq!(model.surface.source(), "thingsboard/${id}/attributes");
-    assert_eq!(plan.backends[0].filter, "thingsboard/#");
+    assert_eq!(plan.backends[0].mqtt().unwrap().filter, "thingsboard/#");
     let PayloadSpec::Template(meter) = &readings.payload else {
         panic!("{:?}", readings.payload)
     };
@@ -327,7 +327,7 @@ fn a_real_thingsboard_has_no_northbound_but_that_of_its_rule_chain() {
     assert!(plan(&text("")).backends.is_empty());
     let plan = plan(&text(", backend: { url: \"mqtt://b:1883\" }"));
     assert_eq!(plan.backends[0].endpoint.host, "b");
-    assert_eq!(plan.backends[0].filter, "thingsboard/#");
+    assert_eq!(plan.backends[0].mqtt().unwrap().filter, "thingsboard/#");
 }
 
 #[test]
@@ -382,14 +382,33 @@ fn plain_subscribers_are_accounts_of_their_own_and_a_group_is_one() {
     assert!(plain.iter().all(|backend| backend.consumers == 1));
     let group = backends("shared: g, filter: \"a/+/b\"");
     assert_eq!((group.len(), group[0].consumers), (1, 3));
-    assert_eq!(group[0].subscription(), "$share/g/a/+/b");
+    let mqtt = group[0].mqtt().unwrap();
+    assert_eq!(
+        mqtt.subscription(group[0].shared.as_deref()),
+        "$share/g/a/+/b"
+    );
+}
+
+#[test]
+fn kafka_has_servers_and_topics_in_place_of_a_filter() {
+    let text = "name: t\nfleet: [ { } ]\nplatform: { kind: mqtt, devices: [ 'mqtt://b' ], backend: { \
+                url: 'kafka://a,b:9093', consumers: 3, shared: g/1, topics: { readings: 6, x.y: 1 } } }\n";
+    let backends = plan(text).backends;
+    let kafka = backends[0].kafka().unwrap();
+    assert_eq!(kafka.bootstrap(), "a:9092,b:9093");
+    assert_eq!(backends[0].endpoint.to_string(), "kafka://a:9092");
+    assert_eq!(backends[0].shared.as_deref(), Some("g/1"));
+    let topics = kafka.topics.iter();
+    let topics: Vec<_> = topics.map(|it| (&*it.name, it.partitions)).collect();
+    assert_eq!(topics, [("readings", 6), ("x.y", 1)]);
+    assert_eq!((backends.len(), backends[0].mqtt()), (1, None));
 }
 
 #[test]
 fn consumers_speak_the_newest_version_of_the_devices() {
     let spoken = |fleets: &str, keys: &str| {
         let text = format!("name: t\nfleet: [ {fleets} ]\nplatform: {{ backend: {{ {keys} }} }}\n");
-        plan(&text).backends[0].version
+        plan(&text).backends[0].mqtt().unwrap().version
     };
     let old = "{ name: a, client: { version: 3.1.1 } }";
     assert_eq!(spoken(old, ""), Version::V311);
@@ -498,7 +517,7 @@ fn old_mqtt_and_wills_are_read() {
         Some(Qos::AtLeastOnce)
     );
     assert_eq!(fleet.data.as_ref().map(|table| table.len()), Some(3));
-    assert_eq!(plan.backends[0].filter, "#");
+    assert_eq!(plan.backends[0].mqtt().unwrap().filter, "#");
 }
 
 #[test]

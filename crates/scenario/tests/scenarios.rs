@@ -72,7 +72,6 @@ fn the_complete_file_is_of_the_language_and_shows_what_is_not_yet_built() {
         paths,
         [
             "platform.backend.credit",
-            "platform.backend.topics",
             "hooks",
             "fleet[0].obey-retry-after",
             "monitor",

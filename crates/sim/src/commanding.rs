@@ -52,7 +52,7 @@ impl Commanding {
         };
         Some(Self {
             commander: Commander::new(plan, schedules, run, 0)?,
-            session: Client::new(issuer.version, &limits),
+            session: Client::new(issuer.mqtt()?.version, &limits),
             link,
             backend: BackendId(at),
             replies: plan.platform.dialect().replies(),

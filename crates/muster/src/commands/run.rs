@@ -295,6 +295,9 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
 pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
     link_layers(plan, Slice::WHOLE).context("set up the devices' links")?;
     for backend in &plan.backends {
+        if backend.kafka().is_some() {
+            bail!("consume from {}: this build has no Kafka", backend.endpoint);
+        }
         consumer_layers(plan, backend, [0]).context("set up the consumers")?;
     }
     Ok(())

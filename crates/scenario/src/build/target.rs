@@ -3,11 +3,12 @@
 use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour};
 use muster_platform::{Carrier, Dialect};
-use muster_protocol::mqtt::{Qos, Version, topic};
+use muster_protocol::mqtt::{Version, topic};
 
 use super::behaviour::behaviour;
 use super::expected::due_from;
 use super::fleet;
+use super::northbound::{self, northbound};
 use super::secret::secret;
 use super::silent;
 use super::transport;
@@ -171,7 +172,7 @@ pub(super) fn backends(
     super::only_once(views.iter().filter_map(|view| view.get("name")), "backend");
     let built: Vec<_> = views
         .iter()
-        .map(|view| backend(platform, of_platform, view, phases))
+        .map(|view| backend(platform, of_platform, view, (fleets, phases)))
         .collect();
     let mut backends = Vec::new();
     for backend in built {
@@ -209,7 +210,7 @@ fn backend(
     platform: &View<'_>,
     of_platform: Option<&PlatformPlan>,
     view: &View<'_>,
-    phases: &Phases,
+    (fleets, phases): (&[FleetPlan], &Phases),
 ) -> Option<BackendPlan> {
     let user = secret_of(view, "user");
     let password = secret_of(view, "password");
@@ -227,20 +228,19 @@ fn backend(
     let endpoint = view.read("url", endpoint::read);
     check_gateway_url(platform, view, endpoint.as_ref());
     let tls = tls_of(view, of_platform, endpoint.as_ref());
-    let filter = view.get("filter").and_then(|filter| filter_of(&filter));
+    let endpoint = endpoint?;
+    let northbound = northbound(view, &endpoint, dialect(platform), fleets);
     let shared = match view.get("shared") {
-        Some(group) => Some(group_of(&group)?),
+        Some(group) => Some(northbound::group(&group, &endpoint)?),
         None => None,
     };
     Some(BackendPlan {
         name: view.text_of("name").to_owned(),
-        endpoint: endpoint?,
+        endpoint,
         tls: tls?,
-        version: fleet::version(view),
+        northbound: northbound?,
         user: user?,
         password: password?,
-        filter: filter?,
-        qos: Qos::from_bits(view.whole("qos")?)?,
         consumers: view.whole("consumers")?,
         shared,
         pause: pauses(view, phases)?,
@@ -297,32 +297,6 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
             "the port it listens on, such as 1883",
         );
     }
-}
-
-fn filter_of(view: &View<'_>) -> Option<String> {
-    let filter = view.text();
-    if filter.starts_with("$share/") {
-        let help = "write the group under `shared` and the filter alone here";
-        view.wrong("a shared subscription has a key of its own", help);
-        return None;
-    }
-    match topic::check_filter(filter) {
-        Ok(()) => Some(filter.to_owned()),
-        Err(error) => {
-            view.wrong(format!("`{filter}` is no topic filter"), &error.to_string());
-            None
-        }
-    }
-}
-
-fn group_of(view: &View<'_>) -> Option<String> {
-    let group = view.text();
-    if group.contains(['/', '+', '#']) {
-        let what = format!("`{group}` is no group of a shared subscription");
-        view.wrong(what, "a name without `/`, `+` and `#` (MQTT-4.8.2-2)");
-        return None;
-    }
-    Some(group.to_owned())
 }
 
 fn pauses(view: &View<'_>, phases: &Phases) -> Option<Vec<Pause>> {

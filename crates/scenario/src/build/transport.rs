@@ -98,7 +98,7 @@ pub(super) fn one_scheme(views: &[View<'_>], endpoints: &[Endpoint]) -> Option<(
 /// Keys of TLS stand only where somebody speaks it.
 pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>) -> Option<()> {
     if !schemes.into_iter().any(Scheme::is_tls) {
-        let what = "`tls` has no meaning here: no address is `mqtts` or `wss`";
+        let what = "`tls` has no meaning here: no address is of TLS";
         view.wrong(what, "another scheme for the addresses, or remove it");
         return None;
     }

@@ -72,7 +72,8 @@ const BACKEND_SCHEMES: &[Word] = &[
     word("mqtts"),
     word("ws"),
     word("wss"),
-    later("kafka", work::BACKENDS),
+    word("kafka"),
+    word("kafkas"),
     later("amqp", work::BACKENDS),
     later("http", work::BACKENDS),
     later("store", work::BACKENDS),
@@ -196,7 +197,7 @@ static BACKEND: Object = Object {
         key(
             "shared",
             one(Scalar::Text),
-            "The group whose consumers share the messages",
+            "The group whose consumers share the messages: a shared subscription, or a group of Kafka",
         ),
         key(
             "credit",
@@ -207,9 +208,8 @@ static BACKEND: Object = Object {
         key(
             "topics",
             Kind::Table(&one(Scalar::Whole(1, 100_000))),
-            "Kafka topics and their partitions",
-        )
-        .later(work::BACKENDS),
+            "Kafka's topics and how many partitions each is created with where it is missing",
+        ),
         key(
             "pause",
             Kind::List(&Kind::Object(&PAUSE)),

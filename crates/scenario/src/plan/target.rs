@@ -65,23 +65,20 @@ impl PlatformPlan {
 pub struct BackendPlan {
     /// Its name in the result.
     pub name: String,
-    /// Where it connects; the embedded gateway's own address where the port is 0.
+    /// Where it connects: the embedded gateway's own address where the port is 0, and of several
+    /// servers the first.
     pub endpoint: Endpoint,
     /// How the certificate there is checked, where the scheme has TLS.
     pub tls: TlsPlan,
-    /// The version of MQTT its consumers speak.
-    pub version: Version,
+    /// What its consumers speak, and what they consume.
+    pub northbound: Northbound,
     /// Its user name.
     pub user: Option<Secret>,
     /// Its password.
     pub password: Option<Secret>,
-    /// The topic filter it subscribes to, without the `$share` prefix.
-    pub filter: String,
-    /// The quality of service it subscribes with.
-    pub qos: Qos,
     /// How many consumer sessions share the account's messages; at least 1.
     pub consumers: u16,
-    /// The group of its shared subscription (MQTT 5 section 4.8.2).
+    /// The group of its shared subscription (MQTT 5 section 4.8.2), or Kafka's consumer group.
     pub shared: Option<String>,
     /// When its consumers stop reading.
     pub pause: Vec<Pause>,
@@ -89,14 +86,86 @@ pub struct BackendPlan {
     pub issues_commands: bool,
 }
 
+/// What a backend's consumers speak, and what they consume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Northbound {
+    /// MQTT.
+    Mqtt(MqttNorthbound),
+    /// Kafka.
+    Kafka(KafkaNorthbound),
+}
+
+/// A subscription to a broker of MQTT.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MqttNorthbound {
+    /// The version its consumers speak.
+    pub version: Version,
+    /// The topic filter they subscribe to, without the `$share` prefix.
+    pub filter: String,
+    /// The quality of service they subscribe with.
+    pub qos: Qos,
+}
+
+/// Topics of a Kafka cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KafkaNorthbound {
+    /// The servers that are asked first for the others; never empty.
+    pub servers: Vec<Endpoint>,
+    /// The topics that are there before the load begins.
+    pub topics: Vec<KafkaTopic>,
+}
+
+/// One topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KafkaTopic {
+    /// Its name.
+    pub name: String,
+    /// How many partitions it is created with where it is missing.
+    pub partitions: u32,
+    /// How its records read as a topic of the dialect: this, and behind it the record's key. Empty
+    /// where the dialect says nothing of Kafka: then the key alone, or this topic's name.
+    pub surface: String,
+    /// Whether its records are consumed; else it only has to be there.
+    pub is_consumed: bool,
+}
+
 impl BackendPlan {
-    /// The filter as it goes into SUBSCRIBE.
+    /// What its consumers subscribe to, if they speak MQTT.
     #[must_use]
-    pub fn subscription(&self) -> String {
-        match &self.shared {
+    pub const fn mqtt(&self) -> Option<&MqttNorthbound> {
+        match &self.northbound {
+            Northbound::Mqtt(mqtt) => Some(mqtt),
+            Northbound::Kafka(_) => None,
+        }
+    }
+
+    /// Its topics, if they are Kafka's.
+    #[must_use]
+    pub const fn kafka(&self) -> Option<&KafkaNorthbound> {
+        match &self.northbound {
+            Northbound::Kafka(kafka) => Some(kafka),
+            Northbound::Mqtt(_) => None,
+        }
+    }
+}
+
+impl MqttNorthbound {
+    /// The filter as it goes into SUBSCRIBE, with the group that shares it.
+    #[must_use]
+    pub fn subscription(&self, shared: Option<&str>) -> String {
+        match shared {
             Some(group) => format!("$share/{group}/{}", self.filter),
             None => self.filter.clone(),
         }
+    }
+}
+
+impl KafkaNorthbound {
+    /// The servers as Kafka's clients take them.
+    #[must_use]
+    pub fn bootstrap(&self) -> String {
+        let servers = self.servers.iter().map(Endpoint::authority);
+        servers.collect::<Vec<_>>().join(",")
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Secret;
 
-/// The protocol of an endpoint: MQTT, and what carries it.
+/// The protocol of an endpoint, and what carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scheme {
     /// MQTT over TCP.
@@ -17,11 +17,22 @@ pub enum Scheme {
     Ws,
     /// MQTT over WebSocket over TLS.
     Wss,
+    /// Kafka's own protocol over TCP; of backends only.
+    Kafka,
+    /// Kafka's own protocol over TLS; of backends only.
+    Kafkas,
 }
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Self; 4] = [Self::Mqtt, Self::Mqtts, Self::Ws, Self::Wss];
+    pub const ALL: [Self; 6] = [
+        Self::Mqtt,
+        Self::Mqtts,
+        Self::Ws,
+        Self::Wss,
+        Self::Kafka,
+        Self::Kafkas,
+    ];
 
     /// As it is written.
     #[must_use]
@@ -31,10 +42,12 @@ impl Scheme {
             Self::Mqtts => "mqtts",
             Self::Ws => "ws",
             Self::Wss => "wss",
+            Self::Kafka => "kafka",
+            Self::Kafkas => "kafkas",
         }
     }
 
-    /// The port that is registered for it.
+    /// The port that is registered for it, or usual.
     #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
@@ -42,19 +55,26 @@ impl Scheme {
             Self::Mqtts => 8883,
             Self::Ws => 80,
             Self::Wss => 443,
+            Self::Kafka | Self::Kafkas => 9092,
         }
     }
 
     /// Whether TLS carries it.
     #[must_use]
     pub const fn is_tls(self) -> bool {
-        matches!(self, Self::Mqtts | Self::Wss)
+        matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas)
     }
 
     /// Whether WebSocket carries it.
     #[must_use]
     pub const fn is_websocket(self) -> bool {
         matches!(self, Self::Ws | Self::Wss)
+    }
+
+    /// Whether it is Kafka's.
+    #[must_use]
+    pub const fn is_kafka(self) -> bool {
+        matches!(self, Self::Kafka | Self::Kafkas)
     }
 }
 

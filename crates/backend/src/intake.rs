@@ -1,0 +1,103 @@
+//! What every consumer does with a copy, whatever brought it.
+
+use muster_conduct::{Desk, LostCopy, Scribe, Tape, reader};
+use muster_load::PayloadError;
+use muster_measure::{Account, Recorder};
+use muster_model::{Arrival, MessageId, Micros};
+use muster_platform::{DueTimes, Reader};
+
+use crate::consumers::{ConsumersSpec, Seat};
+
+/// Where the copies of a thread's consumers join the ledger.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    /// One a backend: the carrier `order` counts the arrivals of each account by itself.
+    readers: Vec<Reader>,
+    pub(crate) due_times: DueTimes,
+    pub(crate) tape: Tape,
+    pub(crate) account: Account,
+    lost_copy: Option<LostCopy>,
+    copies: u64,
+}
+
+/// A copy as it came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surfaced<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) payload: &'a [u8],
+    /// The property or header that carries a stamp, if there is one.
+    pub(crate) property: Option<&'a str>,
+}
+
+impl Intake {
+    pub(crate) fn new(
+        spec: &ConsumersSpec,
+        scribe: Option<Box<dyn Scribe>>,
+    ) -> Result<Self, PayloadError> {
+        let wall_ms = spec.clock.wall_ms_at_t0();
+        let backends = spec.plan.backends.iter();
+        let readers = backends.map(|_| reader(&spec.plan, spec.run, wall_ms));
+        Ok(Self {
+            readers: readers.collect::<Result<_, _>>()?,
+            due_times: DueTimes::new(&spec.schedules),
+            tape: Tape::new(Recorder::new(spec.recorder.clone()), scribe),
+            account: Account::new(&spec.recorder),
+            lost_copy: spec.lost_copy,
+            copies: 0,
+        })
+    }
+
+    /// Where commands and their replies are told.
+    pub(crate) fn desk(&mut self) -> Desk<'_, Tape> {
+        Desk {
+            account: &mut self.account,
+            sink: &mut self.tape,
+        }
+    }
+
+    /// One copy: counted before anything of it is decoded, then read. Gives its id.
+    pub(crate) fn take(
+        &mut self,
+        seat: &Seat,
+        seen: Micros,
+        copy: &Surfaced<'_>,
+    ) -> Option<MessageId> {
+        let lost = self.lost_copy();
+        // Without an account of arrivals nothing is consumed but replies.
+        if lost == Some(LostCopy::Uncounted) || self.account.backends.is_empty() {
+            return None;
+        }
+        self.account.consumed(seat.backend);
+        let counts = self.tape.recorder().copies(seat.backend, seen);
+        counts.consumed += 1;
+        counts.bytes_payload += copy.payload.len() as u64;
+        if lost == Some(LostCopy::Counted) {
+            return None;
+        }
+        let due_times = &mut self.due_times;
+        let read = self.readers[seat.backend.index()].read(
+            copy.topic,
+            copy.payload,
+            copy.property,
+            &mut |id| due_times.of(id),
+        );
+        self.account
+            .read(seat.backend, read.id.as_ref(), read.integrity);
+        self.tape.arrival(&Arrival {
+            id: read.id,
+            due: read.due,
+            seen,
+            backend: seat.backend,
+            consumer: seat.consumer,
+            integrity: read.integrity,
+        });
+        read.id
+    }
+
+    /// Whether this copy is the one that a test has us lose.
+    fn lost_copy(&mut self) -> Option<LostCopy> {
+        self.copies += 1;
+        let is_it = self.copies == LostCopy::NUMBER + 1;
+        self.lost_copy.filter(|_| is_it)
+    }
+}

@@ -1,0 +1,164 @@
+//! What a backend's consumers speak: MQTT's subscriptions, and the topics of Kafka.
+
+use std::collections::BTreeSet;
+
+use muster_platform::{Dialect, KafkaClass, TENANT};
+use muster_protocol::mqtt::{Qos, topic};
+
+use super::fleet;
+use crate::endpoint;
+use crate::plan::{Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound};
+use crate::view::View;
+
+/// Keys of a backend that have a meaning with MQTT only.
+const OF_MQTT: [&str; 3] = ["filter", "qos", "version"];
+
+/// The longest name of a topic of Kafka.
+const NAME_MAX: usize = 249;
+
+/// Reads what the consumers of a backend at this address consume.
+pub(super) fn northbound(
+    view: &View<'_>,
+    endpoint: &Endpoint,
+    dialect: Dialect,
+    fleets: &[FleetPlan],
+) -> Option<Northbound> {
+    if endpoint.scheme.is_kafka() {
+        return kafka(view, dialect, fleets).map(Northbound::Kafka);
+    }
+    if let Some(stray) = view.get("topics") {
+        let help = "name what it consumes under `filter`, or use `url: \"kafka://...\"`";
+        stray.wrong("`topics` is only for Kafka", help);
+        return None;
+    }
+    let filter = view.get("filter").and_then(|filter| filter_of(&filter));
+    Some(Northbound::Mqtt(MqttNorthbound {
+        version: fleet::version(view),
+        filter: filter?,
+        qos: Qos::from_bits(view.whole("qos")?)?,
+    }))
+}
+
+fn filter_of(view: &View<'_>) -> Option<String> {
+    let filter = view.text();
+    if filter.starts_with("$share/") {
+        let help = "write the group under `shared` and the filter alone here";
+        view.wrong("a shared subscription has a key of its own", help);
+        return None;
+    }
+    match topic::check_filter(filter) {
+        Ok(()) => Some(filter.to_owned()),
+        Err(error) => {
+            view.wrong(format!("`{filter}` is no topic filter"), &error.to_string());
+            None
+        }
+    }
+}
+
+/// Reads the group that shares a backend's messages.
+pub(super) fn group(view: &View<'_>, endpoint: &Endpoint) -> Option<String> {
+    let group = view.text();
+    if group.contains(['/', '+', '#']) && !endpoint.scheme.is_kafka() {
+        let what = format!("`{group}` is no group of a shared subscription");
+        view.wrong(what, "a name without `/`, `+` and `#` (MQTT-4.8.2-2)");
+        return None;
+    }
+    Some(group.to_owned())
+}
+
+fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<KafkaNorthbound> {
+    for key in OF_MQTT {
+        if let Some(stray) = view.get(key) {
+            let what = format!("`{key}` has no meaning with Kafka");
+            stray.wrong(what, "remove it; Kafka's topics stand under `topics`");
+            return None;
+        }
+    }
+    if let (Some(user), None) = (view.get("user"), view.get("password")) {
+        user.wrong("a user name without a password", "add `password`");
+        return None;
+    }
+    if let Some(commands) = view.get("commands") {
+        let what = "commands over Kafka are not yet built";
+        commands.wrong(what, "remove `commands`");
+        return None;
+    }
+    Some(KafkaNorthbound {
+        servers: view.read("url", endpoint::servers)?,
+        topics: topics(view, dialect, fleets)?,
+    })
+}
+
+/// A dialect that says on which topics its platform publishes has names of its own for them; else
+/// the names are the topics'.
+fn topics(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Vec<KafkaTopic>> {
+    let named = view.get("topics");
+    let classes = dialect.kafka_topics();
+    if !classes.is_empty() {
+        return of_dialect(named.as_ref(), classes, fleets);
+    }
+    let Some(named) = named else {
+        let help = "add `topics: { readings: 4 }`: their names, each with its partitions";
+        view.wrong("the backend does not say which topics it consumes", help);
+        return None;
+    };
+    let topic = |(name, view): (&str, View<'_>)| {
+        is_name(&view, name)?;
+        Some(KafkaTopic {
+            name: name.to_owned(),
+            partitions: named.whole(name)?,
+            surface: String::new(),
+            is_consumed: true,
+        })
+    };
+    let topics = named.entries().map(topic).collect::<Option<Vec<_>>>()?;
+    if topics.is_empty() {
+        named.wrong("no topic is named", "such as `topics: { readings: 4 }`");
+        return None;
+    }
+    Some(topics)
+}
+
+/// The topics of each class, one a tenant where the class has one for each.
+fn of_dialect(
+    named: Option<&View<'_>>,
+    classes: &[KafkaClass],
+    fleets: &[FleetPlan],
+) -> Option<Vec<KafkaTopic>> {
+    for (name, stray) in named.iter().flat_map(|named| named.entries()) {
+        if classes.iter().all(|class| class.name != name) {
+            let known: Vec<&str> = classes.iter().map(|class| class.name).collect();
+            let help = format!("the topics here are {}", known.join(", "));
+            stray.wrong(format!("`{name}` is no topic of this platform"), &help);
+            return None;
+        }
+    }
+    let tenants: BTreeSet<&str> = fleets.iter().map(|fleet| fleet.tenant.as_str()).collect();
+    let mut topics: Vec<KafkaTopic> = Vec::new();
+    for class in classes {
+        let partitions = named.and_then(|named| named.whole(class.name));
+        for tenant in &tenants {
+            let topic = KafkaTopic {
+                name: class.topic.replace(TENANT, tenant),
+                partitions: partitions.unwrap_or(class.partitions),
+                surface: class.surface.replace(TENANT, tenant),
+                is_consumed: class.is_consumed,
+            };
+            if !topics.contains(&topic) {
+                topics.push(topic);
+            }
+        }
+    }
+    Some(topics)
+}
+
+fn is_name(view: &View<'_>, name: &str) -> Option<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_right = name.chars().all(is_plain) && !matches!(name, "" | "." | "..");
+    if is_right && name.len() <= NAME_MAX {
+        return Some(());
+    }
+    let help = "letters, digits, `.`, `_` and `-`, at most 249 of them";
+    view.wrong(format!("`{name}` cannot name a topic of Kafka"), help);
+    None
+}
