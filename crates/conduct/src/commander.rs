@@ -11,7 +11,7 @@ use muster_model::{
     ABSENT, Command, CommandTarget, Delivery, DeviceId, Integrity, Issue, MessageId, Micros,
     Reason, Reply, RunId, ShedCause, Stamp, StreamId,
 };
-use muster_platform::{CommandScratch, Dialect, Roster};
+use muster_platform::{CommandScratch, Commanding, Dialect, Roster};
 use muster_protocol::mqtt::{self, Publish, Qos, Refused, Token};
 use muster_scenario::{FleetPlan, Plan, StreamKind, StreamPlan};
 
@@ -49,6 +49,7 @@ pub struct Commander {
 struct Commanded {
     id: StreamId,
     roster: Roster,
+    is_two_way: bool,
     to: CommandTarget,
     cursor: Cursor,
     /// By device, the number of its next command, and of its queries that have come; for commands
@@ -92,7 +93,7 @@ impl Commander {
         wall_ms_at_t0: u64,
     ) -> Option<Self> {
         let commanded = |fleet: &FleetPlan, stream: &StreamPlan| {
-            let StreamKind::Command { to, .. } = stream.kind else {
+            let StreamKind::Command { to, is_two_way } = stream.kind else {
                 return None;
             };
             let schedule = Arc::clone(&schedules[stream.id.index()]);
@@ -106,6 +107,7 @@ impl Commander {
             Some(Commanded {
                 id: stream.id,
                 roster: roster(plan, fleet, wall_ms_at_t0),
+                is_two_way,
                 to,
                 cursor: Cursor::new(schedule, devices),
                 next: per_device(),
@@ -390,9 +392,13 @@ impl Commander {
         if stream.to.is_absent(id.seq) {
             self.name.push_str(ABSENT);
         }
-        let stamp = Stamp { id, due: Some(now) };
-        self.dialect
-            .write_command(&stamp, &self.name, &mut self.scratch);
+        let to = Commanding {
+            stamp: &Stamp { id, due: Some(now) },
+            device: &self.name,
+            tenant: stream.roster.tenant(),
+            is_two_way: stream.is_two_way,
+        };
+        self.dialect.write_command(&to, &mut self.scratch);
         let publish = Publish {
             qos: Qos::AtLeastOnce,
             ..Publish::new(&self.scratch.topic, &self.scratch.payload)

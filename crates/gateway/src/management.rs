@@ -89,7 +89,7 @@ impl Drop for Management {
 
 fn routes(shared: Arc<Shared>) -> Router {
     match shared.config.dialect {
-        Dialect::Mqtt | Dialect::SapEdge => registered(shared),
+        Dialect::Mqtt | Dialect::SapEdge | Dialect::Hono => registered(shared),
         Dialect::Thingsboard => counted::routes(shared),
     }
 }

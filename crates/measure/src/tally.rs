@@ -188,6 +188,7 @@ fn reason_key(reason: &Reason) -> u64 {
         Reason::Mqtt(code) => 1 << 8 | u64::from(*code),
         Reason::MqttConnack(code) => 2 << 8 | u64::from(*code),
         Reason::MqttSuback(code) => 3 << 8 | u64::from(*code),
+        Reason::Coap(code) => 4 << 8 | u64::from(*code),
         Reason::Application(code) => 1 << 24 | u64::from(*code),
     }
 }

@@ -15,6 +15,9 @@ pub enum Reason {
     MqttSuback(u8),
     /// The code of an application's acknowledgement (SAP Edge: as in HTTP), printed `503`.
     Application(u16),
+    /// CoAP response code (RFC 7252 section 5.9), the class in the upper three bits and the detail in the
+    /// lower five, printed `5.03`.
+    Coap(u8),
 }
 
 impl fmt::Display for Reason {
@@ -24,14 +27,15 @@ impl fmt::Display for Reason {
             Reason::MqttConnack(code) => write!(f, "connack-{code}"),
             Reason::MqttSuback(code) => write!(f, "suback-0x{code:02x}"),
             Reason::Application(code) => write!(f, "{code}"),
+            Reason::Coap(code) => write!(f, "{}.{:02}", code >> 5, code & 0x1f),
         }
     }
 }
 
 impl Reason {
     /// What the code means, by the name that its standard gives it (MQTT 5 section 2.4, MQTT 3.1.1
-    /// section 3.2.2.3); none for one that the standard does not name as a refusal, and for those
-    /// of an application.
+    /// section 3.2.2.3, RFC 7252 section 5.9); none for one that the standard does not name as a
+    /// refusal, and for those of an application.
     #[must_use]
     pub fn meaning(self) -> Option<&'static str> {
         let code = match self {
@@ -39,9 +43,9 @@ impl Reason {
             Self::MqttConnack(code) => *AS_MQTT_5.get(usize::from(code))?,
             Self::MqttSuback(_) => 0x80,
             Self::Application(_) => return None,
+            Self::Coap(code) => return named_in(&COAP_MEANINGS, code),
         };
-        let at = MEANINGS.binary_search_by_key(&code, |(known, _)| *known);
-        at.ok().map(|at| MEANINGS[at].1)
+        named_in(&MEANINGS, code)
     }
 
     /// The reason that prints this text; none if there is no such.
@@ -57,6 +61,11 @@ impl Reason {
         if let Some(digits) = text.strip_prefix("connack-") {
             return digits.parse().ok().map(Self::MqttConnack);
         }
+        if let Some((class, detail)) = text.split_once('.') {
+            let class: u8 = class.parse().ok().filter(|class| *class < 8)?;
+            let detail: u8 = detail.parse().ok().filter(|detail| *detail < 32)?;
+            return Some(Self::Coap(class << 5 | detail));
+        }
         text.parse().ok().map(Self::Application)
     }
 
@@ -66,6 +75,7 @@ impl Reason {
         match self {
             Self::Mqtt(code) => matches!(code, 0x86 | 0x87 | 0x8c),
             Self::MqttConnack(code) => matches!(code, 4 | 5),
+            Self::Coap(code) => matches!(code, 0x81 | 0x83),
             Self::MqttSuback(_) | Self::Application(_) => false,
         }
     }
@@ -79,6 +89,36 @@ impl Reason {
         }
     }
 }
+
+/// What a table in the order of its codes says of one.
+fn named_in(table: &[(u8, &'static str)], code: u8) -> Option<&'static str> {
+    let at = table.binary_search_by_key(&code, |(known, _)| *known);
+    at.ok().map(|at| table[at].1)
+}
+
+/// The refusals of CoAP, by code (RFC 7252 section 5.9; RFC 7959 section 2.9 for 4.08, RFC 8132 section 4
+/// for 4.09 and 4.22, RFC 8516 for 4.29).
+const COAP_MEANINGS: [(u8, &str); 19] = [
+    (0x80, "bad request"),
+    (0x81, "unauthorized"),
+    (0x82, "bad option"),
+    (0x83, "forbidden"),
+    (0x84, "not found"),
+    (0x85, "method not allowed"),
+    (0x86, "not acceptable"),
+    (0x88, "request entity incomplete"),
+    (0x89, "conflict"),
+    (0x8c, "precondition failed"),
+    (0x8d, "request entity too large"),
+    (0x8f, "unsupported content-format"),
+    (0x96, "unprocessable entity"),
+    (0x9d, "too many requests"),
+    (0xa0, "internal server error"),
+    (0xa1, "not implemented"),
+    (0xa2, "bad gateway"),
+    (0xa3, "service unavailable"),
+    (0xa4, "gateway timeout"),
+];
 
 /// The reason codes of MQTT 5 that mean what the CONNACK return codes of MQTT 3.1.1 mean.
 const AS_MQTT_5: [u8; 6] = [0x00, 0x84, 0x85, 0x88, 0x86, 0x87];
@@ -129,6 +169,7 @@ mod tests {
         assert_eq!(Reason::Mqtt(0x97).to_string(), "0x97");
         assert_eq!(Reason::MqttConnack(5).to_string(), "connack-5");
         assert_eq!(Reason::Application(503).to_string(), "503");
+        assert_eq!(Reason::Coap(0xa3).to_string(), "5.03");
     }
 
     #[test]
@@ -142,13 +183,20 @@ mod tests {
         assert_eq!(Reason::MqttConnack(0).meaning(), None);
         assert_eq!(Reason::MqttConnack(200).in_words(), "connack-200");
         assert_eq!(Reason::Application(503).in_words(), "503");
+        assert_eq!(Reason::Coap(0x84).in_words(), "4.04 (not found)");
+        assert_eq!(Reason::Coap(0x44).meaning(), None);
         assert!(Reason::MqttConnack(4).is_of_credentials());
         assert!(!Reason::Mqtt(0x97).is_of_credentials());
     }
 
     #[test]
     fn every_reason_is_found_by_what_it_prints() {
-        let of_mqtt = [Reason::Mqtt, Reason::MqttConnack, Reason::MqttSuback];
+        let of_mqtt = [
+            Reason::Mqtt,
+            Reason::MqttConnack,
+            Reason::MqttSuback,
+            Reason::Coap,
+        ];
         let all = (0..=u8::MAX).flat_map(|code| of_mqtt.map(|reason| reason(code)));
         for reason in all.chain([Reason::Application(503)]) {
             assert_eq!(Reason::named(&reason.to_string()), Some(reason));

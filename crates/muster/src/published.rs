@@ -30,7 +30,7 @@ pub(crate) fn published(
         return BTreeMap::new();
     };
     match dialect {
-        Dialect::Mqtt | Dialect::Thingsboard => BTreeMap::new(),
+        Dialect::Mqtt | Dialect::Thingsboard | Dialect::Hono => BTreeMap::new(),
         Dialect::SapEdge => {
             let devices = sap_devices(plan, schedules, identity.published(), summary);
             let figures = SapFigures {

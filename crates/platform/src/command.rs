@@ -27,6 +27,19 @@ pub struct CommandCopy<'a> {
     pub device: Option<&'a str>,
 }
 
+/// A command that the business application issues.
+#[derive(Debug, Clone, Copy)]
+pub struct Commanding<'a> {
+    /// Which.
+    pub stamp: &'a Stamp,
+    /// To whom.
+    pub device: &'a str,
+    /// The device's tenant; empty where the scenario has none.
+    pub tenant: &'a str,
+    /// Whether a reply is wanted.
+    pub is_two_way: bool,
+}
+
 /// A command that is replied to, and by whom.
 #[derive(Debug, Clone, Copy)]
 pub struct Replying<'a> {
@@ -107,7 +120,7 @@ impl CommandScratch {
     /// Appends the JSON object that names a command: its id, whose check covers the text beside it,
     /// however a platform writes the JSON anew.
     pub(crate) fn write_named(&mut self, id: &Stamp) {
-        let text = id.encode_text(&[NAMED_FILL]);
+        let text = named_text(id);
         for part in [
             b"{\"musterId\":\"".as_slice(),
             &text,
@@ -118,6 +131,16 @@ impl CommandScratch {
             self.payload.extend_from_slice(part);
         }
     }
+}
+
+/// The id of [`CommandScratch::write_named`] by itself.
+pub(crate) fn named_text(id: &Stamp) -> [u8; STAMP_TEXT] {
+    id.encode_text(&[NAMED_FILL])
+}
+
+/// Reads it; none if it is none or damaged.
+pub(crate) fn read_named_text(text: &str) -> Option<Stamp> {
+    CommandCopy::read(text.as_bytes(), NAMED_FILL).stamp
 }
 
 /// Reads the object of [`CommandScratch::write_named`]; none if it is no such object or damaged.

@@ -1,6 +1,7 @@
 //! The dialects there are: the one place that names them all.
 
 mod commanding;
+mod requesting;
 mod serving;
 
 use std::fmt;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::downlink::Downlink;
 use crate::kafka::KafkaClass;
 use crate::thingsboard::{self, BoardPayload};
-use crate::{mqtt, sap_edge};
+use crate::{hono, mqtt, sap_edge};
 
 /// How devices and platform speak to each other. Each dialect is one folder of this crate, and the
 /// compiler names every place here that a new one must fill.
@@ -27,6 +28,8 @@ pub enum Dialect {
     SapEdge,
     /// ThingsBoard over MQTT: data of devices that are known by their access token.
     Thingsboard,
+    /// Eclipse Hono over CoAP: each message a request, commands in the answers.
+    Hono,
 }
 
 /// What stands in a scenario of a dialect where a key is left out, each as it would be written.
@@ -70,7 +73,12 @@ pub enum NamedPayload<'a> {
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Dialect; 3] = [Dialect::Mqtt, Dialect::SapEdge, Dialect::Thingsboard];
+    pub const ALL: [Dialect; 4] = [
+        Dialect::Mqtt,
+        Dialect::SapEdge,
+        Dialect::Thingsboard,
+        Dialect::Hono,
+    ];
 
     /// The name in a scenario, and in results.
     #[must_use]
@@ -79,6 +87,7 @@ impl Dialect {
             Self::Mqtt => "mqtt",
             Self::SapEdge => "sap-edge",
             Self::Thingsboard => "thingsboard",
+            Self::Hono => "hono",
         }
     }
 
@@ -95,6 +104,7 @@ impl Dialect {
             Self::Mqtt => &mqtt::DEFAULTS,
             Self::SapEdge => &sap_edge::DEFAULTS,
             Self::Thingsboard => &thingsboard::DEFAULTS,
+            Self::Hono => &hono::DEFAULTS,
         }
     }
 
@@ -103,7 +113,7 @@ impl Dialect {
     #[must_use]
     pub const fn subscriptions(self) -> &'static [Subscription] {
         match self {
-            Self::Mqtt | Self::Thingsboard => &[],
+            Self::Mqtt | Self::Thingsboard | Self::Hono => &[],
             Self::SapEdge => &sap_edge::SUBSCRIPTIONS,
         }
     }
@@ -113,7 +123,7 @@ impl Dialect {
     #[must_use]
     pub fn acknowledges_on(self, topic: &str) -> bool {
         match self {
-            Self::Mqtt => false,
+            Self::Mqtt | Self::Hono => false,
             Self::SapEdge => true,
             Self::Thingsboard => thingsboard::acknowledges_on(topic),
         }
@@ -124,7 +134,7 @@ impl Dialect {
     #[must_use]
     pub const fn requests(self) -> &'static [&'static str] {
         match self {
-            Self::Mqtt | Self::SapEdge => &[],
+            Self::Mqtt | Self::SapEdge | Self::Hono => &[],
             Self::Thingsboard => &thingsboard::REQUESTS,
         }
     }
@@ -133,7 +143,7 @@ impl Dialect {
     #[must_use]
     pub const fn batches(self) -> bool {
         match self {
-            Self::Mqtt | Self::Thingsboard => false,
+            Self::Mqtt | Self::Thingsboard | Self::Hono => false,
             Self::SapEdge => true,
         }
     }
@@ -143,7 +153,7 @@ impl Dialect {
     #[must_use]
     pub fn stream_defaults(self, topic: &str) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Mqtt | Self::SapEdge => &[],
+            Self::Mqtt | Self::SapEdge | Self::Hono => &[],
             Self::Thingsboard => thingsboard::stream_defaults(topic),
         }
     }
@@ -153,7 +163,7 @@ impl Dialect {
     #[must_use]
     pub fn topic(self, topic: &str, lane: u8) -> String {
         let numbered = match self {
-            Self::Mqtt | Self::SapEdge => None,
+            Self::Mqtt | Self::SapEdge | Self::Hono => None,
             Self::Thingsboard => thingsboard::numbered_topic(topic, lane),
         };
         numbered.unwrap_or_else(|| topic.to_owned())
@@ -164,7 +174,7 @@ impl Dialect {
     #[must_use]
     pub fn answers(self, topic: &str) -> Option<&'static str> {
         match self {
-            Self::Mqtt | Self::SapEdge => None,
+            Self::Mqtt | Self::SapEdge | Self::Hono => None,
             Self::Thingsboard => thingsboard::answers(topic),
         }
     }
@@ -173,7 +183,7 @@ impl Dialect {
     #[must_use]
     pub fn surfaces(self, topic: &str) -> bool {
         match self {
-            Self::Mqtt => true,
+            Self::Mqtt | Self::Hono => true,
             Self::SapEdge => false,
             Self::Thingsboard => thingsboard::surfaces(topic),
         }
@@ -185,6 +195,7 @@ impl Dialect {
     pub const fn kafka_topics(self) -> &'static [KafkaClass] {
         match self {
             Self::Mqtt | Self::SapEdge | Self::Thingsboard => &[],
+            Self::Hono => &hono::KAFKA_TOPICS,
         }
     }
 
@@ -193,7 +204,7 @@ impl Dialect {
     #[must_use]
     pub const fn slides(self) -> bool {
         match self {
-            Self::Mqtt | Self::Thingsboard => false,
+            Self::Mqtt | Self::Thingsboard | Self::Hono => false,
             Self::SapEdge => true,
         }
     }
@@ -202,7 +213,7 @@ impl Dialect {
     #[must_use]
     pub const fn has_northbound(self) -> bool {
         match self {
-            Self::Mqtt | Self::Thingsboard => true,
+            Self::Mqtt | Self::Thingsboard | Self::Hono => true,
             Self::SapEdge => false,
         }
     }
@@ -213,7 +224,7 @@ impl Dialect {
         match self {
             Self::Mqtt => false,
             Self::SapEdge => true,
-            Self::Thingsboard => false,
+            Self::Thingsboard | Self::Hono => false,
         }
     }
 
@@ -221,7 +232,7 @@ impl Dialect {
     #[must_use]
     pub const fn has_rest(self) -> bool {
         match self {
-            Self::Mqtt => false,
+            Self::Mqtt | Self::Hono => false,
             Self::SapEdge | Self::Thingsboard => true,
         }
     }
@@ -231,7 +242,7 @@ impl Dialect {
     #[must_use]
     pub const fn publishes_figures(self) -> bool {
         match self {
-            Self::Mqtt | Self::Thingsboard => false,
+            Self::Mqtt | Self::Thingsboard | Self::Hono => false,
             Self::SapEdge => true,
         }
     }
@@ -240,7 +251,7 @@ impl Dialect {
     #[must_use]
     pub const fn shares_links(self) -> bool {
         match self {
-            Self::Mqtt | Self::Thingsboard => true,
+            Self::Mqtt | Self::Thingsboard | Self::Hono => true,
             Self::SapEdge => false,
         }
     }
@@ -250,7 +261,7 @@ impl Dialect {
     #[must_use]
     pub fn is_for_gateways(self, topic: &str) -> Option<bool> {
         match self {
-            Self::Mqtt | Self::SapEdge => None,
+            Self::Mqtt | Self::SapEdge | Self::Hono => None,
             Self::Thingsboard => thingsboard::is_for_gateways(topic),
         }
     }
@@ -260,7 +271,7 @@ impl Dialect {
     #[must_use]
     pub const fn announces(self) -> Option<&'static str> {
         match self {
-            Self::Mqtt | Self::SapEdge => None,
+            Self::Mqtt | Self::SapEdge | Self::Hono => None,
             Self::Thingsboard => Some(thingsboard::ANNOUNCE),
         }
     }
@@ -268,7 +279,7 @@ impl Dialect {
     /// Appends what is said there.
     pub fn write_announcement(self, device: &str, out: &mut Vec<u8>) {
         match self {
-            Self::Mqtt | Self::SapEdge => {}
+            Self::Mqtt | Self::SapEdge | Self::Hono => {}
             Self::Thingsboard => thingsboard::write_announcement(device, out),
         }
     }
@@ -280,6 +291,7 @@ impl Dialect {
             Self::Mqtt => mqtt::downlink(topic, payload),
             Self::SapEdge => sap_edge::downlink(topic, payload),
             Self::Thingsboard => thingsboard::downlink(topic, payload),
+            Self::Hono => Downlink::Other,
         }
     }
 
@@ -299,6 +311,7 @@ impl Dialect {
         match self {
             Self::Mqtt | Self::SapEdge => topic.to_owned(),
             Self::Thingsboard => thingsboard::surface(topic).unwrap_or_else(|| topic.to_owned()),
+            Self::Hono => hono::surface(topic).unwrap_or_else(|| topic.to_owned()),
         }
     }
 }

@@ -37,28 +37,41 @@ mod command;
 mod dialect;
 mod downlink;
 mod due_times;
+mod hono;
+mod incoming;
 mod json;
 mod kafka;
 mod mqtt;
 mod place;
 mod pointer;
 mod reader;
+mod request;
 mod roster;
 mod sap_edge;
 mod server;
 mod thingsboard;
 mod uplink;
+mod waiting;
 
 pub use carrier::{Carrier, PROPERTY_NAME};
-pub use command::{COMMAND_BYTES, CommandCopy, CommandScratch, Handing, REPLY_BYTES, Replying};
+pub use command::{
+    COMMAND_BYTES, CommandCopy, CommandScratch, Commanding, Handing, REPLY_BYTES, Replying,
+};
 pub use dialect::{Defaults, Dialect, NamedPayload, SUBSCRIPTIONS_MAX, Subscription};
 pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,
 };
 pub use due_times::DueTimes;
+pub use hono::{
+    Commanded, DEFAULT_TENANT, Endpoint, HandedCommand, Identity, Manner, Notice, ReplyUpload,
+    Upload, Wanted, Who, resource,
+};
+pub use incoming::{Incoming, Peer, Refusal};
 pub use kafka::{KafkaClass, TENANT};
 pub use reader::{Copy, Reader, ReaderStream};
+pub use request::{Answered, Asking, Field, Method, ReplyPath, Request, Segments, Status};
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};
 pub use thingsboard::{BoardPayload, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};
+pub use waiting::Waiting;

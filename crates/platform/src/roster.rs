@@ -51,6 +51,12 @@ impl Roster {
         self.spec.devices
     }
 
+    /// `${tenant}`.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        &self.spec.tenant
+    }
+
     /// Puts a device's name into `out`, which is emptied first.
     pub fn render_name(&self, device: DeviceId, out: &mut String) {
         out.clear();

@@ -63,7 +63,7 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
         return Ok(None);
     };
     Ok(match plan.platform.dialect() {
-        Dialect::Mqtt | Dialect::Thingsboard => None,
+        Dialect::Mqtt | Dialect::Thingsboard | Dialect::Hono => None,
         Dialect::SapEdge => Some(Box::new(SapEdge::new(provision, api)?)),
     })
 }

@@ -1,10 +1,8 @@
 //! Commands of each dialect: at the business application's end, the platform's and the device's.
 
-use muster_model::Stamp;
-
 use super::Dialect;
-use crate::command::{CommandCopy, CommandScratch, Handing, Replying};
-use crate::{mqtt, sap_edge, thingsboard};
+use crate::command::{CommandCopy, CommandScratch, Commanding, Handing, Replying};
+use crate::{hono, mqtt, sap_edge, thingsboard};
 
 impl Dialect {
     /// What a link subscribes to beyond [`Dialect::subscriptions`] if its devices take commands; `${id}`
@@ -15,14 +13,14 @@ impl Dialect {
             (Self::Mqtt, false) => Some(mqtt::COMMANDS),
             (Self::Thingsboard, false) => Some(thingsboard::COMMANDS),
             (Self::Thingsboard, true) => Some(thingsboard::GATEWAY_RPC),
-            (Self::Mqtt, true) | (Self::SapEdge, _) => None,
+            (Self::Mqtt, true) | (Self::SapEdge | Self::Hono, _) => None,
         }
     }
 
     /// Whether a link may take the commands of several devices.
     #[must_use]
     pub const fn commands_gateways(self) -> bool {
-        self.commands(true).is_some()
+        self.asks() || self.commands(true).is_some()
     }
 
     /// What the business application subscribes to for the replies of all devices; none where
@@ -33,25 +31,28 @@ impl Dialect {
             Self::Mqtt => Some(mqtt::REPLIES),
             Self::SapEdge => None,
             Self::Thingsboard => Some(thingsboard::REPLIES),
+            Self::Hono => Some(hono::REPLIES),
         }
     }
 
-    /// Renders the command that a stamp names, to the device of that name, as the business
-    /// application issues it.
-    pub fn write_command(self, stamp: &Stamp, device: &str, out: &mut CommandScratch) {
+    /// Renders a command as the business application issues it.
+    pub fn write_command(self, to: &Commanding<'_>, out: &mut CommandScratch) {
         match self {
-            Self::Mqtt => mqtt::write_command(stamp, device, out),
-            Self::SapEdge => sap_edge::write_command(stamp, device, out),
-            Self::Thingsboard => thingsboard::write_command(stamp, device, out),
+            Self::Mqtt => mqtt::write_command(to.stamp, to.device, out),
+            Self::SapEdge => sap_edge::write_command(to.stamp, to.device, out),
+            Self::Thingsboard => thingsboard::write_command(to.stamp, to.device, out),
+            Self::Hono => hono::write_command(to, out),
         }
     }
 
-    /// Renders a device's reply to a command.
+    /// Renders a device's reply to a command: topic and payload, and the payload alone where the
+    /// reply is a request ([`Dialect::ask_reply`]).
     pub fn write_reply(self, to: &Replying<'_>, out: &mut CommandScratch) {
         match self {
             Self::Mqtt => mqtt::write_reply(to, out),
             Self::SapEdge => {}
             Self::Thingsboard => thingsboard::write_reply(to, out),
+            Self::Hono => hono::write_reply(to, out),
         }
     }
 
@@ -62,6 +63,7 @@ impl Dialect {
             Self::Mqtt => mqtt::reply(topic, payload),
             Self::SapEdge => None,
             Self::Thingsboard => thingsboard::reply(topic, payload),
+            Self::Hono => hono::reply(topic, payload),
         }
     }
 
@@ -72,6 +74,7 @@ impl Dialect {
             Self::Mqtt => mqtt::is_command(topic),
             Self::SapEdge => sap_edge::is_command(topic),
             Self::Thingsboard => thingsboard::commanded(topic).is_some(),
+            Self::Hono => hono::Commanded::of(topic).is_some(),
         }
     }
 
@@ -82,6 +85,7 @@ impl Dialect {
         match self {
             Self::Mqtt | Self::SapEdge => None,
             Self::Thingsboard => thingsboard::commanded(topic),
+            Self::Hono => hono::Commanded::of(topic).map(|command| command.device),
         }
     }
 
@@ -89,7 +93,7 @@ impl Dialect {
     #[must_use]
     pub fn takes_command(self, payload: &[u8]) -> bool {
         match self {
-            Self::Mqtt | Self::SapEdge => true,
+            Self::Mqtt | Self::SapEdge | Self::Hono => true,
             Self::Thingsboard => thingsboard::is_call(payload),
         }
     }
@@ -104,7 +108,7 @@ impl Dialect {
         out: &mut CommandScratch,
     ) -> bool {
         match self {
-            Self::Mqtt | Self::SapEdge => false,
+            Self::Mqtt | Self::SapEdge | Self::Hono => false,
             Self::Thingsboard => thingsboard::hand(form, to, payload, out),
         }
     }
@@ -125,7 +129,7 @@ impl Dialect {
                 out.push_str(topic);
                 mqtt::is_reply(topic).then_some(payload)
             }
-            Self::SapEdge => None,
+            Self::SapEdge | Self::Hono => None,
             Self::Thingsboard => thingsboard::surfaced(link, topic, payload, out),
         }
     }

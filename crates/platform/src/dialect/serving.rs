@@ -2,7 +2,7 @@
 
 use super::Dialect;
 use crate::server::{Heard, Reply};
-use crate::{sap_edge, thingsboard};
+use crate::{hono, sap_edge, thingsboard};
 
 impl Dialect {
     /// Whether the platform itself is a broker, so that a backend finds there what devices publish.
@@ -10,7 +10,7 @@ impl Dialect {
     pub const fn is_broker(self) -> bool {
         match self {
             Self::Mqtt => true,
-            Self::SapEdge | Self::Thingsboard => false,
+            Self::SapEdge | Self::Thingsboard | Self::Hono => false,
         }
     }
 
@@ -19,7 +19,7 @@ impl Dialect {
     pub const fn knows_links(self) -> bool {
         match self {
             Self::Mqtt | Self::SapEdge => false,
-            Self::Thingsboard => true,
+            Self::Thingsboard | Self::Hono => true,
         }
     }
 
@@ -27,7 +27,7 @@ impl Dialect {
     #[must_use]
     pub const fn qos_maximum(self) -> u8 {
         match self {
-            Self::Mqtt | Self::SapEdge => 2,
+            Self::Mqtt | Self::SapEdge | Self::Hono => 2,
             Self::Thingsboard => thingsboard::QOS_MAXIMUM,
         }
     }
@@ -36,7 +36,7 @@ impl Dialect {
     #[must_use]
     pub fn hear<'a>(self, link: &'a str, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
         match self {
-            Self::Mqtt => Heard::Other,
+            Self::Mqtt | Self::Hono => Heard::Other,
             Self::SapEdge => sap_edge::hear(topic, payload),
             Self::Thingsboard => thingsboard::hear(link, topic, payload),
         }
@@ -45,7 +45,7 @@ impl Dialect {
     /// The topic on which the server end acknowledges a device's message of that id.
     pub fn write_acknowledgement_topic(self, device: &str, id: Option<&[u8]>, out: &mut String) {
         match self {
-            Self::Mqtt => {}
+            Self::Mqtt | Self::Hono => {}
             Self::SapEdge => sap_edge::write_acknowledgement_topic(device, out),
             Self::Thingsboard => thingsboard::write_acknowledgement_topic(id, out),
         }
@@ -59,7 +59,7 @@ impl Dialect {
         out: &mut Vec<u8>,
     ) {
         match (self, replies.next()) {
-            (Self::Mqtt, _) | (_, None) => {}
+            (Self::Mqtt | Self::Hono, _) | (_, None) => {}
             (Self::SapEdge, first) => {
                 sap_edge::write_acknowledgement(first.into_iter().chain(replies), out);
             }
@@ -71,7 +71,7 @@ impl Dialect {
     #[must_use]
     pub fn nobodys(self, id: Option<&[u8]>) -> Vec<u8> {
         match self {
-            Self::Mqtt | Self::SapEdge => b"\"nobody\"".to_vec(),
+            Self::Mqtt | Self::SapEdge | Self::Hono => b"\"nobody\"".to_vec(),
             Self::Thingsboard => thingsboard::nobodys(id),
         }
     }
@@ -81,6 +81,7 @@ impl Dialect {
     pub const fn acceptance(self) -> u16 {
         match self {
             Self::Mqtt | Self::Thingsboard => 0,
+            Self::Hono => hono::ACCEPTED,
             Self::SapEdge => sap_edge::ACCEPTED,
         }
     }
@@ -91,6 +92,7 @@ impl Dialect {
         match self {
             Self::Mqtt | Self::Thingsboard => muster_model::behaviour::Reject::DEFAULT_CODE,
             Self::SapEdge => sap_edge::OVERLOADED,
+            Self::Hono => hono::UNAVAILABLE,
         }
     }
 
@@ -100,6 +102,7 @@ impl Dialect {
         match self {
             Self::Mqtt | Self::Thingsboard => code >= 0x80 && code <= 0xff,
             Self::SapEdge => !sap_edge::accepts(code),
+            Self::Hono => hono::is_refusal(code),
         }
     }
 
@@ -107,7 +110,7 @@ impl Dialect {
     /// every link, and nothing is appended.
     pub fn route(self, link: &str, topic: &str, out: &mut String) -> bool {
         match self {
-            Self::Mqtt | Self::SapEdge => false,
+            Self::Mqtt | Self::SapEdge | Self::Hono => false,
             Self::Thingsboard if thingsboard::is_scoped(topic) => {
                 thingsboard::scoped(link, topic, out);
                 true
@@ -120,7 +123,7 @@ impl Dialect {
     #[must_use]
     pub fn unrouted(self, topic: &str) -> &str {
         match self {
-            Self::Mqtt | Self::SapEdge => topic,
+            Self::Mqtt | Self::SapEdge | Self::Hono => topic,
             Self::Thingsboard => thingsboard::unscoped(topic),
         }
     }
@@ -129,7 +132,7 @@ impl Dialect {
     #[must_use]
     pub fn link_name(self, user: Option<&str>, client_id: &str) -> String {
         match self {
-            Self::Mqtt | Self::SapEdge => user.unwrap_or(client_id).to_owned(),
+            Self::Mqtt | Self::SapEdge | Self::Hono => user.unwrap_or(client_id).to_owned(),
             Self::Thingsboard => thingsboard::link_name(user, client_id),
         }
     }
@@ -138,7 +141,7 @@ impl Dialect {
     #[must_use]
     pub fn answers_unasked(self, link: &str) -> bool {
         match self {
-            Self::Mqtt | Self::SapEdge => false,
+            Self::Mqtt | Self::SapEdge | Self::Hono => false,
             Self::Thingsboard => thingsboard::answers_unasked(link),
         }
     }

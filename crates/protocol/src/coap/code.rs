@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use muster_model::Reason;
+
 /// A code: three bits of class, five of detail, printed as in `4.04` (section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub u8);
@@ -149,7 +151,10 @@ impl Code {
     #[must_use]
     pub fn meaning(self) -> Option<&'static str> {
         let at = MEANINGS.binary_search_by_key(&self, |(code, _)| *code);
-        at.ok().map(|at| MEANINGS[at].1)
+        match at {
+            Ok(at) => Some(MEANINGS[at].1),
+            Err(_) => Reason::Coap(self.0).meaning(),
+        }
     }
 }
 
@@ -159,8 +164,8 @@ impl fmt::Display for Code {
     }
 }
 
-/// In the order of the codes.
-const MEANINGS: [(Code, &str); 33] = [
+/// What is no refusal, in the order of the codes.
+const MEANINGS: [(Code, &str); 14] = [
     (Code::EMPTY, "empty"),
     (Code::GET, "GET"),
     (Code::POST, "POST"),
@@ -175,28 +180,6 @@ const MEANINGS: [(Code, &str); 33] = [
     (Code::CHANGED, "changed"),
     (Code::CONTENT, "content"),
     (Code::CONTINUE, "continue"),
-    (Code::BAD_REQUEST, "bad request"),
-    (Code::UNAUTHORIZED, "unauthorized"),
-    (Code::BAD_OPTION, "bad option"),
-    (Code::FORBIDDEN, "forbidden"),
-    (Code::NOT_FOUND, "not found"),
-    (Code::METHOD_NOT_ALLOWED, "method not allowed"),
-    (Code::NOT_ACCEPTABLE, "not acceptable"),
-    (Code::REQUEST_ENTITY_INCOMPLETE, "request entity incomplete"),
-    (Code::CONFLICT, "conflict"),
-    (Code::PRECONDITION_FAILED, "precondition failed"),
-    (Code::REQUEST_ENTITY_TOO_LARGE, "request entity too large"),
-    (
-        Code::UNSUPPORTED_CONTENT_FORMAT,
-        "unsupported content-format",
-    ),
-    (Code::UNPROCESSABLE_ENTITY, "unprocessable entity"),
-    (Code::TOO_MANY_REQUESTS, "too many requests"),
-    (Code::INTERNAL_SERVER_ERROR, "internal server error"),
-    (Code::NOT_IMPLEMENTED, "not implemented"),
-    (Code::BAD_GATEWAY, "bad gateway"),
-    (Code::SERVICE_UNAVAILABLE, "service unavailable"),
-    (Code::GATEWAY_TIMEOUT, "gateway timeout"),
 ];
 
 #[cfg(test)]
@@ -209,6 +192,10 @@ mod tests {
         assert_eq!(Code::CONTINUE.to_string(), "2.31");
         assert_eq!(Code(0x84), Code::NOT_FOUND);
         assert_eq!(Code::NOT_FOUND.meaning(), Some("not found"));
+        assert_eq!(
+            Code::SERVICE_UNAVAILABLE.meaning(),
+            Some("service unavailable")
+        );
         assert_eq!(Code::new(4, 30).meaning(), None);
     }
 

@@ -5,7 +5,7 @@ use muster_measure::PAIRS_MAX;
 use muster_model::{
     CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, figure, mix,
 };
-use muster_platform::{Carrier, CommandScratch, Dialect, Replying};
+use muster_platform::{Carrier, CommandScratch, Commanding, Dialect, Replying};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::stream::{Class, timeout};
@@ -234,13 +234,26 @@ fn topics_can_be_told(class: &Class<'_>, is_two_way: bool) -> Option<()> {
         due: None,
     };
     let id = || class.view.get("id");
-    dialect.write_command(&nobody, &name, &mut command);
+    let to = Commanding {
+        stamp: &nobody,
+        device: &name,
+        tenant: class.variables.tenant,
+        is_two_way,
+    };
+    dialect.write_command(&to, &mut command);
+    if dialect.asks() && !dialect.is_command(&command.topic) {
+        let what = format!("`{name}` cannot be one segment of a path of {dialect}");
+        id()?.wrong(what, "a name without `/`");
+        return None;
+    }
     if !command.topic.is_empty() && !topic::is_name(&command.topic) {
         let what = format!("a command to `{name}` would have no topic");
         id()?.wrong(what, "a name without `+` and `#`");
         return None;
     }
-    let Some(filter) = dialect.replies().filter(|_| is_two_way) else {
+    // A reply that is a request goes where its command said, whatever the names are.
+    let is_published = is_two_way && !dialect.asks();
+    let Some(filter) = dialect.replies().filter(|_| is_published) else {
         return Some(());
     };
     let to = Replying {

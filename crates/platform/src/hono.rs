@@ -1,0 +1,65 @@
+//! Eclipse Hono: its protocol adapters, southbound over CoAP.
+//!
+//! A device uploads with POST on `telemetry` or `event` (short: `t`, `e`) what is its own by its
+//! credentials; a gateway, or a device without credentials, with PUT on `telemetry/<tenant>/<device>`,
+//! where an empty tenant is the gateway's own. The parameter `hono-ttd` says for how many seconds the
+//! device waits for a command, which comes in the answer: `hono-command=<name>` among the parameters, and in
+//! the path where the reply goes, which is used as it came.
+//!
+//! Northbound Hono speaks Kafka or AMQP. The server end here stands in for it over MQTT: messages surface
+//! on `telemetry/<tenant>/<device>` and `event/<tenant>/<device>`, commands are taken on
+//! `command/<tenant>/<device>/<correlation-id>/<name>`, and replies surface on
+//! `command_response/<tenant>/<device>/<correlation-id>/<status>`.
+//!
+//! # Device end
+//!
+//! [`Dialect::ask`](crate::Dialect::ask) makes a [`Request`] of what [`Uplink::render`](crate::Uplink::render)
+//! rendered: the stream's topic is the path. [`Dialect::answered`](crate::Dialect::answered) reads the
+//! answer, and [`Dialect::ask_reply`](crate::Dialect::ask_reply) makes the request that replies to a command.
+//!
+//! # Server end
+//!
+//! [`Incoming`](crate::Incoming) takes what came, and [`Dialect::hear_request`](crate::Dialect::hear_request)
+//! says what it means. [`Waiting`](crate::Waiting) holds who waits for a command.
+
+mod commands;
+mod identity;
+mod kafka;
+mod meanings;
+mod northbound;
+mod requests;
+mod server;
+
+pub(crate) use commands::{answered, ask_reply, write_reply};
+pub use identity::Identity;
+pub(crate) use kafka::TOPICS as KAFKA_TOPICS;
+pub(crate) use meanings::hint;
+pub use northbound::{Commanded, Notice};
+pub(crate) use northbound::{REPLIES, reply, surface, write_command};
+pub(crate) use requests::ask;
+pub use requests::{Endpoint, Who, resource};
+pub(crate) use server::hear;
+pub use server::{HandedCommand, Manner, ReplyUpload, Upload, Wanted};
+
+use crate::dialect::Defaults;
+
+/// The tenant that Hono's own examples have.
+pub const DEFAULT_TENANT: &str = "DEFAULT_TENANT";
+
+pub(crate) const DEFAULTS: Defaults = Defaults {
+    fleet: &[("tenant", DEFAULT_TENANT)],
+    gateway: &[],
+    gateway_stream: &[("topic", "telemetry//${id}")],
+    stream: &[("topic", "telemetry")],
+    acknowledged: &[],
+};
+
+/// The code of the server end's yes, as in HTTP.
+pub(crate) const ACCEPTED: u16 = 204;
+/// The code of its no where none is named.
+pub(crate) const UNAVAILABLE: u16 = 503;
+
+/// Whether a code, as in HTTP, is a no that CoAP can carry.
+pub(crate) const fn is_refusal(code: u16) -> bool {
+    matches!(code / 100, 4 | 5) && code % 100 < 32
+}

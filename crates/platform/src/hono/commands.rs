@@ -1,0 +1,163 @@
+//! Commands as a device has them: how they come, and how it replies.
+
+use std::fmt::Write as _;
+
+use super::requests::{COMMAND_STATUS, method};
+use crate::command::{CommandCopy, CommandScratch, Replying, named};
+use crate::request::{Answered, Field, ReplyPath, Request, Status};
+
+/// Names the command in an answer.
+pub(super) const COMMAND: &str = "hono-command=";
+/// The words of a path where replies go, long and short; that of commands without a reply is another.
+pub(super) const REPLY_WORDS: [&str; 2] = ["command_response", "cr"];
+/// The words where none is wanted.
+pub(super) const ONE_WAY_WORDS: [&str; 2] = ["command", "c"];
+/// The media type of commands and of replies.
+pub(super) const JSON: &str = "application/json";
+
+/// Reads an answer. Where a command comes with it that wants a reply, the path of the reply goes into
+/// `reply`, which is emptied first.
+pub(crate) fn answered<'a>(
+    status: Status,
+    fields: impl Iterator<Item = Field<'a>>,
+    payload: &'a [u8],
+    reply: &mut ReplyPath,
+) -> Answered<'a> {
+    reply.clear();
+    let (mut is_command, mut is_kept) = (false, true);
+    let (mut word, mut device) = (None, None);
+    for field in fields {
+        match field {
+            Field::Parameter(text) => is_command |= text.starts_with(COMMAND),
+            Field::PathSegment(segment) => {
+                // Word, tenant, device, and the id where a reply is wanted.
+                match reply.len() {
+                    0 => word = Some(segment),
+                    2 => device = Some(segment),
+                    _ => {}
+                }
+                is_kept &= reply.push(segment);
+            }
+            Field::ContentType(_) | Field::MaxAge(_) => {}
+        }
+    }
+    if !status.is_yes() {
+        reply.clear();
+        return Answered::Rejected(status);
+    }
+    if !is_command {
+        reply.clear();
+        return Answered::Accepted;
+    }
+    if !is_kept || !word.is_some_and(|word| REPLY_WORDS.contains(&word)) {
+        reply.clear();
+    }
+    Answered::Command(CommandCopy {
+        stamp: named(payload),
+        device,
+        ..CommandCopy::UNREADABLE
+    })
+}
+
+/// Renders the body of a reply, which names the command.
+pub(crate) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
+    out.head(&[]);
+    out.payload.clear();
+    out.write_named(to.stamp);
+}
+
+/// Makes the request that replies to a command, on the path that came with it.
+pub(crate) fn ask_reply<'a>(
+    to: &'a ReplyPath,
+    status: u16,
+    payload: &'a [u8],
+    query: &'a mut String,
+) -> Request<'a> {
+    query.clear();
+    // Writing to a string cannot fail.
+    let _ = write!(query, "{COMMAND_STATUS}={status}");
+    Request {
+        method: method(to.len() <= 2),
+        path: to.segments(),
+        query,
+        content_type: Some(JSON),
+        is_confirmable: true,
+        payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::tests::stamp;
+    use crate::request::Method;
+
+    const CHANGED: Status = Status::new(2, 4);
+
+    /// The body of a command of Muster's.
+    fn body() -> Vec<u8> {
+        let mut scratch = CommandScratch::default();
+        scratch.write_named(&stamp());
+        scratch.payload
+    }
+
+    fn fields<'a>(path: &'a [&'a str]) -> impl Iterator<Item = Field<'a>> {
+        let segments = path.iter().map(|segment| Field::PathSegment(segment));
+        [Field::ContentType(JSON)]
+            .into_iter()
+            .chain(segments)
+            .chain([Field::Parameter("hono-command=set")])
+    }
+
+    /// Steps 5 and 6 of the reference's worked example.
+    #[test]
+    fn a_reply_goes_where_the_command_said_word_for_word() {
+        for (path, method) in [
+            (&["cr", "2047f3a"][..], Method::Post),
+            (&["command_response", "", "d-2", "2047f3a"], Method::Put),
+            (&["cr", "t1", "ns:d-2", "0/\u{e4} &"], Method::Put),
+        ] {
+            let (body, mut reply) = (body(), ReplyPath::default());
+            let Answered::Command(copy) = answered(CHANGED, fields(path), &body, &mut reply) else {
+                panic!("a command came on {path:?}");
+            };
+            assert_eq!(copy.stamp, Some(stamp()));
+            assert_eq!(copy.device, path.get(2).copied());
+            let mut query = String::new();
+            let request = ask_reply(&reply, 200, b"{}", &mut query);
+            assert_eq!(request.method, method, "{path:?}");
+            assert!(request.path.eq(path.iter().copied()), "{path:?}");
+            assert!(request.parameters().eq(["hono-cmd-status=200"]));
+            assert!(request.is_confirmable);
+        }
+    }
+
+    #[test]
+    fn a_command_without_a_reply_has_no_path_for_one() {
+        for path in [&["c"][..], &["command", "", "d-2"]] {
+            let (body, mut reply) = (body(), ReplyPath::default());
+            reply.push("left over");
+            let came = answered(CHANGED, fields(path), &body, &mut reply);
+            assert!(matches!(came, Answered::Command(_)), "{path:?}");
+            assert!(reply.is_empty(), "{path:?}");
+        }
+    }
+
+    /// The user guide speaks of 2.05 in places: only the parameter tells.
+    #[test]
+    fn the_parameter_tells_a_command_and_not_the_code() {
+        let mut reply = ReplyPath::default();
+        for status in [CHANGED, Status::new(2, 5)] {
+            let none = [Field::PathSegment("cr"), Field::MaxAge(2)].into_iter();
+            let came = answered(status, none, b"", &mut reply);
+            assert_eq!(came, Answered::Accepted);
+            let command = answered(status, fields(&["c"]), b"", &mut reply);
+            assert_eq!(command, Answered::Command(CommandCopy::UNREADABLE));
+        }
+        for status in [Status::new(4, 4), Status::new(5, 3)] {
+            let came = answered(status, fields(&["cr", "1"]), b"", &mut reply);
+            assert_eq!(came, Answered::Rejected(status));
+            assert!(reply.is_empty());
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What the business application hears and says, in the place of Kafka.
+//!
+//! A command's correlation id is its own id as text, and its body names it too: the one comes back where
+//! Hono says that it could not deliver, the other reaches the device of a command that wants no reply.
+
+use muster_model::Stamp;
+
+use super::requests::Endpoint;
+use crate::command::{CommandCopy, CommandScratch, Commanding, named, named_text, read_named_text};
+
+/// What the business application subscribes to for the replies of all devices.
+pub(crate) const REPLIES: &str = "command_response/#";
+
+const COMMAND: &str = "command";
+const RESPONSE: &str = "command_response";
+const FAILURE: &str = "command_failure";
+/// The name of every command.
+const NAME: &str = "set";
+
+/// A command as its topic tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commanded<'a> {
+    /// Whose device.
+    pub tenant: &'a str,
+    /// Whom it is for.
+    pub device: &'a str,
+    /// What the reply gives back; none where no reply is wanted. At most
+    /// [`Commanded::CORRELATION_MAX`] bytes.
+    pub correlation_id: Option<&'a str>,
+    /// What it is called.
+    pub name: &'a str,
+}
+
+/// The platform's word that it could not hand a command to its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notice {
+    /// Which command.
+    pub stamp: Stamp,
+    /// As in HTTP: 5xx where the device was not there, 4xx where the command is not right.
+    pub status: u16,
+}
+
+impl<'a> Commanded<'a> {
+    /// The longest correlation id, in bytes: two hexadecimal digits tell its length.
+    pub const CORRELATION_MAX: usize = 255;
+
+    /// Reads the topic of a command; none if it is no such topic.
+    #[must_use]
+    pub fn of(topic: &'a str) -> Option<Self> {
+        let [word, tenant, device, correlation_id, name] = levels(topic)?;
+        let is_one = word == COMMAND && ![tenant, device, name].contains(&"");
+        let fits = correlation_id.len() <= Self::CORRELATION_MAX;
+        (is_one && fits).then_some(Self {
+            tenant,
+            device,
+            correlation_id: (!correlation_id.is_empty()).then_some(correlation_id),
+            name,
+        })
+    }
+
+    /// Puts the topic on which the platform says that it could not deliver the command, and the body of
+    /// that, into the scratch; false if the command has no correlation id, so that nobody could tell.
+    pub fn write_notice(&self, status: u16, why: &str, out: &mut CommandScratch) -> bool {
+        let Some(correlation_id) = self.correlation_id else {
+            return false;
+        };
+        let status = status.to_string();
+        write_topic(
+            [FAILURE, self.tenant, self.device, correlation_id, &status],
+            &mut out.topic,
+        );
+        out.payload.clear();
+        out.payload
+            .extend_from_slice(format!("{{\"error\":\"{why}\"}}").as_bytes());
+        true
+    }
+}
+
+impl Notice {
+    /// The media type by which Hono's notices are told from replies.
+    pub const CONTENT_TYPE: &str =
+        "application/vnd.eclipse-hono-delivery-failure-notification+json";
+
+    /// What a correlation id and a status say; none if no command of Muster's has that id.
+    #[must_use]
+    pub fn read(correlation_id: &str, status: u16) -> Option<Self> {
+        let stamp = read_named_text(correlation_id)?;
+        Some(Self { stamp, status })
+    }
+
+    /// Reads the topic of a notice; none if it is none, or of no command of Muster's.
+    #[must_use]
+    pub fn of(topic: &str) -> Option<Self> {
+        let [word, _, _, correlation_id, status] = levels(topic)?;
+        (word == FAILURE).then_some(())?;
+        Self::read(correlation_id, status.parse().ok()?)
+    }
+}
+
+/// Renders a command as the business application issues it.
+pub(crate) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
+    out.payload.clear();
+    out.write_named(to.stamp);
+    let id = named_text(to.stamp);
+    // The characters of base64url are text.
+    let id = std::str::from_utf8(&id).unwrap_or_default();
+    let correlation_id = if to.is_two_way { id } else { "" };
+    write_topic(
+        [COMMAND, to.tenant, to.device, correlation_id, NAME],
+        &mut out.topic,
+    );
+}
+
+/// Reads a reply as the business application hears it; none if the topic is not one of replies.
+pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
+    let [word, ..] = levels(topic)?;
+    (word == RESPONSE).then(|| CommandCopy {
+        stamp: named(payload),
+        ..CommandCopy::UNREADABLE
+    })
+}
+
+/// Puts the topic on which a message surfaces into `out`.
+pub(super) fn write_surface(endpoint: Endpoint, tenant: &str, device: &str, out: &mut String) {
+    out.clear();
+    out.extend([endpoint.word(false), "/", tenant, "/", device]);
+}
+
+/// Puts the topic on which a reply surfaces into `out`.
+pub(super) fn write_reply_topic(
+    [tenant, device, correlation_id]: [&str; 3],
+    status: u16,
+    out: &mut String,
+) {
+    write_topic(
+        [
+            RESPONSE,
+            tenant,
+            device,
+            correlation_id,
+            &status.to_string(),
+        ],
+        out,
+    );
+}
+
+/// The template of the topics that a stream's messages surface on; none if its path is none of Hono's.
+pub(crate) fn surface(path: &str) -> Option<String> {
+    let word = path.split('/').next()?;
+    let (endpoint, _) = Endpoint::named(word)?;
+    let mut surface = String::new();
+    write_surface(endpoint, "${tenant}", "${id}", &mut surface);
+    Some(surface)
+}
+
+fn write_topic(levels: [&str; 5], out: &mut String) {
+    out.clear();
+    for (at, level) in levels.into_iter().enumerate() {
+        out.push_str(if at == 0 { "" } else { "/" });
+        out.push_str(level);
+    }
+}
+
+fn levels(topic: &str) -> Option<[&str; 5]> {
+    let mut all = topic.split('/');
+    let mut levels = [""; 5];
+    for level in &mut levels {
+        *level = all.next()?;
+    }
+    all.next().is_none().then_some(levels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::tests::stamp;
+
+    fn command(is_two_way: bool) -> CommandScratch {
+        let mut scratch = CommandScratch::default();
+        let to = Commanding {
+            stamp: &stamp(),
+            device: "ns:d-17",
+            tenant: "tload_tests",
+            is_two_way,
+        };
+        write_command(&to, &mut scratch);
+        scratch
+    }
+
+    #[test]
+    fn a_command_is_read_as_it_was_issued() {
+        let two_way = command(true);
+        let read = Commanded::of(&two_way.topic).expect("it is a command");
+        assert_eq!((read.tenant, read.device), ("tload_tests", "ns:d-17"));
+        assert_eq!(read.name, NAME);
+        let id = read.correlation_id.expect("a reply is wanted");
+        assert_eq!(read_named_text(id), Some(stamp()));
+        assert_eq!(named(&two_way.payload), Some(stamp()));
+        let one_way = command(false);
+        let read = Commanded::of(&one_way.topic).expect("it is a command");
+        assert_eq!(read.correlation_id, None);
+        assert_eq!(named(&one_way.payload), Some(stamp()));
+    }
+
+    #[test]
+    fn a_notice_tells_which_command_was_not_delivered() {
+        let (issued, mut said) = (command(true), CommandScratch::default());
+        let read = Commanded::of(&issued.topic).expect("it is a command");
+        assert!(read.write_notice(503, "nobody waits", &mut said));
+        assert_eq!(said.payload, b"{\"error\":\"nobody waits\"}");
+        let expected = Notice {
+            stamp: stamp(),
+            status: 503,
+        };
+        assert_eq!(Notice::of(&said.topic), Some(expected));
+        assert_eq!(reply(&said.topic, &said.payload), None);
+        let one_way = command(false);
+        let read = Commanded::of(&one_way.topic).expect("it is a command");
+        assert!(!read.write_notice(503, "nobody waits", &mut said));
+        assert_eq!(Notice::read("7f3a", 503), None);
+    }
+
+    #[test]
+    fn a_reply_names_its_command_in_its_body() {
+        let (issued, mut topic) = (command(true), String::new());
+        write_reply_topic(["tload_tests", "ns:d-17", "7f3a"], 200, &mut topic);
+        assert_eq!(topic, "command_response/tload_tests/ns:d-17/7f3a/200");
+        let read = reply(&topic, &issued.payload).expect("it is a reply");
+        assert_eq!(read.stamp, Some(stamp()));
+        assert_eq!(reply("telemetry/t/d", b""), None);
+    }
+
+    #[test]
+    fn other_topics_are_no_commands() {
+        let long = format!("command/t/d/{}/set", "x".repeat(256));
+        for topic in [
+            "command/t/d/set",
+            "command//d/1/set",
+            "command/t//1/set",
+            "command/t/d/1/",
+            "command/t/d/1/set/more",
+            "telemetry/t/d",
+            &long,
+        ] {
+            assert_eq!(Commanded::of(topic), None, "{topic}");
+        }
+    }
+
+    #[test]
+    fn a_stream_surfaces_under_its_tenant_and_device_however_short_its_path_is() {
+        for path in ["t", "telemetry", "t//${id}", "telemetry/${tenant}/${id}"] {
+            assert_eq!(surface(path).as_deref(), Some("telemetry/${tenant}/${id}"));
+        }
+        assert_eq!(surface("e").as_deref(), Some("event/${tenant}/${id}"));
+        assert_eq!(surface("muster/${id}/t"), None);
+    }
+}

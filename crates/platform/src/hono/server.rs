@@ -1,0 +1,556 @@
+//! The server end: what a request means, and how a command is handed over with its answer.
+
+use super::commands::{COMMAND, JSON, ONE_WAY_WORDS, REPLY_WORDS};
+use super::northbound::{Commanded, write_reply_topic, write_surface};
+use super::requests::{COMMAND_STATUS, EMPTY, Endpoint, TTD};
+use crate::incoming::{Incoming, Peer, Refusal};
+use crate::request::{Field, Method, ReplyPath, Status};
+
+/// The media type of a message without a body, by which a device only asks for a command.
+const EMPTY_NOTIFICATION: &str = "application/vnd.eclipse-hono-empty-notification";
+/// Seconds for which a device may wait for a command; Hono's own default for a tenant.
+const TTD_MAX_S: u32 = 60;
+/// The seconds of silence that a 5.03 asks for.
+const RETRY_AFTER_S: u32 = 2;
+
+const BAD_REQUEST: Status = Status::new(4, 0);
+const UNAUTHORIZED: Status = Status::new(4, 1);
+const FORBIDDEN: Status = Status::new(4, 3);
+const NOT_FOUND: Status = Status::new(4, 4);
+const METHOD_NOT_ALLOWED: Status = Status::new(4, 5);
+
+/// What a request means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// A message of a device, which surfaces northbound.
+    Upload(Upload<'a>),
+    /// A device's reply to a command, which surfaces too.
+    Reply(ReplyUpload<'a>),
+    /// Nothing that can be taken; the answer says why.
+    Refused(Refusal),
+}
+
+/// A message of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Upload<'a> {
+    /// Where to.
+    pub endpoint: Endpoint,
+    /// Whose device.
+    pub tenant: &'a str,
+    /// Which.
+    pub device: &'a str,
+    /// The media type, as it surfaces.
+    pub content_type: Option<&'a str>,
+    /// For so many whole seconds the device waits for a command; none if it wants none.
+    pub ttd_s: Option<u32>,
+    /// How a command is to be addressed in the answer.
+    pub manner: Manner,
+}
+
+/// A reply of a device to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyUpload<'a> {
+    /// Whose device.
+    pub tenant: &'a str,
+    /// Which.
+    pub device: &'a str,
+    /// The command's correlation id.
+    pub correlation_id: &'a str,
+    /// What became of the command, as in HTTP.
+    pub status: u16,
+}
+
+/// How a device asked, which says how a command to it is addressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    is_short: bool,
+    asker: Asker,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// The device itself, by its credentials.
+    Itself,
+    /// Its gateway.
+    Gateway,
+    /// Somebody without credentials.
+    Nobody,
+}
+
+/// What stands in the answer beside a command; used again for every one.
+#[derive(Debug, Default)]
+pub struct HandedCommand {
+    parameter: String,
+    path: ReplyPath,
+}
+
+impl Upload<'_> {
+    /// Puts the topic on which the message surfaces into `out`, which is emptied first.
+    pub fn write_surface(&self, out: &mut String) {
+        write_surface(self.endpoint, self.tenant, self.device, out);
+    }
+}
+
+impl ReplyUpload<'_> {
+    /// Puts the topic on which the reply surfaces into `out`, which is emptied first.
+    pub fn write_surface(&self, out: &mut String) {
+        let levels = [self.tenant, self.device, self.correlation_id];
+        write_reply_topic(levels, self.status, out);
+    }
+}
+
+impl Refusal {
+    /// No message is taken for now; the device is to be silent for two seconds.
+    pub const UNAVAILABLE: Self = refused(Status::new(5, 3), "no credit available");
+
+    /// What stands in the answer beside the code; its body is [`Refusal::why`].
+    pub fn fields(&self) -> impl Iterator<Item = Field<'static>> + use<> {
+        let is_for_now = self.status == Self::UNAVAILABLE.status;
+        let silence = is_for_now.then_some(Field::MaxAge(RETRY_AFTER_S));
+        [Field::ContentType("text/plain")]
+            .into_iter()
+            .chain(silence)
+    }
+}
+
+impl HandedCommand {
+    /// Takes over a command to a device that asked in that manner; false if it cannot be handed over,
+    /// because a name or an id is longer than the protocol carries.
+    pub fn fill(&mut self, manner: Manner, command: &Commanded<'_>) -> bool {
+        self.parameter.clear();
+        self.parameter.extend([COMMAND, command.name]);
+        self.path.clear();
+        let words = match command.correlation_id {
+            Some(_) => REPLY_WORDS,
+            None => ONE_WAY_WORDS,
+        };
+        let mut fits = self.path.push(words[usize::from(manner.is_short)]);
+        let whose = match (manner.asker, command.correlation_id) {
+            (Asker::Itself, _) | (Asker::Nobody, None) => None,
+            (Asker::Gateway, _) => Some(""),
+            (Asker::Nobody, Some(_)) => Some(command.tenant),
+        };
+        if let Some(tenant) = whose {
+            fits &= self.path.push(tenant) && self.path.push(command.device);
+        }
+        if let Some(id) = command.correlation_id {
+            fits &= self.path.push(&request_id(id));
+        }
+        fits && self.parameter.len() <= PARAMETER_MAX
+    }
+
+    /// What stands in the answer beside the code, which is 2.04, and the body, which is the command's.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+        let path = self.path.segments().map(Field::PathSegment);
+        let parameter = Field::Parameter(&self.parameter);
+        path.chain([parameter, Field::ContentType(JSON)])
+    }
+}
+
+/// Bytes of a parameter in an answer (RFC 7252 section 5.10).
+const PARAMETER_MAX: usize = 255;
+/// The flag of a request id that came by Kafka, and no device's name with it.
+const FLAG: char = '2';
+
+/// The id of a command as its device sees it.
+fn request_id(correlation_id: &str) -> String {
+    format!("{FLAG}{:02x}{correlation_id}", correlation_id.len())
+}
+
+/// The correlation id in a request id.
+fn correlation_id(request_id: &str) -> Option<&str> {
+    let (flag, rest) = request_id.split_at_checked(1)?;
+    (flag == "2").then_some(())?;
+    let (length, rest) = rest.split_at_checked(2)?;
+    let is_hex = length.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let length = usize::from_str_radix(length, 16).ok().filter(|_| is_hex)?;
+    (rest.len() == length && length > 0).then_some(rest)
+}
+
+const fn refused(status: Status, why: &'static str) -> Refusal {
+    Refusal { status, why }
+}
+
+/// Reads a request. `peer` is none where the link has no credentials.
+pub(crate) fn hear<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Wanted<'a> {
+    let word = came.at(0).unwrap_or_default();
+    let wanted = if REPLY_WORDS.contains(&word) {
+        reply(came, peer).map(Wanted::Reply)
+    } else if let Some(endpoint) = Endpoint::named(word) {
+        upload(came, peer, endpoint).map(Wanted::Upload)
+    } else {
+        Err(refused(NOT_FOUND, "there is no such resource"))
+    };
+    wanted.unwrap_or_else(Wanted::Refused)
+}
+
+fn upload<'a>(
+    came: &Incoming<'a>,
+    peer: Option<&Peer<'a>>,
+    (endpoint, is_short): (Endpoint, bool),
+) -> Result<Upload<'a>, Refusal> {
+    let of = whose(came, peer)?;
+    if endpoint == Endpoint::Event && !came.is_confirmable {
+        return Err(refused(BAD_REQUEST, "an event has to be confirmable"));
+    }
+    let asker = match peer {
+        None => Asker::Nobody,
+        Some(peer) if *peer == of => Asker::Itself,
+        Some(_) => Asker::Gateway,
+    };
+    let ttd_s = came.says(TTD).and_then(|text| text.parse().ok());
+    Ok(Upload {
+        endpoint,
+        tenant: of.tenant,
+        device: of.device,
+        content_type: content_type(came)?,
+        ttd_s: ttd_s
+            .filter(|ttd_s| *ttd_s > 0)
+            .map(|ttd_s: u32| ttd_s.min(TTD_MAX_S)),
+        manner: Manner { is_short, asker },
+    })
+}
+
+/// A body has to be of its type: none where the message says that it is empty, and only there.
+fn content_type<'a>(came: &Incoming<'a>) -> Result<Option<&'a str>, Refusal> {
+    match (came.says(EMPTY).is_some(), came.payload.is_empty()) {
+        (true, true) => Ok(Some(EMPTY_NOTIFICATION)),
+        (true, false) => Err(refused(BAD_REQUEST, "an empty notification has no body")),
+        (false, true) if came.content_type.is_none() => {
+            Err(refused(BAD_REQUEST, "neither a body nor a content type"))
+        }
+        (false, _) => Ok(came.content_type),
+    }
+}
+
+fn reply<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<ReplyUpload<'a>, Refusal> {
+    let of = whose(came, peer)?;
+    if !came.is_confirmable {
+        return Err(refused(BAD_REQUEST, "a reply has to be confirmable"));
+    }
+    let last = matches!(came.segments(), 2 | 4).then(|| came.segments() - 1);
+    let id = last.and_then(|last| correlation_id(came.at(last)?));
+    let status = came.says(COMMAND_STATUS).and_then(|text| text.parse().ok());
+    let status = status.filter(|status| (200..600).contains(status));
+    match (id, status) {
+        (Some(correlation_id), Some(status)) => Ok(ReplyUpload {
+            tenant: of.tenant,
+            device: of.device,
+            correlation_id,
+            status,
+        }),
+        _ => Err(refused(
+            BAD_REQUEST,
+            "the request id or the status is missing or wrong",
+        )),
+    }
+}
+
+/// Whose message it is: POST is the peer's own, PUT names the device.
+fn whose<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Peer<'a>, Refusal> {
+    match came.method {
+        Method::Post => peer.copied().ok_or(refused(UNAUTHORIZED, "no credentials")),
+        Method::Put => named(came, peer),
+        Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
+    }
+}
+
+fn named<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Peer<'a>, Refusal> {
+    let own = peer.map(|peer| peer.tenant);
+    let (Some(tenant), Some(device)) = (came.at(1).or(own), came.at(2)) else {
+        return Err(refused(NOT_FOUND, "the path has to name tenant and device"));
+    };
+    if own.is_some_and(|own| own != tenant) {
+        return Err(refused(
+            FORBIDDEN,
+            "the tenant is not that of the credentials",
+        ));
+    }
+    Ok(Peer { tenant, device })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::command::tests::stamp;
+    use crate::command::{CommandScratch, Commanding};
+    use crate::hono;
+    use crate::request::{Answered, Asking, Request};
+
+    const PEER: Peer<'static> = Peer {
+        tenant: "t1",
+        device: "dev1",
+    };
+
+    fn came<'a>(request: &Request<'a>) -> Incoming<'a> {
+        let mut came = Incoming::new(request.method, request.is_confirmable, request.payload);
+        came.content_type = request.content_type;
+        request.path.for_each(|segment| came.segment(segment));
+        request
+            .parameters()
+            .for_each(|parameter| came.parameter(parameter));
+        came
+    }
+
+    fn put(path: &'static str) -> Incoming<'static> {
+        let mut came = Incoming::new(Method::Put, true, b"{\"a\":1}");
+        came.content_type = Some("application/json");
+        path.split('/').for_each(|segment| came.segment(segment));
+        came
+    }
+
+    fn post(path: &'static str) -> Incoming<'static> {
+        let mut came = put(path);
+        came.method = Method::Post;
+        came
+    }
+
+    fn status(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> Status {
+        match hear(came, peer) {
+            Wanted::Refused(refusal) => refusal.status,
+            Wanted::Upload(_) | Wanted::Reply(_) => Status::new(2, 4),
+        }
+    }
+
+    fn non(mut came: Incoming<'static>) -> Incoming<'static> {
+        came.is_confirmable = false;
+        came
+    }
+
+    fn untyped(mut came: Incoming<'static>) -> Incoming<'static> {
+        came.content_type = None;
+        came
+    }
+
+    fn bare(came: Incoming<'static>) -> Incoming<'static> {
+        let mut came = untyped(came);
+        came.payload = b"";
+        came
+    }
+
+    fn saying(mut came: Incoming<'static>, parameter: &'static str) -> Incoming<'static> {
+        came.parameter(parameter);
+        came
+    }
+
+    /// Asserts the codes that answer these requests.
+    fn are_answered<const N: usize>(
+        peer: Option<&Peer<'_>>,
+        cases: [(Incoming<'static>, &str); N],
+    ) {
+        for (came, expected) in cases {
+            assert_eq!(status(&came, peer).to_string(), expected, "{came:?}");
+        }
+    }
+
+    /// As the script `codes.sh` of the test set-up asks a real Hono, as far as no registry is needed.
+    #[test]
+    fn each_refusal_of_somebody_without_credentials_has_honos_code() {
+        let mut get = put("telemetry/t1/dev1");
+        get.method = Method::Other;
+        let own = "telemetry/t1/dev1";
+        are_answered(
+            None,
+            [
+                (put(own), "2.04"),
+                (non(put("t/t1/dev1")), "2.04"),
+                (put("e/t1/dev1"), "2.04"),
+                (non(put("event/t1/dev1")), "4.00"),
+                (bare(put(own)), "4.00"),
+                (saying(put(own), "empty"), "4.00"),
+                (saying(bare(put(own)), "empty"), "2.04"),
+                (untyped(put(own)), "2.04"),
+                (saying(put(own), "hono-ttd=abc"), "2.04"),
+                (post("telemetry"), "4.01"),
+                (get, "4.05"),
+                (put("nosuch/t1/dev1"), "4.04"),
+                (put("telemetry//dev1"), "4.04"),
+            ],
+        );
+    }
+
+    #[test]
+    fn each_refusal_of_a_device_or_a_gateway_has_honos_code() {
+        let done = |came| saying(came, "hono-cmd-status=200");
+        are_answered(
+            Some(&PEER),
+            [
+                (post("telemetry"), "2.04"),
+                (put("telemetry//dev2"), "2.04"),
+                (put("telemetry/t1/dev2"), "2.04"),
+                (put("telemetry/t2/dev2"), "4.03"),
+                (put("telemetry"), "4.04"),
+                (done(put("command_response//dev1/xyz")), "4.00"),
+                (put("command_response//dev1/203abc"), "4.00"),
+                (done(post("cr/203abc")), "2.04"),
+                (done(non(post("cr/203abc"))), "4.00"),
+                (done(post("cr/204abc")), "4.00"),
+                (saying(post("cr/203abc"), "hono-cmd-status=600"), "4.00"),
+            ],
+        );
+    }
+
+    #[test]
+    fn no_device_waits_longer_than_hono_lets_it() {
+        for (said, ttd_s) in [
+            ("10", Some(10)),
+            ("0", None),
+            ("-1", None),
+            ("999", Some(60)),
+        ] {
+            let parameter = format!("hono-ttd={said}");
+            let mut came = post("t");
+            came.parameter(&parameter);
+            let Wanted::Upload(upload) = hear(&came, Some(&PEER)) else {
+                panic!("{said}");
+            };
+            assert_eq!(upload.ttd_s, ttd_s, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_for_now_asks_for_two_seconds_of_silence() {
+        let text = Field::ContentType("text/plain");
+        let fields = |refusal: Refusal| refusal.fields().collect::<Vec<_>>();
+        assert_eq!(fields(Refusal::UNAVAILABLE), [text, Field::MaxAge(2)]);
+        assert_eq!(fields(refused(NOT_FOUND, "")), [text]);
+    }
+
+    /// Steps 1 to 8 of the reference's worked example, and the same for a gateway and for a device without
+    /// credentials, with both ends of this dialect.
+    #[test]
+    fn a_command_goes_to_its_device_and_its_reply_comes_back() {
+        let gateway = Peer {
+            device: "gw1",
+            ..PEER
+        };
+        let cases = [
+            ("t", Some(&PEER), vec!["cr"]),
+            ("event", Some(&PEER), vec!["command_response"]),
+            (
+                "telemetry//dev1",
+                Some(&gateway),
+                vec!["command_response", "", "dev1"],
+            ),
+            ("e/t1/dev1", None, vec!["cr", "t1", "dev1"]),
+        ];
+        for (path, peer, before) in cases {
+            for is_two_way in [true, false] {
+                let (stamp, mut issued) = (stamp(), CommandScratch::default());
+                let to = Commanding {
+                    stamp: &stamp,
+                    device: "dev1",
+                    tenant: "t1",
+                    is_two_way,
+                };
+                hono::write_command(&to, &mut issued);
+                let command = Commanded::of(&issued.topic).expect("it is a command");
+                let mut handed = HandedCommand::default();
+                assert!(handed.fill(manner(path, peer), &command));
+
+                let mut reply = ReplyPath::default();
+                let fields = handed.fields();
+                let came_back =
+                    hono::answered(Status::new(2, 4), fields, &issued.payload, &mut reply);
+                let Answered::Command(copy) = came_back else {
+                    panic!("{path}: {came_back:?}");
+                };
+                assert_eq!(copy.stamp, Some(stamp), "{path}");
+                assert_eq!(reply.is_empty(), !is_two_way, "{path}");
+                if is_two_way {
+                    let segments: Vec<&str> = reply.segments().collect();
+                    assert_eq!(segments[..segments.len() - 1], before, "{path}");
+                    surfaces(&reply, peer, &command);
+                }
+            }
+        }
+    }
+
+    /// How a device asks on that path.
+    fn manner(path: &'static str, peer: Option<&Peer<'static>>) -> Manner {
+        let mut query = String::new();
+        let asking = Asking {
+            path,
+            payload: b"{}",
+            content_type: Some(JSON),
+            is_confirmable: true,
+            ttd_s: Some(10),
+        };
+        let request = hono::ask(&asking, &mut query);
+        let Wanted::Upload(upload) = hear(&came(&request), peer) else {
+            panic!("{path} is refused");
+        };
+        assert_eq!(
+            (upload.tenant, upload.device, upload.ttd_s),
+            ("t1", "dev1", Some(10))
+        );
+        upload.manner
+    }
+
+    /// The reply on that path comes northbound as one to that command.
+    fn surfaces(reply: &ReplyPath, peer: Option<&Peer<'_>>, command: &Commanded<'_>) {
+        let mut query = String::new();
+        let request = hono::ask_reply(reply, 200, b"{}", &mut query);
+        let Wanted::Reply(replied) = hear(&came(&request), peer) else {
+            panic!("{reply:?} is refused");
+        };
+        assert_eq!(
+            (replied.tenant, replied.device),
+            (command.tenant, command.device)
+        );
+        assert_eq!(Some(replied.correlation_id), command.correlation_id);
+        assert_eq!(replied.status, 200);
+    }
+
+    #[test]
+    fn an_id_that_no_option_can_carry_is_not_handed_over() {
+        let id = "x".repeat(253);
+        let command = Commanded {
+            tenant: "t1",
+            device: "dev1",
+            correlation_id: Some(&id),
+            name: "set",
+        };
+        let manner = manner("t", Some(&PEER));
+        let mut handed = HandedCommand::default();
+        assert!(!handed.fill(manner, &command));
+        let shorter = Commanded {
+            correlation_id: Some(&id[1..]),
+            ..command
+        };
+        assert!(handed.fill(manner, &shorter));
+    }
+
+    #[test]
+    fn the_id_that_a_device_sees_tells_its_length() {
+        assert_eq!(request_id("7f3a"), "2047f3a");
+        assert_eq!(correlation_id("2047f3a"), Some("7f3a"));
+        for wrong in [
+            "", "2", "204", "2047f3", "2047f3ab", "1047f3a", "2zz7f3a", "200", "2+47f3a",
+        ] {
+            assert_eq!(correlation_id(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        /// Whatever came, it is heard without a panic, and what is taken names its device.
+        #[test]
+        fn anything_is_heard(
+            segments in prop::collection::vec("(t|cr|event|2..|[a-z/\u{e4}]{0,3})", 0..7),
+            parameters in prop::collection::vec("(hono-ttd|empty|hono-cmd-status)?=?[0-9a-z]{0,4}", 0..12),
+            is_put: bool, is_confirmable: bool, is_known: bool,
+        ) {
+            let method = if is_put { Method::Put } else { Method::Post };
+            let mut came = Incoming::new(method, is_confirmable, b"1");
+            segments.iter().for_each(|segment| came.segment(segment));
+            parameters.iter().for_each(|parameter| came.parameter(parameter));
+            match hear(&came, is_known.then_some(&PEER)) {
+                Wanted::Upload(upload) => prop_assert!(!upload.device.is_empty()),
+                Wanted::Reply(reply) => prop_assert!(!reply.correlation_id.is_empty()),
+                Wanted::Refused(refusal) => prop_assert!(!refusal.status.is_yes()),
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a device asks of a platform in one request, and how the answer reads.
+//!
+//! On platforms that are no brokers over CoAP or HTTP each message is a request with an answer of its
+//! own. Nothing here knows how either travels: whoever drives a session turns a [`Request`] into the
+//! options of its protocol, and hands the answer's back as [`Field`]s.
+
+use std::fmt;
+
+use muster_model::Reason;
+
+use crate::command::CommandCopy;
+
+/// Bytes of one segment of a path, as of CoAP's Location-Path and Uri-Path (RFC 7252 section 5.10).
+const SEGMENT_MAX: usize = 255;
+/// Segments of a path that tells where a reply goes.
+const REPLY_SEGMENTS_MAX: usize = 8;
+
+/// What is to be done with the resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// POST.
+    Post,
+    /// PUT.
+    Put,
+    /// Anything else, which no dialect asks for.
+    Other,
+}
+
+/// What a stream's message is, beside its path and its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asking<'a> {
+    /// The rendered path, with slashes between its segments and none before the first.
+    pub path: &'a str,
+    /// The rendered payload.
+    pub payload: &'a [u8],
+    /// Its media type.
+    pub content_type: Option<&'a str>,
+    /// Whether the protocol is to send it until it is acknowledged.
+    pub is_confirmable: bool,
+    /// The whole seconds for which the device waits for a command; none if it asks for none.
+    pub ttd_s: Option<u32>,
+}
+
+/// One request of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// What is to be done.
+    pub method: Method,
+    /// With what.
+    pub path: Segments<'a>,
+    /// The parameters, with an ampersand between two; [`Request::parameters`] parts them.
+    pub query: &'a str,
+    /// The payload's media type; none where none is told.
+    pub content_type: Option<&'a str>,
+    /// Whether the protocol is to send it until it is acknowledged.
+    pub is_confirmable: bool,
+    /// The body.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// The parameters one by one, such as `hono-ttd=10`.
+    pub fn parameters(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let parameters = self.query.split('&');
+        parameters.filter(|parameter| !parameter.is_empty())
+    }
+}
+
+/// The segments of a path, one by one. A segment may be empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segments<'a>(Form<'a>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form<'a> {
+    /// With slashes between them; none if there is no more.
+    Text(Option<&'a str>),
+    /// Each behind its length.
+    Kept(&'a [u8]),
+}
+
+impl<'a> Segments<'a> {
+    /// Those of a text with slashes between them, and none before the first.
+    #[must_use]
+    pub const fn of(path: &'a str) -> Self {
+        Self(Form::Text(Some(path)))
+    }
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        match &mut self.0 {
+            Form::Text(left) => {
+                let text = (*left)?;
+                let (segment, rest) = match text.split_once('/') {
+                    Some((segment, rest)) => (segment, Some(rest)),
+                    None => (text, None),
+                };
+                *left = rest;
+                Some(segment)
+            }
+            Form::Kept(left) => {
+                let (length, rest) = left.split_first()?;
+                let (segment, rest) = rest.split_at_checked(usize::from(*length))?;
+                *left = rest;
+                std::str::from_utf8(segment).ok()
+            }
+        }
+    }
+}
+
+/// Where the reply to a command goes: the segments that came with it, as they came. Bounded, and used
+/// again for other commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReplyPath {
+    /// Each segment behind its length.
+    segments: Vec<u8>,
+    count: usize,
+}
+
+impl ReplyPath {
+    /// Forgets all segments and keeps the memory.
+    pub fn clear(&mut self) {
+        self.segments.clear();
+        self.count = 0;
+    }
+
+    /// Appends a segment; false, and nothing is appended, if it is longer than a protocol can carry
+    /// or there are too many.
+    pub fn push(&mut self, segment: &str) -> bool {
+        let fits = segment.len() <= SEGMENT_MAX && self.count < REPLY_SEGMENTS_MAX;
+        if fits {
+            self.segments.push(segment.len() as u8);
+            self.segments.extend_from_slice(segment.as_bytes());
+            self.count += 1;
+        }
+        fits
+    }
+
+    /// Whether no reply is wanted.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many segments it has.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The segments.
+    #[must_use]
+    pub fn segments(&self) -> Segments<'_> {
+        Segments(Form::Kept(&self.segments))
+    }
+}
+
+/// The code of an answer, by class and detail: 5.03 of CoAP is class 5 and detail 3, as is 503 of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Status {
+    /// 2 is yes.
+    pub class: u8,
+    /// Below 32 where CoAP carries it (RFC 7252 section 3).
+    pub detail: u8,
+}
+
+impl Status {
+    /// The code of that class and detail.
+    #[must_use]
+    pub const fn new(class: u8, detail: u8) -> Self {
+        Self { class, detail }
+    }
+
+    /// Whether it is yes.
+    #[must_use]
+    pub const fn is_yes(self) -> bool {
+        self.class == 2
+    }
+
+    /// The byte that CoAP carries (RFC 7252 section 3).
+    #[must_use]
+    pub const fn coap(self) -> u8 {
+        self.class << 5 | (self.detail & 0x1f)
+    }
+
+    /// The code of CoAP's byte.
+    #[must_use]
+    pub const fn of_coap(code: u8) -> Self {
+        Self::new(code >> 5, code & 0x1f)
+    }
+
+    /// The code of a status of HTTP; none if CoAP has no room for it.
+    #[must_use]
+    pub const fn of_http(status: u16) -> Option<Self> {
+        let (class, detail) = (status / 100, status % 100);
+        if class < 8 && detail < 32 {
+            Some(Self::new(class as u8, detail as u8))
+        } else {
+            None
+        }
+    }
+
+    /// The refusal as CoAP has it.
+    #[must_use]
+    pub const fn coap_reason(self) -> Reason {
+        Reason::Coap(self.coap())
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:02}", self.class, self.detail)
+    }
+}
+
+/// What stands in an answer beside its code and its body. What a dialect does not read need not be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field<'a> {
+    /// A segment of the path that the answer names, in their order (CoAP's Location-Path).
+    PathSegment(&'a str),
+    /// A parameter that it names (CoAP's Location-Query).
+    Parameter(&'a str),
+    /// The media type of the body (CoAP's Content-Format).
+    ContentType(&'a str),
+    /// For how many seconds it stands (CoAP's Max-Age): after a 5.03 the client is to be silent for as
+    /// long.
+    MaxAge(u32),
+}
+
+/// What an answer means to the device that asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered<'a> {
+    /// Taken. To a device that waits for a command: there is none.
+    Accepted,
+    /// Taken, and a command comes with it.
+    Command(CommandCopy<'a>),
+    /// Refused, with that code.
+    Rejected(Status),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_its_segments_of_which_some_are_empty() {
+        let segments = |path| Segments::of(path).collect::<Vec<_>>();
+        assert_eq!(segments("t"), ["t"]);
+        assert_eq!(segments("t//d-1"), ["t", "", "d-1"]);
+        assert_eq!(segments("event/t1/"), ["event", "t1", ""]);
+    }
+
+    #[test]
+    fn a_code_prints_as_coap_does_and_fits_its_byte() {
+        let unavailable = Status::new(5, 3);
+        assert_eq!(unavailable.to_string(), "5.03");
+        assert_eq!(unavailable.coap(), 0xa3);
+        assert_eq!(Status::of_coap(0x84), Status::new(4, 4));
+        assert_eq!(Status::of_http(503), Some(unavailable));
+        assert_eq!((Status::of_http(499), Status::of_http(1_200)), (None, None));
+        assert!(Status::of_coap(0x44).is_yes() && !unavailable.is_yes());
+    }
+
+    proptest! {
+        /// What is kept of a path is what came, whatever the segments hold, within the bounds.
+        #[test]
+        fn a_reply_path_gives_back_what_it_was_given(came: Vec<String>) {
+            let mut path = ReplyPath::default();
+            let kept: Vec<&String> = came.iter().filter(|segment| path.push(segment)).collect();
+            prop_assert!(path.segments().eq(kept.iter().map(|segment| segment.as_str())));
+            prop_assert_eq!(path.len(), kept.len());
+            path.clear();
+            prop_assert!(path.is_empty() && path.segments().next().is_none());
+        }
+    }
+}
