@@ -22,6 +22,9 @@ pub enum LayersError {
         /// What is wrong with it.
         error: TransportError,
     },
+    /// What the devices speak is planned, and not yet driven.
+    #[error("devices over `{0}` are not yet driven by this version of muster")]
+    NotDriven(&'static str),
     /// A device's certificate or key cannot be used.
     #[error("device `{device}`: {error}")]
     Credential {
@@ -37,6 +40,9 @@ pub enum LayersError {
 /// # Errors
 /// [`LayersError`], which names the device and the file.
 pub fn link_layers(plan: &Plan, slice: Slice) -> Result<Clients, LayersError> {
+    if plan.platform.scheme().is_coap() {
+        return Err(LayersError::NotDriven(plan.platform.scheme().name()));
+    }
     let mut own = Vec::new();
     for fleet in &plan.fleets {
         if let Credential::Certificate { cert, key } = &fleet.credential {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use muster_device::{
     Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Login,
-    Offline, Policy, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, Will,
+    Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Micros, Rate, RunId};
 use muster_platform::DueTimes;
+use muster_protocol::mqtt::Version;
 use muster_scenario::{
-    Ack, ClientPlan, Credential, FleetPlan, Loop, Overflow, Plan, StreamKind, StreamPlan,
+    Ack, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, StreamKind, StreamPlan,
 };
 
 use crate::{Slice, reader, roster, uplink};
@@ -59,7 +60,37 @@ impl Placement<'_> {
     /// How the sessions of a fleet are opened.
     #[must_use]
     pub fn client(fleet: &FleetPlan) -> Client {
-        let plan: &ClientPlan = &fleet.client;
+        let common = Client {
+            protocol: Protocol::Mqtt,
+            version: Version::V5,
+            clean_start: true,
+            session_expiry_s: 0,
+            keep_alive_s: 0,
+            receive_maximum: None,
+            login: None,
+            authentication: None,
+            gateway: fleet.link_names.clone().map(|names| Gateway {
+                names,
+                devices: fleet.devices_per_link,
+            }),
+            will: None,
+            handshake_timeout: fleet.connect.timeout,
+            lifetime: fleet.connect.lifetime,
+            offline: fleet.offline.map(|pause| Offline {
+                from: pause.at,
+                until: pause.at + pause.lasts,
+            }),
+        };
+        match &fleet.client {
+            ClientPlan::Mqtt(plan) => Self::mqtt(fleet, plan, common),
+            ClientPlan::Coap(plan) => Client {
+                protocol: Protocol::Coap(Arc::new(plan.settings())),
+                ..common
+            },
+        }
+    }
+
+    fn mqtt(fleet: &FleetPlan, plan: &MqttPlan, common: Client) -> Client {
         Client {
             version: plan.version,
             clean_start: plan.clean_start,
@@ -67,7 +98,7 @@ impl Placement<'_> {
             keep_alive_s: u16::try_from(whole_seconds(plan.keep_alive)).unwrap_or(u16::MAX),
             receive_maximum: plan.receive_maximum,
             login: match &fleet.credential {
-                Credential::None | Credential::Certificate { .. } => None,
+                Credential::None | Credential::Certificate { .. } | Credential::Psk { .. } => None,
                 Credential::Password { user, secret } => Some(Login {
                     user: user.clone(),
                     password: Some(secret.expose().clone()),
@@ -84,22 +115,13 @@ impl Placement<'_> {
                 echo: plan.echo,
                 again: plan.again,
             }),
-            gateway: fleet.link_names.clone().map(|names| Gateway {
-                names,
-                devices: fleet.devices_per_link,
-            }),
             will: plan.will.as_ref().map(|will| Will {
                 topic: will.topic.clone(),
                 payload: will.payload.clone(),
                 qos: will.qos,
                 retain: will.retain,
             }),
-            handshake_timeout: fleet.connect.timeout,
-            lifetime: fleet.connect.lifetime,
-            offline: fleet.offline.map(|pause| Offline {
-                from: pause.at,
-                until: pause.at + pause.lasts,
-            }),
+            ..common
         }
     }
 
@@ -151,6 +173,7 @@ impl Placement<'_> {
             kind: self.kind(stream),
             uplink: uplink(stream)?,
             qos: stream.qos,
+            is_confirmable: stream.is_confirmable,
             retain: stream.retain,
             content_type: stream.content_type.clone(),
             answer: match stream.ack {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_load::{NameTemplate, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Roster, Uplink};
-use muster_protocol::mqtt;
+use muster_protocol::{coap, mqtt};
 
 use crate::{BackOff, Offline};
 
@@ -33,9 +33,20 @@ pub struct Class {
     pub back_off: BackOff,
 }
 
-/// How the sessions of a fleet are opened.
+/// What the links of a fleet speak.
+#[derive(Debug, Clone)]
+pub enum Protocol {
+    /// MQTT.
+    Mqtt,
+    /// CoAP, by these settings.
+    Coap(Arc<coap::ClientSettings>),
+}
+
+/// How the sessions of a fleet are opened. What is MQTT's has no meaning in CoAP.
 #[derive(Debug)]
 pub struct Client {
+    /// What its links speak.
+    pub protocol: Protocol,
     /// The protocol's version.
     pub version: mqtt::Version,
     /// Whether the platform forgets an earlier session first.
@@ -151,8 +162,10 @@ pub struct ClassStream {
     pub kind: Kind,
     /// What is sent, and where the id travels.
     pub uplink: Uplink,
-    /// The quality of service.
+    /// The quality of service; over CoAP 1 where an answer is waited for, else 0.
     pub qos: mqtt::Qos,
+    /// Whether it is sent until it is acknowledged (CoAP: CON, not NON); of no meaning in MQTT.
+    pub is_confirmable: bool,
     /// Whether the platform keeps the last message.
     pub retain: bool,
     /// Its MQTT 5 content type.

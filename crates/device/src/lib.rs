@@ -37,7 +37,8 @@ mod told;
 
 pub use agenda::{Agenda, DueMessage};
 pub use class::{
-    Answer, Authentication, Class, ClassStream, Client, Gateway, Kind, Login, Policy, Will,
+    Answer, Authentication, Class, ClassStream, Client, Gateway, Kind, Login, Policy, Protocol,
+    Will,
 };
 pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;

@@ -11,7 +11,7 @@ use muster_conduct::{Ending, Slice};
 use muster_judge::{GeneratorHealth, Stop};
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Micros, RunId};
-use muster_scenario::{Credential, Plan};
+use muster_scenario::{ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::events::{self, NotedEvent};
@@ -115,7 +115,9 @@ impl Header {
         }
         for fleet in &mut plan.fleets {
             fleet.credential = Credential::None;
-            fleet.client.authentication = None;
+            if let ClientPlan::Mqtt(client) = &mut fleet.client {
+                client.authentication = None;
+            }
             // Its columns may be names and passwords, and no report needs them.
             fleet.data = None;
         }

@@ -6,6 +6,7 @@
 mod behaviour;
 mod board;
 mod body;
+mod coap;
 mod command;
 mod credential;
 mod expected;
@@ -192,6 +193,7 @@ fn fleets(
         return None;
     }
     let is_embedded = root.get("platform")?.text_of("kind") == "gateway";
+    let scheme = target::scheme(&root.get("platform")?);
     let mut next = Next::default();
     let mut fleets = Vec::new();
     for (number, view) in views.iter().enumerate() {
@@ -202,6 +204,7 @@ fn fleets(
         let seat = fleet::Seat {
             id,
             dialect,
+            scheme,
             is_embedded,
             device: next.device,
             link: next.link,

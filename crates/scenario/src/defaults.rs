@@ -3,10 +3,13 @@
 //!
 //! A filled value takes the place of the map it is missing in.
 
+mod coap;
+
 use muster_platform::Dialect;
 
 use crate::check::alternative;
 use crate::language::{Kind, Object, SCENARIO, Status};
+use crate::plan::Scheme;
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
 use crate::units;
@@ -14,6 +17,9 @@ use crate::units;
 /// Fills in every default. The tree has passed the check.
 pub(crate) fn fill(root: &mut Node) {
     let dialect = dialect(root);
+    if is_coap(root) {
+        coap::fill(root, dialect);
+    }
     fill_dialect(root, dialect);
     fill_queries(root);
     fill_object(&SCENARIO, root);
@@ -35,6 +41,19 @@ fn dialect(root: &Node) -> Dialect {
         kind => kind,
     };
     Dialect::named(name).unwrap_or_default()
+}
+
+/// Whether the devices speak CoAP.
+fn is_coap(root: &Node) -> bool {
+    let devices = root.get("platform").and_then(|it| it.get("devices"));
+    let first = devices.and_then(|devices| devices.items().first());
+    let scheme = first
+        .and_then(Node::text)
+        .and_then(|url| url.split_once("://"));
+    let named = |name| Scheme::ALL.into_iter().find(|it| it.name() == name);
+    scheme
+        .and_then(|(name, _)| named(name))
+        .is_some_and(Scheme::is_coap)
 }
 
 /// The dialect's own defaults, which go before the language's.
@@ -219,7 +238,12 @@ struct Traffic {
     surfaces: bool,
     /// The newest version of MQTT that a device speaks.
     version: &'static str,
+    /// Whether the devices speak CoAP.
+    is_coap: bool,
 }
+
+/// Where the business application finds an embedded gateway whose devices speak no MQTT.
+const NORTHBOUND: &str = "mqtt://127.0.0.1:0";
 
 impl Traffic {
     fn of(root: &Node, dialect: Dialect) -> Self {
@@ -259,6 +283,7 @@ impl Traffic {
             carries_ids: streams.is_empty() || streams.iter().any(carries_id),
             surfaces: is_surfacing,
             version: if versions.all(is_old) { "3.1.1" } else { "5" },
+            is_coap: is_coap(root),
         }
     }
 }
@@ -295,7 +320,11 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         .get("devices")
         .and_then(|devices| devices.items().first());
     let url = devices.filter(|_| is_broker).and_then(Node::text);
-    let url = url.map(str::to_owned);
+    // Beside CoAP the embedded gateway has a broker of its own for the business application.
+    let url = match traffic.is_coap && text(platform, "kind") == "gateway" {
+        true => Some(NORTHBOUND.to_owned()),
+        false => url.map(str::to_owned),
+    };
     let Some(backend) = platform.get_mut("backend") else {
         return;
     };

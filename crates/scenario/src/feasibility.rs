@@ -14,6 +14,8 @@ pub const OWN_DESCRIPTORS: u64 = 64;
 pub const USER_BYTES_PER_LINK: u64 = 512;
 /// User memory of TLS on an idle link, the goal: keys, the peer's certificates and one ticket.
 pub const TLS_BYTES_PER_LINK: u64 = 6 * 1024;
+/// User memory of DTLS on an idle link, the goal.
+pub const DTLS_BYTES_PER_LINK: u64 = 512;
 /// User memory of WebSocket on an idle link.
 pub const WEBSOCKET_BYTES_PER_LINK: u64 = 64;
 /// The ledger's memory for one stream of one device in one account, while its messages are few.
@@ -211,7 +213,12 @@ fn layers_bytes(scheme: Scheme) -> u64 {
     } else {
         0
     };
-    tls + websocket
+    let dtls = if scheme.is_dtls() {
+        DTLS_BYTES_PER_LINK
+    } else {
+        0
+    };
+    tls + websocket + dtls
 }
 
 /// Links are dealt round to the endpoints; consumers go where their backend is.
@@ -253,7 +260,7 @@ fn connect(plan: &Plan) -> Micros {
 }
 
 /// The bytes of a large payload of a stream; a template is taken for as long as its text.
-fn largest(payload: &PayloadSpec) -> u32 {
+pub(crate) fn largest(payload: &PayloadSpec) -> u32 {
     match payload {
         PayloadSpec::Template(text) => u32::try_from(text.len()).unwrap_or(u32::MAX),
         PayloadSpec::Size(size) => *size,
@@ -279,7 +286,7 @@ fn messages(spec: &ScheduleSpec) -> u64 {
 }
 
 /// The highest rate of a stream: over a second where its messages come in lumps.
-fn peak(spec: &ScheduleSpec) -> f64 {
+pub(crate) fn peak(spec: &ScheduleSpec) -> f64 {
     let rate = spec.rate.get();
     match &spec.shape {
         Shape::Constant => rate,

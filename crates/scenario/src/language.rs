@@ -92,6 +92,8 @@ pub(crate) enum Scalar {
     Code,
     /// A number from 0 to 1.
     Fraction,
+    /// A number from 1 to 100.
+    Factor,
     /// `500/s`, `3/min`, `10/h`.
     Rate,
     /// `250ms`, `30s`, `15m`, `1h`.
@@ -219,7 +221,7 @@ impl Key {
 /// Work that keys and words wait for, as it is named to the user.
 pub(crate) mod work {
     pub(crate) const DIALECTS: &str = "the dialects of other platforms";
-    pub(crate) const COAP: &str = "CoAP";
+    pub(crate) const SHARED_SOCKETS: &str = "shared sockets";
     pub(crate) const HTTP: &str = "HTTP";
     pub(crate) const BACKENDS: &str = "backends other than MQTT";
     pub(crate) const HOOKS: &str = "hooks";

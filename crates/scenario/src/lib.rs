@@ -40,17 +40,18 @@ mod view;
 mod web;
 
 pub use feasibility::{
-    BASE_BYTES, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, LONGEST_RUN, MemoryNeed, Needs,
-    OWN_DESCRIPTORS, PortNeed, TLS_BYTES_PER_LINK, USER_BYTES_PER_LINK, WEBSOCKET_BYTES_PER_LINK,
-    needs,
+    BASE_BYTES, DTLS_BYTES_PER_LINK, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, LONGEST_RUN,
+    MemoryNeed, Needs, OWN_DESCRIPTORS, PortNeed, TLS_BYTES_PER_LINK, USER_BYTES_PER_LINK,
+    WEBSOCKET_BYTES_PER_LINK, needs,
 };
 pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
 pub use plan::{
-    Ack, AuthenticationPlan, BackendPlan, ClientPlan, ConnectPlan, Credential, Endpoint, FleetPlan,
-    KafkaNorthbound, KafkaTopic, Loop, MqttNorthbound, Northbound, Overflow, Pause, PemFile,
-    Phases, Plan, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, ReconnectPlan, Scheme,
-    Secret, Settle, StreamKind, StreamPlan, TlsPlan, TlsVersions, WebAddress, WillPlan,
+    Ack, AuthenticationPlan, BackendPlan, ClientPlan, CoapPlan, ConnectPlan, Credential, Endpoint,
+    FleetPlan, KafkaNorthbound, KafkaTopic, Loop, MqttNorthbound, MqttPlan, Northbound, Overflow,
+    Pause, PemFile, Phases, Plan, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan,
+    ReconnectPlan, Scheme, Secret, Settle, Sockets, StreamKind, StreamPlan, TlsPlan, TlsVersions,
+    WebAddress, WillPlan,
 };
 pub use problem::{Problem, Problems};
 pub use reader::{NoFiles, Reader};

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Problem;
 
+mod coap;
 mod fleet;
 mod provision;
 mod secret;
@@ -21,8 +22,10 @@ mod stream;
 mod target;
 mod transport;
 
+pub use coap::{CoapPlan, Sockets};
 pub use fleet::{
-    AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, ReconnectPlan, WillPlan,
+    AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, MqttPlan, ReconnectPlan,
+    WillPlan,
 };
 pub use provision::{ProvisionMode, ProvisionPlan, WebAddress};
 pub(crate) use secret::MASK;

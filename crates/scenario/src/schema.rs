@@ -101,6 +101,7 @@ fn single(scalar: Scalar) -> Value {
         }
         Scalar::Code => json!({ "type": ["integer", "string"], "minimum": 0x80, "maximum": 0xff }),
         Scalar::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        Scalar::Factor => json!({ "type": "number", "minimum": 1, "maximum": 100 }),
         Scalar::Rate => text("^[0-9][0-9._]* */ *(s|m|min|h|d)$"),
         Scalar::Time => text("^([0-9][0-9._]* *(us|ms|s|m|min|h|d) *)+$"),
         Scalar::Percent => text("^[0-9][0-9.]* *%$"),

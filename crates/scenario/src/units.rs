@@ -193,6 +193,17 @@ pub(crate) fn fraction(text: &str) -> Read<f64> {
         .ok_or_else(|| Unreadable::new(format!("`{text}` is no number from 0 to 1"), "such as 0.5"))
 }
 
+/// A number from 1 to 100.
+pub(crate) fn factor(text: &str) -> Read<f64> {
+    let value = number(text.trim()).filter(|value| (1.0..=100.0).contains(value));
+    value.ok_or_else(|| {
+        Unreadable::new(
+            format!("`{text}` is no number from 1 to 100"),
+            "such as 1.5",
+        )
+    })
+}
+
 /// `true` or `false`.
 pub(crate) fn truth(text: &str) -> Read<bool> {
     match text {

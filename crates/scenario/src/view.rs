@@ -131,6 +131,18 @@ impl<'a> View<'a> {
             .and_then(|n| T::try_from(n).ok())
     }
 
+    /// The value of a key that the scenario itself gives: a default takes the place of the map it is
+    /// filled into.
+    pub(crate) fn written(&self, key: &str) -> Option<View<'a>> {
+        let place = self.node.place;
+        self.get(key).filter(|view| view.node.place != place)
+    }
+
+    /// The factor of a key.
+    pub(crate) fn factor(&self, key: &str) -> Option<f64> {
+        self.read(key, units::factor)
+    }
+
     /// The number of a key.
     pub(crate) fn fraction(&self, key: &str) -> Option<f64> {
         self.read(key, units::fraction)

@@ -10,10 +10,11 @@ use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Full, Service, ServiceTime};
 use muster_model::{DeviceId, LinkId, Micros, Rate, StreamId};
 use muster_platform::{Carrier, Dialect};
+use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
 use muster_scenario::{
     Ack, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems, ProvisionMode,
-    Reader, Source, StreamKind, StreamPlan, needs, parse,
+    Reader, Sockets, Source, StreamKind, StreamPlan, needs, parse,
 };
 use proptest::prelude::*;
 
@@ -432,7 +433,13 @@ fn secrets_are_resolved_for_the_wire_and_masked_for_people() {
     };
     assert_eq!(user.source(), "${id}@${tenant}");
     assert_eq!(secret.expose().source(), "a$${id}b-${index}");
-    let authentication = plan.fleets[1].client.authentication.as_ref().unwrap();
+    let authentication = plan.fleets[1]
+        .client
+        .mqtt()
+        .unwrap()
+        .authentication
+        .as_ref()
+        .unwrap();
     assert_eq!(authentication.data.expose().source(), "hunter3");
     assert_eq!(authentication.answer.expose().source(), "a$${id}b${index}");
     assert_eq!(authentication.again, Some(Micros::from_secs(90)));
@@ -508,12 +515,10 @@ fn old_mqtt_and_wills_are_read() {
                 streams: [ { rate: 1/s, topic: \"${zone}/${serial}\" } ]\n";
     let plan = plan(text);
     let fleet = &plan.fleets[0];
+    let client = fleet.client.mqtt().unwrap();
+    assert_eq!((client.version, client.clean_start), (Version::V311, false));
     assert_eq!(
-        (fleet.client.version, fleet.client.clean_start),
-        (Version::V311, false)
-    );
-    assert_eq!(
-        fleet.client.will.as_ref().map(|will| will.qos),
+        client.will.as_ref().map(|will| will.qos),
         Some(Qos::AtLeastOnce)
     );
     assert_eq!(fleet.data.as_ref().map(|table| table.len()), Some(3));
@@ -744,4 +749,65 @@ fn a_token_in_clear_text_is_warned_of() {
     assert!(there.warnings[0].what.contains("for everybody to read"));
     let here = provisioned("url: 'http://127.0.0.1', gateway: edge-1, token: x");
     assert_eq!(here.warnings, []);
+}
+
+/// A scenario whose devices speak CoAP, with these keys of the fleet and of its one stream.
+fn over_coap(scheme: &str, fleet: &str, stream: &str) -> String {
+    format!(
+        "name: t\nplatform: {{ kind: hono, devices: [ \"{scheme}://h\" ] }}\nfleet:\n- name: meters\n  \
+         count: 100\n  tenant: t1\n  {fleet}\n  streams: [ {{ rate: 10/s, {stream} }} ]\n"
+    )
+}
+
+#[test]
+fn coap_has_the_times_of_its_standard() {
+    let plan = plan(&over_coap("coap", "", ""));
+    assert_eq!(plan.platform.endpoints[0].to_string(), "coap://h:5683");
+    let fleet = &plan.fleets[0];
+    let coap = fleet.client.coap().unwrap();
+    assert_eq!(coap.transmission, Transmission::default());
+    assert_eq!((coap.nstart, coap.obeys_max_age), (1, true));
+    assert_eq!(coap.sockets, Sockets::PerDevice);
+    let stream = &fleet.streams[0];
+    assert!(stream.is_confirmable);
+    assert_eq!(
+        (stream.ack, stream.timeout),
+        (Ack::Transport, Micros::from_secs(247))
+    );
+    assert_eq!(stream.topic.source(), "telemetry/${tenant}/${id}");
+    assert_eq!(stream.surface.source(), "telemetry/${tenant}/${id}");
+    assert_eq!(plan.phases.settle.at_most, Micros::from_secs(250));
+}
+
+#[test]
+fn lifetimes_follow_from_the_other_times_unless_they_are_given() {
+    let coap = |keys: &str| {
+        let keys = format!("client: {{ coap: {{ {keys} }} }}");
+        let plan = plan(&over_coap("coap", &keys, "confirmable: false"));
+        let stream = plan.fleets[0].streams[0].clone();
+        (plan.fleets[0].client.coap().unwrap().transmission, stream)
+    };
+    let (derived, stream) = coap("ack-timeout: 1s, ack-random-factor: 1, max-retransmit: 2");
+    assert_eq!(derived, Transmission::of(Micros::from_secs(1), 1.0, 2));
+    assert_eq!(
+        (stream.ack, stream.timeout),
+        (Ack::None, derived.non_lifetime)
+    );
+    assert_eq!(stream.qos, Qos::AtMostOnce);
+    let (given, _) = coap("exchange-lifetime: 100s");
+    assert_eq!(given.exchange_lifetime, Micros::from_secs(100));
+}
+
+#[test]
+fn a_shared_key_is_named_by_device_and_tenant_and_is_never_shown() {
+    let keys = "credential: { kind: psk, secret: \"${env:PASSWORD}\" }";
+    let plan = plan(&over_coap("coaps", keys, "kind: event"));
+    let Credential::Psk { identity, secret } = &plan.fleets[0].credential else {
+        panic!("a shared key");
+    };
+    assert_eq!(identity.source(), "${id}@${tenant}");
+    assert_eq!(secret.expose().source(), "hunter2");
+    assert!(!format!("{plan:?}").contains("hunter2"));
+    assert_eq!(plan.fleets[0].streams[0].topic.source(), "event");
+    assert_eq!(plan.platform.endpoints[0].port, 5684);
 }

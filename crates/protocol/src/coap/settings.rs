@@ -1,11 +1,12 @@
 //! What the two ends of a session may be told: times, bounds, sizes.
 
 use muster_model::{Micros, mix, unit};
+use serde::{Deserialize, Serialize};
 
 use super::BlockSize;
 
 /// The transmission parameters (RFC 7252 section 4.8) and what they bound.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Transmission {
     /// `ACK_TIMEOUT`: how long the first copy of a CON waits, at least.
     pub ack_timeout: Micros,

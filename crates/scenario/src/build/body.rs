@@ -156,6 +156,11 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
             carrier.wrong("MQTT 3.1.1 has no user properties", help);
             None
         }
+        "property" if class.seat.scheme.is_coap() => {
+            let help = "use `carrier: payload`";
+            carrier.wrong("CoAP has no user properties", help);
+            None
+        }
         "property" => Some(Carrier::Property),
         _ => match carrier.get("field") {
             Some(field) => pointer(&field).map(Carrier::Field),

@@ -340,6 +340,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         topic: Template::parse("").ok()?,
         surface: Template::parse("").ok()?,
         qos: Qos::AtLeastOnce,
+        is_confirmable: true,
         retain: false,
         ack: Ack::Transport,
         timeout: timeout(view)?,

@@ -5,10 +5,15 @@ use muster_load::Template;
 use super::fleet::places;
 use super::secret::secret_template;
 use super::templates::{Variables, template_of};
-use crate::plan::{Credential, Secret};
+use crate::plan::{Credential, Scheme, Secret};
 use crate::view::View;
 
-pub(super) fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+pub(super) fn credential(
+    view: &View<'_>,
+    scheme: Scheme,
+    variables: &Variables<'_>,
+) -> Option<Credential> {
+    is_of_protocol(view, scheme)?;
     match view.text_of("kind") {
         "none" => {
             only_of_other_kinds(view, &["user", "secret", "cert", "key"]);
@@ -16,8 +21,74 @@ pub(super) fn credential(view: &View<'_>, variables: &Variables<'_>) -> Option<C
         }
         "certificate" => certificate(view, variables),
         "token" => token(view, variables),
+        "psk" => psk(view, variables),
         _ => password(view, variables),
     }
+}
+
+/// Whether links can prove themselves so over the protocol that they speak. Where a certificate may
+/// be shown is looked at for all fleets together.
+fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
+    let (kind, name) = (view.text_of("kind"), scheme.name());
+    let help = match (kind, scheme) {
+        ("none" | "certificate", _) | ("psk", Scheme::Coaps) => return Some(()),
+        ("psk", _) => "connect with `coaps`, or use another kind",
+        (_, Scheme::Coaps) => "use `kind: psk` or `kind: certificate`",
+        (_, Scheme::Coap) => "connect with `coaps` and use `kind: psk`, or use `kind: none`",
+        (_, Scheme::Mqtt | Scheme::Mqtts | Scheme::Ws | Scheme::Wss) => return Some(()),
+        // Devices connect by neither.
+        (_, Scheme::Kafka | Scheme::Kafkas) => return Some(()),
+    };
+    let what = format!("over `{name}` nobody proves himself by `{kind}`");
+    view.get("kind")?.wrong(what, help);
+    None
+}
+
+/// Bytes of an identity and of a key that every implementation takes (RFC 4279 section 5.3).
+const PSK_MAX: [usize; 2] = [128, 64];
+
+fn psk(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    only_of_other_kinds(view, &["cert", "key"])?;
+    let Some(secret_view) = view.get("secret") else {
+        let help = "add `secret: \"${env:DEVICE_KEY}\"`, or a column of `data`";
+        view.wrong("a credential of kind psk has no secret", help);
+        return None;
+    };
+    let user = view.get("user");
+    let identity = match &user {
+        Some(user) => secret_template(user, variables)?.expose().clone(),
+        None => Template::parse("${id}").ok()?,
+    };
+    let secret = secret_template(&secret_view, variables)?;
+    let user = user.as_ref().unwrap_or(view);
+    has_length(user, ("identity", PSK_MAX[0]), &identity, variables)?;
+    has_length(
+        &secret_view,
+        ("key", PSK_MAX[1]),
+        secret.expose(),
+        variables,
+    )?;
+    Some(Credential::Psk { identity, secret })
+}
+
+/// Whether the texts of a template are neither empty nor too long. None of them is shown.
+fn has_length(
+    view: &View<'_>,
+    (what, most): (&str, usize),
+    template: &Template,
+    variables: &Variables<'_>,
+) -> Option<()> {
+    let length = |place: u32| variables.render(template, place).len();
+    let lengths = places(template, variables).map(|place| (place, length(place)));
+    let mut wrong = lengths.filter(|(_, bytes)| *bytes == 0 || bytes > &most);
+    let Some((place, bytes)) = wrong.next() else {
+        return Some(());
+    };
+    let index = u64::from(variables.index.0) + u64::from(place);
+    let what = format!("the {what} of device {index} has {bytes} bytes");
+    let help = format!("1 to {most} bytes, which every server takes (RFC 4279 section 5.3)");
+    view.wrong(what, &help);
+    None
 }
 
 /// Refuses keys that mean nothing with the kind of credential that is given.

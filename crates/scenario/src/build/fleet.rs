@@ -7,6 +7,7 @@ use muster_model::{DeviceId, FleetId, LinkId, Micros};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
+use super::coap;
 use super::command::Commands;
 use super::credential::credential;
 use super::offline::{self, offline};
@@ -14,8 +15,8 @@ use super::secret::secret_template;
 use super::stream;
 use super::templates::{Variables, device_template, is_built_in, refuse, template_of};
 use crate::plan::{
-    AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, Phases, ReconnectPlan,
-    Secret, StreamPlan, WillPlan,
+    AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, MqttPlan, Phases,
+    ReconnectPlan, Scheme, Secret, StreamPlan, WillPlan,
 };
 use crate::view::View;
 
@@ -29,6 +30,8 @@ const LONGEST_EXPIRY: Micros = Micros::from_secs(u32::MAX as u64);
 pub(super) struct Seat<'a> {
     pub(super) id: FleetId,
     pub(super) dialect: Dialect,
+    /// How all devices connect.
+    pub(super) scheme: Scheme,
     /// Whether the platform is the embedded gateway.
     pub(super) is_embedded: bool,
     pub(super) device: u32,
@@ -62,12 +65,13 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
         tenant,
         table: data.as_deref(),
     };
-    let client = client(&view.get("client")?, &variables);
-    let credential = credential(&view.get("credential")?, &variables);
+    let client = client(view, seat.scheme, &variables);
+    let credential = credential(&view.get("credential")?, seat.scheme, &variables);
     let connect = connect(&view.get("connect")?);
     let reconnect = reconnect(&view.get("reconnect")?);
     let away = offline(view, seat.phases);
-    let version = client.as_ref().map_or(Version::V5, |client| client.version);
+    let mqtt = client.as_ref().and_then(ClientPlan::mqtt);
+    let version = mqtt.map_or(Version::V5, |mqtt| mqtt.version);
     let class = stream::Class {
         view,
         seat,
@@ -84,10 +88,15 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     };
     let (credential, streams) = (credential?, streams?);
     tokens_are_names(view, seat, &credential, &streams)?;
-    let (client, connect, away) = (client?, connect?, away?);
-    if let Some(away) = &away {
-        let back = away.lasts + offline::ramp(links, &connect);
-        offline::warn(view, &client, &streams, back);
+    let (mut client, connect, away) = (client?, connect?, away?);
+    match &mut client {
+        ClientPlan::Mqtt(client) => {
+            if let Some(away) = &away {
+                let back = away.lasts + offline::ramp(links, &connect);
+                offline::warn(view, client, &streams, back);
+            }
+        }
+        ClientPlan::Coap(client) => client.sockets = coap::sockets(view, client, &streams, links)?,
     }
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
@@ -209,7 +218,16 @@ pub(super) fn version(view: &View<'_>) -> Version {
     }
 }
 
-fn client(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientPlan> {
+fn client(fleet: &View<'_>, scheme: Scheme, variables: &Variables<'_>) -> Option<ClientPlan> {
+    if scheme.is_coap() {
+        return coap::client(fleet).map(ClientPlan::Coap);
+    }
+    coap::is_not_spoken(fleet, scheme)?;
+    let plan = mqtt(&fleet.get("client")?, variables)?;
+    Some(ClientPlan::Mqtt(Box::new(plan)))
+}
+
+fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttPlan> {
     let version = version(view);
     let session_expiry = seconds(view, "session-expiry", LONGEST_EXPIRY);
     let keep_alive = seconds(view, "keep-alive", LONGEST_KEEP_ALIVE);
@@ -225,7 +243,7 @@ fn client(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientPlan> {
     if version == Version::V311 {
         only_version_5(view, session_expiry)?;
     }
-    Some(ClientPlan {
+    Some(MqttPlan {
         version,
         clean_start: view.truth("clean-start")?,
         session_expiry: session_expiry?,

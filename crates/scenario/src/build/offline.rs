@@ -3,7 +3,7 @@
 use muster_model::Micros;
 use muster_protocol::mqtt::{Qos, Version};
 
-use crate::plan::{ClientPlan, ConnectPlan, Pause, Phases, StreamKind, StreamPlan};
+use crate::plan::{ConnectPlan, MqttPlan, Pause, Phases, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// Reads `offline`. The outer option: whether it could be read; the inner one: whether it is there.
@@ -38,7 +38,7 @@ pub(super) fn ramp(links: u32, connect: &ConnectPlan) -> Micros {
 
 /// Says aloud where nothing can wait for the devices: sessions that end before they are `back`, and
 /// subscriptions at QoS 0.
-pub(super) fn warn(fleet: &View<'_>, client: &ClientPlan, streams: &[StreamPlan], back: Micros) {
+pub(super) fn warn(fleet: &View<'_>, client: &MqttPlan, streams: &[StreamPlan], back: Micros) {
     let Some(view) = fleet.get("offline") else {
         return;
     };

@@ -6,6 +6,7 @@ use muster_platform::{ApplicationId, Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
+use super::coap;
 use super::command;
 use super::fleet::{Seat, is_topic, topic_template};
 use super::shape;
@@ -74,8 +75,35 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
     Some(())
 }
 
+/// How the messages of a stream are delivered.
+pub(super) struct Delivery {
+    pub(super) qos: Qos,
+    pub(super) is_confirmable: bool,
+    pub(super) ack: Ack,
+    /// What has no answer, and how it would have one.
+    pub(super) unanswered: (&'static str, &'static str),
+}
+
+fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
+    if class.seat.scheme.is_coap() {
+        return coap::delivery(view);
+    }
+    coap::is_no_key_of_streams(view, class.seat.scheme)?;
+    let qos = Qos::from_bits(view.whole("qos")?)?;
+    takes_qos(view, qos, class.seat.dialect)?;
+    Some(Delivery {
+        qos,
+        is_confirmable: true,
+        ack: ack(view, qos, class.seat.dialect)?,
+        unanswered: ("QoS 0", "use `qos: 1`"),
+    })
+}
+
 fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
     command::refuse_strays(view)?;
+    if class.seat.scheme.is_coap() {
+        coap::is_built(view)?;
+    }
     match view.text_of("kind") {
         "command" => command::command_stream(class, view, number),
         "receive" => command::receive_stream(class, view, number),
@@ -84,31 +112,30 @@ fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
 }
 
 fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
-    let qos = Qos::from_bits(view.whole("qos")?)?;
     let schedule = schedule(class, view, number);
-    takes_qos(view, qos, class.seat.dialect)?;
+    let delivery = delivery(class, view)?;
     is_of_its_link(class, view)?;
     let topic = topic_template(&view.get("topic")?, class.variables);
     let surface = topic.as_ref().and_then(|topic| surface(class, view, topic));
-    let ack = ack(view, qos, class.seat.dialect);
     let lane = (number - class.seat.stream) as u8;
     let topic = topic.and_then(|topic| numbered(class, view, (topic, lane), schedule.as_ref()));
     let body = body(class, view, lane, schedule.as_ref());
-    let is_answered = ack != Some(Ack::None);
+    let Delivery { qos, ack, .. } = delivery;
+    let silent = (ack == Ack::None).then_some(delivery.unanswered);
     let kind = kind(class, view, qos)?;
     let is_query = matches!(kind, StreamKind::CommandQuery { .. });
     let loop_ = if is_query {
         query_loop(view)
     } else {
-        loop_(view, is_answered)
+        loop_(view, silent)
     };
-    let retry = retry(view, is_answered);
+    let retry = retry(view, silent);
     if let (Some(Loop::Closed), Some(schedule)) = (&loop_, &schedule) {
         has_period(view, schedule)?;
     }
     let timeout = timeout(view)?;
     let body = body?;
-    is_found(view, ack?, &body.carrier)?;
+    is_found(view, ack, &body.carrier)?;
     Some(StreamPlan {
         name: view.text_of("name").to_owned(),
         id: super::stream_id(number),
@@ -119,8 +146,9 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         topic: topic?,
         surface: surface?,
         qos,
+        is_confirmable: delivery.is_confirmable,
         retain: view.truth("retain")?,
-        ack: ack?,
+        ack,
         timeout,
         deadline: view.time("deadline"),
         payload: body.payload,
@@ -310,7 +338,7 @@ fn ack(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<Ack> {
     }
 }
 
-fn loop_(view: &View<'_>, is_answered: bool) -> Option<Loop> {
+fn loop_(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<Loop> {
     let loop_view = view.get("loop")?;
     let loop_ = match loop_view.text() {
         "open" => Loop::Open {
@@ -322,9 +350,9 @@ fn loop_(view: &View<'_>, is_answered: bool) -> Option<Loop> {
             overflow: overflow(&loop_view)?,
         },
     };
-    if !is_answered && !matches!(loop_, Loop::Open { .. }) {
-        let what = "this loop waits for answers, and QoS 0 has none";
-        loop_view.wrong(what, "use `qos: 1`, or `loop: open`");
+    if let (Some((silent, help)), Loop::Closed | Loop::InFlight { .. }) = (silent, &loop_) {
+        let what = format!("this loop waits for answers, and {silent} has none");
+        loop_view.wrong(what, &format!("{help}, or `loop: open`"));
         return None;
     }
     Some(loop_)
@@ -365,12 +393,12 @@ fn overflow(view: &View<'_>) -> Option<Overflow> {
     Some(Overflow::Shed)
 }
 
-fn retry(view: &View<'_>, is_answered: bool) -> Option<u8> {
+fn retry(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<u8> {
     let retry: u8 = view.whole("retry")?;
-    if retry > 0 && !is_answered {
-        let help = "use `qos: 1`, or `retry: 0`";
+    if let (Some((silent, help)), 1..) = (silent, retry) {
+        let what = format!("{silent} has no answer whose absence could be noticed");
         view.get("retry")?
-            .wrong("QoS 0 has no answer whose absence could be noticed", help);
+            .wrong(what, &format!("{help}, or `retry: 0`"));
         return None;
     }
     Some(retry)

@@ -6,6 +6,7 @@ use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Version, topic};
 
 use super::behaviour::behaviour;
+use super::coap;
 use super::expected::due_from;
 use super::fleet;
 use super::northbound::{self, northbound};
@@ -14,8 +15,8 @@ use super::silent;
 use super::transport;
 use crate::endpoint;
 use crate::plan::{
-    BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Secret,
-    TlsPlan, all_surface,
+    BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
+    Secret, TlsPlan, all_surface,
 };
 use crate::view::View;
 
@@ -25,8 +26,8 @@ const MAX_BACKENDS: usize = 255;
 /// Reads `platform`, but for its backends; `is_acknowledged` says that the application acknowledges
 /// messages of some stream.
 pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
-    let endpoints = endpoints(view);
     let dialect = dialect(view);
+    let endpoints = endpoints(view).filter(|_| coap::speaks(view, dialect).is_some());
     let is_gateway = view.text_of("kind") == "gateway";
     let tls = match view.get("tls") {
         Some(tls) => transport::fits_gateway(&tls, is_gateway).and_then(|()| transport::tls(&tls)),
@@ -58,6 +59,14 @@ pub(super) fn dialect(platform: &View<'_>) -> Dialect {
         kind => kind,
     };
     Dialect::named(name).unwrap_or_default()
+}
+
+/// How the devices connect; MQTT where no address can be read, which is said elsewhere.
+pub(super) fn scheme(platform: &View<'_>) -> Scheme {
+    let devices = platform.list("devices");
+    let first = devices.first().map(|view| endpoint::read(view.text()));
+    let first = first.and_then(Result::ok);
+    first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)
 }
 
 fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
@@ -288,7 +297,9 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
     };
     let is_gateway = platform.text_of("kind") == "gateway";
     let own = platform.list("devices").first().map_or("", View::text);
-    if is_gateway && endpoint::read(own).is_ok_and(|own| own != *endpoint) {
+    if is_gateway && scheme(platform).is_coap() {
+        coap::is_northbound(&url, endpoint);
+    } else if is_gateway && endpoint::read(own).is_ok_and(|own| own != *endpoint) {
         let what = format!("the embedded gateway listens on {own}, not on {endpoint}");
         url.wrong(what, "remove `url`");
     } else if !is_gateway && endpoint.port == 0 {

@@ -97,8 +97,9 @@ pub(super) fn one_scheme(views: &[View<'_>], endpoints: &[Endpoint]) -> Option<(
 
 /// Keys of TLS stand only where somebody speaks it.
 pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>) -> Option<()> {
-    if !schemes.into_iter().any(Scheme::is_tls) {
-        let what = "`tls` has no meaning here: no address is of TLS";
+    let is_any = |scheme: Scheme| scheme.is_tls() || scheme.is_dtls();
+    if !schemes.into_iter().any(is_any) {
+        let what = "`tls` has no meaning here: no address is of TLS or DTLS";
         view.wrong(what, "another scheme for the addresses, or remove it");
         return None;
     }
@@ -130,13 +131,15 @@ pub(super) fn certificates_are_shown(
     scheme: Scheme,
 ) -> Option<()> {
     let mut stray = views.iter().zip(fleets).filter(|(_, fleet)| {
-        matches!(fleet.credential, Credential::Certificate { .. }) && !scheme.is_tls()
+        matches!(fleet.credential, Credential::Certificate { .. })
+            && !scheme.is_tls()
+            && !scheme.is_dtls()
     });
     let Some((view, _)) = stray.next() else {
         return Some(());
     };
     let what = format!("over `{}` no certificate is shown", scheme.name());
     view.get("credential")?
-        .wrong(what, "connect with `mqtts` or `wss`");
+        .wrong(what, "connect with `mqtts`, `wss` or `coaps`");
     None
 }

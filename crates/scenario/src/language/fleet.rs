@@ -42,8 +42,8 @@ pub(super) static FLEET: Object = Object {
         .or("{ kind: none }"),
         key(
             "sockets",
-            Kind::Word(&[word("per-device"), later("shared", work::COAP)]),
-            "UDP sockets",
+            Kind::Word(&[word("per-device"), later("shared", work::SHARED_SOCKETS)]),
+            "CoAP: whether each link has a socket of its own",
         ),
         key("connect", Kind::Object(&CONNECT), "How links are opened").or("{}"),
         key(
@@ -60,9 +60,8 @@ pub(super) static FLEET: Object = Object {
         key(
             "obey-retry-after",
             one(Scalar::Bool),
-            "Whether devices wait as long as they are told to",
-        )
-        .later(work::HTTP),
+            "CoAP: whether devices are silent for as long as Max-Age of a 5.03 says; by default true",
+        ),
         key(
             "streams",
             Kind::List(&Kind::Object(&stream::STREAM)),
@@ -134,6 +133,50 @@ static CLIENT: Object = Object {
             Kind::Object(&AUTHENTICATION),
             "What links prove beyond their credential, by a method of MQTT 5",
         ),
+        key(
+            "coap",
+            Kind::Object(&COAP),
+            "The transmission parameters of CoAP (RFC 7252 section 4.8)",
+        ),
+    ],
+};
+
+static COAP: Object = Object {
+    keys: &[
+        key(
+            "ack-timeout",
+            one(Scalar::Time),
+            "ACK_TIMEOUT: how long the first copy of a CON waits, at least",
+        )
+        .or("2s"),
+        key(
+            "ack-random-factor",
+            one(Scalar::Factor),
+            "ACK_RANDOM_FACTOR: how many times that it waits at most",
+        )
+        .or("1.5"),
+        key(
+            "max-retransmit",
+            one(Scalar::Whole(0, 16)),
+            "MAX_RETRANSMIT: copies of a CON after the first",
+        )
+        .or("4"),
+        key(
+            "nstart",
+            one(Scalar::Whole(1, 1_000)),
+            "NSTART: requests that a device may have open at once",
+        )
+        .or("1"),
+        key(
+            "exchange-lifetime",
+            one(Scalar::Time),
+            "EXCHANGE_LIFETIME: how long a message id is not used again; by default as derived from the others, 247s",
+        ),
+        key(
+            "non-lifetime",
+            one(Scalar::Time),
+            "NON_LIFETIME: how long an answer to a NON is waited for; by default as derived from the others, 145s",
+        ),
     ],
 };
 
@@ -182,7 +225,7 @@ static CREDENTIAL: Object = Object {
                 word("none"),
                 word("password"),
                 word("token"),
-                later("psk", work::COAP),
+                word("psk"),
                 word("certificate"),
             ]),
             "What it is",
@@ -191,12 +234,12 @@ static CREDENTIAL: Object = Object {
         key(
             "user",
             one(Scalar::Reference),
-            "The user name; by default ${id}",
+            "The user name, or the identity of a psk; by default ${id}",
         ),
         key(
             "secret",
             one(Scalar::Secret),
-            "The password; or the access token, by default ${id}",
+            "The password, or the key of a psk; or the access token, by default ${id}",
         ),
         key(
             "cert",

@@ -42,7 +42,7 @@ pub(super) static PLATFORM: Object = Object {
 const KINDS: &[Word] = &[
     word("gateway"),
     word("mqtt"),
-    later("hono", work::DIALECTS),
+    word("hono"),
     word("thingsboard"),
     word("sap-edge"),
     later("http", work::HTTP),
@@ -50,7 +50,7 @@ const KINDS: &[Word] = &[
 
 const DIALECTS: &[Word] = &[
     word("mqtt"),
-    later("hono", work::DIALECTS),
+    word("hono"),
     word("thingsboard"),
     word("sap-edge"),
     later("http", work::HTTP),
@@ -63,8 +63,8 @@ const DEVICE_SCHEMES: &[Word] = &[
     word("wss"),
     later("http", work::HTTP),
     later("https", work::HTTP),
-    later("coap", work::COAP),
-    later("coaps", work::COAP),
+    word("coap"),
+    word("coaps"),
 ];
 
 const BACKEND_SCHEMES: &[Word] = &[

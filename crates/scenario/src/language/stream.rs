@@ -71,7 +71,11 @@ pub(super) static STREAM: Object = Object {
             one(Scalar::Time),
             "How long a device waits for a command once its query was taken (kind command-query); by default 10s",
         ),
-        key("confirmable", one(Scalar::Bool), "CoAP: CON or NON").later(work::COAP),
+        key(
+            "confirmable",
+            one(Scalar::Bool),
+            "CoAP: whether it is sent until it is acknowledged (CON, not NON); by default true",
+        ),
         key(
             "retry",
             one(Scalar::Whole(0, 255)),

@@ -7,7 +7,7 @@ use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use super::{Pause, Secret, StreamPlan};
+use super::{CoapPlan, Pause, Secret, StreamPlan};
 
 /// Devices that differ in nothing but their index and their row of the data file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,9 +81,38 @@ impl FleetPlan {
     }
 }
 
+/// How a fleet's sessions are opened, by the protocol that the devices' addresses name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ClientPlan {
+    /// MQTT.
+    Mqtt(Box<MqttPlan>),
+    /// CoAP.
+    Coap(CoapPlan),
+}
+
+impl ClientPlan {
+    /// How MQTT sessions are opened; none with another protocol.
+    #[must_use]
+    pub const fn mqtt(&self) -> Option<&MqttPlan> {
+        match self {
+            Self::Mqtt(plan) => Some(plan),
+            Self::Coap(_) => None,
+        }
+    }
+
+    /// How devices speak CoAP; none with another protocol.
+    #[must_use]
+    pub const fn coap(&self) -> Option<&CoapPlan> {
+        match self {
+            Self::Coap(plan) => Some(plan),
+            Self::Mqtt(_) => None,
+        }
+    }
+}
+
 /// How MQTT sessions are opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ClientPlan {
+pub struct MqttPlan {
     /// The protocol's version.
     pub version: Version,
     /// Whether the platform forgets an earlier session first.
@@ -151,6 +180,13 @@ pub enum Credential {
         cert: Template,
         /// The path of the file that holds its key, per link.
         key: Template,
+    },
+    /// By a key that both ends know, of which DTLS names the owner (RFC 4279).
+    Psk {
+        /// The identity, per link.
+        identity: Template,
+        /// The key, per link: its text is its bytes.
+        secret: Secret<Template>,
     },
 }
 

@@ -25,8 +25,10 @@ pub struct StreamPlan {
     pub topic: Template,
     /// Where its messages surface northbound: as a rule where they are published.
     pub surface: Template,
-    /// The quality of service.
+    /// The quality of service; over CoAP 1 where an answer is waited for, else 0.
     pub qos: Qos,
+    /// Whether it is sent until it is acknowledged (CoAP: CON, not NON); of no meaning in MQTT.
+    pub is_confirmable: bool,
     /// Whether the platform keeps the last message for later subscribers.
     pub retain: bool,
     /// Which answer makes a message accepted.

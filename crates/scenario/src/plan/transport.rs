@@ -21,17 +21,23 @@ pub enum Scheme {
     Kafka,
     /// Kafka's own protocol over TLS; of backends only.
     Kafkas,
+    /// CoAP over UDP (RFC 7252).
+    Coap,
+    /// CoAP over DTLS.
+    Coaps,
 }
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Mqtt,
         Self::Mqtts,
         Self::Ws,
         Self::Wss,
         Self::Kafka,
         Self::Kafkas,
+        Self::Coap,
+        Self::Coaps,
     ];
 
     /// As it is written.
@@ -44,6 +50,8 @@ impl Scheme {
             Self::Wss => "wss",
             Self::Kafka => "kafka",
             Self::Kafkas => "kafkas",
+            Self::Coap => "coap",
+            Self::Coaps => "coaps",
         }
     }
 
@@ -56,6 +64,8 @@ impl Scheme {
             Self::Ws => 80,
             Self::Wss => 443,
             Self::Kafka | Self::Kafkas => 9092,
+            Self::Coap => 5683,
+            Self::Coaps => 5684,
         }
     }
 
@@ -63,6 +73,18 @@ impl Scheme {
     #[must_use]
     pub const fn is_tls(self) -> bool {
         matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas)
+    }
+
+    /// Whether DTLS carries it.
+    #[must_use]
+    pub const fn is_dtls(self) -> bool {
+        matches!(self, Self::Coaps)
+    }
+
+    /// Whether it is CoAP, which goes in datagrams.
+    #[must_use]
+    pub const fn is_coap(self) -> bool {
+        matches!(self, Self::Coap | Self::Coaps)
     }
 
     /// Whether WebSocket carries it.

@@ -1,0 +1,222 @@
+//! What is particular to devices that speak CoAP.
+
+use muster_model::Micros;
+use muster_platform::Dialect;
+use muster_protocol::coap::{ClientSettings, Transmission};
+use muster_protocol::mqtt::Qos;
+
+use super::stream::Delivery;
+use super::target;
+use crate::feasibility::{largest, peak};
+use crate::plan::{Ack, CoapPlan, Endpoint, Scheme, Sockets, StreamPlan};
+use crate::view::View;
+
+/// Message ids of a pair of endpoints (RFC 7252 section 3).
+const MESSAGE_IDS: f64 = 65_536.0;
+
+/// Keys of `client` that are MQTT's.
+const CLIENT_OF_MQTT: [&str; 7] = [
+    "version",
+    "clean-start",
+    "session-expiry",
+    "keep-alive",
+    "receive-maximum",
+    "will",
+    "authentication",
+];
+
+/// Keys of a stream that are MQTT's.
+const STREAM_OF_MQTT: [&str; 2] = ["qos", "retain"];
+
+/// Whether the platform can be spoken to over the protocol that the addresses name.
+pub(super) fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
+    let scheme = target::scheme(platform);
+    if scheme.is_coap() == dialect.asks() {
+        return Some(());
+    }
+    let (what, help) = if dialect.asks() {
+        let what = format!("over `{}` {dialect} is not yet built", scheme.name());
+        (what, "connect with `coap` or `coaps`")
+    } else {
+        let what = format!("{dialect} is not spoken over `{}`", scheme.name());
+        let help = "use `kind: hono`, or `dialect: hono` with `kind: gateway`";
+        (what, help)
+    };
+    platform.list("devices").first()?.wrong(what, help);
+    None
+}
+
+/// How devices speak CoAP, but for their sockets.
+pub(super) fn client(fleet: &View<'_>) -> Option<CoapPlan> {
+    let client = fleet.get("client")?;
+    let help = "remove it; CoAP has its own under `client.coap`";
+    none_of_mqtt(&client, &CLIENT_OF_MQTT, help)?;
+    let view = client.get("coap")?;
+    Some(CoapPlan {
+        transmission: transmission(&view)?,
+        nstart: view.whole("nstart")?,
+        obeys_max_age: fleet.truth("obey-retry-after")?,
+        sockets: Sockets::PerDevice,
+    })
+}
+
+fn none_of_mqtt(view: &View<'_>, keys: &[&str], help: &str) -> Option<()> {
+    for key in keys {
+        if let Some(stray) = view.written(key) {
+            let what = format!("`{key}` is a key of MQTT, and these devices speak CoAP");
+            stray.wrong(what, help);
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn transmission(view: &View<'_>) -> Option<Transmission> {
+    let transmission = Transmission {
+        ack_timeout: view.time("ack-timeout")?,
+        ack_random_factor: view.factor("ack-random-factor")?,
+        max_retransmit: view.whole("max-retransmit")?,
+        exchange_lifetime: view.time("exchange-lifetime")?,
+        non_lifetime: view.time("non-lifetime")?,
+    };
+    if transmission.ack_timeout == Micros::ZERO {
+        let what = "no acknowledgement comes at once";
+        view.get("ack-timeout")?.wrong(what, "such as 2s");
+        return None;
+    }
+    let wait = transmission.max_transmit_wait();
+    if transmission.exchange_lifetime < wait {
+        let what = format!(
+            "an exchange is over after {}, and its last copy waits until {wait}",
+            transmission.exchange_lifetime
+        );
+        let help = "a longer `exchange-lifetime`, or fewer or shorter waits";
+        view.get("exchange-lifetime")?.wrong(what, help);
+        return None;
+    }
+    if transmission.non_lifetime == Micros::ZERO {
+        let what = "no answer comes at once";
+        view.get("non-lifetime")?.wrong(what, "such as 145s");
+        return None;
+    }
+    Some(transmission)
+}
+
+/// Refuses keys of CoAP where the devices of a fleet speak another protocol.
+pub(super) fn is_not_spoken(fleet: &View<'_>, scheme: Scheme) -> Option<()> {
+    let of_client = fleet.get("client").and_then(|client| client.get("coap"));
+    none_of_coap(of_client, "coap", scheme)?;
+    none_of_coap(fleet.get("obey-retry-after"), "obey-retry-after", scheme)
+}
+
+/// Refuses keys of CoAP where the devices of a stream speak another protocol.
+pub(super) fn is_no_key_of_streams(stream: &View<'_>, scheme: Scheme) -> Option<()> {
+    none_of_coap(stream.get("confirmable"), "confirmable", scheme)
+}
+
+fn none_of_coap(stray: Option<View<'_>>, key: &str, scheme: Scheme) -> Option<()> {
+    let Some(stray) = stray else {
+        return Some(());
+    };
+    let name = scheme.name();
+    let what = format!("`{key}` is a key of CoAP, and these devices speak `{name}`");
+    stray.wrong(what, "remove it, or connect with `coap` or `coaps`");
+    None
+}
+
+/// How the messages of a stream are delivered.
+pub(super) fn delivery(view: &View<'_>) -> Option<Delivery> {
+    none_of_mqtt(view, &STREAM_OF_MQTT, "remove it; CoAP has `confirmable`")?;
+    let is_confirmable = view.truth("confirmable")?;
+    let ack = match (view.text_of("ack"), is_confirmable) {
+        ("none", true) => {
+            let what = "a CON is always answered";
+            let help = "use `confirmable: false`, or `ack: transport`";
+            view.get("ack")?.wrong(what, help);
+            return None;
+        }
+        ("application", _) => {
+            let what = "over CoAP the application's word is the response";
+            view.get("ack")?.wrong(what, "use `ack: transport`");
+            return None;
+        }
+        ("none", false) => Ack::None,
+        _ => Ack::Transport,
+    };
+    if view.text_of("kind") == "event" && !is_confirmable {
+        let what = "Hono takes no event that is not confirmable";
+        view.get("confirmable")?
+            .wrong(what, "remove it, or use `kind: telemetry`");
+        return None;
+    }
+    Some(Delivery {
+        qos: match ack {
+            Ack::None => Qos::AtMostOnce,
+            Ack::Transport | Ack::Application => Qos::AtLeastOnce,
+        },
+        is_confirmable,
+        ack,
+        unanswered: ("a NON with `ack: none`", "use `confirmable: true`"),
+    })
+}
+
+/// Kinds of streams that devices have over MQTT only, so far.
+pub(super) fn is_built(view: &View<'_>) -> Option<()> {
+    let kind = view.text_of("kind");
+    let is_built = matches!(kind, "telemetry" | "event");
+    if !is_built {
+        let what = format!("`{kind}` over CoAP is not yet built");
+        view.get("kind")
+            .as_ref()
+            .unwrap_or(view)
+            .wrong(what, "use `telemetry` or `event`");
+        return None;
+    }
+    Some(())
+}
+
+/// Which links share a socket, such that message ids last: each may be used once within
+/// `EXCHANGE_LIFETIME` (RFC 7252 section 4.4).
+pub(super) fn sockets(
+    fleet: &View<'_>,
+    client: &CoapPlan,
+    streams: &[StreamPlan],
+    links: u32,
+) -> Option<Sockets> {
+    let lifetime_s = client.transmission.exchange_lifetime.as_secs_f64();
+    let ids_s: f64 = streams.iter().map(ids_a_second).sum();
+    let least = (ids_s * lifetime_s / MESSAGE_IDS).ceil().max(1.0);
+    if fleet.text_of("sockets") == "shared" {
+        let sockets = (least as u32).clamp(1, links);
+        return Some(Sockets::Shared {
+            links: links.div_ceil(sockets),
+        });
+    }
+    if least > f64::from(links) {
+        let what = format!(
+            "{ids_s:.0} messages a second from {links} sockets use more than the 65536 message ids \
+             that each has in {lifetime_s:.0} s"
+        );
+        let help = "more devices, a lower rate, or a shorter `client.coap.exchange-lifetime`";
+        fleet.get("streams")?.wrong(what, help);
+        return None;
+    }
+    Some(Sockets::PerDevice)
+}
+
+/// Message ids that a stream uses in a second, one for each block of a body.
+fn ids_a_second(stream: &StreamPlan) -> f64 {
+    let block = ClientSettings::default().block_size.bytes() as u32;
+    let blocks = largest(&stream.payload).div_ceil(block).max(1);
+    peak(&stream.schedule) * f64::from(blocks)
+}
+
+/// The business application finds the embedded gateway at a free port of its own.
+pub(super) fn is_northbound(url: &View<'_>, endpoint: &Endpoint) {
+    if endpoint.scheme == Scheme::Mqtt && endpoint.port == 0 {
+        return;
+    }
+    let what =
+        format!("beside CoAP the embedded gateway has a broker at a free port, not {endpoint}");
+    url.wrong(what, "remove `url`");
+}

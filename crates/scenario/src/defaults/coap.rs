@@ -1,0 +1,87 @@
+//! What stands where devices speak CoAP and a key is left out.
+
+use muster_model::Micros;
+use muster_platform::{Dialect, Endpoint, Who, resource};
+use muster_protocol::coap::Transmission;
+
+use super::{default, default_text, list_mut, text, written};
+use crate::tree::Node;
+use crate::units;
+
+/// Fills in what follows from CoAP, before the defaults of the language.
+pub(super) fn fill(root: &mut Node, dialect: Dialect) {
+    for fleet in list_mut(root, "fleet") {
+        fill_names(fleet, dialect);
+        default(fleet, "obey-retry-after", "true");
+        default(fleet, "client", "{}");
+        let Some(client) = fleet.get_mut("client") else {
+            continue;
+        };
+        default(client, "coap", "{}");
+        let Some(coap) = client.get_mut("coap") else {
+            continue;
+        };
+        let derived = derived(coap);
+        default(coap, "exchange-lifetime", &time(derived.exchange_lifetime));
+        default(coap, "non-lifetime", &time(derived.non_lifetime));
+        let lifetimes = ["exchange-lifetime", "non-lifetime"].map(|key| text(coap, key).to_owned());
+        for stream in list_mut(fleet, "streams") {
+            fill_stream(stream, &lifetimes);
+        }
+    }
+}
+
+/// Where devices send to, and what they call themselves, on a platform that takes requests.
+fn fill_names(fleet: &mut Node, dialect: Dialect) {
+    if !dialect.asks() {
+        return;
+    }
+    let kind = fleet.get("credential").map_or("", |it| text(it, "kind"));
+    let who = match kind {
+        "" | "none" => Who::Nobody,
+        _ if fleet.get("gateway").is_some() => Who::Gateway,
+        _ => Who::Device,
+    };
+    if kind == "psk"
+        && let Some(credential) = fleet.get_mut("credential")
+    {
+        default_text(credential, "user", IDENTITY.to_owned());
+    }
+    for stream in list_mut(fleet, "streams") {
+        let endpoint = match text(stream, "kind") {
+            "event" => Endpoint::Event,
+            _ => Endpoint::Telemetry,
+        };
+        default_text(stream, "topic", resource(endpoint, who).to_owned());
+    }
+}
+
+/// What a device of Hono calls itself where it logs in.
+const IDENTITY: &str = "${id}@${tenant}";
+
+/// Who waits for an answer waits for as long as the message layer does (SEMANTICS section 2).
+fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
+    default(stream, "confirmable", "true");
+    let is_confirmable = text(stream, "confirmable") != "false";
+    let (ack, timeout) = match is_confirmable {
+        true => ("transport", exchange),
+        false => ("none", non),
+    };
+    default(stream, "ack", ack);
+    default(stream, "timeout", timeout);
+}
+
+/// The parameters as they stand, with the lifetimes that follow from them (RFC 7252 section 4.8.2).
+fn derived(coap: &Node) -> Transmission {
+    let usual = Transmission::default();
+    let retransmit = units::whole(text(coap, "max-retransmit"), 0, 16);
+    Transmission::of(
+        units::time(text(coap, "ack-timeout")).unwrap_or(usual.ack_timeout),
+        units::factor(text(coap, "ack-random-factor")).unwrap_or(usual.ack_random_factor),
+        retransmit.map_or(usual.max_retransmit, |copies| copies as u8),
+    )
+}
+
+fn time(time: Micros) -> String {
+    written(time.get())
+}
