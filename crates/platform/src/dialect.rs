@@ -10,6 +10,7 @@ use muster_load::PayloadSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::downlink::Downlink;
+use crate::hono::DittoPayload;
 use crate::kafka::KafkaClass;
 use crate::thingsboard::{self, BoardPayload};
 use crate::{hono, mqtt, sap_edge};
@@ -69,6 +70,8 @@ pub enum NamedPayload<'a> {
     },
     /// A payload of the published performance tests of ThingsBoard.
     Board(BoardPayload<'a>),
+    /// A message of the Ditto protocol.
+    Ditto(DittoPayload<'a>),
 }
 
 impl Dialect {
@@ -300,6 +303,7 @@ impl Dialect {
     pub fn payload(self, named: NamedPayload<'_>, lane: u8) -> PayloadSpec {
         match named {
             NamedPayload::Board(payload) => thingsboard::payload(payload),
+            NamedPayload::Ditto(payload) => hono::payload(payload),
             NamedPayload::SapMeasures { samples } => sap_edge::measures(samples, lane),
         }
     }

@@ -23,6 +23,7 @@
 //! says what it means. [`Waiting`](crate::Waiting) holds who waits for a command.
 
 mod commands;
+mod ditto;
 mod identity;
 mod kafka;
 mod meanings;
@@ -31,6 +32,8 @@ mod requests;
 mod server;
 
 pub(crate) use commands::{answered, ask_reply, write_reply};
+pub use ditto::DittoPayload;
+pub(crate) use ditto::payload;
 pub use identity::Identity;
 pub(crate) use kafka::TOPICS as KAFKA_TOPICS;
 pub(crate) use meanings::hint;
@@ -50,7 +53,7 @@ pub(crate) const DEFAULTS: Defaults = Defaults {
     fleet: &[("tenant", DEFAULT_TENANT)],
     gateway: &[],
     gateway_stream: &[("topic", "telemetry//${id}")],
-    stream: &[("topic", "telemetry")],
+    stream: &[("topic", "telemetry"), ("payload", "ditto-modify")],
     acknowledged: &[],
 };
 

@@ -63,8 +63,8 @@ pub use downlink::{
 };
 pub use due_times::DueTimes;
 pub use hono::{
-    Commanded, DEFAULT_TENANT, Endpoint, HandedCommand, Identity, Manner, Notice, ReplyUpload,
-    Upload, Wanted, Who, resource,
+    Commanded, DEFAULT_TENANT, DittoPayload, Endpoint, HandedCommand, Identity, Manner, Notice,
+    ReplyUpload, Upload, Wanted, Who, resource,
 };
 pub use incoming::{Incoming, Peer, Refusal};
 pub use kafka::{KafkaClass, TENANT};

@@ -6,7 +6,7 @@ use muster_load::{
     MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, ScheduleSpec, StampForm, Template,
 };
 use muster_model::STAMP_TEXT;
-use muster_platform::{ApplicationId, Carrier, NamedPayload};
+use muster_platform::{ApplicationId, Carrier, DittoPayload, NamedPayload};
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
 
@@ -17,6 +17,10 @@ use crate::view::View;
 
 /// The payload of the published test of SAP Edge, by its name.
 const SAP_MEASURES: &str = "sap-measures";
+/// The payload of the published test of Hono, by its name.
+const DITTO_MODIFY: &str = "ditto-modify";
+/// What CoAP can name; the media type of Ditto's own protocol has no number there.
+const JSON: &str = "application/json";
 
 /// What a stream says, and where its id travels.
 pub(super) struct Body {
@@ -34,8 +38,10 @@ pub(super) fn body(
 ) -> Option<Body> {
     let payload_view = view.get("payload")?;
     let carrier = carrier(class, view)?;
+    let is_ditto = payload_view.text() == DITTO_MODIFY;
     let of_board = board::payload(class, view, &carrier, schedule);
     let spec = match of_board {
+        _ if is_ditto => ditto(class, &carrier)?,
         Some(spec) => spec?,
         None => payload(class, &payload_view, lane)?,
     };
@@ -55,6 +61,7 @@ pub(super) fn body(
     }
     let content_type = match payload_view.get("content-type") {
         Some(view) => Some(content_type(class, &view)?),
+        None if is_ditto && class.seat.dialect.asks() => Some(JSON.to_owned()),
         None => None,
     };
     Some(Body {
@@ -106,6 +113,15 @@ fn payload(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<PayloadSpec> 
             None
         }
     }
+}
+
+fn ditto(class: &Class<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
+    let id = class.view.get("id")?;
+    let named = NamedPayload::Ditto(DittoPayload {
+        device: id.text(),
+        is_stamped: matches!(carrier, Carrier::Payload | Carrier::Field(_)),
+    });
+    Some(class.seat.dialect.payload(named, 0))
 }
 
 fn measures(class: &Class<'_>, samples: u32, lane: u8) -> PayloadSpec {

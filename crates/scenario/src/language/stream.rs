@@ -1,6 +1,6 @@
 //! The keys of a stream.
 
-use super::{Kind, Object, Scalar, Word, judging, key, later, one, word, work};
+use super::{Kind, Object, Scalar, Word, judging, key, one, word, work};
 
 pub(super) static STREAM: Object = Object {
     keys: &[
@@ -112,7 +112,7 @@ const KINDS: &[Word] = &[
 ];
 
 const PAYLOADS: &[Word] = &[
-    later("ditto-modify", work::DIALECTS),
+    word("ditto-modify"),
     word("smart-meter"),
     word("smart-tracker"),
     word("industrial-plc"),

@@ -1,0 +1,86 @@
+//! Any parts as a request to Hono's server end, and as an answer to its device: hearing and reading end,
+//! do not panic, what is taken names its device, and where a reply goes is what came.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use muster_platform::{
+    Answered, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Notice, Peer,
+    ReplyPath, Status, Wanted,
+};
+
+const HONO: Dialect = Dialect::Hono;
+const PEER: Peer<'static> = Peer { tenant: "t1", device: "d1" };
+
+/// The parts of a text between line breaks.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').take(12)
+}
+
+fn hear(flags: u8, text: &str) {
+    let method = [Method::Post, Method::Put, Method::Other][usize::from(flags % 3)];
+    let mut came = Incoming::new(method, flags & 8 != 0, text.as_bytes());
+    if flags & 32 != 0 {
+        came.payload = b"";
+    }
+    parts(text).for_each(|part| match part.strip_prefix('?') {
+        Some(parameter) => came.parameter(parameter),
+        None => came.segment(part),
+    });
+    let wanted = HONO.hear_request(&came, (flags & 16 != 0).then_some(&PEER));
+    match wanted.expect("Hono hears requests") {
+        Wanted::Upload(upload) => {
+            assert!(!upload.device.is_empty() && !upload.tenant.is_empty());
+            assert!(upload.ttd_s.is_none_or(|ttd_s| (1..=60).contains(&ttd_s)));
+            let (name, id) = text.split_once('\n').unwrap_or((text, ""));
+            let command = Commanded {
+                tenant: upload.tenant,
+                device: upload.device,
+                correlation_id: (!id.is_empty()).then_some(id),
+                name,
+            };
+            let mut handed = HandedCommand::default();
+            if handed.fill(upload.manner, &command) {
+                let mut reply = ReplyPath::default();
+                let read = HONO.answered(Status::new(2, 4), handed.fields(), b"", &mut reply);
+                assert!(matches!(read, Answered::Command(_)));
+                assert_eq!(reply.is_empty(), id.is_empty());
+            }
+        }
+        Wanted::Reply(reply) => assert!((200..600).contains(&reply.status)),
+        Wanted::Refused(refusal) => assert!(!refusal.status.is_yes()),
+    }
+}
+
+fn read(status: u8, text: &str) {
+    let fields = || {
+        parts(text).map(|part| match part.strip_prefix('?') {
+            Some(parameter) => Field::Parameter(parameter),
+            None => Field::PathSegment(part),
+        })
+    };
+    let mut path = ReplyPath::default();
+    let status = Status::of_coap(status);
+    match HONO.answered(status, fields(), text.as_bytes(), &mut path) {
+        Answered::Command(_) => {
+            let came = parts(text).filter(|part| !part.starts_with('?'));
+            assert!(path.is_empty() || path.segments().eq(came));
+            let mut query = String::new();
+            let request = HONO.ask_reply(&path, 200, b"", &mut query);
+            assert!(request.parameters().eq(["hono-cmd-status=200"]));
+        }
+        Answered::Accepted => assert!(status.is_yes() && path.is_empty()),
+        Answered::Rejected(code) => assert!(code == status && path.is_empty()),
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let [flags, rest @ ..] = data else { return };
+    let Ok(text) = std::str::from_utf8(rest) else {
+        return;
+    };
+    hear(*flags, text);
+    read(*flags, text);
+    let _ = (Commanded::of(text), Notice::of(text), Identity::parse(text));
+    let _ = HONO.reply(text, rest);
+});
