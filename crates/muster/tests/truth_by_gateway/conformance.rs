@@ -40,35 +40,42 @@ const MISBEHAVIOURS: [(&str, &str, u64); 13] = [
 
 #[test]
 fn the_ledger_is_the_gateways_account_in_every_dialect_under_each_misbehaviour() {
-    for (dialect, topic) in all_topics() {
-        let mut met = 0;
-        for (behaviour, name, times) in MISBEHAVIOURS {
-            let lasts = if name == "answer-late" {
-                "5s"
-            } else {
-                "1500ms"
-            };
-            let scenario = SCENARIO
-                .replace("LOGIN", login(topic))
-                .replace(" TOPIC", &at(topic))
-                .replace("DIALECT", dialect.name())
-                .replace("BEHAVIOUR", behaviour)
-                .replace("MEASURE", lasts);
-            if let Some(why) = refusal(&scenario) {
-                assert!(why.contains("has no meaning with"), "{dialect}: {why}");
-                continue;
-            }
-            met += 1;
-            let truth = Truth::run(&scenario);
-            agrees(&truth, &format!("{dialect} {topic}, {behaviour}"));
-            if times > 0 {
-                let befell = truth.gateway["misbehaved"][name].as_array();
-                let befell = befell.map_or(0, |hashes| hashes.len() as u64);
-                assert_eq!(befell, times, "{dialect}, {behaviour}");
-            }
+    // A run is mostly waiting: as many at once as there are topics.
+    std::thread::scope(|scope| {
+        for (dialect, topic) in all_topics() {
+            scope.spawn(move || is_the_gateways_account(dialect, topic));
         }
-        assert!(met > 5, "{dialect} has hardly any misbehaviour");
+    });
+}
+
+fn is_the_gateways_account(dialect: Dialect, topic: &str) {
+    let mut met = 0;
+    for (behaviour, name, times) in MISBEHAVIOURS {
+        let lasts = if name == "answer-late" {
+            "5s"
+        } else {
+            "1500ms"
+        };
+        let scenario = SCENARIO
+            .replace("LOGIN", login(topic))
+            .replace(" TOPIC", &at(topic))
+            .replace("DIALECT", dialect.name())
+            .replace("BEHAVIOUR", behaviour)
+            .replace("MEASURE", lasts);
+        if let Some(why) = refusal(&scenario) {
+            assert!(why.contains("has no meaning with"), "{dialect}: {why}");
+            continue;
+        }
+        met += 1;
+        let truth = Truth::run(&scenario);
+        agrees(&truth, &format!("{dialect} {topic}, {behaviour}"));
+        if times > 0 {
+            let befell = truth.gateway["misbehaved"][name].as_array();
+            let befell = befell.map_or(0, |hashes| hashes.len() as u64);
+            assert_eq!(befell, times, "{dialect}, {behaviour}");
+        }
     }
+    assert!(met > 5, "{dialect} has hardly any misbehaviour");
 }
 
 /// The dialects whose devices publish.
@@ -136,31 +143,37 @@ fn the_ledger_of_commands_closes_in_every_dialect() {
             .flatten()
             .map(move |link| (dialect, link))
     });
-    for (dialect, link) in links {
-        let mode = if dialect.replies().is_some() {
-            "two-way"
-        } else {
-            "one-way"
-        };
-        for (behaviour, received, again) in OF_COMMANDS {
-            let scenario = COMMANDS
-                .replace("LINK", link)
-                .replace("DIALECT", dialect.name())
-                .replace("BEHAVIOUR", behaviour)
-                .replace("MODE", mode);
-            let truth = Truth::run(&scenario);
-            let ledger = &truth.result["ledger"]["command"];
-            let told = |name: &str| count(&ledger[name]);
-            let what = format!("{dialect}, {link} {behaviour}: {}", ledger["equations"]);
-            assert_eq!(told("residue"), 0, "{what}");
-            assert_eq!(told("issued"), 200, "{what}");
-            assert_eq!(truth.account("commands"), 200, "{what}");
-            assert_eq!(told("received"), received, "{what}");
-            assert_eq!(told("received_again"), again, "{what}");
-            assert_eq!(told("delivered_not_received"), 200 - received, "{what}");
-            if mode == "two-way" {
-                assert_eq!(told("replies_arrived"), received, "{what}");
-            }
+    std::thread::scope(|scope| {
+        for (dialect, link) in links {
+            scope.spawn(move || commands_close(dialect, link));
+        }
+    });
+}
+
+fn commands_close(dialect: Dialect, link: &str) {
+    let mode = if dialect.replies().is_some() {
+        "two-way"
+    } else {
+        "one-way"
+    };
+    for (behaviour, received, again) in OF_COMMANDS {
+        let scenario = COMMANDS
+            .replace("LINK", link)
+            .replace("DIALECT", dialect.name())
+            .replace("BEHAVIOUR", behaviour)
+            .replace("MODE", mode);
+        let truth = Truth::run(&scenario);
+        let ledger = &truth.result["ledger"]["command"];
+        let told = |name: &str| count(&ledger[name]);
+        let what = format!("{dialect}, {link} {behaviour}: {}", ledger["equations"]);
+        assert_eq!(told("residue"), 0, "{what}");
+        assert_eq!(told("issued"), 200, "{what}");
+        assert_eq!(truth.account("commands"), 200, "{what}");
+        assert_eq!(told("received"), received, "{what}");
+        assert_eq!(told("received_again"), again, "{what}");
+        assert_eq!(told("delivered_not_received"), 200 - received, "{what}");
+        if mode == "two-way" {
+            assert_eq!(told("replies_arrived"), received, "{what}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -51,7 +52,7 @@ impl Truth {
     }
 
     pub(crate) fn run(scenario: &str) -> Self {
-        let _alone = alone();
+        let _alone = place();
         let folder = tempfile::tempdir().expect("a folder for the run");
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("truth.yaml"), scenario).expect("the scenario is written");
@@ -217,10 +218,15 @@ pub(crate) fn refusal(scenario: &str) -> Option<String> {
     (output.status.code() == Some(2)).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// One run at a time: several at once would take each other's processor.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Runs that may go on at once: each is mostly waiting, more would take each other's processor.
+const AT_ONCE: usize = 6;
+
+/// A place among the runs that go on, once there is one.
+fn place() -> MutexGuard<'static, ()> {
+    static PLACES: [Mutex<()>; AT_ONCE] = [const { Mutex::new(()) }; AT_ONCE];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let place = &PLACES[NEXT.fetch_add(1, Ordering::Relaxed) % AT_ONCE];
+    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads a facts file: how each message of the first stream fared, and the order in which copies came.
