@@ -231,6 +231,37 @@ counts! {
     commands_routed,
     /// Replies to commands received, with DUP too: of one that a closed link swallowed no other comes.
     replies,
+    /// Peers over CoAP: addresses that were heard, again after they were forgotten.
+    peers,
+    /// Datagrams of further addresses, when there were as many peers as may be.
+    peers_refused,
+    /// Requests over CoAP that are no uplinks and no replies: refused by their path, method, options
+    /// or body.
+    refused_requests,
+    /// Acknowledgements, resets and responses over CoAP that nobody waited for.
+    stray,
+    /// Answers over CoAP in a message of their own.
+    separate,
+    /// Those of them that were acknowledged.
+    separate_acknowledged,
+    /// Those that were reset, or never acknowledged.
+    separate_refused,
+    /// Copies of them after the first.
+    retransmitted,
+    /// Requests that waited for a command.
+    queries,
+    /// Those of them that got none in time.
+    queries_without_command,
+    /// Commands put into the answers to them.
+    commands_handed,
+    /// Commands that no device waited for, or that no answer can carry.
+    commands_undelivered,
+    /// Datagrams that the kernel dropped, since the receive buffer was full.
+    datagrams_dropped,
+    /// Errors that datagrams to devices brought (ICMP).
+    unreachable,
+    /// Datagrams to devices that found no room, or were refused by the kernel.
+    unsent,
     /// TLS handshakes that were completed.
     tls_handshakes,
     /// Of those, the ones that resumed a session.
@@ -250,6 +281,11 @@ impl Count {
     pub(crate) fn add(&self, by: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+    }
+
+    /// Takes over what somebody else counts.
+    pub(crate) fn set(&self, to: u64) {
+        self.0.store(to, Ordering::Relaxed);
     }
 
     fn get(&self) -> u64 {

@@ -31,8 +31,10 @@ const ANSWERS_MAX: usize = 4;
 pub enum Listening {
     /// It listens.
     At {
-        /// Where devices connect.
+        /// Where clients of MQTT connect.
         devices: SocketAddr,
+        /// Where it hears CoAP, if it does.
+        coap: Option<SocketAddr>,
         /// Where its management API is, if it has one.
         management: Option<SocketAddr>,
     },
@@ -81,6 +83,7 @@ pub fn run_until_stopped(input: impl BufRead, mut output: impl Write) -> Result<
     };
     let listening = Listening::At {
         devices: gateway.addr(),
+        coap: gateway.coap_addr(),
         management: gateway.management_addr(),
     };
     say(&mut output, &listening)?;
@@ -100,6 +103,7 @@ pub struct ChildGateway {
     orders: Option<ChildStdin>,
     answers: Receiver<io::Result<String>>,
     addr: SocketAddr,
+    coap: Option<SocketAddr>,
     management: Option<SocketAddr>,
 }
 
@@ -125,20 +129,32 @@ impl ChildGateway {
             orders: Some(orders),
             answers,
             addr: nowhere,
+            coap: None,
             management: None,
         };
         gateway.tell(&serde_json::to_string(config)?)?;
         match gateway.hear()? {
             Listening::At {
                 devices,
+                coap,
                 management,
-            } => (gateway.addr, gateway.management) = (devices, management),
+            } => {
+                gateway.addr = devices;
+                gateway.coap = coap;
+                gateway.management = management;
+            }
             Listening::Failed(reason) => return Err(ChildError::Start(reason)),
         }
         Ok(gateway)
     }
 
-    /// Where it listens.
+    /// Where it hears CoAP, if it does.
+    #[must_use]
+    pub fn coap_addr(&self) -> Option<SocketAddr> {
+        self.coap
+    }
+
+    /// Where it listens for MQTT.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr

@@ -106,6 +106,9 @@ impl fmt::Debug for GatewayTls {
 pub struct GatewayConfig {
     /// Where it listens; port 0 is a free port.
     pub listen: SocketAddr,
+    /// Where it hears CoAP over UDP, if the dialect's devices speak that; none does not. Port 0 is a
+    /// free port.
+    pub coap: Option<SocketAddr>,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
     /// What it speaks.
@@ -144,6 +147,7 @@ impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            coap: None,
             threads: 1,
             dialect: Dialect::Mqtt,
             websocket: false,

@@ -17,6 +17,7 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub struct Gateway {
     addr: SocketAddr,
+    coap: Option<SocketAddr>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     management: Option<Management>,
@@ -57,25 +58,31 @@ impl Gateway {
         let _ = limits::raise_descriptors();
         let clock = config.clock();
         let layers = Servers::new(&config.layers())?;
-        let mut addr = config.listen;
+        let (mut addr, mut coap) = (config.listen, config.coap);
         let shared = Arc::new(Shared::new(config));
         let management = management(&shared)?;
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
             let shard = Shard::new(index, Arc::clone(&shared), layers.clone());
             let mut event_loop = Loop::new(clock, &LoopConfig::default(), shard)?;
-            let (_, io) = event_loop.parts();
+            let (shard, io) = event_loop.parts();
             let port = match (index, shared.threads()) {
                 (_, 1) => PortUse::Alone,
                 (0, _) => PortUse::First,
                 _ => PortUse::Further,
             };
             addr = io.listen(addr, port)?.1;
+            if let Some(at) = &mut coap {
+                let (key, bound) = io.bind_udp(*at, port)?;
+                shard.hear_coap(io, key);
+                *at = bound;
+            }
             shared.set_waker(index, io.waker());
             loops.push(event_loop);
         }
         let mut gateway = Self {
             addr,
+            coap,
             shared,
             threads: Vec::new(),
             management,
@@ -86,7 +93,13 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Where it listens.
+    /// Where it hears CoAP, if it does.
+    #[must_use]
+    pub fn coap_addr(&self) -> Option<SocketAddr> {
+        self.coap
+    }
+
+    /// Where it listens for MQTT.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr

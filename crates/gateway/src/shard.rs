@@ -3,7 +3,9 @@
 mod acknowledging;
 mod admitting;
 mod alarms;
+mod answering;
 mod authenticating;
+mod coap;
 mod commanding;
 mod delivery;
 mod hearing;
@@ -15,6 +17,7 @@ mod uplink;
 mod wire;
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -30,9 +33,12 @@ use crate::shared::{Mail, Shared};
 use crate::slab::Slab;
 
 use alarms::Alarm;
+use answering::Asker;
+use coap::Coap;
 use delivery::Match;
 use link::{Link, Pause};
 
+pub(crate) use coap::{QUERIES_MAX, Waiter};
 pub(crate) use session::Session;
 
 /// Most bytes gathered for one write: more would only wait in the kernel.
@@ -48,13 +54,14 @@ pub(crate) struct Shard {
     /// By the index of the connection's key.
     links: Vec<Option<Box<Link>>>,
     sessions: Slab<Session>,
+    coap: Coap,
     alarms: Slab<Alarm>,
     /// Links with something to write at the end of the turn.
     dirty: Vec<Key>,
     /// Publishers that wait for room in a full queue.
     waiting: Vec<Key>,
-    /// Links with an uplink that is to be overtaken.
-    overtaken: Vec<Key>,
+    /// Whose uplinks are to be overtaken.
+    overtaken: Vec<Asker>,
     last_uplink: Micros,
     /// Sessions that moved to another thread lately, for mail that was under way to them.
     moved: VecDeque<(SessionRef, SessionRef, Arc<Gauge>)>,
@@ -81,6 +88,7 @@ impl Shard {
             layers,
             links: Vec::new(),
             sessions: Slab::new(),
+            coap: Coap::new(),
             alarms: Slab::new(),
             dirty: Vec::new(),
             waiting: Vec::new(),
@@ -186,6 +194,8 @@ impl Shard {
         if let Some(link) = self.link(key) {
             link.pauses |= why as u8;
             io.pause_reading(key);
+        } else {
+            self.pause_socket(io, key, why as u8);
         }
     }
 
@@ -195,6 +205,8 @@ impl Shard {
             if !link.is_paused() {
                 io.resume_reading(key);
             }
+        } else {
+            self.resume_socket(io, key, why as u8);
         }
     }
 
@@ -208,6 +220,7 @@ impl Shard {
                 Mail::Granted { to, session } => self.granted(io, to, session),
                 Mail::FirstUplink(at) => self.plan_alarms(io, at),
                 Mail::Room => self.resume_waiting(io),
+                Mail::Command { to, message } => self.put_into_answer(io, to, &message),
             }
         }
         self.inbox = inbox;
@@ -237,6 +250,10 @@ impl Handler for Shard {
         used
     }
 
+    fn datagram(&mut self, io: &mut Io, key: Key, from: SocketAddr, bytes: &mut [u8]) {
+        self.heard(io, key, from, bytes);
+    }
+
     fn flushed(&mut self, io: &mut Io, key: Key) {
         let Some(link) = self.link(key) else { return };
         link.is_held = false;
@@ -256,6 +273,7 @@ impl Handler for Shard {
     fn woken(&mut self, io: &mut Io) {
         self.read_mail(io);
         if self.shared.stopping.load(Ordering::Acquire) {
+            self.count_datagrams(io, true);
             io.stop();
         }
     }
@@ -268,6 +286,7 @@ impl Handler for Shard {
                 self.send(io, key);
             }
         }
+        self.count_datagrams(io, false);
         // Sending can end a link, whose will makes others dirty.
         let settled = self.dirty.is_empty();
         dirty.append(&mut self.dirty);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use muster_model::Micros;
 use muster_net::Waker;
+use muster_platform::Waiting;
 use muster_transport::PeerIdentity;
 use rustc_hash::FxHashMap;
 
@@ -15,7 +16,7 @@ use crate::management::{Counted, Registry};
 use crate::message::Message;
 use crate::plot::Plot;
 use crate::routes::{Gauge, Routes, SessionRef};
-use crate::shard::Session;
+use crate::shard::{QUERIES_MAX, Session, Waiter};
 
 /// No uplink has come yet.
 const NEVER: u64 = u64::MAX;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) plot: Mutex<Plot>,
     /// Of devices that a gateway announced, what that gateway's link logged in as.
     pub(crate) gateways: Mutex<FxHashMap<Box<str>, Arc<str>>>,
+    /// Requests that wait for a command, by their devices.
+    pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
     pub(crate) requests: AtomicU32,
     /// What it was told of, where it has a management API.
@@ -83,6 +86,8 @@ pub(crate) enum Mail {
     FirstUplink(Micros),
     /// A full queue has room again.
     Room,
+    /// A command for a request that waits there.
+    Command { to: Waiter, message: Arc<Message> },
 }
 
 /// A client's session is wanted on another thread.
@@ -118,6 +123,7 @@ impl Shared {
             registry: Mutex::default(),
             retained: Mutex::default(),
             gateways: Mutex::default(),
+            waiting: Mutex::new(Waiting::new(QUERIES_MAX)),
             requests: AtomicU32::default(),
             plot: Mutex::new(Plot::new(&config)),
             counted: Mutex::default(),

@@ -35,6 +35,22 @@ impl<T> Slab<T> {
         (slot, place.generation)
     }
 
+    /// Values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Places there are, taken or not.
+    pub(crate) fn places(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    /// The value at a place, with the generation of its name.
+    pub(crate) fn at(&self, slot: u32) -> Option<(u32, &T)> {
+        let place = self.places.get(slot as usize)?;
+        Some((place.generation, place.value.as_ref()?))
+    }
+
     pub(crate) fn get_mut(&mut self, slot: u32, generation: u32) -> Option<&mut T> {
         let place = self.places.get_mut(slot as usize)?;
         place

@@ -269,10 +269,14 @@ pub(crate) struct GatewayArgs {
     /// Where it listens; port 0 is a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:1883")]
     pub(crate) listen: std::net::SocketAddr,
+    /// Where it hears CoAP, besides MQTT for the application; port 0 is a free port. Only with
+    /// --dialect hono.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) coap: Option<std::net::SocketAddr>,
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,
-    /// What it speaks: mqtt, sap-edge or thingsboard.
+    /// What it speaks: mqtt, sap-edge, thingsboard or hono.
     #[arg(long, value_name = "NAME", default_value = "mqtt", value_parser = dialect)]
     pub(crate) dialect: Dialect,
     /// Serve MQTT over WebSocket, at any path.

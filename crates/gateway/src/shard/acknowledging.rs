@@ -21,6 +21,8 @@ const UNREADABLE: u16 = 400;
 /// Who wants to be acknowledged, and what.
 #[derive(Debug)]
 pub(crate) struct Asked {
+    /// The link by which the message came.
+    pub(super) key: Key,
     device: Box<str>,
     id: Option<Box<[u8]>>,
 }
@@ -70,6 +72,7 @@ impl Shard {
     ) {
         self.take_over_transport(key, incoming.pending);
         let asked = Asked {
+            key,
             device: device.into(),
             id: id.map(Into::into),
         };
@@ -87,7 +90,7 @@ impl Shard {
 
     /// Makes the fate of an uplink that asks for an acknowledgement come true.
     pub(super) fn settle_asked(&mut self, io: &mut Io, uplink: &Uplink, asked: Asked) {
-        let (key, now) = (uplink.key(), io.now());
+        let (key, now) = (asked.key, io.now());
         let (yes, no) = (self.shared.config.dialect.acceptance(), self.reject_code());
         match uplink.fate() {
             Fate::Behave

@@ -7,9 +7,11 @@ use std::time::Duration;
 use muster_model::behaviour::{CloseLinks, Stall};
 use muster_model::{Micros, mix};
 use muster_net::{Io, Key, TimerId};
-use muster_protocol::mqtt::{Pending, ServerEvent};
+use muster_protocol::mqtt::ServerEvent;
 
 use super::acknowledging::Asked;
+use super::answering::Asker;
+use super::coap::{PeerRef, QueryRef};
 use super::link::Pause;
 use super::uplink::Uplink;
 use super::{SessionRef, Shard};
@@ -23,21 +25,21 @@ const CLOSE_STREAM: u64 = 0xc105_e000;
 pub(crate) enum Alarm {
     /// A link's CONNECT or next packet is due.
     Link(Key),
+    /// Something is due of a peer of CoAP.
+    Peer(PeerRef),
+    /// A query has waited long enough for its acknowledgement, or for a command.
+    Query(QueryRef),
     /// An uplink has been served.
     Settle(Box<Uplink>),
-    /// A late answer.
-    Answer {
-        key: Key,
-        pending: Pending,
-        reason: u8,
-    },
+    /// A late answer: yes.
+    Answer { asker: Asker, copies: usize },
     /// A late acknowledgement by the application.
     Acknowledge { key: Key, asked: Asked, code: u16 },
     /// The acknowledgements of a link have waited for others long enough.
     Batch(Key),
     /// A late delivery.
     Deliver {
-        from: SessionRef,
+        from: Option<SessionRef>,
         message: Arc<Message>,
     },
     /// A command has to be handed on.
@@ -79,16 +81,14 @@ impl Shard {
         };
         match alarm {
             Alarm::Link(key) => self.check(io, key),
+            Alarm::Peer(peer) => self.wake_peer(io, peer),
+            Alarm::Query(query) => self.query_due(io, query),
             Alarm::Settle(uplink) => self.settle(io, *uplink),
-            Alarm::Answer {
-                key,
-                pending,
-                reason,
-            } => self.answer(key, pending, reason),
+            Alarm::Answer { asker, copies } => self.say_yes(io, asker, copies),
             Alarm::Acknowledge { key, asked, code } => self.acknowledge(io, key, asked, code),
             Alarm::Batch(key) => self.write_batch(io, key),
             Alarm::Deliver { from, message } => {
-                self.publish_kept(io, &message, Some(from));
+                self.publish_kept(io, &message, from);
             }
             Alarm::Command { from, message } => {
                 self.route(io, &message, from);

@@ -101,7 +101,9 @@ impl Shard {
 
     /// Hands a command on, in the form that its device asked for.
     pub(super) fn route(&mut self, io: &mut Io, message: &Arc<Message>, from: SessionRef) -> usize {
-        let copies = match self.shared.config.dialect.commanded(&message.topic) {
+        let dialect = self.shared.config.dialect;
+        let copies = match dialect.commanded(&message.topic) {
+            Some(_) if dialect.asks() => self.hand_to_query(io, message),
             Some(device) => self.hand(io, message, (device, from)),
             None => self.publish_kept(io, message, Some(from)).copies,
         };

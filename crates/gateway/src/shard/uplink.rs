@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use muster_model::{Micros, mix};
 use muster_net::{Io, Key, ReadLimit};
-use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos, reason};
+use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos};
 
 use super::acknowledging::Asked;
 use super::alarms::Alarm;
+use super::answering::Asker;
 use super::link::Pause;
 use super::{SessionRef, Shard};
 use crate::config::SlowReader;
@@ -26,9 +27,9 @@ const OVERTAKING_QUIET: Micros = Micros::from_secs(1);
 /// An uplink whose fate is known.
 #[derive(Debug)]
 pub(crate) struct Uplink {
-    key: Key,
-    from: SessionRef,
-    pending: Option<Pending>,
+    asker: Asker,
+    /// Whose subscriptions with "no local" get no copy.
+    from: Option<SessionRef>,
     message: Arc<Message>,
     hash: u64,
     fate: Fate,
@@ -37,8 +38,16 @@ pub(crate) struct Uplink {
 }
 
 impl Uplink {
-    pub(super) fn key(&self) -> Key {
-        self.key
+    /// What a peer of CoAP uploads.
+    pub(super) fn of_peer(asker: Asker, message: Arc<Message>) -> Self {
+        Self {
+            asker,
+            from: None,
+            hash: message.hash(),
+            message,
+            fate: Fate::Behave,
+            asked: None,
+        }
     }
 
     pub(super) fn fate(&self) -> Fate {
@@ -89,9 +98,8 @@ impl Shard {
             let message = Arc::new(Message::new(&publish, io.now()));
             let hash = message.hash();
             let uplink = Uplink {
-                key,
-                from,
-                pending,
+                asker: Asker::Link { key, pending },
+                from: Some(from),
                 message,
                 hash,
                 fate: Fate::Behave,
@@ -119,9 +127,8 @@ impl Shard {
         let mut user = Vec::new();
         let message = Arc::new(Message::new(&published(incoming, &mut user), io.now()));
         let uplink = Uplink {
-            key,
-            from,
-            pending: None,
+            asker: Asker::Link { key, pending: None },
+            from: Some(from),
             hash: message.hash(),
             message,
             fate: Fate::Behave,
@@ -139,28 +146,28 @@ impl Shard {
     }
 
     /// The long way: something is wrong with this gateway. `again` says that the uplink has DUP.
-    fn plot(&mut self, io: &mut Io, uplink: Uplink, again: bool) {
+    pub(super) fn plot(&mut self, io: &mut Io, uplink: Uplink, again: bool) {
         let now = io.now();
         self.last_uplink = now;
         if self.shared.is_first_uplink(now) {
             self.tell_first_uplink(io, now);
         }
         let turn = locked(&self.shared.plot).turn(now, uplink.hash, again);
-        let (key, pending) = (uplink.key, uplink.pending);
+        let asker = uplink.asker;
         match turn {
             Turn::Dropped => {
                 self.counts().capacity_dropped.more();
                 match uplink.asked {
                     Some(_) => self.counts().unanswered.more(),
-                    None => self.leave_unanswered(pending),
+                    None => self.leave_unanswered(asker),
                 }
             }
             Turn::Rejected => {
                 self.counts().capacity_rejected.more();
                 let refusal = self.shared.config.dialect.refusal();
                 match uplink.asked {
-                    Some(asked) => self.acknowledge(io, key, asked, refusal),
-                    None => self.reject(io, key, pending, refusal),
+                    Some(asked) => self.acknowledge(io, asked.key, asked, refusal),
+                    None => self.say_no(io, asker, refusal),
                 }
             }
             Turn::Taken {
@@ -170,8 +177,10 @@ impl Shard {
             } => {
                 if let Some(until) = blocked_until {
                     self.counts().capacity_blocked.more();
-                    self.pause(io, key, Pause::Capacity);
-                    self.set_alarm(io, until, Alarm::Unblock(key));
+                    if let Some(key) = self.read_by(asker) {
+                        self.pause(io, key, Pause::Capacity);
+                        self.set_alarm(io, until, Alarm::Unblock(key));
+                    }
                 }
                 let uplink = Uplink { fate, ..uplink };
                 if done > now {
@@ -190,7 +199,7 @@ impl Shard {
             return self.settle_asked(io, &uplink, asked);
         }
         let behaviour = self.shared.config.behaviour;
-        let (now, key, pending, fate) = (io.now(), uplink.key, uplink.pending, uplink.fate);
+        let (now, asker, fate) = (io.now(), uplink.asker, uplink.fate);
         if fate != Fate::Reorder && fate != Fate::Behave {
             self.book(&uplink);
         }
@@ -202,41 +211,36 @@ impl Shard {
             // The last two have no meaning where no application acknowledges.
             Fate::Behave | Fate::AnswerGarbled | Fate::AnswerUnknown => {
                 let copies = self.put_through(io, &uplink);
-                self.accept(key, pending, copies);
+                self.say_yes(io, asker, copies);
             }
-            Fate::LoseAfterAccept => self.accept(key, pending, 1),
-            Fate::Drop => self.leave_unanswered(pending),
+            Fate::LoseAfterAccept => self.say_yes(io, asker, 1),
+            Fate::Drop => self.leave_unanswered(asker),
             Fate::Ignore => {
                 self.put_through(io, &uplink);
-                self.leave_unanswered(pending);
+                self.leave_unanswered(asker);
             }
             Fate::AnswerLate => {
                 let copies = self.put_through(io, &uplink);
-                if let Some(pending) = pending {
-                    let late = Alarm::Answer {
-                        key,
-                        pending,
-                        reason: self.acceptance(copies),
-                    };
+                if let Some(asker) = self.put_off(io, asker) {
+                    let late = Alarm::Answer { asker, copies };
                     self.set_alarm(io, now + behaviour.answer_late.by, late);
                 }
             }
             Fate::AnswerTwice => {
                 let copies = self.put_through(io, &uplink);
-                self.accept(key, pending, copies);
-                self.answer_again(key, pending, self.acceptance(copies));
+                self.say_yes_twice(io, asker, copies);
             }
             Fate::Duplicate => {
                 let copies = self.put_through(io, &uplink);
                 self.put_through(io, &uplink);
-                self.accept(key, pending, copies);
+                self.say_yes(io, asker, copies);
             }
             Fate::Reorder => {
-                self.accept(key, pending, 1);
+                self.say_yes(io, asker, 1);
                 self.let_overtake(io, uplink);
             }
             Fate::DeliverLate => {
-                self.accept(key, pending, 1);
+                self.say_yes(io, asker, 1);
                 let late = Alarm::Deliver {
                     from: uplink.from,
                     message: uplink.message,
@@ -245,32 +249,30 @@ impl Shard {
             }
             Fate::Corrupt => {
                 let copies = self.put_through(io, &self.corrupted(uplink));
-                self.accept(key, pending, copies);
+                self.say_yes(io, asker, copies);
             }
-            Fate::Reject => self.reject(io, key, pending, self.reject_code()),
+            Fate::Reject => self.say_no(io, asker, self.reject_code()),
             Fate::RejectButDeliver => {
                 self.put_through(io, &uplink);
-                self.reject(io, key, pending, self.reject_code());
+                self.say_no(io, asker, self.reject_code());
             }
         }
     }
 
     /// Delivers, and then what this uplink was to overtake.
     fn put_through(&mut self, io: &mut Io, uplink: &Uplink) -> usize {
-        let routed = self.publish_kept(io, &uplink.message, Some(uplink.from));
+        let routed = self.publish_kept(io, &uplink.message, uplink.from);
         if routed.is_congested {
-            self.hold_back(io, uplink.key);
+            self.hold_back_asker(io, uplink.asker);
         }
-        let Some(link) = self.link(uplink.key) else {
+        let Some(waiting) = self.overtaken_of(uplink.asker) else {
             return routed.copies;
         };
         let topic = &uplink.message.topic;
-        let overtaken = link
-            .overtaken
-            .extract_if(.., |held| held.message.topic == *topic);
+        let overtaken = waiting.extract_if(.., |held| held.message.topic == *topic);
         for held in overtaken.collect::<Vec<Uplink>>() {
             self.book(&held);
-            self.publish_kept(io, &held.message, Some(held.from));
+            self.publish_kept(io, &held.message, held.from);
         }
         routed.copies
     }
@@ -282,7 +284,7 @@ impl Shard {
             uplink.fate,
             Fate::Ignore | Fate::AnswerLate | Fate::AnswerTwice
         );
-        if !about_answer || uplink.pending.is_some() {
+        if !about_answer || uplink.asker.is_answered() {
             locked(&self.shared.plot)
                 .misdeeds
                 .book(uplink.fate, uplink.hash);
@@ -297,16 +299,16 @@ impl Shard {
     }
 
     fn let_overtake(&mut self, io: &mut Io, uplink: Uplink) {
-        let key = uplink.key;
-        let Some(link) = self.link(key) else {
-            self.publish_kept(io, &uplink.message, Some(uplink.from));
+        let asker = uplink.asker;
+        let Some(waiting) = self.overtaken_of(asker) else {
+            self.publish_kept(io, &uplink.message, uplink.from);
             return;
         };
-        link.overtaken.push(uplink);
+        waiting.push(uplink);
         if self.overtaken.is_empty() {
             self.set_alarm(io, io.now() + OVERTAKING_LOOK, Alarm::Overtaken);
         }
-        self.overtaken.push(key);
+        self.overtaken.push(asker);
     }
 
     /// Delivers uplinks that nothing overtook, once the traffic has ended; they were not
@@ -316,17 +318,15 @@ impl Shard {
             self.set_alarm(io, io.now() + OVERTAKING_LOOK, Alarm::Overtaken);
             return;
         }
-        for key in std::mem::take(&mut self.overtaken) {
-            let held = self
-                .link(key)
-                .map(|link| std::mem::take(&mut link.overtaken));
+        for asker in std::mem::take(&mut self.overtaken) {
+            let held = self.overtaken_of(asker).map(std::mem::take);
             self.deliver_overtaken(io, held.unwrap_or_default());
         }
     }
 
     pub(super) fn deliver_overtaken(&mut self, io: &mut Io, held: Vec<Uplink>) {
         for uplink in held {
-            self.publish_kept(io, &uplink.message, Some(uplink.from));
+            self.publish_kept(io, &uplink.message, uplink.from);
         }
     }
 
@@ -342,82 +342,6 @@ impl Shard {
         Uplink {
             message: Arc::new(message),
             ..uplink
-        }
-    }
-
-    pub(super) fn reject_code(&self) -> u16 {
-        let config = &self.shared.config;
-        let reject = config.behaviour.reject;
-        reject.map_or(config.dialect.refusal(), |reject| reject.code)
-    }
-
-    pub(super) fn accept(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
-        if let Some(pending) = pending {
-            self.answer(key, pending, self.acceptance(copies));
-        }
-    }
-
-    /// The positive answer: with no subscriber a broker says so (MQTT 5 section 3.4.2.1).
-    fn acceptance(&self, copies: usize) -> u8 {
-        if copies == 0 && self.shared.config.dialect.is_broker() {
-            reason::NO_MATCHING_SUBSCRIBERS
-        } else {
-            reason::SUCCESS
-        }
-    }
-
-    pub(super) fn answer(&mut self, key: Key, pending: Pending, reason: u8) {
-        let Some(link) = self.link(key) else {
-            return self.counts().unanswerable.more();
-        };
-        link.server.ack(pending, reason, &mut link.out);
-        let is_v5 = link.is_v5();
-        self.mark_dirty(key);
-        self.counts().accepted.more();
-        if reason == reason::NO_MATCHING_SUBSCRIBERS && is_v5 {
-            self.counts().no_subscriber.more();
-        }
-    }
-
-    fn answer_again(&mut self, key: Key, pending: Option<Pending>, reason: u8) {
-        if let (Some(pending), Some(link)) = (pending, self.link(key)) {
-            link.server.ack(pending, reason, &mut link.out);
-            self.mark_dirty(key);
-        }
-    }
-
-    fn leave_unanswered(&mut self, pending: Option<Pending>) {
-        if pending.is_some() {
-            self.counts().unanswered.more();
-        }
-    }
-
-    /// Answers no. MQTT 3.1.1 has no way to say it but to close the connection (section 3.3.5
-    /// there), and QoS 0 has no answer at all.
-    pub(super) fn reject(&mut self, io: &mut Io, key: Key, pending: Option<Pending>, code: u16) {
-        let code = u8::try_from(code).unwrap_or(reason::UNSPECIFIED_ERROR);
-        let Some(pending) = pending else { return };
-        let Some(link) = self.link(key) else {
-            return self.counts().unanswerable.more();
-        };
-        if !link.is_v5() {
-            self.counts().closed_links.more();
-            return self.end(io, key, true);
-        }
-        link.server.ack(pending, code, &mut link.out);
-        self.mark_dirty(key);
-        self.counts().rejected.more();
-    }
-
-    pub(super) fn hold_back(&mut self, io: &mut Io, key: Key) {
-        self.counts().held_back.more();
-        self.pause(io, key, Pause::Room);
-        self.waiting.push(key);
-    }
-
-    pub(super) fn resume_waiting(&mut self, io: &mut Io) {
-        for key in std::mem::take(&mut self.waiting) {
-            self.resume(io, key, Pause::Room);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod authentication;
 mod behaviour;
+mod coap;
+mod device;
 mod peer;
 mod pressure;
 mod routing;

@@ -1,6 +1,7 @@
 //! `muster gateway`.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         websocket: args.websocket,
         tls: tls(args)?,
         listen: args.listen,
+        coap: coap(args)?,
         threads: args.threads.unwrap_or_else(cores),
         dialect: args.dialect,
         behaviour: behaviour(args)?,
@@ -62,6 +64,9 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         "gateway listens on {scheme}://{}; Ctrl-C ends it",
         gateway.addr()
     ));
+    if let Some(address) = gateway.coap_addr() {
+        outcome::say(&format!("devices at coap://{address}"));
+    }
     if let Some(address) = gateway.management_addr() {
         let path = if args.dialect.is_provisioned() {
             MANAGEMENT_PATH
@@ -78,6 +83,17 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         std::thread::sleep(LOOK_EVERY);
     }
     tell(&gateway.stop())
+}
+
+/// Where it hears CoAP; without `--coap` it does not.
+fn coap(args: &GatewayArgs) -> Result<Option<SocketAddr>> {
+    if args.coap.is_some() && !args.dialect.asks() {
+        bail!(
+            "hear --coap: devices of {} do not speak CoAP; use --dialect hono",
+            args.dialect
+        );
+    }
+    Ok(args.coap)
 }
 
 /// How it is told of devices; without `--rest` it is not.

@@ -222,11 +222,56 @@ pub mod content_format {
     pub const JSON: u16 = 50;
     /// application/cbor (RFC 8949).
     pub const CBOR: u16 = 60;
+
+    const MEDIA_TYPES: [(u16, &str); 6] = [
+        (TEXT, "text/plain"),
+        (LINK_FORMAT, "application/link-format"),
+        (XML, "application/xml"),
+        (OCTET_STREAM, "application/octet-stream"),
+        (JSON, "application/json"),
+        (CBOR, "application/cbor"),
+    ];
+
+    /// The media type of a number, without parameters; none if it is none of these.
+    #[must_use]
+    pub fn media_type(number: u32) -> Option<&'static str> {
+        let mut all = MEDIA_TYPES.into_iter();
+        let found = all.find(|(known, _)| u32::from(*known) == number);
+        found.map(|(_, media_type)| media_type)
+    }
+
+    /// The number of a media type, whatever its parameters; none if it is none of these.
+    #[must_use]
+    pub fn of_media_type(media_type: &str) -> Option<u16> {
+        let bare = media_type.split(';').next()?.trim();
+        let mut all = MEDIA_TYPES.into_iter();
+        let found = all.find(|(_, known)| known.eq_ignore_ascii_case(bare));
+        found.map(|(number, _)| number)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_media_type_has_a_number_and_a_number_a_media_type() {
+        for (number, text) in [
+            (0, "text/plain"),
+            (50, "application/json"),
+            (60, "application/cbor"),
+        ] {
+            assert_eq!(content_format::media_type(number), Some(text));
+            assert_eq!(
+                content_format::of_media_type(text).map(u32::from),
+                Some(number)
+            );
+        }
+        let text = content_format::of_media_type("Text/Plain; charset=utf-8");
+        assert_eq!(text, Some(content_format::TEXT));
+        assert_eq!(content_format::media_type(51), None);
+        assert_eq!(content_format::of_media_type("image/png"), None);
+    }
 
     /// RFC 7252 section 5.10, table 4: the columns C, U and N of every option there, and those of
     /// RFC 7641 section 2 and RFC 7959 section 2.1.

@@ -1,0 +1,202 @@
+//! Devices over CoAP: the sockets that hear them, and the peers that were heard.
+
+mod hearing;
+mod peer;
+mod peers;
+mod querying;
+mod replying;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use muster_net::{Io, Key};
+use muster_protocol::coap::{ServerCounts, ServerSettings};
+
+use super::Shard;
+use super::alarms::Alarm;
+use crate::slab::Slab;
+
+pub(super) use peer::Peer;
+pub(crate) use peers::PeerRef;
+pub(crate) use querying::{QUERIES_MAX, QueryRef, Waiter};
+
+use peers::Peers;
+use querying::Query;
+
+/// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
+/// fewer.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// What one thread knows of its devices over CoAP.
+#[derive(Debug)]
+pub(super) struct Coap {
+    sockets: Vec<Socket>,
+    peers: Peers,
+    queries: Slab<Query>,
+    settings: Arc<ServerSettings>,
+    /// The datagram that is being written.
+    out: Vec<u8>,
+}
+
+/// One socket that hears devices.
+#[derive(Debug)]
+struct Socket {
+    key: Key,
+    /// Why it is not read, as bits of [`super::Pause`].
+    pauses: u8,
+}
+
+impl Coap {
+    pub(super) fn new() -> Self {
+        Self {
+            sockets: Vec::new(),
+            peers: Peers::new(),
+            queries: Slab::new(),
+            settings: Arc::default(),
+            out: Vec::new(),
+        }
+    }
+
+    fn socket(&mut self, key: Key) -> Option<&mut Socket> {
+        self.sockets.iter_mut().find(|socket| socket.key == key)
+    }
+}
+
+impl Shard {
+    /// Hears devices by a socket from now on.
+    pub(crate) fn hear_coap(&mut self, io: &mut Io, key: Key) {
+        io.set_receive_buffer(key, RECEIVE_BUFFER);
+        self.coap.sockets.push(Socket { key, pauses: 0 });
+    }
+
+    pub(super) fn heard(&mut self, io: &mut Io, key: Key, from: SocketAddr, bytes: &mut [u8]) {
+        if self.coap.socket(key).is_none() {
+            return;
+        }
+        match self.coap.peers.at(key, from) {
+            Some(peer) => self.hear_message(io, peer, bytes),
+            None => match self.meet(io, key, from) {
+                Some(peer) => self.hear_message(io, peer, bytes),
+                None => self.counts().peers_refused.more(),
+            },
+        }
+    }
+
+    /// A new peer; none if there are too many.
+    fn meet(&mut self, io: &mut Io, key: Key, from: SocketAddr) -> Option<PeerRef> {
+        let seed = self.shared.config.seed ^ u64::from(self.index) << 32;
+        let peer = Peer::new(key, from, Arc::clone(&self.coap.settings), seed);
+        let (met, gone) = self.coap.peers.insert(io.now(), peer)?;
+        self.counts().peers.more();
+        if let Some(gone) = gone {
+            self.cancel_alarm(io, gone.alarm.map(|(_, alarm)| alarm));
+        }
+        Some(met)
+    }
+
+    pub(super) fn peer(&mut self, peer: PeerRef) -> Option<&mut Peer> {
+        self.coap.peers.get_mut(peer)
+    }
+
+    pub(super) fn socket_of(&mut self, peer: PeerRef) -> Option<Key> {
+        self.peer(peer).map(|peer| peer.socket)
+    }
+
+    /// Stops reading a socket of devices: what comes waits in its receive buffer, and beyond that is
+    /// lost.
+    pub(super) fn pause_socket(&mut self, io: &mut Io, key: Key, why: u8) {
+        if let Some(socket) = self.coap.socket(key) {
+            socket.pauses |= why;
+            io.pause_reading(key);
+        }
+    }
+
+    pub(super) fn resume_socket(&mut self, io: &mut Io, key: Key, why: u8) {
+        if let Some(socket) = self.coap.socket(key) {
+            socket.pauses &= !why;
+            if socket.pauses == 0 {
+                io.resume_reading(key);
+            }
+        }
+    }
+
+    /// What the kernel did with datagrams, for the account.
+    pub(super) fn count_datagrams(&mut self, io: &mut Io, is_last: bool) {
+        if self.coap.sockets.is_empty() {
+            return;
+        }
+        if is_last {
+            let sockets = self.coap.sockets.iter();
+            sockets.for_each(|socket| io.count_drops(socket.key));
+        }
+        let counts = io.counts();
+        self.counts()
+            .datagrams_dropped
+            .set(counts.datagrams_dropped);
+        self.counts().unreachable.set(counts.icmp_errors);
+    }
+
+    /// Something is due of a peer.
+    pub(super) fn wake_peer(&mut self, io: &mut Io, peer: PeerRef) {
+        if let Some(peer) = self.peer(peer) {
+            peer.alarm = None;
+        }
+        while self.wake_once(io, peer) {}
+        self.look_after(io, peer);
+    }
+
+    fn wake_once(&mut self, io: &mut Io, to: PeerRef) -> bool {
+        let now = io.now();
+        let mut out = std::mem::take(&mut self.coap.out);
+        out.clear();
+        let event = self.peer(to).and_then(|peer| {
+            let before = *peer.coap.counts();
+            let event = peer.coap.wake(now, &mut out);
+            Some((event?, before, *peer.coap.counts()))
+        });
+        self.send_datagram(io, to, &out);
+        self.coap.out = out;
+        if let Some((_, before, after)) = &event {
+            self.note(before, after);
+        }
+        event.is_some()
+    }
+
+    /// Sets the alarm of a peer for what is due next.
+    fn look_after(&mut self, io: &mut Io, of: PeerRef) {
+        let Some(peer) = self.peer(of) else { return };
+        let Some(deadline) = peer.coap.deadline() else {
+            return;
+        };
+        let earlier = peer.alarm.filter(|(at, _)| *at > deadline);
+        if peer.alarm.is_some() && earlier.is_none() {
+            return;
+        }
+        self.cancel_alarm(io, earlier.map(|(_, alarm)| alarm));
+        let alarm = self.set_alarm(io, deadline, Alarm::Peer(of));
+        if let Some(peer) = self.peer(of) {
+            peer.alarm = Some((deadline, alarm));
+        }
+    }
+
+    /// Writes into the account what a session counted since.
+    fn note(&self, before: &ServerCounts, after: &ServerCounts) {
+        if before == after {
+            return;
+        }
+        let counts = self.counts();
+        for (count, before, after) in [
+            (&counts.received_again, before.duplicates, after.duplicates),
+            (&counts.malformed, before.malformed, after.malformed),
+            (&counts.stray, before.stray, after.stray),
+            (&counts.refused_requests, before.rejected, after.rejected),
+            (
+                &counts.retransmitted,
+                before.retransmitted,
+                after.retransmitted,
+            ),
+        ] {
+            count.add(u64::from(after.wrapping_sub(before)));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Messages of CoAP, and what a request is to the dialect.
+
+use std::sync::Arc;
+
+use muster_net::Io;
+use muster_platform::{Identity, Incoming, Method, Refusal, Status, Upload, Wanted};
+use muster_protocol::coap::{self, Code, OptionNumber, ServerEvent, content_format};
+use muster_protocol::mqtt::{Publish, Qos};
+
+use super::PeerRef;
+use crate::message::Message;
+use crate::shard::Shard;
+use crate::shard::answering::Asker;
+use crate::shard::uplink::Uplink;
+
+/// A path or a parameter that is no text.
+const NO_TEXT: Refusal = Refusal {
+    status: Status::new(4, 0),
+    why: "the path or a parameter is not UTF-8",
+};
+/// A platform that has no requests.
+const NO_RESOURCES: Refusal = Refusal {
+    status: Status::new(4, 4),
+    why: "this platform has no resources over CoAP",
+};
+
+impl Shard {
+    /// Takes one message of a peer.
+    pub(super) fn hear_message(&mut self, io: &mut Io, from: PeerRef, bytes: &[u8]) {
+        let now = io.now();
+        let mut out = std::mem::take(&mut self.coap.out);
+        out.clear();
+        let heard = self.peer(from).map(|peer| {
+            let before = *peer.coap.counts();
+            let event = peer.coap.receive(now, bytes, &mut out);
+            (event, before, *peer.coap.counts())
+        });
+        self.send_datagram(io, from, &out);
+        self.coap.out = out;
+        let Some((event, before, after)) = heard else {
+            return;
+        };
+        self.note(&before, &after);
+        match event {
+            Some(ServerEvent::Request(incoming)) => self.request(io, from, &incoming),
+            Some(ServerEvent::Acknowledged { .. }) => {
+                self.counts().separate_acknowledged.more();
+            }
+            Some(ServerEvent::Reset { .. } | ServerEvent::TimedOut { .. }) => {
+                self.counts().separate_refused.more();
+            }
+            Some(ServerEvent::Retransmitted) | None => {}
+        }
+        self.look_after(io, from);
+    }
+
+    fn request(&mut self, io: &mut Io, from: PeerRef, incoming: &coap::Incoming<'_>) {
+        let name = self.peer(from).and_then(|peer| peer.name.clone());
+        let identity = name.as_deref().and_then(Identity::parse);
+        let who = identity.map(|identity| muster_platform::Peer {
+            tenant: identity.tenant,
+            device: identity.auth_id,
+        });
+        let dialect = self.shared.config.dialect;
+        let wanted = match read(incoming) {
+            None => Wanted::Refused(NO_TEXT),
+            Some(came) => {
+                let wanted = dialect.hear_request(&came, who.as_ref());
+                wanted.unwrap_or(Wanted::Refused(NO_RESOURCES))
+            }
+        };
+        match wanted {
+            Wanted::Upload(upload) => self.upload(io, from, incoming, &upload),
+            Wanted::Reply(reply) => {
+                let mut topic = std::mem::take(&mut self.topic);
+                reply.write_surface(&mut topic);
+                self.uploaded_reply(io, from, incoming, &topic);
+                self.topic = topic;
+            }
+            Wanted::Refused(refusal) => {
+                self.counts().refused_requests.more();
+                self.decline(io, from, incoming.pending, &refusal);
+            }
+        }
+    }
+
+    /// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
+    fn upload(
+        &mut self,
+        io: &mut Io,
+        from: PeerRef,
+        incoming: &coap::Incoming<'_>,
+        upload: &Upload<'_>,
+    ) {
+        self.counts().received.more();
+        let mut asker = Asker::Peer {
+            peer: from,
+            pending: incoming.pending,
+            query: None,
+        };
+        if upload.ttd_s.is_some() {
+            let Some(query) = self.note_query(from, incoming.pending, upload) else {
+                return self.refuse_upload(
+                    io,
+                    from,
+                    incoming.pending,
+                    self.shared.config.dialect.refusal(),
+                );
+            };
+            asker = Asker::Peer {
+                peer: from,
+                pending: incoming.pending,
+                query: Some(query),
+            };
+        }
+        let mut topic = std::mem::take(&mut self.topic);
+        upload.write_surface(&mut topic);
+        let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
+        let ttd = ttd.as_deref().map(|ttd| ("ttd", ttd));
+        let publish = Publish {
+            qos: northbound_qos(incoming),
+            content_type: upload.content_type,
+            user_properties: ttd.as_slice(),
+            ..Publish::new(&topic, &incoming.payload)
+        };
+        self.surface(io, asker, &publish);
+        self.topic = topic;
+    }
+
+    fn surface(&mut self, io: &mut Io, asker: Asker, publish: &Publish<'_>) {
+        if !self.shared.behaves {
+            let message = Arc::new(Message::new(publish, io.now()));
+            return self.plot(io, Uplink::of_peer(asker, message), false);
+        }
+        let routed = self.publish(io, publish, None, None);
+        self.counts().processed.more();
+        if routed.is_congested {
+            self.hold_back_asker(io, asker);
+        }
+        self.say_yes(io, asker, routed.copies);
+    }
+
+    /// A device's reply to a command: routed as any message, and never treated badly.
+    fn uploaded_reply(
+        &mut self,
+        io: &mut Io,
+        from: PeerRef,
+        incoming: &coap::Incoming<'_>,
+        topic: &str,
+    ) {
+        self.counts().replies.more();
+        let publish = Publish {
+            qos: Qos::AtLeastOnce,
+            ..Publish::new(topic, &incoming.payload)
+        };
+        self.publish(io, &publish, None, None);
+        self.change(io, from, incoming.pending);
+    }
+}
+
+/// The request as the dialect reads it; none if its path or a parameter is no text.
+fn read<'a>(incoming: &'a coap::Incoming<'_>) -> Option<Incoming<'a>> {
+    let method = match incoming.method {
+        Code::POST => Method::Post,
+        Code::PUT => Method::Put,
+        _ => Method::Other,
+    };
+    let mut came = Incoming::new(method, incoming.is_confirmable, &incoming.payload);
+    let format = incoming.options.uint(OptionNumber::CONTENT_FORMAT);
+    came.content_type = format.and_then(content_format::media_type);
+    for segment in incoming.options.all(OptionNumber::URI_PATH) {
+        came.segment(std::str::from_utf8(segment).ok()?);
+    }
+    for parameter in incoming.options.all(OptionNumber::URI_QUERY) {
+        came.parameter(std::str::from_utf8(parameter).ok()?);
+    }
+    Some(came)
+}
+
+/// What is confirmable travels on at least once.
+fn northbound_qos(incoming: &coap::Incoming<'_>) -> Qos {
+    if incoming.is_confirmable {
+        Qos::AtLeastOnce
+    } else {
+        Qos::AtMostOnce
+    }
+}

@@ -1,0 +1,274 @@
+//! Devices over CoAP, the business application over MQTT.
+
+use std::net::SocketAddr;
+
+use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig};
+use muster_model::Micros;
+use muster_protocol::coap::Code;
+use muster_protocol::mqtt::{Qos, Version};
+
+use crate::device::{Ask, Device};
+use crate::peer::Peer;
+
+/// A gateway, and an application that hears all of it.
+struct Rig {
+    gateway: Gateway,
+    application: Peer,
+    coap: SocketAddr,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(GatewayConfig::default())
+    }
+
+    fn with(config: GatewayConfig) -> Self {
+        let gateway = Gateway::start(GatewayConfig {
+            dialect: Dialect::Hono,
+            coap: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            ..config
+        });
+        let gateway = gateway.expect("a gateway");
+        let mut application = Peer::new(gateway.addr(), Version::V5, "application");
+        application.subscribe("#", Qos::AtLeastOnce);
+        let coap = gateway.coap_addr().expect("it hears CoAP");
+        Self {
+            gateway,
+            application,
+            coap,
+        }
+    }
+
+    /// Topics and payloads of what surfaced, when there are so many.
+    fn surfaced(&mut self, count: usize) -> Vec<(String, Vec<u8>)> {
+        let got = self.application.messages(count).into_iter();
+        got.map(|got| (got.topic, got.payload)).collect()
+    }
+
+    fn account(self) -> GatewayAccount {
+        self.gateway.stop()
+    }
+}
+
+#[test]
+fn what_a_device_uploads_is_answered_and_surfaces() {
+    let mut rig = Rig::new();
+    let mut device = Device::new(rig.coap);
+    let telemetry = device.answer(Ask::put("t/T1/dev-1", b"{\"a\":1}"));
+    let event = device.answer(Ask::put("event/T1/dev-1", b"{\"b\":2}"));
+    let unconfirmed = device.answer(Ask {
+        is_confirmable: false,
+        ..Ask::put("telemetry/T1/dev-2", b"{}")
+    });
+    for answer in [&telemetry, &event, &unconfirmed] {
+        assert_eq!(
+            (answer.code, &answer.payload[..]),
+            (Code::CHANGED, &b""[..])
+        );
+    }
+    assert!(!telemetry.is_separate && !event.is_separate);
+    let expected = [
+        ("telemetry/T1/dev-1", &b"{\"a\":1}"[..]),
+        ("event/T1/dev-1", b"{\"b\":2}"),
+        ("telemetry/T1/dev-2", b"{}"),
+    ];
+    let expected = expected.map(|(topic, payload)| (topic.to_owned(), payload.to_vec()));
+    assert_eq!(rig.surfaced(3), expected);
+    let got = rig.application.got();
+    assert!(
+        got[0].properties.contains("application/json"),
+        "{}",
+        got[0].properties
+    );
+    assert_eq!(got.iter().map(|got| got.qos).max(), Some(Qos::AtLeastOnce));
+    assert_eq!(got[2].qos, Qos::AtMostOnce);
+    let counts = rig.account().counts;
+    assert_eq!(
+        (counts.received, counts.accepted, counts.processed),
+        (3, 3, 3)
+    );
+    assert_eq!(
+        (counts.peers, counts.received_again, counts.malformed),
+        (1, 0, 0)
+    );
+    assert_eq!((counts.datagrams_dropped, counts.unsent), (0, 0));
+}
+
+#[test]
+fn a_body_in_blocks_surfaces_whole() {
+    let mut rig = Rig::new();
+    let mut device = Device::new(rig.coap);
+    let body: Vec<u8> = (0..5_000_u32).map(|at| at as u8).collect();
+    let answer = device.answer(Ask::put("t/T1/dev-1", &body));
+    assert_eq!(answer.code, Code::CHANGED);
+    assert_eq!(rig.surfaced(1), [("telemetry/T1/dev-1".to_owned(), body)]);
+    let counts = rig.account().counts;
+    assert_eq!((counts.received, counts.accepted), (1, 1));
+}
+
+#[test]
+fn a_request_that_comes_again_is_answered_again_and_surfaces_once() {
+    let mut rig = Rig::new();
+    let mut device = Device::new(rig.coap);
+    device.answer(Ask::put("t/T1/dev-1", b"once"));
+    let again = device.last.clone();
+    for came in 2..5 {
+        device.send(&again);
+        device.until("the same answer", |device| device.came == came);
+    }
+    device.answer(Ask::put("t/T1/dev-1", b"the next"));
+    let payloads: Vec<Vec<u8>> = rig.surfaced(2).into_iter().map(|(_, p)| p).collect();
+    assert_eq!(payloads, [&b"once"[..], b"the next"]);
+    let counts = rig.account().counts;
+    assert_eq!((counts.received, counts.received_again), (2, 3));
+    assert_eq!(counts.accepted, 2);
+}
+
+#[test]
+fn what_cannot_be_taken_is_refused_with_its_code() {
+    let mut rig = Rig::new();
+    let mut device = Device::new(rig.coap);
+    for (ask, code) in [
+        (Ask::post("t", b"{}"), Code::UNAUTHORIZED),
+        (Ask::put("nothing/T1/d", b"{}"), Code::NOT_FOUND),
+        (Ask::put("t/T1", b"{}"), Code::NOT_FOUND),
+        (Ask::put("t/T1/d", b""), Code::BAD_REQUEST),
+        (
+            Ask {
+                method: Code::GET,
+                ..Ask::put("t/T1/d", b"")
+            },
+            Code::METHOD_NOT_ALLOWED,
+        ),
+        (
+            Ask {
+                is_confirmable: false,
+                ..Ask::put("e/T1/d", b"{}")
+            },
+            Code::BAD_REQUEST,
+        ),
+    ] {
+        let answer = device.answer(ask.clone());
+        assert_eq!(answer.code, code, "{ask:?}");
+        assert!(!answer.payload.is_empty(), "it says why");
+    }
+    device.send(b"\x40\x01");
+    device.answer(Ask::put("t/T1/d", b"{}"));
+    assert_eq!(rig.surfaced(1).len(), 1);
+    let counts = rig.account().counts;
+    assert_eq!((counts.refused_requests, counts.malformed), (6, 1));
+    assert_eq!((counts.received, counts.rejected), (1, 0));
+}
+
+#[test]
+fn a_device_that_waits_gets_its_command_and_its_reply_surfaces() {
+    let mut rig = Rig::new();
+    let mut device = Device::new(rig.coap);
+    let query = device.ask(Ask {
+        query: "hono-ttd=20",
+        ..Ask::put("t/T1/dev-1", b"{}")
+    });
+    rig.surfaced(1);
+    assert!(
+        rig.application.got()[0]
+            .user
+            .contains(&("ttd".to_owned(), "20".to_owned()))
+    );
+    // Later than half a second, so that the answer is one of its own.
+    device.until("acknowledged", |device| device.acknowledged == [query]);
+    rig.application
+        .publish("command/T1/dev-1/7f3a/set", b"on", Qos::AtLeastOnce);
+    rig.application.answers(1);
+    device.until("the command", |device| device.answers.contains_key(&query));
+    let answer = device.answers[&query].clone();
+    assert_eq!(
+        (answer.code, &answer.payload[..]),
+        (Code::CHANGED, &b"on"[..])
+    );
+    assert!(answer.is_separate);
+    assert_eq!(answer.parameters, ["hono-command=set"]);
+    let path = answer.location.join("/");
+    assert!(path.ends_with("/2047f3a"), "{path}");
+    let reply = device.answer(Ask {
+        query: "hono-cmd-status=200",
+        ..Ask::put(&path, b"done")
+    });
+    assert_eq!(reply.code, Code::CHANGED);
+    let surfaced = rig.surfaced(2);
+    let expected = (
+        "command_response/T1/dev-1/7f3a/200".to_owned(),
+        b"done".to_vec(),
+    );
+    assert!(surfaced.contains(&expected), "{surfaced:?}");
+    let counts = rig.account().counts;
+    assert_eq!(
+        (counts.queries, counts.commands_handed, counts.replies),
+        (1, 1, 1)
+    );
+    // The query, the reply, and the application's command.
+    assert_eq!((counts.received, counts.accepted), (1, 3));
+    assert_eq!((counts.separate, counts.separate_acknowledged), (1, 1));
+}
+
+#[test]
+fn a_device_that_waits_in_vain_is_told_after_its_time() {
+    let mut rig = Rig::new();
+    let mut device = Device::new(rig.coap);
+    let begun = Device::now();
+    let answer = device.answer(Ask {
+        query: "hono-ttd=1",
+        ..Ask::put("t/T1/dev-1", b"{}")
+    });
+    assert!(answer.at - begun >= Micros::from_secs(1));
+    assert_eq!((answer.code, answer.is_separate), (Code::CHANGED, true));
+    assert!(answer.parameters.is_empty() && answer.location.is_empty());
+    rig.application
+        .publish("command/T1/dev-1/7f3a/set", b"on", Qos::AtLeastOnce);
+    let surfaced = rig.surfaced(2);
+    let notice = surfaced
+        .iter()
+        .find(|(topic, _)| topic.starts_with("command_failure"));
+    let (topic, _) = notice.expect("nobody waits any more");
+    assert_eq!(topic, "command_failure/T1/dev-1/7f3a/503");
+    let counts = rig.account().counts;
+    assert_eq!((counts.queries, counts.queries_without_command), (1, 1));
+    assert_eq!((counts.commands, counts.commands_undelivered), (1, 1));
+    assert_eq!((counts.commands_handed, counts.commands_routed), (0, 0));
+}
+
+#[test]
+fn several_threads_share_the_devices_and_their_commands() {
+    let mut rig = Rig::with(GatewayConfig {
+        threads: 3,
+        ..GatewayConfig::default()
+    });
+    let mut devices: Vec<Device> = (0..12).map(|_| Device::new(rig.coap)).collect();
+    let queries: Vec<u32> = devices
+        .iter_mut()
+        .enumerate()
+        .map(|(n, device)| {
+            device.ask(Ask {
+                query: "hono-ttd=20",
+                ..Ask::put(&format!("e/T1/dev-{n}"), b"{}")
+            })
+        })
+        .collect();
+    rig.surfaced(12);
+    for n in 0..12 {
+        let topic = format!("command/T1/dev-{n}//set");
+        let payload = n.to_string();
+        rig.application
+            .publish(&topic, payload.as_bytes(), Qos::AtLeastOnce);
+    }
+    for (n, (device, query)) in devices.iter_mut().zip(queries).enumerate() {
+        device.until("its command", |device| device.answers.contains_key(&query));
+        assert_eq!(device.answers[&query].payload, n.to_string().as_bytes());
+    }
+    let counts = rig.account().counts;
+    // The application's commands are answered too.
+    assert_eq!((counts.received, counts.accepted), (12, 24));
+    assert_eq!(
+        (counts.commands_handed, counts.commands_undelivered),
+        (12, 0)
+    );
+}
