@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muster_backend::{ConsumersError, ConsumersSpec, Seat, consumers_loop};
+use muster_backend::{ConsumersError, ConsumersSpec, Seat, consumers_loop, kafka_loop};
 use muster_conduct::{
     DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Trouble, recorder_plan, schedules,
 };
@@ -19,7 +19,7 @@ use muster_monitor::{
     current_thread, thread_cpu_us,
 };
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
-use muster_protocol::layer::Layers;
+use muster_protocol::layer::{Layers, Plain};
 use muster_scenario::Plan;
 use muster_transport::Clients;
 
@@ -122,7 +122,7 @@ impl Agent {
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
     pub fn start(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentError> {
         let clock = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
-        let threads = assignment.shards.max(1) as usize + 1;
+        let threads = assignment.shards.max(1) as usize + consumer_threads(&assignment);
         let (outbox, inbox) = sync_channel(threads * DISPATCHES_MAX);
         let mut monitor = GeneratorMonitor::open()?;
         let log = HealthLog::new(&assignment.name, &Environment::read().host);
@@ -215,21 +215,43 @@ impl Agent {
                 Clients::Both(layers) => self.start_shard(place, office, work, layers),
             }?;
         }
-        if seats.is_empty() {
-            return Ok(());
-        }
-        let layers = layers_of(&plan, &seats)?;
-        let (clock, run) = (self.clock, assignment.run);
-        let lost_copy = assignment.trial.lost_copy;
         let spec = ConsumersSpec {
             plan,
             recorder,
             schedules,
-            run,
-            clock,
-            seats,
-            lost_copy,
+            run: assignment.run,
+            clock: self.clock,
+            seats: Vec::new(),
+            lost_copy: assignment.trial.lost_copy,
         };
+        self.start_consumers(&spec, &seats, office)
+    }
+
+    /// MQTT's consumers share a thread; Kafka's have one each, beside those of their library.
+    fn start_consumers(
+        &mut self,
+        spec: &ConsumersSpec,
+        seats: &[Seat],
+        office: Office<'_>,
+    ) -> Result<(), AgentError> {
+        let is_kafka = |seat: &Seat| spec.plan.backends[seat.backend.index()].kafka().is_some();
+        let (kafka, mqtt): (Vec<Seat>, Vec<Seat>) = seats.iter().partition(|seat| is_kafka(seat));
+        let of = |seats: &[Seat]| ConsumersSpec {
+            seats: seats.to_vec(),
+            ..spec.clone()
+        };
+        for (index, seat) in (1..).zip(&kafka) {
+            let spec = of(std::slice::from_ref(seat));
+            let place = (Role::Consumer, index);
+            self.start_thread(place, office, move |(scribe, mailbox)| {
+                Ok(kafka_loop(&spec, scribe, mailbox)?)
+            })?;
+        }
+        if mqtt.is_empty() {
+            return Ok(());
+        }
+        let layers = layers_of(&spec.plan, &mqtt)?;
+        let spec = of(&mqtt);
         self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
             Ok(consumers_loop(&spec, layers, scribe, mailbox)?)
         })
@@ -335,6 +357,8 @@ impl Agent {
             | Trouble::Unsendable(_)
             | Trouble::Handshake(_)
             | Trouble::LinkRefused(_)
+            | Trouble::Topics(_)
+            | Trouble::ConsumerLag(_)
             | Trouble::NotListed(_) => {}
         }
     }
@@ -429,10 +453,21 @@ impl Agent {
     }
 }
 
+/// The most threads that the consumers of an assignment have.
+fn consumer_threads(assignment: &Assignment) -> usize {
+    let backends = &assignment.plan.backends;
+    let seats = assignment.seats.iter();
+    let of_kafka = seats.filter(|(backend, ..)| backends[backend.index()].kafka().is_some());
+    of_kafka.count() + 1
+}
+
 /// Where the layers of the consumers come from, one a backend.
 fn layers_of(plan: &Plan, seats: &[Seat]) -> Result<Vec<Clients>, LayersError> {
     let backends = (0u8..).zip(&plan.backends);
     let layers = backends.map(|(id, backend)| {
+        if backend.mqtt().is_none() {
+            return Ok(Clients::Plain(Plain));
+        }
         let seats = seats.iter().filter(|seat| seat.backend.0 == id);
         consumer_layers(plan, backend, seats.map(|seat| u32::from(seat.consumer.0)))
     });

@@ -56,6 +56,21 @@ pub enum ConsumersError {
     /// A payload that the scenario's checks let through.
     #[error("cannot compile a payload: {0}")]
     Payload(#[from] PayloadError),
+    /// No consumer of this kind was asked for.
+    #[error("no seat is of this kind of consumer")]
+    NoSeat,
+    /// This build has no Kafka.
+    #[error(
+        "consume from {0}: this muster was built without Kafka; build it with `cargo build \
+         --release --features kafka`, which needs a C compiler and make"
+    )]
+    NoKafka(String),
+    /// This build has no Kafka over TLS.
+    #[error(
+        "consume from {0}: this muster was built without Kafka over TLS; build it with `cargo build \
+         --release --features kafka-tls`, which needs the headers of OpenSSL (libssl-dev)"
+    )]
+    NoKafkaTls(String),
     /// The event loop cannot start.
     #[error(transparent)]
     Loop(#[from] LoopError),

@@ -3,6 +3,8 @@
 use muster_conduct::{Desk, LostCopy, Scribe, Tape, reader};
 use muster_load::PayloadError;
 use muster_measure::{Account, Recorder};
+#[cfg(feature = "kafka")]
+use muster_model::BackendId;
 use muster_model::{Arrival, MessageId, Micros};
 use muster_platform::{DueTimes, Reader};
 
@@ -45,6 +47,12 @@ impl Intake {
             lost_copy: spec.lost_copy,
             copies: 0,
         })
+    }
+
+    /// Whether the stamps of some stream travel in a property or header.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn reads_properties(&self, backend: BackendId) -> bool {
+        self.readers[backend.index()].reads_properties()
     }
 
     /// Where commands and their replies are told.

@@ -9,9 +9,15 @@ mod consumers;
 mod driver;
 mod ending;
 mod intake;
+#[cfg(feature = "kafka")]
+mod kafka;
+#[cfg(not(feature = "kafka"))]
+#[path = "no_kafka.rs"]
+mod kafka;
 mod session;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Seat, client_id, hello};
 pub use driver::{Driver, consumers_loop};
 pub use ending::words;
+pub use kafka::{KafkaDriver, kafka_is_built, kafka_loop};
 pub use session::CREDENTIAL_KEYS;

@@ -71,6 +71,10 @@ pub enum Trouble {
     NotListed(u64),
     /// The target refused a device: told once a cause, with the first device.
     LinkRefused(String),
+    /// What was found of the topics that a backend consumes, where that is worth a word.
+    Topics(String),
+    /// How far a consumer was behind what its broker had for it.
+    ConsumerLag(String),
 }
 
 impl Trouble {

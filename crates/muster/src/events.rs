@@ -38,6 +38,8 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
             "not-listed",
             format!("{further} further incidents are not listed"),
         ),
+        Trouble::Topics(what) => ("topics", what.clone()),
+        Trouble::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Trouble::Handshake(what) => ("handshake-failed", what.clone()),
         Trouble::LinkRefused(what) => ("device-refused", what.clone()),
     };

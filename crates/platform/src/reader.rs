@@ -71,6 +71,12 @@ impl Reader {
         }
     }
 
+    /// Whether the stamps of some stream travel in a property.
+    #[must_use]
+    pub fn reads_properties(&self) -> bool {
+        self.places.contains(&Place::Property)
+    }
+
     /// Reads one copy; `due_of` gives the due instant of a message back from the schedule.
     pub fn read(
         &mut self,

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::{FactsLog, consumer_layers, link_layers};
+use muster_backend::kafka_is_built;
 use muster_cluster::{Force, Spread, assignments, carry_out};
 use muster_conduct::{Slice, Timetable, Trial, timetable};
 use muster_dashboard::{Live, Plain};
@@ -15,7 +16,7 @@ use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_report::{Outcome, Report, UplinkLedger, html, text};
 use muster_scenario::{
-    Endpoint, Needs, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
+    Endpoint, Needs, Northbound, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
 };
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -295,10 +296,12 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
 pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
     link_layers(plan, Slice::WHOLE).context("set up the devices' links")?;
     for backend in &plan.backends {
-        if backend.kafka().is_some() {
-            bail!("consume from {}: this build has no Kafka", backend.endpoint);
+        match backend.northbound {
+            Northbound::Mqtt(_) => {
+                consumer_layers(plan, backend, [0]).context("set up the consumers")?;
+            }
+            Northbound::Kafka(_) => kafka_is_built(&backend.endpoint)?,
         }
-        consumer_layers(plan, backend, [0]).context("set up the consumers")?;
     }
     Ok(())
 }

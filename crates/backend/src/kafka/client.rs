@@ -1,0 +1,79 @@
+//! How a consumer is set up at librdkafka.
+
+use muster_model::RunId;
+use muster_scenario::{BackendPlan, KafkaNorthbound};
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+
+use crate::consumers::{Seat, client_id};
+
+/// Settings that do not depend on the scenario. Time-outs are shorter than the library's own, since
+/// what a consumer misses is missed by the run; what is fetched ahead stays within its bound of 64
+/// MiB.
+const ALWAYS: [(&str, &str); 9] = [
+    ("allow.auto.create.topics", "false"),
+    // Where the broker has deleted what was to come next, all that is left is taken.
+    ("auto.offset.reset", "earliest"),
+    ("auto.commit.interval.ms", "1000"),
+    ("reconnect.backoff.ms", "100"),
+    ("reconnect.backoff.max.ms", "2000"),
+    ("socket.connection.setup.timeout.ms", "10000"),
+    ("socket.timeout.ms", "10000"),
+    ("statistics.interval.ms", "1000"),
+    ("socket.keepalive.enable", "true"),
+];
+
+/// The settings of one consumer. Its group is the scenario's; without one it is alone in a group of
+/// its own that nobody joins and nothing is committed to.
+pub(crate) fn config(
+    backend: &BackendPlan,
+    kafka: &KafkaNorthbound,
+    seat: &Seat,
+    run: RunId,
+) -> ClientConfig {
+    let name = client_id(run, seat.backend, seat.consumer);
+    let mut config = ClientConfig::new();
+    // What it has to say comes as errors and statistics.
+    config.set_log_level(RDKafkaLogLevel::Emerg);
+    for (key, value) in ALWAYS {
+        config.set(key, value);
+    }
+    config.set("bootstrap.servers", kafka.bootstrap());
+    config.set("group.id", backend.shared.as_ref().unwrap_or(&name));
+    config.set("enable.auto.commit", backend.shared.is_some().to_string());
+    config.set("client.id", name);
+    secure(backend, &mut config);
+    config
+}
+
+fn secure(backend: &BackendPlan, config: &mut ClientConfig) {
+    let is_tls = backend.endpoint.scheme.is_tls();
+    let login = backend.user.as_ref().zip(backend.password.as_ref());
+    let protocol = match (is_tls, login.is_some()) {
+        (false, false) => "plaintext",
+        (false, true) => "sasl_plaintext",
+        (true, false) => "ssl",
+        (true, true) => "sasl_ssl",
+    };
+    config.set("security.protocol", protocol);
+    if let Some((user, password)) = login {
+        config.set("sasl.mechanism", "PLAIN");
+        config.set("sasl.username", user.expose());
+        config.set("sasl.password", password.expose());
+    }
+    if !is_tls {
+        return;
+    }
+    let tls = &backend.tls;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if let Some(ca) = &tls.ca {
+        config.set("ssl.ca.pem", text(&ca.text));
+    }
+    if let Some((cert, key)) = &tls.own {
+        config.set("ssl.certificate.pem", text(&cert.text));
+        config.set("ssl.key.pem", text(&key.expose().text));
+    }
+    if tls.insecure {
+        config.set("enable.ssl.certificate.verification", "false");
+        config.set("ssl.endpoint.identification.algorithm", "none");
+    }
+}

@@ -1,0 +1,343 @@
+//! Drives one Kafka consumer on an event loop of its own thread.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Trouble};
+use muster_model::Micros;
+use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox};
+use muster_platform::PROPERTY_NAME;
+use muster_scenario::{KafkaNorthbound, Pause};
+use rdkafka::config::ClientConfig;
+use rdkafka::message::{Headers, Message};
+
+use super::client::config;
+use super::line::{Line, Prepared};
+use super::refusal::Refusal;
+use super::standing::Standing;
+use crate::consumers::{ConsumersError, ConsumersSpec, Seat};
+use crate::intake::{Intake, Surfaced};
+
+/// Copies taken before orders and timers have their turn again.
+const BATCH: usize = 512;
+/// Copies that share one reading of the clock, some 20 us of work: by so much the last of them is
+/// seen later than is said.
+const PER_INSTANT: usize = 16;
+/// The wait before topics are looked for again.
+const RETRY: Micros = Micros::from_millis(250);
+
+/// One Kafka consumer.
+pub struct KafkaDriver {
+    seat: Seat,
+    northbound: KafkaNorthbound,
+    pause: Vec<Pause>,
+    has_group: bool,
+    config: ClientConfig,
+    line: Option<Line>,
+    preparing: Option<Receiver<Result<Prepared, Refusal>>>,
+    standing: Standing,
+    intake: Intake,
+    surfaces: Surfaces,
+    mailbox: Mailbox<Order, Box<Dispatch>>,
+    next_dispatch: Micros,
+    is_paused: bool,
+    is_over: bool,
+}
+
+/// Where records surface, as the plan's streams know it.
+struct Surfaces {
+    /// By the topic: what stands before the key.
+    before: HashMap<String, String>,
+    /// Whether a stamp may be in a header.
+    reads_headers: bool,
+    text: String,
+}
+
+/// What a timer of the loop is for.
+#[derive(Debug, Clone, Copy)]
+enum Alarm {
+    Prepare,
+    Pause,
+    Resume,
+}
+
+impl Alarm {
+    fn of(token: u64) -> Self {
+        match token {
+            0 => Self::Prepare,
+            1 => Self::Pause,
+            _ => Self::Resume,
+        }
+    }
+}
+
+/// One consumer of Kafka, the first of the spec's seats, to be run on a thread of its own. Orders
+/// are read when the loop's waker is called.
+///
+/// # Errors
+/// [`ConsumersError`] if a payload cannot be compiled, the loop cannot start, or the seat is of
+/// another kind.
+pub fn kafka_loop(
+    spec: &ConsumersSpec,
+    scribe: Option<Box<dyn Scribe>>,
+    mailbox: Mailbox<Order, Box<Dispatch>>,
+) -> Result<Loop<KafkaDriver>, ConsumersError> {
+    let seat = *spec.seats.first().ok_or(ConsumersError::NoSeat)?;
+    let backend = &spec.plan.backends[seat.backend.index()];
+    let northbound = backend.kafka().ok_or(ConsumersError::NoSeat)?;
+    let intake = Intake::new(spec, scribe)?;
+    let driver = KafkaDriver {
+        config: config(backend, northbound, &seat, spec.run),
+        standing: Standing::new(format!(
+            "consumer {} of backend `{}` at {}",
+            seat.consumer.0,
+            backend.name,
+            northbound.bootstrap()
+        )),
+        surfaces: Surfaces {
+            before: northbound
+                .topics
+                .iter()
+                .map(|topic| (topic.name.clone(), topic.surface.clone()))
+                .collect(),
+            reads_headers: intake.reads_properties(seat.backend),
+            text: String::new(),
+        },
+        seat,
+        northbound: northbound.clone(),
+        pause: backend.pause.clone(),
+        has_group: backend.shared.is_some(),
+        line: None,
+        preparing: None,
+        intake,
+        mailbox,
+        next_dispatch: Micros::ZERO,
+        is_paused: false,
+        is_over: false,
+    };
+    Ok(Loop::new(spec.clock, &LoopConfig::default(), driver)?)
+}
+
+impl Handler for KafkaDriver {
+    fn timer(&mut self, io: &mut Io, token: u64) {
+        match Alarm::of(token) {
+            Alarm::Prepare => self.prepare(io),
+            Alarm::Pause => self.pause(true),
+            Alarm::Resume => self.pause(false),
+        }
+    }
+
+    fn woken(&mut self, io: &mut Io) {
+        while let Some(order) = self.mailbox.next_order() {
+            self.obey(io, order);
+        }
+        self.prepared(io);
+        self.take(io);
+    }
+
+    fn turn(&mut self, io: &mut Io) -> Option<Micros> {
+        if self.is_over {
+            return None;
+        }
+        if io.now() >= self.next_dispatch {
+            // A group leaves out who asks for nothing, even where nothing comes.
+            self.take(io);
+            self.dispatch(io.now());
+        }
+        Some(self.next_dispatch)
+    }
+
+    // The sockets are librdkafka's.
+    fn opened(&mut self, _: &mut Io, _: Key) {}
+    fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
+    fn received(&mut self, _: &mut Io, _: Key, bytes: &mut [u8]) -> usize {
+        bytes.len()
+    }
+    fn flushed(&mut self, _: &mut Io, _: Key) {}
+    fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
+}
+
+impl KafkaDriver {
+    fn obey(&mut self, io: &mut Io, order: Order) {
+        match order {
+            Order::Connect => self.prepare(io),
+            Order::Start { origin } => self.start(io, origin),
+            Order::EndDue { at } => {
+                let recorder = self.intake.tape.recorder();
+                if at < recorder.timeline().settle {
+                    recorder.stop(at);
+                }
+            }
+            Order::MarkDrain => self.intake.tape.recorder().mark_drain(),
+            Order::Finish => self.finish(io),
+        }
+    }
+
+    /// Looks for the topics on a thread of its own, which wakes this one when it is done.
+    fn prepare(&mut self, io: &mut Io) {
+        if self.is_over || self.preparing.is_some() {
+            return;
+        }
+        let line = match self.line.take() {
+            Some(line) => line,
+            None => match Line::open(&self.config, io.waker()) {
+                Ok(line) => line,
+                Err(refusal) => return self.try_again(io, &refusal),
+            },
+        };
+        let preparation = line.prepare(&self.config, &self.northbound, self.has_group);
+        self.line = Some(line);
+        let (told, heard) = sync_channel(1);
+        let waker = io.waker();
+        let work = move || {
+            // The consumer's thread may be gone by then.
+            let _ = told.send(preparation.carry_out());
+            waker.wake();
+        };
+        let name = "kafka-topics".to_owned();
+        match thread::Builder::new().name(name).spawn(work) {
+            Ok(_) => self.preparing = Some(heard),
+            Err(error) => self.standing.limited(&format!("start a thread: {error}")),
+        }
+    }
+
+    fn prepared(&mut self, io: &mut Io) {
+        let done = self.preparing.as_ref().and_then(|it| it.try_recv().ok());
+        let Some(done) = done else {
+            return;
+        };
+        self.preparing = None;
+        let taken_up = done.and_then(|prepared| {
+            let line = self.line.as_ref();
+            line.map_or(Ok(()), |line| line.take_up(&self.northbound, &prepared))?;
+            Ok(prepared)
+        });
+        match taken_up {
+            Ok(prepared) => {
+                self.standing.found(prepared.topics.told.into_iter());
+                if !self.has_group {
+                    self.standing.up();
+                }
+            }
+            Err(refusal) => self.try_again(io, &refusal),
+        }
+    }
+
+    fn try_again(&mut self, io: &mut Io, refusal: &Refusal) {
+        self.standing.refused(refusal);
+        io.set_timer(io.now() + RETRY, Alarm::Prepare as u64);
+    }
+
+    fn start(&mut self, io: &mut Io, origin: Micros) {
+        self.intake.due_times.start(origin);
+        self.intake.tape.recorder().start(origin);
+        if let Some(line) = &self.line {
+            line.start();
+        }
+        for pause in &self.pause {
+            let from = origin + pause.at;
+            io.set_timer(from, Alarm::Pause as u64);
+            io.set_timer(from + pause.lasts, Alarm::Resume as u64);
+        }
+    }
+
+    fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+        let done = self.line.as_ref().map(|line| line.pause(is_paused));
+        if let Some(Err(error)) = done {
+            self.standing.limited(&format!("pause or resume: {error}"));
+        }
+    }
+
+    /// Takes what waits, as far as a batch goes.
+    fn take(&mut self, io: &mut Io) {
+        let Some(line) = &self.line else {
+            return;
+        };
+        let mut seen = io.now();
+        for count in 0..BATCH {
+            let Some(message) = line.next() else {
+                return self.hear(io.now());
+            };
+            if count % PER_INSTANT == 0 {
+                seen = io.fresh_now();
+            }
+            let copy = self.surfaces.read(&message);
+            self.intake.take(&self.seat, seen, &copy);
+        }
+        // What is left is told by nobody.
+        io.waker().wake();
+        self.hear(io.now());
+    }
+
+    fn hear(&mut self, now: Micros) {
+        let Some(line) = &self.line else {
+            return;
+        };
+        while let Some(news) = line.news() {
+            let is_given = news.is_assignment();
+            self.standing.heard(now, news);
+            if is_given && self.is_paused && line.pause(true).is_err() {
+                self.standing.limited("it cannot be paused");
+            }
+        }
+    }
+
+    fn finish(&mut self, io: &mut Io) {
+        self.is_over = true;
+        self.standing.finish();
+        self.dispatch(io.now());
+        let account = std::mem::take(&mut self.intake.account);
+        let last = self.intake.tape.hand_over(account);
+        let _ = self.mailbox.post(last);
+        io.stop();
+    }
+
+    fn dispatch(&mut self, now: Micros) {
+        self.next_dispatch = now + DISPATCH_EVERY;
+        let progress = Progress {
+            at: now,
+            consumers_wanted: 1,
+            consumers_up: u64::from(self.standing.is_up()),
+            ..Progress::default()
+        };
+        let troubles = &mut self.standing.troubles;
+        let dispatch = self.intake.tape.dispatch(progress, troubles);
+        if !self.mailbox.post(dispatch) {
+            troubles.push(Trouble::unheard());
+        }
+    }
+}
+
+impl Surfaces {
+    /// A record as a copy of a message. Its key is its device, or all that is known of its topic at
+    /// the platform.
+    fn read<'a, M: Message>(&'a mut self, record: &'a M) -> Surfaced<'a> {
+        let key = record.key().and_then(|key| std::str::from_utf8(key).ok());
+        let key = key.filter(|key| !key.is_empty());
+        let topic = record.topic();
+        let before = self.before.get(topic).map_or("", String::as_str);
+        let topic = match key {
+            Some(key) if before.is_empty() => key,
+            None if before.is_empty() => topic,
+            key => {
+                self.text.clear();
+                self.text.extend([before, key.unwrap_or_default()]);
+                &self.text
+            }
+        };
+        Surfaced {
+            topic,
+            payload: record.payload().unwrap_or_default(),
+            property: self.reads_headers.then(|| header(record)).flatten(),
+        }
+    }
+}
+
+/// The header that carries a stamp.
+fn header<M: Message>(record: &M) -> Option<&str> {
+    let mut headers = record.headers()?.iter();
+    let carrying = headers.find(|header| header.key == PROPERTY_NAME)?;
+    std::str::from_utf8(carrying.value?).ok()
+}

@@ -1,0 +1,108 @@
+//! What a broker refuses, and what would help.
+
+use std::fmt;
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use crate::session::CREDENTIAL_KEYS;
+
+/// Why a consumer cannot come up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    what: String,
+    /// What would help, with the key where the scenario says it.
+    pub(crate) remedy: &'static str,
+    /// Whether nobody answered at all.
+    pub(crate) is_silence: bool,
+}
+
+impl Refusal {
+    /// What was tried, and the code that it ended with.
+    pub(crate) fn of(code: RDKafkaErrorCode, tried: impl fmt::Display) -> Self {
+        Self::said(code, &format!("failed to {tried}: {code}"))
+    }
+
+    /// What the library says by itself.
+    pub(crate) fn said(code: RDKafkaErrorCode, reason: &str) -> Self {
+        let remedy = remedy(code);
+        Self {
+            what: reason.to_owned(),
+            remedy,
+            is_silence: remedy == OF_NOTHING,
+        }
+    }
+
+    /// The library does not take the settings, as where it was built without what they need.
+    pub(crate) fn unbuilt(error: &KafkaError) -> Self {
+        Self {
+            what: format!("set up a consumer: {error}"),
+            remedy: "see docs/kafka.md for what needs the feature `kafka-tls`",
+            is_silence: false,
+        }
+    }
+
+    pub(crate) fn missing(topic: &str) -> Self {
+        Self {
+            what: format!("topic `{topic}` was created and does not appear"),
+            remedy: "see the log of the brokers",
+            is_silence: false,
+        }
+    }
+
+    /// Whether the consumer goes without what it lost until somebody does something.
+    pub(crate) fn is_final(code: RDKafkaErrorCode) -> bool {
+        OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let see = if self.remedy.starts_with("platform") {
+            "see "
+        } else {
+            ""
+        };
+        write!(f, "{}; {see}{}", self.what, self.remedy)
+    }
+}
+
+const OF_CREDENTIALS: [RDKafkaErrorCode; 3] = [
+    RDKafkaErrorCode::Authentication,
+    RDKafkaErrorCode::SaslAuthenticationFailed,
+    RDKafkaErrorCode::UnsupportedSASLMechanism,
+];
+const OF_TOPICS: [RDKafkaErrorCode; 6] = [
+    RDKafkaErrorCode::UnknownTopicOrPartition,
+    RDKafkaErrorCode::UnknownTopic,
+    RDKafkaErrorCode::InvalidTopic,
+    RDKafkaErrorCode::InvalidPartitions,
+    RDKafkaErrorCode::InvalidReplicationFactor,
+    RDKafkaErrorCode::PolicyViolation,
+];
+const OF_RIGHTS: [RDKafkaErrorCode; 3] = [
+    RDKafkaErrorCode::TopicAuthorizationFailed,
+    RDKafkaErrorCode::ClusterAuthorizationFailed,
+    RDKafkaErrorCode::GroupAuthorizationFailed,
+];
+
+/// What would help where no broker answered.
+const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be \
+                          reached from here? see platform.backend.url";
+
+fn remedy(code: RDKafkaErrorCode) -> &'static str {
+    if OF_CREDENTIALS.contains(&code) {
+        return CREDENTIAL_KEYS;
+    }
+    if code == RDKafkaErrorCode::GroupAuthorizationFailed {
+        return "allow platform.backend.user to read the group, which platform.backend.shared names \
+                (without it, one that begins with `muster-`)";
+    }
+    if OF_RIGHTS.contains(&code) {
+        return "allow platform.backend.user to describe and read the topics, and to create those \
+                that are missing, or create them before the run";
+    }
+    if OF_TOPICS.contains(&code) {
+        return "see platform.backend.topics";
+    }
+    OF_NOTHING
+}

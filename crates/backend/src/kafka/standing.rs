@@ -1,0 +1,162 @@
+//! Where a Kafka consumer stands, and what is told of it.
+
+use muster_conduct::Trouble;
+use muster_model::{Micros, figure};
+use rdkafka::error::RDKafkaErrorCode;
+
+use super::listener::News;
+use super::refusal::Refusal;
+use super::sample::Sample;
+
+/// One consumer as the run sees it.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    name: String,
+    state: State,
+    /// Remedies that have been told since it was up the last time: it tries again and again.
+    told: Vec<&'static str>,
+    pub(crate) troubles: Vec<Trouble>,
+    /// Connections to the leaders of its partitions that had ended by the last sample.
+    disconnects: i64,
+    lag: Lag,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It has nothing to consume yet.
+    Down,
+    /// It consumes.
+    Up,
+    /// A broker is silent.
+    Silent,
+    /// The group has taken its partitions back.
+    Revoked,
+}
+
+/// How far it was behind.
+#[derive(Debug, Default)]
+struct Lag {
+    most: u64,
+    at: Micros,
+    last: u64,
+}
+
+impl Standing {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            state: State::Down,
+            told: Vec::new(),
+            troubles: Vec::new(),
+            disconnects: 0,
+            lag: Lag::default(),
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.state == State::Up
+    }
+
+    /// It could not be brought up, and tries again.
+    pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        if !self.told.contains(&refusal.remedy) {
+            self.told.push(refusal.remedy);
+            let text = self.text(refusal);
+            self.troubles.push(Trouble::ConsumerRefused(text));
+        }
+    }
+
+    pub(crate) fn found(&mut self, told: impl Iterator<Item = String>) {
+        let text = |what| Trouble::Topics(format!("{}: {what}", self.name));
+        let told: Vec<Trouble> = told.map(text).collect();
+        self.troubles.extend(told);
+    }
+
+    /// It has what it is to consume.
+    pub(crate) fn up(&mut self) {
+        let before = std::mem::replace(&mut self.state, State::Up);
+        self.told.clear();
+        if matches!(before, State::Silent | State::Revoked) {
+            self.troubles.push(Trouble::ConsumerBack(self.name.clone()));
+        }
+    }
+
+    /// What the library said beside messages.
+    pub(crate) fn heard(&mut self, now: Micros, news: News) {
+        match news {
+            News::Failed(code, reason) => self.failed(code, &reason),
+            News::Assigned => self.up(),
+            News::Revoked(partitions) => {
+                let why = format!("its group took {partitions} partitions back (a rebalance)");
+                self.lost(State::Revoked, &why);
+            }
+            News::Sampled(sample) => self.sampled(now, &sample),
+        }
+    }
+
+    /// The run is over.
+    pub(crate) fn finish(&mut self) {
+        if self.lag.most == 0 {
+            return;
+        }
+        let (most, last) = (figure::count(self.lag.most), figure::count(self.lag.last));
+        let at = self.lag.at.as_secs_f64();
+        let what = format!(
+            "at most {most} messages behind the ends of its partitions, at {at:.0} s; {last} when \
+             last sampled"
+        );
+        self.troubles.push(Trouble::ConsumerLag(self.text(what)));
+    }
+
+    /// Something of this machine was not to be had.
+    pub(crate) fn limited(&mut self, why: &str) {
+        let text = self.text(why);
+        self.troubles.push(Trouble::Limit(text));
+    }
+
+    fn failed(&mut self, code: RDKafkaErrorCode, reason: &str) {
+        if code == RDKafkaErrorCode::PollExceeded {
+            let text =
+                self.text("it was not asked for messages in time, and its group left it out");
+            self.state = State::Revoked;
+            self.troubles.push(Trouble::ConsumerAway(text));
+        } else if self.state == State::Down {
+            self.refused(&Refusal::said(code, reason));
+        } else if Refusal::is_final(code) {
+            self.lost(State::Silent, reason);
+        }
+    }
+
+    fn sampled(&mut self, now: Micros, sample: &Sample) {
+        if sample.lag > self.lag.most {
+            (self.lag.most, self.lag.at) = (sample.lag, now);
+        }
+        self.lag.last = sample.lag;
+        let ended =
+            sample.disconnects - std::mem::replace(&mut self.disconnects, sample.disconnects);
+        match (&sample.silent, self.state) {
+            (Some(why), State::Up) => self.lost(State::Silent, why),
+            (None, State::Up) if ended > 0 => {
+                self.lost(
+                    State::Silent,
+                    "a connection to a broker ended, and was opened again",
+                );
+                self.up();
+            }
+            (None, State::Silent) => self.up(),
+            (Some(_), State::Down | State::Silent | State::Revoked)
+            | (None, State::Up | State::Down | State::Revoked) => {}
+        }
+    }
+
+    fn lost(&mut self, to: State, why: &str) {
+        if std::mem::replace(&mut self.state, to) == State::Up {
+            let text = self.text(why);
+            self.troubles.push(Trouble::ConsumerLost(text));
+        }
+    }
+
+    fn text(&self, what: impl std::fmt::Display) -> String {
+        format!("{}: {what}", self.name)
+    }
+}

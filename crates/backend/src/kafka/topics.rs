@@ -1,0 +1,173 @@
+//! The topics of a backend: created where they are missing, and found with their ends.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use muster_scenario::{KafkaNorthbound, KafkaTopic};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::listener::Listener;
+use super::refusal::Refusal;
+
+/// How long one request to the brokers may take.
+pub(crate) const REQUEST_MAX: Duration = Duration::from_secs(5);
+
+/// What a broker says of its own default: as many replicas as it is configured to.
+const REPLICAS_OF_BROKER: i32 = -1;
+
+/// The topics of a backend, as they are.
+#[derive(Debug)]
+pub(crate) struct Topics {
+    /// Every partition of those that are consumed.
+    pub(crate) consumed: TopicPartitionList,
+    /// What was created, and what is other than the scenario has it.
+    pub(crate) told: Vec<String>,
+}
+
+/// Finds the topics of a backend, and creates those that are missing.
+pub(crate) fn topics(
+    consumer: &BaseConsumer<Listener>,
+    config: &ClientConfig,
+    plan: &KafkaNorthbound,
+) -> Result<Topics, Refusal> {
+    let mut missing = Vec::new();
+    for topic in &plan.topics {
+        if partitions(consumer, topic)?.is_none() {
+            missing.push(topic);
+        }
+    }
+    create(config, &missing)?;
+    let mut found = Topics {
+        consumed: TopicPartitionList::new(),
+        told: Vec::new(),
+    };
+    for topic in &plan.topics {
+        let is_new = missing.iter().any(|it| it.name == topic.name);
+        let Some(count) = partitions(consumer, topic)? else {
+            return Err(Refusal::missing(&topic.name));
+        };
+        found.told.extend(told(topic, count, is_new));
+        if topic.is_consumed {
+            let last = i32::try_from(count).unwrap_or(i32::MAX) - 1;
+            found.consumed.add_partition_range(&topic.name, 0, last);
+        }
+    }
+    Ok(found)
+}
+
+/// The same partitions, each at its end: what comes from here on is consumed, and nothing before.
+/// Leaders that are not known yet are waited for.
+pub(crate) fn ends(
+    consumer: &BaseConsumer<Listener>,
+    partitions: &TopicPartitionList,
+) -> KafkaResult<TopicPartitionList> {
+    let mut asked = partitions.clone();
+    asked.set_all_offsets(Offset::End)?;
+    let found = consumer.offsets_for_times(asked, REQUEST_MAX)?;
+    for partition in found.elements() {
+        partition.error()?;
+        if !matches!(partition.offset(), Offset::Offset(_)) {
+            return Err(KafkaError::OffsetFetch(RDKafkaErrorCode::NoOffset));
+        }
+    }
+    Ok(found)
+}
+
+fn told(topic: &KafkaTopic, count: usize, is_new: bool) -> Option<String> {
+    let name = &topic.name;
+    if is_new {
+        return Some(format!(
+            "topic `{name}` was created with {count} partitions"
+        ));
+    }
+    let wanted = topic.partitions as usize;
+    (count != wanted).then(|| {
+        format!("topic `{name}` has {count} partitions, not {wanted}, and was left as it is")
+    })
+}
+
+/// How many partitions a topic has; none if there is no such topic.
+fn partitions(
+    consumer: &BaseConsumer<Listener>,
+    topic: &KafkaTopic,
+) -> Result<Option<usize>, Refusal> {
+    let about = |code| Refusal::of(code, format!("find topic `{}`", topic.name));
+    let metadata = consumer.fetch_metadata(Some(&topic.name), REQUEST_MAX);
+    let metadata = metadata.map_err(|error| about(code_of(&error)))?;
+    let Some(found) = metadata.topics().first() else {
+        return Ok(None);
+    };
+    match found.error().map(RDKafkaErrorCode::from) {
+        None => Ok(Some(found.partitions().len()).filter(|count| *count > 0)),
+        Some(code) if is_unknown(code) => Ok(None),
+        Some(code) => Err(about(code)),
+    }
+}
+
+fn create(config: &ClientConfig, missing: &[&KafkaTopic]) -> Result<(), Refusal> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.iter().map(|topic| format!("`{}`", topic.name));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let about = |code| Refusal::of(code, format!("create topic {names}"));
+    let admin: AdminClient<DefaultClientContext> =
+        config.create().map_err(|error| about(code_of(&error)))?;
+    let wanted = missing.iter().map(|topic| {
+        let replicas = TopicReplication::Fixed(REPLICAS_OF_BROKER);
+        NewTopic::new(&topic.name, topic.partitions.cast_signed(), replicas)
+    });
+    let wanted: Vec<NewTopic<'_>> = wanted.collect();
+    let options = AdminOptions::new()
+        .request_timeout(Some(REQUEST_MAX))
+        .operation_timeout(Some(REQUEST_MAX));
+    let created = wait(admin.create_topics(&wanted, &options));
+    for topic in created.map_err(|error| about(code_of(&error)))? {
+        match topic {
+            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Err((name, code)) => return Err(Refusal::of(code, format!("create topic `{name}`"))),
+        }
+    }
+    Ok(())
+}
+
+fn is_unknown(code: RDKafkaErrorCode) -> bool {
+    let unknown = [
+        RDKafkaErrorCode::UnknownTopicOrPartition,
+        RDKafkaErrorCode::UnknownTopic,
+    ];
+    unknown.contains(&code)
+}
+
+pub(crate) fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
+    let code = error.rdkafka_error_code();
+    code.unwrap_or(RDKafkaErrorCode::Unknown)
+}
+
+/// Waits on this thread for what the library's own threads will do.
+fn wait<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

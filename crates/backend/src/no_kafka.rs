@@ -1,0 +1,33 @@
+//! What stands in for Kafka's consumers in a build without them.
+
+use muster_conduct::{Dispatch, Order, Scribe};
+use muster_net::{Loop, Mailbox};
+use muster_scenario::Endpoint;
+
+use crate::consumers::{ConsumersError, ConsumersSpec};
+use crate::driver::Driver;
+
+/// A consumer of Kafka, of which there is none.
+pub type KafkaDriver = Driver;
+
+/// Says that there is none.
+///
+/// # Errors
+/// [`ConsumersError::NoKafka`], always.
+pub fn kafka_loop(
+    spec: &ConsumersSpec,
+    _: Option<Box<dyn Scribe>>,
+    _: Mailbox<Order, Box<Dispatch>>,
+) -> Result<Loop<KafkaDriver>, ConsumersError> {
+    let seat = spec.seats.first().ok_or(ConsumersError::NoSeat)?;
+    let backend = &spec.plan.backends[seat.backend.index()];
+    Err(ConsumersError::NoKafka(backend.endpoint.to_string()))
+}
+
+/// Whether this build can consume from such an address.
+///
+/// # Errors
+/// [`ConsumersError::NoKafka`], always.
+pub fn kafka_is_built(endpoint: &Endpoint) -> Result<(), ConsumersError> {
+    Err(ConsumersError::NoKafka(endpoint.to_string()))
+}
