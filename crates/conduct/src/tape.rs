@@ -3,7 +3,7 @@
 use std::fmt;
 
 use muster_device::Sink;
-use muster_measure::{Account, Cold, Counts, Identity, Recorder, RecorderPlan};
+use muster_measure::{Account, Cold, Counts, Identity, PublishedPlan, Recorder, RecorderPlan};
 use muster_model::{
     Arrival, Attempt, Command, Fact, LinkFact, LinkId, Micros, Reception, RunId, StreamId,
 };
@@ -64,7 +64,7 @@ impl Tape {
             fleets: Vec::new(),
             backends: 0,
             cold: Cold::Nothing,
-            published_devices: 0,
+            published: PublishedPlan::Nothing,
         };
         std::mem::replace(&mut self.recorder, Recorder::new(nothing)).finish()
     }

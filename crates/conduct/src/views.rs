@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use muster_judge::{Latency, Rules};
 use muster_load::{Schedule, ScheduleError, StreamSchedule};
-use muster_measure::{Bounds, Calendar, FleetTrack, RecorderPlan, Role, StreamTrack, Timeline};
+use muster_measure::{
+    Bounds, Calendar, FleetTrack, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
+};
 use muster_model::{CommandTarget, DeviceId, Micros, RunId, StreamId};
+use muster_platform::PublishedFigures;
 use muster_scenario::{Ack, FleetPlan, Loop, Plan, StreamKind, StreamPlan};
 
 use crate::Timetable;
@@ -54,10 +57,12 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
             .collect(),
         backends: plan.accounts() as u8,
         cold: plan.cold,
-        published_devices: if plan.platform.dialect().publishes_figures() {
-            plan.devices().min(PUBLISHED_DEVICES_MAX)
-        } else {
-            0
+        published: match plan.platform.dialect().published_figures() {
+            PublishedFigures::None => PublishedPlan::Nothing,
+            PublishedFigures::ByDevice => {
+                PublishedPlan::ByDevice(plan.devices().min(PUBLISHED_DEVICES_MAX))
+            }
+            PublishedFigures::BySlot => PublishedPlan::BySlot,
         },
     }
 }

@@ -201,6 +201,7 @@ impl<S: Sink> Shard<S> {
         let query = Query {
             id: self.message_id(id),
             due: slot.due,
+            taken: slot.taken,
             ended: at,
             outcome: outcome.unwrap_or(QueryOutcome::Received),
         };

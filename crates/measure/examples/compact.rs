@@ -7,7 +7,9 @@
 
 use std::io::Write;
 
-use muster_measure::{Bounds, Cold, FleetTrack, Recorder, RecorderPlan, Role, StreamTrack};
+use muster_measure::{
+    Bounds, Cold, FleetTrack, PublishedPlan, Recorder, RecorderPlan, Role, StreamTrack,
+};
 use muster_model::{
     Arrival, Attempt, BackendId, ConsumerId, DeviceId, FleetId, Integrity, LinkId, MessageId,
     Micros, Outcome, RunId, StreamId, mix,
@@ -114,6 +116,6 @@ fn plan() -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }

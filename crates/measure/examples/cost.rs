@@ -8,7 +8,8 @@
 use std::io::Write;
 
 use muster_measure::{
-    Account, Bounds, Cold, FleetTrack, Recorder, RecorderPlan, Role, StreamTrack, WindowDelta,
+    Account, Bounds, Cold, FleetTrack, PublishedPlan, Recorder, RecorderPlan, Role, StreamTrack,
+    WindowDelta,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, ConsumerId, DeviceId, FleetId, Integrity, LinkId, MessageId,
@@ -129,6 +130,6 @@ fn plan(devices: u32) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }

@@ -8,7 +8,7 @@ use crate::copies::Seen;
 use crate::drain::Drains;
 use crate::pages::Pages;
 use crate::reception::Receptions;
-use crate::{Account, DeviceFigures, RecorderPlan, SeqSet, State};
+use crate::{Account, DeviceFigures, RecorderPlan, SeqSet, SlotTimes, State};
 
 /// The identity sets of one recorder, or of all of a run once they are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ pub struct Identity {
     pub(crate) facts: Account,
     /// The figures of a published test, by device.
     pub(crate) published: Vec<DeviceFigures>,
+    /// The same by stream, in slots; empty where they are not kept.
+    pub(crate) slots: Vec<SlotTimes>,
     /// Per stream, its commands.
     pub(crate) commands: Vec<StreamCommands>,
     /// When the last reply to a command of this run was seen.
@@ -97,6 +99,7 @@ impl Identity {
             backends: (0..plan.backends).map(|_| backend()).collect(),
             facts: Account::new(plan),
             published: Vec::new(),
+            slots: Vec::new(),
             commands: plan
                 .streams
                 .iter()
@@ -126,6 +129,19 @@ impl Identity {
         self.facts.merge(&other.facts);
         self.published.extend(other.published);
         self.published.sort_by_key(|figures| figures.device);
+        let streams = self.slots.len().max(other.slots.len());
+        self.slots.resize_with(streams, SlotTimes::default);
+        for (mine, theirs) in self.slots.iter_mut().zip(&other.slots) {
+            mine.merge(theirs);
+        }
+    }
+
+    /// How long the exchanges of each stream took, in slots as the published test of Hono has them:
+    /// from taken to the answer, of what was accepted; of queries to the command, of replies from the
+    /// command. Over the whole run; empty where they were not asked for.
+    #[must_use]
+    pub fn slots(&self) -> &[SlotTimes] {
+        &self.slots
     }
 
     /// The figures of a published test, in the order of the devices; empty where none were asked

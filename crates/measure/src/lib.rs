@@ -7,7 +7,7 @@
 //! formats of reports.
 //!
 //! ```
-//! use muster_measure::{Account, Bounds, Cold, Recorder, RecorderPlan, Role, StreamTrack};
+//! use muster_measure::{Account, Bounds, Cold, Recorder, PublishedPlan, RecorderPlan, Role, StreamTrack};
 //! use muster_model::*;
 //!
 //! let plan = RecorderPlan {
@@ -28,7 +28,7 @@
 //!     fleets: vec![],
 //!     backends: 0,
 //!     cold: Cold::Nothing,
-//!     published_devices: 0,
+//!     published: PublishedPlan::Nothing,
 //! };
 //! let id = MessageId { run: RunId(7), device: DeviceId(0), stream: StreamId(0), seq: 0 };
 //!
@@ -86,6 +86,7 @@ mod recorder;
 mod scope;
 mod seq_set;
 mod series;
+mod slot_times;
 mod state;
 mod summary;
 mod sweep;
@@ -111,13 +112,16 @@ pub use ledger::{
     ArrivalFigures, BackendLedger, Equation, Ledger, LinkLedger, LostIds, LostOf, Table, TableRow,
     own_shed,
 };
-pub use plan::{Bounds, Cold, FleetTrack, Phase, RecorderPlan, Role, StreamTrack, Timeline};
+pub use plan::{
+    Bounds, Cold, FleetTrack, Phase, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
+};
 pub use published::DeviceFigures;
 pub use reception::{
     PAIRS_MAX, ReceptionAccount, ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow,
 };
 pub use recorder::Recorder;
 pub use seq_set::{Runs, SeqSet};
+pub use slot_times::SlotTimes;
 pub use state::State;
 pub use summary::{
     Above, ArrivalRow, LatencyFigures, LatencyTable, LatencyView, Percentiles, Rates, Scope,

@@ -22,8 +22,20 @@ pub struct RecorderPlan {
     pub backends: u8,
     /// Which messages are kept apart as cold.
     pub cold: Cold,
-    /// Of so many devices, the first of the plan, the figures of a published test are kept.
-    pub published_devices: u32,
+    /// What is kept for the figures of a published test.
+    pub published: PublishedPlan,
+}
+
+/// What is kept for the figures of a published test, by its own formulas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum PublishedPlan {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The figures of so many devices, the first of the plan (SAP Edge).
+    ByDevice(u32),
+    /// The times of each stream in slots (Hono).
+    BySlot,
 }
 
 /// What is recorded of one stream.

@@ -1,12 +1,15 @@
-//! The figures of a published test by its own formulas, device by device.
+//! The figures of published tests by their own formulas, by device or by stream.
 //!
 //! They stand beside Muster's own and decide nothing: a correlation over a whole run neither sees
 //! a late collapse nor tells a harmless drift from one. See `docs/sap-edge.md`.
 
-use muster_model::{Attempt, DeviceId, Micros, Outcome};
+use muster_model::{
+    Answer, Answering, Attempt, DeviceId, Micros, Outcome, Query, QueryOutcome, StreamId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::digest_of_times::TimeDigest;
+use crate::{PublishedPlan, Role, SlotTimes};
 
 /// The figures of one device, over the whole run: the published test knows no warm-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,10 +30,12 @@ pub struct DeviceFigures {
     pub percentiles_ms: Option<[u64; 3]>,
 }
 
-/// What is kept of the devices of one recorder; nothing where none is asked for.
+/// What is kept for them by one recorder; nothing where none is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     devices: Vec<Option<Box<Tracker>>>,
+    /// By stream.
+    slots: Vec<SlotTimes>,
 }
 
 /// One device on its way.
@@ -54,25 +59,58 @@ struct Correlation {
 }
 
 impl Published {
-    /// Room for the first so many devices of the plan.
-    pub(crate) fn of(devices: u32) -> Self {
-        let mut all = Vec::new();
-        all.resize_with(devices as usize, || None);
-        Self { devices: all }
+    /// Room for what the plan asks for.
+    pub(crate) fn of(plan: PublishedPlan, streams: usize) -> Self {
+        let mut published = Self::default();
+        match plan {
+            PublishedPlan::Nothing => {}
+            PublishedPlan::ByDevice(devices) => {
+                published.devices.resize_with(devices as usize, || None);
+            }
+            PublishedPlan::BySlot => published.slots.resize_with(streams, SlotTimes::default),
+        }
+        published
     }
 
-    pub(crate) fn attempt(&mut self, attempt: &Attempt) {
+    /// Hears of a message of a stream of that role.
+    pub(crate) fn attempt(&mut self, attempt: &Attempt, role: Role) {
         if let Some(device) = self.devices.get_mut(attempt.id.device.index()) {
             device.get_or_insert_default().attempt(attempt);
         }
+        // That of a query is over when its command has come.
+        if role == Role::Uplink && attempt.outcome == Outcome::Accepted {
+            let taken = attempt.taken.unwrap_or(attempt.due);
+            self.exchange(attempt.id.stream, attempt.ended - taken);
+        }
     }
 
-    /// The figures of the devices that were heard of, in their order.
-    pub(crate) fn figures(self) -> Vec<DeviceFigures> {
+    /// Hears of a query.
+    pub(crate) fn query(&mut self, query: &Query) {
+        if query.outcome == QueryOutcome::Received {
+            self.exchange(query.id.stream, query.ended - query.taken);
+        }
+    }
+
+    /// Hears of a reply.
+    pub(crate) fn answer(&mut self, answer: &Answer) {
+        if answer.outcome == Answering::Answered {
+            self.exchange(answer.id.stream, answer.ended - answer.due);
+        }
+    }
+
+    fn exchange(&mut self, stream: StreamId, took: Micros) {
+        if let Some(slots) = self.slots.get_mut(stream.index()) {
+            slots.add(took);
+        }
+    }
+
+    /// The figures of the devices that were heard of, in their order, and the times of the streams.
+    pub(crate) fn figures(self) -> (Vec<DeviceFigures>, Vec<SlotTimes>) {
         let numbered = (0u32..).zip(self.devices);
-        numbered
+        let devices = numbered
             .filter_map(|(number, device)| Some(device?.figures(DeviceId(number))))
-            .collect()
+            .collect();
+        (devices, self.slots)
     }
 }
 
@@ -194,15 +232,18 @@ mod tests {
             outcome,
             resent: false,
         };
-        let mut published = Published::of(2);
-        published.attempt(&attempt(0, 10, Outcome::Accepted));
-        published.attempt(&attempt(1, 20, Outcome::Accepted));
-        published.attempt(&attempt(2, 30_000, Outcome::TimedOut));
-        published.attempt(&Attempt {
-            sent: None,
-            ..attempt(3, 0, Outcome::TimedOut)
-        });
-        let figures = published.figures();
+        let mut published = Published::of(PublishedPlan::ByDevice(2), 1);
+        published.attempt(&attempt(0, 10, Outcome::Accepted), Role::Uplink);
+        published.attempt(&attempt(1, 20, Outcome::Accepted), Role::Uplink);
+        published.attempt(&attempt(2, 30_000, Outcome::TimedOut), Role::Uplink);
+        published.attempt(
+            &Attempt {
+                sent: None,
+                ..attempt(3, 0, Outcome::TimedOut)
+            },
+            Role::Uplink,
+        );
+        let figures = published.figures().0;
         assert_eq!(figures.len(), 1, "the other device said nothing");
         let of = &figures[0];
         assert_eq!((of.messages, of.acknowledged), (3, 2));
@@ -214,22 +255,70 @@ mod tests {
 
     #[test]
     fn devices_beyond_those_asked_for_are_left_out() {
-        let mut published = Published::of(1);
+        let mut published = Published::of(PublishedPlan::ByDevice(1), 1);
         let id = MessageId {
             run: RunId(1),
             device: DeviceId(1),
             stream: StreamId(0),
             seq: 0,
         };
-        published.attempt(&Attempt {
-            id,
-            due: Micros::ZERO,
-            taken: Some(Micros::ZERO),
-            sent: Some(Micros::ZERO),
-            ended: Micros::ZERO,
-            outcome: Outcome::Accepted,
+        published.attempt(
+            &Attempt {
+                id,
+                due: Micros::ZERO,
+                taken: Some(Micros::ZERO),
+                sent: Some(Micros::ZERO),
+                ended: Micros::ZERO,
+                outcome: Outcome::Accepted,
+                resent: false,
+            },
+            Role::Uplink,
+        );
+        assert!(published.figures().0.is_empty());
+    }
+
+    #[test]
+    fn slots_hold_what_was_accepted_queries_with_their_command_and_replies() {
+        let id = |stream| MessageId {
+            run: RunId(1),
+            device: DeviceId(0),
+            stream: StreamId(stream),
+            seq: 0,
+        };
+        let at = Micros::from_millis;
+        let attempt = |stream, outcome| Attempt {
+            id: id(stream),
+            due: at(0),
+            taken: Some(at(100)),
+            sent: Some(at(100)),
+            ended: at(107),
+            outcome,
             resent: false,
-        });
-        assert!(published.figures().is_empty());
+        };
+        let query = |outcome| Query {
+            id: id(1),
+            due: at(0),
+            taken: at(100),
+            ended: at(300),
+            outcome,
+        };
+        let answer = |outcome| Answer {
+            id: id(2),
+            due: at(300),
+            sent: Some(at(301)),
+            ended: at(333),
+            outcome,
+        };
+        let mut published = Published::of(PublishedPlan::BySlot, 3);
+        published.attempt(&attempt(0, Outcome::Accepted), Role::Uplink);
+        published.attempt(&attempt(0, Outcome::TimedOut), Role::Uplink);
+        published.attempt(&attempt(1, Outcome::Accepted), Role::Query);
+        published.query(&query(QueryOutcome::Received));
+        published.query(&query(QueryOutcome::NoCommand));
+        published.answer(&answer(Answering::Answered));
+        published.answer(&answer(Answering::TimedOut));
+        let slots = published.figures().1;
+        let told: Vec<_> = slots.iter().map(|of| (of.count(), of.max_ms())).collect();
+        assert_eq!(told, [(1, Some(7)), (1, Some(200)), (1, Some(33))]);
     }
 }

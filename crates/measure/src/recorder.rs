@@ -37,7 +37,7 @@ pub struct Recorder {
     pub(crate) receptions: Vec<Live<ReceptionFilling>>,
     pub(crate) pool: CellPool,
     pub(crate) progress: Progress,
-    published: Published,
+    pub(crate) published: Published,
     pub(crate) is_draining: bool,
 }
 
@@ -86,7 +86,7 @@ impl Recorder {
             receptions: plan.streams.iter().map(|_| Live::default()).collect(),
             pool: CellPool::default(),
             progress: empty_progress(&plan),
-            published: Published::of(plan.published_devices),
+            published: Published::of(plan.published, plan.streams.len()),
             is_draining: false,
             plan,
         }
@@ -133,7 +133,8 @@ impl Recorder {
         if self.plan.knows(id) {
             self.keep_final(attempt, state);
             self.fill_uplink(attempt, state);
-            self.published.attempt(attempt);
+            self.published
+                .attempt(attempt, self.plan.streams[id.stream.index()].role);
         }
     }
 
@@ -285,7 +286,7 @@ impl Recorder {
     #[must_use]
     pub fn finish(mut self) -> Identity {
         self.identity.shrink();
-        self.identity.published = self.published.figures();
+        (self.identity.published, self.identity.slots) = self.published.figures();
         self.identity
     }
 

@@ -1,8 +1,8 @@
 //! What the figures of a closed run say in the cases that are decided by instants and bounds.
 
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Latency, Percentiles, Phase, Recorder,
-    RecorderPlan, Role, State, StreamTrack, Summary, WindowDelta,
+    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Latency, Percentiles, Phase,
+    PublishedPlan, Recorder, RecorderPlan, Role, State, StreamTrack, Summary, WindowDelta,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, FleetId, Integrity,
@@ -68,7 +68,7 @@ fn plan() -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }
 

@@ -2,8 +2,8 @@
 //! unseen, and parts of a run merge to the whole.
 
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, Identity, Recorder, RecorderPlan, Role, StreamTrack,
-    Summary, Timeline, WindowDelta,
+    Account, Bounds, Calendar, Closing, Cold, Identity, PublishedPlan, Recorder, RecorderPlan,
+    Role, StreamTrack, Summary, Timeline, WindowDelta,
 };
 use muster_model::{
     Answer, Answering, Arrival, Attempt, BackendId, Cause, Command, ConsumerId, Delivery, DeviceId,
@@ -112,7 +112,7 @@ fn plan() -> RecorderPlan {
         fleets: vec![],
         backends: 0,
         cold: Cold::Nothing,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }
 
@@ -220,6 +220,7 @@ impl World {
         self.tell(Command::Query(Query {
             id,
             due: due(id.seq),
+            taken: due(id.seq),
             ended: due(id.seq) + Micros(2_000),
             outcome: of_query,
         }));

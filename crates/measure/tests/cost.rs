@@ -4,7 +4,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use muster_measure::{Bounds, Cold, FleetTrack, Recorder, RecorderPlan, Role, StreamTrack};
+use muster_measure::{
+    Bounds, Cold, FleetTrack, PublishedPlan, Recorder, RecorderPlan, Role, StreamTrack,
+};
 use muster_model::{
     Answer, Answering, Arrival, Attempt, BackendId, Cause, Command, ConsumerId, Delivery, DeviceId,
     FleetId, Integrity, Issue, LinkId, MessageId, Met, Micros, Outcome, Presence, Reason, Receipt,
@@ -71,7 +73,7 @@ fn plan(devices: u32) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }
 

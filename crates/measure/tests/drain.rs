@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, DrainLedger, FleetTrack, Identity, Recorder,
-    RecorderPlan, Role, StreamTrack, Summary, Timeline, WindowDelta,
+    Account, Bounds, Calendar, Closing, Cold, DrainLedger, FleetTrack, Identity, PublishedPlan,
+    Recorder, RecorderPlan, Role, StreamTrack, Summary, Timeline, WindowDelta,
 };
 use muster_model::{
     Attempt, Cause, DeviceId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId, MessageId,
@@ -49,7 +49,7 @@ fn plan() -> RecorderPlan {
         fleets: vec![fleet(0, 1), fleet(1, SUBSCRIBERS)],
         backends: 0,
         cold: Cold::Nothing,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Latency, Ledger, Record,
-    Recorder, RecorderPlan, Records, Role, Scope, ScopeSummary, State, StreamTrack, Summary,
-    Timeline, WindowDelta, encode_record,
+    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Latency, Ledger, PublishedPlan,
+    Record, Recorder, RecorderPlan, Records, Role, Scope, ScopeSummary, State, StreamTrack,
+    Summary, Timeline, WindowDelta, encode_record,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, Fact, FleetId,
@@ -104,7 +104,7 @@ fn plan(cold: Cold) -> RecorderPlan {
         ],
         backends: BACKENDS,
         cold,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }
 

@@ -76,6 +76,8 @@ pub struct Query {
     pub id: MessageId,
     /// When the schedule wanted it.
     pub due: Micros,
+    /// When the device took it up.
+    pub taken: Micros,
     /// When the device had its answer, or gave up.
     pub ended: Micros,
     /// How.

@@ -175,6 +175,8 @@ pub(crate) enum Format {
     Json,
     /// The log of the published test of SAP Edge, with its figures by device.
     Sap,
+    /// The result of the published test of Eclipse Hono, field by field.
+    HonoSimulator,
 }
 
 #[derive(Debug, Args)]

@@ -1,12 +1,14 @@
 //! The figures of published tests, as `published` in the result holds them.
 
+mod hono;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_load::{PayloadSpec, ScheduleSpec, Shape, StreamSchedule};
 use muster_measure::{DeviceFigures, Identity, Summary};
 use muster_model::Micros;
-use muster_platform::{ApplicationId, Dialect, NamedPayload};
+use muster_platform::{ApplicationId, Dialect, NamedPayload, PublishedFigures};
 use muster_report::{SapDevice, SapFigures, SapVerdict};
 use muster_scenario::{FleetPlan, Plan, StreamPlan};
 use serde_json::Value;
@@ -25,13 +27,17 @@ pub(crate) fn published(
     summary: &Summary,
     host: String,
 ) -> BTreeMap<String, Value> {
-    let dialect = plan.platform.dialect();
-    let Some(identity) = identity.filter(|_| dialect.publishes_figures()) else {
+    let Some(identity) = identity else {
         return BTreeMap::new();
     };
-    match dialect {
-        Dialect::Mqtt | Dialect::Thingsboard | Dialect::Hono => BTreeMap::new(),
-        Dialect::SapEdge => {
+    match plan.platform.dialect().published_figures() {
+        PublishedFigures::None => BTreeMap::new(),
+        PublishedFigures::BySlot => {
+            let figures = hono::figures(plan, identity.slots(), summary);
+            let value = serde_json::to_value(figures).unwrap_or_default();
+            BTreeMap::from([("hono".to_owned(), value)])
+        }
+        PublishedFigures::ByDevice => {
             let devices = sap_devices(plan, schedules, identity.published(), summary);
             let figures = SapFigures {
                 host,

@@ -48,6 +48,17 @@ pub struct Defaults {
     pub acknowledged: &'static [(&'static str, &'static str)],
 }
 
+/// How the figures of a published test are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishedFigures {
+    /// There are none.
+    None,
+    /// Device by device.
+    ByDevice,
+    /// From times in slots, stream by stream.
+    BySlot,
+}
+
 /// What a link subscribes to before its devices may publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscription {
@@ -240,13 +251,13 @@ impl Dialect {
         }
     }
 
-    /// Whether results hold the figures of the test that was published for this platform, device
-    /// by device.
+    /// How results hold the figures of the test that was published for this platform.
     #[must_use]
-    pub const fn publishes_figures(self) -> bool {
+    pub const fn published_figures(self) -> PublishedFigures {
         match self {
-            Self::Mqtt | Self::Thingsboard | Self::Hono => false,
-            Self::SapEdge => true,
+            Self::Mqtt | Self::Thingsboard => PublishedFigures::None,
+            Self::SapEdge => PublishedFigures::ByDevice,
+            Self::Hono => PublishedFigures::BySlot,
         }
     }
 

@@ -57,7 +57,9 @@ pub use carrier::{Carrier, PROPERTY_NAME};
 pub use command::{
     COMMAND_BYTES, CommandCopy, CommandScratch, Commanding, Handing, REPLY_BYTES, Replying,
 };
-pub use dialect::{Defaults, Dialect, NamedPayload, SUBSCRIPTIONS_MAX, Subscription};
+pub use dialect::{
+    Defaults, Dialect, NamedPayload, PublishedFigures, SUBSCRIPTIONS_MAX, Subscription,
+};
 pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,
 };

@@ -21,6 +21,7 @@ mod csv;
 mod downlink;
 mod figures;
 mod hdr;
+mod hono;
 mod html;
 mod junit;
 mod ledger;
@@ -39,6 +40,7 @@ pub use figures::{
     Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates, TargetUse,
 };
 pub use hdr::hdr;
+pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
 pub use html::html;
 pub use junit::junit;
 pub use ledger::{

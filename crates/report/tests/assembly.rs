@@ -5,8 +5,8 @@ use muster_judge::{
     RunResult, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated, Warning, WarningKind,
 };
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, Recorder, RecorderPlan, Role,
-    StreamTrack, Summary, WindowDelta,
+    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, PublishedPlan, Recorder,
+    RecorderPlan, Role, StreamTrack, Summary, WindowDelta,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, ConsumerId, DeviceId, FleetId, Integrity, LinkEvent, LinkFact,
@@ -73,7 +73,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
         }],
         backends: 1,
         cold,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }
 

@@ -6,8 +6,8 @@ use muster_judge::{
     Verdict,
 };
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, FleetTrack, Recorder, RecorderPlan, Role,
-    StreamTrack, Summary,
+    Account, Bounds, Calendar, Closing, Cold, FleetTrack, PublishedPlan, Recorder, RecorderPlan,
+    Role, StreamTrack, Summary,
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConsumerId, DeviceId, FleetId, Integrity, LinkEvent,
@@ -100,7 +100,7 @@ fn plan(run: &Run) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
-        published_devices: 0,
+        published: PublishedPlan::Nothing,
     }
 }
 

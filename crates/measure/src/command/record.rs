@@ -83,6 +83,7 @@ impl Recorder {
         let leg = &mut filling.window.legs[Leg::Request.index()];
         leg.begun += 1;
         let bounds = &self.plan.streams[stream.index()].bounds.legs[Leg::Request.index()];
+        self.published.query(query);
         match query.outcome {
             QueryOutcome::Received | QueryOutcome::Rejected(_) => {
                 leg.end(bounds, took);
@@ -206,6 +207,7 @@ impl Recorder {
         }
         let sets = self.identity.command_sets(&self.plan, id);
         sets.answers.insert(answering_at(&answer.outcome), id.seq);
+        self.published.answer(answer);
         let (ended, due) = (self.key(answer.ended), self.key(answer.due));
         let took = answer.ended - answer.due;
         let live = &mut self.commands[stream.index()];

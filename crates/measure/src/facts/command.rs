@@ -116,6 +116,7 @@ mod tests {
                 Command::Query(Query {
                     id: ID,
                     due: at(5),
+                    taken: at(5),
                     ended: at(6),
                     outcome: QueryOutcome::Rejected(Reason::Mqtt(0x97)),
                 }),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use muster_report::{Report, csv, hdr, html, junit, sap, text};
+use muster_report::{Report, csv, hdr, hono_simulator, html, junit, sap, text};
 
 use crate::archive::Archive;
 use crate::args::{Format, ReportArgs};
@@ -35,6 +35,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
         Format::Sap => sap(&report).context(
             "show this run as `sap`: it has no figures of SAP Edge, which come with `platform: \
              { kind: sap-edge }` and with `dialect: sap-edge`; try --format text",
+        )?,
+        Format::HonoSimulator => hono_simulator(&report).context(
+            "show this run as `hono-simulator`: it has no figures of Hono, which come with `dialect: \
+             hono` (and from a run that was not killed); try --format text",
         )?,
         Format::Text | Format::Hdr => text(&report, WIDTH),
     });

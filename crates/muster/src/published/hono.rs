@@ -1,0 +1,179 @@
+//! The figures of the published test of Eclipse Hono, from slots and ledgers.
+
+use std::collections::BTreeMap;
+
+use muster_measure::{CommandLedger, Ledger, LinkLedger, SlotTimes, Summary};
+use muster_report::{HonoClasses, HonoFigures, SlotFigures};
+use muster_scenario::{Plan, StreamKind};
+
+/// The published name of what ended without an answer.
+const UNKNOWN: &str = "unknownCoapError";
+/// The published name of an answer to a query without a command.
+const MISSING: &str = "missingCommand";
+/// What the generator's own limits are called among connects that failed.
+const OWN: &str = "generator-limit";
+
+/// The classes of the published test.
+#[derive(Clone, Copy)]
+enum Class {
+    Telemetry,
+    Event,
+    Request,
+    Response,
+}
+
+/// One class over all its streams.
+#[derive(Default)]
+struct Tally {
+    sent: u64,
+    not_issued: u64,
+    errors: BTreeMap<String, u64>,
+    times: SlotTimes,
+}
+
+/// The figures of a run; over a whole run, as published.
+pub(super) fn figures(plan: &Plan, slots: &[SlotTimes], summary: &Summary) -> HonoFigures {
+    let of = |class| tally(plan, slots, summary, class);
+    let [telemetry, event, request, response] = [
+        of(Class::Telemetry),
+        of(Class::Event),
+        of(Class::Request),
+        of(Class::Response),
+    ];
+    let in_flight_at_stop = HonoClasses {
+        telemetry: telemetry.in_flight(),
+        event: event.in_flight(),
+        command_request: request.in_flight(),
+        command_response: response.in_flight(),
+    };
+    let not_issued = HonoClasses {
+        telemetry: telemetry.not_issued,
+        event: event.not_issued,
+        command_request: request.not_issued,
+        command_response: response.not_issued,
+    };
+    HonoFigures {
+        r#type: "device-simulator".to_owned(),
+        published_telemetry_count: telemetry.sent,
+        published_events_count: event.sent,
+        published_command_queries: request.sent,
+        received_commands: request.times.count(),
+        answered_commands_count: response.times.count(),
+        coap_rtt_send_telemetry: times(&telemetry.times),
+        coap_rtt_send_event: times(&event.times),
+        coap_rtt_send_command_request: times(&request.times),
+        coap_rtt_send_command_response: times(&response.times),
+        coap_errors_send_telemetry: telemetry.errors,
+        coap_errors_send_event: event.errors,
+        coap_errors_send_command_request: request.errors,
+        coap_errors_send_command_response: response.errors,
+        runtime_in_minutes: minutes(plan),
+        in_flight_at_stop,
+        not_issued,
+        ..connects(&summary.run.links)
+    }
+}
+
+fn connects(links: &LinkLedger) -> HonoFigures {
+    let own = links.connect_failures.get(OWN).copied().unwrap_or_default();
+    HonoFigures {
+        num_client_successful_connects: links.connected,
+        num_client_disconnects: links.disconnects.values().sum(),
+        num_client_connect_failure_clients: links.connect_failures.values().sum::<u64>() - own,
+        num_client_exception_while_opening: own,
+        ..HonoFigures::default()
+    }
+}
+
+fn minutes(plan: &Plan) -> u64 {
+    let planned = plan.phases.warm_up + plan.phases.measure;
+    (planned.as_secs_f64() / 60.0).round() as u64
+}
+
+fn tally(plan: &Plan, slots: &[SlotTimes], summary: &Summary, class: Class) -> Tally {
+    let mut tally = Tally::default();
+    for (_, stream) in plan.streams() {
+        let at = stream.id.index();
+        let scope = &summary.streams[at];
+        let command = scope.command.as_ref().map(|command| &command.ledger);
+        match (class, stream.kind) {
+            (Class::Telemetry, StreamKind::Telemetry) | (Class::Event, StreamKind::Event) => {
+                tally.messages(&scope.uplink);
+            }
+            (Class::Request, StreamKind::CommandQuery { .. }) => {
+                tally.not_issued += scope.uplink.shed;
+                command.into_iter().for_each(|ledger| tally.queries(ledger));
+            }
+            (Class::Response, StreamKind::Command { .. }) => {
+                command.into_iter().for_each(|ledger| tally.replies(ledger));
+            }
+            (
+                Class::Telemetry | Class::Event | Class::Request | Class::Response,
+                StreamKind::Telemetry
+                | StreamKind::Event
+                | StreamKind::CommandQuery { .. }
+                | StreamKind::Command { .. }
+                | StreamKind::Receive,
+            ) => continue,
+        }
+        if let Some(slots) = slots.get(at) {
+            tally.times.merge(slots);
+        }
+    }
+    tally
+}
+
+impl Tally {
+    fn messages(&mut self, ledger: &Ledger) {
+        self.sent += ledger.sent;
+        self.not_issued += ledger.shed;
+        self.failed(&ledger.rejected_by_code);
+        self.fail(UNKNOWN, ledger.timed_out + ledger.broken);
+    }
+
+    fn queries(&mut self, ledger: &CommandLedger) {
+        self.sent += ledger.queries;
+        self.failed(&ledger.query_rejected_by_code);
+        self.fail(MISSING, ledger.no_command);
+        self.fail(UNKNOWN, ledger.query_timed_out + ledger.query_broken);
+    }
+
+    fn replies(&mut self, ledger: &CommandLedger) {
+        let refused = ledger.answer_rejected;
+        let silent = ledger.answer_timed_out + ledger.answer_broken;
+        self.sent += ledger.answered + refused + silent + ledger.answer_in_flight;
+        self.not_issued += ledger.answer_shed;
+        self.failed(&ledger.answer_rejected_by_code);
+        self.fail(UNKNOWN, silent);
+    }
+
+    fn failed(&mut self, by_code: &BTreeMap<String, u64>) {
+        for (code, times) in by_code {
+            self.fail(code, *times);
+        }
+    }
+
+    /// The published form names only what befell.
+    fn fail(&mut self, how: &str, times: u64) {
+        if times > 0 {
+            *self.errors.entry(how.to_owned()).or_default() += times;
+        }
+    }
+
+    fn in_flight(&self) -> u64 {
+        let ended = self.times.count() + self.errors.values().sum::<u64>();
+        self.sent.saturating_sub(ended)
+    }
+}
+
+fn times(of: &SlotTimes) -> SlotFigures {
+    let text = |ms: Option<u64>| ms.map(|ms| format!("{ms} ms"));
+    SlotFigures {
+        all: of.count(),
+        avg: text(of.mean_ms()),
+        p95: text(of.percentile_ms(950)),
+        p99: text(of.percentile_ms(990)),
+        p99_9: text(of.percentile_ms(999)),
+        max: text(of.max_ms()),
+    }
+}
