@@ -262,6 +262,20 @@ counts! {
     unreachable,
     /// Datagrams to devices that found no room, or were refused by the kernel.
     unsent,
+    /// DTLS: answers to a first ClientHello, which ask it to come again with a cookie.
+    dtls_cookies,
+    /// DTLS handshakes that were completed.
+    dtls_handshakes,
+    /// Those of them that agreed upon connection ids.
+    dtls_connection_ids,
+    /// Times that a peer of DTLS was found to have moved to another address.
+    dtls_moved,
+    /// Sessions of DTLS that their peers closed.
+    dtls_closed,
+    /// Flights of a handshake that were said again.
+    dtls_resent,
+    /// Records that no session takes: not authentic, come again, of nobody.
+    dtls_discarded,
     /// TLS handshakes that were completed.
     tls_handshakes,
     /// Of those, the ones that resumed a session.

@@ -35,6 +35,8 @@ pub enum Listening {
         devices: SocketAddr,
         /// Where it hears CoAP, if it does.
         coap: Option<SocketAddr>,
+        /// Where it hears CoAP over DTLS, if it does.
+        coaps: Option<SocketAddr>,
         /// Where its management API is, if it has one.
         management: Option<SocketAddr>,
     },
@@ -84,6 +86,7 @@ pub fn run_until_stopped(input: impl BufRead, mut output: impl Write) -> Result<
     let listening = Listening::At {
         devices: gateway.addr(),
         coap: gateway.coap_addr(),
+        coaps: gateway.coaps_addr(),
         management: gateway.management_addr(),
     };
     say(&mut output, &listening)?;
@@ -104,6 +107,7 @@ pub struct ChildGateway {
     answers: Receiver<io::Result<String>>,
     addr: SocketAddr,
     coap: Option<SocketAddr>,
+    coaps: Option<SocketAddr>,
     management: Option<SocketAddr>,
 }
 
@@ -130,6 +134,7 @@ impl ChildGateway {
             answers,
             addr: nowhere,
             coap: None,
+            coaps: None,
             management: None,
         };
         gateway.tell(&serde_json::to_string(config)?)?;
@@ -137,10 +142,12 @@ impl ChildGateway {
             Listening::At {
                 devices,
                 coap,
+                coaps,
                 management,
             } => {
                 gateway.addr = devices;
                 gateway.coap = coap;
+                gateway.coaps = coaps;
                 gateway.management = management;
             }
             Listening::Failed(reason) => return Err(ChildError::Start(reason)),
@@ -152,6 +159,12 @@ impl ChildGateway {
     #[must_use]
     pub fn coap_addr(&self) -> Option<SocketAddr> {
         self.coap
+    }
+
+    /// Where it hears CoAP over DTLS, if it does.
+    #[must_use]
+    pub fn coaps_addr(&self) -> Option<SocketAddr> {
+        self.coaps
     }
 
     /// Where it listens for MQTT.

@@ -100,6 +100,30 @@ impl fmt::Debug for GatewayTls {
     }
 }
 
+/// How a gateway opens DTLS: by keys that it shares with its devices. Identities and keys are the names
+/// and passwords of [`GatewayConfig::users`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GatewayDtls {
+    /// Where it hears; port 0 is a free port.
+    pub listen: SocketAddr,
+    /// Whether it agrees upon connection ids (RFC 9146), without which devices cannot share a
+    /// socket; Hono does not.
+    pub connection_id: bool,
+    /// The key of identities that no user has as a name; none leaves them without an answer.
+    pub secret: Option<String>,
+}
+
+/// A key is nobody's to read.
+impl fmt::Debug for GatewayDtls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayDtls")
+            .field("listen", &self.listen)
+            .field("connection_id", &self.connection_id)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What a gateway is told before it starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -109,6 +133,8 @@ pub struct GatewayConfig {
     /// Where it hears CoAP over UDP, if the dialect's devices speak that; none does not. Port 0 is a
     /// free port.
     pub coap: Option<SocketAddr>,
+    /// The same over DTLS, and how.
+    pub coaps: Option<GatewayDtls>,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
     /// What it speaks.
@@ -148,6 +174,7 @@ impl Default for GatewayConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             coap: None,
+            coaps: None,
             threads: 1,
             dialect: Dialect::Mqtt,
             websocket: false,

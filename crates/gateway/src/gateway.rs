@@ -18,6 +18,7 @@ use crate::shared::Shared;
 pub struct Gateway {
     addr: SocketAddr,
     coap: Option<SocketAddr>,
+    coaps: Option<SocketAddr>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     management: Option<Management>,
@@ -59,6 +60,7 @@ impl Gateway {
         let clock = config.clock();
         let layers = Servers::new(&config.layers())?;
         let (mut addr, mut coap) = (config.listen, config.coap);
+        let mut coaps = config.coaps.as_ref().map(|dtls| dtls.listen);
         let shared = Arc::new(Shared::new(config));
         let management = management(&shared)?;
         let mut loops = Vec::new();
@@ -77,12 +79,18 @@ impl Gateway {
                 shard.hear_coap(io, key);
                 *at = bound;
             }
+            if let (Some(at), Some(dtls)) = (&mut coaps, &shared.config.coaps) {
+                let (key, bound) = io.bind_udp(*at, port)?;
+                shard.hear_coaps(io, key, dtls.connection_id);
+                *at = bound;
+            }
             shared.set_waker(index, io.waker());
             loops.push(event_loop);
         }
         let mut gateway = Self {
             addr,
             coap,
+            coaps,
             shared,
             threads: Vec::new(),
             management,
@@ -97,6 +105,12 @@ impl Gateway {
     #[must_use]
     pub fn coap_addr(&self) -> Option<SocketAddr> {
         self.coap
+    }
+
+    /// Where it hears CoAP over DTLS, if it does.
+    #[must_use]
+    pub fn coaps_addr(&self) -> Option<SocketAddr> {
+        self.coaps
     }
 
     /// Where it listens for MQTT.

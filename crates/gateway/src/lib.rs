@@ -24,6 +24,7 @@ mod management;
 mod message;
 mod plot;
 mod routes;
+mod secrets;
 mod server;
 mod shard;
 mod shared;
@@ -31,7 +32,9 @@ mod slab;
 
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};
 pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
-pub use config::{Demand, GatewayConfig, GatewayTls, ManagementConfig, SlowReader, User};
+pub use config::{
+    Demand, GatewayConfig, GatewayDtls, GatewayTls, ManagementConfig, SlowReader, User,
+};
 pub use gateway::{Gateway, StartError};
 pub use management::MANAGEMENT_PATH;
 pub use muster_platform::Dialect;

@@ -16,6 +16,7 @@ use crate::management::{Counted, Registry};
 use crate::message::Message;
 use crate::plot::Plot;
 use crate::routes::{Gauge, Routes, SessionRef};
+use crate::secrets::Secrets;
 use crate::shard::{QUERIES_MAX, Session, Waiter};
 
 /// No uplink has come yet.
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) plot: Mutex<Plot>,
     /// Of devices that a gateway announced, what that gateway's link logged in as.
     pub(crate) gateways: Mutex<FxHashMap<Box<str>, Arc<str>>>,
+    /// The keys that devices share with the gateway.
+    pub(crate) secrets: Arc<Secrets>,
     /// Requests that wait for a command, by their devices.
     pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
@@ -115,6 +118,9 @@ impl Shared {
     pub(crate) fn new(config: GatewayConfig) -> Self {
         let threads = config.threads.max(1);
         let management = config.management.as_ref();
+        let dtls = config.coaps.as_ref();
+        let of_others = dtls.and_then(|dtls| dtls.secret.as_deref());
+        let secrets = Secrets::new(&config.users, of_others);
         let gateway = management.map_or("", |management| &management.gateway);
         Self {
             registered: Mutex::new(Registry::new(gateway)),
@@ -123,6 +129,7 @@ impl Shared {
             registry: Mutex::default(),
             retained: Mutex::default(),
             gateways: Mutex::default(),
+            secrets: Arc::new(secrets),
             waiting: Mutex::new(Waiting::new(QUERIES_MAX)),
             requests: AtomicU32::default(),
             plot: Mutex::new(Plot::new(&config)),

@@ -275,6 +275,17 @@ pub(crate) struct GatewayArgs {
     /// --dialect hono.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coap: Option<std::net::SocketAddr>,
+    /// The same over DTLS with shared keys: the identities and keys are the names and passwords of
+    /// --users, such as `sensor1@tenant:key`.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) coaps: Option<std::net::SocketAddr>,
+    /// The file of the key of every identity that --users does not name; without it those are left
+    /// without an answer.
+    #[arg(long, value_name = "FILE", requires = "coaps")]
+    pub(crate) psk: Option<PathBuf>,
+    /// Decline connection ids (RFC 9146), as Hono does; devices then cannot share sockets.
+    #[arg(long, requires = "coaps")]
+    pub(crate) no_connection_id: bool,
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,

@@ -167,10 +167,23 @@ impl Shard {
             .map(|link| link.key)
             .collect();
         devices.sort_by_key(|key| mix(seed, key.index() as u64));
-        let count = (devices.len() as f64 * close.share.clamp(0.0, 1.0)).round() as usize;
+        let share = close.share.clamp(0.0, 1.0);
+        let count = (devices.len() as f64 * share).round() as usize;
         for key in devices.into_iter().take(count) {
             self.counts().closed_links.more();
             self.end(io, key, true);
+        }
+        self.close_sessions(io, seed, share);
+    }
+
+    /// The same with sessions of DTLS; CoAP alone knows no links.
+    fn close_sessions(&mut self, io: &mut Io, seed: u64, share: f64) {
+        let mut sessions = self.sessions_of_peers();
+        sessions.sort_by_key(|peer| mix(seed, peer.number()));
+        let count = (sessions.len() as f64 * share).round() as usize;
+        for peer in sessions.into_iter().take(count) {
+            self.counts().closed_links.more();
+            self.close_session(io, peer);
         }
     }
 }

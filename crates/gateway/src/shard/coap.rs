@@ -5,11 +5,12 @@ mod peer;
 mod peers;
 mod querying;
 mod replying;
+mod securing;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use muster_net::{Io, Key};
+use muster_net::{Io, Key, Written};
 use muster_protocol::coap::{ServerCounts, ServerSettings};
 
 use super::Shard;
@@ -20,8 +21,9 @@ pub(super) use peer::Peer;
 pub(crate) use peers::PeerRef;
 pub(crate) use querying::{QUERIES_MAX, QueryRef, Waiter};
 
-use peers::Peers;
+use peers::{Met, Peers};
 use querying::Query;
+use securing::Secure;
 
 /// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
 /// fewer.
@@ -34,6 +36,8 @@ pub(super) struct Coap {
     peers: Peers,
     queries: Slab<Query>,
     settings: Arc<ServerSettings>,
+    /// What DTLS needs, if there is a socket of it.
+    secure: Option<Box<Secure>>,
     /// The datagram that is being written.
     out: Vec<u8>,
 }
@@ -42,6 +46,7 @@ pub(super) struct Coap {
 #[derive(Debug)]
 struct Socket {
     key: Key,
+    is_secure: bool,
     /// Why it is not read, as bits of [`super::Pause`].
     pauses: u8,
 }
@@ -53,6 +58,7 @@ impl Coap {
             peers: Peers::new(),
             queries: Slab::new(),
             settings: Arc::default(),
+            secure: None,
             out: Vec::new(),
         }
     }
@@ -62,36 +68,88 @@ impl Coap {
     }
 }
 
+/// Whether a datagram will be sent. What finds no room is lost, as on a network.
+fn is_sent(written: Written) -> bool {
+    match written {
+        Written::Whole | Written::Held => true,
+        Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => false,
+    }
+}
+
 impl Shard {
     /// Hears devices by a socket from now on.
     pub(crate) fn hear_coap(&mut self, io: &mut Io, key: Key) {
+        self.add_socket(io, key, false);
+    }
+
+    /// The same over DTLS; `gives_ids` says whether connection ids are agreed upon.
+    pub(crate) fn hear_coaps(&mut self, io: &mut Io, key: Key, gives_ids: bool) {
+        let secrets = Arc::clone(&self.shared.secrets);
+        self.coap.secure = Some(Box::new(Secure::new(secrets, gives_ids)));
+        self.add_socket(io, key, true);
+    }
+
+    fn add_socket(&mut self, io: &mut Io, key: Key, is_secure: bool) {
         io.set_receive_buffer(key, RECEIVE_BUFFER);
-        self.coap.sockets.push(Socket { key, pauses: 0 });
+        self.coap.sockets.push(Socket {
+            key,
+            is_secure,
+            pauses: 0,
+        });
     }
 
     pub(super) fn heard(&mut self, io: &mut Io, key: Key, from: SocketAddr, bytes: &mut [u8]) {
-        if self.coap.socket(key).is_none() {
+        let Some(socket) = self.coap.socket(key) else {
             return;
+        };
+        if socket.is_secure {
+            return self.heard_secure(io, key, from, bytes);
         }
-        match self.coap.peers.at(key, from) {
-            Some(peer) => self.hear_message(io, peer, bytes),
-            None => match self.meet(io, key, from) {
-                Some(peer) => self.hear_message(io, peer, bytes),
-                None => self.counts().peers_refused.more(),
-            },
+        let known = self.coap.peers.at(key, from);
+        if let Some(peer) = known.or_else(|| self.meet(io, key, from)) {
+            self.hear_message(io, peer, bytes);
         }
     }
 
     /// A new peer; none if there are too many.
     fn meet(&mut self, io: &mut Io, key: Key, from: SocketAddr) -> Option<PeerRef> {
+        let peer = self.new_peer(key, from);
+        let met = self.coap.peers.insert(io.now(), peer);
+        self.greeted(io, met)
+    }
+
+    fn new_peer(&self, key: Key, from: SocketAddr) -> Peer {
         let seed = self.shared.config.seed ^ u64::from(self.index) << 32;
-        let peer = Peer::new(key, from, Arc::clone(&self.coap.settings), seed);
-        let (met, gone) = self.coap.peers.insert(io.now(), peer)?;
+        Peer::new(key, from, Arc::clone(&self.coap.settings), seed)
+    }
+
+    fn greeted(&mut self, io: &mut Io, met: Option<Met>) -> Option<PeerRef> {
+        let Some((met, gone)) = met else {
+            self.counts().peers_refused.more();
+            return None;
+        };
         self.counts().peers.more();
         if let Some(gone) = gone {
-            self.cancel_alarm(io, gone.alarm.map(|(_, alarm)| alarm));
+            self.part_with(io, gone);
         }
         Some(met)
+    }
+
+    /// Forgets a peer.
+    fn forget_peer(&mut self, io: &mut Io, peer: PeerRef) {
+        if let Some(gone) = self.coap.peers.remove(peer) {
+            self.part_with(io, gone);
+        }
+    }
+
+    fn part_with(&mut self, io: &mut Io, gone: Peer) {
+        self.cancel_alarm(io, gone.alarm.map(|(_, alarm)| alarm));
+        self.deliver_overtaken(io, gone.overtaken);
+    }
+
+    /// The peers whose sessions can be closed.
+    pub(super) fn sessions_of_peers(&self) -> Vec<PeerRef> {
+        self.coap.peers.guarded().collect()
     }
 
     pub(super) fn peer(&mut self, peer: PeerRef) -> Option<&mut Peer> {
@@ -142,6 +200,7 @@ impl Shard {
             peer.alarm = None;
         }
         while self.wake_once(io, peer) {}
+        self.expire_session(io, peer);
         self.look_after(io, peer);
     }
 
@@ -165,7 +224,8 @@ impl Shard {
     /// Sets the alarm of a peer for what is due next.
     fn look_after(&mut self, io: &mut Io, of: PeerRef) {
         let Some(peer) = self.peer(of) else { return };
-        let Some(deadline) = peer.coap.deadline() else {
+        let guard = peer.guard.as_ref().and_then(|guard| guard.dtls.deadline());
+        let Some(deadline) = peer.coap.deadline().into_iter().chain(guard).min() else {
             return;
         };
         let earlier = peer.alarm.filter(|(at, _)| *at > deadline);

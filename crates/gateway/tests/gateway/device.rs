@@ -1,9 +1,8 @@
 //! A small device over CoAP and a non-blocking socket that writes down all it sees.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use muster_model::Micros;
 use muster_net::Clock;
@@ -11,6 +10,8 @@ use muster_protocol::coap::{
     Again, Client, ClientEvent, ClientSettings, Code, ExchangeKey, Opt, OptionNumber, Request,
     Response, Ticket, Transmission, Uint, content_format,
 };
+
+use crate::wire::Wire;
 
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Micros = Micros::from_secs(20);
@@ -61,7 +62,7 @@ pub(crate) struct Answer {
 
 /// A device that has a socket of its own.
 pub(crate) struct Device {
-    socket: UdpSocket,
+    pub(crate) wire: Wire,
     client: Client,
     asks: Vec<Ask>,
     out: Vec<u8>,
@@ -81,19 +82,27 @@ impl Device {
     }
 
     pub(crate) fn with(addr: SocketAddr, transmission: Transmission) -> Self {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        socket.connect(addr).expect("an address");
-        let wait = Some(Duration::from_millis(1));
-        socket.set_read_timeout(wait).expect("a time-out");
+        Self::over(Wire::plain(addr), transmission)
+    }
+
+    /// A device whose session of DTLS is open.
+    pub(crate) fn secure(addr: SocketAddr, psk: (&str, &str)) -> Self {
+        let wire = Wire::secure(addr, psk, None);
+        let mut device = Self::over(wire, Transmission::default());
+        device.until("open", |device| device.wire.connected().is_some());
+        device
+    }
+
+    pub(crate) fn over(wire: Wire, transmission: Transmission) -> Self {
         let settings = ClientSettings {
             transmission,
             nstart: 1_000,
             exchanges_max: 1_000,
             ..ClientSettings::default()
         };
-        let seed = u64::from(socket.local_addr().expect("bound").port());
+        let seed = u64::from(wire.socket.local_addr().expect("bound").port());
         Self {
-            socket,
+            wire,
             client: Client::new(Arc::new(settings), seed),
             asks: Vec::new(),
             out: Vec::new(),
@@ -132,7 +141,7 @@ impl Device {
 
     /// Sends a datagram as it is.
     pub(crate) fn send(&mut self, datagram: &[u8]) {
-        self.socket.send(datagram).expect("the gateway listens");
+        self.wire.send(datagram);
     }
 
     /// Reads until `done`; fails if that takes too long.
@@ -146,11 +155,9 @@ impl Device {
 
     /// Reads what has come, and does what is due.
     pub(crate) fn read(&mut self) {
-        let mut room = [0; 2_048];
-        // Nothing came within a millisecond, or nobody listens any more.
-        if let Ok(length) = self.socket.recv(&mut room) {
+        if let Some(message) = self.wire.receive() {
             self.came += 1;
-            self.take(|client, out| client.receive(CLOCK.now(), &room[..length], out));
+            self.take(|client, out| client.receive(CLOCK.now(), &message, out));
         }
         let is_due = self.client.deadline().is_some_and(|due| due <= CLOCK.now());
         if is_due {
@@ -236,7 +243,7 @@ impl Device {
 
     fn flush(&mut self) {
         if !self.out.is_empty() {
-            self.socket.send(&self.out).expect("the gateway listens");
+            self.wire.send(&self.out);
             self.last = std::mem::take(&mut self.out);
         }
     }

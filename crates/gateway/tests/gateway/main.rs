@@ -3,6 +3,7 @@
 mod authentication;
 mod behaviour;
 mod coap;
+mod coaps;
 mod device;
 mod peer;
 mod pressure;
@@ -10,3 +11,4 @@ mod routing;
 mod sessions;
 mod standard;
 mod thingsboard;
+mod wire;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_gateway::{
-    ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayTls, MANAGEMENT_PATH,
+    ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, MANAGEMENT_PATH,
     ManagementConfig, SlowReader, run_until_stopped,
 };
 use muster_model::Micros;
@@ -38,7 +38,8 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         websocket: args.websocket,
         tls: tls(args)?,
         listen: args.listen,
-        coap: coap(args)?,
+        coap: coap(args, ("--coap", args.coap))?,
+        coaps: coaps(args)?,
         threads: args.threads.unwrap_or_else(cores),
         dialect: args.dialect,
         behaviour: behaviour(args)?,
@@ -67,6 +68,9 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     if let Some(address) = gateway.coap_addr() {
         outcome::say(&format!("devices at coap://{address}"));
     }
+    if let Some(address) = gateway.coaps_addr() {
+        outcome::say(&format!("devices at coaps://{address}"));
+    }
     if let Some(address) = gateway.management_addr() {
         let path = if args.dialect.is_provisioned() {
             MANAGEMENT_PATH
@@ -85,15 +89,37 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     tell(&gateway.stop())
 }
 
-/// Where it hears CoAP; without `--coap` it does not.
-fn coap(args: &GatewayArgs) -> Result<Option<SocketAddr>> {
-    if args.coap.is_some() && !args.dialect.asks() {
+/// Where it hears CoAP; without the option it does not.
+fn coap(
+    args: &GatewayArgs,
+    (option, address): (&str, Option<SocketAddr>),
+) -> Result<Option<SocketAddr>> {
+    if address.is_some() && !args.dialect.asks() {
         bail!(
-            "hear --coap: devices of {} do not speak CoAP; use --dialect hono",
+            "hear {option}: devices of {} do not speak CoAP; use --dialect hono",
             args.dialect
         );
     }
-    Ok(args.coap)
+    Ok(address)
+}
+
+/// Where it hears CoAP over DTLS, and with which keys.
+fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
+    let Some(listen) = coap(args, ("--coaps", args.coaps))? else {
+        return Ok(None);
+    };
+    let secret = args.psk.as_deref().map(one_line).transpose()?;
+    if secret.as_deref() == Some("") {
+        bail!("read --psk: the file is empty; write the key into it");
+    }
+    if secret.is_none() && args.users.is_none() {
+        bail!("hear --coaps: nobody has a key; give --users or --psk");
+    }
+    Ok(Some(GatewayDtls {
+        listen,
+        connection_id: !args.no_connection_id,
+        secret,
+    }))
 }
 
 /// How it is told of devices; without `--rest` it is not.
@@ -107,8 +133,7 @@ fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
             args.dialect
         );
     }
-    let token = args.rest_token.as_deref().map(text).transpose()?;
-    let token = token.map(|token| token.trim_end_matches(['\n', '\r']).to_owned());
+    let token = args.rest_token.as_deref().map(one_line).transpose()?;
     if token.as_deref() == Some("") {
         bail!("read --rest-token: the file is empty; write the token into it");
     }
@@ -135,6 +160,12 @@ fn tls(args: &GatewayArgs) -> Result<Option<GatewayTls>> {
         needs_client_cert: client_ca.is_some(),
         client_ca,
     }))
+}
+
+/// The text of a file without the end of its line.
+fn one_line(path: &Path) -> Result<String> {
+    let text = text(path)?;
+    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 fn text(path: &Path) -> Result<String> {

@@ -7,6 +7,7 @@ use muster_model::{Micros, mix};
 use muster_net::{Key, TimerId};
 use muster_protocol::coap::{Server, ServerSettings};
 
+use super::securing::Guard;
 use crate::shard::uplink::Uplink;
 
 /// One peer of CoAP: an address that was heard.
@@ -16,6 +17,10 @@ pub(crate) struct Peer {
     pub(super) socket: Key,
     pub(super) address: SocketAddr,
     pub(super) coap: Server,
+    /// Its session of DTLS, where it has one.
+    pub(super) guard: Option<Box<Guard>>,
+    /// When it was heard last by that.
+    pub(super) heard: Micros,
     /// What its credentials call it; none without any.
     pub(super) name: Option<Arc<str>>,
     /// When something is due of it.
@@ -25,6 +30,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// How long a session of DTLS has to be silent before it is forgotten for another's sake: longer
+    /// than duplicates of its requests can come.
+    const STALE: Micros = Micros::from_secs(300);
+
     pub(super) fn new(
         socket: Key,
         address: SocketAddr,
@@ -36,14 +45,18 @@ impl Peer {
             socket,
             address,
             coap: Server::new(settings, seed),
+            guard: None,
+            heard: Micros::ZERO,
             name: None,
             alarm: None,
             overtaken: Vec::new(),
         }
     }
 
-    /// Whether nothing is lost if it is forgotten.
+    /// Whether nothing is lost if it is forgotten. A session of DTLS is lost with it, and so it has to
+    /// be silent for long.
     pub(super) fn is_idle(&self, now: Micros) -> bool {
-        self.overtaken.is_empty() && self.coap.is_idle(now)
+        let is_guarded = self.guard.is_some() && self.heard + Self::STALE > now;
+        !is_guarded && self.overtaken.is_empty() && self.coap.is_idle(now)
     }
 }

@@ -4,7 +4,7 @@ use muster_net::{Io, Written};
 use muster_platform::{Field, Refusal, Status};
 use muster_protocol::coap::{Code, Opt, OptionNumber, Pending, Reply, Uint, content_format};
 
-use super::PeerRef;
+use super::{PeerRef, is_sent};
 use crate::shard::Shard;
 
 impl Shard {
@@ -131,18 +131,24 @@ impl Shard {
         Some(out)
     }
 
-    /// Sends a datagram, if there is one. What finds no room is lost, as on a network.
+    /// Sends a message, if there is one, in a record where the peer has a session.
     pub(super) fn send_datagram(&mut self, io: &mut Io, to: PeerRef, datagram: &[u8]) {
         let Some(peer) = self.peer(to) else { return };
         if datagram.is_empty() {
             return;
         }
         let (socket, address) = (peer.socket, peer.address);
-        match io.send_to(socket, address, datagram) {
-            Written::Whole | Written::Held => {}
-            Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => {
-                self.counts().unsent.more();
+        let is_plain = peer.guard.is_none();
+        let written = if is_plain {
+            io.send_to(socket, address, datagram)
+        } else {
+            match self.coap.seal(to, datagram) {
+                Some(record) => io.send_to(socket, address, record),
+                None => Written::Lost,
             }
+        };
+        if !is_sent(written) {
+            self.counts().unsent.more();
         }
     }
 }
