@@ -98,6 +98,7 @@ impl Device {
             transmission,
             nstart: 1_000,
             exchanges_max: 1_000,
+            obeys_max_age: false,
             ..ClientSettings::default()
         };
         let seed = u64::from(wire.socket.local_addr().expect("bound").port());
@@ -137,6 +138,11 @@ impl Device {
         let name = self.ask(ask);
         self.until("an answer", |device| device.answers.contains_key(&name));
         self.answers[&name].clone()
+    }
+
+    /// Whether each request was answered or given up.
+    pub(crate) fn is_done(&self) -> bool {
+        self.answers.len() + self.failed.len() == self.asks.len()
     }
 
     /// Sends a datagram as it is.

@@ -3,6 +3,7 @@
 mod authentication;
 mod behaviour;
 mod coap;
+mod coap_behaviour;
 mod coaps;
 mod device;
 mod peer;
