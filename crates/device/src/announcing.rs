@@ -113,7 +113,8 @@ impl<S: Sink> Shard<S> {
             qos: Qos::AtLeastOnce,
             ..Publish::new(topic, &scratch.announcement)
         };
-        state.session.publish(now, ANNOUNCEMENT, &publish, out)
+        let client = state.session.mqtt().ok_or(Refused::NotConnected)?;
+        client.publish(now, ANNOUNCEMENT, &publish, out)
     }
 
     /// How many devices a link carries.

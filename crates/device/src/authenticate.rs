@@ -27,7 +27,8 @@ impl<S: Sink> Shard<S> {
         let hello = &mut self.scratch.hello;
         let answer = hello.answer(&class.roster, known, device, challenge);
         // A platform that takes no packet so large gets none and ends the link by itself.
-        let _answered = state.session.authenticate(now, answer, out);
+        let client = state.session.mqtt();
+        let _answered = client.map(|client| client.authenticate(now, answer, out));
     }
 
     /// When an open link begins a further authentication.
@@ -45,6 +46,7 @@ impl<S: Sink> Shard<S> {
         hello.fill(&class.roster, &class.client, class.first_device_of(id));
         // As in `answer_challenge`; the session counts the try, so that it is not made at once
         // again.
-        let _begun = state.session.reauthenticate(now, hello.data(), out);
+        let client = state.session.mqtt();
+        let _begun = client.map(|client| client.reauthenticate(now, hello.data(), out));
     }
 }

@@ -181,8 +181,7 @@ impl<S: Sink> Shard<S> {
             return;
         };
         if !self.slots.get(id).is_asking {
-            let token = self.token(id);
-            self.links[link as usize].session.forget(token);
+            self.forget(link, id);
         }
         self.slots.get_mut(id).has_command = true;
         self.answered(id, now);

@@ -50,8 +50,7 @@ impl<S: Sink> Shard<S> {
         let Writing::Message(id) = writing else {
             return;
         };
-        let token = self.token(id);
-        self.links[link as usize].session.forget(token);
+        self.forget(link, id);
         self.slots.get_mut(id).stage = Stage::Waiting;
         self.land(id);
         let outcome = match self.slots.get(id).sent {
@@ -79,8 +78,7 @@ impl<S: Sink> Shard<S> {
             self.finalise(id, now, Outcome::Accepted);
             return Some(link);
         }
-        let token = self.token(id);
-        self.links[link as usize].session.forget(token);
+        self.forget(link, id);
         self.land(id);
         self.end(id, now, Outcome::TimedOut);
         Some(link)

@@ -62,8 +62,11 @@ impl<S: Sink> Shard<S> {
         self.enter(link, State::Opening, now);
     }
 
-    /// The socket of a link stands: renders CONNECT.
+    /// What carries a link stands: renders CONNECT. A link of CoAP has no such, and is up.
     pub fn opened(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
+        if self.is_in_datagrams(link) {
+            return self.connected(link, now);
+        }
         let since = self.links[link as usize].since;
         self.render_connect(link, now, out);
         self.enter(link, State::Handshaking, since);

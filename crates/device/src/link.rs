@@ -1,14 +1,13 @@
 //! What a shard keeps of each link: at most a few hundred bytes.
 
-use muster_model::Micros;
-use muster_protocol::mqtt;
-
+use crate::protocols::Session;
 use crate::slots::{Chain, SlotId};
+use muster_model::Micros;
 
 /// One session with one credential.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) session: mqtt::Client,
+    pub(crate) session: Session,
     pub(crate) state: State,
     /// Sent and unanswered, in the order sent.
     pub(crate) flight: Chain,

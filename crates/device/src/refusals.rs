@@ -10,7 +10,7 @@ const TEXT_MAX: usize = 200;
 /// The first text of each code.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    codes: Vec<u16>,
+    codes: Vec<Reason>,
     untold: Vec<String>,
     links: Vec<(&'static str, Reason)>,
     untold_links: Vec<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// A message was rejected; `text` is what was said, as it stands.
-    pub(crate) fn note(&mut self, code: u16, text: &[u8]) {
+    pub(crate) fn note(&mut self, code: Reason, text: &[u8]) {
         if self.codes.contains(&code) || self.codes.len() == CODES_MAX {
             return;
         }
@@ -59,6 +59,10 @@ impl Refusals {
 mod tests {
     use super::*;
 
+    fn application(code: u16) -> Reason {
+        Reason::Application(code)
+    }
+
     #[test]
     fn the_first_device_of_each_cause_is_named_once() {
         let mut refusals = Refusals::default();
@@ -79,15 +83,15 @@ mod tests {
     #[test]
     fn the_first_text_of_each_code_is_told_once() {
         let mut refusals = Refusals::default();
-        refusals.note(404, b"[\"no such sensor\"]");
-        refusals.note(404, b"[\"another\"]");
-        refusals.note(500, &[0xff; 1_000]);
+        refusals.note(application(404), b"[\"no such sensor\"]");
+        refusals.note(application(404), b"[\"another\"]");
+        refusals.note(application(500), &[0xff; 1_000]);
         let told = refusals.take();
         assert_eq!(told[0], "code 404: [\"no such sensor\"]");
         assert!(told[1].starts_with("code 500: ") && told[1].len() < 1_000);
-        refusals.note(404, b"x");
+        refusals.note(application(404), b"x");
         assert!(refusals.take().is_empty());
-        (0..100).for_each(|code| refusals.note(code, b""));
+        (0..100).for_each(|code| refusals.note(application(code), b""));
         assert_eq!(refusals.take().len(), CODES_MAX - 2);
     }
 }

@@ -6,10 +6,35 @@ use muster_protocol::mqtt::{self, Refused};
 
 use crate::class::{Class, Policy};
 use crate::link::{State, Writing};
+use crate::protocols::{Session, Unfit};
 use crate::shard::Unsendable;
 use crate::slots::{SlotId, Stage};
 use crate::token::nobody;
 use crate::{Shard, Sink};
+
+/// Why a message was not handed to its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsent {
+    /// Its turn has not come.
+    Waits,
+    /// It will never go.
+    Never(Unfit),
+    /// The session knows nothing of it.
+    SessionLost,
+}
+
+impl From<Refused> for Unsent {
+    fn from(why: Refused) -> Self {
+        match why {
+            Refused::Window | Refused::PacketIds | Refused::NotConnected => Self::Waits,
+            Refused::TooLarge { .. }
+            | Refused::TextTooLong
+            | Refused::RetainUnavailable
+            | Refused::QosUnavailable => Self::Never(Unfit::Mqtt(why)),
+            Refused::Unknown | Refused::Authentication => Self::SessionLost,
+        }
+    }
+}
 
 impl<S: Sink> Shard<S> {
     /// Renders the next message that may go on a link into `out`; false if none may.
@@ -34,17 +59,12 @@ impl<S: Sink> Shard<S> {
             };
             match rendered {
                 Ok(()) => return true,
-                Err(Refused::Window | Refused::PacketIds | Refused::NotConnected) => return false,
-                Err(
-                    why @ (Refused::TooLarge { .. }
-                    | Refused::TextTooLong
-                    | Refused::RetainUnavailable
-                    | Refused::QosUnavailable),
-                ) => {
+                Err(Unsent::Waits) => return false,
+                Err(Unsent::Never(why)) => {
                     self.note_unsendable(slot, why);
                     self.give_up(link, slot, now, Cause::Unsendable);
                 }
-                Err(Refused::Unknown | Refused::Authentication) => {
+                Err(Unsent::SessionLost) => {
                     self.give_up(link, slot, now, Cause::SessionLost);
                 }
             }
@@ -91,21 +111,11 @@ impl<S: Sink> Shard<S> {
         id: SlotId,
         now: Micros,
         out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Unsent> {
         self.render_body(id);
         let stream_id = self.slots.get(id).stream;
-        let token = if self.stream(stream_id).is_tracked() {
-            self.token(id)
-        } else {
-            nobody(stream_id)
-        };
-        let place = self.place(stream_id);
-        let class = &self.classes[place.class as usize];
-        let session = &mut self.links[link as usize].session;
         let before = out.len();
-        class.publish(place.lane, &self.scratch.uplink, |publish| {
-            session.publish(now, token, publish, out)
-        })?;
+        self.submit(link, id, now, out)?;
         self.unqueue(link, id);
         let is_again = self.hand_out(link, id);
         let counts = self.sink.counts(stream_id, now);
@@ -116,6 +126,33 @@ impl<S: Sink> Shard<S> {
         Ok(())
     }
 
+    /// Hands the message in the scratch buffers to the session for the first time.
+    fn submit(
+        &mut self,
+        link: u32,
+        id: SlotId,
+        now: Micros,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unsent> {
+        let stream = self.slots.get(id).stream;
+        let token = if self.stream(stream).is_tracked() {
+            self.token(id)
+        } else {
+            nobody(stream)
+        };
+        let place = self.place(stream);
+        match &mut self.links[link as usize].session {
+            Session::Mqtt(client) => {
+                let class = &self.classes[place.class as usize];
+                class.publish(place.lane, &self.scratch.uplink, |publish| {
+                    client.publish(now, token, publish, out)
+                })?;
+            }
+            Session::Coap(_) => self.request(link, id, now, out)?,
+        }
+        Ok(())
+    }
+
     /// Renders a message once more, on the session that was resumed.
     fn render_again(
         &mut self,
@@ -123,7 +160,7 @@ impl<S: Sink> Shard<S> {
         id: SlotId,
         now: Micros,
         out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Unsent> {
         self.render_body(id);
         let stream_id = self.slots.get(id).stream;
         let token = self.token(id);
@@ -131,8 +168,9 @@ impl<S: Sink> Shard<S> {
         let class = &self.classes[place.class as usize];
         let before = out.len();
         let state = &mut self.links[link as usize];
+        let client = state.session.mqtt().ok_or(Unsent::SessionLost)?;
         class.publish(place.lane, &self.scratch.uplink, |publish| {
-            state.session.republish(now, token, publish, out)
+            client.republish(now, token, publish, out)
         })?;
         self.slots.unlink(&mut state.again, id);
         let is_again = self.hand_out(link, id);
@@ -161,7 +199,7 @@ impl<S: Sink> Shard<S> {
 
     /// Renders topic and payload of a slot into the scratch buffers: a pure function of the seed,
     /// the message id and its due instant, so that nothing is stored for a second time.
-    fn render_body(&mut self, id: SlotId) {
+    pub(crate) fn render_body(&mut self, id: SlotId) {
         let slot = self.slots.get(id);
         let place = self.places[slot.stream.index()].expect("the stream of a slot is planned");
         let class = &self.classes[place.class as usize];
@@ -194,7 +232,7 @@ impl<S: Sink> Shard<S> {
 
     /// The first message that the peer's declared limits never let through, and which of them,
     /// once.
-    pub fn take_unsendable(&mut self) -> Option<(StreamId, Refused)> {
+    pub fn take_unsendable(&mut self) -> Option<(StreamId, Unfit)> {
         let Unsendable::First(stream, why) = self.unsendable else {
             return None;
         };
@@ -202,7 +240,7 @@ impl<S: Sink> Shard<S> {
         Some((stream, why))
     }
 
-    fn note_unsendable(&mut self, id: SlotId, why: Refused) {
+    fn note_unsendable(&mut self, id: SlotId, why: Unfit) {
         if self.unsendable == Unsendable::Nothing {
             self.unsendable = Unsendable::First(self.slots.get(id).stream, why);
         }
@@ -213,8 +251,7 @@ impl<S: Sink> Shard<S> {
         if self.slots.get(id).stage == Stage::Waiting {
             self.unqueue(link, id);
         } else {
-            let token = self.token(id);
-            self.links[link as usize].session.forget(token);
+            self.forget(link, id);
             self.land(id);
         }
         let outcome = match self.slots.get(id).sent {

@@ -4,6 +4,7 @@ use muster_model::{Cause, ConnectFailure, Micros};
 use muster_protocol::mqtt::{ClientEvent, Connected, Input, Token};
 
 use crate::link::State;
+use crate::protocols::Session;
 use crate::slots::Stage;
 use crate::token::stream_of;
 use crate::{Shard, Sink};
@@ -22,8 +23,8 @@ pub enum Then {
 }
 
 impl<S: Sink> Shard<S> {
-    /// Bytes came on a link. Returns how many were used up, and what to do with the socket; the
-    /// session's own answers are appended to `out`.
+    /// Bytes came on a link: some of a stream, or one datagram. Returns how many were used up, and
+    /// what to do with the socket; the session's own answers are appended to `out`.
     pub fn received(
         &mut self,
         link: u32,
@@ -33,8 +34,14 @@ impl<S: Sink> Shard<S> {
     ) -> (usize, Then) {
         let mut input = Input::new(bytes);
         loop {
-            let session = &mut self.links[link as usize].session;
-            let Some(event) = session.poll(now, &mut input, out) else {
+            let event = match &mut self.links[link as usize].session {
+                Session::Mqtt(client) => client.poll(now, &mut input, out),
+                Session::Coap(_) => {
+                    self.received_datagram(link, now, bytes, out);
+                    return (bytes.len(), Then::Stay);
+                }
+            };
+            let Some(event) = event else {
                 return (input.consumed(), Then::Stay);
             };
             if let ClientEvent::Auth(auth) = &event {
@@ -68,9 +75,15 @@ impl<S: Sink> Shard<S> {
             self.authenticate_again(link, now, out);
             return Then::Stay;
         }
-        match self.links[link as usize].session.timer(now, out) {
-            Some(event) => self.happened(link, now, &event, out),
-            None => Then::Stay,
+        match &mut self.links[link as usize].session {
+            Session::Mqtt(client) => match client.timer(now, out) {
+                Some(event) => self.happened(link, now, &event, out),
+                None => Then::Stay,
+            },
+            Session::Coap(_) => {
+                self.wake(link, now, out);
+                Then::Stay
+            }
         }
     }
 
@@ -141,7 +154,9 @@ impl<S: Sink> Shard<S> {
         }
         self.tell_return(link, now, connected.session_present);
         if !connected.session_present {
-            self.links[link as usize].session.drop_inflight(|_, _| {});
+            if let Some(client) = self.links[link as usize].session.mqtt() {
+                client.drop_inflight(|_, _| {});
+            }
             self.break_flight(link, now, Cause::SessionLost);
         }
         self.subscribe(link, now, out)
@@ -157,7 +172,9 @@ impl<S: Sink> Shard<S> {
 
     fn resend(&mut self, link: u32, token: Token) {
         let Some(id) = self.open_attempt(link, token) else {
-            self.links[link as usize].session.forget(token);
+            if let Some(client) = self.links[link as usize].session.mqtt() {
+                client.forget(token);
+            }
             return;
         };
         let state = &mut self.links[link as usize];

@@ -2,8 +2,7 @@
 
 use muster_measure::{Account, SeqSet};
 use muster_model::{DeviceId, LinkId, Micros, RunId, ShedCause, StreamId, mix};
-use muster_platform::{CommandScratch, SUBSCRIPTIONS_MAX, UplinkScratch};
-use muster_protocol::mqtt;
+use muster_platform::{CommandScratch, ReplyPath, SUBSCRIPTIONS_MAX, UplinkScratch};
 
 use crate::acknowledged::Acknowledged;
 use crate::agenda::Agenda;
@@ -11,6 +10,7 @@ use crate::class::{Class, ClassStream};
 use crate::hello::Hello;
 use crate::link::{Lane, Link, State, Writing};
 use crate::overheard::Listener;
+use crate::protocols::{Session, Unfit};
 use crate::reconnect::Reconnects;
 use crate::refusals::Refusals;
 use crate::slide::Slide;
@@ -61,7 +61,7 @@ pub struct Shard<S> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsendable {
     Nothing,
-    First(StreamId, mqtt::Refused),
+    First(StreamId, Unfit),
     Told,
 }
 
@@ -140,6 +140,10 @@ pub(crate) struct Scratch {
     pub(crate) filters: [String; SUBSCRIPTIONS_MAX],
     /// What a link says of a device.
     pub(crate) announcement: Vec<u8>,
+    /// The parameters of a request.
+    pub(crate) query: String,
+    /// Where the reply to a command goes.
+    pub(crate) reply_path: ReplyPath,
 }
 
 impl<S: Sink> Shard<S> {
@@ -267,12 +271,12 @@ impl<S: Sink> Shard<S> {
                 is_closed,
             );
         }
-        for _ in class.links.clone() {
+        for id in class.links.clone() {
             let first_lane = self.lanes.len() as u32;
             self.lanes
                 .extend(class.streams.iter().map(|_| Lane::default()));
             self.links.push(Link {
-                session: mqtt::Client::new(class.client.version, &mqtt::ClientLimits::default()),
+                session: Session::new(&class.client, mix(self.seed, u64::from(id))),
                 state: State::Down,
                 flight: Chain::default(),
                 again: Chain::default(),
@@ -339,6 +343,7 @@ impl<S: Sink> Shard<S> {
             State::Ended => ShedCause::Interrupted,
             State::Up if link.is_held => ShedCause::SocketFull,
             State::Up if self.is_leaving(at, now) => ShedCause::Offline,
+            State::Up if link.session.is_silenced(now) => ShedCause::BackOff,
             State::Up if link.session.window_free() == 0 => ShedCause::Window,
             State::Up => ShedCause::InFlight,
         }

@@ -6,6 +6,7 @@
 //! once the pool has grown to its greatest use.
 
 use muster_model::{DeviceId, Micros, StreamId};
+use muster_protocol::coap::ExchangeKey;
 
 /// The place of a message in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +78,8 @@ pub(crate) struct Slot {
     pub(crate) is_asking: bool,
     /// Whether a command came for it.
     pub(crate) has_command: bool,
+    /// What its session calls it, where it is a request that waits for an answer.
+    pub(crate) exchange: Option<ExchangeKey>,
     /// Of a reply: when its command was issued.
     pub(crate) issued: Micros,
     /// Of a reply: the platform's number of its command.
@@ -167,6 +170,7 @@ impl Slots {
             is_watched: false,
             is_asking: false,
             has_command: false,
+            exchange: None,
             issued: Micros::ZERO,
             request: 0,
             prev: SlotId::NONE,

@@ -31,7 +31,8 @@ impl<S: Sink> Shard<S> {
             subscription_id: None,
             user_properties: &[],
         };
-        let is_written = state.session.subscribe(now, &request, out).is_ok();
+        let client = state.session.mqtt();
+        let is_written = client.is_some_and(|it| it.subscribe(now, &request, out).is_ok());
         let since = state.since;
         self.enter(link, State::Subscribing, since);
         if is_written {

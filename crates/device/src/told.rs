@@ -56,8 +56,8 @@ impl<S: Sink> Shard<S> {
             Met::Open(id) => {
                 self.hear(id, now);
                 let (code, text) = (acknowledgement.code, acknowledgement.messages);
-                self.refusals.note(code, text);
                 let reason = Reason::Application(code);
+                self.refusals.note(reason, text);
                 self.end(id, now, Outcome::Rejected(reason));
             }
             Met::GivenUp => self.sink.counts(stream, now).answered_late += 1,
@@ -69,9 +69,9 @@ impl<S: Sink> Shard<S> {
     /// The application's word ends an attempt; the transport's may still come.
     fn hear(&mut self, id: SlotId, now: Micros) {
         let slot = self.slots.get(id);
-        let (link, stream, token) = (slot.link, slot.stream, self.token(id));
+        let (link, stream) = (slot.link, slot.stream);
         if self.stream(stream).qos != Qos::AtMostOnce {
-            self.links[link as usize].session.forget(token);
+            self.forget(link, id);
         }
         self.answered(id, now);
     }

@@ -229,6 +229,11 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         !was_forgotten
     }
 
+    /// Ends an exchange whose answer nobody wants: none is told, and it is counted as stray.
+    pub fn abandon(&mut self, key: ExchangeKey) {
+        self.end(key);
+    }
+
     /// The socket is gone: ends all exchanges; `each` hears of those that were not forgotten.
     /// Message ids and tokens go on, so that a new socket may have the same session.
     pub fn drop_all(&mut self, mut each: impl FnMut(Ticket)) {
@@ -299,7 +304,8 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         if lane.open >= self.settings.nstart {
             return Err(Refused::Window);
         }
-        let is_full = self.exchanges.len() >= usize::from(self.settings.exchanges_max);
+        let is_full = self.exchanges.len() >= usize::from(self.settings.exchanges_max)
+            && !self.drop_forgotten();
         let key = self.exchanges.next_key().filter(|_| !is_full);
         let key = key.ok_or(Refused::Full)?;
         let id = self.take_id(now)?;
@@ -307,6 +313,17 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         self.exchanges
             .insert(Micros::MAX, exchange)
             .ok_or(Refused::Full)
+    }
+
+    /// Makes room for one exchange where some are only kept to know a late answer by; whether there
+    /// is room now.
+    #[cold]
+    fn drop_forgotten(&mut self) -> bool {
+        let slots = 0..self.settings.exchanges_max;
+        let mut kept = slots.filter_map(|slot| self.exchanges.at(slot));
+        let forgotten = kept.find(|(_, exchange)| exchange.is(FORGOTTEN));
+        let key = forgotten.map(|(key, _)| key);
+        key.and_then(|key| self.end(key)).is_some()
     }
 
     #[inline]

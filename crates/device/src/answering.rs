@@ -1,0 +1,123 @@
+//! What comes to a link that speaks CoAP, and what time brings it.
+
+use muster_model::{Cause, Micros, Outcome, Reason};
+use muster_platform::{Answered, Field, Status};
+use muster_protocol::coap::{
+    Again, ClientEvent, Code, Failure, Opt, OptionNumber, Response, content_format,
+};
+use muster_protocol::mqtt::Token;
+
+use crate::token::stream_of;
+use crate::{Shard, Sink};
+
+impl<S: Sink> Shard<S> {
+    /// A datagram came on a link.
+    pub(crate) fn received_datagram(
+        &mut self,
+        link: u32,
+        now: Micros,
+        datagram: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let Some(requests) = self.links[link as usize].session.coap() else {
+            return;
+        };
+        if let Some(event) = requests.client.receive(now, datagram, out) {
+            self.heard(link, now, &event, out);
+        }
+    }
+
+    /// Something of a link's exchanges is due; one thing a call.
+    pub(crate) fn wake(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
+        let Some(requests) = self.links[link as usize].session.coap() else {
+            return;
+        };
+        if requests.client.held_until(0) <= now {
+            requests.waits_for_silence = false;
+        }
+        if let Some(event) = requests.client.wake(now, out) {
+            self.heard(link, now, &event, out);
+        }
+    }
+
+    fn heard(&mut self, link: u32, now: Micros, event: &ClientEvent<'_>, out: &mut Vec<u8>) {
+        match event {
+            ClientEvent::Response(response) => self.responded(link, now, response),
+            ClientEvent::Part(part) => {
+                let exchange = (part.ticket, part.key);
+                self.request_again(link, now, exchange, Again::Block, out);
+            }
+            ClientEvent::Again { ticket, key, cause } => {
+                self.request_again(link, now, (*ticket, *key), *cause, out);
+            }
+            ClientEvent::Failed { ticket, cause } => {
+                self.request_failed(link, now, Token(ticket.name), *cause);
+            }
+            ClientEvent::AnsweredLate { ticket, code: _ } => {
+                self.answered_late(stream_of(Token(ticket.name)), 0, now);
+            }
+            // Nothing is observed, and nobody is pinged.
+            ClientEvent::Acknowledged { .. }
+            | ClientEvent::Notification(_)
+            | ClientEvent::Pong { .. }
+            | ClientEvent::Stale { .. }
+            | ClientEvent::PingedAgain => {}
+        }
+    }
+
+    /// The platform's answer to a request.
+    fn responded(&mut self, link: u32, now: Micros, response: &Response<'_>) {
+        let token = Token(response.ticket.name);
+        let dialect = self.class(link).dialect;
+        let status = Status::of_coap(response.code.0);
+        let fields = response.options.iter().filter_map(field);
+        let reply = &mut self.scratch.reply_path;
+        match dialect.answered(status, fields, response.payload, reply) {
+            Answered::Accepted => self.accepted(link, token, 0, now),
+            Answered::Command(_) => {
+                self.sink.counts(stream_of(token), now).commands_received += 1;
+                self.accepted(link, token, 0, now);
+            }
+            Answered::Rejected(status) => {
+                let reason = status.coap_reason();
+                let hint = dialect.hint(status).map(str::as_bytes);
+                self.refusals.note(reason, hint.unwrap_or(response.payload));
+                self.rejected(link, token, reason, now);
+            }
+        }
+    }
+
+    /// An exchange ended without an answer.
+    fn request_failed(&mut self, link: u32, now: Micros, token: Token, cause: Failure) {
+        let outcome = match cause {
+            // An empty message: nobody there knows what it is about.
+            Failure::Reset => {
+                return self.rejected(link, token, Reason::Coap(Code::EMPTY.0), now);
+            }
+            Failure::Unacknowledged | Failure::Unanswered => Outcome::TimedOut,
+            Failure::BadOption(_)
+            | Failure::Block
+            | Failure::BodyChanged
+            | Failure::BodyTooLarge => Outcome::Broken(Cause::Malformed),
+        };
+        if let Some(id) = self.open_attempt(link, token) {
+            self.mark_sent(id, now);
+            self.land(id);
+            self.end(id, now, outcome);
+        }
+    }
+}
+
+/// An option of an answer that a dialect may read.
+fn field(option: Opt<'_>) -> Option<Field<'_>> {
+    let text = |value| std::str::from_utf8(value).ok();
+    match option.number {
+        OptionNumber::LOCATION_PATH => text(option.value).map(Field::PathSegment),
+        OptionNumber::LOCATION_QUERY => text(option.value).map(Field::Parameter),
+        OptionNumber::MAX_AGE => option.uint().map(Field::MaxAge),
+        OptionNumber::CONTENT_FORMAT => {
+            content_format::media_type(option.uint()?).map(Field::ContentType)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,177 @@
+//! The session of a link: one of the protocols that devices speak.
+
+use std::fmt;
+
+use muster_model::Micros;
+use muster_protocol::{coap, mqtt};
+
+use crate::class::{Client, Protocol};
+use crate::slots::SlotId;
+use crate::{Shard, Sink};
+
+/// One session.
+#[derive(Debug)]
+pub(crate) enum Session {
+    /// MQTT, whose packets are a stream of bytes.
+    Mqtt(mqtt::Client),
+    /// CoAP, on a socket of the link's own.
+    Coap(Requests),
+}
+
+/// The requests of one device.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    /// In memory of its own, so that a link of MQTT is no larger for it.
+    pub(crate) client: Box<coap::Client>,
+    /// Whether something waits for the end of the silence that the platform asked for.
+    pub(crate) waits_for_silence: bool,
+}
+
+/// Why a message can never go on a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfit {
+    /// In MQTT.
+    Mqtt(mqtt::Refused),
+    /// In CoAP.
+    Coap(coap::Refused),
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mqtt(why) => why.fmt(f),
+            Self::Coap(why) => why.fmt(f),
+        }
+    }
+}
+
+impl Session {
+    /// The session of a link that is down; `seed` is the link's own.
+    pub(crate) fn new(client: &Client, seed: u64) -> Self {
+        match &client.protocol {
+            Protocol::Mqtt => {
+                let limits = mqtt::ClientLimits::default();
+                Self::Mqtt(mqtt::Client::new(client.version, &limits))
+            }
+            Protocol::Coap(settings) => Self::Coap(Requests {
+                client: Box::new(coap::Client::new(settings.clone(), seed)),
+                waits_for_silence: false,
+            }),
+        }
+    }
+
+    /// That of MQTT; none with another protocol.
+    pub(crate) fn mqtt(&mut self) -> Option<&mut mqtt::Client> {
+        match self {
+            Self::Mqtt(client) => Some(client),
+            Self::Coap(_) => None,
+        }
+    }
+
+    /// That of CoAP; none with another protocol.
+    pub(crate) fn coap(&mut self) -> Option<&mut Requests> {
+        match self {
+            Self::Coap(requests) => Some(requests),
+            Self::Mqtt(_) => None,
+        }
+    }
+
+    /// How many more messages may be sent that are answered.
+    #[inline]
+    pub(crate) fn window_free(&self) -> u16 {
+        match self {
+            Self::Mqtt(client) => client.window_free(),
+            Self::Coap(requests) => requests.client.window_free(0),
+        }
+    }
+
+    /// When its timer is to be called.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Micros> {
+        match self {
+            Self::Mqtt(client) => client.deadline(),
+            Self::Coap(requests) => {
+                let silence = requests.waits_for_silence;
+                let silence = silence.then(|| requests.client.held_until(0));
+                [requests.client.deadline(), silence]
+                    .into_iter()
+                    .flatten()
+                    .min()
+            }
+        }
+    }
+
+    /// Whether the platform asked for silence that is not over.
+    pub(crate) fn is_silenced(&self, now: Micros) -> bool {
+        match self {
+            Self::Mqtt(_) => false,
+            Self::Coap(requests) => requests.client.held_until(0) > now,
+        }
+    }
+
+    /// When an authentication began, where there is one.
+    pub(crate) fn authentication_began(&self) -> Option<Micros> {
+        match self {
+            Self::Mqtt(client) => client.authentication_began(),
+            Self::Coap(_) => None,
+        }
+    }
+
+    /// Says goodbye, where the protocol has one.
+    pub(crate) fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
+        match self {
+            Self::Mqtt(client) => client.disconnect(reason, out),
+            Self::Coap(_) => {}
+        }
+    }
+
+    /// What carried it is gone.
+    pub(crate) fn closed(&mut self) {
+        match self {
+            Self::Mqtt(client) => client.closed(),
+            Self::Coap(requests) => {
+                // Whoever waits for an answer is told by the shard.
+                requests.client.drop_all(|_| {});
+                requests.waits_for_silence = false;
+            }
+        }
+    }
+}
+
+impl<S: Sink> Shard<S> {
+    /// The answer to an attempt is not waited for any more.
+    pub(crate) fn forget(&mut self, link: u32, id: SlotId) {
+        let token = self.token(id);
+        let exchange = self.slots.get_mut(id).exchange.take();
+        match &mut self.links[link as usize].session {
+            Session::Mqtt(client) => {
+                client.forget(token);
+            }
+            Session::Coap(requests) => {
+                if let Some(key) = exchange {
+                    requests.client.forget(key);
+                }
+            }
+        }
+    }
+
+    /// Whether what a link says goes in datagrams, each a message of its own.
+    #[must_use]
+    #[inline]
+    pub fn is_in_datagrams(&self, link: u32) -> bool {
+        match self.links[link as usize].session {
+            Session::Mqtt(_) => false,
+            Session::Coap(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_of_mqtt_is_no_larger_for_coap() {
+        assert_eq!(size_of::<Session>(), size_of::<mqtt::Client>());
+    }
+}

@@ -1,0 +1,164 @@
+//! A message as a request of CoAP, and its copies.
+
+use muster_model::Micros;
+use muster_platform::{Asking, Method, Request, UplinkScratch};
+use muster_protocol::coap::{
+    self, Again, Code, ExchangeKey, Opt, OptionNumber, Refused, Ticket, Uint, content_format,
+};
+use muster_protocol::mqtt::Token;
+
+use crate::class::Class;
+use crate::protocols::{Requests, Unfit};
+use crate::render::Unsent;
+use crate::slots::{SlotId, Stage};
+use crate::{Shard, Sink};
+
+/// Options of a request at the most: a plan has fewer segments and parameters.
+const OPTIONS_MAX: usize = 24;
+
+impl<S: Sink> Shard<S> {
+    /// Sends the message in the scratch buffers for the first time. Where nobody waits for the
+    /// answer, the session forgets it at once.
+    pub(crate) fn request(
+        &mut self,
+        link: u32,
+        id: SlotId,
+        now: Micros,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unsent> {
+        let stream = self.slots.get(id).stream;
+        let is_tracked = self.stream(stream).is_tracked();
+        let ticket = Ticket {
+            lane: 0,
+            name: self.token(id).0,
+        };
+        let place = self.place(stream);
+        let class = &self.classes[place.class as usize];
+        let session = &mut self.links[link as usize].session;
+        let requests = session.coap().ok_or(Unsent::SessionLost)?;
+        let scratch = (&self.scratch.uplink, &mut self.scratch.query);
+        let sent = class.ask(place.lane, scratch, |request| {
+            requests.client.request(now, ticket, request, out)
+        });
+        let key = sent.map_err(|why| requests.unsent(why))?;
+        if is_tracked {
+            self.slots.get_mut(id).exchange = Some(key);
+        } else {
+            requests.client.abandon(key);
+        }
+        Ok(())
+    }
+
+    /// The session wants a request rendered again: for a copy of it, or for the next block.
+    pub(crate) fn request_again(
+        &mut self,
+        link: u32,
+        now: Micros,
+        (ticket, key): (Ticket, ExchangeKey),
+        cause: Again,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(id) = self.open_request(link, Token(ticket.name), key) else {
+            if let Some(requests) = self.links[link as usize].session.coap() {
+                requests.client.abandon(key);
+            }
+            return;
+        };
+        self.render_body(id);
+        let stream = self.slots.get(id).stream;
+        let place = self.place(stream);
+        let class = &self.classes[place.class as usize];
+        let Some(requests) = self.links[link as usize].session.coap() else {
+            return;
+        };
+        let before = out.len();
+        let scratch = (&self.scratch.uplink, &mut self.scratch.query);
+        let sent = class.ask(place.lane, scratch, |request| {
+            requests.client.again(now, key, request, out)
+        });
+        // An exchange that cannot go on ends with its lifetime.
+        if sent.is_err() {
+            return;
+        }
+        let counts = self.sink.counts(stream, now);
+        counts.bytes_wire += (out.len() - before) as u64;
+        if cause == Again::Retransmission {
+            counts.retransmitted += 1;
+            counts.bytes_payload += self.scratch.uplink.payload.len() as u64;
+            self.slots.get_mut(id).resent = true;
+        }
+    }
+
+    /// The attempt of an exchange, if it still waits for its answer.
+    fn open_request(&self, link: u32, token: Token, key: ExchangeKey) -> Option<SlotId> {
+        let id = self.open_attempt(link, token)?;
+        let slot = self.slots.get(id);
+        (slot.stage == Stage::Flying && slot.exchange == Some(key)).then_some(id)
+    }
+}
+
+impl Requests {
+    /// What a refusal of the session means for the message.
+    fn unsent(&mut self, why: Refused) -> Unsent {
+        match why {
+            Refused::Held { .. } => {
+                self.waits_for_silence = true;
+                Unsent::Waits
+            }
+            Refused::Window | Refused::NoMessageId { .. } | Refused::Full => Unsent::Waits,
+            Refused::Lane(_)
+            | Refused::NothingDue
+            | Refused::Method(_)
+            | Refused::OptionOrder(_)
+            | Refused::BodyTooLarge { .. } => Unsent::Never(Unfit::Coap(why)),
+        }
+    }
+}
+
+impl Class {
+    /// Hands the message in the scratch buffers to a session as a request of the dialect.
+    fn ask<T>(
+        &self,
+        lane: u8,
+        (uplink, query): (&UplinkScratch, &mut String),
+        submit: impl FnOnce(&coap::Request<'_>) -> T,
+    ) -> T {
+        let stream = &self.streams[lane as usize];
+        let asking = Asking {
+            path: uplink.topic(),
+            payload: &uplink.payload,
+            content_type: stream.content_type.as_deref(),
+            is_confirmable: stream.is_confirmable,
+            ttd_s: None,
+        };
+        with_options(&self.dialect.ask(&asking, query), submit)
+    }
+}
+
+/// Lends a request in the form of CoAP.
+fn with_options<T>(request: &Request<'_>, submit: impl FnOnce(&coap::Request<'_>) -> T) -> T {
+    let format = request.content_type.and_then(content_format::of_media_type);
+    let format = format.map(|number| Uint::of(u32::from(number)));
+    let path = request.path;
+    let path = path.map(|segment| Opt::text(OptionNumber::URI_PATH, segment));
+    let format = format.iter();
+    let format = format.map(|number| Opt::new(OptionNumber::CONTENT_FORMAT, number));
+    let query = request.parameters();
+    let query = query.map(|parameter| Opt::text(OptionNumber::URI_QUERY, parameter));
+    let mut options = [Opt::new(OptionNumber(0), &[]); OPTIONS_MAX];
+    let mut count = 0;
+    // Options stand in the order of their numbers.
+    for (place, option) in options.iter_mut().zip(path.chain(format).chain(query)) {
+        *place = option;
+        count += 1;
+    }
+    let method = match request.method {
+        Method::Post => Code::POST,
+        Method::Put => Code::PUT,
+        Method::Other => Code::GET,
+    };
+    submit(&coap::Request {
+        is_confirmable: request.is_confirmable,
+        ..coap::Request::new(method, &options[..count], request.payload)
+    })
+}
