@@ -10,7 +10,7 @@ use muster_backend::{ConsumersError, ConsumersSpec, Seat, consumers_loop, kafka_
 use muster_conduct::{
     DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Trouble, recorder_plan, schedules,
 };
-use muster_fleet::{ShardError, ShardSpec, shard_loop};
+use muster_fleet::{Datagrams, Lines, Secured, ShardError, ShardSpec, Streams, shard_loop};
 use muster_judge::{Incident, IncidentKind};
 use muster_load::ScheduleError;
 use muster_model::Micros;
@@ -19,14 +19,14 @@ use muster_monitor::{
     current_thread, thread_cpu_us,
 };
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
-use muster_protocol::layer::{Layers, Plain};
+use muster_protocol::layer::Plain;
 use muster_scenario::Plan;
-use muster_transport::Clients;
+use muster_transport::{AwsLc, Clients};
 
 use crate::facts::FactsTally;
 use crate::{
-    Afterlife, Assignment, FactsLog, LayersError, News, Pulse, ThreadPulse, consumer_layers,
-    link_layers,
+    Afterlife, Assignment, FactsLog, LayersError, LinkLines, News, Pulse, ThreadPulse,
+    consumer_layers, link_lines,
 };
 
 /// How often the process looks at itself.
@@ -204,15 +204,22 @@ impl Agent {
                 clock: self.clock,
                 trial: assignment.trial,
             };
-            let layers = link_layers(&plan, spec.slice)?;
+            let lines = link_lines(&plan, spec.slice)?;
             let work = (spec, assignment.targets.clone());
             let place = (Role::Shard, shard as u16);
             // Which layers there are is decided here, once, so that a link pays for its own only.
-            match layers {
-                Clients::Plain(layers) => self.start_shard(place, office, work, layers),
-                Clients::WebSocket(layers) => self.start_shard(place, office, work, layers),
-                Clients::Tls(layers) => self.start_shard(place, office, work, layers),
-                Clients::Both(layers) => self.start_shard(place, office, work, layers),
+            match lines {
+                LinkLines::Datagrams => self.start_shard(place, office, work, Datagrams),
+                LinkLines::Secured(judge) => {
+                    let lines = Secured::new(Arc::clone(&plan), AwsLc::new(), judge);
+                    self.start_shard(place, office, work, lines)
+                }
+                LinkLines::Streams(layers) => match *layers {
+                    Clients::Plain(on) => self.start_shard(place, office, work, Streams(on)),
+                    Clients::WebSocket(on) => self.start_shard(place, office, work, Streams(on)),
+                    Clients::Tls(on) => self.start_shard(place, office, work, Streams(on)),
+                    Clients::Both(on) => self.start_shard(place, office, work, Streams(on)),
+                },
             }?;
         }
         let spec = ConsumersSpec {
@@ -257,15 +264,15 @@ impl Agent {
         })
     }
 
-    fn start_shard<L: Layers + Send + 'static>(
+    fn start_shard<L: Lines<Line: Send> + Send + 'static>(
         &mut self,
         place: (Role, u16),
         office: Office<'_>,
         (spec, targets): (ShardSpec, Vec<SocketAddr>),
-        layers: L,
+        lines: L,
     ) -> Result<(), AgentError> {
         self.start_thread(place, office, move |(scribe, mailbox)| {
-            Ok(shard_loop(&spec, targets, layers, scribe, mailbox)?)
+            Ok(shard_loop(&spec, targets, lines, scribe, mailbox)?)
         })
     }
 

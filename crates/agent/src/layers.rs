@@ -6,7 +6,9 @@ use muster_model::mix;
 use muster_scenario::{
     BackendPlan, Credential, Endpoint, FleetPlan, PemFile, Plan, Scheme, TlsPlan, TlsVersions,
 };
-use muster_transport::{ClientSpec, Clients, Own, Peer, Pem, TlsSpec, TransportError, Versions};
+use muster_transport::{
+    ClientSpec, Clients, DtlsCertificates, Own, Peer, Pem, TlsSpec, TransportError, Versions,
+};
 
 /// What HTTP over TLS is called (RFC 7301): a server that speaks more than HTTP wants to know.
 const HTTP: &str = "http/1.1";
@@ -22,9 +24,6 @@ pub enum LayersError {
         /// What is wrong with it.
         error: TransportError,
     },
-    /// What the devices speak is planned, and not yet driven.
-    #[error("devices over `{0}` are not yet driven by this version of muster")]
-    NotDriven(&'static str),
     /// A device's certificate or key cannot be used.
     #[error("device `{device}`: {error}")]
     Credential {
@@ -35,14 +34,43 @@ pub enum LayersError {
     },
 }
 
-/// Where the layers of a share of a plan's links come from. Their certificates are read here.
+/// What lies between the sockets of links and their sessions.
+#[derive(Debug)]
+pub enum LinkLines {
+    /// Streams of bytes, with these layers.
+    Streams(Box<Clients>),
+    /// Datagrams as they are.
+    Datagrams,
+    /// DTLS; the certificates of servers are judged by these.
+    Secured(Box<DtlsCertificates>),
+}
+
+/// What lies between the sockets and the sessions of a share of a plan's links.
+///
+/// # Errors
+/// [`LayersError`], which names the device and the file.
+pub fn link_lines(plan: &Plan, slice: Slice) -> Result<LinkLines, LayersError> {
+    let scheme = plan.platform.scheme();
+    if !scheme.is_coap() {
+        return Ok(LinkLines::Streams(Box::new(link_layers(plan, slice)?)));
+    }
+    if !scheme.is_dtls() {
+        return Ok(LinkLines::Datagrams);
+    }
+    let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
+    let judge = DtlsCertificates::new(None, &spec.tls, None);
+    let judge = judge.map_err(|error| LayersError::Transport {
+        who: "devices".to_owned(),
+        error,
+    });
+    Ok(LinkLines::Secured(Box::new(judge?)))
+}
+
+/// Where the layers of a share of a plan's links over TCP come from. Their certificates are read here.
 ///
 /// # Errors
 /// [`LayersError`], which names the device and the file.
 pub fn link_layers(plan: &Plan, slice: Slice) -> Result<Clients, LayersError> {
-    if plan.platform.scheme().is_coap() {
-        return Err(LayersError::NotDriven(plan.platform.scheme().name()));
-    }
     let mut own = Vec::new();
     for fleet in &plan.fleets {
         if let Credential::Certificate { cert, key } = &fleet.credential {

@@ -43,9 +43,9 @@ impl<S: Sink> Shard<S> {
         self.links[link as usize].is_held = true;
     }
 
-    /// There was no buffer of ours for what the kernel did not take of the message that was
-    /// rendered last; nothing of it went out.
-    pub fn exhausted(&mut self, link: u32, at: Micros) {
+    /// Nothing went out of the message that was rendered last, and nothing will: there was no buffer of
+    /// ours for it, or the kernel would not have it.
+    pub fn unsent(&mut self, link: u32, at: Micros, cause: ShedCause) {
         let writing = std::mem::replace(&mut self.links[link as usize].writing, Writing::Nothing);
         let Writing::Message(id) = writing else {
             return;
@@ -55,7 +55,7 @@ impl<S: Sink> Shard<S> {
         self.land(id);
         let outcome = match self.slots.get(id).sent {
             Some(_) => Outcome::Broken(Cause::Network),
-            None => Outcome::Shed(ShedCause::GeneratorLimit),
+            None => Outcome::Shed(cause),
         };
         self.finalise(id, at, outcome);
     }

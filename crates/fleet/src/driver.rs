@@ -11,12 +11,18 @@ use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
     Written, limits,
 };
-use muster_protocol::layer::{Ended, LayerError, Layers, Pipe};
+use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::Plan;
 
 use crate::classes::{ShardError, ShardSpec};
 
+mod lines;
+mod secured;
 mod wire;
+
+use lines::Above;
+pub use lines::{Datagrams, Lines, Streams};
+pub use secured::Secured;
 
 /// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
 /// keeps an answer waiting for less than half a millisecond.
@@ -28,16 +34,16 @@ const CONNECTS_PER_TURN: u32 = 16;
 /// are less: a peer beyond it goes on answering what was never sent.
 const WAITING_MAX: usize = 1 << 20;
 
-/// The driver of one shard, whose links all have the same layers.
+/// The driver of one shard, whose links all reach their peers in one way.
 #[derive(Debug)]
-pub struct Driver<L: Layers> {
+pub struct Driver<L: Lines> {
     shard: Shard<Tape>,
     keys: Vec<Option<Key>>,
     timers: Vec<Option<(Micros, TimerId)>>,
-    layers: L,
-    /// By link; that of a link that is down is over.
-    pipes: Vec<Pipe<L::Layer>>,
-    /// Failures of layers that were told with all that is known of them.
+    lines: L,
+    /// By link.
+    each: Vec<L::Line>,
+    /// Failures of lines that were told with all that is known of them.
     told: Vec<LayerError>,
     targets: Vec<SocketAddr>,
     plan: Arc<Plan>,
@@ -53,14 +59,14 @@ pub struct Driver<L: Layers> {
 }
 
 /// A shard on its own event loop, to be run on its own thread. Orders are read when the loop's
-/// waker is called. `layers` gives what stands between sockets and sessions.
+/// waker is called. `lines` is what lies between sockets and sessions.
 ///
 /// # Errors
 /// [`ShardError`] if the plan cannot be placed or the loop cannot start.
-pub fn shard_loop<L: Layers>(
+pub fn shard_loop<L: Lines>(
     spec: &ShardSpec,
     targets: Vec<SocketAddr>,
-    layers: L,
+    lines: L,
     scribe: Option<Box<dyn Scribe>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver<L>>, ShardError> {
@@ -71,8 +77,8 @@ pub fn shard_loop<L: Layers>(
         shard,
         keys: vec![None; links],
         timers: vec![None; links],
-        layers,
-        pipes: (0..links).map(|_| Pipe::default()).collect(),
+        lines,
+        each: (0..links).map(|_| L::Line::default()).collect(),
         told: Vec::new(),
         targets,
         plan: Arc::clone(&spec.plan),
@@ -92,18 +98,18 @@ pub fn shard_loop<L: Layers>(
     Ok(Loop::new(spec.clock, &config, driver)?)
 }
 
-impl<L: Layers> Handler for Driver<L> {
+impl<L: Lines> Handler for Driver<L> {
     fn opened(&mut self, io: &mut Io, key: Key) {
         let link = io.tag(key);
         let now = io.fresh_now();
-        match self.layers.layer(self.shard.link_id(link).0) {
-            Ok(layer) => self.open(link, now, layer),
-            Err(error) => {
-                let then = self.ended(link, now, Ended::Failed(error));
-                self.follow(io, link, then);
-            }
+        if let Err(error) = self.open(link, now) {
+            let then = self.ended(link, now, Ended::Failed(error));
+            self.follow(io, link, then);
         }
         self.send(io, link);
+        if L::IN_DATAGRAMS {
+            self.go_on(io, link);
+        }
     }
 
     fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
@@ -117,10 +123,7 @@ impl<L: Layers> Handler for Driver<L> {
         let (used, then) = self.read(link, now, bytes);
         self.send(io, link);
         self.follow(io, link, then);
-        if self.shard.is_up(link) {
-            self.arm(io, link);
-            self.pump(io, link);
-        }
+        self.go_on(io, link);
         used
     }
 
@@ -154,11 +157,13 @@ impl<L: Layers> Handler for Driver<L> {
         let link = token as u32;
         let now = io.fresh_now();
         self.timers[link as usize] = None;
-        let then = self.shard.timer(link, now, &mut self.out);
-        self.wrap(link, 0);
+        let then = self.time_passed(link, now);
         self.send(io, link);
         self.follow(io, link, then);
         self.arm(io, link);
+        if L::IN_DATAGRAMS {
+            self.go_on(io, link);
+        }
     }
 
     fn woken(&mut self, io: &mut Io) {
@@ -192,7 +197,7 @@ impl<L: Layers> Handler for Driver<L> {
     }
 }
 
-impl<L: Layers> Driver<L> {
+impl<L: Lines> Driver<L> {
     fn obey(&mut self, io: &mut Io, order: Order) {
         let now = io.fresh_now();
         match order {
@@ -230,7 +235,8 @@ impl<L: Layers> Driver<L> {
             let now = io.fresh_now();
             let id = self.shard.link_id(link).0;
             let target = self.targets[id as usize % self.targets.len()];
-            match io.connect(target, limits::source_for(id, self.plan.links(), target)) {
+            let source = limits::source_for(id, self.plan.links(), target);
+            match L::connect(io, target, source) {
                 Ok(key) => {
                     io.set_tag(key, link);
                     self.keys[link as usize] = Some(key);
@@ -265,6 +271,14 @@ impl<L: Layers> Driver<L> {
         true
     }
 
+    /// A link that is up may have something to send or to wait for.
+    fn go_on(&mut self, io: &mut Io, link: u32) {
+        if self.shard.is_up(link) {
+            self.arm(io, link);
+            self.pump(io, link);
+        }
+    }
+
     /// Sends what waits on a link, one write a message, as long as it may.
     fn pump(&mut self, io: &mut Io, link: u32) {
         let Some(key) = self.keys[link as usize] else {
@@ -279,21 +293,30 @@ impl<L: Layers> Driver<L> {
                 Written::Whole => self.shard.written(link, at),
                 Written::Held => self.shard.held(link),
                 Written::Exhausted => {
-                    // The session counts as sent what never went out, so it cannot go on.
-                    self.shard.exhausted(link, at);
+                    self.shard.unsent(link, at, ShedCause::GeneratorLimit);
                     self.trouble("no buffer was left for a message that a socket did not take");
-                    self.cut(io, link, Cause::Network);
-                    break;
+                    if !L::IN_DATAGRAMS {
+                        // The session counts as sent what never went out, so it cannot go on.
+                        self.cut(io, link, Cause::Network);
+                        break;
+                    }
                 }
-                // The last is only of datagrams.
-                Written::Busy | Written::Lost | Written::Refused => break,
+                // Only of datagrams, each of which goes by itself.
+                Written::Refused => self.shard.unsent(link, at, ShedCause::SocketFull),
+                Written::Busy | Written::Lost => break,
             }
         }
         self.shard.shed_excess(link, io.now());
+        if L::IN_DATAGRAMS {
+            self.arm(io, link);
+        }
     }
 
     /// Sends control bytes of a session, if there are any.
     fn send(&mut self, io: &mut Io, link: u32) {
+        if let Some(key) = self.keys[link as usize] {
+            self.lines.flush(io, key);
+        }
         if self.out.is_empty() {
             return;
         }
@@ -301,6 +324,8 @@ impl<L: Layers> Driver<L> {
             match io.write(key, &self.out) {
                 Written::Whole | Written::Lost | Written::Refused => {}
                 Written::Held => self.shard.held(link),
+                // A datagram that finds no room is lost, as on any way.
+                Written::Busy | Written::Exhausted if L::IN_DATAGRAMS => {}
                 Written::Busy => self.wait_behind_message(io, link),
                 Written::Exhausted => {
                     self.trouble("no buffer was left for an answer that a socket did not take");
@@ -333,7 +358,11 @@ impl<L: Layers> Driver<L> {
             Then::Stay => return,
             Then::Close => {
                 self.say_last(io, link, key);
-                io.finish(key);
+                if L::IN_DATAGRAMS {
+                    io.close(key);
+                } else {
+                    io.finish(key);
+                }
             }
             Then::Abort => io.reset(key),
         }
@@ -342,7 +371,7 @@ impl<L: Layers> Driver<L> {
 
     fn forget(&mut self, io: &mut Io, link: u32) {
         self.keys[link as usize] = None;
-        self.pipes[link as usize] = Pipe::default();
+        self.each[link as usize] = L::Line::default();
         self.waiting.remove(&link);
         if let Some((_, timer)) = self.timers[link as usize].take() {
             io.cancel_timer(timer);
@@ -352,7 +381,9 @@ impl<L: Layers> Driver<L> {
     /// Makes sure that a timer runs out not later than the link's deadline; one that runs out
     /// early looks again, so that a message costs no timer.
     fn arm(&mut self, io: &mut Io, link: u32) {
-        let Some(deadline) = self.shard.deadline(link) else {
+        let of_line = L::deadline(&self.each[link as usize]);
+        let both = [self.shard.deadline(link), of_line];
+        let Some(deadline) = both.into_iter().flatten().min() else {
             return;
         };
         if let Some((at, timer)) = self.timers[link as usize] {
@@ -439,7 +470,7 @@ fn cause_of(why: Closed) -> Cause {
 #[cfg(test)]
 mod tests {
     use muster_device::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
-    use muster_protocol::layer::Plain;
+    use muster_protocol::layer::{Pipe, Plain};
     use muster_scenario::{LEDGER_BYTES_PER_STREAM, USER_BYTES_PER_LINK};
 
     use super::*;

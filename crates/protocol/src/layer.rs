@@ -57,7 +57,7 @@ use std::fmt::Debug;
 use muster_model::TlsFailure;
 use thiserror::Error;
 
-use crate::websocket;
+use crate::{dtls, websocket};
 
 /// A protocol between a byte stream below and a session above; one value is one end of one
 /// connection.
@@ -146,6 +146,9 @@ pub enum LayerError {
     /// TLS could not be agreed upon, or cannot go on.
     #[error("{0}")]
     Tls(TlsFailure),
+    /// DTLS could not be agreed upon, or cannot go on.
+    #[error("DTLS: {0}")]
+    Dtls(#[from] dtls::Fault),
 }
 
 /// No layer: plain is wire.

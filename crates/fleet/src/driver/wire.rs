@@ -4,58 +4,69 @@ use muster_conduct::Trouble;
 use muster_device::Then;
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_net::{Io, Key};
-use muster_protocol::layer::{Ended, Layer, LayerError, Layers, Pipe};
+use muster_protocol::dtls;
+use muster_protocol::layer::{Ended, LayerError};
 use muster_protocol::websocket::Fault;
 
-use super::Driver;
+use super::{Above, Driver, Lines};
 
 /// Failures of layers that are told in detail: each cause once, of which there are fewer.
 const TOLD_MAX: usize = 64;
 
-impl<L: Layers> Driver<L> {
-    /// The socket of a link stands: the layer speaks first, and the session once that is open.
-    pub(super) fn open(&mut self, link: u32, now: Micros, layer: L::Layer) {
-        let pipe = &mut self.pipes[link as usize];
-        *pipe = Pipe::new(layer);
-        pipe.layer.open(&mut self.out);
-        if pipe.layer.is_open() {
-            self.greet(link, now);
+impl<L: Lines> Driver<L> {
+    /// The socket of a link stands: the line speaks first, and the session once that is open.
+    pub(super) fn open(&mut self, link: u32, now: Micros) -> Result<(), LayerError> {
+        let id = self.shard.link_id(link).0;
+        let line = self.lines.open(id, now, &mut self.out)?;
+        let is_open = L::is_open(&line);
+        self.each[link as usize] = line;
+        if is_open {
+            let from = self.out.len();
+            self.shard.opened(link, now, &mut self.out);
+            self.wrap(link, from);
         }
-    }
-
-    fn greet(&mut self, link: u32, now: Micros) {
-        let from = self.out.len();
-        self.shard.opened(link, now, &mut self.out);
-        self.wrap(link, from);
+        Ok(())
     }
 
     /// Turns what the session appended to the output into what goes over the wire.
     #[inline]
     pub(super) fn wrap(&mut self, link: u32, from: usize) {
-        self.pipes[link as usize].layer.wrap(&mut self.out, from);
+        L::wrap(&mut self.each[link as usize], &mut self.out, from);
     }
 
-    /// Takes bytes through the layer to the session: how many are used up, and what to do with the
+    /// Takes bytes through the line to the session: how many are used up, and what to do with the
     /// socket.
     pub(super) fn read(&mut self, link: u32, now: Micros, bytes: &mut [u8]) -> (usize, Then) {
-        let pipe = &mut self.pipes[link as usize];
-        let was_open = pipe.layer.is_open();
-        let fed = pipe.receive(bytes, &mut self.out);
-        if !was_open && pipe.layer.is_open() {
-            self.greet(link, now);
-        }
-        let from = self.out.len();
-        let plain = &bytes[..fed.plain];
-        let (taken, then) = self.shard.received(link, now, plain, &mut self.out);
-        self.wrap(link, from);
-        let used = self.pipes[link as usize].keep(bytes, &fed, taken);
-        match (fed.end, then) {
-            (Some(end), Then::Stay) => (used, self.ended(link, now, end)),
-            (_, then) => (used, then),
+        let mut above = Above {
+            shard: &mut self.shard,
+            link,
+            now,
+            out: &mut self.out,
+        };
+        let line = &mut self.each[link as usize];
+        let read = self.lines.read(line, bytes, &mut above);
+        match (read.end, read.then) {
+            (Some(end), Then::Stay) => (read.used, self.ended(link, now, end)),
+            (_, then) => (read.used, then),
         }
     }
 
-    /// The layer of a link is at its end, which ends the link.
+    /// A timer of a link ran out: for its line or for its session.
+    pub(super) fn time_passed(&mut self, link: u32, now: Micros) -> Then {
+        let line = &mut self.each[link as usize];
+        if let Some(end) = self.lines.expire(line, now) {
+            return self.ended(link, now, end);
+        }
+        let was_open = L::is_open(line);
+        let then = self.shard.timer(link, now, &mut self.out);
+        self.wrap(link, 0);
+        if let (Then::Abort, false, Some(error)) = (then, was_open, L::silence()) {
+            self.tell(link, error);
+        }
+        then
+    }
+
+    /// The line of a link is at its end, which ends the link.
     #[cold]
     pub(super) fn ended(&mut self, link: u32, now: Micros, end: Ended) -> Then {
         let error = match end {
@@ -77,15 +88,17 @@ impl<L: Layers> Driver<L> {
             return;
         }
         self.told.push(error);
-        let detail = self.pipes[link as usize].layer.detail();
+        let detail = L::detail(&self.each[link as usize]);
         let detail = detail.map_or_else(|| error.to_string(), str::to_owned);
         let text = format!("device `{}`: {detail}", self.shard.name_of(link));
         self.troubles.push(Trouble::Handshake(text));
     }
 
-    /// Writes the goodbye of a layer; who does not hear it sees the connection end all the same.
+    /// Writes the goodbye of a line; who does not hear it sees the connection end all the same.
     pub(super) fn say_last(&mut self, io: &mut Io, link: u32, key: Key) {
-        self.pipes[link as usize].layer.close(&mut self.out);
+        self.lines
+            .close(&mut self.each[link as usize], &mut self.out);
+        self.lines.flush(io, key);
         if !self.out.is_empty() {
             let _ = io.write(key, &self.out);
             self.out.clear();
@@ -99,6 +112,11 @@ fn failure_of_layer(error: LayerError) -> ConnectFailure {
         LayerError::WebSocket(Fault::Refused(status)) => ConnectFailure::UpgradeRefused(status),
         LayerError::WebSocket(_) => ConnectFailure::Malformed,
         LayerError::Tls(failure) => ConnectFailure::Tls(failure),
+        LayerError::Dtls(fault) => match fault.cause() {
+            Some(failure) => ConnectFailure::Tls(failure),
+            None if fault == dtls::Fault::TimedOut => ConnectFailure::TimedOut,
+            None => ConnectFailure::Closed,
+        },
     }
 }
 
@@ -107,5 +125,6 @@ fn cause_of_layer(error: LayerError) -> Cause {
     match error {
         LayerError::WebSocket(_) => Cause::Malformed,
         LayerError::Tls(failure) => Cause::Tls(failure),
+        LayerError::Dtls(fault) => fault.cause().map_or(Cause::PeerClosed, Cause::Tls),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use muster_agent::{FactsLog, consumer_layers, link_layers};
+use muster_agent::{FactsLog, consumer_layers, link_lines};
 use muster_backend::kafka_is_built;
 use muster_cluster::{Force, Spread, assignments, carry_out};
 use muster_conduct::{Slice, Timetable, Trial, timetable};
@@ -294,7 +294,7 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
 /// Certificates and keys that cannot be used are an error of the scenario, found before anything is
 /// started or opened.
 pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
-    link_layers(plan, Slice::WHOLE).context("set up the devices' links")?;
+    link_lines(plan, Slice::WHOLE).context("set up the devices' links")?;
     for backend in &plan.backends {
         match backend.northbound {
             Northbound::Mqtt(_) => {

@@ -1,0 +1,225 @@
+//! What lies between the sockets of links and their sessions: a seam, of which each kind is a type.
+
+use std::fmt::Debug;
+use std::net::{IpAddr, SocketAddr};
+
+use muster_conduct::Tape;
+use muster_device::{Shard, Then};
+use muster_model::Micros;
+use muster_net::{ConnectError, Io, Key};
+use muster_protocol::layer::{Ended, Layer, LayerError, Layers, Pipe};
+
+/// What lies between the sockets of a shard's links and their sessions, of one kind for all of them.
+pub trait Lines: Debug {
+    /// What it keeps of each link; the default is that of a link that is down.
+    type Line: Default + Debug;
+
+    /// Whether each write is a datagram, which is whole or nothing.
+    const IN_DATAGRAMS: bool;
+
+    /// Begins a socket for a link.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: nothing was begun.
+    fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError>;
+
+    /// The socket of link `link` of the run stands: what is said first is appended.
+    ///
+    /// # Errors
+    /// [`LayerError`] if this link can have none.
+    fn open(&mut self, link: u32, now: Micros, out: &mut Vec<u8>)
+    -> Result<Self::Line, LayerError>;
+
+    /// Whether the session may speak.
+    fn is_open(line: &Self::Line) -> bool;
+
+    /// Takes what came to the session above, and tells it when it may speak.
+    fn read(&mut self, line: &mut Self::Line, bytes: &mut [u8], above: &mut Above<'_>) -> Read;
+
+    /// Turns what the session said, `out[from..]`, into what goes over the wire.
+    fn wrap(line: &mut Self::Line, out: &mut Vec<u8>, from: usize);
+
+    /// Appends a goodbye.
+    fn close(&mut self, line: &mut Self::Line, out: &mut Vec<u8>);
+
+    /// Sends what it has to say of its own beside what the session says.
+    fn flush(&mut self, io: &mut Io, key: Key);
+
+    /// When [`Lines::expire`] wants to be called for a line; none if nothing is waited for.
+    fn deadline(line: &Self::Line) -> Option<Micros>;
+
+    /// A line's deadline may be over.
+    fn expire(&mut self, line: &mut Self::Line, now: Micros) -> Option<Ended>;
+
+    /// What it means that a line was not open in time; none where nothing is known of that.
+    fn silence() -> Option<LayerError>;
+
+    /// What is known of a failure beyond its cause.
+    fn detail(line: &Self::Line) -> Option<&str>;
+}
+
+/// The session above a line.
+#[derive(Debug)]
+pub struct Above<'a> {
+    pub(super) shard: &'a mut Shard<Tape>,
+    pub(super) link: u32,
+    pub(super) now: Micros,
+    pub(super) out: &'a mut Vec<u8>,
+}
+
+impl Above<'_> {
+    /// The session may speak from now on.
+    pub(super) fn greet(&mut self) {
+        self.shard.opened(self.link, self.now, self.out);
+    }
+
+    pub(super) fn heard(&mut self, plain: &[u8]) -> (usize, Then) {
+        self.shard.received(self.link, self.now, plain, self.out)
+    }
+}
+
+/// What became of bytes that came.
+#[derive(Debug)]
+pub struct Read {
+    /// How many are used up.
+    pub(super) used: usize,
+    /// What the session wants.
+    pub(super) then: Then,
+    /// That the line is at its end.
+    pub(super) end: Option<Ended>,
+}
+
+/// TCP, and layers of bytes on it.
+#[derive(Debug)]
+pub struct Streams<L>(pub L);
+
+impl<L: Layers> Lines for Streams<L> {
+    type Line = Pipe<L::Layer>;
+
+    const IN_DATAGRAMS: bool = false;
+
+    fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
+        io.connect(to, source)
+    }
+
+    fn open(
+        &mut self,
+        link: u32,
+        _now: Micros,
+        out: &mut Vec<u8>,
+    ) -> Result<Self::Line, LayerError> {
+        let mut pipe = Pipe::new(self.0.layer(link)?);
+        pipe.layer.open(out);
+        Ok(pipe)
+    }
+
+    #[inline]
+    fn is_open(line: &Self::Line) -> bool {
+        line.layer.is_open()
+    }
+
+    #[inline]
+    fn read(&mut self, line: &mut Self::Line, bytes: &mut [u8], above: &mut Above<'_>) -> Read {
+        let was_open = line.layer.is_open();
+        let fed = line.receive(bytes, above.out);
+        if !was_open && line.layer.is_open() {
+            let from = above.out.len();
+            above.greet();
+            line.layer.wrap(above.out, from);
+        }
+        let from = above.out.len();
+        let (taken, then) = above.heard(&bytes[..fed.plain]);
+        line.layer.wrap(above.out, from);
+        Read {
+            used: line.keep(bytes, &fed, taken),
+            then,
+            end: fed.end,
+        }
+    }
+
+    #[inline]
+    fn wrap(line: &mut Self::Line, out: &mut Vec<u8>, from: usize) {
+        line.layer.wrap(out, from);
+    }
+
+    fn close(&mut self, line: &mut Self::Line, out: &mut Vec<u8>) {
+        line.layer.close(out);
+    }
+
+    #[inline]
+    fn flush(&mut self, _io: &mut Io, _key: Key) {}
+
+    #[inline]
+    fn deadline(_line: &Self::Line) -> Option<Micros> {
+        None
+    }
+
+    #[inline]
+    fn expire(&mut self, _line: &mut Self::Line, _now: Micros) -> Option<Ended> {
+        None
+    }
+
+    fn silence() -> Option<LayerError> {
+        None
+    }
+
+    fn detail(line: &Self::Line) -> Option<&str> {
+        line.layer.detail()
+    }
+}
+
+/// UDP with nothing on it, each link on a socket of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagrams;
+
+impl Lines for Datagrams {
+    type Line = ();
+
+    const IN_DATAGRAMS: bool = true;
+
+    fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
+        io.connect_udp(to, source)
+    }
+
+    fn open(&mut self, _link: u32, _now: Micros, _out: &mut Vec<u8>) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    #[inline]
+    fn is_open(_line: &()) -> bool {
+        true
+    }
+
+    #[inline]
+    fn read(&mut self, _line: &mut (), bytes: &mut [u8], above: &mut Above<'_>) -> Read {
+        let (used, then) = above.heard(bytes);
+        let end = None;
+        Read { used, then, end }
+    }
+
+    #[inline]
+    fn wrap(_line: &mut (), _out: &mut Vec<u8>, _from: usize) {}
+
+    fn close(&mut self, _line: &mut (), _out: &mut Vec<u8>) {}
+
+    #[inline]
+    fn flush(&mut self, _io: &mut Io, _key: Key) {}
+
+    #[inline]
+    fn deadline(_line: &()) -> Option<Micros> {
+        None
+    }
+
+    #[inline]
+    fn expire(&mut self, _line: &mut (), _now: Micros) -> Option<Ended> {
+        None
+    }
+
+    fn silence() -> Option<LayerError> {
+        None
+    }
+
+    fn detail(_line: &()) -> Option<&str> {
+        None
+    }
+}

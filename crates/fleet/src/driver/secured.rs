@@ -1,0 +1,243 @@
+//! DTLS on UDP, each link on a socket of its own.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use muster_conduct::roster;
+use muster_device::Then;
+use muster_model::{LinkId, Micros};
+use muster_net::{ConnectError, Io, Key};
+use muster_platform::Roster;
+use muster_protocol::dtls::{
+    Certificates, Context, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
+    Timing,
+};
+use muster_protocol::layer::{Ended, LayerError};
+use muster_scenario::{Credential, FleetPlan, Plan};
+
+use super::lines::{Above, Lines, Read};
+
+/// A handshake is given up by its link (`connect.timeout`), and not by itself before that.
+const NEVER: Micros = Micros::from_secs(24 * 3_600);
+
+/// DTLS on UDP. It holds what all sessions share, and who each link is.
+pub struct Secured<C: Crypto> {
+    crypto: C,
+    settings: Settings,
+    /// By whom servers' certificates are judged where no key is shared.
+    certificates: Box<dyn Certificates + Send>,
+    /// The name by which link n asks for its server, at the n-th place counted round.
+    server_names: Vec<String>,
+    plan: Arc<Plan>,
+    /// By fleet.
+    rosters: Vec<Roster>,
+    /// Handshakes and alerts on their way out.
+    out: Datagrams,
+    name: String,
+    identity: String,
+    key: String,
+}
+
+/// What it knows of keys is nobody's to read.
+impl<C: Crypto> fmt::Debug for Secured<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secured")
+            .field("server_names", &self.server_names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Crypto> Secured<C> {
+    /// The links of a plan, by these algorithms; `certificates` judges those of servers.
+    #[must_use]
+    pub fn new(plan: Arc<Plan>, crypto: C, certificates: Box<dyn Certificates + Send>) -> Self {
+        let named = plan.platform.tls.server_name.as_ref();
+        let endpoints = plan.platform.endpoints.iter();
+        let server_names = endpoints.map(|endpoint| named.unwrap_or(&endpoint.host).clone());
+        let settings = Settings {
+            timing: Timing {
+                give_up: NEVER,
+                ..Timing::default()
+            },
+            ..Settings::default()
+        };
+        Self {
+            crypto,
+            settings,
+            certificates,
+            server_names: server_names.collect(),
+            rosters: plan.fleets.iter().map(|it| roster(&plan, it, 0)).collect(),
+            plan,
+            out: Datagrams::new(),
+            name: String::new(),
+            identity: String::new(),
+            key: String::new(),
+        }
+    }
+
+    /// Puts what a link shares with the server into the buffers; whether it shares anything.
+    fn introduce(&mut self, link: u32) -> bool {
+        let has_link = |fleet: &&FleetPlan| link - fleet.first_link.0 < fleet.links;
+        let after = |fleet: &&FleetPlan| fleet.first_link.0 <= link;
+        let mut fleets = self.plan.fleets.iter().zip(&self.rosters);
+        let found = fleets.find(|(fleet, _)| after(fleet) && has_link(fleet));
+        let Some((fleet, roster)) = found else {
+            return false;
+        };
+        let Credential::Psk { identity, secret } = &fleet.credential else {
+            return false;
+        };
+        let device = fleet.first_device_of(LinkId(link));
+        roster.render_name(device, &mut self.name);
+        roster.render_text(identity, device, &self.name, &mut self.identity);
+        roster.render_text(secret.expose(), device, &self.name, &mut self.key);
+        true
+    }
+}
+
+/// One link's end.
+#[derive(Debug)]
+pub struct SecuredLine<D> {
+    dtls: D,
+    /// Whether it shares a key with the server, and knows it by that and not by a certificate.
+    has_key: bool,
+}
+
+impl<C: Crypto> Default for SecuredLine<Dtls<C>> {
+    fn default() -> Self {
+        Self {
+            dtls: Dtls::default(),
+            has_key: false,
+        }
+    }
+}
+
+/// What a session may use: all but its own state.
+macro_rules! context {
+    ($lines:expr, $has_key:expr) => {
+        &mut Context {
+            crypto: &mut $lines.crypto,
+            settings: &$lines.settings,
+            certificates: (!$has_key).then_some(&*$lines.certificates),
+            keys: None,
+            sessions: None,
+        }
+    };
+}
+
+impl<C: Crypto> Lines for Secured<C> {
+    type Line = SecuredLine<Dtls<C>>;
+
+    const IN_DATAGRAMS: bool = true;
+
+    fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
+        io.connect_udp(to, source)
+    }
+
+    fn open(
+        &mut self,
+        link: u32,
+        now: Micros,
+        _out: &mut Vec<u8>,
+    ) -> Result<SecuredLine<Dtls<C>>, LayerError> {
+        let has_key = self.introduce(link);
+        let server_name = &self.server_names[link as usize % self.server_names.len()];
+        let psk = Psk {
+            identity: self.identity.as_bytes(),
+            key: self.key.as_bytes(),
+        };
+        let opening = Opening {
+            psk: has_key.then_some(psk),
+            server_name: (!has_key).then_some(server_name),
+            ..Opening::default()
+        };
+        let dtls = Dtls::client(now, &opening, context!(self, has_key), &mut self.out);
+        Ok(SecuredLine { dtls, has_key })
+    }
+
+    #[inline]
+    fn is_open(line: &SecuredLine<Dtls<C>>) -> bool {
+        line.dtls.is_open()
+    }
+
+    #[inline]
+    fn read(
+        &mut self,
+        line: &mut SecuredLine<Dtls<C>>,
+        bytes: &mut [u8],
+        above: &mut Above<'_>,
+    ) -> Read {
+        let used = bytes.len();
+        let mut read = Read {
+            used,
+            then: Then::Stay,
+            end: None,
+        };
+        let mut incoming = Incoming::new(bytes);
+        while read.then == Then::Stay {
+            let context = context!(self, line.has_key);
+            let event = line
+                .dtls
+                .poll(above.now, context, &mut incoming, &mut self.out);
+            let Some(event) = event else { break };
+            match event {
+                Event::Connected(_) => above.greet(),
+                Event::Data(plain) => {
+                    let from = above.out.len();
+                    read.then = above.heard(plain).1;
+                    Self::wrap(line, above.out, from);
+                }
+                Event::Closed => read.end = Some(Ended::Closed(None)),
+                Event::Failed(fault) => read.end = Some(Ended::Failed(LayerError::Dtls(fault))),
+            }
+        }
+        read
+    }
+
+    /// What cannot be sealed is dropped, and is as lost as on the way.
+    #[inline]
+    fn wrap(line: &mut SecuredLine<Dtls<C>>, out: &mut Vec<u8>, from: usize) {
+        if out.len() > from {
+            let _ = line.dtls.wrap(out, from);
+        }
+    }
+
+    fn close(&mut self, line: &mut SecuredLine<Dtls<C>>, _out: &mut Vec<u8>) {
+        line.dtls.close(&mut self.out);
+    }
+
+    #[inline]
+    fn flush(&mut self, io: &mut Io, key: Key) {
+        if self.out.is_empty() {
+            return;
+        }
+        for datagram in self.out.iter() {
+            // What finds no room is lost as on the way, and said again.
+            let _ = io.write(key, datagram);
+        }
+        self.out.clear();
+    }
+
+    #[inline]
+    fn deadline(line: &SecuredLine<Dtls<C>>) -> Option<Micros> {
+        line.dtls.deadline()
+    }
+
+    fn expire(&mut self, line: &mut SecuredLine<Dtls<C>>, now: Micros) -> Option<Ended> {
+        let context = context!(self, line.has_key);
+        match line.dtls.expire(now, context, &mut self.out)? {
+            Event::Failed(fault) => Some(Ended::Failed(LayerError::Dtls(fault))),
+            Event::Closed => Some(Ended::Closed(None)),
+            Event::Connected(_) | Event::Data(_) => None,
+        }
+    }
+
+    fn silence() -> Option<LayerError> {
+        Some(LayerError::Dtls(Fault::TimedOut))
+    }
+
+    fn detail(_line: &SecuredLine<Dtls<C>>) -> Option<&str> {
+        None
+    }
+}
