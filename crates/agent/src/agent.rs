@@ -207,20 +207,7 @@ impl Agent {
             let lines = link_lines(&plan, spec.slice)?;
             let work = (spec, assignment.targets.clone());
             let place = (Role::Shard, shard as u16);
-            // Which layers there are is decided here, once, so that a link pays for its own only.
-            match lines {
-                LinkLines::Datagrams => self.start_shard(place, office, work, Datagrams),
-                LinkLines::Secured(judge) => {
-                    let lines = Secured::new(Arc::clone(&plan), AwsLc::new(), judge);
-                    self.start_shard(place, office, work, lines)
-                }
-                LinkLines::Streams(layers) => match *layers {
-                    Clients::Plain(on) => self.start_shard(place, office, work, Streams(on)),
-                    Clients::WebSocket(on) => self.start_shard(place, office, work, Streams(on)),
-                    Clients::Tls(on) => self.start_shard(place, office, work, Streams(on)),
-                    Clients::Both(on) => self.start_shard(place, office, work, Streams(on)),
-                },
-            }?;
+            self.start_links(place, office, work, lines)?;
         }
         let spec = ConsumersSpec {
             plan,
@@ -262,6 +249,29 @@ impl Agent {
         self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
             Ok(consumers_loop(&spec, layers, scribe, mailbox)?)
         })
+    }
+
+    /// Which lines there are is decided here, once, so that a link pays for its own only.
+    fn start_links(
+        &mut self,
+        place: (Role, u16),
+        office: Office<'_>,
+        work: (ShardSpec, Vec<SocketAddr>),
+        lines: LinkLines,
+    ) -> Result<(), AgentError> {
+        match lines {
+            LinkLines::Datagrams => self.start_shard(place, office, work, Datagrams),
+            LinkLines::Secured(judge) => {
+                let lines = Secured::new(Arc::clone(&work.0.plan), AwsLc::new(), judge);
+                self.start_shard(place, office, work, lines)
+            }
+            LinkLines::Streams(layers) => match *layers {
+                Clients::Plain(on) => self.start_shard(place, office, work, Streams(on)),
+                Clients::WebSocket(on) => self.start_shard(place, office, work, Streams(on)),
+                Clients::Tls(on) => self.start_shard(place, office, work, Streams(on)),
+                Clients::Both(on) => self.start_shard(place, office, work, Streams(on)),
+            },
+        }
     }
 
     fn start_shard<L: Lines<Line: Send> + Send + 'static>(

@@ -7,6 +7,7 @@ use muster_protocol::coap::{
 };
 use muster_protocol::mqtt::Token;
 
+use crate::requesting::Due;
 use crate::token::stream_of;
 use crate::{Shard, Sink};
 
@@ -44,11 +45,20 @@ impl<S: Sink> Shard<S> {
         match event {
             ClientEvent::Response(response) => self.responded(link, now, response),
             ClientEvent::Part(part) => {
-                let exchange = (part.ticket, part.key);
-                self.request_again(link, now, exchange, Again::Block, out);
+                let due = Due {
+                    ticket: part.ticket,
+                    key: part.key,
+                    cause: Again::Block,
+                };
+                self.request_again(link, now, &due, out);
             }
             ClientEvent::Again { ticket, key, cause } => {
-                self.request_again(link, now, (*ticket, *key), *cause, out);
+                let due = Due {
+                    ticket: *ticket,
+                    key: *key,
+                    cause: *cause,
+                };
+                self.request_again(link, now, &due, out);
             }
             ClientEvent::Failed { ticket, cause } => {
                 self.request_failed(link, now, Token(ticket.name), *cause);

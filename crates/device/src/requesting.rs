@@ -13,6 +13,14 @@ use crate::render::Unsent;
 use crate::slots::{SlotId, Stage};
 use crate::{Shard, Sink};
 
+/// What the session wants rendered again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Due {
+    pub(crate) ticket: Ticket,
+    pub(crate) key: ExchangeKey,
+    pub(crate) cause: Again,
+}
+
 /// Options of a request at the most: a plan has fewer segments and parameters.
 const OPTIONS_MAX: usize = 24;
 
@@ -50,14 +58,8 @@ impl<S: Sink> Shard<S> {
     }
 
     /// The session wants a request rendered again: for a copy of it, or for the next block.
-    pub(crate) fn request_again(
-        &mut self,
-        link: u32,
-        now: Micros,
-        (ticket, key): (Ticket, ExchangeKey),
-        cause: Again,
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn request_again(&mut self, link: u32, now: Micros, due: &Due, out: &mut Vec<u8>) {
+        let Due { ticket, key, cause } = *due;
         let Some(id) = self.open_request(link, Token(ticket.name), key) else {
             if let Some(requests) = self.links[link as usize].session.coap() {
                 requests.client.abandon(key);

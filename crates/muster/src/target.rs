@@ -194,8 +194,12 @@ impl Target {
         let northbound = northbound(plan)?;
         let listen = addresses.devices[0];
         let scheme = plan.platform.scheme();
+        let is_coap = scheme.is_coap();
+        // Beside CoAP the business application has a port of its own.
+        let northbound_at = SocketAddr::new(listen.ip(), 0);
         let config = GatewayConfig {
-            listen,
+            listen: if is_coap { northbound_at } else { listen },
+            coap: is_coap.then_some(listen),
             threads: gateway_threads(processes),
             dialect,
             websocket: scheme.is_websocket(),
@@ -212,11 +216,14 @@ impl Target {
         let gateways = parts.map(|part| GatewayProcess::start(&part));
         let gateways = gateways.collect::<Result<Vec<_>>>()?;
         introduce(plan, &gateways, &northbound, management);
-        let devices: Vec<SocketAddr> = gateways
-            .iter()
-            .map(|process| process.gateway.addr())
-            .collect();
-        let backends = plan.backends.iter().map(|_| devices.clone()).collect();
+        let brokers = gateways.iter().map(|process| process.gateway.addr());
+        let brokers: Vec<SocketAddr> = brokers.collect();
+        let heard = |process: &GatewayProcess| process.gateway.coap_addr();
+        let devices = match is_coap {
+            true => gateways.iter().filter_map(heard).collect(),
+            false => brokers.clone(),
+        };
+        let backends = plan.backends.iter().map(|_| brokers.clone()).collect();
         let names: Vec<String> = devices
             .iter()
             .map(|addr| format!("{}://{addr}", scheme.name()))

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use muster_conduct::{Dispatch, Order, Scribe, Slice, Trial, recorder_plan, schedules};
-use muster_fleet::{ShardSpec, shard_loop};
+use muster_fleet::{ShardSpec, Streams, shard_loop};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
 use muster_protocol::layer::Plain;
@@ -55,8 +55,8 @@ impl Shard {
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let mut shard =
-            shard_loop(&spec, vec![target], Plain, scribe, mailbox).expect("it can be placed");
+        let mut shard = shard_loop(&spec, vec![target], Streams(Plain), scribe, mailbox)
+            .expect("it can be placed");
         let waker = shard.parts().1.waker();
         std::thread::spawn(move || shard.run());
         Self {
