@@ -34,6 +34,19 @@ pub(crate) struct Reached {
 /// would connect there, and each of MQTT's backends with its first consumer.
 pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
     let run = RunId(Clock::start().t0_ns() as u32);
+    let devices = match plan.platform.scheme().is_coap() {
+        // Who listens there is not asked yet.
+        true => Vec::new(),
+        false => devices(plan)?,
+    };
+    let backends = (0..).map(BackendId).zip(&plan.backends);
+    let consumers = backends
+        .filter_map(|(id, backend)| Some(consumer(plan, (backend, backend.mqtt()?), id, run)));
+    let callers: Vec<Caller> = devices.into_iter().chain(consumers).collect();
+    answers(callers)
+}
+
+fn devices(plan: &Plan) -> Result<Vec<Caller>> {
     let mut layers = link_layers(plan, Slice::WHOLE)?;
     let links = plan.fleets.iter().flat_map(|fleet| {
         let addresses = plan.platform.endpoints.len() as u32;
@@ -42,12 +55,7 @@ pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
         links.map(move |link| (fleet, LinkId(link)))
     });
     let devices = links.map(|(fleet, link)| device(plan, &mut layers, fleet, link));
-    let devices: Vec<Caller> = devices.collect();
-    let backends = (0..).map(BackendId).zip(&plan.backends);
-    let consumers = backends
-        .filter_map(|(id, backend)| Some(consumer(plan, (backend, backend.mqtt()?), id, run)));
-    let callers: Vec<Caller> = devices.into_iter().chain(consumers).collect();
-    answers(callers)
+    Ok(devices.collect())
 }
 
 /// Somebody who would connect; with an error, his address has none.

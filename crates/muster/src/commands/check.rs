@@ -60,6 +60,12 @@ fn answers(plan: &Plan) -> Result<u8> {
         tell("ok", "target: the embedded gateway, which the run starts");
         return Ok(outcome::PASS);
     }
+    if plan.platform.scheme().is_coap() {
+        tell(
+            "untried",
+            "devices: whether CoAP is heard there is not asked yet",
+        );
+    }
     let mut code = management(plan)?;
     for Reached { who, keys, answer } in reach(plan)? {
         match answer {
