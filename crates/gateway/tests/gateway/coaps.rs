@@ -169,6 +169,43 @@ fn a_session_with_a_connection_id_goes_on_from_another_address() {
 }
 
 #[test]
+fn sessions_of_one_socket_are_told_apart_by_their_connection_ids() {
+    let mut config = config();
+    config.users.clear();
+    let dtls = config.coaps.as_mut().expect("it is there");
+    dtls.secret = Some("common".to_owned());
+    let (gateway, addr) = start(config);
+    let mut application = application(&gateway);
+    let first = Wire::secure(addr, ("sensor0@T1", "common"), Some(b""));
+    let socket = first.socket.try_clone().expect("a socket");
+    let mut devices = vec![Device::over(first, Transmission::default())];
+    devices[0].until("open", |device| device.wire.connected().is_some());
+    for n in 1..4 {
+        let socket = socket.try_clone().expect("a socket");
+        let identity = format!("sensor{n}@T1");
+        let wire = Wire::secure_by(socket, (&identity, "common"), Some(b""));
+        let mut device = Device::over(wire, Transmission::default());
+        device.until("open", |device| device.wire.connected().is_some());
+        devices.push(device);
+    }
+    for _ in 0..2 {
+        for device in &mut devices {
+            assert_eq!(device.answer(Ask::post("t", b"{}")).code, Code::CHANGED);
+        }
+    }
+    let topics: Vec<String> = application
+        .messages(8)
+        .into_iter()
+        .map(|got| got.topic)
+        .collect();
+    let expected = [0, 1, 2, 3, 0, 1, 2, 3].map(|n| format!("telemetry/T1/sensor{n}"));
+    assert_eq!(topics, expected);
+    let counts = gateway.stop().counts;
+    assert_eq!((counts.dtls_handshakes, counts.dtls_connection_ids), (4, 4));
+    assert_eq!((counts.dtls_moved, counts.dtls_discarded), (0, 0));
+}
+
+#[test]
 fn connection_ids_can_be_declined() {
     let mut config = config();
     let dtls = config.coaps.as_mut().expect("it is there");

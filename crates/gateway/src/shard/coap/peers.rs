@@ -133,14 +133,18 @@ impl Peers {
         Some((met, gone))
     }
 
-    /// A session is open: it stands at its address from now on. Gives the one that stood there.
+    /// A session is open: it stands at its address from now on. Gives the one that stood there, unless
+    /// that is found by its connection id: then both stand, as of devices that share a socket.
     pub(super) fn connected(&mut self, peer: PeerRef) -> Option<PeerRef> {
         let place = self.place(peer)?;
         if self.opening.get(&place) == Some(&peer) {
             self.opening.remove(&place);
         }
-        let before = self.by_address.insert(place, peer);
-        before.filter(|before| *before != peer)
+        let before = self.by_address.insert(place, peer)?;
+        let has_id = self
+            .get_mut(before)
+            .is_some_and(|before| before.has_connection_id());
+        (before != peer && !has_id).then_some(before)
     }
 
     /// A peer has moved to another address.
@@ -154,8 +158,8 @@ impl Peers {
         if let Some(peer) = self.get_mut(peer) {
             peer.address = to;
         }
-        // Who else was heard there is found by its connection id, or not at all.
-        self.by_address.insert((place.0, to), peer);
+        // Whoever stands there already may have no connection id; this one has.
+        self.by_address.entry((place.0, to)).or_insert(peer);
     }
 
     pub(super) fn remove(&mut self, peer: PeerRef) -> Option<Peer> {
@@ -188,5 +192,88 @@ impl Peers {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use muster_net::{Clock, Closed, Handler, Io, ListenerId, Loop, LoopConfig, PortUse};
+    use muster_protocol::coap::{Code, Header, Kind, Token};
+
+    use super::*;
+
+    struct Nobody;
+
+    impl Handler for Nobody {
+        fn opened(&mut self, _: &mut Io, _: Key) {}
+        fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
+        fn received(&mut self, _: &mut Io, _: Key, bytes: &mut [u8]) -> usize {
+            bytes.len()
+        }
+        fn flushed(&mut self, _: &mut Io, _: Key) {}
+        fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
+        fn timer(&mut self, _: &mut Io, _: u64) {}
+        fn woken(&mut self, _: &mut Io) {}
+        fn turn(&mut self, _: &mut Io) -> Option<Micros> {
+            None
+        }
+    }
+
+    /// A key, which only a loop makes.
+    fn socket() -> Key {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let event_loop = Loop::new(Clock::start(), &LoopConfig::default(), Nobody);
+        let mut event_loop = event_loop.expect("a loop");
+        let bound = event_loop.parts().1.bind_udp(here, PortUse::Alone);
+        bound.expect("a port").0
+    }
+
+    fn peer(socket: Key, port: u16) -> Peer {
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        Peer::new(socket, address, Arc::default(), 1)
+    }
+
+    #[test]
+    fn a_peer_is_found_by_its_address_until_it_goes() {
+        let (socket, mut peers) = (socket(), Peers::of(10));
+        let (met, gone) = peers.insert(Micros(0), peer(socket, 7)).expect("room");
+        assert!(gone.is_none());
+        let address = SocketAddr::from(([127, 0, 0, 1], 7));
+        assert_eq!(peers.at(socket, address), Some(met));
+        assert_eq!(PeerRef::of_id(&met.id()), Some(met));
+        assert!(peers.remove(met).is_some());
+        assert_eq!(peers.at(socket, address), None);
+        assert!(peers.get_mut(met).is_none() && peers.remove(met).is_none());
+    }
+
+    #[test]
+    fn beyond_the_bound_an_idle_one_goes_and_a_busy_one_does_not() {
+        let (socket, mut peers) = (socket(), Peers::of(2));
+        let (busy, _) = peers.insert(Micros(0), peer(socket, 1)).expect("room");
+        // A request: its message id is known for as long as a duplicate can come.
+        let mut request = Vec::new();
+        let header = Header {
+            kind: Kind::Confirmable,
+            code: Code::GET,
+            id: 1,
+            token: Token::EMPTY,
+        };
+        header.write(&mut request);
+        let coap = &mut peers.get_mut(busy).expect("it is there").coap;
+        assert!(coap.receive(Micros(0), &request, &mut Vec::new()).is_some());
+        let (idle, _) = peers.insert(Micros(0), peer(socket, 2)).expect("room");
+        let (third, gone) = peers.insert(Micros(1), peer(socket, 3)).expect("room");
+        assert_eq!(gone.map(|gone| gone.address.port()), Some(2));
+        assert!(peers.get_mut(idle).is_none() && peers.get_mut(busy).is_some());
+        let coap = &mut peers.get_mut(third).expect("it is there").coap;
+        assert!(coap.receive(Micros(1), &request, &mut Vec::new()).is_some());
+        assert!(
+            peers.insert(Micros(2), peer(socket, 4)).is_none(),
+            "nobody can go"
+        );
+        let later = Micros::from_secs(300);
+        assert!(peers.insert(later, peer(socket, 4)).is_some());
     }
 }

@@ -322,6 +322,12 @@ impl Shard {
 }
 
 impl Peer {
+    /// Whether its records name it.
+    pub(super) fn has_connection_id(&self) -> bool {
+        let guard = self.guard.as_ref();
+        guard.is_some_and(|guard| !guard.dtls.own_id().is_empty())
+    }
+
     /// Takes over what the session's credentials say.
     fn take_name(&mut self) {
         let identity = self.guard.as_ref().map(|guard| guard.dtls.identity());
