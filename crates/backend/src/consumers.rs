@@ -50,6 +50,17 @@ pub struct Seat {
     pub target: SocketAddr,
 }
 
+/// What a look at a cluster of Kafka found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// It answers; a line for each topic.
+    Found(Vec<String>),
+    /// It refuses, for this reason.
+    Refused(String),
+    /// It does not answer, for this reason.
+    Silent(String),
+}
+
 /// Why consumers cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsumersError {

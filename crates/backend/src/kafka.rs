@@ -8,6 +8,7 @@ mod client;
 mod driver;
 mod line;
 mod listener;
+mod look;
 mod refusal;
 mod sample;
 mod standing;
@@ -18,6 +19,7 @@ use muster_scenario::Endpoint;
 use crate::consumers::ConsumersError;
 
 pub use driver::{KafkaDriver, kafka_loop};
+pub use look::look;
 
 /// Whether this build can consume from such an address.
 ///

@@ -16,8 +16,8 @@ mod kafka;
 mod kafka;
 mod session;
 
-pub use consumers::{ConsumersError, ConsumersSpec, Seat, client_id, hello};
+pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat, client_id, hello};
 pub use driver::{Driver, consumers_loop};
 pub use ending::words;
-pub use kafka::{KafkaDriver, kafka_is_built, kafka_loop};
+pub use kafka::{KafkaDriver, kafka_is_built, kafka_loop, look};
 pub use session::CREDENTIAL_KEYS;

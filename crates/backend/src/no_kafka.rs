@@ -1,10 +1,11 @@
 //! What stands in for Kafka's consumers in a build without them.
 
 use muster_conduct::{Dispatch, Order, Scribe};
+use muster_model::{BackendId, RunId};
 use muster_net::{Loop, Mailbox};
-use muster_scenario::Endpoint;
+use muster_scenario::{BackendPlan, Endpoint};
 
-use crate::consumers::{ConsumersError, ConsumersSpec};
+use crate::consumers::{ConsumersError, ConsumersSpec, Look};
 use crate::driver::Driver;
 
 /// A consumer of Kafka, of which there is none.
@@ -30,4 +31,10 @@ pub fn kafka_loop(
 /// [`ConsumersError::NoKafka`], always.
 pub fn kafka_is_built(endpoint: &Endpoint) -> Result<(), ConsumersError> {
     Err(ConsumersError::NoKafka(endpoint.to_string()))
+}
+
+/// Finds nothing.
+#[must_use]
+pub fn look(backend: &BackendPlan, _: BackendId, _: RunId) -> Look {
+    Look::Refused(ConsumersError::NoKafka(backend.endpoint.to_string()).to_string())
 }

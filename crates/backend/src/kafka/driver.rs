@@ -35,7 +35,7 @@ pub struct KafkaDriver {
     has_group: bool,
     config: ClientConfig,
     line: Option<Line>,
-    preparing: Option<Receiver<Result<Prepared, Refusal>>>,
+    preparing: Option<Receiver<Prepared>>,
     standing: Standing,
     intake: Intake,
     surfaces: Surfaces,
@@ -204,22 +204,18 @@ impl KafkaDriver {
 
     fn prepared(&mut self, io: &mut Io) {
         let done = self.preparing.as_ref().and_then(|it| it.try_recv().ok());
-        let Some(done) = done else {
+        let Some(Prepared { told, from }) = done else {
             return;
         };
         self.preparing = None;
-        let taken_up = done.and_then(|prepared| {
-            let line = self.line.as_ref();
-            line.map_or(Ok(()), |line| line.take_up(&self.northbound, &prepared))?;
-            Ok(prepared)
+        self.standing.found(told);
+        let taken_up = from.and_then(|from| match &self.line {
+            Some(line) => line.take_up(&self.northbound, from.as_ref()),
+            None => Ok(()),
         });
         match taken_up {
-            Ok(prepared) => {
-                self.standing.found(prepared.topics.told.into_iter());
-                if !self.has_group {
-                    self.standing.up();
-                }
-            }
+            Ok(()) if self.has_group => {}
+            Ok(()) => self.standing.up(),
             Err(refusal) => self.try_again(io, &refusal),
         }
     }

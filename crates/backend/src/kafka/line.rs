@@ -14,7 +14,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::listener::{Listener, News};
 use super::refusal::Refusal;
-use super::topics::{Topics, code_of, ends, topics};
+use super::topics::{code_of, differences, ends, topics};
 
 /// The consumer, and what it says beside messages.
 pub(crate) struct Line {
@@ -24,9 +24,10 @@ pub(crate) struct Line {
 
 /// What a consumer is to consume.
 pub(crate) struct Prepared {
-    pub(crate) topics: Topics,
+    /// What was found that is worth a word, whatever came of it.
+    pub(crate) told: Vec<String>,
     /// From where; none where the group gives out the partitions.
-    from: Option<TopicPartitionList>,
+    pub(crate) from: Result<Option<TopicPartitionList>, Refusal>,
 }
 
 /// What finds out what a consumer is to consume. It may take seconds, and belongs on a thread of
@@ -67,11 +68,11 @@ impl Line {
     pub(crate) fn take_up(
         &self,
         plan: &KafkaNorthbound,
-        prepared: &Prepared,
+        from: Option<&TopicPartitionList>,
     ) -> Result<(), Refusal> {
         let consumed = plan.topics.iter().filter(|topic| topic.is_consumed);
         let consumed: Vec<&str> = consumed.map(|topic| topic.name.as_str()).collect();
-        let done = match &prepared.from {
+        let done = match from {
             Some(from) => self.consumer.assign(from),
             None => self.consumer.subscribe(&consumed),
         };
@@ -114,14 +115,21 @@ impl Line {
 
 impl Preparation {
     /// Finds the topics and where they end; creates those that are missing.
-    pub(crate) fn carry_out(&self) -> Result<Prepared, Refusal> {
-        let topics = topics(&self.consumer, &self.config, &self.plan)?;
-        let from = if self.has_group {
-            None
-        } else {
-            let from = ends(&self.consumer, &topics.consumed);
-            Some(from.map_err(|error| Refusal::of(code_of(&error), "find where the topics end"))?)
+    pub(crate) fn carry_out(&self) -> Prepared {
+        let mut told = Vec::new();
+        let from = self.find(&mut told);
+        Prepared { told, from }
+    }
+
+    fn find(&self, told: &mut Vec<String>) -> Result<Option<TopicPartitionList>, Refusal> {
+        let consumed = topics(&self.consumer, &self.config, &self.plan, told)?;
+        let from = match self.has_group {
+            true => None,
+            false => Some(ends(&self.consumer, &consumed)),
         };
-        Ok(Prepared { topics, from })
+        let refused = |error| Refusal::of(code_of(&error), "find where the topics end");
+        let from = from.transpose().map_err(refused)?;
+        told.extend(differences(&consumed, &self.plan));
+        Ok(from)
     }
 }

@@ -12,8 +12,8 @@ pub(crate) struct Refusal {
     what: String,
     /// What would help, with the key where the scenario says it.
     pub(crate) remedy: &'static str,
-    /// Whether nobody answered at all.
-    pub(crate) is_silence: bool,
+    /// Whether it passes by itself when the brokers have agreed on who leads.
+    pub(crate) is_passing: bool,
 }
 
 impl Refusal {
@@ -28,7 +28,7 @@ impl Refusal {
         Self {
             what: reason.to_owned(),
             remedy,
-            is_silence: remedy == OF_NOTHING,
+            is_passing: OF_LEADERS.contains(&code),
         }
     }
 
@@ -37,7 +37,7 @@ impl Refusal {
         Self {
             what: format!("set up a consumer: {error}"),
             remedy: "see docs/kafka.md for what needs the feature `kafka-tls`",
-            is_silence: false,
+            is_passing: false,
         }
     }
 
@@ -45,8 +45,13 @@ impl Refusal {
         Self {
             what: format!("topic `{topic}` was created and does not appear"),
             remedy: "see the log of the brokers",
-            is_silence: false,
+            is_passing: true,
         }
+    }
+
+    /// Whether nobody answered at all.
+    pub(crate) fn is_silence(&self) -> bool {
+        self.remedy == OF_NOTHING
     }
 
     /// Whether the consumer goes without what it lost until somebody does something.
@@ -85,6 +90,12 @@ const OF_RIGHTS: [RDKafkaErrorCode; 3] = [
     RDKafkaErrorCode::GroupAuthorizationFailed,
 ];
 
+const OF_LEADERS: [RDKafkaErrorCode; 3] = [
+    RDKafkaErrorCode::LeaderNotAvailable,
+    RDKafkaErrorCode::NotLeaderForPartition,
+    RDKafkaErrorCode::UnknownPartition,
+];
+
 /// What would help where no broker answered.
 const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be \
                           reached from here? see platform.backend.url";
@@ -103,6 +114,9 @@ fn remedy(code: RDKafkaErrorCode) -> &'static str {
     }
     if OF_TOPICS.contains(&code) {
         return "see platform.backend.topics";
+    }
+    if OF_LEADERS.contains(&code) {
+        return "see the log of the brokers";
     }
     OF_NOTHING
 }

@@ -54,3 +54,79 @@ fn silence(broker: &Broker) -> Option<String> {
     let silent_s = broker.rxidle / 1_000_000;
     is_silent.then(|| format!("broker {name} has not answered for {silent_s} s"))
 }
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::statistics::Topic;
+
+    use super::*;
+
+    /// One topic of two partitions that a broker leads, so far consumed.
+    fn statistics(consumed: [i64; 2], broker: Broker) -> Statistics {
+        let partition = |(number, app_offset)| Partition {
+            partition: number,
+            leader: broker.nodeid,
+            desired: true,
+            app_offset,
+            hi_offset: 100,
+            ..Partition::default()
+        };
+        let partitions = (0..).zip(consumed).map(partition);
+        let topic = Topic {
+            partitions: partitions.map(|it| (it.partition, it)).collect(),
+            ..Topic::default()
+        };
+        Statistics {
+            topics: [("t".to_owned(), topic)].into(),
+            brokers: [("b".to_owned(), broker)].into(),
+            ..Statistics::default()
+        }
+    }
+
+    fn broker(state: &str, waiting: i64, idle_s: i64) -> Broker {
+        Broker {
+            nodeid: 1,
+            nodename: "h:9092".to_owned(),
+            state: state.to_owned(),
+            waitresp_cnt: waiting,
+            rxidle: idle_s * 1_000_000,
+            ..Broker::default()
+        }
+    }
+
+    #[test]
+    fn lag_is_the_sum_over_the_partitions_of_which_something_is_known() {
+        let of = |consumed| Sample::of(&statistics(consumed, broker("UP", 1, 0))).lag;
+        assert_eq!(of([100, 93]), 7);
+        assert_eq!(of([40, 60]), 100);
+        assert_eq!(of([-1_001, 99]), 1, "nothing of the first was consumed yet");
+    }
+
+    #[test]
+    fn a_broker_is_silent_if_it_owes_an_answer_for_long_or_is_not_connected() {
+        let of = |state, waiting, idle_s| {
+            Sample::of(&statistics([0, 0], broker(state, waiting, idle_s))).silent
+        };
+        assert_eq!(of("UP", 1, 2), None);
+        assert_eq!(
+            of("UP", 0, 60),
+            None,
+            "a consumer that is paused asks for nothing"
+        );
+        let silent = of("UP", 1, 4).expect("it owes an answer");
+        assert_eq!(silent, "broker h:9092 has not answered for 4 s");
+        let down = of("DOWN", 0, 0).expect("there is no connection");
+        assert_eq!(down, "the connection to broker h:9092 is not up (down)");
+    }
+
+    #[test]
+    fn brokers_that_lead_nothing_of_the_consumer_may_be_silent() {
+        let mut statistics = statistics([0, 0], broker("UP", 1, 0));
+        let other = Broker {
+            nodeid: 2,
+            ..broker("DOWN", 0, 0)
+        };
+        statistics.brokers.insert("o".to_owned(), other);
+        assert_eq!(Sample::of(&statistics).silent, None);
+    }
+}

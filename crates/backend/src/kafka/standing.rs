@@ -8,6 +8,9 @@ use super::listener::News;
 use super::refusal::Refusal;
 use super::sample::Sample;
 
+/// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
+const PASSING_TRIES: u32 = 20;
+
 /// One consumer as the run sees it.
 #[derive(Debug)]
 pub(crate) struct Standing {
@@ -16,6 +19,8 @@ pub(crate) struct Standing {
     /// Remedies that have been told since it was up the last time: it tries again and again.
     told: Vec<&'static str>,
     pub(crate) troubles: Vec<Trouble>,
+    /// How often it could not be brought up.
+    tries: u32,
     /// Connections to the leaders of its partitions that had ended by the last sample.
     disconnects: i64,
     lag: Lag,
@@ -48,6 +53,7 @@ impl Standing {
             state: State::Down,
             told: Vec::new(),
             troubles: Vec::new(),
+            tries: 0,
             disconnects: 0,
             lag: Lag::default(),
         }
@@ -59,6 +65,10 @@ impl Standing {
 
     /// It could not be brought up, and tries again.
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        self.tries += 1;
+        if refusal.is_passing && self.tries < PASSING_TRIES {
+            return;
+        }
         if !self.told.contains(&refusal.remedy) {
             self.told.push(refusal.remedy);
             let text = self.text(refusal);
@@ -66,9 +76,9 @@ impl Standing {
         }
     }
 
-    pub(crate) fn found(&mut self, told: impl Iterator<Item = String>) {
+    pub(crate) fn found(&mut self, told: Vec<String>) {
         let text = |what| Trouble::Topics(format!("{}: {what}", self.name));
-        let told: Vec<Trouble> = told.map(text).collect();
+        let told: Vec<Trouble> = told.into_iter().map(text).collect();
         self.troubles.extend(told);
     }
 

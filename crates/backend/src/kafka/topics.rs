@@ -24,21 +24,14 @@ pub(crate) const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// What a broker says of its own default: as many replicas as it is configured to.
 const REPLICAS_OF_BROKER: i32 = -1;
 
-/// The topics of a backend, as they are.
-#[derive(Debug)]
-pub(crate) struct Topics {
-    /// Every partition of those that are consumed.
-    pub(crate) consumed: TopicPartitionList,
-    /// What was created, and what is other than the scenario has it.
-    pub(crate) told: Vec<String>,
-}
-
-/// Finds the topics of a backend, and creates those that are missing.
+/// Finds the topics of a backend, and creates those that are missing, which it tells: every partition
+/// of those that are consumed.
 pub(crate) fn topics(
     consumer: &BaseConsumer<Listener>,
     config: &ClientConfig,
     plan: &KafkaNorthbound,
-) -> Result<Topics, Refusal> {
+    told: &mut Vec<String>,
+) -> Result<TopicPartitionList, Refusal> {
     let mut missing = Vec::new();
     for topic in &plan.topics {
         if partitions(consumer, topic)?.is_none() {
@@ -46,22 +39,36 @@ pub(crate) fn topics(
         }
     }
     create(config, &missing)?;
-    let mut found = Topics {
-        consumed: TopicPartitionList::new(),
-        told: Vec::new(),
-    };
+    told.extend(missing.iter().map(|topic| created(topic)));
+    let mut consumed = TopicPartitionList::new();
     for topic in &plan.topics {
-        let is_new = missing.iter().any(|it| it.name == topic.name);
         let Some(count) = partitions(consumer, topic)? else {
             return Err(Refusal::missing(&topic.name));
         };
-        found.told.extend(told(topic, count, is_new));
         if topic.is_consumed {
             let last = i32::try_from(count).unwrap_or(i32::MAX) - 1;
-            found.consumed.add_partition_range(&topic.name, 0, last);
+            consumed.add_partition_range(&topic.name, 0, last);
         }
     }
-    Ok(found)
+    Ok(consumed)
+}
+
+/// What the scenario has other than the brokers, of topics that are there.
+pub(crate) fn differences(consumed: &TopicPartitionList, plan: &KafkaNorthbound) -> Vec<String> {
+    let topics = plan.topics.iter().filter(|topic| topic.is_consumed);
+    let difference = |topic: &KafkaTopic| {
+        let (name, wanted) = (&topic.name, topic.partitions as usize);
+        let count = consumed.elements_for_topic(name).len();
+        (count != wanted).then(|| {
+            format!("topic `{name}` has {count} partitions, not {wanted}, and was left as it is")
+        })
+    };
+    topics.filter_map(difference).collect()
+}
+
+fn created(topic: &KafkaTopic) -> String {
+    let (name, partitions) = (&topic.name, topic.partitions);
+    format!("topic `{name}` was created with {partitions} partitions")
 }
 
 /// The same partitions, each at its end: what comes from here on is consumed, and nothing before.
@@ -82,21 +89,8 @@ pub(crate) fn ends(
     Ok(found)
 }
 
-fn told(topic: &KafkaTopic, count: usize, is_new: bool) -> Option<String> {
-    let name = &topic.name;
-    if is_new {
-        return Some(format!(
-            "topic `{name}` was created with {count} partitions"
-        ));
-    }
-    let wanted = topic.partitions as usize;
-    (count != wanted).then(|| {
-        format!("topic `{name}` has {count} partitions, not {wanted}, and was left as it is")
-    })
-}
-
 /// How many partitions a topic has; none if there is no such topic.
-fn partitions(
+pub(crate) fn partitions(
     consumer: &BaseConsumer<Listener>,
     topic: &KafkaTopic,
 ) -> Result<Option<usize>, Refusal> {

@@ -3,9 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use muster_model::Reason;
+use muster_backend::{Look, look};
+use muster_model::{BackendId, Reason, RunId};
 use muster_monitor::Environment;
-use muster_net::limits;
+use muster_net::{Clock, limits};
 use muster_provision::provisioner;
 use muster_scenario::{
     LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, ProvisionMode, needs,
@@ -92,7 +93,33 @@ fn answers(plan: &Plan) -> Result<u8> {
             }
         }
     }
-    Ok(code)
+    Ok(code.max(clusters(plan)))
+}
+
+/// Whether each backend's cluster of Kafka answers, and what it has of the topics.
+fn clusters(plan: &Plan) -> u8 {
+    let run = RunId(Clock::start().t0_ns() as u32);
+    let backends = (0..).map(BackendId).zip(&plan.backends);
+    let codes = backends.map(|(id, backend)| {
+        let who = format!("{}, backend `{}`", backend.endpoint, backend.name);
+        match look(backend, id, run) {
+            Look::Found(lines) => {
+                lines
+                    .iter()
+                    .for_each(|line| tell("ok", &format!("{who}: {line}")));
+                outcome::PASS
+            }
+            Look::Refused(why) => {
+                tell("refused", &format!("{who}: {why}"));
+                outcome::USAGE
+            }
+            Look::Silent(why) => {
+                tell("silent", &format!("{who}: {why}"));
+                outcome::SILENT
+            }
+        }
+    });
+    codes.max().unwrap_or(outcome::PASS)
 }
 
 /// Whether the management API answers a call that changes nothing, where a run would call it.

@@ -1,0 +1,69 @@
+//! Whether a cluster answers, and what it has of a backend's topics; nothing is created or consumed.
+
+use std::time::Duration;
+
+use muster_model::{BackendId, ConsumerId, RunId};
+use muster_scenario::{BackendPlan, KafkaNorthbound};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+
+use super::client::config;
+use super::listener::{Listener, News};
+use super::refusal::Refusal;
+use super::topics::partitions;
+use crate::consumers::{Look, Seat};
+
+/// What the run of a plan would find there.
+#[must_use]
+pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
+    let Some(kafka) = backend.kafka() else {
+        return Look::Found(Vec::new());
+    };
+    let seat = Seat {
+        backend: id,
+        consumer: ConsumerId(0),
+        target: ([0, 0, 0, 0], 0).into(),
+    };
+    let (listener, news) = Listener::new();
+    let made = config(backend, kafka, &seat, run).create_with_context(listener);
+    let consumer: BaseConsumer<Listener> = match made {
+        Ok(consumer) => consumer,
+        Err(error) => return refused(&Refusal::unbuilt(&error)),
+    };
+    match topics(&consumer, kafka) {
+        Ok(found) => Look::Found(found),
+        // The reason is said beside the answer.
+        Err(refusal) => {
+            while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
+            let said = news.try_iter().filter_map(|news| match news {
+                News::Failed(code, reason) => Some(Refusal::said(code, &reason)),
+                News::Assigned | News::Revoked(_) | News::Sampled(_) => None,
+            });
+            let said: Vec<Refusal> = said.collect();
+            let reason = said.iter().find(|it| !it.is_silence()).or(said.first());
+            refused(reason.unwrap_or(&refusal))
+        }
+    }
+}
+
+fn topics(
+    consumer: &BaseConsumer<Listener>,
+    kafka: &KafkaNorthbound,
+) -> Result<Vec<String>, Refusal> {
+    let topics = kafka.topics.iter();
+    let found = topics.map(|topic| {
+        let (name, wanted) = (&topic.name, topic.partitions);
+        Ok(match partitions(consumer, topic)? {
+            Some(count) => format!("topic `{name}` has {count} partitions"),
+            None => format!("the run creates topic `{name}` with {wanted} partitions"),
+        })
+    });
+    found.collect()
+}
+
+fn refused(refusal: &Refusal) -> Look {
+    if refusal.is_silence() {
+        Look::Silent(refusal.to_string())
+    } else {
+        Look::Refused(refusal.to_string())
+    }
+}
