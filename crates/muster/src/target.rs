@@ -8,14 +8,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use muster_conduct::roster;
 use muster_gateway::{
-    ChildGateway, GatewayAccount, GatewayConfig, GatewayTls, ManagementConfig, User,
+    ChildGateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, ManagementConfig, User,
 };
-use muster_model::Micros;
+use muster_model::{LinkId, Micros};
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_scenario::{
-    Endpoint, Needs, PemFile, Plan, PlatformKind, ProvisionMode, Secret, WebAddress,
+    Credential, Endpoint, Needs, PemFile, Plan, PlatformKind, ProvisionMode, Secret, WebAddress,
 };
 use muster_transport::throwaway;
 
@@ -199,7 +200,13 @@ impl Target {
         let northbound_at = SocketAddr::new(listen.ip(), 0);
         let config = GatewayConfig {
             listen: if is_coap { northbound_at } else { listen },
-            coap: is_coap.then_some(listen),
+            coap: (is_coap && !scheme.is_dtls()).then_some(listen),
+            coaps: scheme.is_dtls().then_some(GatewayDtls {
+                listen,
+                connection_id: false,
+                secret: None,
+            }),
+            users: shared_keys(plan),
             threads: gateway_threads(processes),
             dialect,
             websocket: scheme.is_websocket(),
@@ -218,7 +225,10 @@ impl Target {
         introduce(plan, &gateways, &northbound, management);
         let brokers = gateways.iter().map(|process| process.gateway.addr());
         let brokers: Vec<SocketAddr> = brokers.collect();
-        let heard = |process: &GatewayProcess| process.gateway.coap_addr();
+        let heard = |process: &GatewayProcess| {
+            let gateway = &process.gateway;
+            gateway.coap_addr().or(gateway.coaps_addr())
+        };
         let devices = match is_coap {
             true => gateways.iter().filter_map(heard).collect(),
             false => brokers.clone(),
@@ -307,6 +317,30 @@ fn gateway_processes(plan: &Plan, needs: &Needs, descriptors: u64) -> Result<u32
         );
     }
     Ok(processes)
+}
+
+/// The keys that the links of a plan share with the embedded gateway, and the identities they go by.
+fn shared_keys(plan: &Plan) -> Vec<User> {
+    let mut users = Vec::new();
+    for fleet in &plan.fleets {
+        let Credential::Psk { identity, secret } = &fleet.credential else {
+            continue;
+        };
+        let roster = roster(plan, fleet, 0);
+        let mut name = String::new();
+        for link in fleet.first_link.0..fleet.first_link.0 + fleet.links {
+            let device = fleet.first_device_of(LinkId(link));
+            let (mut called, mut key) = (String::new(), String::new());
+            roster.render_name(device, &mut name);
+            roster.render_text(identity, device, &name, &mut called);
+            roster.render_text(secret.expose(), device, &name, &mut key);
+            users.push(User {
+                name: called,
+                password: key,
+            });
+        }
+    }
+    users
 }
 
 /// The embedded gateway's certificate, made for this run, which then trusts it.

@@ -31,7 +31,7 @@ use muster_model::{FleetId, Micros, StreamId};
 use muster_platform::Dialect;
 
 use crate::feasibility::LONGEST_RUN;
-use crate::plan::{FleetPlan, Phases, Plan, Settle, all_surface};
+use crate::plan::{FleetPlan, Phases, Plan, PlatformKind, Settle, all_surface};
 use crate::view::View;
 
 /// Builds the plan, or says what is wrong.
@@ -52,6 +52,12 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     if let Some(platform) = &platform {
         let views = root.list("fleet");
         transport::certificates_are_shown(&views, &fleets, platform.scheme())?;
+        let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
+        for (view, fleet) in views.iter().zip(&fleets) {
+            if is_embedded && platform.scheme().is_dtls() {
+                coap::gateway_knows(view, fleet)?;
+            }
+        }
     }
     let provision = match &platform {
         Some(platform) => provision::provision(root, platform),

@@ -8,7 +8,7 @@ use muster_protocol::mqtt::Qos;
 use super::stream::Delivery;
 use super::target;
 use crate::feasibility::{largest, peak};
-use crate::plan::{Ack, CoapPlan, Endpoint, Scheme, Sockets, StreamPlan};
+use crate::plan::{Ack, CoapPlan, Credential, Endpoint, FleetPlan, Scheme, Sockets, StreamPlan};
 use crate::view::View;
 
 /// Message ids of a pair of endpoints (RFC 7252 section 3).
@@ -173,6 +173,25 @@ pub(super) fn is_built(view: &View<'_>) -> Option<()> {
         return None;
     }
     Some(())
+}
+
+/// The embedded gateway knows devices over DTLS by the keys that they share with it.
+pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan) -> Option<()> {
+    match fleet.credential {
+        Credential::Psk { .. } => Some(()),
+        Credential::None
+        | Credential::Password { .. }
+        | Credential::Token { .. }
+        | Credential::Certificate { .. } => {
+            let what = "over `coaps` the embedded gateway knows devices by shared keys only";
+            let help = "use `credential: { kind: psk, secret: ... }`";
+            view.get("credential")
+                .as_ref()
+                .unwrap_or(view)
+                .wrong(what, help);
+            None
+        }
+    }
 }
 
 /// Which links share a socket, such that message ids last: each may be used once within

@@ -131,15 +131,13 @@ pub(super) fn certificates_are_shown(
     scheme: Scheme,
 ) -> Option<()> {
     let mut stray = views.iter().zip(fleets).filter(|(_, fleet)| {
-        matches!(fleet.credential, Credential::Certificate { .. })
-            && !scheme.is_tls()
-            && !scheme.is_dtls()
+        matches!(fleet.credential, Credential::Certificate { .. }) && !scheme.is_tls()
     });
     let Some((view, _)) = stray.next() else {
         return Some(());
     };
     let what = format!("over `{}` no certificate is shown", scheme.name());
     view.get("credential")?
-        .wrong(what, "connect with `mqtts`, `wss` or `coaps`");
+        .wrong(what, "connect with `mqtts` or `wss`");
     None
 }
