@@ -192,8 +192,9 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
     let Some(text) = &args.behaviour else {
         return Ok(Behaviour::default());
     };
+    let scheme = if args.dialect.asks() { "coap" } else { "mqtt" };
     let scenario = format!(
-        "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {} }}\n",
+        "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n",
         args.dialect
     );
     let source = Source {
