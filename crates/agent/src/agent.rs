@@ -1,6 +1,7 @@
 //! The threads of one process and what they tell.
 
-use std::net::SocketAddr;
+mod links;
+
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -10,7 +11,7 @@ use muster_backend::{ConsumersError, ConsumersSpec, Seat, consumers_loop, kafka_
 use muster_conduct::{
     DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Trouble, recorder_plan, schedules,
 };
-use muster_fleet::{Datagrams, Lines, Secured, ShardError, ShardSpec, Streams, shard_loop};
+use muster_fleet::{ShardError, ShardSpec};
 use muster_judge::{Incident, IncidentKind};
 use muster_load::ScheduleError;
 use muster_model::Micros;
@@ -21,12 +22,12 @@ use muster_monitor::{
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 use muster_protocol::layer::Plain;
 use muster_scenario::Plan;
-use muster_transport::{AwsLc, Clients};
+use muster_transport::Clients;
 
 use crate::facts::FactsTally;
 use crate::{
-    Afterlife, Assignment, FactsLog, LayersError, LinkLines, News, Pulse, ThreadPulse,
-    consumer_layers, link_lines,
+    Afterlife, Assignment, FactsLog, LayersError, News, Pulse, ThreadPulse, consumer_layers,
+    link_lines,
 };
 
 /// How often the process looks at itself.
@@ -248,41 +249,6 @@ impl Agent {
         let spec = of(&mqtt);
         self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
             Ok(consumers_loop(&spec, layers, scribe, mailbox)?)
-        })
-    }
-
-    /// Which lines there are is decided here, once, so that a link pays for its own only.
-    fn start_links(
-        &mut self,
-        place: (Role, u16),
-        office: Office<'_>,
-        work: (ShardSpec, Vec<SocketAddr>),
-        lines: LinkLines,
-    ) -> Result<(), AgentError> {
-        match lines {
-            LinkLines::Datagrams => self.start_shard(place, office, work, Datagrams),
-            LinkLines::Secured(judge) => {
-                let lines = Secured::new(Arc::clone(&work.0.plan), AwsLc::new(), judge);
-                self.start_shard(place, office, work, lines)
-            }
-            LinkLines::Streams(layers) => match *layers {
-                Clients::Plain(on) => self.start_shard(place, office, work, Streams(on)),
-                Clients::WebSocket(on) => self.start_shard(place, office, work, Streams(on)),
-                Clients::Tls(on) => self.start_shard(place, office, work, Streams(on)),
-                Clients::Both(on) => self.start_shard(place, office, work, Streams(on)),
-            },
-        }
-    }
-
-    fn start_shard<L: Lines<Line: Send> + Send + 'static>(
-        &mut self,
-        place: (Role, u16),
-        office: Office<'_>,
-        (spec, targets): (ShardSpec, Vec<SocketAddr>),
-        lines: L,
-    ) -> Result<(), AgentError> {
-        self.start_thread(place, office, move |(scribe, mailbox)| {
-            Ok(shard_loop(&spec, targets, lines, scribe, mailbox)?)
         })
     }
 

@@ -195,18 +195,7 @@ impl Target {
         let northbound = northbound(plan)?;
         let listen = addresses.devices[0];
         let scheme = plan.platform.scheme();
-        let is_coap = scheme.is_coap();
-        // Beside CoAP the business application has a port of its own.
-        let northbound_at = SocketAddr::new(listen.ip(), 0);
         let config = GatewayConfig {
-            listen: if is_coap { northbound_at } else { listen },
-            coap: (is_coap && !scheme.is_dtls()).then_some(listen),
-            coaps: scheme.is_dtls().then_some(GatewayDtls {
-                listen,
-                connection_id: false,
-                secret: None,
-            }),
-            users: shared_keys(plan),
             threads: gateway_threads(processes),
             dialect,
             websocket: scheme.is_websocket(),
@@ -217,30 +206,20 @@ impl Target {
             expected_commands: needs.commands,
             northbound: Some(northbound.clone()),
             management: management.clone(),
-            ..GatewayConfig::default()
+            ..listening(plan, listen)
         };
         let parts = (0..processes).map(|index| config.part(index, processes));
         let gateways = parts.map(|part| GatewayProcess::start(&part));
         let gateways = gateways.collect::<Result<Vec<_>>>()?;
         introduce(plan, &gateways, &northbound, management);
-        let brokers = gateways.iter().map(|process| process.gateway.addr());
-        let brokers: Vec<SocketAddr> = brokers.collect();
-        let heard = |process: &GatewayProcess| {
-            let gateway = &process.gateway;
-            gateway.coap_addr().or(gateway.coaps_addr())
-        };
-        let devices = match is_coap {
-            true => gateways.iter().filter_map(heard).collect(),
-            false => brokers.clone(),
-        };
-        let backends = plan.backends.iter().map(|_| brokers.clone()).collect();
+        let addresses = met_at(plan, &gateways);
+        let devices = addresses.devices.iter();
         let names: Vec<String> = devices
-            .iter()
             .map(|addr| format!("{}://{addr}", scheme.name()))
             .collect();
         let endpoints = format!("embedded gateway, {}", names.join(", "));
         Ok(Self {
-            addresses: Addresses { devices, backends },
+            addresses,
             endpoints,
             gateways,
             started,
@@ -317,6 +296,38 @@ fn gateway_processes(plan: &Plan, needs: &Needs, descriptors: u64) -> Result<u32
         );
     }
     Ok(processes)
+}
+
+/// Where the embedded gateway listens, and for whom.
+fn listening(plan: &Plan, listen: SocketAddr) -> GatewayConfig {
+    let scheme = plan.platform.scheme();
+    let is_coap = scheme.is_coap();
+    // Beside CoAP the business application has a port of its own.
+    let northbound = SocketAddr::new(listen.ip(), 0);
+    GatewayConfig {
+        listen: if is_coap { northbound } else { listen },
+        coap: (is_coap && !scheme.is_dtls()).then_some(listen),
+        coaps: scheme.is_dtls().then_some(GatewayDtls {
+            listen,
+            connection_id: false,
+            secret: None,
+        }),
+        users: shared_keys(plan),
+        ..GatewayConfig::default()
+    }
+}
+
+/// Where devices and consumers meet the embedded gateway.
+fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
+    let gateways = || gateways.iter().map(|process| &process.gateway);
+    let brokers: Vec<SocketAddr> = gateways().map(ChildGateway::addr).collect();
+    let heard = |gateway: &ChildGateway| gateway.coap_addr().or(gateway.coaps_addr());
+    let devices = match plan.platform.scheme().is_coap() {
+        true => gateways().filter_map(heard).collect(),
+        false => brokers.clone(),
+    };
+    let backends = plan.backends.iter().map(|_| brokers.clone()).collect();
+    Addresses { devices, backends }
 }
 
 /// The keys that the links of a plan share with the embedded gateway, and the identities they go by.

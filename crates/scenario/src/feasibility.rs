@@ -156,6 +156,11 @@ pub fn needs(plan: &Plan) -> Needs {
         .sum();
     let sockets = u64::from(links) + u64::from(consumers);
     let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
+    // The gateway hears all devices of CoAP at one socket.
+    let accepted = match plan.platform.scheme().is_coap() {
+        true => u64::from(consumers) + 1,
+        false => sockets,
+    };
     let peaks = || {
         plan.uplinks()
             .map(|(_, stream)| (stream, peak(&stream.schedule)))
@@ -169,7 +174,7 @@ pub fn needs(plan: &Plan) -> Needs {
         consumers,
         descriptors: sockets + OWN_DESCRIPTORS,
         gateway_descriptors: if is_embedded {
-            sockets + OWN_DESCRIPTORS
+            accepted + OWN_DESCRIPTORS
         } else {
             0
         },
