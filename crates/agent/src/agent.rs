@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muster_backend::{ConsumersError, ConsumersSpec, Seat, consumers_loop, kafka_loop};
+use muster_backend::{ConsumersError, ConsumersSpec, Seat};
 use muster_conduct::{
     DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Trouble, recorder_plan, schedules,
 };
@@ -20,15 +20,10 @@ use muster_monitor::{
     current_thread, thread_cpu_us,
 };
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
-use muster_protocol::layer::Plain;
-use muster_scenario::Plan;
-use muster_transport::Clients;
 
+use crate::consuming::consumer_threads;
 use crate::facts::FactsTally;
-use crate::{
-    Afterlife, Assignment, FactsLog, LayersError, News, Pulse, ThreadPulse, consumer_layers,
-    link_lines,
-};
+use crate::{Afterlife, Assignment, FactsLog, LayersError, News, Pulse, ThreadPulse, link_lines};
 
 /// How often the process looks at itself.
 const PULSE_EVERY: Micros = Micros::from_secs(1);
@@ -43,10 +38,10 @@ pub(crate) const ORDERS_MAX: usize = 8;
 /// One generator process at work.
 #[derive(Debug)]
 pub struct Agent {
-    threads: Vec<Running>,
+    pub(crate) threads: Vec<Running>,
     inbox: Receiver<(usize, Box<Dispatch>)>,
     clock: Clock,
-    monitor: GeneratorMonitor,
+    pub(crate) monitor: GeneratorMonitor,
     log: HealthLog,
     last_sample: Option<GeneratorSample>,
     next_pulse: Micros,
@@ -55,12 +50,14 @@ pub struct Agent {
     facts: Option<Arc<FactsTally>>,
     facts_missed: u64,
     handovers: Option<Box<Handover>>,
+    /// CPU time of the threads of libraries that consume, as the samples tell, in microseconds.
+    pub(crate) library_cpu_us: u64,
     is_over: bool,
 }
 
 #[derive(Debug)]
-struct Running {
-    role: Role,
+pub(crate) struct Running {
+    pub(crate) role: Role,
     orders: SyncSender<Order>,
     waker: Waker,
     progress: Progress,
@@ -99,11 +96,11 @@ pub enum AgentError {
 type Ready = Result<(Waker, ThreadId), AgentError>;
 
 /// What a thread hears and tells by.
-type Desk = (Option<Box<dyn Scribe>>, Mailbox<Order, Box<Dispatch>>);
+pub(crate) type Desk = (Option<Box<dyn Scribe>>, Mailbox<Order, Box<Dispatch>>);
 
 /// What the desks of all threads are made from.
 #[derive(Clone, Copy)]
-struct Office<'a> {
+pub(crate) struct Office<'a> {
     outbox: &'a SyncSender<(usize, Box<Dispatch>)>,
     facts: Option<&'a FactsLog>,
 }
@@ -141,6 +138,7 @@ impl Agent {
             facts: facts.map(FactsLog::tally),
             facts_missed: 0,
             handovers: None,
+            library_cpu_us: 0,
             is_over: false,
         };
         let outbox = &outbox;
@@ -222,37 +220,7 @@ impl Agent {
         self.start_consumers(&spec, &seats, office)
     }
 
-    /// MQTT's consumers share a thread; Kafka's have one each, beside those of their library.
-    fn start_consumers(
-        &mut self,
-        spec: &ConsumersSpec,
-        seats: &[Seat],
-        office: Office<'_>,
-    ) -> Result<(), AgentError> {
-        let is_kafka = |seat: &Seat| spec.plan.backends[seat.backend.index()].kafka().is_some();
-        let (kafka, mqtt): (Vec<Seat>, Vec<Seat>) = seats.iter().partition(|seat| is_kafka(seat));
-        let of = |seats: &[Seat]| ConsumersSpec {
-            seats: seats.to_vec(),
-            ..spec.clone()
-        };
-        for (index, seat) in (1..).zip(&kafka) {
-            let spec = of(std::slice::from_ref(seat));
-            let place = (Role::Consumer, index);
-            self.start_thread(place, office, move |(scribe, mailbox)| {
-                Ok(kafka_loop(&spec, scribe, mailbox)?)
-            })?;
-        }
-        if mqtt.is_empty() {
-            return Ok(());
-        }
-        let layers = layers_of(&spec.plan, &mqtt)?;
-        let spec = of(&mqtt);
-        self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
-            Ok(consumers_loop(&spec, layers, scribe, mailbox)?)
-        })
-    }
-
-    fn start_thread<H: Handler + 'static>(
+    pub(crate) fn start_thread<H: Handler + 'static>(
         &mut self,
         (role, index): (Role, u16),
         office: Office<'_>,
@@ -375,7 +343,7 @@ impl Agent {
         let now = self.clock.now();
         self.next_pulse = now + PULSE_EVERY;
         self.note_missed_facts();
-        let sample = self.monitor.sample(now);
+        let sample = self.sample(now);
         self.log.add(&sample);
         self.log.go_on(now);
         let pulse = Pulse {
@@ -418,7 +386,7 @@ impl Agent {
         }
         self.note_missed_facts();
         self.log.go_on(self.clock.now());
-        let sample = self.monitor.sample(self.clock.now());
+        let sample = self.sample(self.clock.now());
         let memory = self
             .last_sample
             .as_ref()
@@ -428,33 +396,12 @@ impl Agent {
             health,
             cpu_us: sample.cpu_us,
             shards_cpu_us: self.cpu_us(Role::Shard),
-            consumers_cpu_us: self.cpu_us(Role::Consumer),
+            consumers_cpu_us: self.cpu_us(Role::Consumer) + self.library_cpu_us,
             peak_rss_bytes: sample.process.peak_rss_bytes,
             links_bytes: memory.anon_bytes.saturating_sub(self.anon_before),
             devices: self.devices,
         }))
     }
-}
-
-/// The most threads that the consumers of an assignment have.
-fn consumer_threads(assignment: &Assignment) -> usize {
-    let backends = &assignment.plan.backends;
-    let seats = assignment.seats.iter();
-    let of_kafka = seats.filter(|(backend, ..)| backends[backend.index()].kafka().is_some());
-    of_kafka.count() + 1
-}
-
-/// Where the layers of the consumers come from, one a backend.
-fn layers_of(plan: &Plan, seats: &[Seat]) -> Result<Vec<Clients>, LayersError> {
-    let backends = (0u8..).zip(&plan.backends);
-    let layers = backends.map(|(id, backend)| {
-        if backend.mqtt().is_none() {
-            return Ok(Clients::Plain(Plain));
-        }
-        let seats = seats.iter().filter(|seat| seat.backend.0 == id);
-        consumer_layers(plan, backend, seats.map(|seat| u32::from(seat.consumer.0)))
-    });
-    layers.collect()
 }
 
 fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &SyncSender<Ready>) {

@@ -6,6 +6,7 @@
 
 mod agent;
 mod assignment;
+mod consuming;
 mod facts;
 mod frames;
 mod layers;

@@ -1,5 +1,7 @@
 //! The generator's own use, second by second.
 
+use std::fs::{self, DirEntry};
+
 use muster_model::Micros;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
@@ -39,6 +41,20 @@ pub struct ThreadShare {
     pub cpu: f64,
     /// Time ready to run but waiting for a CPU, divided by time passed.
     pub wait: f64,
+}
+
+/// The threads of this process whose names begin so.
+fn named_threads(name: &str) -> Vec<ThreadId> {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    let is_named = |task: &DirEntry| {
+        let comm = fs::read_to_string(task.path().join("comm"));
+        comm.is_ok_and(|comm| comm.starts_with(name))
+    };
+    let tasks = tasks.flatten().filter(is_named);
+    let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    ids.map(ThreadId).collect()
 }
 
 /// CPU time of the thread that calls since it began, in microseconds.
@@ -82,6 +98,7 @@ pub struct GeneratorMonitor {
 struct Watched {
     role: Role,
     index: u16,
+    thread: ThreadId,
     file: Reread,
     last: SchedStat,
 }
@@ -120,10 +137,25 @@ impl GeneratorMonitor {
         self.threads.push(Watched {
             role,
             index,
+            thread,
             file,
             last,
         });
         Ok(())
+    }
+
+    /// Watches every further thread of this process whose name begins so: a library starts its
+    /// threads when it wants them. The first of them is number `first`.
+    pub fn watch_named(&mut self, role: Role, name: &str, first: u16) {
+        for thread in named_threads(name) {
+            if self.threads.iter().any(|known| known.thread == thread) {
+                continue;
+            }
+            let numbers = self.threads.iter().filter(|known| known.role == role);
+            let last = numbers.map(|known| known.index).max().unwrap_or(0);
+            // One that has ended since needs no watch.
+            let _ = self.watch(role, last.saturating_add(1).max(first), thread);
+        }
     }
 
     /// What happened since the sample before, or since the monitor was opened.
@@ -225,10 +257,35 @@ mod tests {
         assert!(thread.cpu + thread.wait < 1.5, "{thread:?}");
     }
 
+    #[test]
+    fn threads_of_a_name_are_found_once_and_have_numbers_of_their_own() {
+        let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
+        monitor
+            .watch(Role::Consumer, 3, current_thread())
+            .expect("this thread is alive");
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name("odd:name-9".to_owned());
+        let work = move || {
+            ready.send(()).expect("the test waits");
+            ended.recv().expect_err("nothing is sent");
+        };
+        let thread = thread.spawn(work).expect("a thread can be had");
+        is_ready.recv().expect("it begins");
+        for _ in 0..2 {
+            monitor.watch_named(Role::Consumer, "odd:", 100);
+        }
+        let sample = monitor.sample(Micros::from_secs(1));
+        let numbers: Vec<u16> = sample.threads.iter().map(|it| it.index).collect();
+        assert_eq!(numbers, [3, 100]);
+        drop(end);
+        thread.join().expect("it ends");
+    }
+
     /// Ticks of user and system time of this process, as `/proc/self/stat` counts them
     /// (proc_pid_stat(5), fields 14 and 15), in microseconds.
     fn cpu_us_by_ticks() -> u64 {
-        let stat = std::fs::read_to_string("/proc/self/stat").expect("procfs is mounted");
+        let stat = fs::read_to_string("/proc/self/stat").expect("procfs is mounted");
         let (_, fields) = stat
             .rsplit_once(')')
             .expect("the command ends with a bracket");
@@ -274,7 +331,7 @@ mod tests {
         let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
         let ours = monitor.sample(Micros::ZERO).process.rss_bytes;
         // proc_pid_statm(5): the second field is the resident set in pages.
-        let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
+        let statm = fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
         let pages = statm.split_whitespace().nth(1).expect("a second field");
         let theirs = pages.parse::<u64>().expect("pages") * rustix::param::page_size() as u64;
         assert!(

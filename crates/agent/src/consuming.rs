@@ -1,0 +1,87 @@
+//! The threads of an agent's consumers: ours, and those of the library beside them.
+
+use muster_backend::{ConsumersSpec, Seat, consumers_loop, kafka_loop};
+use muster_model::Micros;
+use muster_monitor::{GeneratorSample, Role};
+use muster_protocol::layer::Plain;
+use muster_scenario::Plan;
+use muster_transport::Clients;
+
+use crate::agent::{Agent, AgentError, Office};
+use crate::{Assignment, LayersError, consumer_layers};
+
+/// What the threads of librdkafka are called, which does a good part of a consumer's work.
+const LIBRARY_THREADS: &str = "rdk:";
+/// Their numbers begin here, above those of the consumers' own threads.
+const LIBRARY_FIRST: u16 = 10_000;
+
+impl Agent {
+    /// MQTT's consumers share a thread; Kafka's have one each, beside those of their library.
+    pub(crate) fn start_consumers(
+        &mut self,
+        spec: &ConsumersSpec,
+        seats: &[Seat],
+        office: Office<'_>,
+    ) -> Result<(), AgentError> {
+        let is_kafka = |seat: &Seat| spec.plan.backends[seat.backend.index()].kafka().is_some();
+        let (kafka, mqtt): (Vec<Seat>, Vec<Seat>) = seats.iter().partition(|seat| is_kafka(seat));
+        let of = |seats: &[Seat]| ConsumersSpec {
+            seats: seats.to_vec(),
+            ..spec.clone()
+        };
+        for (index, seat) in (1..).zip(&kafka) {
+            let spec = of(std::slice::from_ref(seat));
+            let place = (Role::Consumer, index);
+            self.start_thread(place, office, move |(scribe, mailbox)| {
+                Ok(kafka_loop(&spec, scribe, mailbox)?)
+            })?;
+        }
+        if mqtt.is_empty() {
+            return Ok(());
+        }
+        let layers = layers_of(&spec.plan, &mqtt)?;
+        let spec = of(&mqtt);
+        self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
+            Ok(consumers_loop(&spec, layers, scribe, mailbox)?)
+        })
+    }
+
+    /// A thread that a library has started since the last look is watched from now on.
+    pub(crate) fn sample(&mut self, now: Micros) -> GeneratorSample {
+        if self
+            .threads
+            .iter()
+            .any(|thread| thread.role == Role::Consumer)
+        {
+            let name = LIBRARY_THREADS;
+            self.monitor
+                .watch_named(Role::Consumer, name, LIBRARY_FIRST);
+        }
+        let sample = self.monitor.sample(now);
+        let libraries = sample.threads.iter().filter(|it| it.index >= LIBRARY_FIRST);
+        let cpu: f64 = libraries.map(|thread| thread.cpu).sum();
+        self.library_cpu_us += (cpu * sample.passed_us as f64) as u64;
+        sample
+    }
+}
+
+/// The most threads that the consumers of an assignment have.
+pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
+    let backends = &assignment.plan.backends;
+    let seats = assignment.seats.iter();
+    let of_kafka = seats.filter(|(backend, ..)| backends[backend.index()].kafka().is_some());
+    of_kafka.count() + 1
+}
+
+/// Where the layers of the consumers come from, one a backend.
+fn layers_of(plan: &Plan, seats: &[Seat]) -> Result<Vec<Clients>, LayersError> {
+    let backends = (0u8..).zip(&plan.backends);
+    let layers = backends.map(|(id, backend)| {
+        if backend.mqtt().is_none() {
+            return Ok(Clients::Plain(Plain));
+        }
+        let seats = seats.iter().filter(|seat| seat.backend.0 == id);
+        consumer_layers(plan, backend, seats.map(|seat| u32::from(seat.consumer.0)))
+    });
+    layers.collect()
+}
