@@ -14,7 +14,7 @@ use super::uplink::Uplink;
 pub(crate) enum Asker {
     /// A client of MQTT; at QoS 0 it waits for nothing.
     Link { key: Key, pending: Option<Pending> },
-    /// A peer of CoAP, which may wait for a command in the answer.
+    /// A peer of CoAP, whose request may wait for a command.
     Peer {
         peer: PeerRef,
         pending: coap::Pending,
@@ -23,11 +23,11 @@ pub(crate) enum Asker {
 }
 
 impl Asker {
-    /// Whether an answer is waited for.
+    /// Whether an answer is waited for. A NON has one too, but nobody can tell whether it was lost.
     pub(super) const fn is_answered(&self) -> bool {
         match self {
             Self::Link { pending, .. } => pending.is_some(),
-            Self::Peer { .. } => true,
+            Self::Peer { pending, .. } => pending.is_confirmable(),
         }
     }
 }

@@ -72,6 +72,12 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Whether the request is CON or NON.
+    #[must_use]
+    pub const fn is_confirmable(&self) -> bool {
+        self.is_confirmable
+    }
+
     /// Whether it was acknowledged without its answer.
     #[must_use]
     pub const fn is_separate(&self) -> bool {
