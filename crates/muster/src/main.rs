@@ -12,6 +12,7 @@ mod judged;
 mod live;
 mod outcome;
 mod outputs;
+mod ping;
 mod probe;
 mod provisioned;
 mod published;

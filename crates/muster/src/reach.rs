@@ -5,18 +5,18 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use muster_agent::{consumer_layers, link_layers};
+use muster_agent::{LinkLines, consumer_layers, link_layers, link_lines};
 use muster_conduct::{Placement, Slice, roster};
 use muster_device::Hello;
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
 use muster_net::Clock;
 use muster_protocol::layer::Layers;
 use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
-use muster_scenario::{BackendPlan, FleetPlan, MqttNorthbound, Plan};
+use muster_scenario::{BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Plan};
 use muster_transport::{Any, Clients, TlsClient};
 
 use crate::probe::{Answer, Call, Proof, probe};
-use crate::target;
+use crate::{ping, target};
 
 /// How long a consumer of the run tries for one session.
 const CONSUMER_AT_MOST: Micros = Micros::from_secs(10);
@@ -34,27 +34,83 @@ pub(crate) struct Reached {
 /// would connect there, and each of MQTT's backends with its first consumer.
 pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
     let run = RunId(Clock::start().t0_ns() as u32);
-    let devices = match plan.platform.scheme().is_coap() {
-        // Who listens there is not asked yet.
-        true => Vec::new(),
-        false => devices(plan)?,
+    let (devices, mut pinged) = match plan.platform.scheme().is_coap() {
+        true => (Vec::new(), pings(plan)?),
+        false => (devices(plan)?, Vec::new()),
     };
     let backends = (0..).map(BackendId).zip(&plan.backends);
     let consumers = backends
         .filter_map(|(id, backend)| Some(consumer(plan, (backend, backend.mqtt()?), id, run)));
     let callers: Vec<Caller> = devices.into_iter().chain(consumers).collect();
-    answers(callers)
+    pinged.extend(answers(callers)?);
+    Ok(pinged)
 }
 
-fn devices(plan: &Plan) -> Result<Vec<Caller>> {
-    let mut layers = link_layers(plan, Slice::WHOLE)?;
-    let links = plan.fleets.iter().flat_map(|fleet| {
+/// Each address of devices over CoAP, by the first link of each fleet that the run would open there.
+fn pings(plan: &Plan) -> Result<Vec<Reached>> {
+    let lines = link_lines(plan, Slice::WHOLE)?;
+    let reached = first_links(plan).map(|(fleet, link)| {
+        let endpoint = endpoint_of(plan, link);
+        let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
+        let mut name = String::new();
+        roster.render_name(device, &mut name);
+        let (mut identity, mut key) = (String::new(), String::new());
+        let caller = match (&lines, &fleet.credential) {
+            (
+                LinkLines::Secured(_),
+                Credential::Psk {
+                    identity: by,
+                    secret,
+                },
+            ) => {
+                roster.render_text(by, device, &name, &mut identity);
+                roster.render_text(secret.expose(), device, &name, &mut key);
+                ping::Caller::Shared {
+                    identity: &identity,
+                    key: &key,
+                }
+            }
+            (LinkLines::Secured(judge), _) => ping::Caller::Certified {
+                server: plan
+                    .platform
+                    .tls
+                    .server_name
+                    .as_ref()
+                    .unwrap_or(&endpoint.host),
+                judge,
+            },
+            (LinkLines::Datagrams | LinkLines::Streams(_), _) => ping::Caller::Plain,
+        };
+        let at_most = fleet.connect.timeout;
+        let answer = target::address(endpoint, Duration::ZERO)
+            .map(|address| ping::ping(address, at_most, &caller));
+        Reached {
+            who: format!("{endpoint}, device `{name}`"),
+            keys: format!("`credential` of fleet `{}`", fleet.name),
+            answer: answer.unwrap_or_else(|error| Answer::Silent(format!("failed to {error:#}"))),
+        }
+    });
+    Ok(reached.collect())
+}
+
+/// For each address the first link of each fleet that the run would connect there.
+fn first_links(plan: &Plan) -> impl Iterator<Item = (&FleetPlan, LinkId)> {
+    plan.fleets.iter().flat_map(|fleet| {
         let addresses = plan.platform.endpoints.len() as u32;
         let first = fleet.first_link.0;
         let links = first..first + fleet.links.min(addresses);
         links.map(move |link| (fleet, LinkId(link)))
-    });
-    let devices = links.map(|(fleet, link)| device(plan, &mut layers, fleet, link));
+    })
+}
+
+fn endpoint_of(plan: &Plan, link: LinkId) -> &Endpoint {
+    let endpoints = &plan.platform.endpoints;
+    &endpoints[link.0 as usize % endpoints.len()]
+}
+
+fn devices(plan: &Plan) -> Result<Vec<Caller>> {
+    let mut layers = link_layers(plan, Slice::WHOLE)?;
+    let devices = first_links(plan).map(|(fleet, link)| device(plan, &mut layers, fleet, link));
     Ok(devices.collect())
 }
 
@@ -86,8 +142,7 @@ fn answers(callers: Vec<Caller>) -> Result<Vec<Reached>> {
 }
 
 fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Caller {
-    let endpoints = &plan.platform.endpoints;
-    let endpoint = &endpoints[link.0 as usize % endpoints.len()];
+    let endpoint = endpoint_of(plan, link);
     let client = Placement::client(fleet);
     let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
     let mut hello = Hello::default();

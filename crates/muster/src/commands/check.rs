@@ -61,12 +61,6 @@ fn answers(plan: &Plan) -> Result<u8> {
         tell("ok", "target: the embedded gateway, which the run starts");
         return Ok(outcome::PASS);
     }
-    if plan.platform.scheme().is_coap() {
-        tell(
-            "untried",
-            "devices: whether CoAP is heard there is not asked yet",
-        );
-    }
     let mut code = management(plan)?;
     for Reached { who, keys, answer } in reach(plan)? {
         match answer {
@@ -80,7 +74,11 @@ fn answers(plan: &Plan) -> Result<u8> {
                 code = code.max(outcome::USAGE);
             }
             Answer::Nonsense(what) => {
-                tell("no MQTT", &format!("{who}: {what}"));
+                let protocol = match plan.platform.scheme().is_coap() {
+                    true => "no CoAP",
+                    false => "no MQTT",
+                };
+                tell(protocol, &format!("{who}: {what}"));
                 code = code.max(outcome::USAGE);
             }
             Answer::NoHandshake(why) => {

@@ -1,0 +1,216 @@
+//! Asks an address of CoAP for a sign of life, and over DTLS for a session, as a device would.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use muster_model::Micros;
+use muster_net::Clock;
+use muster_protocol::dtls::{
+    Context, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
+};
+use muster_transport::{AwsLc, DtlsCertificates};
+
+use crate::probe::Answer;
+
+/// A ping is sent again after so long without an answer.
+const AGAIN_AFTER: Micros = Micros::from_secs(1);
+/// An empty CON with a message id of its own (RFC 7252 section 4.3).
+const PING: [u8; 4] = [0x40, 0x00, 0x6d, 0x75];
+/// The reset that answers it.
+const PONG: [u8; 4] = [0x70, 0x00, 0x6d, 0x75];
+/// More than a datagram of a handshake has.
+const DATAGRAM_MAX: usize = 1 << 14;
+
+/// Whom a device asks for, and how it proves who it is.
+pub(crate) enum Caller<'a> {
+    /// Over UDP as it is.
+    Plain,
+    /// By an identity and the key that goes with it.
+    Shared { identity: &'a str, key: &'a str },
+    /// By nothing; the server's certificate must be trusted and have this name.
+    Certified {
+        server: &'a str,
+        judge: &'a DtlsCertificates,
+    },
+}
+
+/// A socket towards one address, and the time that is left.
+struct Line {
+    socket: UdpSocket,
+    clock: Clock,
+    begun: Micros,
+    end: Micros,
+}
+
+/// Asks at an address, for so long at the most.
+pub(crate) fn ping(address: SocketAddr, at_most: Micros, caller: &Caller<'_>) -> Answer {
+    let asked = Line::to(address, at_most).and_then(|line| match caller {
+        Caller::Plain => line.sign_of_life(),
+        Caller::Shared { .. } | Caller::Certified { .. } => line.session(caller),
+    });
+    asked.unwrap_or_else(|error| match error.kind() {
+        ErrorKind::ConnectionRefused => Answer::Silent("nobody listens there".to_owned()),
+        _ => Answer::Silent(error.to_string()),
+    })
+}
+
+impl Line {
+    fn to(address: SocketAddr, at_most: Micros) -> io::Result<Self> {
+        let any = match address {
+            SocketAddr::V4(_) => "0.0.0.0:0",
+            SocketAddr::V6(_) => "[::]:0",
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(address)?;
+        let clock = Clock::start();
+        let begun = clock.now();
+        Ok(Self {
+            socket,
+            clock,
+            begun,
+            end: begun + at_most,
+        })
+    }
+
+    fn took(&self) -> Answer {
+        Answer::Taken(self.clock.now() - self.begun)
+    }
+
+    /// The next datagram; none if there is none until an instant.
+    fn receive<'a>(&self, until: Micros, room: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
+        let left = until - self.clock.now();
+        // No time at all would be for ever.
+        let left = Duration::from_micros(left.get().max(1_000));
+        self.socket.set_read_timeout(Some(left))?;
+        match self.socket.recv(room) {
+            Ok(length) => Ok(Some(&mut room[..length])),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn sign_of_life(&self) -> io::Result<Answer> {
+        let mut room = [0; DATAGRAM_MAX];
+        loop {
+            let now = self.clock.now();
+            if now >= self.end {
+                return Ok(Answer::Silent("no answer to a ping of CoAP".to_owned()));
+            }
+            self.socket.send(&PING)?;
+            match self.receive((now + AGAIN_AFTER).min(self.end), &mut room)? {
+                Some(datagram) if *datagram == PONG => return Ok(self.took()),
+                Some(_) => {
+                    let what = "it answered a ping of CoAP with something else than a reset";
+                    return Ok(Answer::Nonsense(what.to_owned()));
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn session(&self, caller: &Caller<'_>) -> io::Result<Answer> {
+        let (mut crypto, settings) = (AwsLc::new(), Settings::default());
+        let (opening, judge) = match caller {
+            Caller::Plain => (Opening::default(), None),
+            Caller::Shared { identity, key } => (by_key(identity, key), None),
+            Caller::Certified { server, judge } => (for_server(server), Some(*judge)),
+        };
+        let mut context = Context {
+            crypto: &mut crypto,
+            settings: &settings,
+            certificates: judge.map(|judge| judge as _),
+            keys: None,
+            sessions: None,
+        };
+        let (mut out, mut room) = (Datagrams::new(), [0; DATAGRAM_MAX]);
+        let mut dtls = Dtls::client(self.clock.now(), &opening, &mut context, &mut out);
+        loop {
+            self.send(&mut out)?;
+            let now = self.clock.now();
+            if now >= self.end {
+                return Ok(Answer::NoHandshake(Fault::TimedOut.to_string()));
+            }
+            let until = dtls.deadline().map_or(self.end, |at| at.min(self.end));
+            let event = match self.receive(until, &mut room)? {
+                Some(datagram) => {
+                    let mut incoming = Incoming::new(datagram);
+                    dtls.poll(self.clock.now(), &mut context, &mut incoming, &mut out)
+                }
+                None => dtls.expire(self.clock.now(), &mut context, &mut out),
+            };
+            match event {
+                Some(Event::Connected(_)) => {
+                    dtls.close(&mut out);
+                    self.send(&mut out)?;
+                    return Ok(self.took());
+                }
+                Some(Event::Failed(fault)) => {
+                    self.send(&mut out)?;
+                    return Ok(Answer::NoHandshake(fault.to_string()));
+                }
+                Some(Event::Closed) => {
+                    return Ok(Answer::NoHandshake(Fault::ClosedEarly.to_string()));
+                }
+                Some(Event::Data(_)) | None => {}
+            }
+        }
+    }
+
+    fn send(&self, out: &mut Datagrams) -> io::Result<()> {
+        for datagram in out.iter() {
+            self.socket.send(datagram)?;
+        }
+        out.clear();
+        Ok(())
+    }
+}
+
+fn by_key<'a>(identity: &'a str, key: &'a str) -> Opening<'a> {
+    Opening {
+        psk: Some(Psk {
+            identity: identity.as_bytes(),
+            key: key.as_bytes(),
+        }),
+        ..Opening::default()
+    }
+}
+
+fn for_server(name: &str) -> Opening<'_> {
+    Opening {
+        server_name: Some(name),
+        ..Opening::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(answer: &'static [u8]) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("its address");
+        std::thread::spawn(move || {
+            let mut room = [0; 64];
+            let (_, from) = socket.recv_from(&mut room).expect("a ping");
+            socket.send_to(answer, from).expect("it is sent");
+        });
+        address
+    }
+
+    #[test]
+    fn a_reset_is_a_sign_of_life_and_nothing_else_is() {
+        let ask = |address| ping(address, Micros::from_secs(10), &Caller::Plain);
+        assert!(matches!(ask(peer(&PONG)), Answer::Taken(_)));
+        assert!(matches!(ask(peer(b"hello")), Answer::Nonsense(_)));
+        let closed = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = closed.local_addr().expect("its address");
+        drop(closed);
+        assert_eq!(
+            ask(address),
+            Answer::Silent("nobody listens there".to_owned())
+        );
+    }
+}
