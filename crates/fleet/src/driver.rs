@@ -50,6 +50,8 @@ pub struct Driver<L: Lines> {
     /// Control bytes that wait behind a message the kernel holds a part of, by link.
     waiting: BTreeMap<u32, Vec<u8>>,
     out: Vec<u8>,
+    /// Datagrams that our own buffers had no room for, as told last.
+    dropped: u64,
     mailbox: Mailbox<Order, Box<Dispatch>>,
     next_dispatch: Micros,
     troubles: Vec<Trouble>,
@@ -84,6 +86,7 @@ pub fn shard_loop<L: Lines>(
         plan: Arc::clone(&spec.plan),
         waiting: BTreeMap::new(),
         out: Vec::new(),
+        dropped: 0,
         mailbox,
         next_dispatch: Micros::ZERO,
         troubles: Vec::new(),
@@ -185,7 +188,7 @@ impl<L: Lines> Handler for Driver<L> {
         let due_left = self.take_due(io);
         let now = io.now();
         if now >= self.next_dispatch {
-            self.dispatch(now);
+            self.dispatch(io, now);
         }
         if connects_left || due_left {
             return Some(now);
@@ -404,7 +407,7 @@ impl<L: Lines> Driver<L> {
             self.send(io, link);
             self.follow(io, link, then);
         }
-        self.dispatch(now);
+        self.dispatch(io, now);
         let account = std::mem::take(self.shard.account());
         let last = self.shard.sink().hand_over(account);
         let _ = self.mailbox.post(last);
@@ -412,8 +415,9 @@ impl<L: Lines> Driver<L> {
         io.stop();
     }
 
-    fn dispatch(&mut self, now: Micros) {
+    fn dispatch(&mut self, io: &Io, now: Micros) {
         self.next_dispatch = now + DISPATCH_EVERY;
+        self.tell_dropped(io.counts().datagrams_dropped);
         self.tell_unsendable();
         let progress = Progress::of(&self.shard, now);
         let refusals = self.shard.take_refusals().into_iter();
@@ -423,6 +427,13 @@ impl<L: Lines> Driver<L> {
         let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
         if !self.mailbox.post(dispatch) {
             self.troubles.push(Trouble::unheard());
+        }
+    }
+
+    /// What the kernel dropped since our own buffers were full is no loss of the target's.
+    fn tell_dropped(&mut self, dropped: u64) {
+        if std::mem::replace(&mut self.dropped, dropped) < dropped {
+            self.trouble("datagrams came for which a receive buffer of ours had no room");
         }
     }
 

@@ -49,9 +49,12 @@ pub(crate) fn ping(address: SocketAddr, at_most: Micros, caller: &Caller<'_>) ->
         Caller::Plain => line.sign_of_life(),
         Caller::Shared { .. } | Caller::Certified { .. } => line.session(caller),
     });
-    asked.unwrap_or_else(|error| match error.kind() {
-        ErrorKind::ConnectionRefused => Answer::Silent("nobody listens there".to_owned()),
-        _ => Answer::Silent(error.to_string()),
+    asked.unwrap_or_else(|error| {
+        let is_closed = error.kind() == ErrorKind::ConnectionRefused;
+        Answer::Silent(match is_closed {
+            true => "nobody listens there".to_owned(),
+            false => error.to_string(),
+        })
     })
 }
 
@@ -85,10 +88,8 @@ impl Line {
         self.socket.set_read_timeout(Some(left))?;
         match self.socket.recv(room) {
             Ok(length) => Ok(Some(&mut room[..length])),
-            Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(None),
-                _ => Err(error),
-            },
+            Err(error) if is_silence(&error) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -166,6 +167,10 @@ impl Line {
         out.clear();
         Ok(())
     }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind())
 }
 
 fn by_key<'a>(identity: &'a str, key: &'a str) -> Opening<'a> {
