@@ -14,7 +14,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::listener::{Listener, News};
 use super::refusal::Refusal;
-use super::topics::{code_of, differences, ends, topics};
+use super::topics::{code_of, ends, topics};
 
 /// The consumer, and what it says beside messages.
 pub(crate) struct Line {
@@ -122,14 +122,14 @@ impl Preparation {
     }
 
     fn find(&self, told: &mut Vec<String>) -> Result<Option<TopicPartitionList>, Refusal> {
-        let consumed = topics(&self.consumer, &self.config, &self.plan, told)?;
+        let topics = topics(&self.consumer, &self.config, &self.plan, told)?;
         let from = match self.has_group {
             true => None,
-            false => Some(ends(&self.consumer, &consumed)),
+            false => Some(ends(&self.consumer, &topics.consumed)),
         };
         let refused = |error| Refusal::of(code_of(&error), "find where the topics end");
         let from = from.transpose().map_err(refused)?;
-        told.extend(differences(&consumed, &self.plan));
+        told.extend(topics.differences);
         Ok(from)
     }
 }

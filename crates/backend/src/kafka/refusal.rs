@@ -104,6 +104,9 @@ fn remedy(code: RDKafkaErrorCode) -> &'static str {
     if OF_CREDENTIALS.contains(&code) {
         return CREDENTIAL_KEYS;
     }
+    if code == RDKafkaErrorCode::SSL {
+        return "see platform.backend.tls";
+    }
     if code == RDKafkaErrorCode::GroupAuthorizationFailed {
         return "allow platform.backend.user to read the group, which platform.backend.shared names \
                 (without it, one that begins with `muster-`)";

@@ -24,14 +24,21 @@ pub(crate) const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// What a broker says of its own default: as many replicas as it is configured to.
 const REPLICAS_OF_BROKER: i32 = -1;
 
-/// Finds the topics of a backend, and creates those that are missing, which it tells: every partition
-/// of those that are consumed.
+/// The topics of a backend, as they are.
+pub(crate) struct Topics {
+    /// Every partition of those that are consumed.
+    pub(crate) consumed: TopicPartitionList,
+    /// What is other than the scenario has it.
+    pub(crate) differences: Vec<String>,
+}
+
+/// Finds the topics of a backend, and creates those that are missing, which it tells.
 pub(crate) fn topics(
     consumer: &BaseConsumer<Listener>,
     config: &ClientConfig,
     plan: &KafkaNorthbound,
     told: &mut Vec<String>,
-) -> Result<TopicPartitionList, Refusal> {
+) -> Result<Topics, Refusal> {
     let mut missing = Vec::new();
     for topic in &plan.topics {
         if partitions(consumer, topic)?.is_none() {
@@ -40,30 +47,29 @@ pub(crate) fn topics(
     }
     create(config, &missing)?;
     told.extend(missing.iter().map(|topic| created(topic)));
-    let mut consumed = TopicPartitionList::new();
+    let mut found = Topics {
+        consumed: TopicPartitionList::new(),
+        differences: Vec::new(),
+    };
     for topic in &plan.topics {
         let Some(count) = partitions(consumer, topic)? else {
             return Err(Refusal::missing(&topic.name));
         };
+        found.differences.extend(difference(topic, count));
         if topic.is_consumed {
             let last = i32::try_from(count).unwrap_or(i32::MAX) - 1;
-            consumed.add_partition_range(&topic.name, 0, last);
+            let all = &mut found.consumed;
+            all.add_partition_range(&topic.name, 0, last);
         }
     }
-    Ok(consumed)
+    Ok(found)
 }
 
-/// What the scenario has other than the brokers, of topics that are there.
-pub(crate) fn differences(consumed: &TopicPartitionList, plan: &KafkaNorthbound) -> Vec<String> {
-    let topics = plan.topics.iter().filter(|topic| topic.is_consumed);
-    let difference = |topic: &KafkaTopic| {
-        let (name, wanted) = (&topic.name, topic.partitions as usize);
-        let count = consumed.elements_for_topic(name).len();
-        (count != wanted).then(|| {
-            format!("topic `{name}` has {count} partitions, not {wanted}, and was left as it is")
-        })
-    };
-    topics.filter_map(difference).collect()
+fn difference(topic: &KafkaTopic, count: usize) -> Option<String> {
+    let (name, wanted) = (&topic.name, topic.partitions as usize);
+    (count != wanted).then(|| {
+        format!("topic `{name}` has {count} partitions, not {wanted}, and was left as it is")
+    })
 }
 
 fn created(topic: &KafkaTopic) -> String {

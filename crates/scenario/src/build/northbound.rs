@@ -13,6 +13,9 @@ use crate::view::View;
 /// Keys of a backend that have a meaning with MQTT only.
 const OF_MQTT: [&str; 3] = ["filter", "qos", "version"];
 
+/// Keys of its `tls` that Kafka's client has nothing for: each broker has a name of its own.
+const OF_MQTT_TLS: [&str; 3] = ["server-name", "version", "alpn"];
+
 /// The longest name of a topic of Kafka.
 const NAME_MAX: usize = 249;
 
@@ -73,6 +76,13 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
             stray.wrong(what, "remove it; Kafka's topics stand under `topics`");
             return None;
         }
+    }
+    let tls = view.get("tls");
+    let mut stray = OF_MQTT_TLS.iter().filter_map(|key| tls.as_ref()?.get(key));
+    if let Some(stray) = stray.next() {
+        let help = "keep `ca`, `cert`, `key` and `insecure`";
+        stray.wrong("this part of `tls` has no meaning with Kafka", help);
+        return None;
     }
     if let (Some(user), None) = (view.get("user"), view.get("password")) {
         user.wrong("a user name without a password", "add `password`");
