@@ -414,8 +414,9 @@ fn a_full_queue_drops_rejects_or_blocks() {
 
 #[test]
 fn a_stalled_gateway_says_nothing_and_then_everything() {
+    // So soon that not all can have been sent.
     let stall = Stall {
-        at: Micros::from_millis(20),
+        at: Micros(500),
         lasts: Micros::from_millis(500),
     };
     let behaviour = Behaviour {
