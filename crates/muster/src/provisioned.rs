@@ -18,14 +18,16 @@ pub(crate) struct Watcher<'a> {
     interrupted: &'a AtomicBool,
     quiet: bool,
     told: AtomicU64,
+    began: Clock,
 }
 
 impl<'a> Watcher<'a> {
-    pub(crate) const fn new(interrupted: &'a AtomicBool, quiet: bool) -> Self {
+    pub(crate) fn new(interrupted: &'a AtomicBool, quiet: bool) -> Self {
         Self {
             interrupted,
             quiet,
             told: AtomicU64::new(0),
+            began: Clock::start(),
         }
     }
 }
@@ -34,7 +36,11 @@ impl Watch for Watcher<'_> {
     fn progress(&self, done: u64, of: u64) {
         let part = done * TIMES / of.max(1);
         if !self.quiet && self.told.fetch_max(part, Ordering::Relaxed) < part {
-            outcome::remark(&format!("provision: {done} of {of}"));
+            // As fast as until now; what was there already took one call and not two or three.
+            let left_s = self.began.now().as_secs_f64() * (of - done) as f64 / done as f64;
+            outcome::remark(&format!(
+                "provision: {done} of {of}, about {left_s:.0} s left"
+            ));
         }
     }
 

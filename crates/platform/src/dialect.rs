@@ -237,8 +237,8 @@ impl Dialect {
     pub const fn is_provisioned(self) -> bool {
         match self {
             Self::Mqtt => false,
-            Self::SapEdge => true,
-            Self::Thingsboard | Self::Hono => false,
+            Self::SapEdge | Self::Hono => true,
+            Self::Thingsboard => false,
         }
     }
 

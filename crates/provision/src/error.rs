@@ -67,6 +67,36 @@ pub enum ProvisionError {
         /// Its alternate id.
         gateway: String,
     },
+    /// What a link proves itself with is not of its tenant.
+    #[error(
+        "the identity `{told}` is not `<auth-id>@{tenant}`, as which Hono knows a device of that \
+         tenant: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`"
+    )]
+    Identity {
+        /// What it says.
+        told: String,
+        /// The fleet's tenant.
+        tenant: String,
+    },
+    /// The registry's database says no.
+    #[error("{call}: {why}; {remedy}")]
+    Database {
+        /// What was to be done, and where.
+        call: String,
+        /// The database's reason.
+        why: String,
+        /// What may help.
+        remedy: &'static str,
+    },
+    /// This build does not speak to databases.
+    #[error(
+        "write into the registry's database: this build has no MongoDB; build it with `cargo build \
+         --release --features mongodb`, or use `provision.url`"
+    )]
+    NoMongo,
+    /// The system has no random bytes.
+    #[error("the system has no random bytes for the salt of a password")]
+    Random,
     /// The record of what was created cannot be kept.
     #[error("keep the record {path}: {why}")]
     Journal {

@@ -129,6 +129,41 @@ impl Journal {
         self.note(Did::Removed, [kind, key], None)
     }
 
+    /// Things are about to be created, all at once.
+    #[cfg(feature = "mongodb")]
+    pub(crate) fn creating_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
+        self.note_all(Did::Creating, kind, keys)
+    }
+
+    /// They were; each has its name for an id.
+    #[cfg(feature = "mongodb")]
+    pub(crate) fn created_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
+        self.note_all(Did::Created, kind, keys)
+    }
+
+    /// They are there no more.
+    #[cfg(feature = "mongodb")]
+    pub(crate) fn removed_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
+        self.note_all(Did::Removed, kind, keys)
+    }
+
+    /// Many lines in one call of the system. A process that is killed meanwhile leaves whole lines and
+    /// half of one, which is dropped when it is read.
+    #[cfg(feature = "mongodb")]
+    fn note_all(&self, did: Did, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
+        let line = |key| Line {
+            did,
+            kind,
+            key,
+            id: (did == Did::Created).then_some(key),
+        };
+        let mut inner = self.inner();
+        append_all(&inner.file, keys.iter().map(|key| line(key)))
+            .map_err(|why| wrong(&self.path, why.to_string()))?;
+        keys.iter().for_each(|key| inner.take_in(&line(key)));
+        Ok(())
+    }
+
     fn note(
         &self,
         did: Did,
@@ -245,9 +280,16 @@ fn check_head(head: &Head, target: &str) -> Result<(), String> {
 }
 
 /// One call of the system a line, so that a process that is killed leaves whole lines.
-fn append(mut file: &File, line: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_string(line)?;
-    text.push('\n');
+fn append(file: &File, line: &impl Serialize) -> io::Result<()> {
+    append_all(file, std::iter::once(line))
+}
+
+fn append_all(mut file: &File, lines: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
+    let mut text = String::new();
+    for line in lines {
+        text += &serde_json::to_string(&line)?;
+        text.push('\n');
+    }
     file.write_all(text.as_bytes())
 }
 

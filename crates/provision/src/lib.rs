@@ -10,12 +10,14 @@
 
 mod crew;
 mod error;
+mod hono;
 mod journal;
 mod pacer;
 mod provisioner;
 mod rest;
 mod sap_edge;
 mod tally;
+mod work;
 
 pub use error::ProvisionError;
 pub use journal::{JOURNAL, Journal};

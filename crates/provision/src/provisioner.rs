@@ -1,8 +1,9 @@
 //! The seam between those who want devices to be known and the platforms that have to know them.
 
 use muster_platform::Dialect;
-use muster_scenario::Plan;
+use muster_scenario::{Plan, ProvisionPlan, Secret};
 
+use crate::hono::Registry;
 use crate::sap_edge::SapEdge;
 use crate::{Journal, ProvisionError, Tally};
 
@@ -58,12 +59,28 @@ pub trait Watch: Sync {
 /// # Errors
 /// [`ProvisionError`] if its certificates cannot be used.
 pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, ProvisionError> {
-    let provision = plan.provision.as_ref();
-    let Some((provision, api)) = provision.and_then(|it| Some((it, it.api.as_ref()?))) else {
+    let Some(provision) = plan.provision.as_ref() else {
+        return Ok(None);
+    };
+    if let Some(uri) = &provision.mongodb {
+        return database(provision, uri).map(Some);
+    }
+    let Some(api) = provision.api.as_ref() else {
         return Ok(None);
     };
     Ok(match plan.platform.dialect() {
-        Dialect::Mqtt | Dialect::Thingsboard | Dialect::Hono => None,
+        Dialect::Mqtt | Dialect::Thingsboard => None,
+        Dialect::Hono => Some(Box::new(Registry::new(plan, provision, api)?)),
         Dialect::SapEdge => Some(Box::new(SapEdge::new(provision, api)?)),
     })
+}
+
+#[cfg(feature = "mongodb")]
+fn database(plan: &ProvisionPlan, uri: &Secret) -> Result<Box<dyn Provisioner>, ProvisionError> {
+    Ok(Box::new(crate::hono::Mongo::new(plan, uri)?))
+}
+
+#[cfg(not(feature = "mongodb"))]
+fn database(_: &ProvisionPlan, _: &Secret) -> Result<Box<dyn Provisioner>, ProvisionError> {
+    Err(ProvisionError::NoMongo)
 }

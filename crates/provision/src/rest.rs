@@ -7,6 +7,7 @@ use muster_scenario::{ProvisionPlan, Secret, WebAddress};
 use muster_transport::{Pem, TransportError, crypto_provider, trusted};
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::typestate::WithBody;
 use ureq::{Agent, Body, http};
 
 use crate::pacer::Pacer;
@@ -33,6 +34,10 @@ pub(crate) enum Ask<'a> {
     List(&'a str),
     /// A new thing.
     Create(&'a Value),
+    /// A thing as it is.
+    Read,
+    /// A thing in the place of what it was.
+    Replace(&'a Value),
     /// A thing's end.
     Delete,
 }
@@ -103,11 +108,9 @@ impl Rest {
                 let request = self.agent.get(&url).query("filter", filter);
                 ("GET", self.authorized(request).call())
             }
-            Ask::Create(body) => {
-                let request = self.agent.post(&url).content_type("application/json");
-                let text = body.to_string();
-                ("POST", self.authorized(request).send(text.as_str()))
-            }
+            Ask::Read => ("GET", self.authorized(self.agent.get(&url)).call()),
+            Ask::Create(body) => ("POST", self.send(self.agent.post(&url), body)),
+            Ask::Replace(body) => ("PUT", self.send(self.agent.put(&url), body)),
             Ask::Delete => ("DELETE", self.authorized(self.agent.delete(&url)).call()),
         };
         let call = format!("{method} {url}");
@@ -116,6 +119,16 @@ impl Rest {
             Ok((status, text)) => Ok(Answer { call, status, text }),
             Err(error) => Err(silent(call, &error)),
         }
+    }
+
+    fn send(
+        &self,
+        request: ureq::RequestBuilder<WithBody>,
+        body: &Value,
+    ) -> Result<http::Response<Body>, ureq::Error> {
+        let request = request.content_type("application/json");
+        let text = body.to_string();
+        self.authorized(request).send(text.as_str())
     }
 
     fn authorized<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
@@ -227,4 +240,36 @@ fn tls(plan: &ProvisionPlan) -> Result<TlsConfig, TransportError> {
         .map(|root| Certificate::from_der(root).to_owned());
     let roots = RootCerts::Specific(Arc::new(roots.collect()));
     Ok(config.root_certs(roots).build())
+}
+
+/// An id as one segment of a path (RFC 3986 section 3.3).
+pub(crate) fn segment(id: &str) -> String {
+    let mut out = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(byte.into()),
+            b'.' if id.len() > 2 => out.push('.'),
+            _ => out += &format!("%{byte:02X}"),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_one_segment_of_a_path_whatever_it_holds() {
+        let segments = ["42", "a-b_c~", "../x", "..", "a/b?c#d", "\u{e9}"].map(segment);
+        let wanted = [
+            "42",
+            "a-b_c~",
+            "..%2Fx",
+            "%2E%2E",
+            "a%2Fb%3Fc%23d",
+            "%C3%A9",
+        ];
+        assert_eq!(segments, wanted);
+    }
 }

@@ -3,16 +3,14 @@
 
 mod model;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use muster_scenario::{Plan, ProvisionPlan, WebAddress};
 use serde_json::Value;
 
 use self::model::{CAPABILITY, DEVICE, Entity, GATEWAY, Kind, Model, SENSOR_TYPE};
 use crate::crew::each;
 use crate::journal::Standing;
-use crate::rest::{Answer, Ask, Rest};
+use crate::rest::{Answer, Ask, Rest, segment};
+use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
 
 /// Where the API is, unless the address says another place.
@@ -314,19 +312,6 @@ fn id_of(answer: &Answer, thing: &Value) -> Result<String, ProvisionError> {
     text.ok_or_else(|| answer.unreadable("it has no `id`"))
 }
 
-/// An id as one segment of a path (RFC 3986 section 3.3).
-fn segment(id: &str) -> String {
-    let mut out = String::new();
-    for byte in id.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(byte.into()),
-            b'.' if id.len() > 2 => out.push('.'),
-            _ => out += &format!("%{byte:02X}"),
-        }
-    }
-    out
-}
-
 /// The names of all devices, each made when it is asked for.
 fn names(plan: &Plan) -> impl Iterator<Item = String> + Send {
     plan.fleets.iter().flat_map(|fleet| {
@@ -336,56 +321,4 @@ fn names(plan: &Plan) -> impl Iterator<Item = String> + Send {
             name
         })
     })
-}
-
-/// What is to be done, and what of it is.
-struct Work<'a> {
-    watch: &'a dyn Watch,
-    of: u64,
-    done: AtomicU64,
-    tally: Mutex<Tally>,
-}
-
-impl<'a> Work<'a> {
-    fn new(watch: &'a dyn Watch, of: u64) -> Self {
-        Self {
-            watch,
-            of,
-            done: AtomicU64::new(0),
-            tally: Mutex::default(),
-        }
-    }
-
-    fn done(&self, note: impl FnOnce(&mut Tally)) {
-        note(&mut self.locked());
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        self.watch.progress(done, self.of);
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tally(&self) -> Tally {
-        self.locked().clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_one_segment_of_a_path_whatever_it_holds() {
-        let segments = ["42", "a-b_c~", "../x", "..", "a/b?c#d", "\u{e9}"].map(segment);
-        let wanted = [
-            "42",
-            "a-b_c~",
-            "..%2Fx",
-            "%2E%2E",
-            "a%2Fb%3Fc%23d",
-            "%C3%A9",
-        ];
-        assert_eq!(segments, wanted);
-    }
 }

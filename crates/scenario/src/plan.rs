@@ -27,7 +27,7 @@ pub use fleet::{
     AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, MqttPlan, ReconnectPlan,
     WillPlan,
 };
-pub use provision::{ProvisionMode, ProvisionPlan, WebAddress};
+pub use provision::{ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 pub(crate) use secret::MASK;
 pub use secret::Secret;
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};

@@ -106,8 +106,12 @@ fn code_of(error: &ProvisionError) -> u8 {
         ProvisionError::Refused { .. }
         | ProvisionError::Unreadable { .. }
         | ProvisionError::Differs { .. }
+        | ProvisionError::Database { .. }
         | ProvisionError::NoGateway { .. } => outcome::FAIL,
         ProvisionError::Transport(_)
+        | ProvisionError::Identity { .. }
+        | ProvisionError::NoMongo
+        | ProvisionError::Random
         | ProvisionError::Journal { .. }
         | ProvisionError::Thread(_) => outcome::USAGE,
     }

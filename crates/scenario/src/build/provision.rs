@@ -1,11 +1,13 @@
 //! What the platform is told of the devices.
 
 use muster_model::Micros;
+use muster_platform::Dialect;
 
 use super::secret::secret;
 use super::transport;
 use crate::plan::{
-    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, Secret, WebAddress,
+    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, Secret,
+    WebAddress,
 };
 use crate::view::View;
 use crate::web;
@@ -15,6 +17,8 @@ const NO_URL: (&str, &str) = (
     "`provision` has no `url`",
     "add `url: ...`, the address of the platform's management API, or write `mode: none`",
 );
+/// Keys of a management API, of which the first says where it is.
+const OF_PLATFORMS: [&str; 6] = ["url", "token", "tls", "gateway", "api", "mongodb"];
 /// The lowest rate of calls: one a minute.
 const SLOWEST: f64 = 1.0 / 60.0;
 
@@ -33,38 +37,78 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     if !dialect.is_provisioned() {
         let why = format!("{dialect} has nobody to be told of devices");
         let why = (why.as_str(), "remove it");
-        has_none(&view, &["url", "token", "tls", "gateway"], why)?;
+        has_none(&view, &OF_PLATFORMS, why)?;
         return nobody(
             &view,
             mode,
             (why.0, "`mode: none`, or no `provision` at all"),
         );
     }
-    if let PlatformKind::Gateway { .. } = platform.kind {
+    let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
+    if is_embedded && !dialect.has_rest() {
+        let why = "the embedded gateway takes every device";
+        has_none(&view, &OF_PLATFORMS, (why, "remove it"))?;
+        return nobody(&view, mode, (why, "`mode: none`, or no `provision` at all"));
+    }
+    if is_embedded {
         return embedded(&view, mode);
+    }
+    if let Some(uri) = view.get("mongodb").filter(|_| dialect == Dialect::Hono) {
+        let why = ("the registry's database is written to", "keep one of both");
+        has_none(&view, &OF_PLATFORMS[..5], why)?;
+        let mongodb = Some(secret(&uri)?);
+        let rest = rest(&view, mode, "")?;
+        return Some(Some(ProvisionPlan { mongodb, ..rest }));
     }
     let api = match view.get("url") {
         Some(url) => url.accept(web::read(url.text()))?,
         None => {
-            has_none(&view, &["token", "tls", "gateway"], NO_URL)?;
+            has_none(&view, &OF_PLATFORMS[1..], NO_URL)?;
             return nobody(&view, mode, NO_URL);
         }
     };
-    let Some(gateway) = view.get("gateway") else {
-        let what = "`provision` does not say which gateway the devices belong to";
-        view.wrong(what, "add `gateway: ...`, its alternate id there");
-        return None;
-    };
+    let gateway = gateway(&view, dialect)?;
+    let registry = registry(&view, dialect)?;
     let token = token(&view, &api)?;
     let (ca, insecure) = trust(&view, &api, platform)?;
-    let rest = rest(&view, mode, gateway.text())?;
+    let rest = rest(&view, mode, &gateway)?;
     Some(Some(ProvisionPlan {
         api: Some(api),
+        registry,
         token,
         ca,
         insecure,
         ..rest
     }))
+}
+
+/// Which gateway the devices belong to there, with platforms whose devices do.
+fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
+    if dialect == Dialect::Hono {
+        let why = (
+            "Hono has devices of their own and gateways of `fleet`",
+            "remove it",
+        );
+        return has_none(view, &["gateway"], why).map(|()| String::new());
+    }
+    let Some(gateway) = view.get("gateway") else {
+        let what = "`provision` does not say which gateway the devices belong to";
+        view.wrong(what, "add `gateway: ...`, its alternate id there");
+        return None;
+    };
+    Some(gateway.text().to_owned())
+}
+
+/// Which management API it is, with platforms that have had several.
+fn registry(view: &View<'_>, dialect: Dialect) -> Option<RegistryApi> {
+    if dialect != Dialect::Hono {
+        let why = format!("{dialect} has one management API and no database of its own");
+        return has_none(view, &["api", "mongodb"], (&why, "remove it")).map(|()| RegistryApi::V1);
+    }
+    match view.text_of("api") {
+        "pre-1.0" => Some(RegistryApi::Legacy),
+        _ => Some(RegistryApi::V1),
+    }
 }
 
 /// What does not depend on where the management API is.
@@ -84,6 +128,8 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
         mode,
         remove: view.truth("remove")?,
         api: None,
+        registry: RegistryApi::V1,
+        mongodb: None,
         token: None,
         ca: None,
         insecure: false,
@@ -126,7 +172,11 @@ fn nobody(
 /// The embedded gateway's management API is the run's own, and begins empty.
 fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan>> {
     let why = "the embedded gateway's management API is the run's own";
-    has_none(view, &["url", "token", "tls"], (why, "remove it"))?;
+    has_none(
+        view,
+        &["url", "token", "tls", "api", "mongodb"],
+        (why, "remove it"),
+    )?;
     if mode == ProvisionMode::Verify {
         let what = "the embedded gateway begins without devices: there is nothing to verify";
         view.get("mode")?.wrong(what, "`mode: auto`");

@@ -273,6 +273,16 @@ pub(super) static PROVISION: Object = Object {
             "The platform's management API; without a path the platform's usual one",
         ),
         key(
+            "api",
+            Kind::Word(&[word("v1"), word("pre-1.0")]),
+            "The management API of a Hono: since its release 1.0, or before it; by default v1",
+        ),
+        key(
+            "mongodb",
+            one(Scalar::Secret),
+            "The connection string of the database of a Hono's registry, which is then written to in place of the management API",
+        ),
+        key(
             "token",
             one(Scalar::Secret),
             "The bearer token of the management API",

@@ -18,6 +18,11 @@ pub struct ProvisionPlan {
     pub remove: bool,
     /// The platform's management API; none is that of the embedded gateway.
     pub api: Option<WebAddress>,
+    /// Which management API that is, with a platform that has had several.
+    pub registry: RegistryApi,
+    /// The connection string of the registry's database, where that is written to and no management
+    /// API is called.
+    pub mongodb: Option<Secret>,
     /// What authorises the calls (RFC 6750).
     pub token: Option<Secret>,
     /// Whose certificate is taken there; none is whom this machine trusts.
@@ -44,6 +49,16 @@ impl ProvisionPlan {
         let is_tls = self.api.as_ref().is_some_and(|api| api.is_tls);
         is_tls && self.insecure && self.mode != ProvisionMode::None
     }
+}
+
+/// The management API of Hono's device registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RegistryApi {
+    /// Version 1, since release 1.0.
+    #[default]
+    V1,
+    /// What was before it.
+    Legacy,
 }
 
 /// What a run does about the devices before they connect.

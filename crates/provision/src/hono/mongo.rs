@@ -1,0 +1,455 @@
+//! The registry's database itself: documents in batches, as the MongoDB registry of Hono 2 writes them.
+//!
+//! The registry is not told: adapters keep what they have asked it for up to three minutes. Where the
+//! registry encrypts keys, it cannot read these.
+
+mod documents;
+mod outcome;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use mongodb::IndexModel;
+use mongodb::bson::{Document, doc};
+use mongodb::options::{ClientOptions, IndexOptions, InsertManyOptions};
+use mongodb::sync::{Client, Collection, Database};
+use muster_scenario::{Plan, ProvisionPlan, Secret};
+
+use self::documents::Writer;
+use self::outcome::{failed, unusable};
+use super::records::{Record, count, key, records, tenants};
+use super::registry::{DEVICE, TENANT};
+use crate::crew::each;
+use crate::journal::Standing;
+use crate::pacer::Pacer;
+use crate::work::Work;
+use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
+
+/// Documents of a batch: a few hundred kilobytes, well below what one message of the database holds.
+const BATCH: usize = 1_000;
+const TENANTS: &str = "tenants";
+const DEVICES: &str = "devices";
+const CREDENTIALS: &str = "credentials";
+
+/// Writes into a registry's database.
+pub(crate) struct Mongo {
+    database: Database,
+    target: String,
+    pacer: Pacer,
+    pending: u16,
+    writer: Writer,
+}
+
+/// Devices of one tenant.
+type Batch = Vec<Record>;
+
+/// What the database has of a batch, by device.
+#[derive(Default)]
+struct There {
+    devices: BTreeMap<String, Document>,
+    credentials: BTreeMap<String, Document>,
+}
+
+impl Provisioner for Mongo {
+    fn create(
+        &self,
+        plan: &Plan,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<Tally, ProvisionError> {
+        self.index(watch)?;
+        let tenants = tenants(plan);
+        let work = Work::new(watch, tenants.len() as u64 + count(plan));
+        for tenant in &tenants {
+            self.ensure_tenant(tenant, journal, &work)?;
+        }
+        let empty = self.empty(&tenants, watch)?;
+        each(batches(plan), self.pending, |batch| {
+            let batch = batch?;
+            let is_new = batch
+                .first()
+                .is_some_and(|first| empty.contains(&first.tenant));
+            let there = match is_new {
+                true => There::default(),
+                false => self.find(&batch, watch)?,
+            };
+            self.ensure((&batch, &there), journal, &work)
+        })?;
+        Ok(work.tally())
+    }
+
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+        let tenants = tenants(plan);
+        let work = Work::new(watch, tenants.len() as u64 + count(plan));
+        for tenant in &tenants {
+            self.look_for_tenant(tenant, &work)?;
+        }
+        each(batches(plan), self.pending, |batch| {
+            self.look(&batch?, &work)
+        })?;
+        Ok(work.tally())
+    }
+
+    fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
+        self.pacer.wait(watch)?;
+        let counted = self.collection(TENANTS).estimated_document_count().run();
+        counted
+            .map(|_| ())
+            .map_err(|error| self.failed("count", TENANTS, &error))
+    }
+
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+        let work = Work::new(watch, journal.len() as u64);
+        let devices = by_tenant(journal.all(DEVICE));
+        each(devices.into_iter(), self.pending, |(tenant, names)| {
+            self.end(&tenant, &names, journal, &work)
+        })?;
+        for (tenant, _) in journal.all(TENANT) {
+            self.pacer.wait(watch)?;
+            let one = doc! { "tenant-id": &tenant };
+            let gone = self.collection(TENANTS).delete_one(one).run();
+            let gone = gone.map_err(|error| self.failed("delete", TENANTS, &error))?;
+            journal.removed(TENANT, &tenant)?;
+            work.done(|tally| {
+                tally.of(TENANT).removed += gone.deleted_count;
+                tally.of(TENANT).already_gone += 1 - gone.deleted_count.min(1);
+            });
+        }
+        Ok(work.tally())
+    }
+
+    fn target(&self) -> &str {
+        &self.target
+    }
+}
+
+impl Mongo {
+    /// # Errors
+    /// [`ProvisionError::Database`] if the connection string names no database or cannot be read,
+    /// [`ProvisionError::Random`].
+    pub(crate) fn new(plan: &ProvisionPlan, uri: &Secret) -> Result<Self, ProvisionError> {
+        let uri = uri.expose();
+        let read = ClientOptions::parse(uri.as_str()).run();
+        let mut options = read.map_err(|error| unusable(uri, &error.to_string()))?;
+        let Some(name) = options.default_database.clone() else {
+            let what = "it names no database: add its name, such as mongodb://host:27017/device-registry-mongodb";
+            return Err(unusable(uri, what));
+        };
+        let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();
+        let patience = Duration::from_micros(plan.timeout.get());
+        options.server_selection_timeout = Some(patience);
+        options.connect_timeout = Some(patience);
+        options.app_name.get_or_insert_with(|| "muster".to_owned());
+        let client = Client::with_options(options);
+        let client = client.map_err(|error| unusable(uri, &error.to_string()))?;
+        Ok(Self {
+            target: format!("mongodb://{}/{name}", hosts.join(",")),
+            database: client.database(&name),
+            pacer: Pacer::new(plan.rate),
+            pending: plan.pending,
+            writer: Writer::new()?,
+        })
+    }
+
+    fn collection(&self, name: &str) -> Collection<Document> {
+        self.database.collection(name)
+    }
+
+    /// The registry's own indexes, as it makes them at its start, as far as they keep one thing from being
+    /// there twice.
+    fn index(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
+        let of_device = || doc! { "tenant-id": 1, "device-id": 1 };
+        let indexes = [
+            (TENANTS, doc! { "tenant-id": 1 }),
+            (DEVICES, of_device()),
+            (CREDENTIALS, of_device()),
+        ];
+        for (collection, keys) in indexes {
+            self.pacer.wait(watch)?;
+            let unique = IndexOptions::builder().unique(true).build();
+            let index = IndexModel::builder().keys(keys).options(unique).build();
+            let made = self.collection(collection).create_index(index).run();
+            made.map_err(|error| self.failed("index", collection, &error))?;
+        }
+        Ok(())
+    }
+
+    fn ensure_tenant(
+        &self,
+        tenant: &str,
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        let found = self.tenant(tenant, work.watch)?;
+        let is_there = found.is_some();
+        match found {
+            Some(found) => {
+                let how = documents::tenant_difference(&found);
+                self.differs(how, TENANT, tenant)?;
+                if journal.standing(TENANT, tenant) == Some(Standing::Creating) {
+                    journal.created(TENANT, tenant, tenant)?;
+                }
+            }
+            None => {
+                journal.creating(TENANT, tenant)?;
+                self.insert(TENANTS, vec![self.writer.tenant(tenant)], work.watch)?;
+                journal.created(TENANT, tenant, tenant)?;
+            }
+        }
+        work.done(|tally| {
+            tally.of(TENANT).created += u64::from(!is_there);
+            tally.of(TENANT).already_there += u64::from(is_there);
+        });
+        Ok(())
+    }
+
+    fn look_for_tenant(&self, tenant: &str, work: &Work<'_>) -> Result<(), ProvisionError> {
+        let found = self.tenant(tenant, work.watch)?;
+        work.done(|tally| {
+            let how = found.as_ref().map(documents::tenant_difference);
+            note(tally, TENANT, tenant, how);
+        });
+        Ok(())
+    }
+
+    fn tenant(&self, tenant: &str, watch: &dyn Watch) -> Result<Option<Document>, ProvisionError> {
+        self.pacer.wait(watch)?;
+        let found = self
+            .collection(TENANTS)
+            .find_one(doc! { "tenant-id": tenant })
+            .run();
+        found.map_err(|error| self.failed("find", TENANTS, &error))
+    }
+
+    /// Creates what is not there of a batch. What a killed process had begun is completed.
+    fn ensure(
+        &self,
+        (batch, there): (&Batch, &There),
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        let is_ours =
+            |record: &Record| journal.standing(DEVICE, &record.key()) == Some(Standing::Creating);
+        let (known, new): (Vec<_>, Vec<_>) = batch
+            .iter()
+            .partition(|record| there.devices.contains_key(&record.device));
+        for record in known.iter().filter(|record| !is_ours(record)) {
+            self.differs(there.difference(record).flatten(), DEVICE, &record.key())?;
+        }
+        let names = |records: &[&Record]| records.iter().map(|it| it.key()).collect::<Vec<_>>();
+        let cut_off: Vec<&Record> = known.iter().copied().filter(|it| is_ours(it)).collect();
+        journal.creating_all(DEVICE, &names(&new))?;
+        let devices = new.iter().map(|record| self.writer.device(record));
+        self.insert(DEVICES, devices.collect(), work.watch)?;
+        let lacks = |record: &&Record| !there.credentials.contains_key(&record.device);
+        let without = cut_off.iter().chain(&new).copied().filter(lacks);
+        let credentials = without.map(|record| self.writer.credentials(record));
+        let credentials: Result<Vec<Document>, _> = credentials.collect();
+        self.insert(CREDENTIALS, credentials?, work.watch)?;
+        journal.created_all(DEVICE, &names(&cut_off))?;
+        journal.created_all(DEVICE, &names(&new))?;
+        work.done_all(batch.len() as u64, |tally| {
+            tally.of(DEVICE).created += new.len() as u64;
+            tally.of(DEVICE).already_there += known.len() as u64;
+        });
+        Ok(())
+    }
+
+    fn look(&self, batch: &Batch, work: &Work<'_>) -> Result<(), ProvisionError> {
+        let there = self.find(batch, work.watch)?;
+        work.done_all(batch.len() as u64, |tally| {
+            for record in batch {
+                note(tally, DEVICE, &record.key(), there.difference(record));
+            }
+        });
+        Ok(())
+    }
+
+    /// The tenants without any device, of which no batch has to be looked for.
+    fn empty(
+        &self,
+        tenants: &BTreeSet<String>,
+        watch: &dyn Watch,
+    ) -> Result<BTreeSet<String>, ProvisionError> {
+        let mut empty = tenants.clone();
+        for collection in [DEVICES, CREDENTIALS] {
+            for tenant in tenants {
+                self.pacer.wait(watch)?;
+                let one = doc! { "tenant-id": tenant };
+                let found = self.collection(collection).find_one(one).run();
+                let found = found.map_err(|error| self.failed("find", collection, &error))?;
+                if found.is_some() {
+                    empty.remove(tenant);
+                }
+            }
+        }
+        Ok(empty)
+    }
+
+    /// What the database has of a batch, found by the unique indexes.
+    fn find(&self, batch: &Batch, watch: &dyn Watch) -> Result<There, ProvisionError> {
+        let Some(first) = batch.first() else {
+            return Ok(There::default());
+        };
+        let names: Vec<&str> = batch.iter().map(|record| record.device.as_str()).collect();
+        let filter = doc! { "tenant-id": &first.tenant, "device-id": { "$in": names } };
+        Ok(There {
+            devices: self.found(DEVICES, &filter, watch)?,
+            credentials: self.found(CREDENTIALS, &filter, watch)?,
+        })
+    }
+
+    fn found(
+        &self,
+        collection: &str,
+        filter: &Document,
+        watch: &dyn Watch,
+    ) -> Result<BTreeMap<String, Document>, ProvisionError> {
+        self.pacer.wait(watch)?;
+        let wrong = |error| self.failed("find", collection, &error);
+        let found = self.collection(collection).find(filter.clone()).run();
+        let mut by_device = BTreeMap::new();
+        for document in found.map_err(wrong)? {
+            let document = document.map_err(|error| self.failed("find", collection, &error))?;
+            if let Ok(device) = document.get_str("device-id") {
+                by_device.insert(device.to_owned(), document);
+            }
+        }
+        Ok(by_device)
+    }
+
+    /// Inserts in one unordered batch, so that one that fails keeps no other back.
+    fn insert(
+        &self,
+        collection: &str,
+        documents: Vec<Document>,
+        watch: &dyn Watch,
+    ) -> Result<(), ProvisionError> {
+        if documents.is_empty() {
+            return Ok(());
+        }
+        self.pacer.wait(watch)?;
+        let unordered = InsertManyOptions::builder().ordered(false).build();
+        let into = self.collection(collection);
+        let insert = into.insert_many(documents).with_options(unordered);
+        let inserted = insert.run();
+        inserted
+            .map(|_| ())
+            .map_err(|error| self.failed("insert", collection, &error))
+    }
+
+    /// Removes devices of one tenant that we created, or had begun to.
+    fn end(
+        &self,
+        tenant: &str,
+        names: &[String],
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        let filter = doc! { "tenant-id": tenant, "device-id": { "$in": names } };
+        let mut gone = 0;
+        for collection in [CREDENTIALS, DEVICES] {
+            self.pacer.wait(work.watch)?;
+            let removed = self
+                .collection(collection)
+                .delete_many(filter.clone())
+                .run();
+            let removed = removed.map_err(|error| self.failed("delete", collection, &error))?;
+            gone = removed.deleted_count;
+        }
+        let keys: Vec<String> = names.iter().map(|name| key(tenant, name)).collect();
+        journal.removed_all(DEVICE, &keys)?;
+        work.done_all(names.len() as u64, |tally| {
+            tally.of(DEVICE).removed += gone;
+            tally.of(DEVICE).already_gone += (names.len() as u64).saturating_sub(gone);
+        });
+        Ok(())
+    }
+
+    fn differs(
+        &self,
+        how: Option<String>,
+        kind: &'static str,
+        key: &str,
+    ) -> Result<(), ProvisionError> {
+        how.map_or(Ok(()), |how| {
+            Err(ProvisionError::Differs {
+                call: format!("find in {}", self.target),
+                kind,
+                key: key.to_owned(),
+                how,
+            })
+        })
+    }
+
+    fn failed(
+        &self,
+        what: &str,
+        collection: &str,
+        error: &mongodb::error::Error,
+    ) -> ProvisionError {
+        failed(format!("{what} in {}, {collection}", self.target), error)
+    }
+}
+
+impl There {
+    /// None if the device is not there; else in what it differs.
+    fn difference(&self, record: &Record) -> Option<Option<String>> {
+        let device = self.devices.get(&record.device)?;
+        let credentials = self.credentials.get(&record.device);
+        Some(documents::difference(record, device, credentials))
+    }
+}
+
+/// Notes what was found of a thing.
+fn note(tally: &mut Tally, kind: &'static str, name: &str, found: Option<Option<String>>) {
+    match found {
+        None => {
+            tally.of(kind).missing += 1;
+            tally.name(|| format!("the {kind} `{name}` is not there"));
+        }
+        Some(Some(how)) => {
+            tally.of(kind).different += 1;
+            tally.name(|| format!("the {kind} `{name}` differs: {how}"));
+        }
+        Some(None) => tally.of(kind).already_there += 1,
+    }
+}
+
+/// The records of a plan in batches, each of one tenant.
+fn batches(plan: &Plan) -> impl Iterator<Item = Result<Batch, ProvisionError>> + Send + '_ {
+    let mut records = records(plan).peekable();
+    std::iter::from_fn(move || {
+        let mut batch = Batch::new();
+        loop {
+            let fits = |next: &Result<Record, ProvisionError>| match (next, batch.first()) {
+                (Ok(next), Some(first)) => batch.len() < BATCH && next.tenant == first.tenant,
+                (Err(_), Some(_)) => false,
+                (_, None) => true,
+            };
+            match records.next_if(fits) {
+                Some(Ok(record)) => batch.push(record),
+                Some(Err(error)) => return Some(Err(error)),
+                None => return (!batch.is_empty()).then_some(Ok(batch)),
+            }
+        }
+    })
+}
+
+/// The devices of a record, by tenant and in batches.
+fn by_tenant(things: Vec<(String, Standing)>) -> Vec<(String, Vec<String>)> {
+    let mut by_tenant: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (key, _) in things {
+        if let Some((tenant, device)) = key.split_once('/') {
+            let devices = by_tenant.entry(tenant.to_owned()).or_default();
+            devices.push(device.to_owned());
+        }
+    }
+    let all = by_tenant.into_iter().flat_map(|(tenant, devices)| {
+        let batches = devices.chunks(BATCH).map(<[String]>::to_vec);
+        batches
+            .map(|batch| (tenant.clone(), batch))
+            .collect::<Vec<_>>()
+    });
+    all.collect()
+}

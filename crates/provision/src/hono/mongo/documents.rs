@@ -1,0 +1,218 @@
+//! The documents of a registry's database.
+
+use mongodb::bson::{DateTime, Document, deserialize_from_document, doc, serialize_to_bson};
+use serde_json::{Value, json};
+
+use crate::ProvisionError;
+use crate::hono::model;
+use crate::hono::records::Record;
+use crate::hono::secrets::Unique;
+
+/// Writes documents as the registry does: with a version that nothing else has, and the instant of their
+/// creation as text.
+pub(super) struct Writer {
+    unique: Unique,
+    created: String,
+}
+
+impl Writer {
+    /// # Errors
+    /// [`ProvisionError::Random`].
+    pub(super) fn new() -> Result<Self, ProvisionError> {
+        let now_s = DateTime::now().timestamp_millis() / 1_000;
+        let now = DateTime::from_millis(now_s * 1_000).try_to_rfc3339_string();
+        Ok(Self {
+            unique: Unique::new()?,
+            // The clock of a machine stands between the years 0 and 9999.
+            created: now.unwrap_or_default(),
+        })
+    }
+
+    pub(super) fn tenant(&self, tenant: &str) -> Document {
+        let told = document(&model::tenant());
+        doc! {
+            "tenant-id": tenant,
+            "version": self.unique.next(),
+            "created": &self.created,
+            "tenant": told,
+        }
+    }
+
+    pub(super) fn device(&self, record: &Record) -> Document {
+        let mut device = self.head(record);
+        device.insert("auto-provisioned", false);
+        device.insert("auto-provisioning-notification-sent", false);
+        device.insert("device", document(&model::device(record)));
+        device
+    }
+
+    /// # Errors
+    /// [`ProvisionError::Random`] if there is no salt for a password.
+    pub(super) fn credentials(&self, record: &Record) -> Result<Document, ProvisionError> {
+        let mut all = model::credentials(record)?;
+        let each = all.as_array_mut().into_iter().flatten();
+        let secrets = each.filter_map(|one| one["secrets"].as_array_mut());
+        for secret in secrets.flatten() {
+            secret["id"] = json!(self.unique.next());
+            secret["enabled"] = json!(true);
+        }
+        let mut credentials = self.head(record);
+        let all = serialize_to_bson(&all).unwrap_or(mongodb::bson::Bson::Array(Vec::new()));
+        credentials.insert("credentials", all);
+        Ok(credentials)
+    }
+
+    fn head(&self, record: &Record) -> Document {
+        doc! {
+            "tenant-id": &record.tenant,
+            "device-id": &record.device,
+            "version": self.unique.next(),
+            "created": &self.created,
+        }
+    }
+}
+
+/// JSON of texts, truths, lists and objects is a document.
+fn document(value: &Value) -> Document {
+    let document = serialize_to_bson(value).ok();
+    document
+        .and_then(|bson| bson.as_document().cloned())
+        .unwrap_or_default()
+}
+
+fn value(document: &Document, name: &str) -> Value {
+    let part = document
+        .get(name)
+        .cloned()
+        .map(|part| doc! { "part": part });
+    let part: Option<Value> = part.and_then(|part| deserialize_from_document(part).ok());
+    part.map_or(Value::Null, |mut part| part["part"].take())
+}
+
+/// In what a tenant that is there differs.
+pub(super) fn tenant_difference(found: &Document) -> Option<String> {
+    model::tenant_difference(&value(found, "tenant"))
+}
+
+/// In what a device that is there, with its credentials, differs.
+pub(super) fn difference(
+    record: &Record,
+    device: &Document,
+    credentials: Option<&Document>,
+) -> Option<String> {
+    let differs = model::device_difference(record, &value(device, "device"));
+    differs.or_else(|| {
+        let Some(credentials) = credentials else {
+            return Some("it has no document of credentials".to_owned());
+        };
+        let found = value(credentials, "credentials");
+        let found = found.as_array().map_or(&[][..], Vec::as_slice);
+        model::credentials_difference(record, found)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hono::records::{Login, LoginKind};
+
+    fn record(login: Option<Login>) -> Record {
+        Record {
+            tenant: "t1".to_owned(),
+            device: "ns:d-1".to_owned(),
+            via: Some("gw".to_owned()),
+            login,
+        }
+    }
+
+    fn psk(secret: &str) -> Option<Login> {
+        Some(Login {
+            kind: LoginKind::Psk,
+            auth_id: "a".to_owned(),
+            secret: secret.to_owned(),
+        })
+    }
+
+    fn names(document: &Document) -> Vec<&str> {
+        document.keys().map(String::as_str).collect()
+    }
+
+    /// Field by field as the reference has them, and none besides.
+    #[test]
+    fn documents_have_the_registrys_fields() {
+        let writer = Writer::new().expect("random bytes");
+        let tenant = writer.tenant("t1");
+        assert_eq!(
+            names(&tenant),
+            ["tenant-id", "version", "created", "tenant"]
+        );
+        assert_eq!(value(&tenant, "tenant")["enabled"], true);
+        let created = tenant.get_str("created").expect("it is text");
+        assert_eq!(
+            (
+                created.len(),
+                created.as_bytes()[10],
+                created.as_bytes()[19]
+            ),
+            (20, b'T', b'Z')
+        );
+        let record = record(psk("hono-secret"));
+        let device = writer.device(&record);
+        let expected = [
+            "tenant-id",
+            "device-id",
+            "version",
+            "created",
+            "auto-provisioned",
+            "auto-provisioning-notification-sent",
+            "device",
+        ];
+        assert_eq!(names(&device), expected);
+        assert_eq!(
+            value(&device, "device"),
+            json!({ "enabled": true, "via": ["gw"] })
+        );
+        assert_eq!(value(&device, "auto-provisioned"), json!(false));
+        let credentials = writer.credentials(&record).expect("it needs no salt");
+        assert_eq!(names(&credentials)[..4], expected[..4]);
+        let all = value(&credentials, "credentials");
+        let secret = &all[0]["secrets"][0];
+        assert_eq!(
+            (&all[0]["type"], &all[0]["auth-id"]),
+            (&json!("psk"), &json!("a"))
+        );
+        assert_eq!(
+            (&secret["key"], &secret["enabled"]),
+            (&json!("aG9uby1zZWNyZXQ="), &json!(true))
+        );
+        let ids = [&tenant, &device, &credentials].map(|it| value(it, "version"));
+        assert!(ids[0] != ids[1] && ids[1] != ids[2] && secret["id"].is_string());
+    }
+
+    #[test]
+    fn a_device_without_credentials_has_a_document_of_none() {
+        let writer = Writer::new().expect("random bytes");
+        let record = record(None);
+        let credentials = writer.credentials(&record).expect("there are none");
+        assert_eq!(value(&credentials, "credentials"), json!([]));
+        assert_eq!(
+            difference(&record, &writer.device(&record), Some(&credentials)),
+            None
+        );
+        let without = difference(&record, &writer.device(&record), None);
+        assert_eq!(
+            without.as_deref(),
+            Some("it has no document of credentials")
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_another_is_seen() {
+        let writer = Writer::new().expect("random bytes");
+        let (wanted, other) = (record(psk("right")), record(psk("wrong")));
+        let device = writer.device(&wanted);
+        let credentials = writer.credentials(&other).expect("it needs no salt");
+        let how = difference(&wanted, &device, Some(&credentials));
+        assert_eq!(how.as_deref(), Some("the key of `a` is another"));
+    }
+}

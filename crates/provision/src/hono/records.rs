@@ -1,0 +1,227 @@
+//! What the registry has to know for a plan.
+
+use std::collections::BTreeSet;
+
+use muster_conduct::roster;
+use muster_load::Template;
+use muster_model::{DeviceId, LinkId};
+use muster_platform::{Identity, Roster};
+use muster_scenario::{Credential, FleetPlan, Plan};
+
+use crate::ProvisionError;
+
+/// A device or a gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) tenant: String,
+    pub(super) device: String,
+    /// The gateway that may act for it.
+    pub(super) via: Option<String>,
+    /// What it proves itself with; none if it never does.
+    pub(super) login: Option<Login>,
+}
+
+/// What somebody proves himself with.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Login {
+    pub(super) kind: LoginKind,
+    pub(super) auth_id: String,
+    /// Never printed.
+    pub(super) secret: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoginKind {
+    Psk,
+    Password,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = self.kind.word();
+        write!(f, "{kind} of {}", self.auth_id)
+    }
+}
+
+impl LoginKind {
+    /// The registry's word.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Psk => "psk",
+            Self::Password => "hashed-password",
+        }
+    }
+}
+
+impl Record {
+    /// Its name among all tenants; neither id has a slash.
+    pub(super) fn key(&self) -> String {
+        key(&self.tenant, &self.device)
+    }
+}
+
+/// The name of a device among all tenants.
+pub(super) fn key(tenant: &str, device: &str) -> String {
+    format!("{tenant}/{device}")
+}
+
+/// The tenants of a plan.
+pub(super) fn tenants(plan: &Plan) -> BTreeSet<String> {
+    let tenants = plan.fleets.iter().map(|fleet| fleet.tenant.clone());
+    tenants.collect()
+}
+
+/// How many devices and gateways a plan has.
+pub(super) fn count(plan: &Plan) -> u64 {
+    let of = |fleet: &FleetPlan| {
+        let gateways = if fleet.link_names.is_some() {
+            fleet.links
+        } else {
+            0
+        };
+        u64::from(fleet.devices) + u64::from(gateways)
+    };
+    plan.fleets.iter().map(of).sum()
+}
+
+/// All of them, each made when it is asked for: the gateways of a fleet before its devices.
+pub(super) fn records(
+    plan: &Plan,
+) -> impl Iterator<Item = Result<Record, ProvisionError>> + Send + '_ {
+    plan.fleets.iter().flat_map(|fleet| {
+        let (of_gateways, of_devices) = (Teller::new(plan, fleet), Teller::new(plan, fleet));
+        let gateways = if fleet.link_names.is_some() {
+            fleet.links
+        } else {
+            0
+        };
+        let gateways = (0..gateways).map(move |link| of_gateways.gateway(link));
+        let devices = (0..fleet.devices).map(move |place| of_devices.device(place));
+        gateways.chain(devices)
+    })
+}
+
+/// Who says what a fleet's links are called and know.
+struct Teller<'a> {
+    fleet: &'a FleetPlan,
+    roster: Roster,
+}
+
+impl<'a> Teller<'a> {
+    fn new(plan: &Plan, fleet: &'a FleetPlan) -> Self {
+        Self {
+            fleet,
+            roster: roster(plan, fleet, 0),
+        }
+    }
+
+    fn gateway(&self, link: u32) -> Result<Record, ProvisionError> {
+        let (name, first) = self.link(link);
+        Ok(Record {
+            tenant: self.fleet.tenant.clone(),
+            login: self.login(&name, first)?,
+            device: name,
+            via: None,
+        })
+    }
+
+    fn device(&self, place: u32) -> Result<Record, ProvisionError> {
+        let device = DeviceId(self.fleet.first_device.0 + place);
+        let link = self.fleet.link_of(device).0 - self.fleet.first_link.0;
+        let (of_link, first) = self.link(link);
+        let mut name = String::new();
+        self.roster.render_name(device, &mut name);
+        // A device of its own link, or the one after which the link is called.
+        let is_link = name == of_link;
+        Ok(Record {
+            tenant: self.fleet.tenant.clone(),
+            login: if is_link {
+                self.login(&of_link, first)?
+            } else {
+                None
+            },
+            via: (!is_link).then_some(of_link),
+            device: name,
+        })
+    }
+
+    /// What a link is called, and its first device.
+    fn link(&self, link: u32) -> (String, DeviceId) {
+        let first = self
+            .fleet
+            .first_device_of(LinkId(self.fleet.first_link.0 + link));
+        let mut name = String::new();
+        match &self.fleet.link_names {
+            Some(names) => names.render(link, &mut name),
+            None => self.roster.render_name(first, &mut name),
+        }
+        (name, first)
+    }
+
+    fn login(&self, name: &str, first: DeviceId) -> Result<Option<Login>, ProvisionError> {
+        let (kind, identity, secret) = match &self.fleet.credential {
+            Credential::Psk { identity, secret } => (LoginKind::Psk, identity, secret),
+            Credential::Password { user, secret } => (LoginKind::Password, user, secret),
+            Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => {
+                return Ok(None);
+            }
+        };
+        let rendered = |template: &Template| {
+            let mut text = String::new();
+            self.roster.render_text(template, first, name, &mut text);
+            text
+        };
+        let told = rendered(identity);
+        let tenant = self.fleet.tenant.as_str();
+        let parsed = Identity::parse(&told).filter(|identity| identity.tenant == tenant);
+        let Some(identity) = parsed else {
+            return Err(ProvisionError::Identity {
+                told,
+                tenant: tenant.to_owned(),
+            });
+        };
+        Ok(Some(Login {
+            kind,
+            auth_id: identity.auth_id.to_owned(),
+            secret: rendered(secret.expose()),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
+
+    use super::*;
+
+    fn all(fleet: &str) -> Vec<Record> {
+        let text = format!(
+            "name: t\nplatform: {{ kind: hono, devices: [ 'coaps://127.0.0.1' ] }}\n\
+             fleet: [ {{ {fleet}, streams: [] }} ]\n"
+        );
+        let source = Source {
+            name: "t.yaml",
+            text: &text,
+        };
+        let plan = parse(source, &Overrides::new(), &NoFiles);
+        let plan = plan.unwrap_or_else(|problems| panic!("{problems}"));
+        let all: Result<Vec<_>, _> = records(&plan).collect();
+        let all = all.expect("identities are right");
+        assert_eq!(all.len() as u64, count(&plan));
+        all
+    }
+
+    #[test]
+    fn a_device_has_the_key_of_its_link() {
+        let all = all("count: 3, first: 5, id: 'ns:d-${index}', tenant: t1, \
+             credential: { kind: psk, user: '${id}@${tenant}', secret: 'key-${index}' }");
+        assert_eq!(all[2].key(), "t1/ns:d-7");
+        let login = all[2].login.as_ref().expect("it has a key");
+        assert_eq!(
+            (login.kind, login.auth_id.as_str()),
+            (LoginKind::Psk, "ns:d-7")
+        );
+        assert_eq!(login.secret, "key-7");
+        assert_eq!(format!("{login:?}"), "psk of ns:d-7");
+    }
+}

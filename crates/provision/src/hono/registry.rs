@@ -1,0 +1,416 @@
+//! The management API of the device registry: version 1, and what was before release 1.0.
+
+use muster_scenario::{Plan, ProvisionPlan, RegistryApi, WebAddress};
+use serde_json::{Value, json};
+
+use super::model;
+use super::records::{Record, count, records, tenants};
+use crate::crew::each;
+use crate::journal::Standing;
+use crate::rest::{Answer, Ask, Rest, segment};
+use crate::work::Work;
+use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
+
+pub(super) const TENANT: &str = "tenant";
+pub(super) const DEVICE: &str = "device";
+/// The answer to a thing whose name is taken.
+const CONFLICT: u16 = 409;
+/// The answer to a thing that is not there.
+const NOT_FOUND: u16 = 404;
+
+/// Tells a device registry.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    rest: Rest,
+    api: RegistryApi,
+    pending: u16,
+    /// One that every plan of it has.
+    tenant: String,
+}
+
+/// A thing that is wanted.
+enum Wanted {
+    Tenant(String),
+    Device(Record),
+}
+
+/// A thing of the registry, and the call by which it was found.
+struct Found {
+    call: String,
+    thing: Value,
+}
+
+impl Provisioner for Registry {
+    fn create(
+        &self,
+        plan: &Plan,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<Tally, ProvisionError> {
+        self.all(plan, watch, |wanted, work| {
+            self.ensure(wanted, journal, work)
+        })
+    }
+
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+        self.all(plan, watch, |wanted, work| self.look(wanted, work))
+    }
+
+    fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
+        self.find(&Wanted::Tenant(self.tenant.clone()), watch)?;
+        Ok(())
+    }
+
+    /// Devices first: without their tenant nobody could take them away.
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+        let work = Work::new(watch, journal.len() as u64);
+        for kind in [DEVICE, TENANT] {
+            let things = journal.all(kind);
+            each(things.into_iter(), self.pending, |(name, standing)| {
+                self.end((kind, &name), &standing, journal, &work)
+            })?;
+        }
+        Ok(work.tally())
+    }
+
+    fn target(&self) -> &str {
+        self.rest.base()
+    }
+}
+
+impl Registry {
+    /// # Errors
+    /// [`ProvisionError::Transport`] if the trusted certificates cannot be used.
+    pub(crate) fn new(
+        plan: &Plan,
+        provision: &ProvisionPlan,
+        api: &WebAddress,
+    ) -> Result<Self, ProvisionError> {
+        let path = match provision.registry {
+            RegistryApi::V1 => "/v1",
+            RegistryApi::Legacy => "",
+        };
+        Ok(Self {
+            rest: Rest::new(provision, api, path)?,
+            api: provision.registry,
+            pending: provision.pending,
+            tenant: tenants(plan).pop_first().unwrap_or_default(),
+        })
+    }
+
+    /// Does the work for all tenants, one by one, and then for all devices.
+    fn all(
+        &self,
+        plan: &Plan,
+        watch: &dyn Watch,
+        work_on: impl Fn(&Wanted, &Work<'_>) -> Result<(), ProvisionError> + Sync,
+    ) -> Result<Tally, ProvisionError> {
+        let tenants = tenants(plan);
+        let work = Work::new(watch, tenants.len() as u64 + count(plan));
+        for tenant in tenants {
+            work_on(&Wanted::Tenant(tenant), &work)?;
+        }
+        each(records(plan), self.pending, |record| {
+            work_on(&Wanted::Device(record?), &work)
+        })?;
+        Ok(work.tally())
+    }
+
+    /// Creates a thing unless it is there.
+    fn ensure(
+        &self,
+        wanted: &Wanted,
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        let is_created = match self.find(wanted, work.watch)? {
+            Some(found) => {
+                self.take(wanted, &found, journal, work.watch)?;
+                false
+            }
+            None => self.make(wanted, journal, work.watch)?,
+        };
+        work.done(|tally| {
+            let counts = tally.of(wanted.kind());
+            if is_created {
+                counts.created += 1;
+            } else {
+                counts.already_there += 1;
+            }
+        });
+        Ok(())
+    }
+
+    /// A thing that is there serves if it has the wanted content. One whose creation a killed process
+    /// had begun is ours, and is completed.
+    fn take(
+        &self,
+        wanted: &Wanted,
+        found: &Found,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<(), ProvisionError> {
+        let (kind, name) = (wanted.kind(), wanted.key());
+        let is_ours = journal.standing(kind, &name) == Some(Standing::Creating);
+        let difference = match wanted.difference(&found.thing) {
+            None if !is_ours => self.credentials_difference(wanted, watch)?,
+            difference => difference,
+        };
+        if let Some(how) = difference {
+            return Err(ProvisionError::Differs {
+                call: found.call.clone(),
+                kind,
+                key: name,
+                how,
+            });
+        }
+        if is_ours {
+            self.complete(wanted, watch)?;
+            journal.created(kind, &name, &name)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it was created by this call.
+    fn make(
+        &self,
+        wanted: &Wanted,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<bool, ProvisionError> {
+        let (kind, name) = (wanted.kind(), wanted.key());
+        journal.creating(kind, &name)?;
+        let (path, body) = self.creation(wanted);
+        let answer = self.rest.call(&path, Ask::Create(&body), watch);
+        if let Err(ProvisionError::Interrupted) = answer {
+            journal.refused(kind, &name)?;
+        }
+        let answer = answer?;
+        // After an error of the server itself it is not known what it did.
+        if !answer.is_yes() && answer.status < 500 {
+            journal.refused(kind, &name)?;
+        }
+        if answer.status == CONFLICT {
+            // Somebody else was faster.
+            let found = self.find(wanted, watch)?.ok_or_else(|| answer.refused())?;
+            self.take(wanted, &found, journal, watch)?;
+            return Ok(false);
+        }
+        if !answer.is_yes() {
+            return Err(answer.refused());
+        }
+        self.complete(wanted, watch)?;
+        journal.created(kind, &name, &name)?;
+        Ok(true)
+    }
+
+    /// Gives a device that we created its credentials.
+    fn complete(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<(), ProvisionError> {
+        let Wanted::Device(record) = wanted else {
+            return Ok(());
+        };
+        let Some(login) = &record.login else {
+            return Ok(());
+        };
+        let answer = match self.api {
+            RegistryApi::V1 => {
+                let path = self.of_device("credentials", record);
+                let all = model::credentials(record)?;
+                self.rest.call(&path, Ask::Replace(&all), watch)?
+            }
+            RegistryApi::Legacy if self.credentials_difference(wanted, watch)?.is_none() => {
+                return Ok(());
+            }
+            RegistryApi::Legacy => {
+                let mut one = model::credential(login)?;
+                one["device-id"] = json!(record.device);
+                let path = format!("credentials/{}", segment(&record.tenant));
+                self.rest.call(&path, Ask::Create(&one), watch)?
+            }
+        };
+        if answer.is_yes() {
+            Ok(())
+        } else {
+            Err(answer.refused())
+        }
+    }
+
+    /// Looks whether a thing is there as it is wanted.
+    fn look(&self, wanted: &Wanted, work: &Work<'_>) -> Result<(), ProvisionError> {
+        let (kind, name) = (wanted.kind(), wanted.key());
+        let Some(found) = self.find(wanted, work.watch)? else {
+            work.done(|tally| {
+                tally.of(kind).missing += 1;
+                tally.name(|| format!("the {kind} `{name}` is not there"));
+            });
+            return Ok(());
+        };
+        let difference = match wanted.difference(&found.thing) {
+            None => self.credentials_difference(wanted, work.watch)?,
+            difference => difference,
+        };
+        work.done(|tally| match difference {
+            None => tally.of(kind).already_there += 1,
+            Some(how) => {
+                tally.of(kind).different += 1;
+                tally.name(|| format!("the {kind} `{name}` differs: {how}"));
+            }
+        });
+        Ok(())
+    }
+
+    /// In what the credentials of a device differ; a tenant has none.
+    fn credentials_difference(
+        &self,
+        wanted: &Wanted,
+        watch: &dyn Watch,
+    ) -> Result<Option<String>, ProvisionError> {
+        let Wanted::Device(record) = wanted else {
+            return Ok(None);
+        };
+        let Some(login) = &record.login else {
+            return Ok(None);
+        };
+        let path = match self.api {
+            RegistryApi::V1 => self.of_device("credentials", record),
+            RegistryApi::Legacy => {
+                let (tenant, auth_id) = (segment(&record.tenant), segment(&login.auth_id));
+                format!("credentials/{tenant}/{auth_id}/{}", login.kind.word())
+            }
+        };
+        let answer = self.rest.call(&path, Ask::Read, watch)?;
+        let found = match answer.status {
+            NOT_FOUND => Vec::new(),
+            _ => list(answer.json()?),
+        };
+        Ok(model::credentials_difference(record, &found))
+    }
+
+    /// Removes a thing that we created, or had begun to.
+    fn end(
+        &self,
+        (kind, name): (&'static str, &str),
+        standing: &Standing,
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        let path = self.named(kind, name);
+        if self.api == RegistryApi::Legacy && kind == DEVICE {
+            let path = path.replacen("registration", "credentials", 1);
+            let _ = self.delete(&path, work.watch)?;
+        }
+        let is_removed = self.delete(&path, work.watch)?;
+        journal.removed(kind, name)?;
+        let was_created = *standing != Standing::Creating;
+        work.done(|tally| {
+            let counts = tally.of(kind);
+            if is_removed {
+                counts.removed += 1;
+            } else if was_created {
+                counts.already_gone += 1;
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether it was there.
+    fn delete(&self, path: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
+        let answer = self.rest.call(path, Ask::Delete, watch)?;
+        match answer.status {
+            NOT_FOUND => Ok(false),
+            _ if answer.is_yes() => Ok(true),
+            _ => Err(answer.refused()),
+        }
+    }
+
+    fn find(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<Option<Found>, ProvisionError> {
+        let path = self.named(wanted.kind(), &wanted.key());
+        let answer = self.rest.call(&path, Ask::Read, watch)?;
+        if answer.status == NOT_FOUND {
+            return Ok(None);
+        }
+        let thing = self.thing(wanted, &answer)?;
+        Ok(Some(Found {
+            call: answer.call,
+            thing,
+        }))
+    }
+
+    fn thing(&self, wanted: &Wanted, answer: &Answer) -> Result<Value, ProvisionError> {
+        let mut thing = answer.json()?;
+        if self.api == RegistryApi::Legacy && matches!(wanted, Wanted::Device(_)) {
+            thing = thing["data"].take();
+        }
+        if thing.is_object() {
+            Ok(thing)
+        } else {
+            Err(answer.unreadable("it is no object"))
+        }
+    }
+
+    /// Where a thing of that name is.
+    fn named(&self, kind: &str, name: &str) -> String {
+        let word = match (self.api, kind) {
+            (RegistryApi::V1, DEVICE) => "devices",
+            (RegistryApi::V1, _) => "tenants",
+            (RegistryApi::Legacy, DEVICE) => "registration",
+            (RegistryApi::Legacy, _) => "tenant",
+        };
+        let segments = name.split('/').map(segment);
+        segments.fold(word.to_owned(), |path, next| path + "/" + &next)
+    }
+
+    fn of_device(&self, word: &str, record: &Record) -> String {
+        let (tenant, device) = (segment(&record.tenant), segment(&record.device));
+        format!("{word}/{tenant}/{device}")
+    }
+
+    /// Where a thing is created, and from what.
+    fn creation(&self, wanted: &Wanted) -> (String, Value) {
+        let named = || self.named(wanted.kind(), &wanted.key());
+        match (self.api, wanted) {
+            (RegistryApi::V1, Wanted::Tenant(_)) => (named(), model::tenant()),
+            (RegistryApi::V1, Wanted::Device(record)) => (named(), model::device(record)),
+            (RegistryApi::Legacy, Wanted::Tenant(tenant)) => {
+                let body = json!({ "tenant-id": tenant, "enabled": true });
+                ("tenant".to_owned(), body)
+            }
+            (RegistryApi::Legacy, Wanted::Device(record)) => {
+                let mut body = model::device(record);
+                body["device-id"] = json!(record.device);
+                (format!("registration/{}", segment(&record.tenant)), body)
+            }
+        }
+    }
+}
+
+/// A list, or the one thing that stands for a list.
+fn list(value: Value) -> Vec<Value> {
+    if let Value::Array(all) = value {
+        return all;
+    }
+    vec![value]
+}
+
+impl Wanted {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Tenant(_) => TENANT,
+            Self::Device(_) => DEVICE,
+        }
+    }
+
+    fn key(&self) -> String {
+        match self {
+            Self::Tenant(tenant) => tenant.clone(),
+            Self::Device(record) => record.key(),
+        }
+    }
+
+    fn difference(&self, found: &Value) -> Option<String> {
+        match self {
+            Self::Tenant(_) => model::tenant_difference(found),
+            Self::Device(record) => model::device_difference(record, found),
+        }
+    }
+}

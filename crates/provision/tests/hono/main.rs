@@ -1,0 +1,191 @@
+//! A Hono is told of devices, by both management APIs of its registry.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod server;
+mod world;
+
+use serde_json::json;
+
+use crate::server::Server;
+use crate::world::{PSK, World};
+
+const V1: &str = "";
+const LEGACY: &str = ", api: pre-1.0";
+
+/// Which API, and where its tenants, devices and credentials are.
+const APIS: [(&str, [&str; 3]); 2] = [
+    (V1, ["/v1/tenants/", "/v1/devices/", "/v1/credentials/"]),
+    (LEGACY, ["/tenant/", "/registration/", "/credentials/"]),
+];
+
+#[test]
+fn what_is_created_is_there_once_and_goes_again() {
+    for (api, paths) in APIS {
+        let world = World::start(20, api, PSK);
+        assert_eq!(
+            world.create().unwrap().to_string(),
+            "device: 20 created; tenant: 1 created"
+        );
+        let counts = paths.map(|path| world.server.below(path).len());
+        assert_eq!(counts, [1, 20, 20], "{api}");
+        let again = "device: 20 already there; tenant: 1 already there";
+        assert_eq!(world.create().unwrap().to_string(), again, "{api}");
+        assert_eq!(world.verify().unwrap().to_string(), again, "{api}");
+        let removed = "device: 20 removed; tenant: 1 removed";
+        assert_eq!(world.remove().unwrap().to_string(), removed, "{api}");
+        assert!(world.server.held().things.is_empty(), "{api}");
+        assert_eq!(world.remove().unwrap().to_string(), "nothing");
+    }
+}
+
+#[test]
+fn each_body_is_what_the_api_takes() {
+    let psk = json!({
+        "type": "psk", "auth-id": "auth-0", "enabled": true,
+        "secrets": [{ "key": "a2V5LTA=" }],
+    });
+    let v1 = World::start(1, V1, PSK);
+    v1.create().unwrap();
+    let kafka = json!({ "enabled": true, "ext": { "messaging-type": "kafka" } });
+    {
+        let held = v1.server.held();
+        assert_eq!(held.things["/v1/tenants/t1"], kafka);
+        assert_eq!(
+            held.things["/v1/devices/t1/ns:d-0"],
+            json!({ "enabled": true })
+        );
+        assert_eq!(held.things["/v1/credentials/t1/ns:d-0"], json!([psk]));
+    }
+    let legacy = World::start(1, LEGACY, PSK);
+    legacy.create().unwrap();
+    let held = legacy.server.held();
+    let device = json!({ "device-id": "ns:d-0", "enabled": true });
+    assert_eq!(held.things["/registration/t1/ns:d-0"], device);
+    let mut psk = psk;
+    psk["device-id"] = json!("ns:d-0");
+    assert_eq!(held.things["/credentials/t1/auth-0/psk"], psk);
+}
+
+#[test]
+fn a_gateway_is_registered_before_the_devices_that_it_acts_for() {
+    let fleet = "gateway: { devices: 3, id: 'gw-${index}' }, id: 'd-${index}', \
+                 credential: { kind: psk, user: '${id}@${tenant}', secret: 's' }";
+    let world = World::start(6, V1, fleet);
+    assert_eq!(world.create().unwrap().kinds["device"].created, 8);
+    let held = world.server.held();
+    assert_eq!(held.things["/v1/devices/t1/d-4"]["via"], json!(["gw-1"]));
+    let credentials = &held.things["/v1/credentials/t1/gw-1"];
+    assert_eq!(credentials[0]["auth-id"], "gw-1");
+    assert!(!held.things.contains_key("/v1/credentials/t1/d-4"));
+}
+
+#[test]
+fn what_was_there_before_stays_whatever_else_goes() {
+    for (api, [_, devices, _]) in APIS {
+        let server = Server::start();
+        let first = World::at(server.clone(), 2, api, PSK);
+        first.create().unwrap();
+        let more = World::at(server.clone(), 5, api, PSK);
+        assert_eq!(more.create().unwrap().kinds["device"].created, 3);
+        assert_eq!(more.remove().unwrap().to_string(), "device: 3 removed");
+        assert_eq!(server.below(devices).len(), 2, "{api}");
+    }
+}
+
+/// A registry that breaks down between a device and its credentials leaves half of it, which is ours.
+#[test]
+fn what_was_cut_off_is_completed_or_removed() {
+    for (api, put) in [
+        (V1, "PUT /v1/credentials/t1/ns:d-1"),
+        (LEGACY, "POST /credentials/t1"),
+    ] {
+        for is_taken_up in [true, false] {
+            let world = World::start(2, &format!("{api}, pending: 1"), PSK);
+            world.server.held().failing = Some((put.to_owned(), 1));
+            let error = world.create().unwrap_err().to_string();
+            assert!(
+                error.contains("status 500") && error.contains("tried again"),
+                "{error}"
+            );
+            if is_taken_up {
+                world.create().unwrap();
+                assert!(world.verify().unwrap().is_as_wanted(), "{api}");
+            }
+            world.remove().unwrap();
+            assert!(world.server.held().things.is_empty(), "{api}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_ends_in_a_call_is_taken_up() {
+    let world = World::start(2, V1, PSK);
+    world.append(r#"{"did":"creating","kind":"device","key":"t1/ns:d-1"}"#);
+    {
+        let mut held = world.server.held();
+        let there = json!({ "enabled": true });
+        held.things
+            .insert("/v1/devices/t1/ns:d-1".to_owned(), there);
+    }
+    let counts = world.create().unwrap().kinds["device"];
+    assert_eq!((counts.created, counts.already_there), (1, 1));
+    assert!(world.verify().unwrap().is_as_wanted());
+    assert_eq!(world.remove().unwrap().kinds["device"].removed, 2);
+}
+
+#[test]
+fn what_is_missing_or_different_is_named() {
+    let world = World::start(4, V1, PSK);
+    world.create().unwrap();
+    {
+        let mut held = world.server.held();
+        held.things.remove("/v1/devices/t1/ns:d-0");
+        let credentials = "/v1/credentials/t1/ns:d-1".to_owned();
+        held.things.insert(credentials, json!([]));
+        let device = "/v1/devices/t1/ns:d-2".to_owned();
+        held.things.insert(device, json!({ "enabled": false }));
+    }
+    let verified = world.verify().unwrap();
+    let counts = verified.kinds["device"];
+    assert_eq!(
+        (counts.missing, counts.different, counts.already_there),
+        (1, 2, 1)
+    );
+    let mut wrong = verified.wrong;
+    wrong.sort();
+    let expected = [
+        "the device `t1/ns:d-0` is not there",
+        "the device `t1/ns:d-1` differs: it has no credentials of type `psk` for `auth-1`",
+        "the device `t1/ns:d-2` differs: `enabled` is false",
+    ];
+    assert_eq!(wrong, expected);
+    let error = world.create().unwrap_err().to_string();
+    assert!(error.contains("is there already and differs"), "{error}");
+}
+
+#[test]
+fn an_identity_of_another_tenant_is_refused_before_any_device() {
+    let fleet = "credential: { kind: psk, user: '${id}@t2', secret: 's' }";
+    let world = World::start(1, V1, fleet);
+    let error = world.create().unwrap_err().to_string();
+    assert!(
+        error.contains("`<auth-id>@t1`") && error.contains("@t2`"),
+        "{error}"
+    );
+    assert!(world.server.below("/v1/devices").is_empty());
+}
+
+#[test]
+fn the_record_holds_no_secret_and_a_greeting_changes_nothing() {
+    let world = World::start(1, V1, PSK);
+    world.greet().unwrap();
+    assert_eq!(world.server.held().calls, ["GET /v1/tenants/t1"]);
+    world.create().unwrap();
+    let record = world.record();
+    assert_eq!(record.lines().count(), 5, "{record}");
+    assert!(
+        !record.contains("key-0") && !record.contains("a2V5LTA="),
+        "{record}"
+    );
+}

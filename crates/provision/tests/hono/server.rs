@@ -1,0 +1,156 @@
+//! A device registry of a page: what it holds is JSON by path, and what it was asked is kept.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::{Value, json};
+
+/// What the registry holds, by path, and every call.
+#[derive(Default)]
+pub(crate) struct Held {
+    pub(crate) things: BTreeMap<String, Value>,
+    pub(crate) calls: Vec<String>,
+    /// The calls of this method and path are answered with 500, so many times.
+    pub(crate) failing: Option<(String, u32)>,
+}
+
+/// A running registry.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) url: String,
+    held: Arc<Mutex<Held>>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let held = Arc::new(Mutex::new(Held::default()));
+        let serving = Arc::clone(&held);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serve(stream, &serving);
+            }
+        });
+        Self { url, held }
+    }
+
+    pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap()
+    }
+
+    /// The paths of all things below one.
+    pub(crate) fn below(&self, path: &str) -> Vec<String> {
+        let held = self.held();
+        let below = held.things.keys().filter(|key| key.starts_with(path));
+        below.cloned().collect()
+    }
+}
+
+fn serve(stream: TcpStream, held: &Mutex<Held>) {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+    let _ = reader.read_line(&mut first);
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    let _ = reader.read_exact(&mut body);
+    let mut words = first.split_whitespace();
+    let (Some(method), Some(path)) = (words.next(), words.next()) else {
+        return;
+    };
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let path = &path.replace("%3A", ":");
+    let (status, said) = held.lock().unwrap().answer(method, path, body);
+    let said = if said.is_null() {
+        String::new()
+    } else {
+        said.to_string()
+    };
+    let length = said.len();
+    let _ = write!(
+        reader.get_mut(),
+        "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{said}"
+    );
+}
+
+impl Held {
+    fn answer(&mut self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        self.calls.push(format!("{method} {path}"));
+        if let Some((call, times)) = &mut self.failing
+            && *call == format!("{method} {path}")
+            && *times > 0
+        {
+            *times -= 1;
+            return (500, json!({ "error": "out of order" }));
+        }
+        let place = where_created(method, path, &body);
+        match method {
+            "GET" => match self.things.get(path) {
+                Some(thing) => (200, shown(path, thing)),
+                None => (404, json!({ "error": "nothing" })),
+            },
+            "POST" if self.things.contains_key(&place) => (409, json!({ "error": "taken" })),
+            "POST" | "PUT" => {
+                self.things.insert(place, body);
+                (if method == "POST" { 201 } else { 204 }, Value::Null)
+            }
+            _ => self.delete(path),
+        }
+    }
+
+    /// A device's credentials go with it in version 1, and all of a device's before that.
+    fn delete(&mut self, path: &str) -> (u16, Value) {
+        let credentials = path.replacen("/v1/devices", "/v1/credentials", 1);
+        let device = path.rsplit('/').next().unwrap_or_default();
+        let is_all = path.starts_with("/credentials/");
+        let before = self.things.len();
+        self.things.retain(|key, thing| {
+            let is_of_device =
+                is_all && key.starts_with("/credentials/") && thing["device-id"] == device;
+            key != path && *key != credentials && !is_of_device
+        });
+        (
+            if before > self.things.len() { 204 } else { 404 },
+            Value::Null,
+        )
+    }
+}
+
+/// Before version 1 a thing's name stood in its body.
+fn where_created(method: &str, path: &str, body: &Value) -> String {
+    let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
+    let is_legacy = method == "POST" && !path.starts_with("/v1/");
+    match path.split('/').nth(1) {
+        Some("tenant") if is_legacy => format!("{path}/{}", text("tenant-id")),
+        Some("registration") if is_legacy => format!("{path}/{}", text("device-id")),
+        Some("credentials") if is_legacy => format!("{path}/{}/{}", text("auth-id"), text("type")),
+        _ => path.to_owned(),
+    }
+}
+
+/// Nobody is shown a secret, and a registration stood under `data` before version 1.
+fn shown(path: &str, thing: &Value) -> Value {
+    let mut shown = thing.clone();
+    let is_list = shown.is_array();
+    let one = std::slice::from_mut(&mut shown);
+    let all = if is_list {
+        one[0].as_array_mut().unwrap().as_mut_slice()
+    } else {
+        one
+    };
+    for one in all.iter_mut().filter(|one| one["secrets"].is_array()) {
+        one["secrets"] = json!([{ "id": "1" }]);
+    }
+    if path.starts_with("/registration/") {
+        return json!({ "device-id": shown["device-id"], "data": shown });
+    }
+    shown
+}

@@ -1,0 +1,105 @@
+//! A plan whose devices a registry is told of.
+
+use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
+use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use std::io::Write as _;
+
+use crate::server::Server;
+
+/// Waits for the end.
+struct Patient;
+
+impl Watch for Patient {
+    fn progress(&self, done: u64, of: u64) {
+        assert!(done <= of, "{done} of {of}");
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// The fleet of most tests.
+pub(crate) const PSK: &str = "id: 'ns:d-${index}', \
+    credential: { kind: psk, user: 'auth-${index}@${tenant}', secret: 'key-${index}' }";
+
+pub(crate) struct World {
+    pub(crate) server: Server,
+    keys: String,
+    fleet: String,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn start(devices: u32, keys: &str, fleet: &str) -> Self {
+        Self::at(Server::start(), devices, keys, fleet)
+    }
+
+    /// The same registry, told by somebody else.
+    pub(crate) fn at(server: Server, devices: u32, keys: &str, fleet: &str) -> Self {
+        Self {
+            server,
+            keys: keys.to_owned(),
+            fleet: format!("count: {devices}, tenant: t1, {fleet}"),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let Self {
+            keys,
+            fleet,
+            server,
+            ..
+        } = self;
+        let text = format!(
+            "name: t\nplatform: {{ kind: hono, devices: [ 'coaps://127.0.0.1' ] }}\n\
+             provision: {{ url: '{}', rate: 100000/s{keys} }}\n\
+             fleet: [ {{ {fleet}, streams: [] }} ]\n",
+            server.url
+        );
+        let source = Source {
+            name: "t.yaml",
+            text: &text,
+        };
+        let plan = parse(source, &Overrides::new(), &NoFiles);
+        plan.unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    fn provisioner(&self) -> Box<dyn Provisioner> {
+        provisioner(&self.plan()).unwrap().unwrap()
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::open(self.folder.path(), self.provisioner().target()).unwrap()
+    }
+
+    pub(crate) fn create(&self) -> Result<Tally, ProvisionError> {
+        self.provisioner()
+            .create(&self.plan(), &self.journal(), &Patient)
+    }
+
+    pub(crate) fn verify(&self) -> Result<Tally, ProvisionError> {
+        self.provisioner().verify(&self.plan(), &Patient)
+    }
+
+    pub(crate) fn remove(&self) -> Result<Tally, ProvisionError> {
+        self.provisioner().remove(&self.journal(), &Patient)
+    }
+
+    pub(crate) fn greet(&self) -> Result<(), ProvisionError> {
+        self.provisioner().greet(&Patient)
+    }
+
+    /// Puts a line at the end of the record, as a killed process leaves it.
+    pub(crate) fn append(&self, line: &str) {
+        drop(self.journal());
+        let path = self.folder.path().join(JOURNAL);
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+
+    pub(crate) fn record(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join(JOURNAL)).unwrap()
+    }
+}
