@@ -6,23 +6,25 @@ use crate::ProvisionError;
 
 /// A call that failed.
 pub(super) fn failed(call: String, error: &Error) -> ProvisionError {
-    match &*error.kind {
-        ErrorKind::ServerSelection { message, .. } => ProvisionError::Silent {
+    if let ErrorKind::ServerSelection { message, .. } = &*error.kind {
+        return ProvisionError::Silent {
             call,
             why: message.clone(),
             hint: ", and the connection string (`provision.mongodb`)",
-        },
-        ErrorKind::Authentication { message, .. } => ProvisionError::Database {
+        };
+    }
+    if let ErrorKind::Authentication { message, .. } = &*error.kind {
+        return ProvisionError::Database {
             call,
             why: message.clone(),
             remedy: "give user and password in the connection string, and `authSource` where they are \
                      not of this database",
-        },
-        other => ProvisionError::Database {
-            call,
-            why: other.to_string(),
-            remedy: "what was written until now is recorded, and the same can be tried again",
-        },
+        };
+    }
+    ProvisionError::Database {
+        call,
+        why: error.kind.to_string(),
+        remedy: "what was written until now is recorded, and the same can be tried again",
     }
 }
 
