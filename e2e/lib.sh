@@ -53,6 +53,7 @@ same() {
 # finish: the last line of each script.
 finish() {
     echo "1..$CHECKS"
+    [ "$CHECKS" -gt 0 ] || { echo "# nothing was checked"; exit 1; }
     [ "$FAILED" -eq 0 ] || { echo "# $FAILED failed"; exit 1; }
 }
 
