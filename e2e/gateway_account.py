@@ -18,7 +18,7 @@ def main() -> int:
         sent_lines = lines.read().splitlines()
     with open(got, "rb") as lines:
         got_lines = set(lines.read().splitlines())
-    absent = sorted(fnv1a(line) for line in sent_lines if line not in got_lines)
+    absent = sorted(f"{fnv1a(line):016x}" for line in sent_lines if line not in got_lines)
     if absent != befell:
         print(f"absent {absent}, account {befell}", file=sys.stderr)
         return 1

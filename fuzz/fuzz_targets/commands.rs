@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use muster_model::{DeviceId, MessageId, Micros, RunId, STAMP_TEXT, Stamp, StreamId};
-use muster_platform::{CommandScratch, Dialect, Downlink, Replying};
+use muster_platform::{CommandScratch, Commanding, Dialect, Downlink, Replying};
 
 const DIALECT: Dialect = Dialect::Mqtt;
 
@@ -84,7 +84,7 @@ fn stamp(fields: &[u8; 16], bit: u8) -> Stamp {
 /// A command whose id travels in JSON is read back, and once a bit was altered never as another.
 fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
     let mut scratch = CommandScratch::default();
-    Dialect::SapEdge.write_command(stamp, "d", &mut scratch);
+    Dialect::SapEdge.write_command(&to(stamp, "d"), &mut scratch);
     let read = |scratch: &CommandScratch| match Dialect::SapEdge.downlink(&scratch.topic, &scratch.payload) {
         Downlink::Command(copy) => copy.stamp,
         heard => panic!("{heard:?} on {}", scratch.topic),
@@ -95,10 +95,20 @@ fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
     assert!(read(&scratch).is_none_or(|other| other == *stamp));
 }
 
+/// A command that wants a reply.
+fn to<'a>(stamp: &'a Stamp, device: &'a str) -> Commanding<'a> {
+    Commanding {
+        stamp,
+        device,
+        tenant: "",
+        is_two_way: true,
+    }
+}
+
 /// A command and its reply to a device of any name are read back, and not once a bit was altered.
 fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
     let mut scratch = CommandScratch::default();
-    DIALECT.write_command(stamp, device, &mut scratch);
+    DIALECT.write_command(&to(stamp, device), &mut scratch);
     let command = |scratch: &CommandScratch| match DIALECT.downlink(&scratch.topic, &scratch.payload) {
         Downlink::Command(copy) => copy.stamp,
         heard => panic!("{heard:?} on {}", scratch.topic),
