@@ -138,13 +138,11 @@ impl SapEdge {
             Some(found) => (self.take(wanted, &found, journal)?, Ensured::AlreadyThere),
             None => self.make(wanted, journal, work.watch)?,
         };
-        work.done(|tally| {
-            let counts = tally.of(wanted.kind.name);
-            match ensured {
-                Ensured::Created => counts.created += 1,
-                Ensured::AlreadyThere => counts.already_there += 1,
-            }
-        });
+        let created = match ensured {
+            Ensured::Created => 1,
+            Ensured::AlreadyThere => 0,
+        };
+        work.done(|tally| tally.ensured(wanted.kind.name, 1, created));
         Ok(id)
     }
 
@@ -204,20 +202,11 @@ impl SapEdge {
     fn look(&self, wanted: &Entity, work: &Work<'_>) -> Result<Option<String>, ProvisionError> {
         let (kind, key) = (wanted.kind.name, &wanted.key);
         let Some(found) = self.find(wanted, work.watch)? else {
-            work.done(|tally| {
-                tally.of(kind).missing += 1;
-                tally.name(|| format!("the {kind} `{key}` is not there"));
-            });
+            work.done(|tally| tally.looked(kind, key, None));
             return Ok(None);
         };
         let difference = wanted.difference(&found.thing);
-        work.done(|tally| match difference {
-            None => tally.of(kind).already_there += 1,
-            Some(how) => {
-                tally.of(kind).different += 1;
-                tally.name(|| format!("the {kind} `{key}` differs: {how}"));
-            }
-        });
+        work.done(|tally| tally.looked(kind, key, Some(difference)));
         id_of(&found.answer, &found.thing).map(Some)
     }
 
@@ -238,14 +227,7 @@ impl SapEdge {
             None => false,
         };
         journal.removed(kind.name, key)?;
-        work.done(|tally| {
-            let counts = tally.of(kind.name);
-            if removed {
-                counts.removed += 1;
-            } else {
-                counts.already_gone += 1;
-            }
-        });
+        work.done(|tally| tally.cleared(kind.name, 1, u64::from(removed)));
         Ok(())
     }
 

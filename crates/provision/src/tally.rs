@@ -45,6 +45,35 @@ impl Tally {
         }
     }
 
+    /// A thing that was looked for: not there, there, or there with another content.
+    pub(crate) fn looked(&mut self, kind: &'static str, name: &str, found: Option<Option<String>>) {
+        match found {
+            None => {
+                self.of(kind).missing += 1;
+                self.name(|| format!("the {kind} `{name}` is not there"));
+            }
+            Some(Some(how)) => {
+                self.of(kind).different += 1;
+                self.name(|| format!("the {kind} `{name}` differs: {how}"));
+            }
+            Some(None) => self.of(kind).already_there += 1,
+        }
+    }
+
+    /// Things that are to be there now, of which so many were made.
+    pub(crate) fn ensured(&mut self, kind: &'static str, all: u64, created: u64) {
+        let counts = self.of(kind);
+        counts.created += created;
+        counts.already_there += all.saturating_sub(created);
+    }
+
+    /// Things that are to be gone now, of which so many were taken away.
+    pub(crate) fn cleared(&mut self, kind: &'static str, all: u64, removed: u64) {
+        let counts = self.of(kind);
+        counts.removed += removed;
+        counts.already_gone += all.saturating_sub(removed);
+    }
+
     /// Whether the platform has everything.
     #[must_use]
     pub fn is_as_wanted(&self) -> bool {

@@ -10,6 +10,7 @@ use muster_model::{Micros, Rate, Reason};
 use muster_protocol::mqtt::{Qos, Version};
 
 use crate::peer::{Got, Peer, Seen};
+use crate::told::{befell, delayed};
 
 const DEVICES: usize = 4;
 const UPLINKS: usize = 200;
@@ -90,24 +91,23 @@ impl Run {
         }
     }
 
-    /// The hashes of uplinks that fared so, which must be those of the account.
+    /// The uplinks that fared so must be those of the account.
     fn check(&self, misbehaviour: &str, count: usize, fared: impl Fn(&Fared) -> bool) {
-        let mut hashes: Vec<u64> = self
-            .uplinks
-            .iter()
-            .filter(|(_, how)| fared(how))
-            .map(|(hash, _)| *hash)
-            .collect();
-        hashes.sort_unstable();
-        let empty = Vec::new();
-        let said = self.account.misbehaved.get(misbehaviour).unwrap_or(&empty);
-        assert_eq!(
-            said.len(),
+        let all = self.uplinks.iter().filter(|(_, how)| fared(how));
+        befell(
+            &self.account,
+            misbehaviour,
             count,
-            "{misbehaviour}: {:?}",
-            self.account.counts
+            all.map(|(hash, _)| *hash),
         );
-        assert_eq!(&hashes, said, "{misbehaviour}");
+    }
+
+    /// The uplinks that were delayed, from when they were sent to this instant, must be those of the account.
+    fn check_delays(&self, misbehaviour: &str, by: Delayed, until: impl Fn(&Fared) -> Micros) {
+        let all = self.uplinks.iter();
+        let delays = all.map(|(hash, fared)| (*hash, until(fared) - fared.sent_at));
+        let wanted = (by.count as usize, by.by);
+        delayed(&self.account, misbehaviour, wanted, delays);
     }
 
     fn accepted(&self) -> usize {
@@ -200,14 +200,8 @@ fn late_answers_are_late_by_what_was_asked() {
         answer_late: late,
         ..Behaviour::default()
     });
-    let is_late = |fared: &Fared| fared.accepted_at.iter().all(|at| *at - fared.sent_at >= by);
-    run.check("answer-late", 7, is_late);
+    run.check_delays("answer-late", late, |fared| fared.accepted_at[0]);
     assert_eq!((run.accepted(), run.arrived.len()), (UPLINKS, UPLINKS));
-    assert!(
-        run.uplinks
-            .values()
-            .all(|fared| fared.copies[0] - fared.sent_at < by)
-    );
 }
 
 #[test]
@@ -218,9 +212,7 @@ fn late_deliveries_are_late_by_what_was_asked() {
         deliver_late: late,
         ..Behaviour::default()
     });
-    run.check("deliver-late", 7, |fared| {
-        fared.copies[0] - fared.sent_at >= by
-    });
+    run.check_delays("deliver-late", late, |fared| fared.copies[0]);
     assert_eq!((run.accepted(), run.arrived.len()), (UPLINKS, UPLINKS));
 }
 

@@ -12,4 +12,5 @@ mod routing;
 mod sessions;
 mod standard;
 mod thingsboard;
+mod told;
 mod wire;

@@ -110,10 +110,7 @@ impl Provisioner for Mongo {
             let gone = self.collection(TENANTS).delete_one(one).run();
             let gone = gone.map_err(|error| self.failed("delete", TENANTS, &error))?;
             journal.removed(TENANT, &tenant)?;
-            work.done(|tally| {
-                tally.of(TENANT).removed += gone.deleted_count;
-                tally.of(TENANT).already_gone += 1 - gone.deleted_count.min(1);
-            });
+            work.done(|tally| tally.cleared(TENANT, 1, gone.deleted_count));
         }
         Ok(work.tally())
     }
@@ -196,10 +193,7 @@ impl Mongo {
                 journal.created(TENANT, tenant, tenant)?;
             }
         }
-        work.done(|tally| {
-            tally.of(TENANT).created += u64::from(!is_there);
-            tally.of(TENANT).already_there += u64::from(is_there);
-        });
+        work.done(|tally| tally.ensured(TENANT, 1, u64::from(!is_there)));
         Ok(())
     }
 
@@ -207,7 +201,7 @@ impl Mongo {
         let found = self.tenant(tenant, work.watch)?;
         work.done(|tally| {
             let how = found.as_ref().map(documents::tenant_difference);
-            note(tally, TENANT, tenant, how);
+            tally.looked(TENANT, tenant, how);
         });
         Ok(())
     }
@@ -249,8 +243,7 @@ impl Mongo {
         journal.created_all(DEVICE, &names(&cut_off))?;
         journal.created_all(DEVICE, &names(&new))?;
         work.done_all(batch.len() as u64, |tally| {
-            tally.of(DEVICE).created += new.len() as u64;
-            tally.of(DEVICE).already_there += known.len() as u64;
+            tally.ensured(DEVICE, batch.len() as u64, new.len() as u64);
         });
         Ok(())
     }
@@ -259,7 +252,7 @@ impl Mongo {
         let there = self.find(batch, work.watch)?;
         work.done_all(batch.len() as u64, |tally| {
             for record in batch {
-                note(tally, DEVICE, &record.key(), there.difference(record));
+                tally.looked(DEVICE, &record.key(), there.difference(record));
             }
         });
         Ok(())
@@ -360,8 +353,7 @@ impl Mongo {
         let keys: Vec<String> = names.iter().map(|name| key(tenant, name)).collect();
         journal.removed_all(DEVICE, &keys)?;
         work.done_all(names.len() as u64, |tally| {
-            tally.of(DEVICE).removed += gone;
-            tally.of(DEVICE).already_gone += (names.len() as u64).saturating_sub(gone);
+            tally.cleared(DEVICE, names.len() as u64, gone);
         });
         Ok(())
     }
@@ -398,21 +390,6 @@ impl There {
         let device = self.devices.get(&record.device)?;
         let credentials = self.credentials.get(&record.device);
         Some(documents::difference(record, device, credentials))
-    }
-}
-
-/// Notes what was found of a thing.
-fn note(tally: &mut Tally, kind: &'static str, name: &str, found: Option<Option<String>>) {
-    match found {
-        None => {
-            tally.of(kind).missing += 1;
-            tally.name(|| format!("the {kind} `{name}` is not there"));
-        }
-        Some(Some(how)) => {
-            tally.of(kind).different += 1;
-            tally.name(|| format!("the {kind} `{name}` differs: {how}"));
-        }
-        Some(None) => tally.of(kind).already_there += 1,
     }
 }
 

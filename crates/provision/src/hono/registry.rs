@@ -130,14 +130,7 @@ impl Registry {
             }
             None => self.make(wanted, journal, work.watch)?,
         };
-        work.done(|tally| {
-            let counts = tally.of(wanted.kind());
-            if is_created {
-                counts.created += 1;
-            } else {
-                counts.already_there += 1;
-            }
-        });
+        work.done(|tally| tally.ensured(wanted.kind(), 1, u64::from(is_created)));
         Ok(())
     }
 
@@ -239,23 +232,14 @@ impl Registry {
     fn look(&self, wanted: &Wanted, work: &Work<'_>) -> Result<(), ProvisionError> {
         let (kind, name) = (wanted.kind(), wanted.key());
         let Some(found) = self.find(wanted, work.watch)? else {
-            work.done(|tally| {
-                tally.of(kind).missing += 1;
-                tally.name(|| format!("the {kind} `{name}` is not there"));
-            });
+            work.done(|tally| tally.looked(kind, &name, None));
             return Ok(());
         };
         let difference = match wanted.difference(&found.thing) {
             None => self.credentials_difference(wanted, work.watch)?,
             difference => difference,
         };
-        work.done(|tally| match difference {
-            None => tally.of(kind).already_there += 1,
-            Some(how) => {
-                tally.of(kind).different += 1;
-                tally.name(|| format!("the {kind} `{name}` differs: {how}"));
-            }
-        });
+        work.done(|tally| tally.looked(kind, &name, Some(difference)));
         Ok(())
     }
 
