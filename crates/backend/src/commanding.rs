@@ -1,7 +1,7 @@
 //! The consumer that issues commands and hears the replies.
 
-use muster_conduct::{Commander, Desk, Tape};
-use muster_model::{MessageId, Micros, Reason};
+use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, Tape};
+use muster_model::{Delivery, MessageId, Micros};
 use muster_net::Io;
 use muster_protocol::mqtt::{Message, Token, topic};
 use muster_scenario::Plan;
@@ -66,10 +66,12 @@ impl Driver {
         }
         let mut desk = self.intake.desk();
         let from = self.out.len();
-        let session = &mut consumer.session;
-        commanding
-            .commander
-            .issue(io.now(), session, &mut desk, &mut self.out);
+        let mut courier = MqttCourier {
+            session: &mut consumer.session,
+            out: &mut self.out,
+        };
+        let commander = &mut commanding.commander;
+        commander.issue(io.now(), &mut courier, &mut desk);
         self.wrap(at, from);
         self.send(io, at);
     }
@@ -77,9 +79,13 @@ impl Driver {
     /// When the next command may be issued; none while the session cannot take one.
     pub(crate) fn next_command(&mut self) -> Option<Micros> {
         let commanding = self.commanding.as_mut()?;
-        let consumer = &self.consumers[commanding.at];
+        let consumer = &mut self.consumers[commanding.at];
         let is_up = consumer.state == State::Up && consumer.waiting.is_empty();
-        commanding.commander.next_issue(is_up, &consumer.session)
+        let courier = MqttCourier {
+            session: &mut consumer.session,
+            out: &mut self.out,
+        };
+        commanding.commander.next_issue(is_up.then_some(&courier))
     }
 
     /// Commands of which the platform has said nothing.
@@ -105,21 +111,16 @@ impl Driver {
         }
     }
 
-    pub(crate) fn command_accepted(&mut self, at: usize, token: Token, code: u8, now: Micros) {
-        self.with_commander(at, |commander, desk| {
-            commander.accepted(token, code, now, desk);
-        });
-    }
-
-    pub(crate) fn command_rejected(
+    /// The platform's word on a command.
+    pub(crate) fn command_known(
         &mut self,
         at: usize,
         token: Token,
-        reason: Reason,
+        delivery: Delivery,
         now: Micros,
     ) {
         self.with_commander(at, |commander, desk| {
-            commander.rejected(token, reason, now, desk);
+            commander.learn(CommandToken(token.0), delivery, now, desk);
         });
     }
 
@@ -142,16 +143,19 @@ impl Driver {
     pub(crate) fn lose_commands(&mut self, now: Micros, at: usize) {
         if let Some(commanding) = self.commanding.as_mut().filter(|known| known.at == at) {
             let mut desk = self.intake.desk();
-            let session = &mut self.consumers[at].session;
-            commanding.commander.lost(session, now, &mut desk);
+            self.consumers[at].session.drop_inflight(|_, _| {});
+            commanding.commander.lost(now, &mut desk);
         }
     }
 
     pub(crate) fn finish_commands(&mut self, now: Micros) {
         if let Some(commanding) = &mut self.commanding {
             let mut desk = self.intake.desk();
-            let session = &mut self.consumers[commanding.at].session;
-            commanding.commander.finish(session, now, &mut desk);
+            let courier = MqttCourier {
+                session: &mut self.consumers[commanding.at].session,
+                out: &mut self.out,
+            };
+            commanding.commander.finish(&courier, now, &mut desk);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use muster_conduct::Trouble;
-use muster_model::{Micros, Reason};
+use muster_conduct::{Trouble, delivery_by_puback};
+use muster_model::{Delivery, Micros, Reason};
 use muster_net::Io;
 use muster_platform::PROPERTY_NAME;
 use muster_protocol::mqtt::{ClientEvent, Message, Version};
@@ -90,10 +90,10 @@ impl Driver {
                 return false;
             }
             ClientEvent::Accepted { token, reason } => {
-                self.command_accepted(at, *token, *reason, seen);
+                self.command_known(at, *token, delivery_by_puback(*reason), seen);
             }
             ClientEvent::Rejected { token, reason } => {
-                self.command_rejected(at, *token, *reason, seen);
+                self.command_known(at, *token, Delivery::Undeliverable(*reason), seen);
             }
             ClientEvent::Completed { .. }
             | ClientEvent::AnsweredLate { .. }

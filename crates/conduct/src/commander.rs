@@ -1,6 +1,8 @@
 //! Issues commands and learns what becomes of them: the business application's half of command and
 //! control, without a socket and a clock.
 
+mod courier;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -8,12 +10,13 @@ use muster_device::Sink;
 use muster_load::{Cursor, StreamSchedule};
 use muster_measure::{Account, digest};
 use muster_model::{
-    ABSENT, Command, CommandTarget, Delivery, DeviceId, Integrity, Issue, MessageId, Micros,
-    Reason, Reply, RunId, ShedCause, Stamp, StreamId,
+    ABSENT, Command, CommandTarget, Delivery, DeviceId, Integrity, Issue, MessageId, Micros, Reply,
+    RunId, ShedCause, Stamp, StreamId,
 };
 use muster_platform::{CommandScratch, Commanding, Dialect, Roster};
-use muster_protocol::mqtt::{self, Publish, Qos, Refused, Token};
 use muster_scenario::{FleetPlan, Plan, StreamKind, StreamPlan};
+
+pub use courier::{CommandToken, Courier, MqttCourier, Untaken, delivery_by_puback};
 
 use crate::roster;
 
@@ -153,11 +156,10 @@ impl Commander {
         (self.pending.len() - self.free.len() + self.asked.len()) as u64
     }
 
-    /// When the next command may be issued; none while the session cannot take one. `is_up` says
-    /// whether it takes anything.
-    pub fn next_issue(&mut self, is_up: bool, session: &mqtt::Client) -> Option<Micros> {
-        self.is_held |= !is_up || !self.can_issue(session);
-        let is_ready = is_up && self.can_issue(session);
+    /// When the next command may be issued; none while the courier cannot take one, or there is none.
+    pub fn next_issue(&mut self, courier: Option<&impl Courier>) -> Option<Micros> {
+        let is_ready = courier.is_some_and(|courier| self.can_issue(courier));
+        self.is_held |= !is_ready;
         self.next_due().filter(|_| is_ready)
     }
 
@@ -168,86 +170,43 @@ impl Commander {
         asked.into_iter().chain(scheduled).min()
     }
 
-    /// Renders every command that is due and may go; what the session cannot take waits.
+    /// Hands over every command that is due and may go; what the courier cannot take waits.
     pub fn issue<S: Sink>(
         &mut self,
         now: Micros,
-        session: &mut mqtt::Client,
+        courier: &mut impl Courier,
         desk: &mut Desk<'_, S>,
-        out: &mut Vec<u8>,
     ) {
-        if self.can_issue(session) && std::mem::take(&mut self.is_held) {
+        if self.can_issue(courier) && std::mem::take(&mut self.is_held) {
             self.held_until = now;
         }
-        while self.can_issue(session) && self.next_due().is_some_and(|due| due <= now) {
+        while self.can_issue(courier) && self.next_due().is_some_and(|due| due <= now) {
             let Some((place, id, due)) = self.peek() else {
                 return;
             };
-            match self.publish((place, id, due), now, session, out) {
+            match self.hand_over((place, id, due), now, courier) {
                 Ok(()) => {
                     let account = desk.account.command(id.stream);
                     account.issued.add(digest(&id));
                 }
-                Err(Refused::Window | Refused::PacketIds | Refused::NotConnected) => return,
-                Err(
-                    Refused::TooLarge { .. }
-                    | Refused::TextTooLong
-                    | Refused::RetainUnavailable
-                    | Refused::QosUnavailable
-                    | Refused::Unknown
-                    | Refused::Authentication,
-                ) => {
-                    withhold(desk, (id, due), now, ShedCause::Unsendable);
-                }
+                Err(Untaken::Yet) => return,
+                Err(Untaken::Ever) => withhold(desk, (id, due), now, ShedCause::Unsendable),
             }
             self.advance();
         }
     }
 
     /// Whether a command could go if one were due.
-    fn can_issue(&self, session: &mqtt::Client) -> bool {
-        let has_room = !self.free.is_empty() || self.pending.len() < PENDING_MAX;
-        has_room && session.is_connected() && session.window_free() > 0
+    fn can_issue(&self, courier: &impl Courier) -> bool {
+        let has_place = !self.free.is_empty() || self.pending.len() < PENDING_MAX;
+        has_place && courier.has_room()
     }
 
-    /// The platform took a command, with a code that may say that nobody was there.
-    pub fn accepted<S: Sink>(
-        &mut self,
-        token: Token,
-        code: u8,
-        now: Micros,
-        desk: &mut Desk<'_, S>,
-    ) {
-        let delivery = if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
-            Delivery::Undeliverable(Reason::Mqtt(code))
-        } else {
-            Delivery::Delivered
-        };
-        self.learn(token, delivery, now, desk);
-    }
-
-    /// The platform refused a command.
-    pub fn rejected<S: Sink>(
-        &mut self,
-        token: Token,
-        reason: Reason,
-        now: Micros,
-        desk: &mut Desk<'_, S>,
-    ) {
-        self.learn(token, Delivery::Undeliverable(reason), now, desk);
-    }
-
-    /// The session's link ended: nothing more is learnt of what it had under way, which is not sent
-    /// a second time.
-    pub fn lost<S: Sink>(
-        &mut self,
-        session: &mut mqtt::Client,
-        now: Micros,
-        desk: &mut Desk<'_, S>,
-    ) {
-        session.drop_inflight(|_, _| {});
+    /// The connection ended: nothing more is learnt of what was under way, which the courier has to
+    /// forget, so that it is not sent a second time.
+    pub fn lost<S: Sink>(&mut self, now: Micros, desk: &mut Desk<'_, S>) {
         for token in 0..self.pending.len() as u32 {
-            self.learn(Token(token), Delivery::Unknown, now, desk);
+            self.learn(CommandToken(token), Delivery::Unknown, now, desk);
         }
     }
 
@@ -322,20 +281,15 @@ impl Commander {
 
     /// The run is over: what the platform said nothing of is unknown, and what was never issued is
     /// withheld, by the cause that holds it.
-    pub fn finish<S: Sink>(
-        &mut self,
-        session: &mut mqtt::Client,
-        now: Micros,
-        desk: &mut Desk<'_, S>,
-    ) {
-        let cause = if !session.is_connected() {
+    pub fn finish<S: Sink>(&mut self, courier: &impl Courier, now: Micros, desk: &mut Desk<'_, S>) {
+        let cause = if !courier.is_connected() {
             ShedCause::Offline
-        } else if self.can_issue(session) {
+        } else if self.can_issue(courier) {
             ShedCause::GeneratorLate
         } else {
             ShedCause::Window
         };
-        self.lost(session, now, desk);
+        self.lost(now, desk);
         while let Some((_, id, due)) = self.peek().filter(|(_, _, due)| *due <= now) {
             withhold(desk, (id, due), now, cause);
             self.advance();
@@ -380,13 +334,12 @@ impl Commander {
         }
     }
 
-    fn publish(
+    fn hand_over(
         &mut self,
         (place, id, due): (usize, MessageId, Micros),
         now: Micros,
-        session: &mut mqtt::Client,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
+        courier: &mut impl Courier,
+    ) -> Result<(), Untaken> {
         let stream = &self.streams[place];
         stream.roster.render_name(id.device, &mut self.name);
         if stream.to.is_absent(id.seq) {
@@ -399,13 +352,9 @@ impl Commander {
             is_two_way: stream.is_two_way,
         };
         self.dialect.write_command(&to, &mut self.scratch);
-        let publish = Publish {
-            qos: Qos::AtLeastOnce,
-            ..Publish::new(&self.scratch.topic, &self.scratch.payload)
-        };
         let place = self.free.last().copied();
         let token = place.unwrap_or(self.pending.len() as u32);
-        session.publish(now, Token(token), &publish, out)?;
+        courier.take(now, CommandToken(token), &self.scratch)?;
         let pending = Some(Pending {
             id,
             due,
@@ -423,9 +372,10 @@ impl Commander {
         Ok(())
     }
 
-    fn learn<S: Sink>(
+    /// The platform's word on a command.
+    pub fn learn<S: Sink>(
         &mut self,
-        token: Token,
+        token: CommandToken,
         delivery: Delivery,
         now: Micros,
         desk: &mut Desk<'_, S>,

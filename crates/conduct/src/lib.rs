@@ -31,7 +31,9 @@ mod tape;
 mod trial;
 mod views;
 
-pub use commander::{Commander, Desk};
+pub use commander::{
+    CommandToken, Commander, Courier, Desk, MqttCourier, Untaken, delivery_by_puback,
+};
 pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
 pub use placement::Placement;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use muster_conduct::{Commander, Desk};
+use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, delivery_by_puback};
 use muster_device::Then;
 use muster_load::StreamSchedule;
-use muster_model::{BackendId, MessageId, Micros, RunId};
+use muster_model::{BackendId, Delivery, MessageId, Micros, RunId};
 use muster_protocol::mqtt::{
     Client, ClientEvent, ClientLimits, Connect, Filter, Input, Qos, Subscribe,
 };
@@ -80,7 +80,11 @@ impl Commanding {
 
     /// When the next command may be issued; none while the session cannot take one.
     pub(crate) fn next(&mut self) -> Option<Micros> {
-        self.commander.next_issue(self.is_up, &self.session)
+        let courier = MqttCourier {
+            session: &mut self.session,
+            out: &mut Vec::new(),
+        };
+        self.commander.next_issue(self.is_up.then_some(&courier))
     }
 
     /// When something of the session's own is due.
@@ -105,7 +109,11 @@ impl Commanding {
 
     pub(crate) fn issue(&mut self, now: Micros, desk: &mut Desk<'_, Witness>, out: &mut Vec<u8>) {
         if self.is_up {
-            self.commander.issue(now, &mut self.session, desk, out);
+            let mut courier = MqttCourier {
+                session: &mut self.session,
+                out,
+            };
+            self.commander.issue(now, &mut courier, desk);
         }
     }
 
@@ -149,10 +157,14 @@ impl Commanding {
                 debug_assert!(is_reply, "it subscribed to nothing else");
             }
             ClientEvent::Accepted { token, reason } => {
-                self.commander.accepted(*token, *reason, now, desk);
+                let delivery = delivery_by_puback(*reason);
+                let token = CommandToken(token.0);
+                self.commander.learn(token, delivery, now, desk);
             }
             ClientEvent::Rejected { token, reason } => {
-                self.commander.rejected(*token, *reason, now, desk);
+                let delivery = Delivery::Undeliverable(*reason);
+                let token = CommandToken(token.0);
+                self.commander.learn(token, delivery, now, desk);
             }
             ClientEvent::Refused(_)
             | ClientEvent::Disconnected { .. }
@@ -194,7 +206,8 @@ impl Commanding {
 
     /// The connection is over; it connects again.
     pub(crate) fn lost(&mut self, now: Micros, desk: &mut Desk<'_, Witness>) {
-        self.commander.lost(&mut self.session, now, desk);
+        self.session.drop_inflight(|_, _| {});
+        self.commander.lost(now, desk);
         self.session.closed();
         self.is_up = false;
         self.again = Some(now + RETRY);
@@ -202,6 +215,10 @@ impl Commanding {
 
     /// The run is over.
     pub(crate) fn finish(&mut self, now: Micros, desk: &mut Desk<'_, Witness>) {
-        self.commander.finish(&mut self.session, now, desk);
+        let courier = MqttCourier {
+            session: &mut self.session,
+            out: &mut Vec::new(),
+        };
+        self.commander.finish(&courier, now, desk);
     }
 }

@@ -1,0 +1,91 @@
+//! What takes commands to the platform: the seam between the commander and a session.
+
+use muster_model::{Delivery, Micros, Reason};
+use muster_platform::CommandScratch;
+use muster_protocol::mqtt::{self, Client, Publish, Qos, Refused, Token};
+
+/// The commander's name of a command that was handed over, used again once its delivery is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CommandToken(pub u32);
+
+/// Takes commands to the platform.
+pub trait Courier {
+    /// Whether it stands.
+    fn is_connected(&self) -> bool;
+
+    /// Whether it can take another command now.
+    fn has_room(&self) -> bool;
+
+    /// Takes a command.
+    ///
+    /// # Errors
+    /// [`Untaken`]: nothing was taken.
+    fn take(
+        &mut self,
+        now: Micros,
+        token: CommandToken,
+        command: &CommandScratch,
+    ) -> Result<(), Untaken>;
+}
+
+/// Why a command was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untaken {
+    /// There is no room for it now.
+    Yet,
+    /// The platform takes no such command.
+    Ever,
+}
+
+/// A session of MQTT that publishes commands at QoS 1 and renders them to the end of `out`.
+#[derive(Debug)]
+pub struct MqttCourier<'a> {
+    /// The session.
+    pub session: &'a mut Client,
+    /// What is to be written.
+    pub out: &'a mut Vec<u8>,
+}
+
+impl Courier for MqttCourier<'_> {
+    fn is_connected(&self) -> bool {
+        self.session.is_connected()
+    }
+
+    fn has_room(&self) -> bool {
+        self.session.is_connected() && self.session.window_free() > 0
+    }
+
+    fn take(
+        &mut self,
+        now: Micros,
+        token: CommandToken,
+        command: &CommandScratch,
+    ) -> Result<(), Untaken> {
+        let publish = Publish {
+            qos: Qos::AtLeastOnce,
+            ..Publish::new(&command.topic, &command.payload)
+        };
+        let taken = self
+            .session
+            .publish(now, Token(token.0), &publish, self.out);
+        taken.map_err(|why| match why {
+            Refused::Window | Refused::PacketIds | Refused::NotConnected => Untaken::Yet,
+            Refused::TooLarge { .. }
+            | Refused::TextTooLong
+            | Refused::RetainUnavailable
+            | Refused::QosUnavailable
+            | Refused::Unknown
+            | Refused::Authentication => Untaken::Ever,
+        })
+    }
+}
+
+/// What a PUBACK that accepts says of a command: its code may tell that nobody was there.
+#[must_use]
+pub const fn delivery_by_puback(code: u8) -> Delivery {
+    if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
+        Delivery::Undeliverable(Reason::Mqtt(code))
+    } else {
+        Delivery::Delivered
+    }
+}
