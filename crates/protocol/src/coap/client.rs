@@ -1,5 +1,6 @@
 //! The client end: requests of the devices behind one socket to one server.
 
+mod by_id;
 mod event;
 mod exchange;
 mod receive;
@@ -8,10 +9,10 @@ mod timer;
 use std::sync::Arc;
 
 use muster_model::Micros;
-use rustc_hash::FxHashMap;
 
 pub use event::{Again, ClientEvent, Failure, Response};
 
+use self::by_id::ById;
 use self::exchange::{
     CONFIRMABLE, COUNTED, DEREGISTERS, Exchange, FORGOTTEN, PING, RESEND_DUE, Stage,
 };
@@ -69,8 +70,7 @@ pub struct Endpoint<L> {
     random: Random,
     ids: MessageIds,
     exchanges: Slab<Exchange>,
-    /// Exchanges by the message id that may be acknowledged or reset.
-    by_id: FxHashMap<u16, u16>,
+    by_id: ById,
     /// What was answered to messages of the server's own.
     seen: Option<Box<Seen<Kind>>>,
     counts: ClientCounts,
@@ -109,7 +109,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             random,
             ids,
             exchanges: Slab::default(),
-            by_id: FxHashMap::default(),
+            by_id: ById::default(),
             seen: None,
             counts: ClientCounts::default(),
             lanes,
@@ -371,9 +371,9 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             return;
         };
         exchange.start(now, random, &self.settings.transmission);
-        let (id, deadline) = (exchange.id, exchange.next_copy(now));
+        let deadline = exchange.next_copy(now);
         self.exchanges.set_deadline(key, deadline);
-        self.by_id.insert(id, key.slot());
+        self.by_id.list(&mut self.exchanges, key);
         self.count(key);
     }
 
@@ -415,11 +415,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     /// Nothing more can be said to the message id that was used last.
     #[inline]
     fn unlist(&mut self, key: ExchangeKey) {
-        if let Some(exchange) = self.exchanges.get(key)
-            && self.by_id.get(&exchange.id) == Some(&key.slot())
-        {
-            self.by_id.remove(&exchange.id);
-        }
+        self.by_id.unlist(&mut self.exchanges, key);
     }
 
     /// Ends an exchange.
@@ -427,5 +423,17 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     fn end(&mut self, key: ExchangeKey) -> Option<Exchange> {
         self.answered(key);
         self.exchanges.remove(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_of_one_device_is_small() {
+        assert!(size_of::<Client>() <= 136, "{}", size_of::<Client>());
+        let entry = size_of::<Exchange>();
+        assert!(entry <= 96, "{entry}");
     }
 }

@@ -16,8 +16,13 @@ const BLOCKS: usize = 65_536 / BLOCK as usize;
 /// limit is at most a block short of it: 265 ids a second with the standard's times.
 #[derive(Debug)]
 pub(super) struct MessageIds {
-    /// When each of the last blocks was used up, the oldest first.
-    used: VecDeque<Micros>,
+    /// When each of the last blocks was used up, the oldest first; in memory of its own, since few
+    /// devices ever use up one.
+    #[expect(
+        clippy::box_collection,
+        reason = "a device that has none pays a pointer and not a queue"
+    )]
+    used: Option<Box<VecDeque<Micros>>>,
     next: u16,
     in_block: u16,
 }
@@ -25,7 +30,7 @@ pub(super) struct MessageIds {
 impl MessageIds {
     pub(super) fn new(first: u16) -> Self {
         Self {
-            used: VecDeque::new(),
+            used: None,
             next: first,
             in_block: 0,
         }
@@ -42,22 +47,26 @@ impl MessageIds {
         self.in_block += 1;
         if self.in_block == BLOCK {
             self.in_block = 0;
-            self.used.push_back(now);
+            self.used.get_or_insert_default().push_back(now);
         }
         Some(id)
     }
 
     /// When an id is free again, if none is.
     pub(super) fn free_at(&self, lifetime: Micros) -> Micros {
-        let oldest = self.used.front().filter(|_| self.used.len() >= BLOCKS);
+        let all = self.used.as_ref().filter(|used| used.len() >= BLOCKS);
+        let oldest = all.and_then(|used| used.front());
         oldest.map_or(Micros::ZERO, |oldest| *oldest + lifetime)
     }
 
     fn may_begin(&mut self, now: Micros, lifetime: Micros) -> bool {
-        while self.used.front().is_some_and(|at| *at + lifetime <= now) {
-            self.used.pop_front();
+        let Some(used) = &mut self.used else {
+            return true;
+        };
+        while used.front().is_some_and(|at| *at + lifetime <= now) {
+            used.pop_front();
         }
-        self.used.len() < BLOCKS
+        used.len() < BLOCKS
     }
 }
 

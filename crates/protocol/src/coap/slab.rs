@@ -23,8 +23,8 @@ const NONE: u16 = u16::MAX;
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     entries: Vec<Entry<T>>,
-    /// Slots in use, as a heap by their deadlines.
-    heap: Vec<u16>,
+    /// How many slots are in use.
+    len: u16,
     /// The first of the slots that are free.
     free: u16,
 }
@@ -36,13 +36,16 @@ struct Entry<T> {
     generation: u16,
     /// Where it stands in the heap; of a free one, the next free one.
     place: u16,
+    /// Which slot stands at this entry's own number in the heap by deadlines, whose places are those
+    /// of the first entries: it needs no memory of its own.
+    ranked: u16,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
-            heap: Vec::new(),
+            len: 0,
             free: NONE,
         }
     }
@@ -51,7 +54,13 @@ impl<T> Default for Slab<T> {
 impl<T> Slab<T> {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.heap.len()
+        usize::from(self.len)
+    }
+
+    /// All that is kept, in no order.
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ExchangeKey, &T)> {
+        (0..self.entries.len() as u16).filter_map(|slot| self.at(slot))
     }
 
     /// The key that the next value will have; none if all slots are taken.
@@ -68,7 +77,7 @@ impl<T> Slab<T> {
     #[inline]
     pub(super) fn insert(&mut self, deadline: Micros, value: T) -> Option<ExchangeKey> {
         let key = self.next_key()?;
-        let place = self.heap.len() as u16;
+        let place = self.len;
         let value = Some(value);
         match self.entries.get_mut(usize::from(key.slot)) {
             Some(entry) => {
@@ -85,11 +94,12 @@ impl<T> Slab<T> {
                     deadline,
                     generation,
                     place,
+                    ranked: NONE,
                 });
             }
         }
-        reserve(&mut self.heap);
-        self.heap.push(key.slot);
+        self.entries[usize::from(place)].ranked = key.slot;
+        self.len += 1;
         self.rise(usize::from(place));
         Some(key)
     }
@@ -131,7 +141,7 @@ impl<T> Slab<T> {
     /// The exchange whose deadline is first, and the deadline.
     #[inline]
     pub(super) fn first(&self) -> Option<(ExchangeKey, Micros)> {
-        let slot = *self.heap.first()?;
+        let slot = self.entries.first().filter(|_| self.len > 0)?.ranked;
         let entry = &self.entries[usize::from(slot)];
         let generation = entry.generation;
         Some((ExchangeKey { slot, generation }, entry.deadline))
@@ -146,9 +156,11 @@ impl<T> Slab<T> {
         entry.generation = entry.generation.wrapping_add(1);
         entry.place = self.free;
         self.free = key.slot;
-        self.heap.swap_remove(place);
-        if let Some(&moved) = self.heap.get(place) {
-            self.entries[usize::from(moved)].place = place as u16;
+        self.len -= 1;
+        if place < self.len() {
+            let last = self.ranked(self.len());
+            self.entries[place].ranked = last;
+            self.entries[usize::from(last)].place = place as u16;
             self.settle(place);
         }
         value
@@ -176,7 +188,7 @@ impl<T> Slab<T> {
     fn sink(&mut self, mut place: usize) {
         loop {
             let below = [2 * place + 1, 2 * place + 2];
-            let within = below.into_iter().filter(|at| *at < self.heap.len());
+            let within = below.into_iter().filter(|at| *at < self.len());
             let Some(least) = within.min_by_key(|at| self.deadline(*at)) else {
                 return;
             };
@@ -189,13 +201,19 @@ impl<T> Slab<T> {
     }
 
     fn deadline(&self, place: usize) -> Micros {
-        self.entries[usize::from(self.heap[place])].deadline
+        self.entries[usize::from(self.ranked(place))].deadline
+    }
+
+    /// The slot at a place of the heap.
+    fn ranked(&self, place: usize) -> u16 {
+        self.entries[place].ranked
     }
 
     fn swap(&mut self, one: usize, other: usize) {
-        self.heap.swap(one, other);
-        for place in [one, other] {
-            self.entries[usize::from(self.heap[place])].place = place as u16;
+        let (at_one, at_other) = (self.ranked(one), self.ranked(other));
+        for (place, slot) in [(one, at_other), (other, at_one)] {
+            self.entries[place].ranked = slot;
+            self.entries[usize::from(slot)].place = place as u16;
         }
     }
 }

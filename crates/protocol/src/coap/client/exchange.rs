@@ -28,21 +28,23 @@ pub(super) enum Stage {
 }
 
 /// It was sent as CON.
-pub(super) const CONFIRMABLE: u8 = 1;
+pub(super) const CONFIRMABLE: u16 = 1;
 /// It takes a place in the window of its lane.
-pub(super) const COUNTED: u8 = 2;
+pub(super) const COUNTED: u16 = 2;
 /// The caller no longer waits for it.
-pub(super) const FORGOTTEN: u8 = 4;
+pub(super) const FORGOTTEN: u16 = 4;
 /// The caller has been asked for a retransmission.
-pub(super) const RESEND_DUE: u8 = 8;
+pub(super) const RESEND_DUE: u16 = 8;
 /// It is an empty CON.
-pub(super) const PING: u8 = 16;
+pub(super) const PING: u16 = 16;
 /// It asks for notifications.
-pub(super) const REGISTERS: u8 = 32;
+pub(super) const REGISTERS: u16 = 32;
 /// It asks for no more of them.
-pub(super) const DEREGISTERS: u8 = 64;
+pub(super) const DEREGISTERS: u16 = 64;
 /// Blocks of the request's body follow the one that was sent last.
-const MORE: u8 = 128;
+const MORE: u16 = 128;
+/// Its message id may still be acknowledged or reset.
+pub(super) const LISTED: u16 = 256;
 
 #[derive(Debug)]
 pub(super) struct Exchange {
@@ -67,7 +69,7 @@ pub(super) struct Exchange {
     down_size: BlockSize,
     pub(super) retries: u8,
     pub(super) stage: Stage,
-    marks: u8,
+    marks: u16,
 }
 
 /// What a response means to an exchange.
@@ -138,12 +140,12 @@ impl Exchange {
     }
 
     #[inline]
-    pub(super) const fn is(&self, mark: u8) -> bool {
+    pub(super) const fn is(&self, mark: u16) -> bool {
         self.marks & mark != 0
     }
 
     #[inline]
-    pub(super) const fn set(&mut self, mark: u8, is: bool) {
+    pub(super) const fn set(&mut self, mark: u16, is: bool) {
         self.marks = if is {
             self.marks | mark
         } else {

@@ -305,9 +305,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
 
     #[inline]
     fn by_id(&self, id: u16) -> Option<ExchangeKey> {
-        let slot = *self.by_id.get(&id)?;
-        let (key, exchange) = self.exchanges.at(slot)?;
-        (exchange.id == id).then_some(key)
+        self.by_id.find(&self.exchanges, id)
     }
 
     #[inline]
