@@ -107,10 +107,10 @@ disturb_group() {
     timeout 5 kcat -b "127.0.0.1:$KAFKA" -G application other >/dev/null 2>&1 || true
 }
 
-# freeze: Kafka stands still for some seconds.
+# freeze: Kafka stands still until a client of others has waited for it in vain, which takes that five seconds.
 freeze() {
     kill -STOP "$NODE"
-    sleep 5
+    kcat -b "127.0.0.1:$KAFKA" -L -m 5 >"$WORK/frozen-answer" 2>&1 || touch "$WORK/was-frozen"
     kill -CONT "$NODE"
 }
 
@@ -142,6 +142,7 @@ same "group: nothing came twice" "$(value "$WORK/group" .ledger.uplink.duplicate
 MEANWHILE=freeze
 passes frozen
 counts frozen
+check "frozen: no client was answered" test -e "$WORK/was-frozen"
 says "frozen: a broker that does not answer is told" "$(event frozen consumer-lost)" "has not answered for"
 says "frozen: and that it answers again" "$(event frozen consumer-back)" "consumer 0 of"
 MEANWHILE=
