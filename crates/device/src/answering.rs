@@ -20,23 +20,24 @@ impl<S: Sink> Shard<S> {
         datagram: &[u8],
         out: &mut Vec<u8>,
     ) {
-        let Some(requests) = self.links[link as usize].session.coap() else {
+        let Some(client) = self.links[link as usize].session.coap() else {
             return;
         };
-        if let Some(event) = requests.client.receive(now, datagram, out) {
+        if let Some(event) = client.receive(now, datagram, out) {
             self.heard(link, now, &event, out);
         }
     }
 
     /// Something of a link's exchanges is due; one thing a call.
     pub(crate) fn wake(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
-        let Some(requests) = self.links[link as usize].session.coap() else {
+        let state = &mut self.links[link as usize];
+        if state.silence_ends().is_some_and(|end| end <= now) {
+            state.waits_for_silence = false;
+        }
+        let Some(client) = state.session.coap() else {
             return;
         };
-        if requests.client.held_until(0) <= now {
-            requests.waits_for_silence = false;
-        }
-        if let Some(event) = requests.client.wake(now, out) {
+        if let Some(event) = client.wake(now, out) {
             self.heard(link, now, &event, out);
         }
     }

@@ -1,6 +1,7 @@
 //! What a link costs when nothing happens on it.
 
 use muster_model::Micros;
+use muster_protocol::coap;
 
 use crate::agenda::ClosedDevice;
 use crate::link::{Lane, Link};
@@ -11,6 +12,10 @@ const IN_FLIGHT_BYTES: usize = 4 * 8;
 /// User memory in bytes of one link at rest after traffic: its state and session, and its place
 /// among those that wait to connect again.
 pub const LINK_BYTES: usize = size_of::<Link>() + IN_FLIGHT_BYTES + size_of::<(Micros, u32)>();
+
+/// User memory in bytes of one link of CoAP at rest, likewise.
+pub const COAP_LINK_BYTES: usize =
+    size_of::<Link>() + coap::AT_REST_BYTES + size_of::<(Micros, u32)>();
 
 /// User memory in bytes of one stream on a link at rest: the queue of what waits.
 pub const LANE_BYTES: usize = size_of::<Lane>();

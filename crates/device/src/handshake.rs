@@ -168,7 +168,7 @@ impl<S: Sink> Shard<S> {
             State::Up => {
                 let life = self.end_of_life(link);
                 let again = self.next_authentication(link);
-                let all = [life, again, state.session.deadline()];
+                let all = [life, again, state.session.deadline(), state.silence_ends()];
                 all.into_iter().flatten().min()
             }
             State::Down | State::BackOff | State::Ended => None,
@@ -224,7 +224,9 @@ impl<S: Sink> Shard<S> {
         self.tally.up -= 1;
         self.account.disconnected(self.link_id(link), &cause);
         self.tell(link, now, LinkEvent::Disconnected(cause));
-        self.links[link as usize].session.closed();
+        let state = &mut self.links[link as usize];
+        state.session.closed();
+        state.waits_for_silence = false;
         self.unwrite(link);
         if !self.class(link).client.is_resumable() {
             self.break_flight(link, now, cause);

@@ -43,7 +43,7 @@ pub use class::{
     Answer, Authentication, Class, ClassStream, Client, Gateway, Kind, Login, Policy, Protocol,
     Will,
 };
-pub use footprint::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
+pub use footprint::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;
 pub use offline::Offline;
 pub use overheard::Listener;

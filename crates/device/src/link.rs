@@ -28,6 +28,15 @@ pub(crate) struct Link {
     pub(crate) is_tried: bool,
     /// Whether held bytes of the socket are still waiting.
     pub(crate) is_held: bool,
+    /// Whether something waits for the end of the silence that the platform asked for.
+    pub(crate) waits_for_silence: bool,
+}
+
+impl Link {
+    /// When the silence ends that something waits for.
+    pub(crate) fn silence_ends(&self) -> Option<Micros> {
+        self.waits_for_silence.then(|| self.session.silent_until())
+    }
 }
 
 /// Where a link stands.

@@ -15,16 +15,7 @@ pub(crate) enum Session {
     /// MQTT, whose packets are a stream of bytes.
     Mqtt(mqtt::Client),
     /// CoAP, on a socket of the link's own.
-    Coap(Requests),
-}
-
-/// The requests of one device.
-#[derive(Debug)]
-pub(crate) struct Requests {
-    /// In memory of its own, so that a link of MQTT is no larger for it.
-    pub(crate) client: Box<coap::Client>,
-    /// Whether something waits for the end of the silence that the platform asked for.
-    pub(crate) waits_for_silence: bool,
+    Coap(coap::Client),
 }
 
 /// Why a message can never go on a session.
@@ -53,10 +44,7 @@ impl Session {
                 let limits = mqtt::ClientLimits::default();
                 Self::Mqtt(mqtt::Client::new(client.version, &limits))
             }
-            Protocol::Coap(settings) => Self::Coap(Requests {
-                client: Box::new(coap::Client::new(settings.clone(), seed)),
-                waits_for_silence: false,
-            }),
+            Protocol::Coap(settings) => Self::Coap(coap::Client::new(settings.clone(), seed)),
         }
     }
 
@@ -69,9 +57,9 @@ impl Session {
     }
 
     /// That of CoAP; none with another protocol.
-    pub(crate) fn coap(&mut self) -> Option<&mut Requests> {
+    pub(crate) fn coap(&mut self) -> Option<&mut coap::Client> {
         match self {
-            Self::Coap(requests) => Some(requests),
+            Self::Coap(client) => Some(client),
             Self::Mqtt(_) => None,
         }
     }
@@ -81,7 +69,7 @@ impl Session {
     pub(crate) fn window_free(&self) -> u16 {
         match self {
             Self::Mqtt(client) => client.window_free(),
-            Self::Coap(requests) => requests.client.window_free(0),
+            Self::Coap(client) => client.window_free(0),
         }
     }
 
@@ -90,22 +78,15 @@ impl Session {
     pub(crate) fn deadline(&self) -> Option<Micros> {
         match self {
             Self::Mqtt(client) => client.deadline(),
-            Self::Coap(requests) => {
-                let silence = requests.waits_for_silence;
-                let silence = silence.then(|| requests.client.held_until(0));
-                [requests.client.deadline(), silence]
-                    .into_iter()
-                    .flatten()
-                    .min()
-            }
+            Self::Coap(client) => client.deadline(),
         }
     }
 
-    /// Whether the platform asked for silence that is not over.
-    pub(crate) fn is_silenced(&self, now: Micros) -> bool {
+    /// Until when the platform asked for silence.
+    pub(crate) fn silent_until(&self) -> Micros {
         match self {
-            Self::Mqtt(_) => false,
-            Self::Coap(requests) => requests.client.held_until(0) > now,
+            Self::Mqtt(_) => Micros::ZERO,
+            Self::Coap(client) => client.held_until(0),
         }
     }
 
@@ -129,11 +110,8 @@ impl Session {
     pub(crate) fn closed(&mut self) {
         match self {
             Self::Mqtt(client) => client.closed(),
-            Self::Coap(requests) => {
-                // Whoever waits for an answer is told by the shard.
-                requests.client.drop_all(|_| {});
-                requests.waits_for_silence = false;
-            }
+            // Whoever waits for an answer is told by the shard.
+            Self::Coap(client) => client.drop_all(|_| {}),
         }
     }
 }
@@ -147,9 +125,9 @@ impl<S: Sink> Shard<S> {
             Session::Mqtt(client) => {
                 client.forget(token);
             }
-            Session::Coap(requests) => {
+            Session::Coap(client) => {
                 if let Some(key) = exchange {
-                    requests.client.forget(key);
+                    client.forget(key);
                 }
             }
         }

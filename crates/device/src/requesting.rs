@@ -8,7 +8,7 @@ use muster_protocol::coap::{
 use muster_protocol::mqtt::Token;
 
 use crate::class::Class;
-use crate::protocols::{Requests, Unfit};
+use crate::protocols::Unfit;
 use crate::render::Unsent;
 use crate::slots::{SlotId, Stage};
 use crate::{Shard, Sink};
@@ -43,16 +43,15 @@ impl<S: Sink> Shard<S> {
         let place = self.place(stream);
         let class = &self.classes[place.class as usize];
         let session = &mut self.links[link as usize].session;
-        let requests = session.coap().ok_or(Unsent::SessionLost)?;
+        let client = session.coap().ok_or(Unsent::SessionLost)?;
         let scratch = (&self.scratch.uplink, &mut self.scratch.query);
         let sent = class.ask(place.lane, scratch, |request| {
-            requests.client.request(now, ticket, request, out)
+            client.request(now, ticket, request, out)
         });
-        let key = sent.map_err(|why| requests.unsent(why))?;
-        if is_tracked {
-            self.slots.get_mut(id).exchange = Some(key);
-        } else {
-            requests.client.abandon(key);
+        match sent {
+            Ok(key) if is_tracked => self.slots.get_mut(id).exchange = Some(key),
+            Ok(key) => client.abandon(key),
+            Err(why) => return Err(self.refused(link, why)),
         }
         Ok(())
     }
@@ -61,8 +60,8 @@ impl<S: Sink> Shard<S> {
     pub(crate) fn request_again(&mut self, link: u32, now: Micros, due: &Due, out: &mut Vec<u8>) {
         let Due { ticket, key, cause } = *due;
         let Some(id) = self.open_request(link, Token(ticket.name), key) else {
-            if let Some(requests) = self.links[link as usize].session.coap() {
-                requests.client.abandon(key);
+            if let Some(client) = self.links[link as usize].session.coap() {
+                client.abandon(key);
             }
             return;
         };
@@ -70,13 +69,13 @@ impl<S: Sink> Shard<S> {
         let stream = self.slots.get(id).stream;
         let place = self.place(stream);
         let class = &self.classes[place.class as usize];
-        let Some(requests) = self.links[link as usize].session.coap() else {
+        let Some(client) = self.links[link as usize].session.coap() else {
             return;
         };
         let before = out.len();
         let scratch = (&self.scratch.uplink, &mut self.scratch.query);
         let sent = class.ask(place.lane, scratch, |request| {
-            requests.client.again(now, key, request, out)
+            client.again(now, key, request, out)
         });
         // An exchange that cannot go on ends with its lifetime.
         if sent.is_err() {
@@ -97,14 +96,12 @@ impl<S: Sink> Shard<S> {
         let slot = self.slots.get(id);
         (slot.stage == Stage::Flying && slot.exchange == Some(key)).then_some(id)
     }
-}
 
-impl Requests {
     /// What a refusal of the session means for the message.
-    fn unsent(&mut self, why: Refused) -> Unsent {
+    fn refused(&mut self, link: u32, why: Refused) -> Unsent {
         match why {
             Refused::Held { .. } => {
-                self.waits_for_silence = true;
+                self.links[link as usize].waits_for_silence = true;
                 Unsent::Waits
             }
             Refused::Window | Refused::NoMessageId { .. } | Refused::Full => Unsent::Waits,

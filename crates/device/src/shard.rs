@@ -288,6 +288,7 @@ impl<S: Sink> Shard<S> {
                 ups: 0,
                 is_tried: false,
                 is_held: false,
+                waits_for_silence: false,
             });
         }
         let first_seen = self.commands_seen.len();
@@ -343,7 +344,7 @@ impl<S: Sink> Shard<S> {
             State::Ended => ShedCause::Interrupted,
             State::Up if link.is_held => ShedCause::SocketFull,
             State::Up if self.is_leaving(at, now) => ShedCause::Offline,
-            State::Up if link.session.is_silenced(now) => ShedCause::BackOff,
+            State::Up if link.session.silent_until() > now => ShedCause::BackOff,
             State::Up if link.session.window_free() == 0 => ShedCause::Window,
             State::Up => ShedCause::InFlight,
         }

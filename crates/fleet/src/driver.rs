@@ -480,9 +480,9 @@ fn cause_of(why: Closed) -> Cause {
 
 #[cfg(test)]
 mod tests {
-    use muster_device::{CLOSED_LOOP_BYTES, LANE_BYTES, LINK_BYTES};
+    use muster_device::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LANE_BYTES, LINK_BYTES};
     use muster_protocol::layer::{Pipe, Plain};
-    use muster_scenario::{LEDGER_BYTES_PER_STREAM, USER_BYTES_PER_LINK};
+    use muster_scenario::{DTLS_BYTES_PER_LINK, LEDGER_BYTES_PER_STREAM, USER_BYTES_PER_LINK};
 
     use super::*;
 
@@ -490,21 +490,34 @@ mod tests {
     const NET_CONNECTION_BYTES: usize = 32;
     /// One timer of `net`'s wheel.
     const NET_TIMER_BYTES: usize = 40;
-    /// What the driver keeps of a link by itself: its key, its timer and the border of its input.
-    const DRIVER_BYTES: usize = size_of::<Option<Key>>()
-        + size_of::<Option<(Micros, TimerId)>>()
-        + size_of::<Pipe<Plain>>();
+    /// What the driver keeps of a link by itself: its key and its timer.
+    const DRIVER_BYTES: usize = size_of::<Option<Key>>() + size_of::<Option<(Micros, TimerId)>>();
+    const LEDGER_BYTES: usize = LEDGER_BYTES_PER_STREAM as usize;
+    /// What every link with one stream has beside its session and its line.
+    const COMMON_BYTES: usize =
+        LANE_BYTES + DRIVER_BYTES + NET_CONNECTION_BYTES + NET_TIMER_BYTES + LEDGER_BYTES;
 
     #[test]
     fn a_link_at_rest_with_one_stream_stays_within_its_budget() {
-        let net = NET_CONNECTION_BYTES + NET_TIMER_BYTES;
-        let ledger = LEDGER_BYTES_PER_STREAM as usize;
-        let link = LINK_BYTES + LANE_BYTES + DRIVER_BYTES + net + ledger;
-        assert!(
-            link < USER_BYTES_PER_LINK as usize,
-            "{link} = {LINK_BYTES} + {LANE_BYTES} + {DRIVER_BYTES} + {net} + {ledger}"
-        );
+        let link = LINK_BYTES + COMMON_BYTES + size_of::<Pipe<Plain>>();
+        assert!(link < USER_BYTES_PER_LINK as usize, "{link}");
         let closed = link + CLOSED_LOOP_BYTES;
         assert!(closed <= USER_BYTES_PER_LINK as usize, "{closed}");
+    }
+
+    #[test]
+    fn a_link_of_coap_at_rest_stays_within_its_budget() {
+        let link = COAP_LINK_BYTES + COMMON_BYTES;
+        assert!(link <= USER_BYTES_PER_LINK as usize, "{link}");
+    }
+
+    /// A session of DTLS at rest has no more (`dtls_allocation` of `transport`), and a mark beside it.
+    const DTLS_LINE_BYTES: usize = 256 + 8;
+
+    #[test]
+    fn a_link_of_dtls_at_rest_stays_within_its_budget() {
+        let link = COAP_LINK_BYTES + COMMON_BYTES + DTLS_LINE_BYTES;
+        let most = USER_BYTES_PER_LINK + DTLS_BYTES_PER_LINK;
+        assert!(link <= most as usize, "{link}");
     }
 }

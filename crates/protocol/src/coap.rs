@@ -59,7 +59,8 @@ mod slab;
 
 pub use block::{Block, BlockSize};
 pub use client::{
-    Again, Client, ClientCounts, ClientEvent, Endpoint, Failure, Lane, Response, SharedClient,
+    AT_REST_BYTES, Again, Client, ClientCounts, ClientEvent, Endpoint, Failure, Lane, Response,
+    SharedClient,
 };
 pub use code::{Class, Code};
 pub use malformed::{Fault, Malformed};

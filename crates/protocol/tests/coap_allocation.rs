@@ -159,11 +159,11 @@ fn exchanges_allocate_nothing_and_a_device_at_rest_is_small() {
 
     let settings = Arc::new(ClientSettings::default());
     let own = size_of::<Client>();
-    assert!(own <= 208, "{own} bytes");
+    assert!(own <= 128, "{own} bytes");
     let heap = heap_of(|| Client::new(Arc::clone(&settings), 1));
     assert_eq!(heap, 0, "a client that never spoke");
     let heap = heap_of(|| rested(&settings, &[false]));
-    assert!(own + heap <= 320, "{own} and {heap} bytes at rest");
+    assert!(own + heap <= 208, "{own} and {heap} bytes at rest");
     let heap = heap_of(|| rested(&settings, &[false, true]));
     assert!(
         own + heap <= 512,

@@ -10,13 +10,10 @@ use crate::plan::{Endpoint, Plan, PlatformKind, Scheme, StreamKind, StreamPlan};
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
 pub const OWN_DESCRIPTORS: u64 = 64;
-/// User memory of an idle link, the goal of DESIGN section 6.
+/// User memory of an idle link of MQTT or CoAP, the goal of DESIGN section 6.
 pub const USER_BYTES_PER_LINK: u64 = 512;
 /// User memory of TLS on an idle link, the goal: keys, the peer's certificates and one ticket.
 pub const TLS_BYTES_PER_LINK: u64 = 6 * 1024;
-/// User memory of the CoAP client on an idle link, beyond what a link of MQTT has: it keeps that of one
-/// exchange.
-pub const COAP_BYTES_PER_LINK: u64 = 256;
 /// User memory of DTLS on an idle link, the goal.
 pub const DTLS_BYTES_PER_LINK: u64 = 512;
 /// User memory of WebSocket on an idle link.
@@ -226,12 +223,7 @@ fn layers_bytes(scheme: Scheme) -> u64 {
     } else {
         0
     };
-    let coap = if scheme.is_coap() {
-        COAP_BYTES_PER_LINK
-    } else {
-        0
-    };
-    tls + websocket + dtls + coap
+    tls + websocket + dtls
 }
 
 /// Links are dealt round to the endpoints; consumers go where their backend is.

@@ -41,6 +41,11 @@ struct Entry<T> {
     ranked: u16,
 }
 
+impl<T> Slab<T> {
+    /// Bytes of what is kept for one exchange, which stay once there was one.
+    pub(super) const ENTRY_BYTES: usize = size_of::<Entry<T>>();
+}
+
 impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self {
