@@ -3,59 +3,15 @@
 # they say to Kafka, and what is consumed is what the topics grew by, to the unit: alone, in a group that
 # is rebalanced, and over a broker that stands still.
 source "$(dirname "$0")/lib.sh"
+source e2e/peers/kafka/node.sh
 need java kcat mosquitto mosquitto_sub mvn jq
 
 readonly MESSAGES=2400
-readonly PEER=e2e/peers/kafka
 readonly TOPIC=readings
 # Records of somebody else, between those of the run.
 readonly STRAY=7
 
-(cd "$PEER" && mvn -q dependency:build-classpath -Dmdep.outputFile="$WORK/classpath") >"$WORK/build.log"
-KAFKA=$(free_port)
 MQTT=$(free_port)
-
-# java_of CLASS ARGUMENT...: runs a program of Kafka's.
-java_of() {
-    exec java -Xmx384m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$(cat "$WORK/classpath")" "$@"
-}
-
-# start_kafka: one node; its process id is in NODE.
-start_kafka() {
-    local controller
-    controller=$(free_port)
-    cat >"$WORK/kafka.properties" <<END
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:$controller
-listeners=PLAINTEXT://127.0.0.1:$KAFKA,CONTROLLER://127.0.0.1:$controller
-advertised.listeners=PLAINTEXT://127.0.0.1:$KAFKA
-controller.listener.names=CONTROLLER
-log.dirs=$WORK/kafka
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-group.initial.rebalance.delay.ms=0
-auto.create.topics.enable=false
-END
-    (java_of kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c "$WORK/kafka.properties") >"$WORK/format.log" 2>&1
-    java_of kafka.Kafka "$WORK/kafka.properties" >"$WORK/kafka.log" 2>&1 &
-    NODE=$!
-    STARTED+=("$NODE")
-    for _ in $(seq 60); do
-        timeout 2 kcat -b "127.0.0.1:$KAFKA" -L >"$WORK/metadata" 2>&1 && return 0
-    done
-    echo "not ok - Kafka does not answer"
-    exit 1
-}
-
-# ends: the sum of the ends of the topic's partitions, 0 where there is no such topic.
-ends() {
-    local partition asked=()
-    for partition in 0 1 2 3 4 5; do
-        asked+=(-t "$TOPIC:$partition:-1")
-    done
-    { kcat -b "127.0.0.1:$KAFKA" -Q "${asked[@]}" 2>/dev/null || true; } | awk '{ sum += $NF } END { print sum + 0 }'
-}
 
 # bridge: carries the messages of one run to Kafka, the topic of each as its key; some of somebody else after
 # the first hundred. It ends with the last of them.
@@ -71,7 +27,7 @@ run() {
     shift
     # The session of the bridge stands before it is used, so that it misses nothing.
     mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -E
-    before=$(ends)
+    before=$(ends "$TOPIC" 6)
     bridge &
     bridging=$!
     (mosquitto_sub -p "$MQTT" -t 'muster/#' -C 1 -W 60 >/dev/null && ${MEANWHILE:-true}) &
@@ -80,7 +36,7 @@ run() {
     status_of "$MUSTER" run e2e/kafka.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$name" \
         --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" "$@"
     wait "$bridging" "$meanwhile" || true
-    GROWTH=$(($(ends) - before))
+    GROWTH=$(($(ends "$TOPIC" 6) - before))
 }
 
 # counts NAME: a run that lost nothing, and whose account is Kafka's own.
@@ -92,30 +48,13 @@ counts() {
     same "$name: unstamped" "$(value "$WORK/$name" "$u.unstamped")" "$STRAY"
 }
 
-# event NAME KIND: what the events of that kind say.
-event() {
-    value "$WORK/$1" "[.events[] | select(.kind == \"$2\") | .detail] | join(\" \")"
-}
-
-# says WHAT TEXT PART: a text that holds another.
-says() {
-    check "$1 ($2)" grep -qF -- "$3" <<<"$2"
-}
-
 # disturb_group: a stranger joins the group for another topic, and leaves it.
 disturb_group() {
     timeout 5 kcat -b "127.0.0.1:$KAFKA" -G application other >/dev/null 2>&1 || true
 }
 
-# freeze: Kafka stands still until a client of others has waited for it in vain, which takes that five seconds.
-freeze() {
-    kill -STOP "$NODE"
-    kcat -b "127.0.0.1:$KAFKA" -L -m 5 >"$WORK/frozen-answer" 2>&1 || touch "$WORK/was-frozen"
-    kill -CONT "$NODE"
-}
-
 start_mosquitto "$MQTT"
-start_kafka
+start_kafka auto.create.topics.enable=false
 
 # checked URL: what `muster check` says of the cluster at an address.
 checked() {
@@ -139,7 +78,7 @@ says "group: the rebalance is told" "$(event group consumer-lost)" "(a rebalance
 says "group: and that it is over" "$(event group consumer-back)" "consumer 0 of"
 same "group: nothing came twice" "$(value "$WORK/group" .ledger.uplink.duplicates)" 0
 
-MEANWHILE=freeze
+MEANWHILE="freeze_kafka 5"
 passes frozen
 counts frozen
 check "frozen: no client was answered" test -e "$WORK/was-frozen"

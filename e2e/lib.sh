@@ -114,6 +114,16 @@ value() {
     jq -r "$2" "$1/result.json"
 }
 
+# event NAME KIND: what the events of that kind say.
+event() {
+    value "$WORK/$1" "[.events[] | select(.kind == \"$2\") | .detail] | join(\" \")"
+}
+
+# says WHAT TEXT PART: a text that holds another.
+says() {
+    check "$1 ($2)" grep -qF -- "$3" <<<"$2"
+}
+
 # passes NAME ARGUMENT...: a run of the script's own `run`, into $WORK/NAME, that passes, and whose
 # ledger closes.
 passes() {
