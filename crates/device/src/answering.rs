@@ -65,7 +65,8 @@ impl<S: Sink> Shard<S> {
                 self.request_failed(link, now, Token(ticket.name), *cause);
             }
             ClientEvent::AnsweredLate { ticket, code: _ } => {
-                self.answered_late(stream_of(Token(ticket.name)), 0, now);
+                let stream = stream_of(Token(ticket.name));
+                self.sink.counts(stream, now).answered_late += 1;
             }
             // Nothing is observed, and nobody is pinged.
             ClientEvent::Acknowledged { .. }
@@ -84,11 +85,8 @@ impl<S: Sink> Shard<S> {
         let fields = response.options.iter().filter_map(field);
         let reply = &mut self.scratch.reply_path;
         match dialect.answered(status, fields, response.payload, reply) {
-            Answered::Accepted => self.accepted(link, token, 0, now),
-            Answered::Command(_) => {
-                self.sink.counts(stream_of(token), now).commands_received += 1;
-                self.accepted(link, token, 0, now);
-            }
+            Answered::Accepted => self.request_accepted(link, token, now, false),
+            Answered::Command(copy) => self.answered_by_command(link, now, token, &copy),
             Answered::Rejected(status) => {
                 let reason = status.coap_reason();
                 let hint = dialect.hint(status).map(str::as_bytes);
@@ -96,6 +94,26 @@ impl<S: Sink> Shard<S> {
                 self.rejected(link, token, reason, now);
             }
         }
+    }
+
+    /// The platform's yes to a request. To a query it is the last word: a command comes with it, or
+    /// none came while the device waited.
+    pub(crate) fn request_accepted(
+        &mut self,
+        link: u32,
+        token: Token,
+        now: Micros,
+        has_command: bool,
+    ) {
+        let Some(id) = self.open_attempt(link, token) else {
+            self.sink
+                .counts(stream_of(token), now)
+                .transport_acknowledged += 1;
+            return;
+        };
+        self.slots.get_mut(id).has_command = has_command;
+        self.answered(id, now);
+        self.finalise(id, now, Outcome::Accepted);
     }
 
     /// An exchange ended without an answer.

@@ -6,6 +6,7 @@ use muster_model::{
     Query, QueryOutcome, Receipt, ShedCause, Stamp, StreamId,
 };
 use muster_platform::CommandCopy;
+use muster_protocol::mqtt::Token;
 
 use crate::agenda::DueMessage;
 use crate::class::{Kind, Policy};
@@ -42,18 +43,46 @@ impl<S: Sink> Shard<S> {
         }
     }
 
-    /// A copy of a command came on a link.
-    pub(crate) fn commanded(&mut self, link: u32, now: Micros, copy: CommandCopy<'_>) {
+    /// A copy of a command was published to a link: the first ends the query of its device.
+    pub(crate) fn told_command(&mut self, link: u32, now: Micros, copy: &CommandCopy<'_>) {
+        if let Some(stamp) = self.commanded(link, now, copy) {
+            self.end_query(link, now);
+            self.reply_to(link, now, &stamp, |_| copy.request);
+        }
+    }
+
+    /// A copy of a command came in the answer to a request, which may have been a query.
+    pub(crate) fn answered_by_command(
+        &mut self,
+        link: u32,
+        now: Micros,
+        token: Token,
+        copy: &CommandCopy<'_>,
+    ) {
+        let first = self.commanded(link, now, copy);
+        self.request_accepted(link, token, now, true);
+        let Some(stamp) = first else { return };
+        if self.scratch.reply_path.is_empty() {
+            return self.answer(stamp.id, now, Answering::OneWay);
+        }
+        self.reply_to(link, now, &stamp, |shard| {
+            shard.reply_paths.keep(&mut shard.scratch.reply_path)
+        });
+    }
+
+    /// Tells of a copy of a command; its id, if it is the first copy of a command of this run for a
+    /// device of the link.
+    fn commanded(&mut self, link: u32, now: Micros, copy: &CommandCopy<'_>) -> Option<Stamp> {
         let Some(place) = self.class(link).command_lane() else {
             if let Some(stream) = self.spokesman(link) {
                 self.sink.counts(stream, now).commands_received += 1;
             }
-            return;
+            return None;
         };
         let stream = self.class(link).streams[place].id;
-        let Some(device) = self.addressee(link, &copy) else {
+        let Some(device) = self.addressee(link, copy) else {
             self.sink.counts(stream, now).commands_received += 1;
-            return;
+            return None;
         };
         self.account.command(stream).taken += 1;
         let receipt = Receipt {
@@ -77,15 +106,13 @@ impl<S: Sink> Shard<S> {
         let is_its = |id: &MessageId| {
             (id.run, id.device, id.stream) == (self.run, device, stream) && is_planned(id.seq)
         };
-        let Some(stamp) = copy.stamp.filter(|stamp| is_its(&stamp.id)) else {
-            return;
-        };
-        if self.is_first_copy(link, &stamp.id) {
-            let account = self.account.command(stream);
-            account.received.add(digest(&stamp.id));
-            self.end_query(link, now);
-            self.reply_to(link, now, (&stamp, copy.request));
+        let stamp = copy.stamp.filter(|stamp| is_its(&stamp.id))?;
+        if !self.is_first_copy(link, &stamp.id) {
+            return None;
         }
+        let account = self.account.command(stream);
+        account.received.add(digest(&stamp.id));
+        Some(stamp)
     }
 
     /// Whom a command is for: the link's device, or the one that it names; none if the link carries no
@@ -108,8 +135,15 @@ impl<S: Sink> Shard<S> {
         self.commands_seen[seen as usize].insert(id.seq)
     }
 
-    /// The reply to a command waits like any other message, unless there is no room for it.
-    fn reply_to(&mut self, link: u32, now: Micros, (stamp, request): (&Stamp, u32)) {
+    /// The reply to a command waits like any other message, unless there is no room for it; `request`
+    /// tells what its slot keeps of the command.
+    fn reply_to(
+        &mut self,
+        link: u32,
+        now: Micros,
+        stamp: &Stamp,
+        request: impl FnOnce(&mut Self) -> u32,
+    ) {
         let id = stamp.id;
         let stream = self.stream(id.stream);
         let bound = match stream.policy {
@@ -140,6 +174,7 @@ impl<S: Sink> Shard<S> {
         let Some(slot) = self.slots.take(reply) else {
             return self.answer(id, now, Answering::Shed(ShedCause::GeneratorLimit));
         };
+        let request = request(self);
         let place = self.slots.get_mut(slot);
         place.issued = stamp.due.unwrap_or(now);
         place.request = request;
@@ -169,7 +204,11 @@ impl<S: Sink> Shard<S> {
             ended: at,
             outcome: Answering::of(outcome),
         };
-        self.tell_command(slot.stream, Command::Answer(answer));
+        let (link, stream, request) = (slot.link, slot.stream, slot.request);
+        if self.is_in_datagrams(link) {
+            self.reply_paths.release(request);
+        }
+        self.tell_command(stream, Command::Answer(answer));
         self.slots.release(id);
     }
 

@@ -26,6 +26,7 @@ mod ramp;
 mod reconnect;
 mod refusals;
 mod render;
+mod reply_paths;
 mod requesting;
 mod session;
 mod settle;

@@ -10,6 +10,7 @@ use muster_protocol::mqtt::Token;
 use crate::class::Class;
 use crate::protocols::Unfit;
 use crate::render::Unsent;
+use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Stage};
 use crate::{Shard, Sink};
 
@@ -21,6 +22,8 @@ pub(crate) struct Due {
     pub(crate) cause: Again,
 }
 
+/// What a device says of every command that it replies to, as a status of HTTP.
+const REPLY_STATUS: u16 = 200;
 /// Options of a request at the most: a plan has fewer segments and parameters.
 const OPTIONS_MAX: usize = 24;
 
@@ -40,12 +43,13 @@ impl<S: Sink> Shard<S> {
             lane: 0,
             name: self.token(id).0,
         };
-        let place = self.place(stream);
+        let (place, at) = (self.place(stream), self.slots.get(id).request);
         let class = &self.classes[place.class as usize];
         let session = &mut self.links[link as usize].session;
         let client = session.coap().ok_or(Unsent::SessionLost)?;
         let scratch = (&self.scratch.uplink, &mut self.scratch.query);
-        let sent = class.ask(place.lane, scratch, |request| {
+        let paths = (&self.reply_paths, at);
+        let sent = class.ask(place.lane, scratch, paths, |request| {
             client.request(now, ticket, request, out)
         });
         match sent {
@@ -67,14 +71,15 @@ impl<S: Sink> Shard<S> {
         };
         self.render_body(id);
         let stream = self.slots.get(id).stream;
-        let place = self.place(stream);
+        let (place, at) = (self.place(stream), self.slots.get(id).request);
         let class = &self.classes[place.class as usize];
         let Some(client) = self.links[link as usize].session.coap() else {
             return;
         };
         let before = out.len();
         let scratch = (&self.scratch.uplink, &mut self.scratch.query);
-        let sent = class.ask(place.lane, scratch, |request| {
+        let paths = (&self.reply_paths, at);
+        let sent = class.ask(place.lane, scratch, paths, |request| {
             client.again(now, key, request, out)
         });
         // An exchange that cannot go on ends with its lifetime.
@@ -115,23 +120,35 @@ impl<S: Sink> Shard<S> {
 }
 
 impl Class {
-    /// Hands the message in the scratch buffers to a session as a request of the dialect.
+    /// Hands the message in the scratch buffers to a session as a request of the dialect: a reply on
+    /// the path at its place.
     fn ask<T>(
         &self,
         lane: u8,
         (uplink, query): (&UplinkScratch, &mut String),
+        (paths, at): (&ReplyPaths, u32),
         submit: impl FnOnce(&coap::Request<'_>) -> T,
     ) -> T {
         let stream = &self.streams[lane as usize];
+        if stream.is_command() {
+            let (to, payload) = (paths.get(at), &uplink.payload);
+            let request = self.dialect.ask_reply(to, REPLY_STATUS, payload, query);
+            return with_options(&request, submit);
+        }
         let asking = Asking {
             path: uplink.topic(),
             payload: &uplink.payload,
             content_type: stream.content_type.as_deref(),
             is_confirmable: stream.is_confirmable,
-            ttd_s: None,
+            ttd_s: stream.ttd().map(whole_seconds),
         };
         with_options(&self.dialect.ask(&asking, query), submit)
     }
+}
+
+/// A plan over CoAP has whole seconds.
+fn whole_seconds(ttd: Micros) -> u32 {
+    u32::try_from(ttd.get() / 1_000_000).unwrap_or(u32::MAX)
 }
 
 /// Lends a request in the form of CoAP.

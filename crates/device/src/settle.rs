@@ -4,6 +4,7 @@ use muster_model::{ConnectFailure, Micros, Outcome, ShedCause};
 
 use crate::link::{State, Writing};
 use crate::slots::SlotId;
+use crate::take::in_flight_of;
 use crate::{Shard, Sink, Then};
 
 impl<S: Sink> Shard<S> {
@@ -51,10 +52,17 @@ impl<S: Sink> Shard<S> {
             self.finish_open(id, now, obstacle);
         }
         let first = self.links[link as usize].first_lane as usize;
-        for lane in first..first + self.class(link).streams.len() {
-            while let Some(id) = self.lanes[lane].queue.first() {
+        for lane in 0..self.class(link).streams.len() {
+            let is_query = self.class(link).streams[lane].is_query();
+            let is_free = obstacle == ShedCause::InFlight;
+            let cause = if is_free {
+                in_flight_of(is_query)
+            } else {
+                obstacle
+            };
+            while let Some(id) = self.lanes[first + lane].queue.first() {
                 self.unqueue(link, id);
-                self.finish_waiting(id, now, obstacle);
+                self.finish_waiting(id, now, cause);
             }
         }
         match self.links[link as usize].state {

@@ -13,6 +13,7 @@ use crate::overheard::Listener;
 use crate::protocols::{Session, Unfit};
 use crate::reconnect::Reconnects;
 use crate::refusals::Refusals;
+use crate::reply_paths::ReplyPaths;
 use crate::slide::Slide;
 use crate::slots::{Chain, Slots};
 use crate::{Ramp, Sink};
@@ -42,6 +43,8 @@ pub struct Shard<S> {
     pub(crate) acknowledged: Acknowledged,
     /// Commands that came, by device of the fleets that take any.
     pub(crate) commands_seen: Vec<SeqSet>,
+    /// Where replies go that are requests.
+    pub(crate) reply_paths: ReplyPaths,
     /// Who reads what devices subscribe to; none where no stream does.
     pub(crate) listener: Option<Listener>,
     pub(crate) refusals: Refusals,
@@ -142,7 +145,7 @@ pub(crate) struct Scratch {
     pub(crate) announcement: Vec<u8>,
     /// The parameters of a request.
     pub(crate) query: String,
-    /// Where the reply to a command goes.
+    /// Where the reply to the command goes that came last.
     pub(crate) reply_path: ReplyPath,
 }
 
@@ -161,6 +164,7 @@ impl<S: Sink> Shard<S> {
             watched: vec![Chain::default(); plan.streams],
             asking: vec![Chain::default(); plan.streams],
             commands_seen: Vec::new(),
+            reply_paths: ReplyPaths::default(),
             listener: plan.listener,
             slide: Slide::default(),
             acknowledged: Acknowledged::default(),

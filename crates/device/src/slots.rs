@@ -82,7 +82,8 @@ pub(crate) struct Slot {
     pub(crate) exchange: Option<ExchangeKey>,
     /// Of a reply: when its command was issued.
     pub(crate) issued: Micros,
-    /// Of a reply: the platform's number of its command.
+    /// Of a reply: the platform's number of its command, or the place of its path where it is a
+    /// request.
     pub(crate) request: u32,
     prev: SlotId,
     next: SlotId,

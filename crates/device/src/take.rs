@@ -27,23 +27,37 @@ impl<S: Sink> Shard<S> {
     pub fn shed_excess(&mut self, link: u32, now: Micros) {
         let streams = self.class(link).streams.len();
         for lane in 0..streams {
-            let index = self.links[link as usize].first_lane as usize + lane;
             let Policy::Shed { in_flight } = self.class(link).streams[lane].policy else {
                 continue;
             };
-            while let Some(id) = self.first_unsent(index) {
-                let full = self.lanes[index].flying >= self.per_link(link, in_flight);
-                let cause = if full && self.class(link).streams[lane].is_query() {
-                    ShedCause::Busy
-                } else if full {
-                    ShedCause::InFlight
-                } else {
-                    self.obstacle(link, now)
-                };
+            let limit = self.per_link(link, in_flight);
+            while let Some((id, cause)) = self.excess(link, lane, limit, now) {
                 self.unqueue(link, id);
                 self.finalise(id, now, Outcome::Shed(cause));
             }
         }
+    }
+
+    /// The first message of a lane that may not wait, and why.
+    fn excess(
+        &self,
+        link: u32,
+        lane: usize,
+        limit: u32,
+        now: Micros,
+    ) -> Option<(SlotId, ShedCause)> {
+        let index = self.links[link as usize].first_lane as usize + lane;
+        let is_query = self.class(link).streams[lane].is_query();
+        let first = self.first_unsent(index)?;
+        if self.lanes[index].flying >= limit {
+            return Some((first, in_flight_of(is_query)));
+        }
+        let obstacle = self.obstacle(link, now);
+        if obstacle == ShedCause::Window && is_query {
+            // Another message of the device is under way: a query waits for its end, and one is enough.
+            return Some((self.slots.after(first)?, ShedCause::Busy));
+        }
+        Some((first, obstacle))
     }
 
     /// The first message of a lane that never went out; what is tried again was sent, and waits.
@@ -122,5 +136,14 @@ impl<S: Sink> Shard<S> {
             stream: message.stream,
             seq: message.seq,
         }
+    }
+}
+
+/// What holds a message back whose device has as many under way as it may: a query goes by itself.
+pub(crate) const fn in_flight_of(is_query: bool) -> ShedCause {
+    if is_query {
+        ShedCause::Busy
+    } else {
+        ShedCause::InFlight
     }
 }

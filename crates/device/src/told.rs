@@ -14,7 +14,7 @@ impl<S: Sink> Shard<S> {
         let (topic, payload) = (message.topic.as_str(), message.payload);
         match self.class(link).dialect.downlink(topic, payload) {
             Downlink::Acknowledgements(array) => self.read_acknowledgements(link, now, array),
-            Downlink::Command(copy) => self.commanded(link, now, copy),
+            Downlink::Command(copy) => self.told_command(link, now, &copy),
             Downlink::Other => self.overheard(link, now, message),
         }
     }

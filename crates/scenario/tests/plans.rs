@@ -812,3 +812,53 @@ fn a_shared_key_is_named_by_device_and_tenant_and_is_never_shown() {
     assert_eq!(plan.fleets[0].streams[0].topic.source(), "event");
     assert_eq!(plan.platform.endpoints[0].port, 5684);
 }
+
+/// Devices over CoAP that ask for commands, with these keys of `commands` and of the fleet's streams.
+fn commanded_over_coap(commands: &str, streams: &str) -> String {
+    format!(
+        "name: t\nplatform: {{ dialect: hono, devices: [ 'coap://127.0.0.1:0' ], backend: {{ commands: {{ \
+         {commands} }} }} }}\nfleet: [ {{ count: 10, streams: [ {streams} ] }} ]\n"
+    )
+}
+
+#[test]
+fn devices_over_coap_ask_for_commands_one_query_at_a_time() {
+    let of = |query: &str| {
+        let streams = format!("{{ kind: command-query, every: 9s, {query} }}, {{ kind: command }}");
+        plan(&commanded_over_coap("to: waiting, mode: two-way", &streams))
+    };
+    let plan = of("");
+    assert_eq!(plan.warnings, []);
+    let [query, replies] = &plan.fleets[0].streams[..] else {
+        panic!("two streams");
+    };
+    let ttd = Micros::from_secs(10);
+    assert_eq!(query.kind, StreamKind::CommandQuery { ttd });
+    assert_eq!(query.timeout, Micros::from_secs(20), "ttd + 10 s");
+    assert!(query.is_confirmable && replies.is_confirmable);
+    assert_eq!(replies.timeout, Micros::from_secs(247));
+    let limit = 1;
+    let shed = Overflow::Shed;
+    assert_eq!(
+        query.loop_,
+        Loop::InFlight {
+            limit,
+            overflow: shed
+        }
+    );
+    let queues = of("loop: { in-flight: 1, overflow: queue, bound: 7 }, ttd: 30s");
+    let query = &queues.fleets[0].streams[0];
+    let overflow = Overflow::Queue { bound: 7 };
+    assert_eq!(query.loop_, Loop::InFlight { limit, overflow });
+    assert_eq!(query.timeout, Micros::from_secs(40));
+}
+
+#[test]
+fn devices_over_coap_that_never_ask_are_warned_of() {
+    let text = commanded_over_coap("rate: 1/s, to: online", "{ rate: 1/s }, { kind: command }");
+    let warned = plan(&text).warnings;
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].what.contains("ask for none"));
+    let absent = commanded_over_coap("rate: 1/s, to: absent", "{ rate: 1/s }, { kind: command }");
+    assert_eq!(plan(&absent).warnings, []);
+}

@@ -8,7 +8,9 @@ use muster_protocol::mqtt::Qos;
 use super::stream::Delivery;
 use super::target;
 use crate::feasibility::{largest, peak};
-use crate::plan::{Ack, CoapPlan, Credential, Endpoint, FleetPlan, Scheme, Sockets, StreamPlan};
+use crate::plan::{
+    Ack, CoapPlan, Credential, Endpoint, FleetPlan, Scheme, Sockets, StreamKind, StreamPlan,
+};
 use crate::view::View;
 
 /// Message ids of a pair of endpoints (RFC 7252 section 3).
@@ -160,19 +162,53 @@ pub(super) fn delivery(view: &View<'_>) -> Option<Delivery> {
     })
 }
 
-/// Kinds of streams that devices have over MQTT only, so far.
-pub(super) fn is_built(view: &View<'_>) -> Option<()> {
-    let kind = view.text_of("kind");
-    let is_built = matches!(kind, "telemetry" | "event");
-    if !is_built {
-        let what = format!("`{kind}` over CoAP is not yet built");
-        view.get("kind")
-            .as_ref()
-            .unwrap_or(view)
-            .wrong(what, "use `telemetry` or `event`");
+/// Refuses streams that only devices which subscribe can have.
+pub(super) fn takes_kind(view: &View<'_>) -> Option<()> {
+    if view.text_of("kind") != "receive" {
+        return Some(());
+    }
+    let what = "over CoAP a device of Hono subscribes to nothing: it hears the answers to its own requests";
+    let help = "use `kind: command-query`, whose answer may bring a command, or remove the stream";
+    view.get("kind")?.wrong(what, help);
+    None
+}
+
+/// What asks for a command is confirmable, and tells for how many whole seconds the device waits.
+pub(super) fn asks(view: &View<'_>, ttd: Micros) -> Option<()> {
+    let what = "of a query that is not confirmable nobody knows whether it was taken";
+    is_confirmable(view, what)?;
+    if !ttd.get().is_multiple_of(1_000_000) {
+        let what = "Hono is told in whole seconds for how long a device waits";
+        view.get("ttd")?.wrong(what, "such as 1s");
         return None;
     }
     Some(())
+}
+
+/// How replies to commands are delivered.
+pub(super) fn replies(view: &View<'_>) -> Option<Qos> {
+    none_of_mqtt(view, &STREAM_OF_MQTT, "remove it; CoAP has `confirmable`")?;
+    is_confirmable(view, "Hono takes no reply that is not confirmable")?;
+    Some(Qos::AtLeastOnce)
+}
+
+fn is_confirmable(view: &View<'_>, what: &str) -> Option<()> {
+    if view.truth("confirmable")? {
+        return Some(());
+    }
+    view.get("confirmable")?.wrong(what, "remove it");
+    None
+}
+
+/// Says so where a fleet takes commands and never asks for one.
+pub(super) fn warn_of_deaf_devices(fleet: &View<'_>, commands: &View<'_>) {
+    let streams = fleet.list("streams");
+    let mut kinds = streams.iter().map(|stream| stream.text_of("kind"));
+    if kinds.all(|kind| kind != "command-query") {
+        let what = "a command comes in the answer to a query, and these devices ask for none";
+        let help = "add `{ kind: command-query, every: 10s }` to the streams of the fleet";
+        commands.warn(what, help);
+    }
 }
 
 /// The embedded gateway knows devices over DTLS by the keys that they share with it.
@@ -227,7 +263,9 @@ pub(super) fn sockets(
 fn ids_a_second(stream: &StreamPlan) -> f64 {
     let block = ClientSettings::default().block_size.bytes() as u32;
     let blocks = largest(&stream.payload).div_ceil(block).max(1);
-    peak(&stream.schedule) * f64::from(blocks)
+    // The command that comes for a query may be replied to.
+    let replies = u32::from(matches!(stream.kind, StreamKind::CommandQuery { .. }));
+    peak(&stream.schedule) * f64::from(blocks + replies)
 }
 
 /// The business application finds the embedded gateway at a free port of its own.

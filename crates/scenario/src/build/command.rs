@@ -8,6 +8,7 @@ use muster_model::{
 use muster_platform::{Carrier, CommandScratch, Commanding, Dialect, Replying};
 use muster_protocol::mqtt::{Qos, topic};
 
+use super::coap;
 use super::stream::{Class, timeout};
 use super::templates::device_template;
 use crate::plan::{Ack, FleetPlan, Loop, StreamKind, StreamPlan};
@@ -183,13 +184,7 @@ pub(super) fn command_stream(
         one_device_a_link(class, view, "commands")?;
     }
     topics_can_be_told(class, commands.is_two_way)?;
-    let qos = Qos::from_bits(view.whole("qos")?)?;
-    if commands.is_two_way && qos == Qos::AtMostOnce {
-        let what = "whether a reply at QoS 0 was taken, nobody tells";
-        view.get("qos")?
-            .wrong(what, "use `qos: 1`, or `mode: one-way`");
-        return None;
-    }
+    let qos = command_qos(class, view, commands)?;
     let share = f64::from(class.devices) / f64::from(commands.devices.max(1));
     let rate = Rate::per_second(commands.rate.get() * share)?;
     let kind = StreamKind::Command {
@@ -214,6 +209,24 @@ pub(super) fn command_stream(
         qos,
         ..plan
     })
+}
+
+/// The quality of service of what devices subscribe to and of their replies.
+fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option<Qos> {
+    if class.seat.scheme.is_coap() {
+        if commands.to != CommandTarget::Absent {
+            coap::warn_of_deaf_devices(class.view, view);
+        }
+        return coap::replies(view);
+    }
+    let qos = Qos::from_bits(view.whole("qos")?)?;
+    if commands.is_two_way && qos == Qos::AtMostOnce {
+        let what = "whether a reply at QoS 0 was taken, nobody tells";
+        view.get("qos")?
+            .wrong(what, "use `qos: 1`, or `mode: one-way`");
+        return None;
+    }
+    Some(qos)
 }
 
 /// Names stand in the topics of commands and replies, which must reach one device and come back.
@@ -361,6 +374,9 @@ pub(super) fn query(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Stre
         return None;
     }
     one_device_a_link(class, view, "queries")?;
+    if class.seat.scheme.is_coap() {
+        coap::asks(view, ttd)?;
+    }
     if !class.seat.dialect.has_northbound() {
         let what = format!("with {} no query reaches a backend", class.seat.dialect);
         view.get("kind")?

@@ -102,7 +102,7 @@ fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
 fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
     command::refuse_strays(view)?;
     if class.seat.scheme.is_coap() {
-        coap::is_built(view)?;
+        coap::takes_kind(view)?;
     }
     match view.text_of("kind") {
         "command" => command::command_stream(class, view, number),
@@ -248,7 +248,8 @@ fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
     }
 }
 
-/// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`.
+/// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`, or
+/// waits where the stream says so.
 fn query_loop(view: &View<'_>) -> Option<Loop> {
     let loop_view = view.get("loop")?;
     match loop_view.text() {
@@ -257,9 +258,13 @@ fn query_loop(view: &View<'_>) -> Option<Loop> {
             overflow: Overflow::Shed,
         }),
         "closed" => Some(Loop::Closed),
+        _ if loop_view.whole("in-flight") == Some(1_u32) => Some(Loop::InFlight {
+            limit: 1,
+            overflow: overflow(&loop_view)?,
+        }),
         _ => {
             let what = "a device has one query under way at the most";
-            loop_view.wrong(what, "use `loop: closed`, or remove it");
+            loop_view.wrong(what, "use `in-flight: 1` or `loop: closed`, or remove it");
             None
         }
     }

@@ -68,7 +68,10 @@ fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
         false => ("none", non),
     };
     default(stream, "ack", ack);
-    default(stream, "timeout", timeout);
+    // A query waits for as long as its device waits for a command, and some more.
+    if text(stream, "kind") != "command-query" {
+        default(stream, "timeout", timeout);
+    }
 }
 
 /// The parameters as they stand, with the lifetimes that follow from them (RFC 7252 section 4.8.2).

@@ -1,0 +1,187 @@
+//! What becomes of each message of a device that speaks CoAP.
+
+use muster_measure::Counts;
+use muster_model::{Attempt, Micros, Outcome, Reason, ShedCause};
+use muster_protocol::coap::Code;
+
+use crate::world::{Peer, WAY, World};
+
+/// Messages of a run: one a second.
+const MESSAGES: usize = 10;
+
+fn world(peer: Peer, fleet: &str, stream: &str) -> World {
+    let payload = match stream.contains("payload") {
+        true => "",
+        false => "payload: { size: 64 },",
+    };
+    let text = format!(
+        "name: t\nplatform: {{ kind: hono, devices: [ \"coap://127.0.0.1\" ] }}\nfleet: [ {{ name: f, \
+         tenant: t1, {fleet} streams: [ {{ rate: 1/s, {payload} {stream} }} ] }} ]\n\
+         phases: {{ warm-up: 0s, measure: {MESSAGES}s, settle: {{ at-most: 300s }} }}\n"
+    );
+    World::new(peer, &text)
+}
+
+/// How every message ended, each once.
+fn end(mut world: World) -> (Vec<Attempt>, Counts) {
+    let told = world.end();
+    let mut ids: Vec<u32> = told.attempts.iter().map(|attempt| attempt.id.seq).collect();
+    ids.sort_unstable();
+    assert!(ids.iter().copied().eq(0..MESSAGES as u32), "{ids:?}");
+    (told.attempts, told.counts)
+}
+
+fn run(peer: Peer, fleet: &str, stream: &str) -> (Vec<Attempt>, Counts) {
+    let mut world = world(peer, fleet, stream);
+    world.run_until(Micros::from_secs(300));
+    end(world)
+}
+
+fn all_ended_as(attempts: &[Attempt], outcome: Outcome) -> bool {
+    attempts.iter().all(|attempt| attempt.outcome == outcome)
+}
+
+#[test]
+fn a_message_is_a_request_whose_answer_ends_it() {
+    let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", "");
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    let round = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap() == WAY + WAY;
+    assert!(attempts.iter().all(round));
+    assert_eq!((counts.handed, counts.retransmitted), (MESSAGES as u64, 0));
+    assert_eq!(counts.bytes_payload, 64 * MESSAGES as u64);
+    assert!(counts.bytes_wire > counts.bytes_payload);
+}
+
+#[test]
+fn what_is_refused_keeps_its_code() {
+    let (attempts, _) = run(Peer::Answers(Code::NOT_FOUND), "", "");
+    assert!(all_ended_as(
+        &attempts,
+        Outcome::Rejected(Reason::Coap(0x84))
+    ));
+    let (attempts, _) = run(Peer::Resets, "", "");
+    assert!(all_ended_as(&attempts, Outcome::Rejected(Reason::Coap(0))));
+}
+
+#[test]
+fn what_is_lost_is_sent_again_and_counted() {
+    let (attempts, counts) = run(Peer::Deaf, "", "");
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    assert!(attempts.iter().all(|attempt| attempt.resent));
+    assert_eq!(
+        (counts.handed, counts.retransmitted),
+        (MESSAGES as u64, MESSAGES as u64)
+    );
+    let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
+    let is_within = |wait: Micros| (2_000..3_100).contains(&(wait.get() / 1_000));
+    assert!(
+        attempts.iter().map(waited).all(is_within),
+        "ACK_TIMEOUT, times 1 to 1.5"
+    );
+}
+
+/// RFC 7252 section 4.2: the last copy waits as well, and NSTART keeps the others back meanwhile.
+#[test]
+fn silence_is_a_time_out_after_all_copies() {
+    let times = "client: { coap: { ack-timeout: 1s, ack-random-factor: 1, max-retransmit: 1 } },";
+    let (attempts, counts) = run(Peer::Silent, times, "");
+    assert!(all_ended_as(&attempts, Outcome::TimedOut));
+    let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
+    assert!(attempts.iter().all(|it| waited(it) == Micros::from_secs(3)));
+    assert_eq!(counts.retransmitted, MESSAGES as u64);
+    let starts: Vec<Micros> = attempts.iter().filter_map(|attempt| attempt.sent).collect();
+    let apart = |pair: &[Micros]| pair[1] - pair[0] == Micros::from_secs(3);
+    assert!(starts.windows(2).all(apart), "one at a time: {starts:?}");
+}
+
+#[test]
+fn a_time_out_of_the_stream_ends_before_the_protocols_and_a_late_answer_is_counted() {
+    let late = Peer::Later(Micros::from_millis(800));
+    let (attempts, counts) = run(late, "", "timeout: 500ms");
+    assert!(all_ended_as(&attempts, Outcome::TimedOut));
+    assert_eq!(counts.answered_late, MESSAGES as u64);
+}
+
+#[test]
+fn an_answer_in_a_message_of_its_own_is_waited_for() {
+    let after = Micros::from_secs(20);
+    let (attempts, counts) = run(Peer::Later(after), "", "");
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    assert_eq!(counts.retransmitted, 0, "the requests were acknowledged");
+    let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
+    assert!(attempts.iter().all(|it| waited(it) == after + WAY + WAY));
+}
+
+#[test]
+fn max_age_of_5_03_keeps_a_device_silent_unless_it_does_not_obey() {
+    let starts = |fleet: &str| {
+        let (attempts, _) = run(Peer::Unavailable(5), fleet, "");
+        assert!(all_ended_as(
+            &attempts,
+            Outcome::Rejected(Reason::Coap(0xa3))
+        ));
+        attempts.iter().filter_map(|it| it.sent).collect::<Vec<_>>()
+    };
+    let apart = |starts: &[Micros]| -> Vec<u64> {
+        let pairs = starts.windows(2);
+        pairs
+            .map(|pair| (pair[1] - pair[0]).get() / 1_000)
+            .collect()
+    };
+    assert_eq!(
+        apart(&starts("")),
+        [5_002; MESSAGES - 1],
+        "sent when the silence is over"
+    );
+    assert_eq!(
+        apart(&starts("obey-retry-after: false,")),
+        [1_000; MESSAGES - 1]
+    );
+}
+
+#[test]
+fn what_is_shed_in_the_silence_is_told_by_that() {
+    let shed = "loop: { in-flight: 1, overflow: shed }";
+    let (attempts, _) = run(Peer::Unavailable(5), "", shed);
+    let of = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
+    assert_eq!(of(Outcome::Rejected(Reason::Coap(0xa3))), 2);
+    assert_eq!(of(Outcome::Shed(ShedCause::BackOff)), MESSAGES - 2);
+}
+
+#[test]
+fn a_non_that_nobody_waits_for_is_over_when_it_is_sent() {
+    let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", "confirmable: false");
+    assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
+    assert!(attempts.iter().all(|it| Some(it.ended) == it.sent));
+    assert_eq!((counts.handed, counts.answered_late), (MESSAGES as u64, 0));
+    let waited_for = "confirmable: false, ack: transport";
+    let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", waited_for);
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    assert_eq!(counts.retransmitted, 0);
+}
+
+#[test]
+fn a_body_longer_than_a_block_goes_in_several_and_is_one_message() {
+    let body = "payload: { size: 5000 }";
+    let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", body);
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    assert_eq!((counts.handed, counts.retransmitted), (MESSAGES as u64, 0));
+    assert_eq!(counts.bytes_payload, 5_000 * MESSAGES as u64);
+    assert!(
+        counts.bytes_wire > counts.bytes_payload,
+        "all blocks are counted"
+    );
+    let round = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
+    let five_blocks = Micros(5 * (WAY + WAY).get());
+    assert!(attempts.iter().all(|it| round(it) == five_blocks));
+}
+
+#[test]
+fn what_is_open_at_the_end_is_told_as_in_flight_and_the_rest_by_what_held_it() {
+    let mut world = world(Peer::Silent, "", "");
+    world.run_until(Micros::from_millis(9_500));
+    let (attempts, _) = end(world);
+    let of = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
+    assert_eq!(of(Outcome::InFlight), 1);
+    assert_eq!(of(Outcome::Shed(ShedCause::Window)), MESSAGES - 1);
+}
