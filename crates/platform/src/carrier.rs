@@ -5,6 +5,8 @@ use std::fmt;
 use muster_model::{STAMP_BYTES, STAMP_TEXT};
 use serde::{Deserialize, Serialize};
 
+use crate::BlindField;
+
 /// Where a message's id travels from the device to the backend.
 ///
 /// Where it is a stamp, the stamp's check covers the whole payload.
@@ -19,6 +21,9 @@ pub enum Carrier {
     /// The dialect's own id of a message ([`crate::ApplicationId`]), by which the platform's
     /// acknowledgement names it; it says nothing northbound.
     ApplicationId,
+    /// An id of the application's own in a field of a JSON payload, made of the device and the
+    /// number of its message; its topic leads back to the device.
+    Blind(BlindField),
     /// No id: the n-th arrival on a device's topic is taken for its n-th message.
     Order,
     /// No id at all: arrivals are counted as unstamped.
@@ -37,7 +42,11 @@ impl Carrier {
             Carrier::Payload if text => STAMP_TEXT,
             Carrier::Payload => STAMP_BYTES,
             Carrier::Field(_) => STAMP_TEXT,
-            Carrier::Property | Carrier::ApplicationId | Carrier::Order | Carrier::None => 0,
+            Carrier::Property
+            | Carrier::ApplicationId
+            | Carrier::Blind(_)
+            | Carrier::Order
+            | Carrier::None => 0,
         }
     }
 }
@@ -49,6 +58,7 @@ impl fmt::Display for Carrier {
             Carrier::Property => f.write_str("property"),
             Carrier::Field(pointer) => write!(f, "field {pointer}"),
             Carrier::ApplicationId => f.write_str("application-id"),
+            Carrier::Blind(field) => write!(f, "blind {}", field.pointer),
             Carrier::Order => f.write_str("order"),
             Carrier::None => f.write_str("none"),
         }

@@ -32,6 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod blind;
 mod carrier;
 mod command;
 mod dialect;
@@ -53,6 +54,7 @@ mod thingsboard;
 mod uplink;
 mod waiting;
 
+pub use blind::BlindField;
 pub use carrier::{Carrier, PROPERTY_NAME};
 pub use command::{
     COMMAND_BYTES, CommandCopy, CommandScratch, Commanding, Handing, REPLY_BYTES, Replying,

@@ -38,7 +38,7 @@ impl Place {
             }),
             Carrier::Property => Some(Self::Property),
             Carrier::Field(pointer) => Some(Self::Field(pointer.clone())),
-            Carrier::ApplicationId | Carrier::Order | Carrier::None => None,
+            Carrier::ApplicationId | Carrier::Blind(_) | Carrier::Order | Carrier::None => None,
         }
     }
 

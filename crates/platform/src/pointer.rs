@@ -5,11 +5,24 @@ use crate::json::Json;
 /// The raw bytes between the quotes of the string that `pointer` leads to; none if it leads
 /// nowhere, or to something else. Escapes are left as they are: a stamp has none.
 pub(crate) fn string_at<'a>(json: &'a [u8], pointer: &str) -> Option<&'a [u8]> {
+    follow(json, pointer)?.string()
+}
+
+/// The same for a string or another value, which is given as it stands.
+pub(crate) fn scalar_at<'a>(json: &'a [u8], pointer: &str) -> Option<&'a [u8]> {
+    let mut json = follow(json, pointer)?;
+    if json.peek()? == b'"' {
+        return json.string();
+    }
+    json.value()
+}
+
+fn follow<'a>(json: &'a [u8], pointer: &str) -> Option<Json<'a>> {
     let mut json = Json::new(json);
     for step in pointer.strip_prefix('/')?.split('/') {
         descend(&mut json, step)?;
     }
-    json.string()
+    Some(json)
 }
 
 /// Goes to the member or element that one step names.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use muster_model::{DeviceId, Integrity, MessageId, Micros, RunId, Stamp, StreamId};
 
+use crate::blind::BlindScratch;
 use crate::place::{Damaged, Place};
 use crate::{Carrier, Roster, Uplink, UplinkScratch};
 
@@ -16,6 +17,7 @@ pub struct Reader {
     /// Per stream with carrier `order`: the next sequence number of each device.
     order: Vec<Vec<u32>>,
     scratch: UplinkScratch,
+    told: BlindScratch,
 }
 
 /// One stream whose messages may arrive.
@@ -59,6 +61,7 @@ impl Reader {
             | Carrier::Property
             | Carrier::Field(_)
             | Carrier::ApplicationId
+            | Carrier::Blind(_)
             | Carrier::None => Vec::new(),
         });
         let order = order.collect();
@@ -68,6 +71,7 @@ impl Reader {
             places,
             order,
             scratch: UplinkScratch::default(),
+            told: BlindScratch::default(),
         }
     }
 
@@ -100,7 +104,8 @@ impl Reader {
                 None => {}
             }
         }
-        if let Some(copy) = self.by_order(topic, due_of) {
+        let told = self.by_own_id(topic, payload, due_of);
+        if let Some(copy) = told.or_else(|| self.by_order(topic, due_of)) {
             return copy;
         }
         let is_ours = self.streams.iter().any(|stream| stream.may_send_on(topic));
@@ -117,6 +122,31 @@ impl Reader {
             due: known.map(|(_, due)| due),
             integrity: Integrity::Corrupted,
         }
+    }
+
+    fn by_own_id(
+        &mut self,
+        topic: &str,
+        payload: &[u8],
+        due_of: &mut dyn FnMut(&MessageId) -> Option<Micros>,
+    ) -> Option<Copy> {
+        let (run, told) = (self.run, &mut self.told);
+        let id = self.streams.iter().find_map(|stream| {
+            let blind = stream.uplink.blind()?;
+            let id = MessageId {
+                run,
+                device: stream.device_of(topic)?,
+                stream: stream.id,
+                seq: blind.number(payload)?,
+            };
+            let is_its = blind.is_of(payload, &id, &stream.roster, told);
+            is_its.then_some(id)
+        })?;
+        Some(Copy {
+            id: Some(id),
+            due: due_of(&id),
+            integrity: Integrity::Unchecked,
+        })
     }
 
     fn by_order(
@@ -194,10 +224,15 @@ impl ReaderStream {
         }
     }
 
-    /// The device whose messages surface on that topic, if the topic leads back to it by `${id}`.
+    /// The device whose messages surface on that topic, if the topic leads back to it by `${id}`,
+    /// before which at most the tenant stands.
     fn device_of(&self, topic: &str) -> Option<DeviceId> {
         let (prefix, suffix) = self.uplink.surface().source().split_once("${id}")?;
-        let name = topic.strip_prefix(prefix)?.strip_suffix(suffix)?;
+        let mut name = topic.strip_suffix(suffix)?;
+        for (n, fixed) in prefix.split("${tenant}").enumerate() {
+            let tenant = if n == 0 { "" } else { self.roster.tenant() };
+            name = name.strip_prefix(tenant)?.strip_prefix(fixed)?;
+        }
         self.roster.device_named(name)
     }
 }
@@ -208,7 +243,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::RosterSpec;
+    use crate::{BlindField, RosterSpec};
 
     const RUN: RunId = RunId(77);
     const TEXT: &str =
@@ -405,6 +440,57 @@ mod tests {
         assert_eq!(read("muster/meter-0002/t"), Some(id(101, 0)));
         assert_eq!(read("muster/meter-0001/t"), Some(id(100, 1)));
         assert_eq!(read("muster/meter-9999/t"), None);
+    }
+
+    fn blind(text: &str) -> Carrier {
+        Carrier::Blind(BlindField {
+            pointer: "/h/id".to_owned(),
+            text: text.to_owned(),
+        })
+    }
+
+    /// For all messages: the id that the device itself gave one leads back to it.
+    #[test]
+    fn an_id_of_the_applications_own_leads_back_to_its_message() {
+        for (json, text) in [
+            (r#""${id}-${seq}""#, "${id}-${seq}"),
+            (
+                r#""r${run}/${index:04}:${seq}.x""#,
+                "r${run}/${index:04}:${seq}.x",
+            ),
+            ("${seq}", "${seq}"),
+        ] {
+            let payload = format!(r#"{{"v":${{normal:20:3}},"h":{{"id":{json}}}}}"#);
+            let mut world = world(&PayloadSpec::Template(payload), blind(text));
+            for id in [id(100, 0), id(149, 7), id(120, 4_000_000_000)] {
+                let (topic, payload, property) = sent(&world, &id);
+                assert_eq!(property, None);
+                let copy = world.reader.read(&topic, &payload, None, &mut due);
+                let expected = (Some(id), due(&id), Integrity::Unchecked);
+                assert_eq!((copy.id, copy.due, copy.integrity), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_id_is_nobodys() {
+        let payload = PayloadSpec::Template(r#"{"h":{"id":"${id}-${seq}"}}"#.to_owned());
+        let mut world = world(&payload, blind("${id}-${seq}"));
+        for (payload, expected) in [
+            (r#"{"h":{"id":"meter-0001-7"}}"#, Some(id(100, 7))),
+            // Another device, a number as no message has it, none, and no field.
+            (r#"{"h":{"id":"meter-0002-7"}}"#, None),
+            (r#"{"h":{"id":"meter-0001-07"}}"#, None),
+            (r#"{"h":{"id":"meter-0001-4294967296"}}"#, None),
+            (r#"{"h":{"id":"meter-0001-"}}"#, None),
+            (r#"{"h":{"id":["meter-0001-7"]}}"#, None),
+            (r#"{"h":1}"#, None),
+            ("", None),
+        ] {
+            let topic = "muster/meter-0001/t";
+            let copy = world.reader.read(topic, payload.as_bytes(), None, &mut due);
+            assert_eq!(copy.id, expected, "{payload}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use muster_load::{Payload, PayloadError, PayloadSpec, StampAt, StampForm, Template};
 use muster_model::{MessageId, Micros, STAMP_TEXT, Stamp};
 
+use crate::blind::Blind;
 use crate::{Carrier, CommandScratch, PROPERTY_NAME, Roster};
 
 /// One stream's messages, compiled.
@@ -12,6 +13,7 @@ pub struct Uplink {
     surface: Template,
     payload: Payload,
     carrier: Carrier,
+    blind: Option<Blind>,
     carries_due: bool,
     has_one_topic: bool,
 }
@@ -32,7 +34,7 @@ impl Uplink {
     /// streams whose schedule does not give it back from the sequence number.
     ///
     /// # Errors
-    /// [`PayloadError`] if there is no such payload.
+    /// [`PayloadError`] if there is no such payload, or the id of its own does not lead back.
     pub fn new(
         topic: Template,
         payload: &PayloadSpec,
@@ -40,12 +42,22 @@ impl Uplink {
         carries_due: bool,
     ) -> Result<Self, PayloadError> {
         let has_one_topic = topic.names().all(|(name, _)| name != "seq");
+        let blind = match &carrier {
+            Carrier::Blind(field) => Some(Blind::new(field)?),
+            Carrier::Payload
+            | Carrier::Property
+            | Carrier::Field(_)
+            | Carrier::ApplicationId
+            | Carrier::Order
+            | Carrier::None => None,
+        };
         Ok(Self {
             has_one_topic,
             surface: topic.clone(),
             topic,
             payload: Payload::compile(payload)?,
             carrier,
+            blind,
             carries_due,
         })
     }
@@ -67,6 +79,11 @@ impl Uplink {
     #[must_use]
     pub fn carrier(&self) -> &Carrier {
         &self.carrier
+    }
+
+    /// How an id of the application's own is read back.
+    pub(crate) fn blind(&self) -> Option<&Blind> {
+        self.blind.as_ref()
     }
 
     /// Whether the due instant is in the stamp, because the schedule does not give it back.
@@ -124,7 +141,7 @@ impl Uplink {
                 scratch.stamp = place;
             }
             Carrier::Property => scratch.property = Some(stamp.encode_text(&[&scratch.payload])),
-            Carrier::ApplicationId | Carrier::Order | Carrier::None => {}
+            Carrier::ApplicationId | Carrier::Blind(_) | Carrier::Order | Carrier::None => {}
         }
     }
 }

@@ -4,6 +4,7 @@
 //! plan with it.
 
 mod behaviour;
+mod blind;
 mod board;
 mod body;
 mod coap;

@@ -99,7 +99,7 @@ fn single(scalar: Scalar) -> Value {
         Scalar::Whole(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
-        Scalar::Code => json!({ "type": ["integer", "string"], "minimum": 0x80, "maximum": 0xff }),
+        Scalar::Code => json!({ "type": ["integer", "string"], "minimum": 0x80, "maximum": 999 }),
         Scalar::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Scalar::Factor => json!({ "type": "number", "minimum": 1, "maximum": 100 }),
         Scalar::Rate => text("^[0-9][0-9._]* */ *(s|m|min|h|d)$"),

@@ -169,19 +169,23 @@ pub(crate) fn whole(text: &str, least: u64, most: u64) -> Read<u64> {
     }
 }
 
-/// The code of a refusal, of MQTT 5 or of a platform's application, as a number or as results
-/// print it: `151`, `0x97`, `503`.
+/// The code of a refusal, of MQTT 5, of CoAP or of a platform's application, as a number or as
+/// results print it: `151`, `0x97`, `503`, `5.03`.
 pub(crate) fn code(text: &str) -> Read<u16> {
     let text = text.trim();
-    let code = match text.strip_prefix("0x") {
-        Some(digits) => u16::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
+    let code = match (text.strip_prefix("0x"), text.split_once('.')) {
+        (Some(digits), _) => u16::from_str_radix(digits, 16).ok(),
+        // A class and its detail (RFC 7252 section 3), as HTTP would write them.
+        (None, Some((class, detail))) if detail.len() == 2 => {
+            format!("{class}{detail}").parse().ok()
+        }
+        (None, _) => text.parse().ok(),
     };
     code.filter(|code| (0x80..1_000).contains(code))
         .ok_or_else(|| {
             Unreadable::new(
-                format!("`{text}` is no reason code of a refusal"),
-                "from 0x80 to 0xff, or from 128 to 255, such as 0x97; with sap-edge up to 999",
+                format!("`{text}` is no code of a refusal"),
+                "from 0x80 to 0xff in MQTT, such as 0x97; with sap-edge up to 999, such as 503; with hono such as 5.03",
             )
         })
 }

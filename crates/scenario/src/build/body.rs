@@ -6,13 +6,13 @@ use muster_load::{
     MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, ScheduleSpec, StampForm, Template,
 };
 use muster_model::STAMP_TEXT;
-use muster_platform::{ApplicationId, Carrier, DittoPayload, NamedPayload};
+use muster_platform::{ApplicationId, BlindField, Carrier, DittoPayload, NamedPayload};
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
 
-use super::board;
 use super::stream::Class;
 use super::templates::{message_template, refuse};
+use super::{blind, board};
 use crate::view::View;
 
 /// The payload of the published test of SAP Edge, by its name.
@@ -53,6 +53,10 @@ pub(super) fn body(
         }
     });
     let payload = payload.ok()?;
+    let carrier = match carrier {
+        Carrier::Blind(to) => Carrier::Blind(blind::field(view, &payload, &to.pointer)?),
+        other => other,
+    };
     fits(class, view, &payload, &carrier)?;
     let topic = view.text_of("topic");
     let is_in_topic = class.seat.dialect.topic(topic, lane) != topic;
@@ -178,13 +182,24 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
             None
         }
         "property" => Some(Carrier::Property),
-        _ => match carrier.get("field") {
-            Some(field) => pointer(&field).map(Carrier::Field),
-            None => {
-                carrier.wrong(
-                    "the carrier names no field",
-                    "such as { field: /headers/id }",
+        _ => match (carrier.get("field"), carrier.get("blind")) {
+            (Some(field), None) => pointer(&field).map(Carrier::Field),
+            (None, Some(field)) => pointer(&field).map(|pointer| {
+                Carrier::Blind(BlindField {
+                    pointer,
+                    text: String::new(),
+                })
+            }),
+            (Some(_), Some(second)) => {
+                second.wrong(
+                    "the carrier is two fields",
+                    "keep one of `field` and `blind`",
                 );
+                None
+            }
+            (None, None) => {
+                let help = "such as { field: /headers/id }";
+                carrier.wrong("the carrier names no field", help);
                 None
             }
         },
@@ -238,7 +253,11 @@ fn pointer(view: &View<'_>) -> Option<String> {
 fn fits(class: &Class<'_>, view: &View<'_>, payload: &Payload, carrier: &Carrier) -> Option<()> {
     let body = view.get("payload")?;
     match carrier {
-        Carrier::Property | Carrier::ApplicationId | Carrier::Order | Carrier::None => {
+        Carrier::Property
+        | Carrier::ApplicationId
+        | Carrier::Blind(_)
+        | Carrier::Order
+        | Carrier::None => {
             if let Some(template) = payload.template().filter(|template| template.has_stamp()) {
                 return unused_stamp(&body, template, carrier);
             }

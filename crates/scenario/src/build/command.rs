@@ -431,7 +431,12 @@ pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Opt
     let fleet_views = root.list("fleet");
     let views = fleet_views.iter().flat_map(|fleet| fleet.list("streams"));
     for (stream, view) in streams().zip(views) {
-        if stream.is_uplink() && matches!(stream.carrier, Carrier::Order | Carrier::None) {
+        if stream.is_uplink()
+            && matches!(
+                stream.carrier,
+                Carrier::Blind(_) | Carrier::Order | Carrier::None
+            )
+        {
             let what = format!(
                 "devices subscribe, and with `carrier: {}` they cannot tell messages apart",
                 stream.carrier

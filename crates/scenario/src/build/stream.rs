@@ -39,7 +39,7 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
         return None;
     }
     for (at, (stream, view)) in streams.iter().zip(&views).enumerate() {
-        if stream.carrier == Carrier::Order {
+        if by_topic(stream).is_some() {
             lead_back(stream, view, &streams[..at])?;
         }
     }
@@ -47,14 +47,31 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
     Some(streams)
 }
 
-/// Where messages carry no id, the topic alone tells whose they are: it must lead back to one
+/// The carrier of a stream by whose topic a copy finds its device.
+fn by_topic(stream: &StreamPlan) -> Option<&'static str> {
+    match stream.carrier {
+        Carrier::Order => Some("order"),
+        Carrier::Blind(_) => Some("blind"),
+        Carrier::Payload
+        | Carrier::Property
+        | Carrier::Field(_)
+        | Carrier::ApplicationId
+        | Carrier::None => None,
+    }
+}
+
+/// Where messages carry no stamp, the topic alone tells whose they are: it must lead back to one
 /// device and one stream.
 fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Option<()> {
+    let carrier = by_topic(stream)?;
     let topic = view.get("topic")?;
-    let mut variables = stream.surface.names();
+    let mut variables = stream
+        .surface
+        .names()
+        .skip_while(|(name, _)| *name == "tenant");
     let is_invertible = variables.next().is_some_and(|(name, _)| name == "id");
     if !is_invertible || variables.next().is_some() {
-        let what = "`carrier: order` needs a topic that leads back to its device";
+        let what = format!("`carrier: {carrier}` needs a topic that leads back to its device");
         topic.wrong(
             what,
             "fixed text around one `${id}`, such as muster/${id}/t",
@@ -62,14 +79,17 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
         return None;
     }
     let same = |other: &&StreamPlan| {
-        other.carrier == Carrier::Order && other.surface.source() == stream.surface.source()
+        by_topic(other).is_some() && other.surface.source() == stream.surface.source()
     };
     if let Some(other) = earlier.iter().find(same) {
         let what = format!(
-            "`{}` has this topic too, and neither carries an id",
+            "`{}` has this topic too, and neither carries a stamp",
             other.name
         );
-        topic.wrong(what, "give each stream of `carrier: order` its own topic");
+        topic.wrong(
+            what,
+            &format!("give each stream of `carrier: {carrier}` its own topic"),
+        );
         return None;
     }
     Some(())

@@ -142,7 +142,7 @@ static REJECT: Object = Object {
         key(
             "code",
             one(Scalar::Code),
-            "The code of the refusal: by default 0x97 in MQTT, 503 with sap-edge",
+            "The code of the refusal: by default 0x97 in MQTT, 503 with sap-edge, 5.03 with hono",
         ),
         key("share", one(Scalar::Percent), "Which share of the messages"),
         key("count", COUNT, "Or how many"),

@@ -1,6 +1,6 @@
 //! The keys of a stream.
 
-use super::{Kind, Object, Scalar, Word, judging, key, one, word, work};
+use super::{Kind, Object, Scalar, Word, judging, key, one, word};
 
 pub(super) static STREAM: Object = Object {
     keys: &[
@@ -351,8 +351,7 @@ static CARRIER: Object = Object {
         key(
             "blind",
             one(Scalar::Text),
-            "The platform's own id at a path",
-        )
-        .later(work::DIALECTS),
+            "A JSON pointer to the field that holds an id of the application's own, made of fixed text, ${id}, ${index}, ${tenant}, ${run} and one ${seq}",
+        ),
     ],
 };
