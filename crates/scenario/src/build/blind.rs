@@ -16,7 +16,7 @@ pub(super) fn field(stream: &View<'_>, payload: &Payload, pointer: &str) -> Opti
     let written = payload_view.get("template");
     let view = written.as_ref().unwrap_or(&payload_view);
     let help = format!("such as '{{\"id\":\"${{id}}-${{seq}}\"}}', with the id at {pointer}");
-    let wrong = |what: &str| view.wrong(what.to_owned(), &help);
+    let wrong = |what: &str| view.wrong(what, &help);
     let Some(template) = payload.template() else {
         wrong("the carrier is a field, and the payload is no template");
         return None;

@@ -37,7 +37,7 @@ pub(super) fn body(
     schedule: Option<&ScheduleSpec>,
 ) -> Option<Body> {
     let payload_view = view.get("payload")?;
-    let carrier = carrier(class, view)?;
+    let mut carrier = carrier(class, view)?;
     let is_ditto = payload_view.text() == DITTO_MODIFY;
     let of_board = board::payload(class, view, &carrier, schedule);
     let spec = match of_board {
@@ -53,10 +53,9 @@ pub(super) fn body(
         }
     });
     let payload = payload.ok()?;
-    let carrier = match carrier {
-        Carrier::Blind(to) => Carrier::Blind(blind::field(view, &payload, &to.pointer)?),
-        other => other,
-    };
+    if let Carrier::Blind(field) = &mut carrier {
+        *field = blind::field(view, &payload, &field.pointer)?;
+    }
     fits(class, view, &payload, &carrier)?;
     let topic = view.text_of("topic");
     let is_in_topic = class.seat.dialect.topic(topic, lane) != topic;
