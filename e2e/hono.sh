@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# A real Eclipse Hono 2.6 with Kafka: its devices are told to its registry, upload over CoAP and DTLS, and what the
+# application consumes is what Kafka's topics grew by and what Hono itself says it forwarded; then its adapter stands still
+# in the middle of a run, and then Kafka. DEVICES and MEASURE make it shorter; SHARED=1 is for a machine
+# that others work on, where time decides no verdict.
+source "$(dirname "$0")/lib.sh"
+source e2e/peers/kafka/node.sh
+source e2e/hono/platform.sh
+need curl java jq kcat mvn
+
+readonly DEVICES=${DEVICES:-2500} MEASURE=${MEASURE:-3m}
+readonly TENANT=load-tests
+RULES=()
+[ -z "${SHARED:-}" ] || RULES=("${COUNTS_ONLY[@]}")
+readonly TELEMETRY=hono.telemetry.$TENANT EVENT=hono.event.$TENANT
+
+# ours COMMAND ARGUMENT...: a command of ours about the scenario at this Hono.
+ours() {
+    status_of "$MUSTER" "$1" e2e/hono.yaml "${@:2}" --set "fleet[0].count=$DEVICES" \
+        --set "platform.devices=[$COAPS]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" \
+        --set "provision.url=http://127.0.0.1:$REGISTRY"
+}
+
+# provisioned WHAT ACTION WANTED: what the registry was told, and how often.
+provisioned() {
+    ours provision "$2" --quiet --out "$WORK/record"
+    same "$1" "$(grep -o 'device: .*' "$WORK/out" | head -1)" "$3"
+}
+
+# registry_says PATH: the status of one call of the management API.
+registry_says() {
+    curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$REGISTRY/v1/$1"
+}
+
+# hono_counts TYPE STATUS: how many messages the adapter says it has handled so.
+hono_counts() {
+    curl -s "$METRICS" | grep '^hono_telemetry_processing_duration_seconds_count' |
+        grep "status=\"$2\"" | grep "type=\"$1\"" | awk '{ sum += $NF } END { print sum + 0 }'
+}
+
+# grown: Kafka's ends and Hono's own counters, before a run and after it.
+grown() {
+    echo "$(ends "$TELEMETRY" 10) $(ends "$EVENT" 4) $(hono_counts telemetry forwarded) $(hono_counts event forwarded)" \
+        "$(($(hono_counts telemetry undeliverable) + $(hono_counts event undeliverable)))"
+}
+
+# in_the_middle: does `$MEANWHILE` once 500 messages of telemetry have come.
+in_the_middle() {
+    [ -n "${MEANWHILE:-}" ] || return 0
+    kcat -b "127.0.0.1:$KAFKA" -C -q -t "$TELEMETRY" -o end -c 500 >/dev/null
+    $MEANWHILE
+}
+
+# run NAME ARGUMENT...: one run, in whose middle `$MEANWHILE` is done; what grew by it is in GROWTH.
+run() {
+    local name=$1 before after meanwhile
+    shift
+    before=$(grown)
+    in_the_middle &
+    meanwhile=$!
+    STARTED+=("$meanwhile")
+    ours run --quiet --out "$WORK/$name" "$@"
+    wait "$meanwhile" || true
+    after=$(grown)
+    read -r -a GROWTH < <(paste <(tr ' ' '\n' <<<"$after") <(tr ' ' '\n' <<<"$before") | awk '{ print $1 - $2 }' | paste -s)
+}
+
+# closes NAME: the ledger of a run closes and is that of Kafka and of Hono, to the unit.
+closes() {
+    local name=$1 out=$WORK/$1 t='.ledger.by_stream["meters/telemetry"].ledger' e='.ledger.by_stream["meters/event"].ledger'
+    same "$name: residue" "$(value "$out" .ledger.uplink.residue)" 0
+    same "$name: lost" "$(value "$out" .ledger.uplink.lost)" 0
+    same "$name: consumed is what Kafka's topics grew by" "$(value "$out" .ledger.uplink.consumed)" $((GROWTH[0] + GROWTH[1]))
+    same "$name: of telemetry" "$(value "$out" "$t | .arrived + .duplicates")" "${GROWTH[0]}"
+    same "$name: of events" "$(value "$out" "$e | .arrived + .duplicates")" "${GROWTH[1]}"
+    same "$name: nothing of others" "$(value "$out" '.ledger.uplink | .unstamped + .foreign')" 0
+    same "$name: Hono says it forwarded the telemetry that was accepted" "${GROWTH[2]}" "$(value "$out" "$t.accepted")"
+    same "$name: and the events" "${GROWTH[3]}" "$(value "$out" "$e.accepted")"
+    same "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" .ledger.uplink.rejected)"
+}
+
+# fails NAME ARGUMENT...: a run of a minute's half that fails, and is valid.
+fails() {
+    run "$@" --set phases.warm-up=2s --set phases.measure=30s --set 'slo.response.p99=<= 1s' "${COUNTS_ONLY[@]}"
+    same "$1: exit code" "$STATUS" 1
+    [ "$STATUS" -eq 1 ] || cat "$WORK/out"
+    same "$1: nothing of it is invalid" "$(value "$WORK/$1" '[.verdict.rules[] | select(.consequence == "invalidates")] | length')" 0
+    closes "$1"
+}
+
+# lasted NAME KIND: for how many seconds something was so, by the first event of that kind.
+lasted() {
+    value "$WORK/$1" "[.events[] | select(.kind == \"$2\") | .until_s - .t_s][0] // 0 | floor"
+}
+
+# freeze_adapter: the adapter stands still until somebody has waited ten seconds for it in vain.
+freeze_adapter() {
+    kill -STOP "$ADAPTER"
+    curl -s -m 10 "$METRICS" >"$WORK/frozen-adapter" || true
+    kill -CONT "$ADAPTER"
+}
+
+BEGAN=$SECONDS
+start_hono
+echo "# up after $((SECONDS - BEGAN)) s"
+
+# A tenant and a device of somebody else.
+curl -s -o /dev/null -H content-type:application/json -d '{"ext":{"messaging-type":"kafka"}}' "http://127.0.0.1:$REGISTRY/v1/tenants/$TENANT"
+curl -s -o /dev/null -H content-type:application/json -d '{}' "http://127.0.0.1:$REGISTRY/v1/devices/$TENANT/somebody"
+provisioned "devices are created" create "device: $DEVICES created; tenant: 1 already there"
+provisioned "and only once" create "device: $DEVICES already there; tenant: 1 already there"
+same "one has its key" "$(curl -s "http://127.0.0.1:$REGISTRY/v1/credentials/$TENANT/meters:m-0007" |
+    jq -c '[.[] | .type, ."auth-id", (.secrets | length)]')" '["psk","m-0007",1]'
+
+run load "${RULES[@]}" --set "phases.measure=$MEASURE"
+same "load: exit code" "$STATUS" 0
+[ "$STATUS" -eq 0 ] || cat "$WORK/out"
+check "load: issued at least 99 % of offered" test "$(value "$WORK/load" '.rates | .issued >= 0.99 * .offered')" = true
+closes load
+says "load: topics were created" "$(event load topics)" "topic \`$TELEMETRY\` was created with 10 partitions"
+same "load: every device's first messages are apart" "$(value "$WORK/load" .latency_cold.response.count)" $((2 * DEVICES))
+echo "# p99 of cold and warm answers: $(value "$WORK/load" '"\(.latency_cold.response.p99_us) us, \(.latency_warm.response.p99_us) us"')"
+
+MEANWHILE=freeze_adapter
+fails adapter
+check "adapter: the interval is among the events ($(lasted adapter no-answer) s)" test "$(lasted adapter no-answer)" -ge 7
+
+MEANWHILE="freeze_kafka 10"
+fails kafka
+check "kafka: what was answered 5.03 and came is told ($(value "$WORK/kafka" .ledger.uplink.rejected_but_arrived))" \
+    test "$(value "$WORK/kafka" .ledger.uplink.rejected_but_arrived)" -gt 0
+says "kafka: the codes are told" "$(value "$WORK/kafka" '.ledger.uplink.rejected_by_code | keys | join(" ")')" 5.03
+says "kafka: that no broker answered is told" "$(event kafka consumer-lost)" "has not answered for"
+says "kafka: and that it answers again" "$(event kafka consumer-back)" "consumer 0 of"
+check "kafka: the interval is among the events ($(lasted kafka no-answer) s)" test "$(lasted kafka no-answer)" -ge 1
+
+provisioned "devices are verified" verify "device: $DEVICES already there; tenant: 1 already there"
+provisioned "devices are removed" remove "device: $DEVICES removed"
+provisioned "and are gone" verify "device: $DEVICES missing; tenant: 1 already there"
+same "that of somebody else is there" "$(registry_says "devices/$TENANT/somebody")" 200
+same "and the tenant, too" "$(registry_says "tenants/$TENANT")" 200
+finish
