@@ -16,7 +16,8 @@ use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_report::{Outcome, Report, UplinkLedger, html, text};
 use muster_scenario::{
-    Endpoint, Needs, Northbound, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
+    Credential, FleetPlan, Needs, Northbound, Plan, PlatformKind, ProvisionMode, ProvisionPlan,
+    TlsPlan, needs,
 };
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -407,25 +408,27 @@ fn header(
     }
 }
 
-/// How the target's certificate was checked, where there was one to check.
+/// How certificates were checked, where there was one to check.
 fn tls(plan: &Plan) -> Option<serde_json::Value> {
     let scheme = plan.platform.scheme();
-    let own = |endpoint: &Endpoint, tls: &TlsPlan| endpoint.scheme.is_tls() && tls.insecure;
+    // Who shares a key with the server looks at no certificate.
+    let mut fleets = plan.fleets.iter();
+    let without_key = |fleet: &FleetPlan| !matches!(fleet.credential, Credential::Psk { .. });
+    let is_shown = scheme.is_tls() || scheme.is_dtls() && fleets.any(without_key);
     let backends = plan.backends.iter();
-    let insecure = scheme.is_tls() && plan.platform.tls.insecure
-        || backends
-            .clone()
-            .any(|backend| own(&backend.endpoint, &backend.tls));
+    let mut shown: Vec<&TlsPlan> = backends
+        .filter(|backend| backend.endpoint.scheme.is_tls())
+        .map(|backend| &backend.tls)
+        .collect();
+    shown.extend(is_shown.then_some(&plan.platform.tls));
     let provision = plan.provision.as_ref();
     let told_anybody = provision.is_some_and(ProvisionPlan::trusts_anybody);
-    let insecure = insecure || told_anybody;
-    let is_any =
-        scheme.is_tls() || told_anybody || backends.clone().any(|b| b.endpoint.scheme.is_tls());
+    let is_any = scheme.is_dtls() || told_anybody || !shown.is_empty();
     is_any.then(|| {
         json!({
             "scheme": scheme.name(),
-            "insecure": insecure,
-            "session_resumption": plan.platform.tls.resumption,
+            "insecure": told_anybody || shown.iter().any(|tls| tls.insecure),
+            "session_resumption": plan.platform.tls.resumption && !scheme.is_dtls(),
         })
     })
 }

@@ -65,6 +65,33 @@ fn insecure_is_said_on_stderr_and_in_every_report() {
     assert!(page.expect("a page").contains(taken));
 }
 
+/// Nobody answers there, which changes nothing of whom the run would have taken for the target.
+#[test]
+fn over_dtls_insecure_is_said_where_a_certificate_is_looked_at() {
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = nobody.local_addr().expect("its address");
+    for (credential, is_insecure) in [("none", true), ("psk, secret: key", false)] {
+        let platform =
+            format!("kind: hono, devices: [ 'coaps://{address}' ], tls: {{ insecure: true }}");
+        let text = scenario(&platform)
+            .replace(
+                "count: 20",
+                &format!("count: 2\n    tenant: t1\n    credential: {{ kind: {credential} }}"),
+            )
+            .replace("timeout: 2s", "timeout: 500ms")
+            .replace(", qos: 1", "");
+        let folder = folder_with(&text);
+        let said = muster(
+            folder.path(),
+            &["run", "scenario.yaml", "--quiet", "--out", "out"],
+        );
+        assert_eq!(said.code, 4, "{said:?}");
+        let tls = &result(folder.path())["environment"]["tls"];
+        assert_eq!(tls["insecure"], is_insecure, "{credential}");
+        assert_eq!(tls["session_resumption"], false);
+    }
+}
+
 /// A peer that speaks no TLS: every try fails for a cause with a name, and there was no run.
 #[test]
 fn a_target_that_speaks_no_tls_is_no_target() {

@@ -30,7 +30,9 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
     let endpoints = endpoints(view).filter(|_| coap::speaks(view, dialect).is_some());
     let is_gateway = view.text_of("kind") == "gateway";
     let tls = match view.get("tls") {
-        Some(tls) => transport::fits_gateway(&tls, is_gateway).and_then(|()| transport::tls(&tls)),
+        Some(tls) => transport::fits_gateway(&tls, is_gateway)
+            .and_then(|()| transport::fits_datagrams(&tls, scheme(view)))
+            .and_then(|()| transport::tls(&tls)),
         None => Some(TlsPlan::default()),
     };
     let kind = match view.text_of("kind") {

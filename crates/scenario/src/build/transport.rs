@@ -124,6 +124,23 @@ pub(super) fn fits_gateway(view: &View<'_>, is_gateway: bool) -> Option<()> {
     }
 }
 
+/// Over DTLS there is one version, no ALPN, and each session is opened anew.
+pub(super) fn fits_datagrams(view: &View<'_>, scheme: Scheme) -> Option<()> {
+    let mut of_streams = ["version", "alpn", "session-resumption"].into_iter();
+    let stray = of_streams.find_map(|key| Some((key, view.written(key)?)));
+    match stray.filter(|_| scheme.is_dtls()) {
+        None => Some(()),
+        Some((key, stray)) => {
+            let what = format!("`{key}` has no meaning over `{}`", scheme.name());
+            stray.wrong(
+                what,
+                "remove it; devices speak DTLS 1.2, and open each session anew",
+            );
+            None
+        }
+    }
+}
+
 /// A certificate is shown over TLS only.
 pub(super) fn certificates_are_shown(
     views: &[View<'_>],
