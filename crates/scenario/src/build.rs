@@ -46,7 +46,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let commands = command::commands(root, dialect);
     let fleets = phases.and_then(|phases| fleets(root, dialect, (seed, commands?), &phases));
     let (phases, fleets) = (phases?, fleets?);
-    command::subscribers_can_tell(root, &fleets)?;
+    subscriptions::subscribers_can_tell(root, &fleets)?;
     warn_of_short_settle(root, &phases, &fleets);
     let platform_view = root.get("platform")?;
     let backends = target::backends(&platform_view, platform.as_ref(), &fleets, &phases);

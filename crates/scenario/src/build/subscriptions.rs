@@ -1,11 +1,12 @@
 //! What a fleet's links subscribe to: within the bound, and each filter apart from the others.
 
 use muster_load::Template;
-use muster_platform::{SUBSCRIPTIONS_MAX, Subscription};
+use muster_measure::PAIRS_MAX;
+use muster_platform::{Carrier, SUBSCRIPTIONS_MAX, Subscription};
 use muster_protocol::mqtt::topic;
 
 use super::stream::Class;
-use crate::plan::{Ack, StreamKind, StreamPlan};
+use crate::plan::{Ack, FleetPlan, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// One of them.
@@ -121,4 +122,68 @@ impl Wanted<'_> {
             }
         }
     }
+}
+
+/// Subscribers are told apart by the ids in what they get, and every pair of a subscriber and a
+/// sender has a set in the ledger.
+pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
+    let streams = || fleets.iter().flat_map(|fleet| &fleet.streams);
+    let receiving = |stream: &&StreamPlan| stream.kind == StreamKind::Receive;
+    if streams().find(receiving).is_none() {
+        return Some(());
+    }
+    let fleet_views = root.list("fleet");
+    let views = fleet_views.iter().flat_map(|fleet| fleet.list("streams"));
+    for (stream, view) in streams().zip(views) {
+        if stream.is_uplink()
+            && matches!(
+                stream.carrier,
+                Carrier::Blind(_) | Carrier::Order | Carrier::None
+            )
+        {
+            let what = format!(
+                "devices subscribe, and with `carrier: {}` they cannot tell messages apart",
+                stream.carrier
+            );
+            view.get("carrier")?.wrong(what, "use `carrier: payload`");
+            return None;
+        }
+    }
+    let of = |is_it: &dyn Fn(&StreamPlan) -> bool| -> u64 {
+        let all = fleets.iter().map(|fleet| {
+            let streams = fleet.streams.iter().filter(|stream| is_it(stream)).count() as u64;
+            streams * u64::from(fleet.devices)
+        });
+        all.sum()
+    };
+    let subscribers = of(&|stream| stream.kind == StreamKind::Receive);
+    let senders = of(&StreamPlan::is_uplink);
+    // A filter of its own for each device makes few pairs of many, but never more than these.
+    if subscribers.saturating_mul(senders) > PAIRS_MAX as u64 && has_common_filter(fleets) {
+        let what = format!("{subscribers} subscriptions to {senders} senders are too many pairs");
+        root.get("fleet")?.wrong(
+            what,
+            &format!(
+                "at most {} together, or a filter with ${{index}} for each device",
+                figure::count(PAIRS_MAX as u64)
+            ),
+        );
+        return None;
+    }
+    Some(())
+}
+
+/// Whether several devices may have one filter in common, or one with wildcards: only a name or a
+/// number is a device's own.
+fn has_common_filter(fleets: &[FleetPlan]) -> bool {
+    let mut filters = fleets
+        .iter()
+        .flat_map(|fleet| &fleet.streams)
+        .filter_map(|stream| stream.filter.as_ref());
+    filters.any(|filter| {
+        let is_own = filter
+            .names()
+            .any(|(name, _)| matches!(name, "id" | "index"));
+        !is_own || filter.source().contains(['+', '#'])
+    })
 }
