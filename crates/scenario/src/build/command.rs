@@ -1,16 +1,14 @@
 //! The commands of a run: which backend issues them, how often, and which streams take them.
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
-use muster_model::{
-    CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, figure, mix,
-};
+use muster_model::{CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, mix};
 use muster_platform::{Carrier, CommandScratch, Commanding, Dialect, Replying};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::coap;
 use super::stream::{Class, timeout};
 use super::templates::device_template;
-use crate::plan::{Ack, FleetPlan, Loop, StreamKind, StreamPlan};
+use crate::plan::{Ack, Loop, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// What the one backend with commands does.

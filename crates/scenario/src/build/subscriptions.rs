@@ -2,6 +2,7 @@
 
 use muster_load::Template;
 use muster_measure::PAIRS_MAX;
+use muster_model::figure;
 use muster_platform::{Carrier, SUBSCRIPTIONS_MAX, Subscription};
 use muster_protocol::mqtt::topic;
 
