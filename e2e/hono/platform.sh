@@ -6,16 +6,6 @@
 readonly HONO_BUILT=$PWD/target/peers/hono
 readonly HONO_PASSWORD=services-of-one-platform
 
-# build_hono: builds the three services unless they are newer than their sources.
-build_hono() {
-    local stamp=$HONO_BUILT/built
-    if [ ! -f "$stamp" ] || [ -n "$(find e2e/hono -newer "$stamp" -print -quit)" ]; then
-        mvn -q -B -f e2e/hono/pom.xml package "-Dbuilt=$HONO_BUILT" >"$WORK/hono-build.log" 2>&1 ||
-            { cat "$WORK/hono-build.log"; exit 1; }
-        touch "$stamp"
-    fi
-}
-
 # common PORT: what every service is told; PORT is that of its health and metrics.
 common() {
     cat <<END
@@ -109,7 +99,7 @@ END
 
 # start_hono: all of it, Kafka first.
 start_hono() {
-    build_hono
+    bash e2e/hono/build.sh >"$WORK/hono-build.log" 2>&1 || { cat "$WORK/hono-build.log"; exit 1; }
     start_kafka auto.create.topics.enable=true num.partitions=1
     start_registry
     start_router
