@@ -141,6 +141,12 @@ impl Journal {
         self.note_all(Did::Created, kind, keys)
     }
 
+    /// They were not.
+    #[cfg(feature = "mongodb")]
+    pub(crate) fn refused_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
+        self.note_all(Did::Refused, kind, keys)
+    }
+
     /// They are there no more.
     #[cfg(feature = "mongodb")]
     pub(crate) fn removed_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {

@@ -16,7 +16,7 @@ use mongodb::sync::{Client, Collection, Database};
 use muster_scenario::{Plan, ProvisionPlan, Secret};
 
 use self::documents::Writer;
-use self::outcome::{failed, unusable};
+use self::outcome::{failed, taken, unusable};
 use super::records::{Record, count, key, records, tenants};
 use super::registry::{DEVICE, TENANT};
 use crate::crew::each;
@@ -188,8 +188,9 @@ impl Mongo {
                 }
             }
             None => {
-                journal.creating(TENANT, tenant)?;
-                self.insert(TENANTS, vec![self.writer.tenant(tenant)], work.watch)?;
+                let one = vec![self.writer.tenant(tenant)];
+                let name = [tenant.to_owned()];
+                self.make((TENANT, &name), (TENANTS, one), journal, work.watch)?;
                 journal.created(TENANT, tenant, tenant)?;
             }
         }
@@ -232,14 +233,18 @@ impl Mongo {
         }
         let names = |records: &[&Record]| records.iter().map(|it| it.key()).collect::<Vec<_>>();
         let cut_off: Vec<&Record> = known.iter().copied().filter(|it| is_ours(it)).collect();
-        journal.creating_all(DEVICE, &names(&new))?;
         let devices = new.iter().map(|record| self.writer.device(record));
-        self.insert(DEVICES, devices.collect(), work.watch)?;
+        let devices = (DEVICES, devices.collect());
+        self.make((DEVICE, &names(&new)), devices, journal, work.watch)?;
         let lacks = |record: &&Record| !there.credentials.contains_key(&record.device);
         let without = cut_off.iter().chain(&new).copied().filter(lacks);
         let credentials = without.map(|record| self.writer.credentials(record));
         let credentials: Result<Vec<Document>, _> = credentials.collect();
-        self.insert(CREDENTIALS, credentials?, work.watch)?;
+        if let credentials @ [_, ..] = &*credentials? {
+            self.pacer.wait(work.watch)?;
+            let inserted = self.insert(CREDENTIALS, credentials);
+            inserted.map_err(|error| self.failed("insert", CREDENTIALS, &error))?;
+        }
         journal.created_all(DEVICE, &names(&cut_off))?;
         journal.created_all(DEVICE, &names(&new))?;
         work.done_all(batch.len() as u64, |tally| {
@@ -311,24 +316,32 @@ impl Mongo {
         Ok(by_device)
     }
 
-    /// Inserts in one unordered batch, so that one that fails keeps no other back.
-    fn insert(
+    /// Inserts things that were not there; what somebody else was faster with is not ours.
+    fn make(
         &self,
-        collection: &str,
-        documents: Vec<Document>,
+        (kind, keys): (&str, &[String]),
+        (collection, documents): (&str, Vec<Document>),
+        journal: &Journal,
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError> {
         if documents.is_empty() {
             return Ok(());
         }
         self.pacer.wait(watch)?;
+        journal.creating_all(kind, keys)?;
+        let inserted = self.insert(collection, &documents);
+        if let Err(error) = &inserted {
+            journal.refused_all(kind, &taken(keys, error))?;
+        }
+        inserted.map_err(|error| self.failed("insert", collection, &error))
+    }
+
+    /// Inserts in one unordered batch, so that one that fails keeps no other back.
+    fn insert(&self, collection: &str, documents: &[Document]) -> mongodb::error::Result<()> {
         let unordered = InsertManyOptions::builder().ordered(false).build();
         let into = self.collection(collection);
         let insert = into.insert_many(documents).with_options(unordered);
-        let inserted = insert.run();
-        inserted
-            .map(|_| ())
-            .map_err(|error| self.failed("insert", collection, &error))
+        insert.run().map(|_| ())
     }
 
     /// Removes devices of one tenant that we created, or had begun to.

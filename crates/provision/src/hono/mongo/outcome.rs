@@ -4,6 +4,9 @@ use mongodb::error::{Error, ErrorKind};
 
 use crate::ProvisionError;
 
+/// The database's code for a key of a unique index that is there already.
+const DUPLICATE_KEY: i32 = 11_000;
+
 /// A call that failed.
 pub(super) fn failed(call: String, error: &Error) -> ProvisionError {
     if let ErrorKind::ServerSelection { message, .. } = &*error.kind {
@@ -28,6 +31,19 @@ pub(super) fn failed(call: String, error: &Error) -> ProvisionError {
     }
 }
 
+/// Those of an insert that are there by somebody else's doing. Of all others it is not known: a database
+/// behind a router may have written what it reports as failed.
+pub(super) fn taken(keys: &[String], error: &Error) -> Vec<String> {
+    let ErrorKind::InsertMany(failure) = &*error.kind else {
+        return Vec::new();
+    };
+    let errors = failure.write_errors.iter().flatten();
+    let taken = errors.filter(|one| one.code == DUPLICATE_KEY);
+    taken
+        .filter_map(|one| keys.get(one.index).cloned())
+        .collect()
+}
+
 /// A connection string that says nothing, whose secrets are not shown.
 pub(super) fn unusable(uri: &str, why: &str) -> ProvisionError {
     let mut why = why.replace(uri, "***");
@@ -47,7 +63,32 @@ pub(super) fn unusable(uri: &str, why: &str) -> ProvisionError {
 
 #[cfg(test)]
 mod tests {
+    use mongodb::bson::{deserialize_from_document, doc};
+    use mongodb::error::InsertManyError;
+
     use super::*;
+
+    /// The answer to an unordered insert of which some failed.
+    fn insert_many(of: &[(i32, i32)]) -> Error {
+        let errors: Vec<_> = of
+            .iter()
+            .map(|(index, code)| doc! { "index": index, "code": code, "errmsg": "no" })
+            .collect();
+        let told = doc! { "writeErrors": errors };
+        let told: InsertManyError = deserialize_from_document(told).expect("the driver reads it");
+        Error::from(ErrorKind::InsertMany(told))
+    }
+
+    #[test]
+    fn what_somebody_else_was_faster_with_is_taken_and_nothing_else() {
+        let keys = ["t/a", "t/b", "t/c"].map(str::to_owned);
+        let error = insert_many(&[(1, 11_000), (2, 189)]);
+        assert_eq!(taken(&keys, &error), ["t/b"]);
+        let all = insert_many(&[(0, 11_000), (1, 11_000), (2, 11_000), (3, 11_000)]);
+        assert_eq!(taken(&keys, &all), keys);
+        let silent = Error::custom("the connection is gone");
+        assert_eq!(taken(&keys, &silent), [""; 0]);
+    }
 
     #[test]
     fn no_secret_is_shown() {
