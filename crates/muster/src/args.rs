@@ -86,6 +86,29 @@ pub(crate) struct ScenarioArgs {
     pub(crate) labels: Vec<String>,
 }
 
+impl RunArgs {
+    /// A run that says nothing by itself, and leaves its result there.
+    pub(crate) fn quiet(scenario: ScenarioArgs, out: PathBuf) -> Self {
+        Self {
+            scenario,
+            out: Some(out),
+            quiet: true,
+            repeat: None,
+            json: None,
+            facts: None,
+            facts_max: 0,
+            part: None,
+            start_at: None,
+            run_id: None,
+            shards: Some(1),
+            workers: None,
+            slots: 1_024,
+            buffers: 64,
+            lose_copy: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -148,6 +171,10 @@ pub(crate) struct CheckArgs {
     /// Do not try to reach the target.
     #[arg(long)]
     pub(crate) offline: bool,
+    /// Take the first device of each fleet through the whole loop: one message of each stream to the
+    /// platform and on to the backends, and one command. The run after it counts them as `foreign`.
+    #[arg(long = "loop", conflicts_with = "offline")]
+    pub(crate) whole_loop: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,7 @@
 //! `muster check`.
 
+mod whole_loop;
+
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
@@ -21,11 +23,12 @@ use crate::{outcome, scenario_file};
 
 /// Works out whether a scenario can run here, and whether the target answers, without load.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
-    let plan = scenario_file::load(&args.scenario)?.plan;
+    let loaded = scenario_file::load(&args.scenario)?;
+    let plan = &loaded.plan;
     for warning in &plan.warnings {
         outcome::remark(&format!("warning: {warning}"));
     }
-    let lines = compare(&needs(&plan));
+    let lines = compare(&needs(plan));
     for line in &lines {
         tell(if line.is_met { "ok" } else { "short" }, &line.text);
     }
@@ -37,7 +40,11 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
         outcome::say("target not tried");
         return Ok(outcome::PASS);
     }
-    answers(&plan)
+    let code = answers(plan)?;
+    if code == outcome::PASS && args.whole_loop {
+        return whole_loop::go(args, &loaded);
+    }
+    Ok(code)
 }
 
 fn tell(mark: &str, text: &str) {

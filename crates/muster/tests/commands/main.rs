@@ -15,3 +15,4 @@ mod repeat;
 mod texts;
 mod transport;
 mod warnings;
+mod whole_loop;
