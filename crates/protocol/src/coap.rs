@@ -57,7 +57,7 @@ mod server;
 mod settings;
 mod slab;
 
-pub use block::{Block, BlockSize};
+pub use block::{Block, BlockSize, ReservedSize};
 pub use client::{
     AT_REST_BYTES, Again, Client, ClientCounts, ClientEvent, Endpoint, Failure, Lane, Response,
     SharedClient,

@@ -36,6 +36,10 @@ impl BlockSize {
     }
 }
 
+/// A block of the reserved size 7 (RFC 7959 section 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReservedSize;
+
 /// One block of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Block {

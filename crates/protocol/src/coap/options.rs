@@ -1,7 +1,7 @@
 //! The options of a message that came, read in place (RFC 7252 sections 3.1 and 5.4).
 
 use super::message::PAYLOAD_MARKER;
-use super::{Block, Fault, Opt, OptionNumber};
+use super::{Block, Fault, Opt, OptionNumber, ReservedSize};
 
 /// The options of a message, in the order of their numbers; every one of them can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,12 +80,15 @@ impl<'a> Options<'a> {
         option.uint().filter(|_| fits)
     }
 
-    /// The block that Block1 or Block2 names; none where there is no such, or none that can be
-    /// (RFC 7959 section 2.2).
-    #[must_use]
+    /// The block that Block1 or Block2 names; none where there is no such.
+    ///
+    /// # Errors
+    /// [`ReservedSize`] if it is of a size that no block has: 4.00 to a request (RFC 7959 section 2.2).
     #[inline]
-    pub fn block(&self, number: OptionNumber) -> Option<Block> {
-        self.uint(number).and_then(Block::of_value)
+    pub fn block(&self, number: OptionNumber) -> Result<Option<Block>, ReservedSize> {
+        let value = self.uint(number);
+        let read = |value| Block::of_value(value).ok_or(ReservedSize);
+        value.map(read).transpose()
     }
 
     /// The first critical option that is not known here, has a wrong length, or is given once too

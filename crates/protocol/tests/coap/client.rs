@@ -681,7 +681,7 @@ fn a_response_in_blocks_is_asked_for_block_by_block() {
     for number in 0..3 {
         let sent = device.sent.clone();
         let sent = Message::decode(&sent).expect("a request");
-        let asked = sent.options.block(OptionNumber::BLOCK2);
+        let asked = sent.options.block(OptionNumber::BLOCK2).expect("a size");
         assert_eq!(asked, (number > 0).then(|| block(number, false, 128)));
         assert_eq!(sent.token, token);
         let value = block(number, number < 2, 128).uint();
@@ -715,7 +715,11 @@ fn a_block_size_can_be_asked_for_early_and_made_smaller() {
     let request = Request::new(Code::GET, &[], b"");
     let key = device.ask(&request);
     assert_eq!(
-        device.last().options.block(OptionNumber::BLOCK2),
+        device
+            .last()
+            .options
+            .block(OptionNumber::BLOCK2)
+            .expect("a size"),
         Some(block(0, false, 64))
     );
     let value = block(0, true, 32).uint();
@@ -727,7 +731,11 @@ fn a_block_size_can_be_asked_for_early_and_made_smaller() {
     ));
     device.again(key, &request);
     assert_eq!(
-        device.last().options.block(OptionNumber::BLOCK2),
+        device
+            .last()
+            .options
+            .block(OptionNumber::BLOCK2)
+            .expect("a size"),
         Some(block(1, false, 32))
     );
 }
@@ -780,6 +788,23 @@ fn blocks_that_do_not_fit_fail_the_exchange() {
     );
 }
 
+/// RFC 7959 section 2.2: size 7 is reserved, so that no block of a body can be what came.
+#[test]
+fn a_response_with_a_block_of_the_reserved_size_fails() {
+    for number in [OptionNumber::BLOCK1, OptionNumber::BLOCK2] {
+        let mut device = Device::standard();
+        device.ask(&Request::new(Code::GET, &[], b""));
+        let options = [Opt::new(number, &[0x0f])];
+        let datagram = answer(&device.last(), Code::CONTENT, &options, b"a part");
+        let heard = device.hears(&datagram);
+        let cause = Failure::Block;
+        assert!(
+            matches!(heard, Some(ClientEvent::Failed { cause: told, .. }) if told == cause),
+            "{heard:?}"
+        );
+    }
+}
+
 /// RFC 7959 section 2.5, figures 7 and 9: a body in blocks, the next one after 2.31, in smaller
 /// ones once the server names a smaller size; the first says how long the body is (section 4).
 #[test]
@@ -803,7 +828,11 @@ fn a_request_in_blocks_goes_on_after_each_continue() {
     loop {
         let sent = device.sent.clone();
         let sent = Message::decode(&sent).expect("a request");
-        let at = sent.options.block(OptionNumber::BLOCK1).expect("a block");
+        let at = sent
+            .options
+            .block(OptionNumber::BLOCK1)
+            .expect("a size")
+            .expect("a block");
         assert_eq!(at, wanted.remove(0));
         assert_eq!(at.offset(), arrived.len());
         let size1 = sent.options.uint(OptionNumber::SIZE1);
@@ -881,7 +910,11 @@ fn too_large_with_a_smaller_size_begins_anew() {
     ));
     device.again(key, &request);
     assert_eq!(
-        device.last().options.block(OptionNumber::BLOCK1),
+        device
+            .last()
+            .options
+            .block(OptionNumber::BLOCK1)
+            .expect("a size"),
         Some(block(0, true, 256))
     );
     for code in [
@@ -1095,7 +1128,7 @@ fn the_rest_of_a_notification_is_asked_for_by_itself() {
     device.try_ask(ticket(8), &request).expect("it is sent");
     let sent = device.last();
     assert_eq!(
-        sent.options.block(OptionNumber::BLOCK2),
+        sent.options.block(OptionNumber::BLOCK2).expect("a size"),
         Some(block(1, false, 128))
     );
     assert!(sent.options.first(OptionNumber::OBSERVE).is_none() && sent.token != token);

@@ -1,7 +1,7 @@
 //! Bytes to messages and back (RFC 7252 section 3).
 
 use muster_protocol::coap::{
-    Code, Fault, Header, Kind, Message, Opt, OptionNumber, Options, Token, Uint,
+    Code, Fault, Header, Kind, Message, Opt, OptionNumber, Options, ReservedSize, Token, Uint,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -211,7 +211,11 @@ fn options_are_read_by_their_number() {
     assert_eq!(read.first(OptionNumber::ETAG), None);
     assert_eq!(read.max_age(), Some(2));
     assert_eq!(read.uint(OptionNumber::CONTENT_FORMAT), None);
-    assert_eq!(read.block(OptionNumber::BLOCK2), None, "size 7 is reserved");
+    assert_eq!(
+        read.block(OptionNumber::BLOCK2),
+        Err(ReservedSize),
+        "size 7 is reserved"
+    );
     assert_eq!(Options::NONE.iter().next(), None);
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use muster_model::Micros;
 use muster_protocol::coap::{
-    Block, BlockSize, Code, Header, Incoming, Kind, Message, Opt, OptionNumber, Refused, Reply,
-    Server, ServerEvent, ServerSettings, Token, Transmission, Uint,
+    Block, BlockSize, Code, Header, Incoming, Kind, Message, Opt, OptionNumber, Options, Refused,
+    Reply, Server, ServerEvent, ServerSettings, Token, Transmission, Uint,
 };
 
 const SECOND: u64 = 1_000_000;
@@ -384,7 +384,10 @@ fn a_body_in_blocks_is_told_whole() {
                 ..sent
             };
             assert_eq!(
-                peer.last().options.block(OptionNumber::BLOCK1),
+                peer.last()
+                    .options
+                    .block(OptionNumber::BLOCK1)
+                    .expect("a size"),
                 Some(wanted)
             );
         }
@@ -394,7 +397,10 @@ fn a_body_in_blocks_is_told_whole() {
     assert_eq!(&*request.payload, [&[0; 64][..], &[1; 64], b"end"].concat());
     peer.says(&request, &Reply::new(Code::CHANGED, &[], b""));
     assert_eq!(
-        peer.last().options.block(OptionNumber::BLOCK1),
+        peer.last()
+            .options
+            .block(OptionNumber::BLOCK1)
+            .expect("a size"),
         Some(block(4, false, 32))
     );
 }
@@ -482,7 +488,11 @@ fn a_long_answer_is_fetched_block_by_block() {
     let mut arrived = Vec::new();
     for id in 2.. {
         let said = peer.last();
-        let sent = said.options.block(OptionNumber::BLOCK2).expect("a block");
+        let sent = said
+            .options
+            .block(OptionNumber::BLOCK2)
+            .expect("a size")
+            .expect("a block");
         assert_eq!((sent.offset(), sent.size), (arrived.len(), size(64)));
         assert_eq!(said.options.first(OptionNumber::ETAG), Some(&[3][..]));
         arrived.extend_from_slice(said.payload);
@@ -513,7 +523,10 @@ fn a_later_block_of_nothing_kept_is_rendered_again_or_refused() {
     peer.says(&request, &Reply::new(Code::CONTENT, &[], &[7; 70]));
     assert_eq!(peer.last().payload, [7; 6]);
     assert_eq!(
-        peer.last().options.block(OptionNumber::BLOCK2),
+        peer.last()
+            .options
+            .block(OptionNumber::BLOCK2)
+            .expect("a size"),
         Some(block(2, false, 32))
     );
     assert_eq!(
@@ -703,4 +716,23 @@ fn observers_are_bounded_and_replaced() {
         },
     );
     assert_eq!(peer.server.observers(), 1);
+}
+
+/// RFC 7959 section 2.2: a block of the reserved size 7 is answered with 4.00, and is no message.
+#[test]
+fn a_block_of_the_reserved_size_is_refused() {
+    let numbers = [OptionNumber::BLOCK1, OptionNumber::BLOCK2];
+    for (id, number) in (1..).zip(numbers) {
+        let mut peer = Peer::standard();
+        let options = [Opt::new(number, &[0x0f])];
+        let fragment = message(Kind::Confirmable, id, (Code::PUT, &options, b"a part"));
+        assert_eq!(peer.hears(&fragment), None);
+        let said = peer.last();
+        assert_eq!((said.kind, said.id), (Kind::Acknowledgement, id));
+        assert_eq!(said.code, Code::BAD_REQUEST);
+        assert_eq!(said.options, Options::NONE);
+        assert_eq!(peer.server.counts().rejected, 1);
+        assert_eq!(peer.hears(&fragment), None, "the same again");
+        assert_eq!(peer.last().code, Code::BAD_REQUEST);
+    }
 }

@@ -230,8 +230,12 @@ impl Exchange {
     /// What a response means.
     #[inline]
     pub(super) fn answer(&mut self, message: &Message<'_>, settings: &ClientSettings) -> Step {
+        let blocks = [OptionNumber::BLOCK1, OptionNumber::BLOCK2];
+        let [Ok(block1), Ok(block2)] = blocks.map(|number| message.options.block(number)) else {
+            return Step::Failed(Failure::Block);
+        };
         if self.is(MORE)
-            && let Some(step) = self.answer_to_block(message)
+            && let Some(step) = self.answer_to_block(message, block1)
         {
             return step;
         }
@@ -244,13 +248,12 @@ impl Exchange {
                 return Step::Observed(number);
             }
         }
-        self.block_of_response(message, settings)
+        self.block_of_response(message, block2, settings)
     }
 
     /// What a response means to a block that is not the last (RFC 7959 sections 2.3 and 2.9); none
     /// where it is the response to the request as a whole.
-    fn answer_to_block(&mut self, message: &Message<'_>) -> Option<Step> {
-        let block = message.options.block(OptionNumber::BLOCK1);
+    fn answer_to_block(&mut self, message: &Message<'_>, block: Option<Block>) -> Option<Step> {
         let sent = self.up / self.up_size.bytes() as u32;
         let taken = block.filter(|block| block.number == sent);
         let is_smaller = taken.is_some_and(|block| block.size < self.up_size);
@@ -272,8 +275,12 @@ impl Exchange {
 
     /// Whether a response is whole, and which block of it (RFC 7959 section 2.4).
     #[inline]
-    fn block_of_response(&mut self, message: &Message<'_>, settings: &ClientSettings) -> Step {
-        let block = message.options.block(OptionNumber::BLOCK2);
+    fn block_of_response(
+        &mut self,
+        message: &Message<'_>,
+        block: Option<Block>,
+        settings: &ClientSettings,
+    ) -> Step {
         let Some(block) = block.filter(|_| message.code.is_success()) else {
             let is_missing = self.down > 0 && message.code.is_success();
             return if is_missing {

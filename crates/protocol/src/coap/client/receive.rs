@@ -297,7 +297,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             code: message.code,
             options: message.options,
             payload: message.payload,
-            block: message.options.block(OptionNumber::BLOCK2),
+            block: message.options.block(OptionNumber::BLOCK2).ok().flatten(),
             observed: None,
             is_separate: message.kind != Kind::Acknowledgement,
         }

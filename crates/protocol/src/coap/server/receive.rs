@@ -7,7 +7,13 @@ use muster_model::Micros;
 
 use super::bodies::{Joined, Joining};
 use super::{Answered, Incoming, Pending, Server, ServerEvent};
-use crate::coap::{Block, Class, Code, Header, Kind, Message, Opt, OptionNumber, Reply, Uint};
+use crate::coap::{
+    Block, Class, Code, Header, Kind, Message, Opt, OptionNumber, Options, Reply, ReservedSize,
+    Uint,
+};
+
+/// Block1 and Block2 of a request.
+type Blocks = (Option<Block>, Option<Block>);
 
 impl Server {
     /// Takes one datagram; tells what it means, if it means something.
@@ -84,13 +90,19 @@ impl Server {
             .insert(now, expires, message.id, Answered::Silence);
         let bound = self.settings.remembered_max as usize;
         self.counts.evicted += self.seen.keep(bound);
-        let pending = pending(message, number);
+        let blocks = blocks(&message.options);
+        let pending = pending(message, number, blocks.unwrap_or_default());
         if let Some(number) = message.options.unacceptable(|_| false) {
             self.bad_option(now, &pending, number, out);
             return None;
         }
         if is_for_a_proxy(message) {
             let reply = Reply::new(Code::PROXYING_NOT_SUPPORTED, &[], b"");
+            self.reject(now, &pending, &reply, out);
+            return None;
+        }
+        if blocks.is_err() {
+            let reply = Reply::new(Code::BAD_REQUEST, &[], b"a block of the reserved size 7");
             self.reject(now, &pending, &reply, out);
             return None;
         }
@@ -252,10 +264,8 @@ impl Server {
 }
 
 #[inline]
-fn pending(message: &Message<'_>, number: u32) -> Pending {
+fn pending(message: &Message<'_>, number: u32, (block1, block2): Blocks) -> Pending {
     let options = &message.options;
-    let block1 = options.block(OptionNumber::BLOCK1);
-    let block2 = options.block(OptionNumber::BLOCK2);
     let unwanted = options.uint(OptionNumber::NO_RESPONSE).unwrap_or(0);
     Pending {
         token: message.token,
@@ -270,6 +280,12 @@ fn pending(message: &Message<'_>, number: u32) -> Pending {
         block1,
         block2,
     }
+}
+
+#[inline]
+fn blocks(options: &Options<'_>) -> Result<Blocks, ReservedSize> {
+    let block1 = options.block(OptionNumber::BLOCK1)?;
+    Ok((block1, options.block(OptionNumber::BLOCK2)?))
 }
 
 /// A number for the method and all options that tell one resource from another: those of the cache
