@@ -190,5 +190,6 @@ fn reason_key(reason: &Reason) -> u64 {
         Reason::MqttSuback(code) => 3 << 8 | u64::from(*code),
         Reason::Coap(code) => 4 << 8 | u64::from(*code),
         Reason::Application(code) => 1 << 24 | u64::from(*code),
+        Reason::Kafka(code) => 2 << 24 | u64::from(*code),
     }
 }

@@ -18,6 +18,8 @@ pub enum Reason {
     /// CoAP response code (RFC 7252 section 5.9), the class in the upper three bits and the detail in the
     /// lower five, printed `5.03`.
     Coap(u8),
+    /// Error code of Kafka's protocol, with which a broker refused a record, printed `kafka-29`.
+    Kafka(u16),
 }
 
 impl fmt::Display for Reason {
@@ -28,13 +30,14 @@ impl fmt::Display for Reason {
             Reason::MqttSuback(code) => write!(f, "suback-0x{code:02x}"),
             Reason::Application(code) => write!(f, "{code}"),
             Reason::Coap(code) => write!(f, "{}.{:02}", code >> 5, code & 0x1f),
+            Reason::Kafka(code) => write!(f, "kafka-{code}"),
         }
     }
 }
 
 impl Reason {
     /// What the code means, by the name that its standard gives it (MQTT 5 section 2.4, MQTT 3.1.1
-    /// section 3.2.2.3, RFC 7252 section 5.9); none for one that the standard does not name as a
+    /// section 3.2.2.3, RFC 7252 section 5.9, Kafka's protocol guide); none for one that the standard does not name as a
     /// refusal, and for those of an application.
     #[must_use]
     pub fn meaning(self) -> Option<&'static str> {
@@ -44,6 +47,7 @@ impl Reason {
             Self::MqttSuback(_) => 0x80,
             Self::Application(_) => return None,
             Self::Coap(code) => return named_in(&COAP_MEANINGS, code),
+            Self::Kafka(code) => return named_in(&KAFKA_MEANINGS, u8::try_from(code).ok()?),
         };
         named_in(&MEANINGS, code)
     }
@@ -61,6 +65,9 @@ impl Reason {
         if let Some(digits) = text.strip_prefix("connack-") {
             return digits.parse().ok().map(Self::MqttConnack);
         }
+        if let Some(digits) = text.strip_prefix("kafka-") {
+            return digits.parse().ok().map(Self::Kafka);
+        }
         if let Some((class, detail)) = text.split_once('.') {
             let class: u8 = class.parse().ok().filter(|class| *class < 8)?;
             let detail: u8 = detail.parse().ok().filter(|detail| *detail < 32)?;
@@ -76,6 +83,7 @@ impl Reason {
             Self::Mqtt(code) => matches!(code, 0x86 | 0x87 | 0x8c),
             Self::MqttConnack(code) => matches!(code, 4 | 5),
             Self::Coap(code) => matches!(code, 0x81 | 0x83),
+            Self::Kafka(code) => matches!(code, 29 | 31),
             Self::MqttSuback(_) | Self::Application(_) => false,
         }
     }
@@ -118,6 +126,19 @@ const COAP_MEANINGS: [(u8, &str); 19] = [
     (0xa2, "bad gateway"),
     (0xa3, "service unavailable"),
     (0xa4, "gateway timeout"),
+];
+
+/// What a broker of Kafka refuses a record with, by the error codes of its protocol.
+const KAFKA_MEANINGS: [(u8, &str); 9] = [
+    (2, "corrupt message"),
+    (3, "unknown topic or partition"),
+    (10, "message too large"),
+    (17, "invalid topic"),
+    (18, "record list too large"),
+    (19, "not enough replicas"),
+    (29, "topic authorization failed"),
+    (31, "cluster authorization failed"),
+    (87, "invalid record"),
 ];
 
 /// The reason codes of MQTT 5 that mean what the CONNACK return codes of MQTT 3.1.1 mean.
@@ -170,6 +191,7 @@ mod tests {
         assert_eq!(Reason::MqttConnack(5).to_string(), "connack-5");
         assert_eq!(Reason::Application(503).to_string(), "503");
         assert_eq!(Reason::Coap(0xa3).to_string(), "5.03");
+        assert_eq!(Reason::Kafka(29).to_string(), "kafka-29");
     }
 
     #[test]
@@ -185,6 +207,9 @@ mod tests {
         assert_eq!(Reason::Application(503).in_words(), "503");
         assert_eq!(Reason::Coap(0x84).in_words(), "4.04 (not found)");
         assert_eq!(Reason::Coap(0x44).meaning(), None);
+        let refused = Reason::Kafka(29).in_words();
+        assert_eq!(refused, "kafka-29 (topic authorization failed)");
+        assert_eq!(Reason::Kafka(300).meaning(), None);
         assert!(Reason::MqttConnack(4).is_of_credentials());
         assert!(!Reason::Mqtt(0x97).is_of_credentials());
     }
@@ -198,7 +223,8 @@ mod tests {
             Reason::Coap,
         ];
         let all = (0..=u8::MAX).flat_map(|code| of_mqtt.map(|reason| reason(code)));
-        for reason in all.chain([Reason::Application(503)]) {
+        let others = [Reason::Application(503), Reason::Kafka(29)];
+        for reason in all.chain(others) {
             assert_eq!(Reason::named(&reason.to_string()), Some(reason));
         }
         assert_eq!(Reason::named("timed-out"), None);

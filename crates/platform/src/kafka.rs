@@ -1,4 +1,9 @@
-//! On which topics of Kafka a platform publishes.
+//! On which topics of Kafka a platform publishes, and how it takes commands there.
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::CommandCopy;
+use crate::hono::Notice;
 
 /// What stands for the tenant in the texts of a [`KafkaClass`].
 pub const TENANT: &str = "${tenant}";
@@ -14,6 +19,79 @@ pub struct KafkaClass {
     pub partitions: u32,
     /// How a record reads as a topic of the dialect: this, and behind it the record's key.
     pub surface: &'static str,
-    /// Whether its records are what a business application consumes.
-    pub is_consumed: bool,
+    /// What its records are.
+    pub records: KafkaRecords,
+}
+
+/// What the records of a topic are to a business application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KafkaRecords {
+    /// Messages of devices, which it consumes.
+    Messages,
+    /// Replies to its commands, and what the platform says of their delivery, which it consumes.
+    Replies,
+    /// Nothing that it consumes; the topic only has to be there.
+    Others,
+}
+
+impl KafkaRecords {
+    /// Whether a business application consumes them.
+    #[must_use]
+    pub const fn are_consumed(self) -> bool {
+        match self {
+            Self::Messages | Self::Replies => true,
+            Self::Others => false,
+        }
+    }
+}
+
+/// A command as a business application produces it: a record with this key and these headers, whose
+/// value is the command's payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KafkaCommand<'a> {
+    /// The topic: its beginning, and behind that the tenant.
+    pub topic: [&'a str; 2],
+    /// The device, by which all that is about one keeps its order.
+    pub key: &'a str,
+    headers: [(&'static str, &'a str); HEADERS_MAX],
+    count: usize,
+}
+
+/// The most headers of a command.
+const HEADERS_MAX: usize = 5;
+
+impl<'a> KafkaCommand<'a> {
+    /// A command without headers.
+    pub(crate) const fn new(topic: [&'a str; 2], key: &'a str) -> Self {
+        Self {
+            topic,
+            key,
+            headers: [("", ""); HEADERS_MAX],
+            count: 0,
+        }
+    }
+
+    /// With one header more; beyond the bound it stays as it is.
+    pub(crate) fn with(mut self, name: &'static str, value: &'a str) -> Self {
+        if let Some(place) = self.headers.get_mut(self.count) {
+            *place = (name, value);
+            self.count += 1;
+        }
+        self
+    }
+
+    /// Its headers, in order. Their values are UTF-8 text.
+    #[must_use]
+    pub fn headers(&self) -> &[(&'static str, &'a str)] {
+        &self.headers[..self.count]
+    }
+}
+
+/// What a record on a topic of replies says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returned {
+    /// A device replied; without an id where it is not that of a command of Muster's, or damaged.
+    Reply(CommandCopy<'static>),
+    /// The platform says whether a device got its command.
+    Notice(Notice),
 }

@@ -71,7 +71,7 @@ pub use hono::{
     ReplyUpload, Upload, Wanted, Who, resource,
 };
 pub use incoming::{Incoming, Peer, Refusal};
-pub use kafka::{KafkaClass, TENANT};
+pub use kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{Answered, Asking, Field, Method, ReplyPath, Request, Segments, Status};
 pub use roster::{Roster, RosterSpec};

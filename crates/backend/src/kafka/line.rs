@@ -70,7 +70,10 @@ impl Line {
         plan: &KafkaNorthbound,
         from: Option<&TopicPartitionList>,
     ) -> Result<(), Refusal> {
-        let consumed = plan.topics.iter().filter(|topic| topic.is_consumed);
+        let consumed = plan
+            .topics
+            .iter()
+            .filter(|topic| topic.records.are_consumed());
         let consumed: Vec<&str> = consumed.map(|topic| topic.name.as_str()).collect();
         let done = match from {
             Some(from) => self.consumer.assign(from),

@@ -56,7 +56,7 @@ pub(crate) fn topics(
             return Err(Refusal::missing(&topic.name));
         };
         found.differences.extend(difference(topic, count));
-        if topic.is_consumed {
+        if topic.records.are_consumed() {
             let last = i32::try_from(count).unwrap_or(i32::MAX) - 1;
             let all = &mut found.consumed;
             all.add_partition_range(&topic.name, 0, last);

@@ -2,6 +2,8 @@
 
 use super::Dialect;
 use crate::command::{CommandCopy, CommandScratch, Commanding, Handing, Replying};
+use crate::hono::Notice;
+use crate::kafka::{KafkaCommand, Returned};
 use crate::{hono, mqtt, sap_edge, thingsboard};
 
 impl Dialect {
@@ -32,6 +34,58 @@ impl Dialect {
             Self::SapEdge => None,
             Self::Thingsboard => Some(thingsboard::REPLIES),
             Self::Hono => Some(hono::REPLIES),
+        }
+    }
+
+    /// What the business application subscribes to for what the platform says of the delivery of commands
+    /// that want a reply; none where its first word on them is its last.
+    #[must_use]
+    pub const fn notices(self) -> Option<&'static str> {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
+            Self::Hono => Some(hono::NOTICES),
+        }
+    }
+
+    /// Reads a notice of delivery; none if the topic is not one of notices, or its command none of
+    /// Muster's.
+    #[must_use]
+    pub fn notice(self, topic: &str) -> Option<Notice> {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
+            Self::Hono => Notice::of(topic),
+        }
+    }
+
+    /// Whether the platform takes commands from Kafka.
+    #[must_use]
+    pub const fn commands_by_kafka(self) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => false,
+            Self::Hono => true,
+        }
+    }
+
+    /// The record of a command, from the topic that [`Dialect::write_command`] gave it; none where the
+    /// platform takes none from Kafka, or not that one.
+    #[must_use]
+    pub fn kafka_command(self, topic: &str) -> Option<KafkaCommand<'_>> {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
+            Self::Hono => hono::kafka_command(topic),
+        }
+    }
+
+    /// Reads a record of a topic of [`KafkaRecords::Replies`](crate::KafkaRecords::Replies) from its
+    /// headers and its value; none where there is no such topic.
+    pub fn returned<'a>(
+        self,
+        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        payload: &[u8],
+    ) -> Option<Returned> {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
+            Self::Hono => Some(hono::returned(headers, payload)),
         }
     }
 

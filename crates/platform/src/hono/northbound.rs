@@ -3,13 +3,15 @@
 //! A command's correlation id is its own id as text, and its body names it too: the one comes back where
 //! Hono says that it could not deliver, the other reaches the device of a command that wants no reply.
 
-use muster_model::Stamp;
+use muster_model::{Delivery, Reason, Stamp};
 
 use super::requests::Endpoint;
 use crate::command::{CommandCopy, CommandScratch, Commanding, named, named_text, read_named_text};
 
 /// What the business application subscribes to for the replies of all devices.
 pub(crate) const REPLIES: &str = "command_response/#";
+/// What it subscribes to for the notices of all devices.
+pub(crate) const NOTICES: &str = "command_failure/#";
 
 const COMMAND: &str = "command";
 const RESPONSE: &str = "command_response";
@@ -31,14 +33,21 @@ pub struct Commanded<'a> {
     pub name: &'a str,
 }
 
-/// The platform's word that it could not hand a command to its device.
+/// The platform's word on whether it could hand a command to its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice {
     /// Which command.
     pub stamp: Stamp,
-    /// As in HTTP: 5xx where the device was not there, 4xx where the command is not right.
+    /// As in HTTP: 2xx where the device has it, 5xx where it was not there, 4xx where the command is
+    /// not right.
     pub status: u16,
 }
+
+/// The media types by which Hono's notices are told from replies.
+const NOTICE_TYPES: [&str; 2] = [
+    "application/vnd.eclipse-hono-delivery-failure-notification+json",
+    "application/vnd.eclipse-hono-delivery-success-notification+json",
+];
 
 impl<'a> Commanded<'a> {
     /// The longest correlation id, in bytes: two hexadecimal digits tell its length.
@@ -77,9 +86,20 @@ impl<'a> Commanded<'a> {
 }
 
 impl Notice {
-    /// The media type by which Hono's notices are told from replies.
-    pub const CONTENT_TYPE: &str =
-        "application/vnd.eclipse-hono-delivery-failure-notification+json";
+    /// Whether a body of this media type is a notice.
+    #[must_use]
+    pub fn is_told_by(media_type: &str) -> bool {
+        NOTICE_TYPES.contains(&media_type)
+    }
+
+    /// What became of the command.
+    #[must_use]
+    pub const fn delivery(&self) -> Delivery {
+        match self.status {
+            200..300 => Delivery::Delivered,
+            status => Delivery::Undeliverable(Reason::Application(status)),
+        }
+    }
 
     /// What a correlation id and a status say; none if no command of Muster's has that id.
     #[must_use]
@@ -213,6 +233,8 @@ mod tests {
             status: 503,
         };
         assert_eq!(Notice::of(&said.topic), Some(expected));
+        let delivery = Delivery::Undeliverable(Reason::Application(503));
+        assert_eq!(expected.delivery(), delivery);
         assert_eq!(reply(&said.topic, &said.payload), None);
         let one_way = command(false);
         let read = Commanded::of(&one_way.topic).expect("it is a command");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_platform::{Dialect, KafkaClass, TENANT};
+use muster_platform::{Dialect, KafkaClass, KafkaRecords, TENANT};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::fleet;
@@ -88,9 +88,12 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
         user.wrong("a user name without a password", "add `password`");
         return None;
     }
-    if let Some(commands) = view.get("commands") {
-        let what = "commands over Kafka are not yet built";
-        commands.wrong(what, "remove `commands`");
+    if let Some(commands) = view
+        .get("commands")
+        .filter(|_| !dialect.commands_by_kafka())
+    {
+        let what = format!("no command reaches a device of {dialect} by way of Kafka");
+        commands.wrong(what, "remove `commands`, or use `platform.kind: hono`");
         return None;
     }
     Some(KafkaNorthbound {
@@ -118,7 +121,7 @@ fn topics(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Vec
             name: name.to_owned(),
             partitions: named.whole(name)?,
             surface: String::new(),
-            is_consumed: true,
+            records: KafkaRecords::Messages,
         })
     };
     let topics = named.entries().map(topic).collect::<Option<Vec<_>>>()?;
@@ -152,7 +155,7 @@ fn of_dialect(
                 name: class.topic.replace(TENANT, tenant),
                 partitions: partitions.unwrap_or(class.partitions),
                 surface: class.surface.replace(TENANT, tenant),
-                is_consumed: class.is_consumed,
+                records: class.records,
             };
             if !topics.contains(&topic) {
                 topics.push(topic);

@@ -2,7 +2,7 @@
 
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
-use muster_platform::Dialect;
+use muster_platform::{Dialect, KafkaRecords};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
@@ -125,8 +125,8 @@ pub struct KafkaTopic {
     /// How its records read as a topic of the dialect: this, and behind it the record's key. Empty
     /// where the dialect says nothing of Kafka: then the key alone, or this topic's name.
     pub surface: String,
-    /// Whether its records are consumed; else it only has to be there.
-    pub is_consumed: bool,
+    /// What its records are.
+    pub records: KafkaRecords,
 }
 
 impl BackendPlan {
