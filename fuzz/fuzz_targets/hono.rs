@@ -82,9 +82,9 @@ fuzz_target!(|data: &[u8]| {
     hear(*flags, text);
     read(*flags, text);
     let _ = (Commanded::of(text), Notice::of(text), Identity::parse(text));
-    let _ = Dialect::Hono.kafka_command(text);
+    let _ = HONO.kafka_command(text);
     let headers = text.split('&').filter_map(|pair| pair.split_once('='));
     let headers = headers.map(|(name, value)| (name, value.as_bytes()));
-    let _ = Dialect::Hono.returned(headers, text.as_bytes());
+    let _ = HONO.returned(headers, text.as_bytes());
     let _ = HONO.reply(text, rest);
 });

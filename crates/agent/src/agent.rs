@@ -310,6 +310,7 @@ impl Agent {
             | Trouble::LinkRefused(_)
             | Trouble::Topics(_)
             | Trouble::ConsumerLag(_)
+            | Trouble::IdleNotices(_)
             | Trouble::NotListed(_) => {}
         }
     }

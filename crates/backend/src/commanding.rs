@@ -1,7 +1,7 @@
 //! The consumer that issues commands and hears the replies.
 
-use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, Tape};
-use muster_model::{Delivery, MessageId, Micros};
+use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, Tape, Trouble};
+use muster_model::{Delivery, MessageId, Micros, figure};
 use muster_net::Io;
 use muster_protocol::mqtt::{Message, Token, topic};
 use muster_scenario::Plan;
@@ -18,8 +18,8 @@ pub(crate) struct Commanding {
     commander: Commander,
     /// Which consumer.
     at: usize,
-    /// What it subscribes to for the replies; none where its account's filter takes them.
-    replies: Option<&'static str>,
+    /// What it subscribes to for replies and notices, but for what its account's filter takes.
+    beside: Vec<&'static str>,
 }
 
 impl Commanding {
@@ -35,22 +35,30 @@ impl Commanding {
         Some(Self {
             commander: Commander::new(plan, &spec.schedules, spec.run, wall_ms_at_t0)?,
             at,
-            replies: replies(plan, filter),
+            beside: beside(plan, filter),
         })
     }
 
     /// What a consumer subscribes to beside its account's filter.
-    pub(crate) fn replies(&self, at: usize) -> Option<&'static str> {
-        self.replies.filter(|_| at == self.at)
+    pub(crate) fn beside(&self, at: usize) -> &[&'static str] {
+        if at == self.at { &self.beside } else { &[] }
     }
 }
 
 /// A broker may send two copies where two filters of a session overlap (MQTT 5 section 3.3.4), which
 /// would count as duplicates that the target never made.
-fn replies(plan: &Plan, filter: &str) -> Option<&'static str> {
-    let replies = plan.platform.dialect().replies()?;
-    let name = replies.replace(['+', '#'], A_REPLY);
-    (!topic::matches(filter, &name)).then_some(replies)
+fn beside(plan: &Plan, filter: &str) -> Vec<&'static str> {
+    let dialect = plan.platform.dialect();
+    let wanted = dialect.replies().into_iter().chain(dialect.notices());
+    let is_taken = |wanted: &&str| topic::matches(filter, &wanted.replace(['+', '#'], A_REPLY));
+    wanted.filter(|wanted| !is_taken(wanted)).collect()
+}
+
+/// What is told of so many notices of delivery that changed nothing, if there were any.
+pub(crate) fn idle_notices(count: u64) -> Option<String> {
+    let told = figure::count(count);
+    let why = "came after the reply, a second time or too late";
+    (count > 0).then(|| format!("{told} notices of delivery {why}"))
 }
 
 impl Driver {
@@ -88,7 +96,15 @@ impl Driver {
         commanding.commander.next_issue(is_up.then_some(&courier))
     }
 
-    /// Commands of which the platform has said nothing.
+    /// Commands on which no notice is to be expected any more have none.
+    pub(crate) fn expire_commands(&mut self, now: Micros) {
+        if let Some(commanding) = &mut self.commanding {
+            let mut desk = self.intake.desk();
+            commanding.commander.expire(now, &mut desk);
+        }
+    }
+
+    /// Commands of which not all is known.
     pub(crate) fn open_commands(&self) -> u64 {
         let commanding = self.commanding.as_ref();
         commanding.map_or(0, |commanding| commanding.commander.open())
@@ -156,6 +172,11 @@ impl Driver {
                 out: &mut self.out,
             };
             commanding.commander.finish(&courier, now, &mut desk);
+            let (at, idle) = (commanding.at, commanding.commander.idle_notices());
+            if let Some(what) = idle_notices(idle) {
+                let text = format!("{}: {what}", self.name(at));
+                self.troubles.push(Trouble::IdleNotices(text));
+            }
         }
     }
 

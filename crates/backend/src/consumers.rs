@@ -188,11 +188,11 @@ impl Consumer {
         debug_assert!(is_written.is_ok(), "a consumer's CONNECT can be written");
     }
 
-    /// `replies` is what it subscribes to beside its account's filter, if it issues commands.
+    /// `beside` is what it subscribes to beside its account's filter, if it issues commands.
     pub(crate) fn render_subscribe(
         &mut self,
         plan: &BackendPlan,
-        replies: Option<&str>,
+        beside: &[&str],
         now: Micros,
         out: &mut Vec<u8>,
     ) {
@@ -203,14 +203,11 @@ impl Consumer {
             retain_handling: RetainHandling::Keep,
             ..Filter::new(filter, qos)
         };
-        let filters = [
-            quiet(filter.as_str(), self.mqtt.qos),
-            quiet(replies.unwrap_or_default(), Qos::AtLeastOnce),
-        ];
-        let wanted = 1 + usize::from(replies.is_some());
+        let mut filters = vec![quiet(filter.as_str(), self.mqtt.qos)];
+        filters.extend(beside.iter().map(|beside| quiet(beside, Qos::AtLeastOnce)));
         let subscribe = Subscribe {
             id: 0,
-            filters: &filters[..wanted],
+            filters: &filters,
             subscription_id: None,
             user_properties: &[],
         };

@@ -400,6 +400,7 @@ impl Driver {
             .iter()
             .filter(|consumer| consumer.state == State::Up)
             .count();
+        self.expire_commands(now);
         let next_command = self.next_command();
         let progress = Progress {
             at: now,

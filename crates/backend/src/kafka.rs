@@ -5,6 +5,8 @@
 //! the group's, and what it had not heard of when it takes one away comes again.
 
 mod client;
+mod commanding;
+mod courier;
 mod driver;
 mod line;
 mod listener;

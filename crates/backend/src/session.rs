@@ -59,8 +59,8 @@ impl Driver {
                 let plan = &self.plan.backends[consumer.seat.backend.index()];
                 consumer.state = State::Subscribing;
                 let commanding = self.commanding.as_ref();
-                let replies = commanding.and_then(|commanding| commanding.replies(at));
-                consumer.render_subscribe(plan, replies, seen, &mut self.out);
+                let beside = commanding.map_or(&[][..], |commanding| commanding.beside(at));
+                consumer.render_subscribe(plan, beside, seen, &mut self.out);
                 self.arm_session(io, at);
             }
             ClientEvent::Subscribed { id: _, codes } => match codes.iter().max() {

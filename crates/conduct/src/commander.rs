@@ -2,6 +2,7 @@
 //! control, without a socket and a clock.
 
 mod courier;
+mod notices;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +14,13 @@ use muster_model::{
     ABSENT, Command, CommandTarget, Delivery, DeviceId, Integrity, Issue, MessageId, Micros, Reply,
     RunId, ShedCause, Stamp, StreamId,
 };
-use muster_platform::{CommandScratch, Commanding, Dialect, Roster};
+use muster_platform::{CommandCopy, CommandScratch, Commanding, Dialect, Returned, Roster};
 use muster_scenario::{FleetPlan, Plan, StreamKind, StreamPlan};
 
 pub use courier::{CommandToken, Courier, MqttCourier, Untaken, delivery_by_puback};
+
+pub use notices::NOTICE_WAIT;
+use notices::Notices;
 
 use crate::roster;
 
@@ -38,6 +42,7 @@ pub struct Commander {
     /// By token; none where it is free.
     pending: Vec<Option<Pending>>,
     free: Vec<u32>,
+    notices: Notices,
     asked: VecDeque<(usize, DeviceId, Micros)>,
     /// Whether the session could take nothing when it was last asked.
     is_held: bool,
@@ -62,13 +67,17 @@ struct Commanded {
     queries: Vec<(StreamId, Vec<u32>)>,
 }
 
-/// A command that the platform has said nothing of.
+/// A command of which not all is known that the platform may say.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     id: MessageId,
     due: Micros,
     ready: Micros,
     issued: Micros,
+    /// When the platform took it; none while it has not said so.
+    taken: Option<Micros>,
+    /// What a notice or a reply told before that.
+    word: Option<Delivery>,
 }
 
 /// Where the commander tells what happened.
@@ -132,6 +141,7 @@ impl Commander {
             end: Micros::MAX,
             pending: Vec::new(),
             free: Vec::new(),
+            notices: Notices::of(plan.platform.dialect()),
             asked: VecDeque::new(),
             is_held: true,
             held_until: Micros::ZERO,
@@ -145,7 +155,8 @@ impl Commander {
         self.origin = Some(origin);
     }
 
-    /// Nothing is due at or after `at`.
+    /// Nothing of the schedule is due at or after `at`. Queries that come later are answered still: they were
+    /// due before.
     pub fn end_due(&mut self, at: Micros) {
         self.end = self.end.min(at);
     }
@@ -202,11 +213,14 @@ impl Commander {
         has_place && courier.has_room()
     }
 
-    /// The connection ended: nothing more is learnt of what was under way, which the courier has to
-    /// forget, so that it is not sent a second time.
+    /// The connection ended: nothing more is learnt of what the platform had not taken, which the courier
+    /// has to forget, so that it is not sent a second time. A notice may still come of what it had.
     pub fn lost<S: Sink>(&mut self, now: Micros, desk: &mut Desk<'_, S>) {
         for token in 0..self.pending.len() as u32 {
-            self.learn(CommandToken(token), Delivery::Unknown, now, desk);
+            let known = self.pending_at(token).filter(|it| it.taken.is_none());
+            if let Some(word) = known.map(|pending| pending.word) {
+                self.end(token, word.unwrap_or(Delivery::Unknown), now, desk);
+            }
         }
     }
 
@@ -225,8 +239,9 @@ impl Commander {
             let Some(seen) = seen.and_then(|(_, seen)| seen.get_mut(slot as usize)) else {
                 continue;
             };
-            // A further copy, or one that was overtaken: its device asks no more.
-            if query.seq < *seen || now >= self.end {
+            // A further copy, or one that was overtaken: its device asks no more. One that comes after the
+            // last message was due asks still.
+            if query.seq < *seen {
                 return;
             }
             *seen = query.seq.saturating_add(1);
@@ -246,7 +261,7 @@ impl Commander {
         }
     }
 
-    /// A message that is a reply; false if it is none.
+    /// A message that is a reply, or a notice of delivery; false if it is neither.
     pub fn replied<S: Sink>(
         &mut self,
         topic: &str,
@@ -254,9 +269,36 @@ impl Commander {
         seen: Micros,
         desk: &mut Desk<'_, S>,
     ) -> bool {
+        if let Some(notice) = self.dialect.notice(topic) {
+            self.hear_word(&notice.stamp.id, notice.delivery(), seen, desk);
+            return true;
+        }
         let Some(copy) = self.dialect.reply(topic, payload) else {
             return false;
         };
+        self.reply(&copy, seen, desk);
+        true
+    }
+
+    /// A record of Kafka's topic of replies; false if the dialect has none.
+    pub fn returned<'a, S: Sink>(
+        &mut self,
+        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        payload: &[u8],
+        seen: Micros,
+        desk: &mut Desk<'_, S>,
+    ) -> bool {
+        match self.dialect.returned(headers, payload) {
+            Some(Returned::Reply(copy)) => self.reply(&copy, seen, desk),
+            Some(Returned::Notice(notice)) => {
+                self.hear_word(&notice.stamp.id, notice.delivery(), seen, desk);
+            }
+            None => return false,
+        }
+        true
+    }
+
+    fn reply<S: Sink>(&mut self, copy: &CommandCopy<'_>, seen: Micros, desk: &mut Desk<'_, S>) {
         let is_known = |stamp: &Stamp| {
             let mut streams = self.streams.iter();
             streams.any(|stream| stream.id == stamp.id.stream)
@@ -276,7 +318,9 @@ impl Commander {
             },
         };
         desk.tell(stream, Command::Reply(reply));
-        true
+        if let Some(token) = reply.id.and_then(|id| self.notices.token(&id)) {
+            self.settle(token, Delivery::Delivered, seen, desk);
+        }
     }
 
     /// The run is over: what the platform said nothing of is unknown, and what was never issued is
@@ -289,7 +333,7 @@ impl Commander {
         } else {
             ShedCause::Window
         };
-        self.lost(now, desk);
+        self.close(now, desk);
         while let Some((_, id, due)) = self.peek().filter(|(_, _, due)| *due <= now) {
             withhold(desk, (id, due), now, cause);
             self.advance();
@@ -352,15 +396,21 @@ impl Commander {
             is_two_way: stream.is_two_way,
         };
         self.dialect.write_command(&to, &mut self.scratch);
-        let place = self.free.last().copied();
-        let token = place.unwrap_or(self.pending.len() as u32);
+        let is_two_way = stream.is_two_way;
+        let token = self.free.last().copied();
+        let token = token.unwrap_or(self.pending.len() as u32);
         courier.take(now, CommandToken(token), &self.scratch)?;
         let pending = Some(Pending {
             id,
             due,
             ready: due.max(self.held_until),
             issued: now,
+            taken: None,
+            word: None,
         });
+        if is_two_way {
+            self.notices.await_word(id, token);
+        }
         match self.free.pop() {
             Some(place) => self.pending[place as usize] = pending,
             None => {
@@ -372,19 +422,46 @@ impl Commander {
         Ok(())
     }
 
-    /// The platform's word on a command.
+    /// The word on a command of whoever took it. Where the platform may still say that its device did not get
+    /// it, a yes is not the last word.
     pub fn learn<S: Sink>(
         &mut self,
-        token: CommandToken,
+        CommandToken(token): CommandToken,
         delivery: Delivery,
         now: Micros,
         desk: &mut Desk<'_, S>,
     ) {
-        let place = self.pending.get_mut(token.0 as usize);
+        let place = self.pending.get_mut(token as usize);
+        let Some(pending) = place.and_then(Option::as_mut) else {
+            return;
+        };
+        let is_awaited = self.notices.token(&pending.id).is_some();
+        if delivery == Delivery::Delivered && pending.word.is_none() && is_awaited {
+            pending.taken = Some(now);
+            return;
+        }
+        let last = pending.word.unwrap_or(delivery);
+        self.end(token, last, now, desk);
+    }
+
+    fn pending_at(&self, token: u32) -> Option<&Pending> {
+        self.pending.get(token as usize)?.as_ref()
+    }
+
+    /// All is known of a command.
+    fn end<S: Sink>(
+        &mut self,
+        token: u32,
+        delivery: Delivery,
+        now: Micros,
+        desk: &mut Desk<'_, S>,
+    ) {
+        let place = self.pending.get_mut(token as usize);
         let Some(pending) = place.and_then(Option::take) else {
             return;
         };
-        self.free.push(token.0);
+        self.free.push(token);
+        self.notices.forget(&pending.id);
         let issue = Issue {
             id: pending.id,
             due: pending.due,
@@ -448,6 +525,25 @@ phases: { measure: 1s }
         fn counts(&mut self, _: StreamId, _: Micros) -> &mut Counts {
             &mut self.1
         }
+    }
+
+    #[test]
+    fn a_query_that_comes_after_the_last_message_was_due_is_answered() {
+        let (name, text) = ("asks.yaml", QUERIES);
+        let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
+        let (run, schedules) = (RunId(1), crate::schedules(&plan).unwrap());
+        let mut commander = Commander::new(&plan, &schedules, run, 0).unwrap();
+        let mut account = Account::new(&crate::recorder_plan(&plan, run, &schedules));
+        let query = MessageId {
+            run,
+            device: DeviceId(0),
+            stream: StreamId(0),
+            seq: 0,
+        };
+        commander.end_due(Micros(1));
+        let (account, sink) = (&mut account, &mut Ends::default());
+        commander.asked(&query, Micros(2), &mut Desk { account, sink });
+        assert_eq!(commander.open(), 1);
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub enum Trouble {
     Topics(String),
     /// How far a consumer was behind what its broker had for it.
     ConsumerLag(String),
+    /// Notices of delivery that changed nothing.
+    IdleNotices(String),
 }
 
 impl Trouble {

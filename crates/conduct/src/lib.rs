@@ -32,7 +32,7 @@ mod trial;
 mod views;
 
 pub use commander::{
-    CommandToken, Commander, Courier, Desk, MqttCourier, Untaken, delivery_by_puback,
+    CommandToken, Commander, Courier, Desk, MqttCourier, NOTICE_WAIT, Untaken, delivery_by_puback,
 };
 pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};

@@ -1,4 +1,4 @@
-//! How a consumer is set up at librdkafka.
+//! How a consumer, and the producer of commands, are set up at librdkafka.
 
 use muster_model::RunId;
 use muster_scenario::{BackendPlan, KafkaNorthbound};
@@ -7,20 +7,34 @@ use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use crate::consumers::{Seat, client_id};
 
 /// Settings that do not depend on the scenario. Time-outs are shorter than the library's own, since
-/// what a consumer misses is missed by the run; what is fetched ahead stays within its bound of 64
-/// MiB.
-const ALWAYS: [(&str, &str); 9] = [
+/// what a consumer misses is missed by the run.
+const ALWAYS: [(&str, &str); 6] = [
     ("allow.auto.create.topics", "false"),
-    // Where the broker has deleted what was to come next, all that is left is taken.
-    ("auto.offset.reset", "earliest"),
-    ("auto.commit.interval.ms", "1000"),
     ("reconnect.backoff.ms", "100"),
     ("reconnect.backoff.max.ms", "2000"),
     ("socket.connection.setup.timeout.ms", "10000"),
     ("socket.timeout.ms", "10000"),
-    ("statistics.interval.ms", "1000"),
     ("socket.keepalive.enable", "true"),
 ];
+/// Of a consumer; what is fetched ahead stays within the library's bound of 64 MiB.
+const CONSUMING: [(&str, &str); 3] = [
+    // Where the broker has deleted what was to come next, all that is left is taken.
+    ("auto.offset.reset", "earliest"),
+    ("auto.commit.interval.ms", "1000"),
+    ("statistics.interval.ms", "1000"),
+];
+/// Of the producer of commands.
+const PRODUCING: [(&str, &str); 4] = [
+    // What is sent again after a connection has ended is written once, and in its place.
+    ("enable.idempotence", "true"),
+    // The partition that Java's clients choose, of which Hono is one.
+    ("partitioner", "murmur2_random"),
+    // A command goes when it is due.
+    ("linger.ms", "0"),
+    ("message.timeout.ms", "30000"),
+];
+/// Commands that a broker has not acknowledged, at the most.
+pub(crate) const UNDER_WAY_MAX: usize = 1_000;
 
 /// The settings of one consumer. Its group is the scenario's; without one it is alone in a group of
 /// its own that nobody joins and nothing is committed to.
@@ -31,6 +45,33 @@ pub(crate) fn config(
     run: RunId,
 ) -> ClientConfig {
     let name = client_id(run, seat.backend, seat.consumer);
+    let mut config = connecting(backend, kafka, &name);
+    for (key, value) in CONSUMING {
+        config.set(key, value);
+    }
+    config.set("group.id", backend.shared.as_ref().unwrap_or(&name));
+    config.set("enable.auto.commit", backend.shared.is_some().to_string());
+    config
+}
+
+/// The settings of the producer of commands beside a consumer.
+pub(crate) fn producer_config(
+    backend: &BackendPlan,
+    kafka: &KafkaNorthbound,
+    seat: &Seat,
+    run: RunId,
+) -> ClientConfig {
+    let name = client_id(run, seat.backend, seat.consumer);
+    let mut config = connecting(backend, kafka, &format!("{name}-commands"));
+    for (key, value) in PRODUCING {
+        config.set(key, value);
+    }
+    config.set("queue.buffering.max.messages", UNDER_WAY_MAX.to_string());
+    config
+}
+
+/// What both have in common.
+fn connecting(backend: &BackendPlan, kafka: &KafkaNorthbound, name: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     // What it has to say comes as errors and statistics.
     config.set_log_level(RDKafkaLogLevel::Emerg);
@@ -38,8 +79,6 @@ pub(crate) fn config(
         config.set(key, value);
     }
     config.set("bootstrap.servers", kafka.bootstrap());
-    config.set("group.id", backend.shared.as_ref().unwrap_or(&name));
-    config.set("enable.auto.commit", backend.shared.is_some().to_string());
     config.set("client.id", name);
     secure(backend, &mut config);
     config

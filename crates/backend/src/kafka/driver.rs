@@ -13,6 +13,7 @@ use rdkafka::config::ClientConfig;
 use rdkafka::message::{Headers, Message};
 
 use super::client::config;
+use super::commanding::Commanding;
 use super::line::{Line, Prepared};
 use super::refusal::Refusal;
 use super::standing::Standing;
@@ -38,6 +39,7 @@ pub struct KafkaDriver {
     preparing: Option<Receiver<Prepared>>,
     standing: Standing,
     intake: Intake,
+    commanding: Option<Commanding>,
     surfaces: Surfaces,
     mailbox: Mailbox<Order, Box<Dispatch>>,
     next_dispatch: Micros,
@@ -104,6 +106,7 @@ pub fn kafka_loop(
             reads_headers: intake.reads_properties(seat.backend),
             text: String::new(),
         },
+        commanding: Commanding::of(spec, &seat, northbound, spec.clock.wall_ms_at_t0()),
         seat,
         northbound: northbound.clone(),
         pause: backend.pause.clone(),
@@ -145,7 +148,8 @@ impl Handler for KafkaDriver {
             self.take(io);
             self.dispatch(io.now());
         }
-        Some(self.next_dispatch)
+        let next_command = self.command(io.now());
+        Some(next_command.map_or(self.next_dispatch, |next| next.min(self.next_dispatch)))
     }
 
     // The sockets are librdkafka's.
@@ -164,6 +168,9 @@ impl KafkaDriver {
             Order::Connect => self.prepare(io),
             Order::Start { origin } => self.start(io, origin),
             Order::EndDue { at } => {
+                if let Some(commanding) = &mut self.commanding {
+                    commanding.end_due(at);
+                }
                 let recorder = self.intake.tape.recorder();
                 if at < recorder.timeline().settle {
                     recorder.stop(at);
@@ -216,8 +223,22 @@ impl KafkaDriver {
         match taken_up {
             Ok(()) if self.has_group => {}
             Ok(()) => self.standing.up(),
-            Err(refusal) => self.try_again(io, &refusal),
+            Err(refusal) => return self.try_again(io, &refusal),
         }
+        let commanding = self.commanding.as_mut();
+        if let Some(Err(why)) = commanding.map(|commanding| commanding.open(io.waker())) {
+            self.standing.limited(&why);
+        }
+    }
+
+    /// Issues the commands that are due; when the next one is.
+    fn command(&mut self, now: Micros) -> Option<Micros> {
+        let commanding = self.commanding.as_mut()?;
+        commanding.turn(now, &mut self.intake.desk());
+        for refusal in commanding.refusals.drain(..) {
+            self.standing.commands_refused(&refusal);
+        }
+        commanding.next()
     }
 
     fn try_again(&mut self, io: &mut Io, refusal: &Refusal) {
@@ -230,6 +251,9 @@ impl KafkaDriver {
         self.intake.tape.recorder().start(origin);
         if let Some(line) = &self.line {
             line.start();
+        }
+        if let Some(commanding) = &mut self.commanding {
+            commanding.start(origin);
         }
         for pause in &self.pause {
             let from = origin + pause.at;
@@ -259,8 +283,16 @@ impl KafkaDriver {
             if count % PER_INSTANT == 0 {
                 seen = io.fresh_now();
             }
+            if let Some(commanding) = &mut self.commanding
+                && commanding.returned(&message, seen, &mut self.intake.desk())
+            {
+                continue;
+            }
             let copy = self.surfaces.read(&message);
-            self.intake.take(&self.seat, seen, &copy);
+            let id = self.intake.take(&self.seat, seen, &copy);
+            if let Some((commanding, id)) = self.commanding.as_mut().zip(id) {
+                commanding.asked(&id, seen, &mut self.intake.desk());
+            }
         }
         // What is left is told by nobody.
         io.waker().wake();
@@ -282,6 +314,10 @@ impl KafkaDriver {
 
     fn finish(&mut self, io: &mut Io) {
         self.is_over = true;
+        if let Some(commanding) = &mut self.commanding {
+            let idle = commanding.finish(io.now(), &mut self.intake.desk());
+            self.standing.idle_notices(idle);
+        }
         self.standing.finish();
         self.dispatch(io.now());
         let account = std::mem::take(&mut self.intake.account);
@@ -292,10 +328,18 @@ impl KafkaDriver {
 
     fn dispatch(&mut self, now: Micros) {
         self.next_dispatch = now + DISPATCH_EVERY;
+        let mut desk = self.intake.desk();
+        let (mut open, mut next_command) = (0, None);
+        if let Some(commanding) = self.commanding.as_mut().filter(|_| !self.is_over) {
+            commanding.look_back(now, &mut desk);
+            (open, next_command) = (commanding.open_count(), commanding.next());
+        }
         let progress = Progress {
             at: now,
             consumers_wanted: 1,
             consumers_up: u64::from(self.standing.is_up()),
+            open,
+            behind: u64::from(next_command.is_some_and(|due| due <= now)),
             ..Progress::default()
         };
         let troubles = &mut self.standing.troubles;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use muster_model::Reason;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::session::CREDENTIAL_KEYS;
@@ -46,6 +47,20 @@ impl Refusal {
             what: format!("topic `{topic}` was created and does not appear"),
             remedy: "see the log of the brokers",
             is_passing: true,
+        }
+    }
+
+    /// The brokers refuse commands.
+    pub(crate) fn of_command(code: RDKafkaErrorCode, reason: Reason) -> Self {
+        let remedy = if OF_RIGHTS.contains(&code) {
+            "allow platform.backend.user to write the topic of commands"
+        } else {
+            remedy(code)
+        };
+        Self {
+            what: format!("commands are refused with {}", reason.in_words()),
+            remedy,
+            is_passing: false,
         }
     }
 

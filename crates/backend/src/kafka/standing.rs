@@ -7,6 +7,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use super::listener::News;
 use super::refusal::Refusal;
 use super::sample::Sample;
+use crate::commanding::idle_notices;
 
 /// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
 const PASSING_TRIES: u32 = 20;
@@ -116,6 +117,19 @@ impl Standing {
              last sampled"
         );
         self.troubles.push(Trouble::ConsumerLag(self.text(what)));
+    }
+
+    /// Commands are refused.
+    pub(crate) fn commands_refused(&mut self, refusal: &Refusal) {
+        let text = self.text(refusal);
+        self.troubles.push(Trouble::ConsumerRefused(text));
+    }
+
+    /// So many notices of delivery changed nothing.
+    pub(crate) fn idle_notices(&mut self, count: u64) {
+        if let Some(what) = idle_notices(count) {
+            self.troubles.push(Trouble::IdleNotices(self.text(what)));
+        }
     }
 
     /// Something of this machine was not to be had.

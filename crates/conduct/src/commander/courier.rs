@@ -28,6 +28,27 @@ pub trait Courier {
     ) -> Result<(), Untaken>;
 }
 
+/// One that may not be there yet.
+impl<C: Courier> Courier for Option<C> {
+    fn is_connected(&self) -> bool {
+        self.as_ref().is_some_and(C::is_connected)
+    }
+
+    fn has_room(&self) -> bool {
+        self.as_ref().is_some_and(C::has_room)
+    }
+
+    fn take(
+        &mut self,
+        now: Micros,
+        token: CommandToken,
+        command: &CommandScratch,
+    ) -> Result<(), Untaken> {
+        let courier = self.as_mut().ok_or(Untaken::Yet)?;
+        courier.take(now, token, command)
+    }
+}
+
 /// Why a command was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untaken {

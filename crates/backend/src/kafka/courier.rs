@@ -1,0 +1,181 @@
+//! The producer that takes commands to Kafka.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use muster_conduct::{CommandToken, Courier, Untaken};
+use muster_model::Micros;
+use muster_net::Waker;
+use muster_platform::{CommandScratch, Dialect, KafkaCommand};
+use rdkafka::client::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
+
+use super::client::UNDER_WAY_MAX;
+use super::topics::code_of;
+
+/// How long the thread that hears waits for a report before it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// What the thread is called: as those of the library, with whom it is watched.
+const THREAD: &str = "rdk:reports";
+
+/// What the broker, or the library, says of one command.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) token: CommandToken,
+    /// None if a broker has it.
+    pub(crate) failed: Option<RDKafkaErrorCode>,
+}
+
+/// Takes commands to Kafka.
+pub(crate) struct KafkaCourier {
+    dialect: Dialect,
+    producer: Arc<BaseProducer<Hearing>>,
+    reports: Receiver<Report>,
+    hearing: Option<JoinHandle<()>>,
+    is_over: Arc<AtomicBool>,
+    under_way: usize,
+    /// Whether the library has given up for good.
+    is_broken: bool,
+    topic: String,
+}
+
+/// Hears for the producer, on a thread of its own.
+struct Hearing {
+    reports: SyncSender<Report>,
+    waker: Waker,
+}
+
+impl ClientContext for Hearing {
+    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
+
+    // The consumer beside it says what is wrong with the brokers.
+    fn error(&self, _: KafkaError, _: &str) {}
+}
+
+impl ProducerContext for Hearing {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, token: usize) {
+        let report = Report {
+            token: CommandToken(token as u32),
+            failed: result.as_ref().err().map(|(error, _)| code_of(error)),
+        };
+        // There is room for all that are under way.
+        let _ = self.reports.try_send(report);
+        self.waker.wake();
+    }
+}
+
+impl KafkaCourier {
+    /// `waker` is called when a report waits.
+    pub(crate) fn open(
+        config: &ClientConfig,
+        dialect: Dialect,
+        waker: Waker,
+    ) -> Result<Self, String> {
+        let (told, reports) = sync_channel(UNDER_WAY_MAX);
+        let hearing = Hearing {
+            reports: told,
+            waker,
+        };
+        let producer: BaseProducer<Hearing> = config
+            .create_with_context(hearing)
+            .map_err(|error| format!("set up the producer of commands: {error}"))?;
+        let (producer, is_over) = (Arc::new(producer), Arc::new(AtomicBool::new(false)));
+        let (polled, ends) = (Arc::clone(&producer), Arc::clone(&is_over));
+        let work = move || {
+            while !ends.load(Ordering::Relaxed) {
+                polled.poll(LOOK);
+            }
+        };
+        let hearing = thread::Builder::new().name(THREAD.to_owned()).spawn(work);
+        let hearing = hearing.map_err(|error| format!("start a thread: {error}"))?;
+        Ok(Self {
+            dialect,
+            producer,
+            reports,
+            hearing: Some(hearing),
+            is_over,
+            under_way: 0,
+            is_broken: false,
+            topic: String::new(),
+        })
+    }
+
+    /// The next report that waits.
+    pub(crate) fn report(&mut self) -> Option<Report> {
+        let report = self.reports.try_recv().ok()?;
+        self.under_way -= 1;
+        self.is_broken |= report.failed == Some(RDKafkaErrorCode::Fatal);
+        Some(report)
+    }
+
+    fn produce(&mut self, token: CommandToken, record: &KafkaCommand<'_>, payload: &[u8]) -> Sent {
+        self.topic.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(self.topic, "{}{}", record.topic[0], record.topic[1]);
+        let mut headers = OwnedHeaders::new_with_capacity(record.headers().len());
+        for (key, value) in record.headers() {
+            let value = Some(*value);
+            headers = headers.insert(Header { key, value });
+        }
+        let sent = BaseRecord::with_opaque_to(&self.topic, token.0 as usize)
+            .key(record.key)
+            .payload(payload)
+            .headers(headers);
+        self.producer
+            .send(sent)
+            .map_err(|(error, _)| code_of(&error))
+    }
+}
+
+/// Whether the library took a record.
+type Sent = Result<(), RDKafkaErrorCode>;
+
+impl Courier for KafkaCourier {
+    fn is_connected(&self) -> bool {
+        !self.is_broken
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_broken && self.under_way < UNDER_WAY_MAX
+    }
+
+    fn take(
+        &mut self,
+        _: Micros,
+        token: CommandToken,
+        command: &CommandScratch,
+    ) -> Result<(), Untaken> {
+        let record = self.dialect.kafka_command(&command.topic);
+        let record = record.ok_or(Untaken::Ever)?;
+        match self.produce(token, &record, &command.payload) {
+            Ok(()) => {
+                self.under_way += 1;
+                Ok(())
+            }
+            Err(RDKafkaErrorCode::QueueFull) => Err(Untaken::Yet),
+            Err(RDKafkaErrorCode::Fatal) => {
+                self.is_broken = true;
+                Err(Untaken::Yet)
+            }
+            Err(_) => Err(Untaken::Ever),
+        }
+    }
+}
+
+impl Drop for KafkaCourier {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(hearing) = self.hearing.take() {
+            let _ = hearing.join();
+        }
+    }
+}

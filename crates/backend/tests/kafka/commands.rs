@@ -1,0 +1,208 @@
+//! Commands: what is produced, and what is known of them afterwards.
+
+use std::time::Duration;
+
+use muster_conduct::{Handover, Order, roster, uplink};
+use muster_model::{DeviceId, MessageId, Micros, StreamId};
+use muster_platform::UplinkScratch;
+use muster_scenario::Plan;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::{Header, Headers, Message, OwnedHeaders, OwnedMessage};
+use rdkafka::producer::BaseRecord;
+use rdkafka::topic_partition_list::TopicPartitionList;
+use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+
+use crate::rig::{Mock, PATIENCE, RUN, Rig, parsed, told};
+
+const COMMANDS: &str = "hono.command.t1";
+const REPLIES: &str = "hono.command_response.t1";
+const FAILURE: &str = "application/vnd.eclipse-hono-delivery-failure-notification+json";
+/// Ends of commands, in the order of their accounts.
+const DELIVERED: usize = 0;
+const UNDELIVERABLE: usize = 2;
+
+fn plan(mock: &Mock, commands: &str) -> Plan {
+    for topic in ["telemetry", "event", "command", "command_response"] {
+        let name = format!("hono.{topic}.t1");
+        mock.cluster.create_topic(&name, 3, 1).expect("a topic");
+    }
+    for topic in ["tenant", "device"] {
+        let name = format!("hono.notification.registry-{topic}");
+        mock.cluster.create_topic(&name, 1, 1).expect("a topic");
+    }
+    let servers = mock.servers();
+    parsed(&format!(
+        "name: commands
+platform:
+  kind: hono
+  devices: [ 'coap://127.0.0.1:5683' ]
+  backend: {{ url: 'kafka://{servers}', commands: {{ {commands} }} }}
+fleet: [ {{ name: meters, count: 10, tenant: t1, streams: [ {{ name: asks, kind: command-query, every: 1s, ttd: 5s }}, {{ kind: command }} ] }} ]
+phases: {{ measure: 60s }}
+"
+    ))
+}
+
+/// What Hono has beside devices: it hears commands, and answers them.
+struct Hono<'a> {
+    mock: &'a Mock,
+    consumer: BaseConsumer,
+}
+
+impl<'a> Hono<'a> {
+    fn of(mock: &'a Mock) -> Self {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", mock.servers());
+        config.set("group.id", "hono");
+        config.set("auto.offset.reset", "earliest");
+        let consumer: BaseConsumer = config.create().unwrap();
+        let mut partitions = TopicPartitionList::new();
+        partitions.add_partition_range(COMMANDS, 0, 2);
+        consumer.assign(&partitions).unwrap();
+        Self { mock, consumer }
+    }
+
+    /// A query of a device surfaces.
+    fn query(&self, plan: &Plan, device: u32) {
+        let (fleet, stream) = plan.stream(StreamId(0)).unwrap();
+        let id = MessageId {
+            run: RUN,
+            device: DeviceId(device),
+            stream: StreamId(0),
+            seq: 0,
+        };
+        let mut scratch = UplinkScratch::default();
+        let roster = roster(plan, fleet, 0);
+        uplink(stream)
+            .unwrap()
+            .render(&roster, &id, Micros::ZERO, &mut scratch);
+        let key = format!("meters-{device:08}");
+        let record = BaseRecord::to("hono.telemetry.t1").key(key.as_str());
+        self.mock.send(record.payload(&scratch.payload));
+    }
+
+    fn commands(&self, count: usize) -> Vec<OwnedMessage> {
+        let next = || self.consumer.poll(PATIENCE).expect("a command").unwrap();
+        (0..count).map(|_| next().detach()).collect()
+    }
+
+    fn answer(&self, command: &OwnedMessage, media_type: &str, status: &str) {
+        let mut headers = OwnedHeaders::new();
+        for (key, value) in [
+            ("correlation-id", header(command, "correlation-id")),
+            ("content-type", media_type),
+            ("status", status),
+        ] {
+            let value = Some(value);
+            headers = headers.insert(Header { key, value });
+        }
+        let key = std::str::from_utf8(command.key().unwrap()).unwrap();
+        let record = BaseRecord::to(REPLIES).key(key).headers(headers);
+        self.mock.send(record.payload(command.payload().unwrap()));
+    }
+}
+
+fn header<'a>(command: &'a OwnedMessage, name: &str) -> &'a str {
+    let mut headers = command.headers().unwrap().iter();
+    let found = headers.find(|header| header.key == name);
+    std::str::from_utf8(found.and_then(|header| header.value).unwrap()).unwrap()
+}
+
+fn ended(handover: &Handover) -> [u64; 5] {
+    let account = &handover.account.commands[1];
+    std::array::from_fn(|end| account.issues[end].count)
+}
+
+#[test]
+fn each_query_is_answered_once_and_reply_or_notice_says_what_became_of_the_command() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: waiting, mode: two-way");
+    let hono = Hono::of(&mock);
+    let mut rig = Rig::up(&plan);
+    (0..10).for_each(|device| hono.query(&plan, device));
+    hono.query(&plan, 3);
+    let commands = hono.commands(10);
+    for command in &commands {
+        let key = std::str::from_utf8(command.key().unwrap()).unwrap();
+        assert_eq!(header(command, "device_id"), key);
+        assert_eq!(header(command, "subject"), "set");
+        assert_eq!(header(command, "response-required"), "true");
+    }
+    let (refused, replied) = commands.split_at(4);
+    refused
+        .iter()
+        .for_each(|it| hono.answer(it, FAILURE, "503"));
+    let reply = |it| hono.answer(it, "application/json", "200");
+    replied.iter().for_each(reply);
+    // Again, each once: neither is counted a second time.
+    hono.answer(&refused[0], FAILURE, "503");
+    reply(&replied[0]);
+    rig.until(|rig, _| rig.copies == 11 && rig.open == 0 && rig.replies == 7);
+    let (handover, troubles) = rig.finish();
+    let account = &handover.account.commands[1];
+    assert_eq!(ended(&handover), [6, 0, 4, 0, 0]);
+    assert_eq!(account.issued.count, 10);
+    assert_eq!(account.replies_taken, 7);
+    assert_eq!(handover.account.backends[0].consumed, 11);
+    assert!(hono.consumer.poll(Duration::from_millis(1)).is_none());
+    assert!(!told(&troubles, "ConsumerRefused"), "{troubles:?}");
+}
+
+#[test]
+fn a_command_on_which_nothing_is_heard_before_the_end_is_delivered_if_a_broker_has_it() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: waiting, mode: two-way");
+    let hono = Hono::of(&mock);
+    let mut rig = Rig::up(&plan);
+    hono.query(&plan, 7);
+    let command = &hono.commands(1)[0];
+    rig.until(|rig, _| rig.open == 1);
+    let (handover, _) = rig.finish();
+    assert_eq!(command.payload().map(<[u8]>::is_empty), Some(false));
+    assert_eq!(ended(&handover)[DELIVERED], 1);
+}
+
+#[test]
+fn what_a_broker_refuses_is_undeliverable_by_its_code_and_names_the_right() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
+    let mut rig = Rig::start(&plan);
+    rig.until(|_, is_up| is_up);
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    let requests = &mock.cluster;
+    requests.request_errors(RDKafkaApiKey::Produce, &[refused]);
+    rig.begin();
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    let (handover, troubles) = rig.finish();
+    assert!(ended(&handover)[UNDELIVERABLE] >= 1);
+    assert!(told(&troubles, "kafka-29"), "{troubles:?}");
+    assert!(told(&troubles, "to write the topic"), "{troubles:?}");
+}
+
+#[test]
+fn commands_that_come_due_while_the_broker_is_away_are_written_once_when_it_is_back() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
+    let hono = Hono::of(&mock);
+    let mut rig = Rig::up(&plan);
+    hono.commands(5);
+    mock.cluster.broker_down(1).unwrap();
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    mock.cluster.broker_up(1).unwrap();
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerBack"));
+    rig.order(Order::EndDue {
+        at: rig.clock.now(),
+    });
+    rig.until(|rig, _| rig.open == 0);
+    let (handover, _) = rig.finish();
+    let issued = handover.account.commands[1].issued.count;
+    assert_eq!(ended(&handover), [issued, 0, 0, 0, 0]);
+    let end = |partition| {
+        let ends = hono
+            .consumer
+            .fetch_watermarks(COMMANDS, partition, PATIENCE);
+        ends.unwrap().1
+    };
+    assert_eq!((0..3).map(end).sum::<i64>(), issued.cast_signed());
+}

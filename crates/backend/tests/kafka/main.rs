@@ -1,0 +1,140 @@
+//! A real Kafka consumer before the mock cluster that librdkafka brings: no broker, but its protocol.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what the helpers take for granted is the test's own doing"
+)]
+
+mod commands;
+mod rig;
+
+use std::time::Duration;
+
+use muster_conduct::{Handover, Order, Trouble};
+use muster_model::Micros;
+
+use rig::{Mock, Rig, TOPIC, plan, told};
+
+#[test]
+fn what_comes_after_the_consumer_is_up_is_consumed_and_nothing_before() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1");
+    (0..40).for_each(|seq| mock.publish_message(&plan, seq));
+    let mut rig = Rig::up(&plan);
+    (40..90).for_each(|seq| mock.publish_message(&plan, seq));
+    mock.publish("", b"");
+    mock.publish("somebody", b"else");
+    rig.until(|rig, _| rig.copies == 52);
+    let (handover, troubles) = rig.finish();
+    let account = &handover.account.backends[0];
+    assert_eq!((account.consumed, account.unstamped), (52, 2));
+    assert_eq!(account.read.count, 50);
+    assert!(!told(&troubles, "Consumer"), "{troubles:?}");
+}
+
+#[test]
+fn two_consumers_of_a_group_share_what_comes() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 2, shared: g");
+    mock.publish_message(&plan, 0);
+    let mut first = Rig::start(&plan);
+    let mut second = Rig::start(&plan);
+    first.until(|_, is_up| is_up);
+    second.until(|_, is_up| is_up);
+    for rig in [&first, &second] {
+        let origin = rig.clock.now();
+        rig.order(Order::Start { origin });
+    }
+    (1..101).for_each(|seq| mock.publish_message(&plan, seq));
+    while first.copies + second.copies < 100 {
+        first.until(|_, _| true);
+        second.until(|_, _| true);
+    }
+    let (first, second) = (first.finish().0, second.finish().0);
+    let of = |handover: &Handover| handover.account.backends[0].consumed;
+    assert_eq!(of(&first) + of(&second), 100);
+    assert!(of(&first) > 0 && of(&second) > 0);
+}
+
+#[test]
+fn a_broker_that_does_not_answer_is_told_and_so_is_its_return() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1");
+    let mut rig = Rig::up(&plan);
+    mock.cluster
+        .broker_round_trip_time(1, Duration::from_secs(8))
+        .unwrap();
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    assert!(
+        told(&rig.troubles, "has not answered for"),
+        "{:?}",
+        rig.troubles
+    );
+    mock.cluster
+        .broker_round_trip_time(1, Duration::ZERO)
+        .unwrap();
+    rig.until(|rig, is_up| is_up && told(&rig.troubles, "ConsumerBack"));
+    rig.finish();
+}
+
+#[test]
+fn a_broker_that_ends_its_connections_is_told() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1");
+    let mut rig = Rig::up(&plan);
+    mock.cluster.broker_down(1).unwrap();
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    mock.cluster.broker_up(1).unwrap();
+    rig.until(|rig, is_up| is_up && told(&rig.troubles, "ConsumerBack"));
+    mock.publish_message(&plan, 0);
+    rig.until(|rig, _| rig.copies == 1);
+    rig.finish();
+}
+
+#[test]
+fn what_comes_while_the_consumer_is_paused_is_consumed_after_it() {
+    let mock = Mock::start();
+    let plan = plan(
+        &mock.servers(),
+        "consumers: 1, pause: [ { at: 0s, for: 3s } ]",
+    );
+    let mut rig = Rig::up(&plan);
+    let resumed = rig.clock.now() + Micros::from_secs(2);
+    // The pause begins with the run, and the first news after it may still hold copies.
+    rig.until(|_, _| true);
+    rig.until(|_, _| true);
+    (0..20).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, _| rig.copies > 0);
+    assert!(rig.clock.now() > resumed);
+    rig.until(|rig, _| rig.copies == 20);
+    assert_eq!(rig.finish().0.account.backends[0].consumed, 20);
+}
+
+#[test]
+fn where_no_broker_listens_the_consumer_names_the_key() {
+    let plan = plan("127.0.0.1:1", "consumers: 1");
+    let mut rig = Rig::start(&plan);
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    let (_, troubles) = rig.finish();
+    assert!(told(&troubles, "127.0.0.1:1"), "{troubles:?}");
+    assert!(told(&troubles, "platform.backend.url"), "{troubles:?}");
+    let refusals = troubles.iter();
+    let refusals = refusals.filter(|it| matches!(it, Trouble::ConsumerRefused(_)));
+    assert_eq!(refusals.count(), 1, "{troubles:?}");
+}
+
+#[test]
+fn a_topic_that_the_consumer_may_not_read_names_the_right() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1");
+    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    mock.cluster.topic_error(TOPIC, refused).unwrap();
+    let mut rig = Rig::start(&plan);
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    let (_, troubles) = rig.finish();
+    assert!(told(&troubles, "`readings`"), "{troubles:?}");
+    assert!(
+        told(&troubles, "allow platform.backend.user"),
+        "{troubles:?}"
+    );
+}

@@ -1,0 +1,211 @@
+//! What the tests share: the mock cluster, and a consumer on its thread.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use muster_backend::{ConsumersSpec, Seat, kafka_loop};
+use muster_conduct::{
+    Dispatch, Handover, Order, Trouble, recorder_plan, roster, schedules, uplink,
+};
+use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, RunId, StreamId};
+use muster_net::{Clock, Mailbox, Waker};
+use muster_platform::UplinkScratch;
+use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use rdkafka::config::ClientConfig;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
+
+pub(crate) const RUN: RunId = RunId(7);
+pub(crate) const TOPIC: &str = "readings";
+pub(crate) const PARTITIONS: i32 = 4;
+/// Far longer than a test takes, so that only what hangs meets it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn plan(servers: &str, keys: &str) -> Plan {
+    let text = format!(
+        "name: kafka
+platform:
+  kind: mqtt
+  devices: [ 'mqtt://127.0.0.1:1883' ]
+  backend: {{ url: 'kafka://{servers}', topics: {{ {TOPIC}: {PARTITIONS} }}, {keys} }}
+fleet: [ {{ name: meters, count: 10, streams: [ {{ name: r, rate: 10/s, payload: {{ size: 64 }} }} ] }} ]
+phases: {{ measure: 60s }}
+"
+    );
+    parsed(&text)
+}
+
+pub(crate) fn parsed(text: &str) -> Plan {
+    let name = "kafka.yaml";
+    let source = Source { name, text };
+    parse(source, &Overrides::default(), &NoFiles).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// A cluster of one pretended broker, and who publishes there.
+pub(crate) struct Mock {
+    pub(crate) cluster: MockCluster<'static, DefaultProducerContext>,
+    pub(crate) producer: BaseProducer,
+}
+
+impl Mock {
+    pub(crate) fn start() -> Self {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic(TOPIC, PARTITIONS, 1).unwrap();
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", cluster.bootstrap_servers());
+        let producer = config.create().unwrap();
+        Self { cluster, producer }
+    }
+
+    pub(crate) fn servers(&self) -> String {
+        self.cluster.bootstrap_servers()
+    }
+
+    pub(crate) fn publish(&self, key: &str, payload: &[u8]) {
+        self.send(BaseRecord::to(TOPIC).key(key).payload(payload));
+    }
+
+    pub(crate) fn send(&self, record: BaseRecord<'_, str, [u8]>) {
+        self.producer
+            .send(record)
+            .map_err(|(error, _)| error)
+            .unwrap();
+        self.producer.flush(PATIENCE).unwrap();
+    }
+
+    /// Publishes what a device of the plan says.
+    pub(crate) fn publish_message(&self, plan: &Plan, seq: u32) {
+        let (fleet, stream) = plan.stream(StreamId(0)).unwrap();
+        let id = MessageId {
+            run: RUN,
+            device: DeviceId(seq % 10),
+            stream: StreamId(0),
+            seq: seq / 10,
+        };
+        let mut scratch = UplinkScratch::default();
+        let roster = roster(plan, fleet, 0);
+        let uplink = uplink(stream).unwrap();
+        uplink.render(&roster, &id, Micros::ZERO, &mut scratch);
+        self.publish(scratch.topic(), &scratch.payload);
+    }
+}
+
+/// One consumer on its thread.
+pub(crate) struct Rig {
+    orders: SyncSender<Order>,
+    dispatches: Receiver<(usize, Box<Dispatch>)>,
+    waker: Waker,
+    pub(crate) clock: Clock,
+    thread: JoinHandle<()>,
+    pub(crate) troubles: Vec<Trouble>,
+    pub(crate) copies: u64,
+    /// Copies of replies.
+    pub(crate) replies: u64,
+    /// Commands of which not all is known.
+    pub(crate) open: u64,
+}
+
+impl Rig {
+    pub(crate) fn start(plan: &Plan) -> Self {
+        let clock = Clock::start();
+        let (orders, inbox) = sync_channel(8);
+        let (outbox, dispatches) = sync_channel(1_000);
+        let mut made =
+            kafka_loop(&spec(plan, clock), None, Mailbox::new(0, inbox, outbox)).unwrap();
+        let waker = made.parts().1.waker();
+        let thread = std::thread::spawn(move || made.run().unwrap());
+        let rig = Self {
+            orders,
+            dispatches,
+            waker,
+            clock,
+            thread,
+            troubles: Vec::new(),
+            copies: 0,
+            replies: 0,
+            open: 0,
+        };
+        rig.order(Order::Connect);
+        rig
+    }
+
+    /// A consumer that is up, and whose run has begun.
+    pub(crate) fn up(plan: &Plan) -> Self {
+        let mut rig = Self::start(plan);
+        rig.until(|rig, up| up && rig.copies == 0);
+        rig.begin();
+        rig
+    }
+
+    /// Messages and commands are due from now on.
+    pub(crate) fn begin(&self) {
+        let origin = self.clock.now();
+        self.order(Order::Start { origin });
+    }
+
+    pub(crate) fn order(&self, order: Order) {
+        self.orders.send(order).unwrap();
+        self.waker.wake();
+    }
+
+    /// Hears until it is so; the second argument is whether the consumer is up.
+    pub(crate) fn until(&mut self, is_so: impl Fn(&Self, bool) -> bool) {
+        loop {
+            let (_, dispatch) = self.dispatches.recv_timeout(PATIENCE).expect("news");
+            let is_up = dispatch.progress.consumers_up == 1;
+            self.hear(*dispatch);
+            if is_so(self, is_up) {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, dispatch: Dispatch) -> Option<Box<Handover>> {
+        let copies = dispatch.windows.copies.values();
+        self.copies += copies.map(|it| it.consumed).sum::<u64>();
+        let replies = dispatch.windows.commands.values().map(|it| &it.counts);
+        self.replies += replies.map(|it| it.replies + it.replies_again).sum::<u64>();
+        self.open = dispatch.progress.open;
+        self.troubles.extend(dispatch.troubles);
+        dispatch.handover
+    }
+
+    pub(crate) fn finish(mut self) -> (Box<Handover>, Vec<Trouble>) {
+        self.order(Order::Finish);
+        let handover = loop {
+            let (_, dispatch) = self
+                .dispatches
+                .recv_timeout(PATIENCE)
+                .expect("the last news");
+            if let Some(handover) = self.hear(*dispatch) {
+                break handover;
+            }
+        };
+        self.thread.join().unwrap();
+        (handover, self.troubles)
+    }
+}
+
+fn spec(plan: &Plan, clock: Clock) -> ConsumersSpec {
+    let schedules = schedules(plan).unwrap();
+    ConsumersSpec {
+        recorder: recorder_plan(plan, RUN, &schedules),
+        plan: Arc::new(plan.clone()),
+        schedules,
+        run: RUN,
+        clock,
+        seats: vec![Seat {
+            backend: BackendId(0),
+            consumer: ConsumerId(0),
+            target: ([127, 0, 0, 1], 9092).into(),
+        }],
+        lost_copy: None,
+    }
+}
+
+pub(crate) fn told(troubles: &[Trouble], part: &str) -> bool {
+    let texts = troubles.iter().map(|trouble| format!("{trouble:?}"));
+    texts.into_iter().any(|text| text.contains(part))
+}
