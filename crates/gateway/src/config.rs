@@ -7,6 +7,7 @@ use muster_model::behaviour::{Amount, Behaviour, Reject};
 use muster_model::{Micros, Rate, mix};
 use muster_net::Clock;
 use muster_platform::Dialect;
+use muster_protocol::coap::Transmission;
 use muster_transport::{Pem, ServerSpec, ServerTls};
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +136,9 @@ pub struct GatewayConfig {
     pub coap: Option<SocketAddr>,
     /// The same over DTLS, and how.
     pub coaps: Option<GatewayDtls>,
+    /// When what it says by itself over CoAP is said again and given up, and for how long copies of
+    /// requests are known (RFC 7252 section 4.8).
+    pub transmission: Transmission,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
     /// What it speaks.
@@ -175,6 +179,7 @@ impl Default for GatewayConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             coap: None,
             coaps: None,
+            transmission: Transmission::default(),
             threads: 1,
             dialect: Dialect::Mqtt,
             websocket: false,

@@ -81,6 +81,7 @@ impl Shard {
             receive_maximum: shared.config.receive_maximum.max(1),
             ..ServerLimits::default()
         };
+        let transmission = shared.config.transmission;
         Self {
             index,
             shared,
@@ -88,7 +89,7 @@ impl Shard {
             layers,
             links: Vec::new(),
             sessions: Slab::new(),
-            coap: Coap::new(),
+            coap: Coap::new(transmission),
             alarms: Slab::new(),
             dirty: Vec::new(),
             waiting: Vec::new(),

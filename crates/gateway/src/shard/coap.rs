@@ -10,8 +10,9 @@ mod securing;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use muster_model::Micros;
 use muster_net::{Io, Key, Written};
-use muster_protocol::coap::{ServerCounts, ServerSettings};
+use muster_protocol::coap::{Server, ServerCounts, ServerEvent, ServerSettings, Transmission};
 
 use super::Shard;
 use super::alarms::Alarm;
@@ -52,12 +53,16 @@ struct Socket {
 }
 
 impl Coap {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(transmission: Transmission) -> Self {
+        let settings = ServerSettings {
+            transmission,
+            ..ServerSettings::default()
+        };
         Self {
             sockets: Vec::new(),
             peers: Peers::new(),
             queries: Slab::new(),
-            settings: Arc::default(),
+            settings: Arc::new(settings),
             secure: None,
             out: Vec::new(),
         }
@@ -199,24 +204,34 @@ impl Shard {
         if let Some(peer) = self.peer(peer) {
             peer.alarm = None;
         }
-        while self.wake_once(io, peer) {}
+        while self.drive(io, peer, |session, now, out| session.wake(now, out)) {}
         self.expire_session(io, peer);
         self.look_after(io, peer);
     }
 
-    fn wake_once(&mut self, io: &mut Io, to: PeerRef) -> bool {
+    /// Has the session of a peer do one thing; whether it told of something.
+    fn drive<'d>(
+        &mut self,
+        io: &mut Io,
+        of: PeerRef,
+        act: impl FnOnce(&mut Server, Micros, &mut Vec<u8>) -> Option<ServerEvent<'d>>,
+    ) -> bool {
         let now = io.now();
         let mut out = std::mem::take(&mut self.coap.out);
         out.clear();
-        let event = self.peer(to).and_then(|peer| {
+        let done = self.peer(of).map(|peer| {
             let before = *peer.coap.counts();
-            let event = peer.coap.wake(now, &mut out);
-            Some((event?, before, *peer.coap.counts()))
+            let event = act(&mut peer.coap, now, &mut out);
+            (event, before, *peer.coap.counts())
         });
-        self.send_datagram(io, to, &out);
+        self.send_datagram(io, of, &out);
         self.coap.out = out;
-        if let Some((_, before, after)) = &event {
-            self.note(before, after);
+        let Some((event, before, after)) = done else {
+            return false;
+        };
+        self.note(&before, &after);
+        if let Some(event) = &event {
+            self.told(io, of, event);
         }
         event.is_some()
     }

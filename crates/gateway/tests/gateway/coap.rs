@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig};
 use muster_model::Micros;
-use muster_protocol::coap::Code;
+use muster_protocol::coap::{Code, Transmission};
 use muster_protocol::mqtt::{Qos, Version};
 
-use crate::device::{Ask, Device};
+use crate::device::{Ask, Device, PATIENCE};
 use crate::peer::Peer;
 
 /// A gateway, and an application that hears all of it.
@@ -234,6 +234,34 @@ fn a_device_that_waits_in_vain_is_told_after_its_time() {
     assert_eq!((counts.queries, counts.queries_without_command), (1, 1));
     assert_eq!((counts.commands, counts.commands_undelivered), (1, 1));
     assert_eq!((counts.commands_handed, counts.commands_routed), (0, 0));
+}
+
+/// RFC 7252 section 4.2: what is never acknowledged is given up after its copies.
+#[test]
+fn an_answer_that_is_never_acknowledged_is_counted_as_refused() {
+    let mut rig = Rig::with(GatewayConfig {
+        transmission: Transmission::of(Micros::from_millis(50), 1.0, 2),
+        ..GatewayConfig::default()
+    });
+    let mut device = Device::new(rig.coap);
+    device.ask(Ask {
+        query: "hono-ttd=1",
+        ..Ask::put("t/T1/dev-1", b"{}")
+    });
+    // The device reads nothing any more.
+    rig.surfaced(1);
+    let give_up = Device::now() + PATIENCE;
+    while rig.gateway.account().counts.separate_refused == 0 {
+        assert!(
+            Device::now() < give_up,
+            "{:?}",
+            rig.gateway.account().counts
+        );
+        rig.application.read();
+    }
+    let counts = rig.account().counts;
+    assert_eq!((counts.separate, counts.separate_acknowledged), (1, 0));
+    assert_eq!((counts.separate_refused, counts.retransmitted), (1, 2));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use muster_protocol::coap::{
 use crate::wire::Wire;
 
 /// Longer than anything here takes, even on a busy machine.
-const PATIENCE: Micros = Micros::from_secs(20);
+pub(crate) const PATIENCE: Micros = Micros::from_secs(20);
 
 /// One clock for all devices, so that their instants can be compared.
 static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);

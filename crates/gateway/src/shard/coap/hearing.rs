@@ -27,31 +27,22 @@ const NO_RESOURCES: Refusal = Refusal {
 impl Shard {
     /// Takes one message of a peer.
     pub(super) fn hear_message(&mut self, io: &mut Io, from: PeerRef, bytes: &[u8]) {
-        let now = io.now();
-        let mut out = std::mem::take(&mut self.coap.out);
-        out.clear();
-        let heard = self.peer(from).map(|peer| {
-            let before = *peer.coap.counts();
-            let event = peer.coap.receive(now, bytes, &mut out);
-            (event, before, *peer.coap.counts())
+        self.drive(io, from, |session, now, out| {
+            session.receive(now, bytes, out)
         });
-        self.send_datagram(io, from, &out);
-        self.coap.out = out;
-        let Some((event, before, after)) = heard else {
-            return;
-        };
-        self.note(&before, &after);
+        self.look_after(io, from);
+    }
+
+    /// What the session of a peer tells of.
+    pub(super) fn told(&mut self, io: &mut Io, of: PeerRef, event: &ServerEvent<'_>) {
         match event {
-            Some(ServerEvent::Request(incoming)) => self.request(io, from, &incoming),
-            Some(ServerEvent::Acknowledged { .. }) => {
-                self.counts().separate_acknowledged.more();
-            }
-            Some(ServerEvent::Reset { .. } | ServerEvent::TimedOut { .. }) => {
+            ServerEvent::Request(incoming) => self.request(io, of, incoming),
+            ServerEvent::Acknowledged { .. } => self.counts().separate_acknowledged.more(),
+            ServerEvent::Reset { .. } | ServerEvent::TimedOut { .. } => {
                 self.counts().separate_refused.more();
             }
-            Some(ServerEvent::Retransmitted) | None => {}
+            ServerEvent::Retransmitted => {}
         }
-        self.look_after(io, from);
     }
 
     fn request(&mut self, io: &mut Io, from: PeerRef, incoming: &coap::Incoming<'_>) {
