@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::thread;
 
-use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig, GatewayDtls, payload_hash};
+use muster_gateway::{
+    Dialect, Gateway, GatewayAccount, GatewayConfig, GatewayCounts, GatewayDtls, payload_hash,
+};
 use muster_model::behaviour::{
     Amount, Behaviour, Capacity, Delayed, Full, Reject, Service, ServiceTime, Stall,
 };
@@ -12,8 +14,8 @@ use muster_model::{Micros, Rate};
 use muster_protocol::coap::{Code, Transmission};
 use muster_protocol::mqtt::{Qos, Version};
 
-use crate::device::{Answer, Ask, Device};
-use crate::peer::{Got, Peer};
+use crate::device::{Answer, Ask, Device, PATIENCE};
+use crate::peer::{Got, Peer, Seen};
 use crate::told::befell;
 use crate::wire::Wire;
 
@@ -54,13 +56,7 @@ impl Fared {
 
 /// The same with and without DTLS.
 fn both(behaviour: Behaviour, check: impl Fn(&Run)) {
-    both_for(behaviour, Micros::from_millis(400), check);
-}
-
-/// The same; `settle` is how long to wait for what is still under way.
-fn both_for(behaviour: Behaviour, settle: Micros, check: impl Fn(&Run)) {
-    let runs = [false, true]
-        .map(|is_secure| thread::spawn(move || Run::new(behaviour, is_secure, settle)));
+    let runs = [false, true].map(|is_secure| thread::spawn(move || Run::new(behaviour, is_secure)));
     for run in runs {
         check(&run.join().expect("it ran"));
     }
@@ -69,7 +65,7 @@ fn both_for(behaviour: Behaviour, settle: Micros, check: impl Fn(&Run)) {
 impl Run {
     /// Sends 200 confirmable uplinks from four devices at once, and waits until each is answered or
     /// given up, and for what is still under way.
-    fn new(behaviour: Behaviour, is_secure: bool, settle: Micros) -> Self {
+    fn new(behaviour: Behaviour, is_secure: bool) -> Self {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let gateway = Gateway::start(GatewayConfig {
             dialect: Dialect::Hono,
@@ -109,11 +105,11 @@ impl Run {
             application.read();
             devices.iter_mut().for_each(Device::read);
         }
-        let until = Device::now() + settle;
-        while Device::now() < until {
-            application.read();
-            devices.iter_mut().for_each(Device::read);
-        }
+        settle(&gateway, &behaviour, &mut application, &mut devices);
+        let account = gateway.stop();
+        // What came besides lies here already.
+        application.until("the end", |seen| seen.last() == Some(&Seen::Closed));
+        devices.iter_mut().for_each(Device::read_all);
         let mut uplinks: BTreeMap<u64, Fared> = BTreeMap::new();
         for (at, name, hash, sent_at) in sent {
             let fared = Fared {
@@ -130,7 +126,7 @@ impl Run {
             fared.copies.push(got.at);
         }
         Self {
-            account: gateway.stop(),
+            account,
             uplinks,
             arrived,
             came: devices.iter().map(|device| device.came).sum(),
@@ -153,6 +149,43 @@ impl Run {
         let all = self.uplinks.values();
         all.filter(|fared| fared.is_accepted()).count()
     }
+}
+
+/// Waits for what is still under way, once each request was answered or given up.
+fn settle(
+    gateway: &Gateway,
+    behaviour: &Behaviour,
+    application: &mut Peer,
+    devices: &mut [Device],
+) {
+    let again = devices.iter().map(|device| device.retransmitted).sum();
+    let give_up = Device::now() + PATIENCE;
+    loop {
+        application.read();
+        devices.iter_mut().for_each(Device::read);
+        let (counts, arrived) = (gateway.account().counts, application.got().len());
+        let due = due(behaviour, &counts);
+        if arrived >= due && has_heard_all(&counts, again) {
+            return;
+        }
+        assert!(Device::now() < give_up, "{arrived} of {due}; {counts:?}");
+    }
+}
+
+/// How many messages are to arrive, once each request was answered or given up.
+fn due(behaviour: &Behaviour, counts: &GatewayCounts) -> usize {
+    let all = UPLINKS as u64;
+    let rejected = behaviour.reject.map_or(0, |reject| reject.amount.of(all));
+    let lost = u64::from(behaviour.lose_after_accept + behaviour.drop) + rejected;
+    let refused = counts.capacity_dropped + counts.capacity_rejected;
+    let doubled = u64::from(behaviour.duplicate);
+    (all + doubled - lost - refused) as usize
+}
+
+/// Whether the gateway has heard the copies and acknowledgements that it was sent.
+fn has_heard_all(counts: &GatewayCounts, again: u32) -> bool {
+    counts.received_again >= u64::from(again)
+        && counts.separate_acknowledged + counts.separate_refused >= counts.separate
 }
 
 /// Where some are never answered, they are given up after 2.1 s; elsewhere nothing is sent again.
@@ -287,8 +320,7 @@ fn the_reordered_come_after_the_next_of_their_device() {
         reorder: 6,
         ..Behaviour::default()
     };
-    // What nothing overtakes is delivered a second after the traffic has ended.
-    both_for(behaviour, Micros::from_millis(1_600), |run| {
+    both(behaviour, |run| {
         assert_eq!((run.accepted(), run.arrived.len()), (UPLINKS, UPLINKS));
         let mut overtaken = Vec::new();
         for device in 0..DEVICES {
@@ -412,9 +444,9 @@ fn a_full_queue_drops_rejects_or_blocks() {
 
 #[test]
 fn a_stalled_gateway_says_nothing_and_then_everything() {
-    // So soon that not all can have been sent.
+    // With the first uplink, so that not all can have been answered.
     let stall = Stall {
-        at: Micros(500),
+        at: Micros::ZERO,
         lasts: Micros::from_millis(500),
     };
     let behaviour = Behaviour {

@@ -159,16 +159,27 @@ impl Device {
         }
     }
 
-    /// Reads what has come, and does what is due.
+    /// Reads a datagram if one has come, and does what is due.
     pub(crate) fn read(&mut self) {
-        if let Some(message) = self.wire.receive() {
-            self.came += 1;
-            self.take(|client, out| client.receive(CLOCK.now(), &message, out));
-        }
+        self.read_one();
         let is_due = self.client.deadline().is_some_and(|due| due <= CLOCK.now());
         if is_due {
             self.take(|client, out| client.wake(CLOCK.now(), out));
         }
+    }
+
+    /// Reads all that has come.
+    pub(crate) fn read_all(&mut self) {
+        while self.read_one() {}
+    }
+
+    fn read_one(&mut self) -> bool {
+        let Some(message) = self.wire.receive() else {
+            return false;
+        };
+        self.came += 1;
+        self.take(|client, out| client.receive(CLOCK.now(), &message, out));
+        true
     }
 
     fn take<'d>(
