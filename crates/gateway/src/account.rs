@@ -238,6 +238,9 @@ counts! {
     /// Requests over CoAP that are no uplinks and no replies: refused by their path, method, options
     /// or body.
     refused_requests,
+    /// Requests over CoAP that were forgotten before their time, for want of memory: a copy of one would
+    /// be taken for another request.
+    requests_forgotten,
     /// Acknowledgements, resets and responses over CoAP that nobody waited for.
     stray,
     /// Answers over CoAP in a message of their own.

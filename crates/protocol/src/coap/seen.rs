@@ -69,6 +69,16 @@ impl<V> Seen<V> {
         dropped
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Gives memory back beyond twice so many.
+    pub(super) fn shrink_to(&mut self, entries: usize) {
+        self.entries.shrink_to(2 * entries);
+        self.by_id.shrink_to(2 * entries);
+    }
+
     /// What is known under a number.
     #[inline]
     pub(super) fn get(&mut self, number: u32) -> Option<&mut V> {

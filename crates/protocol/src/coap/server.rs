@@ -46,6 +46,9 @@ pub struct ServerCounts {
     pub malformed: u32,
 }
 
+/// Bytes that one request takes which is remembered: its entry, and its place in the table of ids.
+const REMEMBERED: usize = 48;
+
 /// What a request was answered with so far, for its duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answered {
@@ -133,6 +136,21 @@ impl Server {
     pub fn is_idle(&self, now: Micros) -> bool {
         let is_known = self.seen.last_expiry().is_some_and(|last| last > now);
         !is_known && self.deadline().is_none() && self.observers.is_empty()
+    }
+
+    /// Bytes that it keeps for duplicates of requests, about.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.seen.len() * REMEMBERED + self.replies.len()
+    }
+
+    /// Keeps no more than the last so many requests for their duplicates, with what was replied.
+    pub fn forget_beyond(&mut self, requests: usize) {
+        self.counts.evicted += self.seen.keep(requests);
+        self.seen.shrink_to(requests);
+        let seen = &mut self.seen;
+        self.replies
+            .drop_forgotten(requests, |request| seen.get(request).is_some());
     }
 
     /// What no event tells.

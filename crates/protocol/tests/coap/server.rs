@@ -356,6 +356,30 @@ fn what_is_remembered_is_bounded() {
     assert_eq!(peer.server.counts().unrepeatable, 2);
 }
 
+/// What is kept for duplicates is bounded by whoever has many sessions.
+#[test]
+fn the_oldest_requests_are_forgotten_with_their_replies() {
+    let mut peer = Peer::standard();
+    assert_eq!(peer.server.kept(), 0);
+    for id in 0..100 {
+        let datagram = get(id);
+        let request = peer.asked(&datagram);
+        peer.says(&request, &Reply::new(Code::CONTENT, &[], &[7; 94]));
+    }
+    let full = peer.server.kept();
+    assert!(full > 100 * 100, "{full}");
+    peer.server.forget_beyond(10);
+    assert_eq!(peer.server.kept(), full / 10);
+    assert_eq!(peer.server.counts().evicted, 90);
+    assert_eq!(peer.hears(&get(90)), None);
+    assert_eq!(peer.sent.len(), 100, "the reply is kept");
+    let forgotten = get(89);
+    assert!(matches!(
+        peer.hears(&forgotten),
+        Some(ServerEvent::Request(_))
+    ));
+}
+
 fn put(id: u16, block: Block, payload: &[u8]) -> Vec<u8> {
     let value = block.uint();
     let options = [

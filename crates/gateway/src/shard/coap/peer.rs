@@ -23,6 +23,8 @@ pub(crate) struct Peer {
     pub(super) heard: Micros,
     /// What its credentials call it; none without any.
     pub(super) name: Option<Arc<str>>,
+    /// Bytes that its session kept for duplicates when that was last looked at.
+    pub(super) kept: usize,
     /// When something is due of it.
     pub(super) alarm: Option<(Micros, (TimerId, u64))>,
     /// Uplinks that the next one of their topic is to overtake.
@@ -48,6 +50,7 @@ impl Peer {
             guard: None,
             heard: Micros::ZERO,
             name: None,
+            kept: 0,
             alarm: None,
             overtaken: Vec::new(),
         }

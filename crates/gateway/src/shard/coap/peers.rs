@@ -49,6 +49,9 @@ pub(super) struct Peers {
     /// Sessions of DTLS that are not open yet, of which there may be one beside an open one.
     opening: FxHashMap<Place, PeerRef>,
     most: usize,
+    /// Bytes that all sessions may keep for duplicates before any of them has to forget some.
+    most_kept: usize,
+    kept: usize,
     /// The place that is looked at next for somebody to forget.
     hand: u32,
 }
@@ -60,19 +63,25 @@ impl Peers {
     /// Most peers: a socket for each of the devices that one process of a generator can have,
     /// several times over.
     const MOST: usize = 100_000;
+    /// Bytes that sessions keep for duplicates.
+    const MOST_KEPT: usize = 256 << 20;
+    /// Requests of one peer that are remembered however many bytes are kept.
+    const LEAST: usize = 64;
     /// Places that are looked at for somebody to forget.
     const LOOKS: usize = 64;
 
     pub(super) fn new() -> Self {
-        Self::of(Self::MOST)
+        Self::of(Self::MOST, Self::MOST_KEPT)
     }
 
-    fn of(most: usize) -> Self {
+    fn of(most: usize, most_kept: usize) -> Self {
         Self {
             slab: Slab::new(),
             by_address: FxHashMap::default(),
             opening: FxHashMap::default(),
             most,
+            most_kept,
+            kept: 0,
             hand: 0,
         }
     }
@@ -164,6 +173,7 @@ impl Peers {
 
     pub(super) fn remove(&mut self, peer: PeerRef) -> Option<Peer> {
         let gone = self.slab.remove(peer.slot, peer.generation)?;
+        self.kept -= gone.kept;
         let place = (gone.socket, gone.address);
         for map in [&mut self.by_address, &mut self.opening] {
             if map.get(&place) == Some(&peer) {
@@ -171,6 +181,22 @@ impl Peers {
             }
         }
         Some(gone)
+    }
+
+    /// Looks at what the session of a peer keeps for duplicates: where all of them keep more than they
+    /// may, it forgets all but a few. How many it forgot.
+    pub(super) fn weigh(&mut self, peer: PeerRef) -> u32 {
+        let Some(peer) = self.slab.get_mut(peer.slot, peer.generation) else {
+            return 0;
+        };
+        let before = peer.coap.counts().evicted;
+        let others = self.kept - peer.kept;
+        if others + peer.coap.kept() > self.most_kept {
+            peer.coap.forget_beyond(Self::LEAST);
+        }
+        peer.kept = peer.coap.kept();
+        self.kept = others + peer.kept;
+        peer.coap.counts().evicted.wrapping_sub(before)
     }
 
     fn place(&mut self, peer: PeerRef) -> Option<Place> {
@@ -237,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_peer_is_found_by_its_address_until_it_goes() {
-        let (socket, mut peers) = (socket(), Peers::of(10));
+        let (socket, mut peers) = (socket(), Peers::of(10, usize::MAX));
         let (met, gone) = peers.insert(Micros(0), peer(socket, 7)).expect("room");
         assert!(gone.is_none());
         let address = SocketAddr::from(([127, 0, 0, 1], 7));
@@ -250,7 +276,7 @@ mod tests {
 
     #[test]
     fn beyond_the_bound_an_idle_one_goes_and_a_busy_one_does_not() {
-        let (socket, mut peers) = (socket(), Peers::of(2));
+        let (socket, mut peers) = (socket(), Peers::of(2, usize::MAX));
         let (busy, _) = peers.insert(Micros(0), peer(socket, 1)).expect("room");
         // A request: its message id is known for as long as a duplicate can come.
         let mut request = Vec::new();
@@ -275,5 +301,37 @@ mod tests {
         );
         let later = Micros::from_secs(300);
         assert!(peers.insert(later, peer(socket, 4)).is_some());
+    }
+
+    /// Beyond the bytes that all may keep, whoever is heard forgets all but its last requests.
+    #[test]
+    fn sessions_keep_no_more_for_duplicates_than_all_may() {
+        let (socket, mut peers) = (socket(), Peers::of(10, 50_000));
+        let mut forgot = 0;
+        let mut met = Vec::new();
+        for port in 1..=4 {
+            let (peer, _) = peers.insert(Micros(0), peer(socket, port)).expect("room");
+            for id in 0..1_000 {
+                let mut request = Vec::new();
+                let header = Header {
+                    kind: Kind::Confirmable,
+                    code: Code::GET,
+                    id,
+                    token: Token::EMPTY,
+                };
+                header.write(&mut request);
+                let coap = &mut peers.get_mut(peer).expect("it is there").coap;
+                assert!(coap.receive(Micros(0), &request, &mut Vec::new()).is_some());
+                forgot += peers.weigh(peer);
+            }
+            met.push(peer);
+        }
+        let of_one = |requests: usize| requests * 48;
+        assert_eq!(peers.kept, of_one(1_000) + 3 * of_one(Peers::LEAST));
+        assert_eq!(forgot, 3 * (1_000 - 64));
+        for peer in met {
+            assert!(peers.remove(peer).is_some_and(|gone| gone.kept > 0));
+        }
+        assert_eq!(peers.kept, 0);
     }
 }

@@ -39,18 +39,37 @@ impl Replies {
         let length = u32::try_from(reply.len())
             .ok()
             .filter(|length| *length <= bound)?;
+        let room = bound as usize - reply.len();
+        self.drop_while(|bytes, request| bytes > room || !is_known(request));
+        let at = self.first.wrapping_add(self.bytes.len() as u32);
+        self.bytes.extend(reply);
+        self.marks.push_back(Mark { request, length });
+        Some(Place { at, length })
+    }
+
+    /// Drops replies to requests that are not known any more, and gives memory back beyond twice what
+    /// so many marks and the bytes left need.
+    pub(super) fn drop_forgotten(&mut self, marks: usize, mut is_known: impl FnMut(u32) -> bool) {
+        self.drop_while(|_, request| !is_known(request));
+        self.marks.shrink_to(2 * marks);
+        self.bytes.shrink_to(2 * self.bytes.len());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Drops the oldest while it is told to, by the bytes that are kept and the oldest's request.
+    #[inline]
+    fn drop_while(&mut self, mut is_due: impl FnMut(usize, u32) -> bool) {
         while let Some(mark) = self.marks.front()
-            && (self.bytes.len() + reply.len() > bound as usize || !is_known(mark.request))
+            && is_due(self.bytes.len(), mark.request)
         {
             let length = mark.length;
             self.bytes.drain(..length as usize);
             self.first = self.first.wrapping_add(length);
             self.marks.pop_front();
         }
-        let at = self.first.wrapping_add(self.bytes.len() as u32);
-        self.bytes.extend(reply);
-        self.marks.push_back(Mark { request, length });
-        Some(Place { at, length })
     }
 
     /// Appends a reply; whether it was still there.
