@@ -47,8 +47,9 @@ impl Shard {
                 1
             }
             Fate::Duplicate => {
-                self.route(io, &message, from);
-                self.route(io, &message, from)
+                let copies = self.route(io, &message, from);
+                self.route_again(io, &message, from);
+                copies
             }
             // Nothing else is asked for of commands.
             Fate::Behave
@@ -109,6 +110,17 @@ impl Shard {
         };
         self.counts().commands_routed.add(copies as u64);
         copies
+    }
+
+    /// Hands a second copy of a command on. Where that finds no device waiting nobody is told, for the
+    /// first was handed on, or its notice was sent.
+    fn route_again(&mut self, io: &mut Io, message: &Arc<Message>, from: SessionRef) {
+        if self.shared.config.dialect.asks() {
+            let copies = usize::from(self.is_handed(io, message));
+            self.counts().commands_routed.add(copies as u64);
+        } else {
+            self.route(io, message, from);
+        }
     }
 
     fn hand(

@@ -31,7 +31,7 @@ const RESUMED: &str = "clean-start: false, session-expiry: 60s";
 const CLEAN: &str = "clean-start: true, session-expiry: 0s";
 
 /// One run with commands.
-struct Run(Truth);
+pub(crate) struct Run(pub(crate) Truth);
 
 impl Run {
     fn of(behaviour: &str, commands: &str, client: &str, streams: &str) -> Self {
@@ -40,17 +40,22 @@ impl Run {
             .replace("COMMANDS", commands)
             .replace("CLIENT", client)
             .replace("STREAMS", streams);
-        let run = Self(Truth::run(&scenario));
+        Self::scenario(&scenario)
+    }
+
+    /// A run whose ledgers close.
+    pub(crate) fn scenario(scenario: &str) -> Self {
+        let run = Self(Truth::run(scenario));
         assert_eq!(run.get("residue"), 0, "{}", run.ledger()["equations"]);
         assert_eq!(run.0.uplink("residue"), 0);
         run
     }
 
-    fn ledger(&self) -> &Value {
+    pub(crate) fn ledger(&self) -> &Value {
         &self.0.result["ledger"]["command"]
     }
 
-    fn get(&self, name: &str) -> u64 {
+    pub(crate) fn get(&self, name: &str) -> u64 {
         count(&self.ledger()[name])
     }
 
@@ -59,7 +64,7 @@ impl Run {
     }
 
     /// What holds whatever happens: both sides counted the same on each border between them.
-    fn agrees(&self) {
+    pub(crate) fn agrees(&self) {
         assert_eq!(self.0.account("commands"), self.get("issued"));
         let ends = ["delivered", "expired", "undeliverable", "unknown"];
         assert_eq!(self.sum(&ends), self.get("issued"));
@@ -79,16 +84,31 @@ impl Run {
         assert!(replies >= answered, "{replies} of {answered}");
     }
 
-    fn sum(&self, names: &[&str]) -> u64 {
+    pub(crate) fn sum(&self, names: &[&str]) -> u64 {
         names.iter().map(|name| self.get(name)).sum()
+    }
+
+    fn befell(&self, misbehaviour: &str) -> BTreeSet<(u32, u32)> {
+        let payload: Vec<u8> = b"muster ".iter().copied().cycle().take(64).collect();
+        self.befell_as(misbehaviour, |stamp| {
+            let (device, id) = (stamp.id.device.0, stamp.encode_text(&[&payload]));
+            let topic = format!(
+                "command/pumps-{device:08}/req/{}",
+                String::from_utf8_lossy(&id)
+            );
+            [topic.as_bytes(), &payload].concat()
+        })
     }
 
     /// Commands that the gateway says it treated so, as device and number: it names them by topic
     /// and payload, which are made here anew from the facts.
-    fn befell(&self, misbehaviour: &str) -> BTreeSet<(u32, u32)> {
+    pub(crate) fn befell_as(
+        &self,
+        misbehaviour: &str,
+        bytes: impl Fn(&Stamp) -> Vec<u8>,
+    ) -> BTreeSet<(u32, u32)> {
         let run = self.0.result["run"].as_str().expect("a run has an id");
         let run = u32::from_str_radix(run, 16).expect("it is hexadecimal");
-        let payload: Vec<u8> = b"muster ".iter().copied().cycle().take(64).collect();
         let mut named = std::collections::BTreeMap::new();
         for line in self.0.facts.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
@@ -106,13 +126,7 @@ impl Run {
                 id,
                 due: Some(Micros(number(issued))),
             };
-            let id = stamp.encode_text(&[&payload]);
-            let topic = format!(
-                "command/pumps-{device:08}/req/{}",
-                String::from_utf8_lossy(&id)
-            );
-            let bytes = [topic.as_bytes(), &payload].concat();
-            named.insert(fnv1a(&bytes), (device, seq));
+            named.insert(fnv1a(&bytes(&stamp)), (device, seq));
         }
         let hashes = self.0.gateway["misbehaved"][misbehaviour].as_array();
         let hashes = hashes.expect("it happened").iter();
@@ -120,7 +134,7 @@ impl Run {
     }
 
     /// Commands that the result lists as delivered and not received.
-    fn not_received(&self) -> BTreeSet<(u32, u32)> {
+    pub(crate) fn not_received(&self) -> BTreeSet<(u32, u32)> {
         let mut ids = BTreeSet::new();
         for (name, ranges) in self.ledger()["not_received_ids"]
             .as_object()

@@ -142,13 +142,23 @@ impl Shard {
     /// Hands a command on to the request of its device that waits: the number of copies, and if it is
     /// none the application is told.
     pub(in crate::shard) fn hand_to_query(&mut self, io: &mut Io, message: &Arc<Message>) -> usize {
+        if self.is_handed(io, message) {
+            return 1;
+        }
+        if let Some(command) = Commanded::of(&message.topic) {
+            self.tell_undelivered(io, &command, NOBODY_WAITS, "the device does not wait");
+        }
+        0
+    }
+
+    /// Hands a command on to the request of its device that waits, if one does.
+    pub(in crate::shard) fn is_handed(&mut self, io: &mut Io, message: &Arc<Message>) -> bool {
         let Some(command) = Commanded::of(&message.topic) else {
-            return 0;
+            return false;
         };
         let waiter = locked(&self.shared.waiting).hand(command.tenant, command.device);
         let Some(to) = waiter else {
-            self.tell_undelivered(io, &command, NOBODY_WAITS, "the device does not wait");
-            return 0;
+            return false;
         };
         if to.shard == self.index {
             self.put_into_answer(io, to, message);
@@ -156,7 +166,7 @@ impl Shard {
             let message = Arc::clone(message);
             self.outboxes[usize::from(to.shard)].push(Mail::Command { to, message });
         }
-        1
+        true
     }
 
     /// Puts a command into the answer to a request, if that still waits.

@@ -1,0 +1,241 @@
+//! Commands over CoAP and DTLS: the ledger of a run against the gateway's own account.
+
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+
+use muster_model::Stamp;
+use muster_platform::{CommandScratch, Commanding, Dialect};
+use serde_json::Value;
+
+use crate::commands::Run;
+use crate::truth::{count, sum};
+
+const SCENARIO: &str = r#"
+name: truth
+seed: 7
+platform:
+  kind: gateway
+  dialect: hono
+  devices: [ "SCHEME://127.0.0.1:0" ]
+  behaviour: { BEHAVIOUR }
+  backend: { commands: { COMMANDS } }
+fleet:
+  - name: pumps
+    count: 20
+    tenant: t1
+    CREDENTIAL
+    obey-retry-after: false
+    streams:
+      - { name: asks, kind: command-query, QUERY }
+      - { kind: command }
+phases: { warm-up: 0s, measure: 3s, settle: { at-most: 40s, quiet: 500ms } }
+slo: { connected: 100% }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+/// How devices connect: without credentials they name themselves in every path, with them in none.
+const SCHEMES: [(&str, &str); 2] = [
+    ("coap", ""),
+    (
+        "coaps",
+        "credential: { kind: psk, secret: \"key-${index}\" }",
+    ),
+];
+/// Queries of a run.
+const QUERIES: u64 = 40;
+/// A query in vain is over before the next one is due.
+const NOW_AND_THEN: &str = "every: 1500ms, ttd: 1s";
+const TO_QUERIES: &str = "mode: two-way, to: waiting";
+
+/// Runs over both; what holds whatever happens is looked at here.
+fn runs(behaviour: &str, commands: &str, query: &str) -> Vec<Run> {
+    let run = |(scheme, credential): &(&str, &str)| {
+        let scenario = SCENARIO
+            .replace("SCHEME", scheme)
+            .replace("CREDENTIAL", credential)
+            .replace("BEHAVIOUR", behaviour)
+            .replace("COMMANDS", commands)
+            .replace("QUERY", query);
+        let run = Run::scenario(&scenario);
+        agrees(&run);
+        run
+    };
+    std::thread::scope(|scope| {
+        let started = SCHEMES.each_ref().map(|over| scope.spawn(|| run(over)));
+        started
+            .into_iter()
+            .map(|run| run.join().unwrap_or_else(|why| resume_unwind(why)))
+            .collect()
+    })
+}
+
+/// Both sides counted the same on each border between them.
+fn agrees(run: &Run) {
+    run.agrees();
+    let account = |name| run.0.account(name);
+    assert_eq!(
+        account("replies"),
+        run.get("answered") + run.get("answer_rejected")
+    );
+    assert_eq!(
+        account("commands-handed"),
+        run.get("received") + run.get("received_again")
+    );
+    let ends = [
+        "received_by_query",
+        "no_command",
+        "query_rejected",
+        "query_timed_out",
+        "query_broken",
+        "query_in_flight",
+    ];
+    assert_eq!(run.sum(&ends), run.get("queries"));
+    // A query's uplink leg counts once, and its time is that of the query.
+    assert_eq!(run.0.uplink("sent"), run.get("queries"));
+    assert_eq!(account("received"), run.get("queries"));
+    let asks = &run.0.result["ledger"]["by_stream"]["pumps/asks"];
+    assert_eq!(asks["latency"]["response"], Value::Null);
+}
+
+/// Commands that the gateway says it treated so, as device and number.
+fn befell(run: &Run, misbehaviour: &str) -> BTreeSet<(u32, u32)> {
+    run.befell_as(misbehaviour, |stamp: &Stamp| {
+        let to = Commanding {
+            stamp,
+            device: &format!("pumps-{:08}", stamp.id.device.0),
+            tenant: "t1",
+            is_two_way: true,
+        };
+        let mut command = CommandScratch::default();
+        Dialect::Hono.write_command(&to, &mut command);
+        [command.topic.as_bytes(), &command.payload].concat()
+    })
+}
+
+#[test]
+fn every_query_is_answered_with_a_command_unless_that_is_lost() {
+    for run in runs("lose-commands: 4", TO_QUERIES, NOW_AND_THEN) {
+        assert_eq!((run.get("queries"), run.get("issued")), (QUERIES, QUERIES));
+        assert_eq!(
+            run.get("delivered"),
+            QUERIES,
+            "the gateway takes what it loses"
+        );
+        assert_eq!(run.get("received_by_query"), QUERIES - 4);
+        assert_eq!(run.get("no_command"), 4);
+        assert_eq!(run.0.account("queries-without-command"), 4);
+        assert_eq!(run.get("received"), QUERIES - 4);
+        assert_eq!(run.get("replies_arrived"), QUERIES - 4);
+        assert_eq!(run.not_received(), befell(&run, "lose-commands"));
+        let requests = &run.0.result["latency"]["command_request"];
+        assert_eq!(count(&requests["count"]), QUERIES - 4);
+        // To have no command is to be accepted: the message came.
+        assert_eq!(run.0.uplink("accepted"), QUERIES);
+        assert_eq!(run.0.cell("accepted", "arrived"), QUERIES);
+    }
+}
+
+#[test]
+fn a_doubled_command_finds_nobody_waiting_and_a_late_one_the_query_that_waits() {
+    let behaviour = "duplicate-commands: 7, delay-commands: { count: 5, by: 300ms }";
+    for run in runs(behaviour, TO_QUERIES, "every: 1500ms, ttd: 3s") {
+        assert_eq!(run.get("delivered"), QUERIES);
+        assert_eq!(run.get("received"), QUERIES);
+        assert_eq!(
+            run.get("received_again"),
+            0,
+            "a device had one query to answer"
+        );
+        assert_eq!(run.get("replies_arrived"), QUERIES);
+        assert_eq!(befell(&run, "duplicate-commands").len(), 7);
+        assert_eq!(run.0.account("commands-undelivered"), 0);
+        assert_eq!(befell(&run, "delay-commands").len(), 5);
+        for leg in ["command_loop", "command_request"] {
+            let longest = run.0.latency(leg, "max_us");
+            assert!(longest >= 300_000, "{leg}: {longest}");
+        }
+    }
+}
+
+#[test]
+fn commands_that_want_no_reply_get_none() {
+    for run in runs("", "mode: one-way, to: waiting", NOW_AND_THEN) {
+        assert_eq!(run.get("one_way"), QUERIES);
+        assert_eq!(run.0.account("replies"), 0);
+    }
+}
+
+/// Of the backend's own schedule a device hears what comes while it asks: one command for each query.
+#[test]
+fn a_second_command_in_the_time_of_a_query_is_undeliverable() {
+    for run in runs("", "rate: 60/s, mode: two-way, to: online", NOW_AND_THEN) {
+        assert_eq!(run.get("issued"), 180);
+        let received = run.get("received");
+        assert_eq!(run.get("delivered"), received);
+        assert_eq!(run.get("received_by_query"), received);
+        assert_eq!(
+            run.get("received_by_query") + run.get("no_command"),
+            run.get("queries")
+        );
+        let undeliverable = run.get("undeliverable");
+        assert!(
+            received > 20 && undeliverable > 20,
+            "{received}, {undeliverable}"
+        );
+        assert_eq!(run.0.account("commands-undelivered"), undeliverable);
+        assert_eq!(sum(&run.ledger()["undeliverable_by_status"]), undeliverable);
+        assert_eq!(run.get("replies_arrived"), received);
+    }
+}
+
+#[test]
+fn absent_devices_get_nothing() {
+    for run in runs("", "rate: 60/s, mode: two-way, to: absent", NOW_AND_THEN) {
+        assert_eq!((run.get("issued"), run.get("undeliverable")), (180, 180));
+        assert_eq!(run.get("no_command"), run.get("queries"));
+        assert_eq!(run.get("received"), 0);
+    }
+}
+
+#[test]
+fn a_refused_query_has_no_command_whether_or_not_it_surfaced() {
+    for run in runs("reject: { code: 429, count: 6 }", TO_QUERIES, NOW_AND_THEN) {
+        assert_eq!(run.get("query_rejected"), 6);
+        assert_eq!(count(&run.ledger()["query_rejected_by_code"]["4.29"]), 6);
+        assert_eq!(run.get("issued"), QUERIES - 6, "the others did not surface");
+        assert_eq!(run.get("received_by_query"), QUERIES - 6);
+    }
+    for run in runs("reject-but-deliver: 5", TO_QUERIES, NOW_AND_THEN) {
+        assert_eq!(run.get("query_rejected"), 5);
+        assert_eq!(run.0.cell("rejected", "arrived"), 5);
+        // The application answers it, and nobody waits any more.
+        assert_eq!(run.get("undeliverable"), 5);
+        assert_eq!(run.get("received_by_query"), QUERIES - 5);
+    }
+}
+
+#[test]
+fn a_query_that_nobody_answers_times_out_and_its_device_asks_nothing_else_meanwhile() {
+    let query = "every: 3s, ttd: 1s, timeout: 2s";
+    for run in runs("drop: 3, ignore: 2", TO_QUERIES, query) {
+        assert_eq!(run.get("queries"), 20);
+        assert_eq!(run.get("query_timed_out"), 5);
+        assert_eq!(run.get("received_by_query"), 15);
+        assert_eq!(
+            run.0.cell("timed_out", "absent") + run.0.cell("timed_out", "outstanding"),
+            3
+        );
+        // A query that is ignored surfaces, and its command finds nobody waiting.
+        assert_eq!(run.0.cell("timed_out", "arrived"), 2);
+        assert_eq!((run.get("issued"), run.get("undeliverable")), (17, 2));
+    }
+    for run in runs(
+        "ignore: 4",
+        TO_QUERIES,
+        "every: 500ms, ttd: 1s, timeout: 2s",
+    ) {
+        let shed = &run.0.result["ledger"]["uplink"]["shed_by_cause"];
+        assert!(count(&shed["busy"]) >= 4, "{shed}");
+        assert_eq!(run.get("query_timed_out"), 4);
+    }
+}
