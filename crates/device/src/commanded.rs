@@ -28,19 +28,29 @@ impl<S: Sink> Shard<S> {
         self.tell_command(message.stream, Command::Met(met));
     }
 
-    fn presence(&self, message: &DueMessage, link: u32, now: Micros) -> Presence {
+    fn presence(&self, message: &DueMessage, at: u32, now: Micros) -> Presence {
         let is_absent = match self.stream(message.stream).kind {
             Kind::Command { to, .. } => to.is_absent(message.seq),
             Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => false,
         };
-        let link = &self.links[link as usize];
+        let link = &self.links[at as usize];
         if is_absent || link.state != State::Up {
             Presence::Offline
+        } else if self.is_in_datagrams(at) && self.is_asking(at) {
+            Presence::Waiting
         } else if link.ups > 1 && now - link.since < RECENT {
             Presence::Reconnected
         } else {
             Presence::Online
         }
+    }
+
+    /// Whether a query of a link is under way.
+    fn is_asking(&self, link: u32) -> bool {
+        let streams = &self.class(link).streams;
+        let lanes = &self.lanes[self.links[link as usize].first_lane as usize..];
+        let mut lanes = streams.iter().zip(lanes);
+        lanes.any(|(stream, lane)| stream.is_query() && lane.flying > 0)
     }
 
     /// A copy of a command was published to a link: the first ends the query of its device.

@@ -241,7 +241,7 @@ impl World {
                 .issued
                 .add(muster_measure::digest(&id));
         }
-        let presence = Presence::ALL[self.dice.roll(3) as usize];
+        let presence = Presence::ALL[self.dice.roll(4) as usize];
         let at = due(id.seq);
         self.tell(Command::Met(Met {
             id,
@@ -463,7 +463,7 @@ fn altered(fact: &Fact, which: u64) -> Fact {
         Command::Met(met) => {
             met.presence = match met.presence {
                 Presence::Online => Presence::Offline,
-                Presence::Offline | Presence::Reconnected => Presence::Online,
+                Presence::Offline | Presence::Reconnected | Presence::Waiting => Presence::Online,
             };
         }
         Command::Receipt(receipt) if which == 0 => {

@@ -67,6 +67,9 @@ pub enum Presence {
     Offline,
     /// Its link had come up again less than a second ago.
     Reconnected,
+    /// Its link was up, and a query of the device under way, where a command comes in the answer to one
+    /// and in no other way.
+    Waiting,
 }
 
 /// A device asked for a command; told once, when that is final.
@@ -216,7 +219,12 @@ impl CommandTarget {
 
 impl Presence {
     /// Every one, in the order of the report.
-    pub const ALL: [Presence; 3] = [Self::Online, Self::Offline, Self::Reconnected];
+    pub const ALL: [Presence; 4] = [
+        Self::Online,
+        Self::Offline,
+        Self::Reconnected,
+        Self::Waiting,
+    ];
 
     /// The name used in results.
     #[must_use]
@@ -225,6 +233,7 @@ impl Presence {
             Self::Online => "online",
             Self::Offline => "offline",
             Self::Reconnected => "reconnected",
+            Self::Waiting => "waiting",
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct CommandFinals {
     pub queries: u64,
     /// Commands that came due, by where their device stood as the facts of its link tell, in the
     /// order of [`Presence::ALL`].
-    pub met: [u64; 3],
+    pub met: [u64; Presence::ALL.len()],
     /// Ends that were told before.
     pub repeated: u64,
     /// Ends whose instants are out of order, and commands whose device stood elsewhere.

@@ -59,7 +59,7 @@ impl Run {
         count(&self.ledger()[name])
     }
 
-    fn presence(&self, place: &str, name: &str) -> u64 {
+    pub(crate) fn presence(&self, place: &str, name: &str) -> u64 {
         count(&self.ledger()["by_presence"][place][name])
     }
 

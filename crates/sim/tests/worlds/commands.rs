@@ -57,7 +57,7 @@ fn received(run: &Run) -> &ReceptionLedger {
     &reception.expect("the plan has subscribers").ledger
 }
 
-fn presence(ledger: &CommandLedger) -> [u64; 3] {
+fn presence(ledger: &CommandLedger) -> [u64; 4] {
     let rows = ledger.by_presence.as_ref();
     Presence::ALL.map(|place| {
         rows.and_then(|rows| rows.get(place.name()))
@@ -126,7 +126,7 @@ fn a_faultless_platform_delivers_every_command_and_every_reply() {
     assert_eq!(ledger.scheduled, Some(COMMANDS));
     assert_eq!((ledger.delivered, ledger.received), (COMMANDS, COMMANDS));
     assert_eq!(ledger.replies_arrived, Some(COMMANDS));
-    assert_eq!(presence(ledger), [COMMANDS, 0, 0]);
+    assert_eq!(presence(ledger), [COMMANDS, 0, 0, 0]);
     assert_eq!(run.summary.run.uplink.accepted, 96);
 }
 
@@ -262,7 +262,7 @@ fn interrupted(fleet: &str) -> Run {
 fn commands_to_devices_that_are_away_wait_in_their_sessions() {
     let run = interrupted(RESUMED);
     let ledger = ledger(&run);
-    let [online, offline, reconnected] = presence(ledger);
+    let [online, offline, reconnected, _] = presence(ledger);
     assert!(
         offline > 10 && reconnected > 10,
         "{online} {offline} {reconnected}"
@@ -283,7 +283,7 @@ fn commands_to_devices_that_are_away_wait_in_their_sessions() {
 fn commands_to_devices_without_a_session_are_undeliverable() {
     let run = interrupted(CLEAN);
     let ledger = ledger(&run);
-    let [_, offline, reconnected] = presence(ledger);
+    let [_, offline, reconnected, _] = presence(ledger);
     assert!(offline > 10 && reconnected > 10);
     assert_eq!(ledger.undeliverable, run.platform.commands.unheard);
     let away = &ledger
