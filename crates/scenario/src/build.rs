@@ -15,6 +15,7 @@ mod fleet;
 mod northbound;
 mod offline;
 mod provision;
+mod query;
 mod rules;
 mod secret;
 mod shape;

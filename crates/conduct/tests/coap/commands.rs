@@ -2,8 +2,8 @@
 
 use muster_measure::Counts;
 use muster_model::{
-    Answer, Answering, Attempt, Cause, Command, Integrity, Micros, Outcome, Query, QueryOutcome,
-    Reason, Receipt, ShedCause,
+    Answer, Answering, Attempt, Cause, Command, Integrity, Met, Micros, Outcome, Presence, Query,
+    QueryOutcome, Reason, Receipt, ShedCause,
 };
 use muster_platform::{Dialect, Status};
 use muster_protocol::coap::Code;
@@ -26,9 +26,14 @@ const COMMANDS: Commands = Commands {
 /// A device that asks once a second for ten seconds, with these further keys of the query and further
 /// streams.
 fn world(peer: Peer, query: &str, streams: &str) -> World {
+    commanded("to: waiting", peer, query, streams)
+}
+
+/// The same, with these keys of `commands`.
+fn commanded(commands: &str, peer: Peer, query: &str, streams: &str) -> World {
     let text = format!(
         "name: t\nplatform: {{ dialect: hono, devices: [ 'coap://127.0.0.1:0' ], backend: {{ commands: {{ \
-         to: waiting, mode: two-way }} }} }}\nfleet: [ {{ name: f, tenant: t1, streams: [ {{ kind: \
+         {commands}, mode: two-way }} }} }}\nfleet: [ {{ name: f, tenant: t1, streams: [ {{ kind: \
          command-query, every: 1s, ttd: 3s, payload: {{ size: 64 }}, {query} }}, {{ kind: command, timeout: \
          100s }}, {streams} ] }} ]\nphases: {{ warm-up: 0s, measure: {QUERIES}s, settle: {{ at-most: 300s }} }}\n"
     );
@@ -379,4 +384,35 @@ fn what_is_open_when_the_run_or_the_link_ends_is_told_as_such() {
     let run = Run::of(world, SECOND + SECOND);
     let ended: Vec<_> = run.queries().iter().map(|it| it.outcome).collect();
     assert_eq!(ended, [QueryOutcome::Broken(Cause::Network)]);
+}
+
+#[test]
+fn a_device_with_a_query_under_way_is_waiting_and_else_online() {
+    let peer = Peer::Commands(COMMANDS);
+    // Queries are due on the second and take half of one; commands are due four times a second.
+    let mut world = commanded("rate: 4/s, to: online", peer, "", "");
+    world.run_until(Micros::from_secs(300));
+    let told = world.end();
+    let met = told.commands.iter().filter_map(|command| match command {
+        Command::Met(met) => Some(*met),
+        Command::Query(_)
+        | Command::Issue(_)
+        | Command::Receipt(_)
+        | Command::Answer(_)
+        | Command::Reply(_) => None,
+    });
+    let met: Vec<Met> = met.collect();
+    assert_eq!(met.len(), 4 * QUERIES);
+    let (begun, ended) = (Micros::ZERO, COMMANDS.after + WAY + WAY);
+    for met in met {
+        let into = Micros(met.due.get() % SECOND.get());
+        let expected = match into {
+            into if into > begun && into < ended => Presence::Waiting,
+            into if into > ended => Presence::Online,
+            // In the very moment of a beginning or an end it may be either.
+            _ => met.presence,
+        };
+        assert_eq!(met.presence, expected, "due at {}", met.due);
+        assert_ne!(met.presence, Presence::Offline);
+    }
 }

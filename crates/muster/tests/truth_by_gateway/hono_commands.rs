@@ -185,14 +185,10 @@ fn a_second_command_in_the_time_of_a_query_is_undeliverable() {
         assert_eq!(run.0.account("commands-undelivered"), undeliverable);
         assert_eq!(sum(&run.ledger()["undeliverable_by_status"]), undeliverable);
         assert_eq!(run.get("replies_arrived"), received);
-        // A command that came due in the very moment of a query's beginning or end may go either way.
-        let waiting = run.presence("waiting", "scheduled");
-        assert!(waiting > 20 && waiting + run.presence("online", "scheduled") == 180);
-        let unheard = run.presence("online", "received");
-        assert!(
-            unheard <= 10,
-            "{unheard} commands found devices that did not ask"
-        );
+        // Where a device stood is told by its own clock, a moment from when the gateway looks.
+        let [waiting, online] = ["waiting", "online"].map(|at| run.presence(at, "scheduled"));
+        assert_eq!(waiting + online, 180);
+        assert!(waiting > 20 && online > 20, "{waiting}, {online}");
     }
 }
 

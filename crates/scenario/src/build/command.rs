@@ -362,48 +362,6 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
     })
 }
 
-/// How long a device waits for a command: what a query's time-out adds to.
-pub(super) fn query(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
-    let ttd_view = view.get("ttd")?;
-    let ttd = view.time("ttd")?;
-    if ttd == Micros::ZERO {
-        ttd_view.wrong("no command comes at once", "such as 10s");
-        return None;
-    }
-    one_device_a_link(class, view, "queries")?;
-    if class.seat.scheme.is_coap() {
-        coap::asks(view, ttd)?;
-    }
-    if !class.seat.dialect.has_northbound() {
-        let what = format!("with {} no query reaches a backend", class.seat.dialect);
-        view.get("kind")?
-            .wrong(what, "remove the stream; queries work with `mqtt`");
-        return None;
-    }
-    if qos == Qos::AtMostOnce {
-        let what = "whether a query at QoS 0 was taken, nobody tells";
-        view.get("qos")?.wrong(what, "use `qos: 1`");
-        return None;
-    }
-    if let Some(retry) = view
-        .get("retry")
-        .filter(|_| view.whole("retry") != Some(0_u8))
-    {
-        retry.wrong("a query is not tried again: the next one is", "remove it");
-        return None;
-    }
-    let streams = class.view.list("streams");
-    if !streams
-        .iter()
-        .any(|stream| stream.text_of("kind") == "command")
-    {
-        let help = "add `{ kind: command }` to the streams of the fleet";
-        view.wrong("these devices ask for commands and take none", help);
-        return None;
-    }
-    Some(StreamKind::CommandQuery { ttd })
-}
-
 /// A key that has a meaning for other kinds only.
 pub(super) fn refuse_strays(view: &View<'_>) -> Option<()> {
     let kind = view.text_of("kind");
@@ -428,7 +386,7 @@ fn refuse_all(view: &View<'_>, keys: &[&str], what: &str, whose: &str) -> Option
     Some(())
 }
 
-fn one_device_a_link(class: &Class<'_>, view: &View<'_>, what: &str) -> Option<()> {
+pub(super) fn one_device_a_link(class: &Class<'_>, view: &View<'_>, what: &str) -> Option<()> {
     if super::fleet::devices_per_link(class.view) > 1 {
         let said = format!("a link of many devices cannot take {what} for each of them yet");
         view.wrong(said, "remove `gateway` from the fleet, or this stream");

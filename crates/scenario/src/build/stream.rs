@@ -9,6 +9,7 @@ use super::body::body;
 use super::coap;
 use super::command;
 use super::fleet::{Seat, is_topic, topic_template};
+use super::query;
 use super::shape;
 use super::subscriptions;
 use super::templates::Variables;
@@ -145,7 +146,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     let kind = kind(class, view, qos)?;
     let is_query = matches!(kind, StreamKind::CommandQuery { .. });
     let loop_ = if is_query {
-        query_loop(view)
+        query::loop_(view)
     } else {
         loop_(view, silent)
     };
@@ -263,30 +264,8 @@ fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {
 fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
     match view.text_of("kind") {
         "event" => Some(StreamKind::Event),
-        "command-query" => command::query(class, view, qos),
+        "command-query" => query::kind(class, view, qos),
         _ => Some(StreamKind::Telemetry),
-    }
-}
-
-/// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`, or
-/// waits where the stream says so.
-fn query_loop(view: &View<'_>) -> Option<Loop> {
-    let loop_view = view.get("loop")?;
-    match loop_view.text() {
-        "open" => Some(Loop::InFlight {
-            limit: 1,
-            overflow: Overflow::Shed,
-        }),
-        "closed" => Some(Loop::Closed),
-        _ if loop_view.whole("in-flight") == Some(1_u32) => Some(Loop::InFlight {
-            limit: 1,
-            overflow: overflow(&loop_view)?,
-        }),
-        _ => {
-            let what = "a device has one query under way at the most";
-            loop_view.wrong(what, "use `in-flight: 1` or `loop: closed`, or remove it");
-            None
-        }
     }
 }
 
@@ -405,7 +384,7 @@ fn open_bound() -> Option<u32> {
     crate::defaults::DEFAULT_BOUND.parse().ok()
 }
 
-fn overflow(view: &View<'_>) -> Option<Overflow> {
+pub(super) fn overflow(view: &View<'_>) -> Option<Overflow> {
     if view.text_of("overflow") == "queue" {
         return Some(Overflow::Queue {
             bound: view.whole("bound")?,

@@ -1,0 +1,74 @@
+//! Queries: messages that ask for a command.
+
+use muster_model::Micros;
+use muster_protocol::mqtt::Qos;
+
+use super::coap;
+use super::command::one_device_a_link;
+use super::stream::{Class, overflow};
+use crate::plan::{Loop, Overflow, StreamKind};
+use crate::view::View;
+
+/// How long a device waits for a command: what a query's time-out adds to.
+pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
+    let ttd_view = view.get("ttd")?;
+    let ttd = view.time("ttd")?;
+    if ttd == Micros::ZERO {
+        ttd_view.wrong("no command comes at once", "such as 10s");
+        return None;
+    }
+    one_device_a_link(class, view, "queries")?;
+    if class.seat.scheme.is_coap() {
+        coap::asks(view, ttd)?;
+    }
+    if !class.seat.dialect.has_northbound() {
+        let what = format!("with {} no query reaches a backend", class.seat.dialect);
+        view.get("kind")?
+            .wrong(what, "remove the stream; queries work with `mqtt`");
+        return None;
+    }
+    if qos == Qos::AtMostOnce {
+        let what = "whether a query at QoS 0 was taken, nobody tells";
+        view.get("qos")?.wrong(what, "use `qos: 1`");
+        return None;
+    }
+    if let Some(retry) = view
+        .get("retry")
+        .filter(|_| view.whole("retry") != Some(0_u8))
+    {
+        retry.wrong("a query is not tried again: the next one is", "remove it");
+        return None;
+    }
+    let streams = class.view.list("streams");
+    if !streams
+        .iter()
+        .any(|stream| stream.text_of("kind") == "command")
+    {
+        let help = "add `{ kind: command }` to the streams of the fleet";
+        view.wrong("these devices ask for commands and take none", help);
+        return None;
+    }
+    Some(StreamKind::CommandQuery { ttd })
+}
+
+/// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`, or
+/// waits where the stream says so.
+pub(super) fn loop_(view: &View<'_>) -> Option<Loop> {
+    let loop_view = view.get("loop")?;
+    match loop_view.text() {
+        "open" => Some(Loop::InFlight {
+            limit: 1,
+            overflow: Overflow::Shed,
+        }),
+        "closed" => Some(Loop::Closed),
+        _ if loop_view.whole("in-flight") == Some(1_u32) => Some(Loop::InFlight {
+            limit: 1,
+            overflow: overflow(&loop_view)?,
+        }),
+        _ => {
+            let what = "a device has one query under way at the most";
+            loop_view.wrong(what, "use `in-flight: 1` or `loop: closed`, or remove it");
+            None
+        }
+    }
+}
