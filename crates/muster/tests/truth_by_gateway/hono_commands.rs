@@ -183,7 +183,9 @@ fn a_second_command_in_the_time_of_a_query_is_undeliverable() {
             "{received}, {undeliverable}"
         );
         assert_eq!(run.0.account("commands-undelivered"), undeliverable);
-        assert_eq!(sum(&run.ledger()["undeliverable_by_status"]), undeliverable);
+        let by_status = &run.ledger()["undeliverable_by_status"];
+        assert_eq!(sum(by_status), undeliverable);
+        assert_eq!(count(&by_status["503"]), undeliverable, "{by_status}");
         assert_eq!(run.get("replies_arrived"), received);
         // Where a device stood is told by its own clock, a moment from when the gateway looks.
         let [waiting, online] = ["waiting", "online"].map(|at| run.presence(at, "scheduled"));

@@ -1,7 +1,7 @@
 //! The commands of a run: which backend issues them, how often, and which streams take them.
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
-use muster_model::{CommandTarget, DeviceId, MessageId, Micros, Rate, RunId, Stamp, StreamId, mix};
+use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
 use muster_platform::{Carrier, CommandScratch, Commanding, Dialect, Replying};
 use muster_protocol::mqtt::{Qos, topic};
 
