@@ -96,6 +96,10 @@ impl Commanding {
             }
             self.commander.learn(report.token, delivery, now, desk);
         }
+        let courier = self.courier.as_mut();
+        if let Some((code, reason)) = courier.and_then(KafkaCourier::gave_up) {
+            self.refusals.push(Refusal::of_producer(code, &reason));
+        }
     }
 
     /// When the next command may be issued; none while none can.

@@ -15,7 +15,7 @@ use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
-use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 
 use super::client::UNDER_WAY_MAX;
 use super::topics::code_of;
@@ -43,6 +43,8 @@ pub(crate) struct KafkaCourier {
     under_way: usize,
     /// Whether the library has given up for good.
     is_broken: bool,
+    /// Whether that was asked for.
+    is_told: bool,
     topic: String,
 }
 
@@ -105,6 +107,7 @@ impl KafkaCourier {
             is_over,
             under_way: 0,
             is_broken: false,
+            is_told: false,
             topic: String::new(),
         })
     }
@@ -115,6 +118,14 @@ impl KafkaCourier {
         self.under_way -= 1;
         self.is_broken |= report.failed == Some(RDKafkaErrorCode::Fatal);
         Some(report)
+    }
+
+    /// Why the library has given up, if it has, said once.
+    pub(crate) fn gave_up(&mut self) -> Option<(RDKafkaErrorCode, String)> {
+        if !self.is_broken || std::mem::replace(&mut self.is_told, true) {
+            return None;
+        }
+        self.producer.client().fatal_error()
     }
 
     fn produce(&mut self, token: CommandToken, record: &KafkaCommand<'_>, payload: &[u8]) -> Sent {

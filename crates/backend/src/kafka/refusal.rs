@@ -52,14 +52,18 @@ impl Refusal {
 
     /// The brokers refuse commands.
     pub(crate) fn of_command(code: RDKafkaErrorCode, reason: Reason) -> Self {
-        let remedy = if OF_RIGHTS.contains(&code) {
-            "allow platform.backend.user to write the topic of commands"
-        } else {
-            remedy(code)
-        };
         Self {
             what: format!("commands are refused with {}", reason.in_words()),
-            remedy,
+            remedy: remedy_of_command(code),
+            is_passing: false,
+        }
+    }
+
+    /// The library issues no further command.
+    pub(crate) fn of_producer(code: RDKafkaErrorCode, reason: &str) -> Self {
+        Self {
+            what: format!("no further command can be issued: {reason} ({code})"),
+            remedy: remedy_of_command(code),
             is_passing: false,
         }
     }
@@ -114,6 +118,14 @@ const OF_LEADERS: [RDKafkaErrorCode; 3] = [
 /// What would help where no broker answered.
 const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be \
                           reached from here? see platform.backend.url";
+
+fn remedy_of_command(code: RDKafkaErrorCode) -> &'static str {
+    if OF_RIGHTS.contains(&code) {
+        return "allow platform.backend.user to write the topic of commands, and before Kafka 3.0 to \
+                write idempotently to the cluster";
+    }
+    remedy(code)
+}
 
 fn remedy(code: RDKafkaErrorCode) -> &'static str {
     if OF_CREDENTIALS.contains(&code) {

@@ -206,3 +206,24 @@ fn commands_that_come_due_while_the_broker_is_away_are_written_once_when_it_is_b
     };
     assert_eq!((0..3).map(end).sum::<i64>(), issued.cast_signed());
 }
+
+#[test]
+fn a_producer_that_may_not_write_names_the_right_and_its_commands_are_withheld() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
+    let errors = [refused; 8];
+    mock.cluster
+        .request_errors(RDKafkaApiKey::InitProducerId, &errors);
+    let mut rig = Rig::up(&plan);
+    rig.until(|rig, _| told(&rig.troubles, "no further command"));
+    // Some more are due meanwhile.
+    let later = rig.clock.now() + Micros::from_millis(200);
+    rig.until(|rig, _| rig.clock.now() > later);
+    let (handover, troubles) = rig.finish();
+    let [delivered, _, _, unknown, withheld] = ended(&handover);
+    let issued = handover.account.commands[1].issued.count;
+    assert_eq!((delivered, unknown), (0, issued));
+    assert!(withheld > 0);
+    assert!(told(&troubles, "to write the topic"), "{troubles:?}");
+}
