@@ -311,6 +311,7 @@ impl Agent {
             | Trouble::Topics(_)
             | Trouble::ConsumerLag(_)
             | Trouble::IdleNotices(_)
+            | Trouble::ReceiveBuffer(_)
             | Trouble::NotListed(_) => {}
         }
     }

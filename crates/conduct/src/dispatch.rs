@@ -77,6 +77,8 @@ pub enum Trouble {
     ConsumerLag(String),
     /// Notices of delivery that changed nothing.
     IdleNotices(String),
+    /// The kernel granted a socket less of a receive buffer than it asked for.
+    ReceiveBuffer(String),
 }
 
 impl Trouble {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_device::{
     Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Login,
-    Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, Will,
+    Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, SocketUse, Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
@@ -13,7 +13,8 @@ use muster_model::{Micros, Rate, RunId};
 use muster_platform::DueTimes;
 use muster_protocol::mqtt::Version;
 use muster_scenario::{
-    Ack, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, StreamKind, StreamPlan,
+    Ack, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, Sockets, StreamKind,
+    StreamPlan,
 };
 
 use crate::{Slice, reader, roster, uplink};
@@ -84,7 +85,14 @@ impl Placement<'_> {
         match &fleet.client {
             ClientPlan::Mqtt(plan) => Self::mqtt(fleet, plan, common),
             ClientPlan::Coap(plan) => Client {
-                protocol: Protocol::Coap(Arc::new(plan.settings())),
+                protocol: Protocol::Coap {
+                    settings: Arc::new(plan.settings()),
+                    sockets: match plan.sockets {
+                        Sockets::PerDevice => SocketUse::Own,
+                        Sockets::OneEndpoint { links } => SocketUse::SharedEndpoint { links },
+                        Sockets::ByConnectionId { links } => SocketUse::SharedPort { links },
+                    },
+                },
                 ..common
             },
         }

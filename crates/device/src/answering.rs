@@ -7,11 +7,54 @@ use muster_protocol::coap::{
 };
 use muster_protocol::mqtt::Token;
 
+use crate::protocols::Session;
 use crate::requesting::Due;
+use crate::sockets::Seat;
 use crate::token::stream_of;
 use crate::{Shard, Sink};
 
 impl<S: Sink> Shard<S> {
+    /// A datagram came on a socket that is one endpoint with its links; answers with the link
+    /// whose exchange it is about, if it is about one. What the socket answers is appended to `out`.
+    pub fn received_at_socket(
+        &mut self,
+        socket: u32,
+        now: Micros,
+        datagram: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<u32> {
+        let endpoint = self.sockets.endpoint_mut(socket)?;
+        let event = endpoint.receive(now, datagram, out)?;
+        self.heard_at_socket(socket, now, &event, out)
+    }
+
+    /// One thing that is due on such a socket: whose it is, if it was anything. One call appends one
+    /// datagram at the most.
+    pub fn socket_timer(&mut self, socket: u32, now: Micros, out: &mut Vec<u8>) -> Option<u32> {
+        let endpoint = self.sockets.endpoint_mut(socket)?;
+        let event = endpoint.wake(now, out)?;
+        self.heard_at_socket(socket, now, &event, out)
+    }
+
+    /// When [`Shard::socket_timer`] is to be called, until it tells nothing.
+    #[must_use]
+    pub fn socket_deadline(&self, socket: u32) -> Option<Micros> {
+        self.sockets.endpoint(socket)?.deadline()
+    }
+
+    fn heard_at_socket(
+        &mut self,
+        socket: u32,
+        now: Micros,
+        event: &ClientEvent<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<u32> {
+        let lane = event.ticket()?.lane;
+        let link = self.sockets.link_at(Seat { socket, lane })?;
+        self.heard(link, now, event, out);
+        Some(link)
+    }
+
     /// A datagram came on a link.
     pub(crate) fn received_datagram(
         &mut self,
@@ -20,24 +63,25 @@ impl<S: Sink> Shard<S> {
         datagram: &[u8],
         out: &mut Vec<u8>,
     ) {
-        let Some(client) = self.links[link as usize].session.coap() else {
-            return;
+        let event = match &mut self.links[link as usize].session {
+            Session::Coap(client) => client.receive(now, datagram, out),
+            Session::Mqtt(_) | Session::Shared => None,
         };
-        if let Some(event) = client.receive(now, datagram, out) {
+        if let Some(event) = event {
             self.heard(link, now, &event, out);
         }
     }
 
     /// Something of a link's exchanges is due; one thing a call.
     pub(crate) fn wake(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
+        let is_silence_over = self.silence_ends(link).is_some_and(|end| end <= now);
         let state = &mut self.links[link as usize];
-        if state.silence_ends().is_some_and(|end| end <= now) {
-            state.waits_for_silence = false;
-        }
-        let Some(client) = state.session.coap() else {
-            return;
+        state.waits_for_silence &= !is_silence_over;
+        let event = match &mut state.session {
+            Session::Coap(client) => client.wake(now, out),
+            Session::Mqtt(_) | Session::Shared => None,
         };
-        if let Some(event) = client.wake(now, out) {
+        if let Some(event) = event {
             self.heard(link, now, &event, out);
         }
     }

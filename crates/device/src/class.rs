@@ -38,8 +38,31 @@ pub struct Class {
 pub enum Protocol {
     /// MQTT.
     Mqtt,
-    /// CoAP, by these settings.
-    Coap(Arc<coap::ClientSettings>),
+    /// CoAP.
+    Coap {
+        /// One value for all sessions.
+        settings: Arc<coap::ClientSettings>,
+        /// Whose the UDP sockets are.
+        sockets: SocketUse,
+    },
+}
+
+/// Whose a UDP socket is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketUse {
+    /// One link's own.
+    Own,
+    /// That of several links which are one endpoint to the peer: message ids and tokens are the
+    /// socket's, and tell the links apart.
+    SharedEndpoint {
+        /// So many at the most.
+        links: u32,
+    },
+    /// That of several links, each an endpoint of its own: what lies between tells them apart.
+    SharedPort {
+        /// So many at the most.
+        links: u32,
+    },
 }
 
 /// How the sessions of a fleet are opened. What is MQTT's has no meaning in CoAP.

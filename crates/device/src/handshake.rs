@@ -80,7 +80,7 @@ impl<S: Sink> Shard<S> {
             // The driver could not even open a socket; it counts as a try all the same.
             self.count_open(link, now);
         }
-        self.links[link as usize].session.closed();
+        self.close_session(link);
         self.tried(link);
         self.tally.failed += 1;
         match failure {
@@ -168,7 +168,12 @@ impl<S: Sink> Shard<S> {
             State::Up => {
                 let life = self.end_of_life(link);
                 let again = self.next_authentication(link);
-                let all = [life, again, state.session.deadline(), state.silence_ends()];
+                let all = [
+                    life,
+                    again,
+                    state.session.deadline(),
+                    self.silence_ends(link),
+                ];
                 all.into_iter().flatten().min()
             }
             State::Down | State::BackOff | State::Ended => None,
@@ -224,9 +229,7 @@ impl<S: Sink> Shard<S> {
         self.tally.up -= 1;
         self.account.disconnected(self.link_id(link), &cause);
         self.tell(link, now, LinkEvent::Disconnected(cause));
-        let state = &mut self.links[link as usize];
-        state.session.closed();
-        state.waits_for_silence = false;
+        self.close_session(link);
         self.unwrite(link);
         if !self.class(link).client.is_resumable() {
             self.break_flight(link, now, cause);

@@ -13,6 +13,7 @@ mod answering;
 mod authenticate;
 mod class;
 mod commanded;
+mod demux;
 mod flight;
 mod footprint;
 mod handshake;
@@ -34,6 +35,7 @@ mod shard;
 mod sink;
 mod slide;
 mod slots;
+mod sockets;
 mod subscribing;
 mod take;
 mod token;
@@ -42,8 +44,9 @@ mod told;
 pub use agenda::{Agenda, DueMessage};
 pub use class::{
     Answer, Authentication, Class, ClassStream, Client, Gateway, Kind, Login, Policy, Protocol,
-    Will,
+    SocketUse, Will,
 };
+pub use demux::{Route, connection_id, route};
 pub use footprint::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;
 pub use offline::Offline;
@@ -53,4 +56,5 @@ pub use ramp::{BackOff, Ramp};
 pub use session::Then;
 pub use shard::{LinkTally, Shard, ShardPlan};
 pub use sink::Sink;
+pub use sockets::Seat;
 pub use token::SLOT_MAX;

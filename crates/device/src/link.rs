@@ -32,13 +32,6 @@ pub(crate) struct Link {
     pub(crate) waits_for_silence: bool,
 }
 
-impl Link {
-    /// When the silence ends that something waits for.
-    pub(crate) fn silence_ends(&self) -> Option<Micros> {
-        self.waits_for_silence.then(|| self.session.silent_until())
-    }
-}
-
 /// Where a link stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {

@@ -5,8 +5,10 @@ use std::fmt;
 use muster_model::Micros;
 use muster_protocol::{coap, mqtt};
 
-use crate::class::{Client, Protocol};
+use crate::class::{Client, Protocol, SocketUse};
+use crate::link::Writing;
 use crate::slots::SlotId;
+use crate::sockets::{Exchanges, exchanges};
 use crate::{Shard, Sink};
 
 /// One session.
@@ -14,8 +16,10 @@ use crate::{Shard, Sink};
 pub(crate) enum Session {
     /// MQTT, whose packets are a stream of bytes.
     Mqtt(mqtt::Client),
-    /// CoAP, on a socket of the link's own.
+    /// CoAP, as an endpoint of its own.
     Coap(coap::Client),
+    /// CoAP, with message ids and tokens of the socket that it shares ([`crate::sockets`]).
+    Shared,
 }
 
 /// Why a message can never go on a session.
@@ -44,7 +48,12 @@ impl Session {
                 let limits = mqtt::ClientLimits::default();
                 Self::Mqtt(mqtt::Client::new(client.version, &limits))
             }
-            Protocol::Coap(settings) => Self::Coap(coap::Client::new(settings.clone(), seed)),
+            Protocol::Coap { settings, sockets } => match sockets {
+                SocketUse::Own | SocketUse::SharedPort { .. } => {
+                    Self::Coap(coap::Client::new(settings.clone(), seed))
+                }
+                SocketUse::SharedEndpoint { .. } => Self::Shared,
+            },
         }
     }
 
@@ -52,41 +61,17 @@ impl Session {
     pub(crate) fn mqtt(&mut self) -> Option<&mut mqtt::Client> {
         match self {
             Self::Mqtt(client) => Some(client),
-            Self::Coap(_) => None,
+            Self::Coap(_) | Self::Shared => None,
         }
     }
 
-    /// That of CoAP; none with another protocol.
-    pub(crate) fn coap(&mut self) -> Option<&mut coap::Client> {
-        match self {
-            Self::Coap(client) => Some(client),
-            Self::Mqtt(_) => None,
-        }
-    }
-
-    /// How many more messages may be sent that are answered.
-    #[inline]
-    pub(crate) fn window_free(&self) -> u16 {
-        match self {
-            Self::Mqtt(client) => client.window_free(),
-            Self::Coap(client) => client.window_free(0),
-        }
-    }
-
-    /// When its timer is to be called.
+    /// When its timer is to be called. What is due on a shared socket is the socket's.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Micros> {
         match self {
             Self::Mqtt(client) => client.deadline(),
             Self::Coap(client) => client.deadline(),
-        }
-    }
-
-    /// Until when the platform asked for silence.
-    pub(crate) fn silent_until(&self) -> Micros {
-        match self {
-            Self::Mqtt(_) => Micros::ZERO,
-            Self::Coap(client) => client.held_until(0),
+            Self::Shared => None,
         }
     }
 
@@ -94,7 +79,7 @@ impl Session {
     pub(crate) fn authentication_began(&self) -> Option<Micros> {
         match self {
             Self::Mqtt(client) => client.authentication_began(),
-            Self::Coap(_) => None,
+            Self::Coap(_) | Self::Shared => None,
         }
     }
 
@@ -102,16 +87,7 @@ impl Session {
     pub(crate) fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
         match self {
             Self::Mqtt(client) => client.disconnect(reason, out),
-            Self::Coap(_) => {}
-        }
-    }
-
-    /// What carried it is gone.
-    pub(crate) fn closed(&mut self) {
-        match self {
-            Self::Mqtt(client) => client.closed(),
-            // Whoever waits for an answer is told by the shard.
-            Self::Coap(client) => client.drop_all(|_| {}),
+            Self::Coap(_) | Self::Shared => {}
         }
     }
 }
@@ -121,16 +97,78 @@ impl<S: Sink> Shard<S> {
     pub(crate) fn forget(&mut self, link: u32, id: SlotId) {
         let token = self.token(id);
         let exchange = self.slots.get_mut(id).exchange.take();
-        match &mut self.links[link as usize].session {
-            Session::Mqtt(client) => {
-                client.forget(token);
-            }
-            Session::Coap(client) => {
-                if let Some(key) = exchange {
-                    client.forget(key);
-                }
-            }
+        if let Session::Mqtt(client) = &mut self.links[link as usize].session {
+            client.forget(token);
+        } else if let (Some(key), Some(mut exchanges)) = (exchange, self.exchanges(link)) {
+            exchanges.forget(key);
         }
+    }
+
+    /// What carried a session is gone. Whoever waits for an answer is told apart from this.
+    pub(crate) fn close_session(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        state.waits_for_silence = false;
+        match &mut state.session {
+            Session::Mqtt(client) => client.closed(),
+            Session::Coap(client) => client.drop_all(|_| {}),
+            Session::Shared => self.abandon_all(link),
+        }
+    }
+
+    /// Ends the exchanges of a link on a socket that goes on.
+    fn abandon_all(&mut self, link: u32) {
+        let state = &self.links[link as usize];
+        let written = match state.writing {
+            Writing::Message(id) => Some(id),
+            Writing::Nothing | Writing::Orphan => None,
+        };
+        let mut next = state.flight.first();
+        while let Some(id) = next {
+            next = self.slots.after(id);
+            self.abandon(link, id);
+        }
+        if let Some(id) = written {
+            self.abandon(link, id);
+        }
+    }
+
+    fn abandon(&mut self, link: u32, id: SlotId) {
+        let exchange = self.slots.get_mut(id).exchange.take();
+        if let (Some(key), Some(mut exchanges)) = (exchange, self.exchanges(link)) {
+            exchanges.abandon(key);
+        }
+    }
+
+    pub(crate) fn exchanges(&mut self, link: u32) -> Option<Exchanges<'_>> {
+        exchanges(&mut self.links, &mut self.sockets, link)
+    }
+
+    /// How many more messages may be sent on a link that are answered.
+    #[inline]
+    pub(crate) fn window_free(&self, link: u32) -> u16 {
+        let state = &self.links[link as usize];
+        match &state.session {
+            Session::Mqtt(client) => client.window_free(),
+            Session::Coap(client) => client.window_free(0),
+            Session::Shared => self.sockets.window_free(state.class, link),
+        }
+    }
+
+    /// Until when the platform asked a link for silence.
+    pub(crate) fn silent_until(&self, link: u32) -> Micros {
+        let state = &self.links[link as usize];
+        match &state.session {
+            Session::Mqtt(_) => Micros::ZERO,
+            Session::Coap(client) => client.held_until(0),
+            Session::Shared => self.sockets.silent_until(state.class, link),
+        }
+    }
+
+    /// When the silence ends that something waits for.
+    #[inline]
+    pub(crate) fn silence_ends(&self, link: u32) -> Option<Micros> {
+        let waits = self.links[link as usize].waits_for_silence;
+        waits.then(|| self.silent_until(link))
     }
 
     /// Whether what a link says goes in datagrams, each a message of its own.
@@ -139,7 +177,7 @@ impl<S: Sink> Shard<S> {
     pub fn is_in_datagrams(&self, link: u32) -> bool {
         match self.links[link as usize].session {
             Session::Mqtt(_) => false,
-            Session::Coap(_) => true,
+            Session::Coap(_) | Session::Shared => true,
         }
     }
 }

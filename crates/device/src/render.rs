@@ -80,7 +80,7 @@ impl<S: Sink> Shard<S> {
         let state = &self.links[link as usize];
         let streams = &self.classes[state.class as usize].streams;
         let lanes = &self.lanes[state.first_lane as usize..][..streams.len()];
-        let has_window = state.session.window_free() > 0;
+        let has_window = self.window_free(link) > 0;
         let ready = streams.iter().zip(lanes).filter_map(|(stream, lane)| {
             if stream.qos != mqtt::Qos::AtMostOnce && !has_window {
                 return None;
@@ -148,7 +148,7 @@ impl<S: Sink> Shard<S> {
                     client.publish(now, token, publish, out)
                 })?;
             }
-            Session::Coap(_) => self.request(link, id, now, out)?,
+            Session::Coap(_) | Session::Shared => self.request(link, id, now, out)?,
         }
         Ok(())
     }

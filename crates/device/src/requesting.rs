@@ -12,6 +12,7 @@ use crate::protocols::Unfit;
 use crate::render::Unsent;
 use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Stage};
+use crate::sockets::exchanges;
 use crate::{Shard, Sink};
 
 /// What the session wants rendered again.
@@ -39,22 +40,19 @@ impl<S: Sink> Shard<S> {
     ) -> Result<(), Unsent> {
         let stream = self.slots.get(id).stream;
         let is_tracked = self.stream(stream).is_tracked();
-        let ticket = Ticket {
-            lane: 0,
-            name: self.token(id).0,
-        };
+        let name = self.token(id).0;
         let (place, at) = (self.place(stream), self.slots.get(id).request);
         let class = &self.classes[place.class as usize];
-        let session = &mut self.links[link as usize].session;
-        let client = session.coap().ok_or(Unsent::SessionLost)?;
+        let exchanges = exchanges(&mut self.links, &mut self.sockets, link);
+        let mut exchanges = exchanges.ok_or(Unsent::SessionLost)?;
         let scratch = (&self.scratch.uplink, &mut self.scratch.query);
         let paths = (&self.reply_paths, at);
         let sent = class.ask(place.lane, scratch, paths, |request| {
-            client.request(now, ticket, request, out)
+            exchanges.request(now, name, request, out)
         });
         match sent {
             Ok(key) if is_tracked => self.slots.get_mut(id).exchange = Some(key),
-            Ok(key) => client.abandon(key),
+            Ok(key) => exchanges.abandon(key),
             Err(why) => return Err(self.refused(link, why)),
         }
         Ok(())
@@ -64,8 +62,8 @@ impl<S: Sink> Shard<S> {
     pub(crate) fn request_again(&mut self, link: u32, now: Micros, due: &Due, out: &mut Vec<u8>) {
         let Due { ticket, key, cause } = *due;
         let Some(id) = self.open_request(link, Token(ticket.name), key) else {
-            if let Some(client) = self.links[link as usize].session.coap() {
-                client.abandon(key);
+            if let Some(mut exchanges) = self.exchanges(link) {
+                exchanges.abandon(key);
             }
             return;
         };
@@ -73,14 +71,14 @@ impl<S: Sink> Shard<S> {
         let stream = self.slots.get(id).stream;
         let (place, at) = (self.place(stream), self.slots.get(id).request);
         let class = &self.classes[place.class as usize];
-        let Some(client) = self.links[link as usize].session.coap() else {
+        let Some(mut exchanges) = exchanges(&mut self.links, &mut self.sockets, link) else {
             return;
         };
         let before = out.len();
         let scratch = (&self.scratch.uplink, &mut self.scratch.query);
         let paths = (&self.reply_paths, at);
         let sent = class.ask(place.lane, scratch, paths, |request| {
-            client.again(now, key, request, out)
+            exchanges.again(now, key, request, out)
         });
         // An exchange that cannot go on ends with its lifetime.
         if sent.is_err() {

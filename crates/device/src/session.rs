@@ -36,7 +36,7 @@ impl<S: Sink> Shard<S> {
         loop {
             let event = match &mut self.links[link as usize].session {
                 Session::Mqtt(client) => client.poll(now, &mut input, out),
-                Session::Coap(_) => {
+                Session::Coap(_) | Session::Shared => {
                     self.received_datagram(link, now, bytes, out);
                     return (bytes.len(), Then::Stay);
                 }
@@ -80,7 +80,7 @@ impl<S: Sink> Shard<S> {
                 Some(event) => self.happened(link, now, &event, out),
                 None => Then::Stay,
             },
-            Session::Coap(_) => {
+            Session::Coap(_) | Session::Shared => {
                 self.wake(link, now, out);
                 Then::Stay
             }

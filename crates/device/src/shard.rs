@@ -16,6 +16,7 @@ use crate::refusals::Refusals;
 use crate::reply_paths::ReplyPaths;
 use crate::slide::Slide;
 use crate::slots::{Chain, Slots};
+use crate::sockets::{Seat, Sockets};
 use crate::{Ramp, Sink};
 
 /// The pure half of a shard: every link as a state machine, without a socket and a clock.
@@ -32,6 +33,8 @@ pub struct Shard<S> {
     pub(crate) places: Vec<Option<Place>>,
     pub(crate) links: Vec<Link>,
     pub(crate) lanes: Vec<Lane>,
+    /// Those that links share.
+    pub(crate) sockets: Sockets,
     pub(crate) slots: Slots,
     /// Per stream: the unanswered by the instant they were sent.
     pub(crate) watched: Vec<Chain>,
@@ -160,6 +163,7 @@ impl<S: Sink> Shard<S> {
             places: vec![None; plan.streams],
             links: Vec::new(),
             lanes: Vec::new(),
+            sockets: Sockets::default(),
             slots: Slots::new(plan.slot_limit),
             watched: vec![Chain::default(); plan.streams],
             asking: vec![Chain::default(); plan.streams],
@@ -198,6 +202,30 @@ impl<S: Sink> Shard<S> {
     pub fn link_id(&self, link: u32) -> LinkId {
         let class = self.links[link as usize].class as usize;
         LinkId(self.classes[class].links.start + link - self.ramps[class].first)
+    }
+
+    /// How many sockets the links share; they are numbered from 0.
+    #[must_use]
+    pub fn sockets(&self) -> u32 {
+        self.sockets.count()
+    }
+
+    /// Where a link sits that shares its socket; none if it has one of its own.
+    #[must_use]
+    pub fn seat(&self, link: u32) -> Option<Seat> {
+        self.sockets.seat(self.links[link as usize].class, link)
+    }
+
+    /// How many links share a socket.
+    #[must_use]
+    pub fn lanes_of(&self, socket: u32) -> u32 {
+        self.sockets.lanes_of(socket)
+    }
+
+    /// Who sits there.
+    #[must_use]
+    pub fn link_at(&self, seat: Seat) -> Option<u32> {
+        self.sockets.link_at(seat)
     }
 
     /// How many links are in which state.
@@ -301,6 +329,8 @@ impl<S: Sink> Shard<S> {
             self.commands_seen.resize(seen, SeqSet::default());
         }
         let links = class.links.len() as u32;
+        let seed = mix(self.seed, u64::from(class.links.start) << 32);
+        self.sockets.add(&class.client, first, links, seed);
         self.ramps.push(ClassRamp {
             ramp,
             first,
@@ -348,8 +378,8 @@ impl<S: Sink> Shard<S> {
             State::Ended => ShedCause::Interrupted,
             State::Up if link.is_held => ShedCause::SocketFull,
             State::Up if self.is_leaving(at, now) => ShedCause::Offline,
-            State::Up if link.session.silent_until() > now => ShedCause::BackOff,
-            State::Up if link.session.window_free() == 0 => ShedCause::Window,
+            State::Up if self.silent_until(at) > now => ShedCause::BackOff,
+            State::Up if self.window_free(at) == 0 => ShedCause::Window,
             State::Up => ShedCause::InFlight,
         }
     }

@@ -18,11 +18,14 @@ use crate::classes::{ShardError, ShardSpec};
 
 mod lines;
 mod secured;
+mod shared;
 mod wire;
 
 use lines::Above;
 pub use lines::{Datagrams, Lines, Streams};
 pub use secured::Secured;
+use shared::Shared;
+pub use wire::remedy;
 
 /// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
 /// keeps an answer waiting for less than half a millisecond.
@@ -43,6 +46,7 @@ pub struct Driver<L: Lines> {
     lines: L,
     /// By link.
     each: Vec<L::Line>,
+    shared: Shared,
     /// Failures of lines that were told with all that is known of them.
     told: Vec<LayerError>,
     targets: Vec<SocketAddr>,
@@ -75,12 +79,14 @@ pub fn shard_loop<L: Lines>(
     let recorder = muster_measure::Recorder::new(spec.recorder.clone());
     let shard = spec.shard(Tape::new(recorder, scribe))?;
     let links = shard.links() as usize;
+    let shared = Shared::of(shard.sockets());
     let driver = Driver {
         shard,
         keys: vec![None; links],
         timers: vec![None; links],
         lines,
         each: (0..links).map(|_| L::Line::default()).collect(),
+        shared,
         told: Vec::new(),
         targets,
         plan: Arc::clone(&spec.plan),
@@ -103,16 +109,10 @@ pub fn shard_loop<L: Lines>(
 
 impl<L: Lines> Handler for Driver<L> {
     fn opened(&mut self, io: &mut Io, key: Key) {
-        let link = io.tag(key);
-        let now = io.fresh_now();
-        if let Err(error) = self.open(link, now) {
-            let then = self.ended(link, now, Ended::Failed(error));
-            self.follow(io, link, then);
+        if let Some(socket) = self.shared_socket(io, key) {
+            return self.shared.opened(socket);
         }
-        self.send(io, link);
-        if L::IN_DATAGRAMS {
-            self.go_on(io, link);
-        }
+        self.link_opened(io, io.tag(key));
     }
 
     fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
@@ -121,16 +121,17 @@ impl<L: Lines> Handler for Driver<L> {
     }
 
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
-        let link = io.tag(key);
-        let now = io.fresh_now();
-        let (used, then) = self.read(link, now, bytes);
-        self.send(io, link);
-        self.follow(io, link, then);
-        self.go_on(io, link);
-        used
+        if let Some(socket) = self.shared_socket(io, key) {
+            self.received_at(io, socket, bytes);
+            return bytes.len();
+        }
+        self.link_received(io, io.tag(key), bytes)
     }
 
     fn flushed(&mut self, io: &mut Io, key: Key) {
+        if let Some(socket) = self.shared_socket(io, key) {
+            return self.flushed_at(io, socket);
+        }
         let link = io.tag(key);
         let now = io.fresh_now();
         self.shard.flushed(link, now);
@@ -143,20 +144,16 @@ impl<L: Lines> Handler for Driver<L> {
     }
 
     fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
-        let link = io.tag(key);
-        let now = io.fresh_now();
-        self.forget(io, link);
-        if self.shard.is_handshaking(link) {
-            self.shard.connect_failed(link, now, failure_of(why));
-        } else {
-            self.shard.closed(link, now, cause_of(why));
+        if let Some(socket) = self.shared_socket(io, key) {
+            return self.closed_at(io, socket, why);
         }
-        if why == Closed::PoolExhausted {
-            self.trouble("no buffer was left for bytes that a socket did not take");
-        }
+        self.link_closed(io, io.tag(key), why);
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
+        if let Some(socket) = shared::socket_of_timer(token) {
+            return self.time_passed_at(io, socket);
+        }
         let link = token as u32;
         let now = io.fresh_now();
         self.timers[link as usize] = None;
@@ -186,11 +183,12 @@ impl<L: Lines> Handler for Driver<L> {
         }
         let connects_left = self.is_ramping && self.connect(io);
         let due_left = self.take_due(io);
+        let shared_left = L::IN_DATAGRAMS && self.turn_of_shared(io);
         let now = io.now();
         if now >= self.next_dispatch {
             self.dispatch(io, now);
         }
-        if connects_left || due_left {
+        if connects_left || due_left || shared_left {
             return Some(now);
         }
         let connect = self.shard.next_connect().filter(|_| self.is_ramping);
@@ -201,6 +199,30 @@ impl<L: Lines> Handler for Driver<L> {
 }
 
 impl<L: Lines> Driver<L> {
+    /// What carries a link stands.
+    fn link_opened(&mut self, io: &mut Io, link: u32) {
+        let now = io.fresh_now();
+        if let Err(error) = self.open(link, now) {
+            let then = self.ended(link, now, Ended::Failed(error));
+            self.follow(io, link, then);
+        }
+        self.send(io, link);
+        if L::IN_DATAGRAMS {
+            self.go_on(io, link);
+        }
+    }
+
+    /// Bytes came to a link: how many are used up.
+    #[inline]
+    fn link_received(&mut self, io: &mut Io, link: u32, bytes: &mut [u8]) -> usize {
+        let now = io.fresh_now();
+        let (used, then) = self.read(link, now, bytes);
+        self.send(io, link);
+        self.follow(io, link, then);
+        self.go_on(io, link);
+        used
+    }
+
     fn obey(&mut self, io: &mut Io, order: Order) {
         let now = io.fresh_now();
         match order {
@@ -234,6 +256,10 @@ impl<L: Lines> Driver<L> {
             let Some(link) = self.shard.next_to_connect(io.now()) else {
                 return false;
             };
+            if self.is_shared(link) {
+                self.connect_shared(io, link);
+                continue;
+            }
             // What this turn did before it is not the target's: a connect begins with its SYN.
             let now = io.fresh_now();
             let id = self.shard.link_id(link).0;
@@ -289,7 +315,7 @@ impl<L: Lines> Driver<L> {
         };
         while self.shard.render_next(link, io.now(), &mut self.out) {
             self.wrap(link, 0);
-            let written = io.write(key, &self.out);
+            let written = self.hand_over(io, link, key);
             self.out.clear();
             let at = io.fresh_now();
             match written {
@@ -318,13 +344,13 @@ impl<L: Lines> Driver<L> {
     /// Sends control bytes of a session, if there are any.
     fn send(&mut self, io: &mut Io, link: u32) {
         if let Some(key) = self.keys[link as usize] {
-            self.lines.flush(io, key);
+            self.lines.flush(io, key, self.is_shared(link));
         }
         if self.out.is_empty() {
             return;
         }
         if let Some(key) = self.keys[link as usize] {
-            match io.write(key, &self.out) {
+            match self.say(io, link, key) {
                 Written::Whole | Written::Lost | Written::Refused => {}
                 Written::Held => self.shard.held(link),
                 // A datagram that finds no room is lost, as on any way.
@@ -361,20 +387,40 @@ impl<L: Lines> Driver<L> {
             Then::Stay => return,
             Then::Close => {
                 self.say_last(io, link, key);
-                if L::IN_DATAGRAMS {
+                if self.is_shared(link) {
+                    // Others go on with the socket.
+                } else if L::IN_DATAGRAMS {
                     io.close(key);
                 } else {
                     io.finish(key);
                 }
             }
+            Then::Abort if self.is_shared(link) => {}
             Then::Abort => io.reset(key),
         }
         self.forget(io, link);
     }
 
+    /// What carried a link has ended.
+    fn link_closed(&mut self, io: &mut Io, link: u32, why: Closed) {
+        let now = io.fresh_now();
+        self.forget(io, link);
+        if self.shard.is_handshaking(link) {
+            self.shard.connect_failed(link, now, failure_of(why));
+        } else {
+            self.shard.closed(link, now, cause_of(why));
+        }
+        if why == Closed::PoolExhausted {
+            self.trouble("no buffer was left for bytes that a socket did not take");
+        }
+    }
+
     fn forget(&mut self, io: &mut Io, link: u32) {
         self.keys[link as usize] = None;
         self.each[link as usize] = L::Line::default();
+        if L::IN_DATAGRAMS {
+            self.leave_shared(link);
+        }
         self.waiting.remove(&link);
         if let Some((_, timer)) = self.timers[link as usize].take() {
             io.cancel_timer(timer);
@@ -384,6 +430,9 @@ impl<L: Lines> Driver<L> {
     /// Makes sure that a timer runs out not later than the link's deadline; one that runs out
     /// early looks again, so that a message costs no timer.
     fn arm(&mut self, io: &mut Io, link: u32) {
+        if L::IN_DATAGRAMS {
+            self.arm_shared(io, link);
+        }
         let of_line = L::deadline(&self.each[link as usize]);
         let both = [self.shard.deadline(link), of_line];
         let Some(deadline) = both.into_iter().flatten().min() else {
@@ -407,6 +456,7 @@ impl<L: Lines> Driver<L> {
             self.send(io, link);
             self.follow(io, link, then);
         }
+        self.close_shared(io);
         self.dispatch(io, now);
         let account = std::mem::take(self.shard.account());
         let last = self.shard.sink().hand_over(account);
@@ -449,7 +499,10 @@ impl<L: Lines> Driver<L> {
     }
 
     fn trouble(&mut self, what: &str) {
-        let trouble = Trouble::Limit(what.to_owned());
+        self.note(Trouble::Limit(what.to_owned()));
+    }
+
+    fn note(&mut self, trouble: Trouble) {
         if !self.troubles.contains(&trouble) {
             self.troubles.push(trouble);
         }

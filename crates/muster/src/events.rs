@@ -41,6 +41,7 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
         Trouble::Topics(what) => ("topics", what.clone()),
         Trouble::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Trouble::IdleNotices(what) => ("idle-notices", what.clone()),
+        Trouble::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
         Trouble::Handshake(what) => ("handshake-failed", what.clone()),
         Trouble::LinkRefused(what) => ("device-refused", what.clone()),
     };

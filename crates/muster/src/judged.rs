@@ -130,19 +130,27 @@ impl Archive {
                 None => muster_judge::Ending::Interrupted,
             },
             Ending::Unreachable => muster_judge::Ending::NotBegun(format!(
-                "no device could connect to {}{}",
+                "no device could connect to {}{}{}",
                 self.targets(),
-                failures(summary)
+                failures(summary),
+                self.events_of("handshake-failed", "; ")
             )),
             Ending::ConsumersUnreachable => {
-                let of_consumers = |event: &&NotedEvent| event.kind == "consumer-refused";
-                let whys = self.events.iter().filter(of_consumers);
-                let whys: BTreeSet<&str> = whys.map(|event| event.detail.as_str()).collect();
+                let whys = self.events_of("consumer-refused", ": ");
                 muster_judge::Ending::NotBegun(format!(
-                    "the consumers of the backend could not subscribe: {}",
-                    listed(&whys)
+                    "the consumers of the backend could not subscribe{whys}"
                 ))
             }
+        }
+    }
+
+    /// What events of a kind say, behind `before`; nothing where there are none.
+    fn events_of(&self, kind: &str, before: &str) -> String {
+        let of_kind = self.events.iter().filter(|event| event.kind == kind);
+        let all: BTreeSet<&str> = of_kind.map(|event| event.detail.as_str()).collect();
+        match all.is_empty() {
+            true => String::new(),
+            false => format!("{before}{}", listed(&all)),
         }
     }
 

@@ -20,6 +20,7 @@ mod reach;
 mod scenario_file;
 mod screen;
 mod series;
+mod sockets;
 mod target;
 mod users;
 mod wall_clock;

@@ -27,7 +27,12 @@ pub(crate) enum Caller<'a> {
     /// Over UDP as it is.
     Plain,
     /// By an identity and the key that goes with it.
-    Shared { identity: &'a str, key: &'a str },
+    Shared {
+        identity: &'a str,
+        key: &'a str,
+        /// Whether it shares its socket, so that it needs a connection id.
+        needs_id: bool,
+    },
     /// By nothing; the server's certificate must be trusted and have this name.
     Certified {
         server: &'a str,
@@ -116,7 +121,18 @@ impl Line {
         let (mut crypto, settings) = (AwsLc::new(), Settings::default());
         let (opening, judge) = match caller {
             Caller::Plain => (Opening::default(), None),
-            Caller::Shared { identity, key } => (by_key(identity, key), None),
+            Caller::Shared {
+                identity,
+                key,
+                needs_id,
+            } => {
+                let opening = Opening {
+                    connection_id: needs_id.then_some(b"muster"),
+                    needs_connection_id: *needs_id,
+                    ..by_key(identity, key)
+                };
+                (opening, None)
+            }
             Caller::Certified { server, judge } => (for_server(server), Some(*judge)),
         };
         let mut context = Context {
@@ -150,7 +166,8 @@ impl Line {
                 }
                 Some(Event::Failed(fault)) => {
                     self.send(&mut out)?;
-                    return Ok(Answer::NoHandshake(fault.to_string()));
+                    let remedy = muster_agent::remedy(fault);
+                    return Ok(Answer::NoHandshake(format!("{fault}{remedy}")));
                 }
                 Some(Event::Closed) => {
                     return Ok(Answer::NoHandshake(Fault::ClosedEarly.to_string()));

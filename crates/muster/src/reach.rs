@@ -12,7 +12,9 @@ use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
 use muster_net::Clock;
 use muster_protocol::layer::Layers;
 use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
-use muster_scenario::{BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Plan};
+use muster_scenario::{
+    BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Plan, Sockets,
+};
 use muster_transport::{Any, Clients, TlsClient};
 
 use crate::probe::{Answer, Call, Proof, probe};
@@ -68,6 +70,7 @@ fn pings(plan: &Plan) -> Result<Vec<Reached>> {
                 ping::Caller::Shared {
                     identity: &identity,
                     key: &key,
+                    needs_id: is_known_by_id(fleet),
                 }
             }
             (LinkLines::Secured(judge), _) => ping::Caller::Certified {
@@ -139,6 +142,12 @@ fn answers(callers: Vec<Caller>) -> Result<Vec<Reached>> {
         },
     });
     Ok(reached.collect())
+}
+
+/// Whether the links of a fleet share sockets, on which a connection id tells them apart.
+fn is_known_by_id(fleet: &FleetPlan) -> bool {
+    let sockets = fleet.client.coap().map(|coap| coap.sockets);
+    matches!(sockets, Some(Sockets::ByConnectionId { .. }))
 }
 
 fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Caller {

@@ -309,7 +309,7 @@ fn listening(plan: &Plan, listen: SocketAddr) -> GatewayConfig {
         coap: (is_coap && !scheme.is_dtls()).then_some(listen),
         coaps: scheme.is_dtls().then_some(GatewayDtls {
             listen,
-            connection_id: false,
+            connection_id: true,
             secret: None,
         }),
         users: shared_keys(plan),

@@ -34,6 +34,14 @@ pub fn ephemeral_ports() -> RangeInclusive<u16> {
         .unwrap_or(32_768..=60_999)
 }
 
+/// The largest receive buffer that the kernel grants a socket, in bytes (`net.core.rmem_max`,
+/// socket(7)); none where it does not tell.
+#[must_use]
+pub fn receive_buffer_max() -> Option<u64> {
+    let text = fs::read_to_string("/proc/sys/net/core/rmem_max").ok()?;
+    text.trim().parse().ok()
+}
+
 /// The source address of one of `links` links to a destination; none leaves it to the kernel.
 ///
 /// On loopback every address of 127.0.0.0/8 is this host's, so the links are spread round-robin

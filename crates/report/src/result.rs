@@ -125,6 +125,18 @@ impl Report {
         insecure.and_then(Value::as_bool) == Some(true)
     }
 
+    /// Fleets over CoAP whose message ids are used again sooner than their other times say (RFC 7252
+    /// section 4.8.2), with both times in seconds, as the environment tells it under `coap`.
+    pub fn shortened_lifetimes(&self) -> impl Iterator<Item = (&str, f64, f64)> {
+        let fleets = self.environment.get("coap").and_then(Value::as_array);
+        fleets.into_iter().flatten().filter_map(|fleet| {
+            let seconds = |key: &str| fleet.get(key)?.as_f64();
+            let own = seconds("exchange_lifetime_s")?;
+            let standard = seconds("standard_exchange_lifetime_s")?;
+            (own < standard).then_some((fleet.get("fleet")?.as_str()?, own, standard))
+        })
+    }
+
     /// Reads `result.json`.
     ///
     /// # Errors

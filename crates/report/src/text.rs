@@ -125,6 +125,11 @@ impl Screen {
                 "  insecure: any certificate was taken, so nobody knows whom this run talked to",
             );
         }
+        for (fleet, own, standard) in report.shortened_lifetimes() {
+            self.line(&format!(
+                "  coap: fleet `{fleet}` uses message ids again after {own} s, not after {standard} s"
+            ));
+        }
         for rule in report.verdict.reasons().take(WHY_LINES) {
             self.line(&format!("  {}", reason(rule)));
         }

@@ -33,6 +33,8 @@ pub const BASE_BYTES: u64 = 64 * 1024 * 1024;
 pub struct Needs {
     /// Device links at once.
     pub links: u32,
+    /// Their sockets: fewer where links share some.
+    pub device_sockets: u32,
     /// Consumer sessions of all backends.
     pub consumers: u32,
     /// Descriptors of the generator, in all its processes together.
@@ -86,6 +88,7 @@ impl Needs {
         let share = |all: u64| all.div_ceil(u64::from(of));
         let mut part = self.clone();
         part.links = self.links.div_ceil(of);
+        part.device_sockets = self.device_sockets.div_ceil(of);
         part.consumers = self.consumers.div_ceil(of);
         part.descriptors = share(self.descriptors);
         part.messages = share(self.messages);
@@ -102,7 +105,7 @@ impl Needs {
     /// How many processes the generator needs if each may open so many descriptors.
     #[must_use]
     pub fn processes(&self, descriptors_each: u64) -> u64 {
-        let sockets = u64::from(self.links) + u64::from(self.consumers);
+        let sockets = u64::from(self.device_sockets) + u64::from(self.consumers);
         sockets.div_ceil(sockets_each(descriptors_each)).max(1)
     }
 
@@ -154,7 +157,8 @@ pub fn needs(plan: &Plan) -> Needs {
         .iter()
         .map(|backend| u32::from(backend.consumers))
         .sum();
-    let sockets = u64::from(links) + u64::from(consumers);
+    let device_sockets = plan.device_sockets();
+    let sockets = u64::from(device_sockets) + u64::from(consumers);
     let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
     // The gateway hears all devices of CoAP at one socket.
     let accepted = match plan.platform.scheme().is_coap() {
@@ -171,6 +175,7 @@ pub fn needs(plan: &Plan) -> Needs {
     let phases = &plan.phases;
     Needs {
         links,
+        device_sockets,
         consumers,
         descriptors: sockets + OWN_DESCRIPTORS,
         gateway_descriptors: if is_embedded {
@@ -241,11 +246,9 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
     };
     let endpoints = plan.platform.endpoints.len() as u32;
     for (place, endpoint) in (0..).zip(&plan.platform.endpoints) {
-        let share = plan.links() / endpoints;
-        add(
-            endpoint,
-            share + u32::from(place < plan.links() % endpoints),
-        );
+        let sockets = plan.device_sockets();
+        let share = sockets / endpoints;
+        add(endpoint, share + u32::from(place < sockets % endpoints));
     }
     for backend in &plan.backends {
         add(&backend.endpoint, u32::from(backend.consumers));

@@ -220,7 +220,6 @@ impl Key {
 
 /// Work that keys and words wait for, as it is named to the user.
 pub(crate) mod work {
-    pub(crate) const SHARED_SOCKETS: &str = "shared sockets";
     pub(crate) const HTTP: &str = "HTTP";
     pub(crate) const BACKENDS: &str = "backends other than MQTT";
     pub(crate) const HOOKS: &str = "hooks";

@@ -51,7 +51,7 @@ pub use plan::{
     FleetPlan, KafkaNorthbound, KafkaTopic, Loop, MqttNorthbound, MqttPlan, Northbound, Overflow,
     Pause, PemFile, Phases, Plan, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan,
     ReconnectPlan, RegistryApi, Scheme, Secret, Settle, Sockets, StreamKind, StreamPlan, TlsPlan,
-    TlsVersions, WebAddress, WillPlan,
+    TlsVersions, WebAddress, WillPlan, shared_receive_buffer,
 };
 pub use problem::{Problem, Problems};
 pub use reader::{NoFiles, Reader};

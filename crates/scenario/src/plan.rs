@@ -23,7 +23,7 @@ mod stream;
 mod target;
 mod transport;
 
-pub use coap::{CoapPlan, Sockets};
+pub use coap::{CoapPlan, Sockets, shared_receive_buffer};
 pub use fleet::{
     AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, MqttPlan, ReconnectPlan,
     WillPlan,
@@ -84,6 +84,12 @@ impl Plan {
         self.fleets
             .last()
             .map_or(0, |fleet| fleet.first_link.0 + fleet.links)
+    }
+
+    /// Sockets of all links: as many as links, but where these share some.
+    #[must_use]
+    pub fn device_sockets(&self) -> u32 {
+        self.fleets.iter().map(FleetPlan::sockets).sum()
     }
 
     /// Every stream with its fleet, in the order of `StreamId`.

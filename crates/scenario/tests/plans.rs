@@ -780,6 +780,32 @@ fn coap_has_the_times_of_its_standard() {
     assert_eq!(plan.phases.settle.at_most, Micros::from_secs(250));
 }
 
+/// RFC 7252 section 4.4: 65,536 message ids in 247 s are 265 a second, of which a block and the spread of
+/// random arrivals are left free.
+#[test]
+fn sockets_are_shared_as_far_as_message_ids_last() {
+    let sockets = |scheme: &str, keys: &str, stream: &str| {
+        let text = over_coap(scheme, &format!("sockets: shared\n  {keys}"), stream);
+        let text = text.replace("count: 100", "count: 15000");
+        let plan = plan(&text.replace("rate: 10/s, rate:", "rate:"));
+        let coap = plan.fleets[0].client.coap().cloned().unwrap();
+        assert_eq!(plan.device_sockets(), plan.fleets[0].sockets());
+        (coap.sockets, plan.device_sockets())
+    };
+    let (of_few, few) = sockets("coap", "", "rate: 250/s");
+    assert_eq!((of_few, few), (Sockets::OneEndpoint { links: 15_000 }, 1));
+    let (of_many, many) = sockets("coap", "", "rate: 5000/s");
+    assert_eq!((of_many, many), (Sockets::OneEndpoint { links: 750 }, 20));
+    let shorter = "client: { coap: { exchange-lifetime: 100s } }";
+    assert_eq!(sockets("coap", shorter, "rate: 5000/s").1, 8);
+    // A body of three blocks takes three ids.
+    let blocks = "rate: 5000/s, payload: { size: 2500 }";
+    assert_eq!(sockets("coap", "", blocks).1, 58);
+    let psk = "credential: { kind: psk, secret: x }";
+    let (by_id, _) = sockets("coaps", psk, "rate: 5000/s");
+    assert_eq!(by_id, Sockets::ByConnectionId { links: 750 });
+}
+
 #[test]
 fn lifetimes_follow_from_the_other_times_unless_they_are_given() {
     let coap = |keys: &str| {

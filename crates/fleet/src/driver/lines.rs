@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use muster_conduct::Tape;
-use muster_device::{Shard, Then};
+use muster_device::{Route, Seat, Shard, Then};
 use muster_model::Micros;
 use muster_net::{ConnectError, Io, Key};
 use muster_protocol::layer::{Ended, Layer, LayerError, Layers, Pipe};
@@ -23,12 +23,14 @@ pub trait Lines: Debug {
     /// [`ConnectError`]: nothing was begun.
     fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError>;
 
-    /// The socket of link `link` of the run stands: what is said first is appended.
+    /// The socket of a link stands: what is said first is appended.
     ///
     /// # Errors
     /// [`LayerError`] if this link can have none.
-    fn open(&mut self, link: u32, now: Micros, out: &mut Vec<u8>)
-    -> Result<Self::Line, LayerError>;
+    fn open(&mut self, who: Who, now: Micros, out: &mut Vec<u8>) -> Result<Self::Line, LayerError>;
+
+    /// Whose a datagram on a shared socket is; none where the sessions tell by themselves.
+    fn route(datagram: &[u8]) -> Option<Route>;
 
     /// Whether the session may speak.
     fn is_open(line: &Self::Line) -> bool;
@@ -42,8 +44,9 @@ pub trait Lines: Debug {
     /// Appends a goodbye.
     fn close(&mut self, line: &mut Self::Line, out: &mut Vec<u8>);
 
-    /// Sends what it has to say of its own beside what the session says.
-    fn flush(&mut self, io: &mut Io, key: Key);
+    /// Sends what it has to say of its own beside what the session says; by `gathers` with what
+    /// others say on the same socket.
+    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool);
 
     /// When [`Lines::expire`] wants to be called for a line; none if nothing is waited for.
     fn deadline(line: &Self::Line) -> Option<Micros>;
@@ -56,6 +59,15 @@ pub trait Lines: Debug {
 
     /// What is known of a failure beyond its cause.
     fn detail(line: &Self::Line) -> Option<&str>;
+}
+
+/// Whose line it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Who {
+    /// The link's number in the run.
+    pub(super) link: u32,
+    /// Where it sits, if it shares its socket.
+    pub(super) seat: Option<Seat>,
 }
 
 /// The session above a line.
@@ -104,13 +116,17 @@ impl<L: Layers> Lines for Streams<L> {
 
     fn open(
         &mut self,
-        link: u32,
+        who: Who,
         _now: Micros,
         out: &mut Vec<u8>,
     ) -> Result<Self::Line, LayerError> {
-        let mut pipe = Pipe::new(self.0.layer(link)?);
+        let mut pipe = Pipe::new(self.0.layer(who.link)?);
         pipe.layer.open(out);
         Ok(pipe)
+    }
+
+    fn route(_datagram: &[u8]) -> Option<Route> {
+        None
     }
 
     #[inline]
@@ -147,7 +163,7 @@ impl<L: Layers> Lines for Streams<L> {
     }
 
     #[inline]
-    fn flush(&mut self, _io: &mut Io, _key: Key) {}
+    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) {}
 
     #[inline]
     fn deadline(_line: &Self::Line) -> Option<Micros> {
@@ -168,7 +184,7 @@ impl<L: Layers> Lines for Streams<L> {
     }
 }
 
-/// UDP with nothing on it, each link on a socket of its own.
+/// UDP with nothing on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagrams;
 
@@ -181,8 +197,12 @@ impl Lines for Datagrams {
         io.connect_udp(to, source)
     }
 
-    fn open(&mut self, _link: u32, _now: Micros, _out: &mut Vec<u8>) -> Result<(), LayerError> {
+    fn open(&mut self, _who: Who, _now: Micros, _out: &mut Vec<u8>) -> Result<(), LayerError> {
         Ok(())
+    }
+
+    fn route(_datagram: &[u8]) -> Option<Route> {
+        None
     }
 
     #[inline]
@@ -203,7 +223,7 @@ impl Lines for Datagrams {
     fn close(&mut self, _line: &mut (), _out: &mut Vec<u8>) {}
 
     #[inline]
-    fn flush(&mut self, _io: &mut Io, _key: Key) {}
+    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) {}
 
     #[inline]
     fn deadline(_line: &()) -> Option<Micros> {

@@ -1,11 +1,11 @@
-//! DTLS on UDP, each link on a socket of its own.
+//! DTLS on UDP.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use muster_conduct::roster;
-use muster_device::Then;
+use muster_device::{Route, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key};
 use muster_platform::Roster;
@@ -16,7 +16,7 @@ use muster_protocol::dtls::{
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::{Credential, FleetPlan, Plan};
 
-use super::lines::{Above, Lines, Read};
+use super::lines::{Above, Lines, Read, Who};
 
 /// A handshake is given up by its link (`connect.timeout`), and not by itself before that.
 const NEVER: Micros = Micros::from_secs(24 * 3_600);
@@ -137,12 +137,13 @@ impl<C: Crypto> Lines for Secured<C> {
 
     fn open(
         &mut self,
-        link: u32,
+        who: Who,
         now: Micros,
         _out: &mut Vec<u8>,
     ) -> Result<SecuredLine<Dtls<C>>, LayerError> {
-        let has_key = self.introduce(link);
-        let server_name = &self.server_names[link as usize % self.server_names.len()];
+        let has_key = self.introduce(who.link);
+        let server_name = &self.server_names[who.link as usize % self.server_names.len()];
+        let id = who.seat.map(|seat| connection_id(seat.lane));
         let psk = Psk {
             identity: self.identity.as_bytes(),
             key: self.key.as_bytes(),
@@ -150,10 +151,17 @@ impl<C: Crypto> Lines for Secured<C> {
         let opening = Opening {
             psk: has_key.then_some(psk),
             server_name: (!has_key).then_some(server_name),
+            connection_id: id.as_ref().map(<[u8; 4]>::as_slice),
+            needs_connection_id: id.is_some(),
             ..Opening::default()
         };
         let dtls = Dtls::client(now, &opening, context!(self, has_key), &mut self.out);
         Ok(SecuredLine { dtls, has_key })
+    }
+
+    #[inline]
+    fn route(datagram: &[u8]) -> Option<Route> {
+        Some(route(datagram))
     }
 
     #[inline]
@@ -208,13 +216,16 @@ impl<C: Crypto> Lines for Secured<C> {
     }
 
     #[inline]
-    fn flush(&mut self, io: &mut Io, key: Key) {
+    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) {
         if self.out.is_empty() {
             return;
         }
         for datagram in self.out.iter() {
             // What finds no room is lost as on the way, and said again.
-            let _ = io.write(key, datagram);
+            let _ = match gathers {
+                true => io.gather(key, datagram),
+                false => io.write(key, datagram),
+            };
         }
         self.out.clear();
     }

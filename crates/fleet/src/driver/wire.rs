@@ -8,6 +8,7 @@ use muster_protocol::dtls;
 use muster_protocol::layer::{Ended, LayerError};
 use muster_protocol::websocket::Fault;
 
+use super::lines::Who;
 use super::{Above, Driver, Lines};
 
 /// Failures of layers that are told in detail: each cause once, of which there are fewer.
@@ -16,8 +17,11 @@ const TOLD_MAX: usize = 64;
 impl<L: Lines> Driver<L> {
     /// The socket of a link stands: the line speaks first, and the session once that is open.
     pub(super) fn open(&mut self, link: u32, now: Micros) -> Result<(), LayerError> {
-        let id = self.shard.link_id(link).0;
-        let line = self.lines.open(id, now, &mut self.out)?;
+        let who = Who {
+            link: self.shard.link_id(link).0,
+            seat: self.shard.seat(link),
+        };
+        let line = self.lines.open(who, now, &mut self.out)?;
         let is_open = L::is_open(&line);
         self.each[link as usize] = line;
         if is_open {
@@ -89,7 +93,11 @@ impl<L: Lines> Driver<L> {
         }
         self.told.push(error);
         let detail = L::detail(&self.each[link as usize]);
-        let detail = detail.map_or_else(|| error.to_string(), str::to_owned);
+        let help = match error {
+            LayerError::Dtls(fault) => remedy(fault),
+            LayerError::Tls(_) | LayerError::WebSocket(_) => "",
+        };
+        let detail = detail.map_or_else(|| format!("{error}{help}"), str::to_owned);
         let text = format!("device `{}`: {detail}", self.shard.name_of(link));
         self.troubles.push(Trouble::Handshake(text));
     }
@@ -98,11 +106,21 @@ impl<L: Lines> Driver<L> {
     pub(super) fn say_last(&mut self, io: &mut Io, link: u32, key: Key) {
         self.lines
             .close(&mut self.each[link as usize], &mut self.out);
-        self.lines.flush(io, key);
+        self.lines.flush(io, key, self.is_shared(link));
         if !self.out.is_empty() {
-            let _ = io.write(key, &self.out);
+            let _ = self.say(io, link, key);
             self.out.clear();
         }
+    }
+}
+
+/// What the scenario can do about a failure of DTLS, as the end of a sentence; empty where nothing.
+#[must_use]
+pub fn remedy(fault: dtls::Fault) -> &'static str {
+    if fault == dtls::Fault::NoConnectionId {
+        ", by which devices on one socket are told apart: use `sockets: per-device`"
+    } else {
+        ""
     }
 }
 

@@ -19,7 +19,7 @@ use crate::commands::run::check_layers;
 use crate::probe::Answer;
 use crate::provisioned::Watcher;
 use crate::reach::{Reached, reach};
-use crate::{outcome, scenario_file};
+use crate::{outcome, scenario_file, sockets};
 
 /// Works out whether a scenario can run here, and whether the target answers, without load.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
@@ -31,6 +31,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     let lines = compare(&needs(plan));
     for line in &lines {
         tell(if line.is_met { "ok" } else { "short" }, &line.text);
+    }
+    for text in sockets::in_words(&plan) {
+        tell("ok", &text);
     }
     if lines.iter().any(|line| !line.is_met) {
         outcome::say("infeasible on this machine");

@@ -32,7 +32,7 @@ use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
-use crate::{beginning, outcome, outputs, target, wall_clock};
+use crate::{beginning, outcome, outputs, sockets, target, wall_clock};
 
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
@@ -393,6 +393,7 @@ fn header(
         "about": about.map(|(name, text)| json!({ "file": name, "text": text })),
         "processes": spread.processes,
         "shards": spread.shards * spread.processes,
+        "coap": sockets::described(plan),
         "machine": machine,
     });
     Header {

@@ -12,6 +12,7 @@ mod processes;
 mod program;
 mod provision;
 mod repeat;
+mod shared_sockets;
 mod texts;
 mod transport;
 mod warnings;

@@ -10,5 +10,6 @@ mod conformance;
 mod hono_commands;
 mod mqtt;
 mod sap_edge;
+mod shared_sockets;
 mod thingsboard;
 mod truth;

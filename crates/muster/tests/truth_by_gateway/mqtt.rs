@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use muster_model::{DeviceId, MessageId, RunId, Stamp, StreamId};
-
 use crate::truth::{DEVICES, Fared, Id, MESSAGES, Truth, count, sum};
 
 /// 600 messages in a second and a half. The target's misbehaviour is the subject, not the speed
@@ -60,20 +58,7 @@ impl Truth {
         let rest = "x".repeat(40);
         let payload = format!(r#"{{"id":"${{stamp}}","rest":"{rest}"}}"#);
         let truth = Self::run(&scenario(behaviour, "1500ms", &payload, "payload"));
-        let run = truth.result["run"].as_str().expect("a run has an id");
-        let run = RunId(u32::from_str_radix(run, 16).expect("it is hexadecimal"));
-        let payload = |(device, seq): Id| {
-            let (before, after) = (r#"{"id":""#, format!(r#"","rest":"{rest}"}}"#));
-            let id = MessageId {
-                run,
-                device: DeviceId(device),
-                stream: StreamId(0),
-                seq,
-            };
-            let stamp = Stamp { id, due: None }.encode_text(&[before.as_bytes(), after.as_bytes()]);
-            format!("{before}{}{after}", String::from_utf8_lossy(&stamp))
-        };
-        truth.named(payload)
+        truth.named_by_stamps(r#"{"id":""#, &format!(r#"","rest":"{rest}"}}"#))
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use muster_model::{DeviceId, MessageId, RunId, Stamp, StreamId};
 use serde_json::Value;
 
 pub(crate) const DEVICES: u32 = 50;
@@ -49,6 +50,22 @@ impl Truth {
             "no two payloads have the same hash"
         );
         self
+    }
+
+    /// The same, where each payload is a stamp between these.
+    pub(crate) fn named_by_stamps(self, before: &str, after: &str) -> Self {
+        let run = self.result["run"].as_str().expect("a run has an id");
+        let run = RunId(u32::from_str_radix(run, 16).expect("it is hexadecimal"));
+        self.named(|(device, seq)| {
+            let id = MessageId {
+                run,
+                device: DeviceId(device),
+                stream: StreamId(0),
+                seq,
+            };
+            let stamp = Stamp { id, due: None }.encode_text(&[before.as_bytes(), after.as_bytes()]);
+            format!("{before}{}{after}", String::from_utf8_lossy(&stamp))
+        })
     }
 
     pub(crate) fn run(scenario: &str) -> Self {

@@ -37,6 +37,8 @@ pub struct Opening<'a> {
     /// The connection id that the server is to write into its records; an empty one only offers to
     /// write the server's. None offers nothing, nor does one of more than 255 bytes.
     pub connection_id: Option<&'a [u8]>,
+    /// Whether a server that takes no connection id ends the handshake ([`Fault::NoConnectionId`]).
+    pub needs_connection_id: bool,
     /// A session of this device with this server, to be resumed if the server still knows it.
     pub session: Option<Session>,
 }
@@ -99,6 +101,7 @@ pub(super) struct Client {
     key: Option<Zeroizing<Vec<u8>>>,
     server_name: Option<Box<str>>,
     offered: Option<Session>,
+    needs_connection_id: bool,
     cookie: Box<[u8]>,
     cookies: u8,
     /// Our half of an exchange, with what both know.
@@ -119,6 +122,7 @@ impl Client {
             key: psk.map(|psk| Zeroizing::new(psk.key.to_vec())),
             server_name: opening.server_name.map(Into::into),
             offered: opening.session.clone(),
+            needs_connection_id: opening.needs_connection_id,
             cookie: Box::default(),
             cookies: 0,
             agreed: None,
@@ -284,6 +288,8 @@ impl Client {
             common.has_connection_id = true;
             records.peer_id = id.into();
             records.own_id = common.own_id.clone().unwrap_or_default();
+        } else if self.needs_connection_id {
+            return Err(Fault::NoConnectionId);
         }
         common.suite = Some(suite);
         common.randoms.server = hello.random;

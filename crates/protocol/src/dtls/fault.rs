@@ -58,6 +58,9 @@ pub enum Fault {
     /// The peer has no extended master secret, and it is demanded (RFC 7627 section 5).
     #[error("the peer has no extended master secret")]
     NoExtendedMasterSecret,
+    /// The server takes no connection id, and it is demanded (RFC 9146 section 3).
+    #[error("the server takes no connection id")]
+    NoConnectionId,
     /// A client's identity is not known.
     #[error("the client's identity is not known")]
     UnknownIdentity,
@@ -89,9 +92,10 @@ impl Fault {
             Self::Malformed => alert::DECODE_ERROR,
             Self::Unexpected => alert::UNEXPECTED_MESSAGE,
             Self::Version => alert::PROTOCOL_VERSION,
-            Self::NothingInCommon | Self::NoExtendedMasterSecret | Self::TooLong => {
-                alert::HANDSHAKE_FAILURE
-            }
+            Self::NothingInCommon
+            | Self::NoExtendedMasterSecret
+            | Self::NoConnectionId
+            | Self::TooLong => alert::HANDSHAKE_FAILURE,
             Self::Illegal => alert::ILLEGAL_PARAMETER,
             Self::Extension => alert::UNSUPPORTED_EXTENSION,
             Self::UnknownIdentity => alert::UNKNOWN_PSK_IDENTITY,
@@ -115,9 +119,10 @@ impl Fault {
             | Self::Signature
             | Self::Finished
             | Self::TooLong => TlsFailure::Malformed,
-            Self::Version | Self::NothingInCommon | Self::NoExtendedMasterSecret => {
-                TlsFailure::NothingInCommon
-            }
+            Self::Version
+            | Self::NothingInCommon
+            | Self::NoExtendedMasterSecret
+            | Self::NoConnectionId => TlsFailure::NothingInCommon,
             Self::UnknownIdentity => TlsFailure::Alert(alert::UNKNOWN_PSK_IDENTITY),
             Self::Certificate(fault) => fault.cause(),
             Self::OwnCredential => TlsFailure::OwnCredential,

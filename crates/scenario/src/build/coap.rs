@@ -108,6 +108,9 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
 pub(super) fn is_not_spoken(fleet: &View<'_>, scheme: Scheme) -> Option<()> {
     let of_client = fleet.get("client").and_then(|client| client.get("coap"));
     none_of_coap(of_client, "coap", scheme)?;
+    let shared = fleet.get("sockets");
+    let shared = shared.filter(|_| fleet.text_of("sockets") == "shared");
+    none_of_coap(shared, "sockets", scheme)?;
     none_of_coap(fleet.get("obey-retry-after"), "obey-retry-after", scheme)
 }
 
@@ -232,22 +235,22 @@ pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan) -> Option<()> {
 
 /// Which links share a socket, such that message ids last: each may be used once within
 /// `EXCHANGE_LIFETIME` (RFC 7252 section 4.4).
+///
+/// Over DTLS each link has ids of its own; its sockets are counted alike all the same, so that either
+/// kind meets a server with the same number of addresses.
 pub(super) fn sockets(
     fleet: &View<'_>,
     client: &CoapPlan,
+    (scheme, credential): (Scheme, &Credential),
     streams: &[StreamPlan],
     links: u32,
 ) -> Option<Sockets> {
     let lifetime_s = client.transmission.exchange_lifetime.as_secs_f64();
     let ids_s: f64 = streams.iter().map(ids_a_second).sum();
-    let least = (ids_s * lifetime_s / MESSAGE_IDS).ceil().max(1.0);
-    if fleet.text_of("sockets") == "shared" {
-        let sockets = (least as u32).clamp(1, links);
-        return Some(Sockets::Shared {
-            links: links.div_ceil(sockets),
-        });
-    }
-    if least > f64::from(links) {
+    let ids = ids_s * lifetime_s / f64::from(links);
+    let is_shared = fleet.text_of("sockets") == "shared";
+    let each = links_of_a_socket(ids);
+    if ids > MESSAGE_IDS || is_shared && each == 0 {
         let what = format!(
             "{ids_s:.0} messages a second from {links} sockets use more than the 65536 message ids \
              that each has in {lifetime_s:.0} s"
@@ -256,7 +259,33 @@ pub(super) fn sockets(
         fleet.get("streams")?.wrong(what, help);
         return None;
     }
-    Some(Sockets::PerDevice)
+    if !is_shared {
+        return Some(Sockets::PerDevice);
+    }
+    let each = links.div_ceil(links.div_ceil(each));
+    if !scheme.is_dtls() {
+        return Some(Sockets::OneEndpoint { links: each });
+    }
+    if !matches!(credential, Credential::Psk { .. }) {
+        let what = "devices share sockets over `coaps` only with a shared key each";
+        let help = "use `credential: { kind: psk, ... }`, or `sockets: per-device`";
+        fleet.get("sockets")?.wrong(what, help);
+        return None;
+    }
+    Some(Sockets::ByConnectionId { links: each })
+}
+
+/// How many links may share a socket if each uses so many message ids within their lifetime.
+///
+/// Of the ids a block is always being used up ([`muster_protocol::coap`] counts them in blocks of 256), and
+/// how many are due within a lifetime varies: where arrivals are random, by the square root of their
+/// number, of which four are left free.
+fn links_of_a_socket(ids: f64) -> u32 {
+    const BLOCK: f64 = 256.0;
+    let usable = MESSAGE_IDS - BLOCK - 4.0 * MESSAGE_IDS.sqrt();
+    // No more links than exchanges that may be open at once, however seldom they send.
+    let links = if ids > 0.0 { usable / ids } else { usable };
+    links.min(usable) as u32
 }
 
 /// Message ids that a stream uses in a second, one for each block of a body.

@@ -96,7 +96,10 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
                 offline::warn(view, client, &streams, back);
             }
         }
-        ClientPlan::Coap(client) => client.sockets = coap::sockets(view, client, &streams, links)?,
+        ClientPlan::Coap(client) => {
+            client.sockets =
+                coap::sockets(view, client, (seat.scheme, &credential), &streams, links)?;
+        }
     }
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),

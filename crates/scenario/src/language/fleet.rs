@@ -1,6 +1,6 @@
 //! The keys of a fleet.
 
-use super::{Kind, Object, Scalar, judging, key, later, one, stream, word, work};
+use super::{Kind, Object, Scalar, judging, key, one, stream, word};
 
 pub(super) static FLEET: Object = Object {
     keys: &[
@@ -42,8 +42,8 @@ pub(super) static FLEET: Object = Object {
         .or("{ kind: none }"),
         key(
             "sockets",
-            Kind::Word(&[word("per-device"), later("shared", work::SHARED_SOCKETS)]),
-            "CoAP: whether each link has a socket of its own",
+            Kind::Word(&[word("per-device"), word("shared")]),
+            "CoAP: whether each link has a socket of its own, or links share as few as message ids allow",
         ),
         key("connect", Kind::Object(&CONNECT), "How links are opened").or("{}"),
         key(

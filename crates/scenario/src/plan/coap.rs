@@ -21,11 +21,41 @@ pub struct CoapPlan {
 pub enum Sockets {
     /// None: each link has its own.
     PerDevice,
-    /// So many in a row; the last socket may carry fewer.
-    Shared {
+    /// So many links at the most share one, dealt round, and are one endpoint to the server: message
+    /// ids and tokens are the socket's.
+    OneEndpoint {
         /// At least 1.
         links: u32,
     },
+    /// So many links at the most share one, dealt round, each an endpoint of its own by the
+    /// connection id of its DTLS session (RFC 9146).
+    ByConnectionId {
+        /// At least 1.
+        links: u32,
+    },
+}
+
+/// Bytes of the receive buffer that a socket of so many links asks for: two datagrams for each, with the
+/// kernel's records of them, up to 4 MiB.
+#[must_use]
+pub fn shared_receive_buffer(links: u32) -> usize {
+    const EACH: usize = 2 * 1_280;
+    const LEAST: usize = 208 * 1024;
+    const MOST: usize = 4 << 20;
+    (links as usize * EACH).clamp(LEAST, MOST)
+}
+
+impl Sockets {
+    /// How many sockets so many links need.
+    #[must_use]
+    pub fn of(self, links: u32) -> u32 {
+        match self {
+            Self::PerDevice => links,
+            Self::OneEndpoint { links: each } | Self::ByConnectionId { links: each } => {
+                links.div_ceil(each.max(1))
+            }
+        }
+    }
 }
 
 impl CoapPlan {
@@ -33,10 +63,17 @@ impl CoapPlan {
     #[must_use]
     pub fn settings(&self) -> ClientSettings {
         let usual = ClientSettings::default();
+        let own = usual.exchanges_max.max(self.nstart.saturating_mul(2));
+        // Message ids bound what is open on a socket at once.
+        let (exchanges_max, remembered_max) = match self.sockets {
+            Sockets::PerDevice | Sockets::ByConnectionId { .. } => (own, usual.remembered_max),
+            Sockets::OneEndpoint { .. } => (u16::MAX - 1, u16::MAX),
+        };
         ClientSettings {
             transmission: self.transmission,
             nstart: self.nstart,
-            exchanges_max: usual.exchanges_max.max(self.nstart.saturating_mul(2)),
+            exchanges_max,
+            remembered_max,
             obeys_max_age: self.obeys_max_age,
             ..usual
         }

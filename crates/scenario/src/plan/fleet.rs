@@ -62,6 +62,13 @@ impl FleetPlan {
             .is_some_and(|place| place < self.devices)
     }
 
+    /// How many sockets its links have.
+    #[must_use]
+    pub fn sockets(&self) -> u32 {
+        let coap = self.client.coap();
+        coap.map_or(self.links, |coap| coap.sockets.of(self.links))
+    }
+
     /// The link of one of this fleet's devices.
     #[must_use]
     pub fn link_of(&self, device: DeviceId) -> LinkId {

@@ -57,6 +57,18 @@ fn an_end_without_extended_master_secret_is_refused_where_it_is_demanded() {
 }
 
 #[test]
+fn a_client_that_needs_a_connection_id_ends_with_a_server_that_takes_none() {
+    let (mut client, mut server) = (End::client(1), End::server(1));
+    let opening = Opening {
+        connection_id: Some(b"here"),
+        needs_connection_id: true,
+        ..with_key()
+    };
+    let faults = (Fault::NoConnectionId, Fault::Alert(40));
+    fails(&mut client, &mut server, &opening, faults);
+}
+
+#[test]
 fn a_server_whose_certificate_is_not_trusted_is_told_why() {
     let stranger = throwaway(&["localhost".to_owned()]).expect("a certificate");
     let spec = TlsSpec {

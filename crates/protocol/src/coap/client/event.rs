@@ -64,6 +64,25 @@ pub enum ClientEvent<'a> {
     PingedAgain,
 }
 
+impl ClientEvent<'_> {
+    /// Whose it is; nobody's is a ping that was sent again.
+    #[must_use]
+    pub const fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Self::Response(response) | Self::Part(response) | Self::Notification(response) => {
+                Some(response.ticket)
+            }
+            Self::Acknowledged { ticket, .. }
+            | Self::Again { ticket, .. }
+            | Self::Failed { ticket, .. }
+            | Self::AnsweredLate { ticket, .. }
+            | Self::Pong { ticket }
+            | Self::Stale { ticket, .. } => Some(*ticket),
+            Self::PingedAgain => None,
+        }
+    }
+}
+
 /// What a request is rendered again for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Again {

@@ -1,0 +1,248 @@
+//! UDP sockets that links of a fleet share: which link sits at which, by formula.
+
+use muster_model::{Micros, mix};
+use muster_protocol::coap;
+
+use crate::class::{Client, Protocol, SocketUse};
+use crate::link::Link;
+use crate::protocols::Session;
+
+/// Where a link sits that shares its socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// The socket, as an index of the shard.
+    pub socket: u32,
+    /// Its place among the links of that socket.
+    pub lane: u32,
+}
+
+/// The links of a class, dealt round to its sockets, so that links which connect one after the other
+/// do so on different ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Bank {
+    first_link: u32,
+    links: u32,
+    first_socket: u32,
+    /// None where each link has its own.
+    sockets: u32,
+}
+
+impl Bank {
+    fn seat(&self, link: u32) -> Option<Seat> {
+        let place = link - self.first_link;
+        let lane = place.checked_div(self.sockets)?;
+        let socket = self.first_socket + place % self.sockets;
+        Some(Seat { socket, lane })
+    }
+
+    /// Who sits at a lane of a socket that is this class's.
+    fn link_at(&self, seat: Seat) -> Option<u32> {
+        let place = seat.socket.checked_sub(self.first_socket)?;
+        if place >= self.sockets {
+            return None;
+        }
+        let place = u64::from(seat.lane) * u64::from(self.sockets) + u64::from(place);
+        let place = u32::try_from(place).ok().filter(|it| *it < self.links)?;
+        Some(self.first_link + place)
+    }
+
+    fn lanes_of(&self, socket: u32) -> u32 {
+        (self.links - (socket - self.first_socket)).div_ceil(self.sockets)
+    }
+}
+
+/// The shared sockets of a shard.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    /// By class.
+    banks: Vec<Bank>,
+    /// By socket; none where each link is an endpoint of its own.
+    endpoints: Vec<Option<coap::SharedClient>>,
+}
+
+impl Sockets {
+    /// Seats the links of the next class.
+    pub(crate) fn add(&mut self, client: &Client, first_link: u32, links: u32, seed: u64) {
+        let first_socket = self.count();
+        let Protocol::Coap { settings, sockets } = &client.protocol else {
+            return self.banks.push(Bank::default());
+        };
+        let per_socket = match sockets {
+            SocketUse::Own => return self.banks.push(Bank::default()),
+            SocketUse::SharedEndpoint { links } | SocketUse::SharedPort { links } => *links,
+        };
+        let bank = Bank {
+            first_link,
+            links,
+            first_socket,
+            sockets: links.div_ceil(per_socket.max(1)),
+        };
+        for socket in first_socket..first_socket + bank.sockets {
+            let endpoint = || {
+                let seed = mix(seed, u64::from(socket));
+                coap::SharedClient::shared(settings.clone(), seed, bank.lanes_of(socket))
+            };
+            let is_endpoint = matches!(sockets, SocketUse::SharedEndpoint { .. });
+            self.endpoints.push(is_endpoint.then(endpoint));
+        }
+        self.banks.push(bank);
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.endpoints.len() as u32
+    }
+
+    /// How many links share a socket.
+    pub(crate) fn lanes_of(&self, socket: u32) -> u32 {
+        let has_it = |bank: &&Bank| socket.wrapping_sub(bank.first_socket) < bank.sockets;
+        let bank = self.banks.iter().find(has_it);
+        bank.map_or(0, |bank| bank.lanes_of(socket))
+    }
+
+    pub(crate) fn seat(&self, class: u8, link: u32) -> Option<Seat> {
+        self.banks.get(usize::from(class))?.seat(link)
+    }
+
+    pub(crate) fn link_at(&self, seat: Seat) -> Option<u32> {
+        self.banks.iter().find_map(|bank| bank.link_at(seat))
+    }
+
+    pub(crate) fn endpoint(&self, socket: u32) -> Option<&coap::SharedClient> {
+        self.endpoints.get(socket as usize)?.as_ref()
+    }
+
+    pub(crate) fn endpoint_mut(&mut self, socket: u32) -> Option<&mut coap::SharedClient> {
+        self.endpoints.get_mut(socket as usize)?.as_mut()
+    }
+
+    /// How many more requests a link may open on its socket.
+    pub(crate) fn window_free(&self, class: u8, link: u32) -> u16 {
+        let seat = self.seat(class, link);
+        let free = seat.and_then(|seat| Some(self.endpoint(seat.socket)?.window_free(seat.lane)));
+        free.unwrap_or(0)
+    }
+
+    /// Until when the platform asked a link for silence.
+    pub(crate) fn silent_until(&self, class: u8, link: u32) -> Micros {
+        let seat = self.seat(class, link);
+        let until = seat.and_then(|seat| Some(self.endpoint(seat.socket)?.held_until(seat.lane)));
+        until.unwrap_or(Micros::ZERO)
+    }
+}
+
+/// The exchanges of one link.
+#[derive(Debug)]
+pub(crate) enum Exchanges<'a> {
+    /// On a socket of its own, or in a session of its own on a shared one.
+    Own(&'a mut coap::Client),
+    /// On a socket that is one endpoint with all its links; its lane there.
+    Shared(&'a mut coap::SharedClient, u32),
+}
+
+/// The exchanges of a link; none with another protocol.
+pub(crate) fn exchanges<'a>(
+    links: &'a mut [Link],
+    sockets: &'a mut Sockets,
+    link: u32,
+) -> Option<Exchanges<'a>> {
+    let state = &mut links[link as usize];
+    match &mut state.session {
+        Session::Mqtt(_) => None,
+        Session::Coap(client) => Some(Exchanges::Own(client)),
+        Session::Shared => {
+            let seat = sockets.seat(state.class, link)?;
+            let endpoint = sockets.endpoint_mut(seat.socket)?;
+            Some(Exchanges::Shared(endpoint, seat.lane))
+        }
+    }
+}
+
+impl Exchanges<'_> {
+    /// Sends a request; `name` comes back in events.
+    pub(crate) fn request(
+        &mut self,
+        now: Micros,
+        name: u32,
+        request: &coap::Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<coap::ExchangeKey, coap::Refused> {
+        match self {
+            Self::Own(client) => client.request(now, coap::Ticket { lane: 0, name }, request, out),
+            Self::Shared(client, lane) => {
+                let ticket = coap::Ticket { lane: *lane, name };
+                client.request(now, ticket, request, out)
+            }
+        }
+    }
+
+    /// Sends a copy of a request, or its next block.
+    pub(crate) fn again(
+        &mut self,
+        now: Micros,
+        key: coap::ExchangeKey,
+        request: &coap::Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), coap::Refused> {
+        match self {
+            Self::Own(client) => client.again(now, key, request, out),
+            Self::Shared(client, _) => client.again(now, key, request, out),
+        }
+    }
+
+    /// Ends an exchange whose answer nobody wants.
+    pub(crate) fn abandon(&mut self, key: coap::ExchangeKey) {
+        match self {
+            Self::Own(client) => client.abandon(key),
+            Self::Shared(client, _) => client.abandon(key),
+        }
+    }
+
+    /// Gives an exchange up whose answer may come all the same.
+    pub(crate) fn forget(&mut self, key: coap::ExchangeKey) {
+        match self {
+            Self::Own(client) => client.forget(key),
+            Self::Shared(client, _) => client.forget(key),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Each link has one seat, nobody else sits there, and no socket has more than it may.
+        #[test]
+        fn each_link_has_a_seat_of_its_own(
+            first_link in 0u32..1_000,
+            links in 1u32..500,
+            first_socket in 0u32..10,
+            most in 1u32..600,
+        ) {
+            let sockets = links.div_ceil(most);
+            let bank = Bank { first_link, links, first_socket, sockets };
+            for link in first_link..first_link + links {
+                let seat = bank.seat(link).expect("it shares a socket");
+                prop_assert!((first_socket..first_socket + sockets).contains(&seat.socket));
+                prop_assert!(seat.lane < bank.lanes_of(seat.socket));
+                prop_assert!(bank.lanes_of(seat.socket) <= most);
+                prop_assert_eq!(bank.link_at(seat), Some(link));
+            }
+            let all: u32 = (first_socket..first_socket + sockets).map(|it| bank.lanes_of(it)).sum();
+            prop_assert_eq!(all, links);
+            for socket in [first_socket.wrapping_sub(1), first_socket + sockets] {
+                prop_assert_eq!(bank.link_at(Seat { socket, lane: 0 }), None);
+            }
+            let beyond = Seat { socket: first_socket, lane: bank.lanes_of(first_socket) };
+            prop_assert_eq!(bank.link_at(beyond), None);
+        }
+    }
+
+    #[test]
+    fn who_has_a_socket_of_its_own_has_no_seat() {
+        assert_eq!(Bank::default().seat(0), None);
+        assert_eq!(Bank::default().link_at(Seat { socket: 0, lane: 0 }), None);
+    }
+}

@@ -1,0 +1,355 @@
+//! Sockets that links share: whose a datagram is, when what was gathered is sent, who may shake hands.
+
+use std::collections::VecDeque;
+
+use muster_conduct::Trouble;
+use muster_device::{Route, Seat};
+use muster_model::{ConnectFailure, Micros};
+use muster_net::{Closed, Io, Key, TimerId, Written, limits};
+use muster_scenario::shared_receive_buffer;
+
+use super::{Driver, Lines};
+
+/// In the tag of a socket, and in the token of a timer: that it is a shared socket's.
+const OF_SOCKET: u32 = 1 << 31;
+const TIMER_OF_SOCKET: u64 = 1 << 32;
+
+/// Links that are opened on a socket in one turn.
+const OPENED_PER_TURN: u32 = 16;
+/// Batches that are sent in one turn before the sockets are looked at again.
+const BATCHES_PER_TURN: u32 = 64;
+
+/// One socket.
+#[derive(Debug, Default)]
+struct SharedSocket {
+    key: Option<Key>,
+    is_open: bool,
+    /// Links whose turn to connect has come.
+    waiting: VecDeque<u32>,
+    /// The link whose handshake is under way: there is one at a time, since records in the clear
+    /// do not say whose they are.
+    shaking: Option<u32>,
+    /// Links of which a message was gathered that the kernel has not taken yet.
+    unsent: Vec<u32>,
+    timer: Option<(Micros, TimerId)>,
+}
+
+/// The shared sockets of a shard.
+#[derive(Debug)]
+pub(super) struct Shared {
+    sockets: Vec<SharedSocket>,
+    /// Those on which a link may be opened.
+    ready: Vec<u32>,
+    /// Those with messages that were gathered in this turn.
+    gathered: Vec<u32>,
+    /// An empty list, to be lent to a socket whose own is walked.
+    spare: Vec<u32>,
+}
+
+impl Shared {
+    pub(super) fn of(sockets: u32) -> Self {
+        Self {
+            sockets: (0..sockets).map(|_| SharedSocket::default()).collect(),
+            ready: Vec::new(),
+            gathered: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// A socket stands.
+    pub(super) fn opened(&mut self, socket: u32) {
+        self.sockets[socket as usize].is_open = true;
+        self.ready.push(socket);
+    }
+
+    /// The kernel is to be given a message of a link.
+    fn gathered(&mut self, seat: Seat, link: u32) {
+        let unsent = &mut self.sockets[seat.socket as usize].unsent;
+        unsent.push(link);
+        if unsent.len() == 1 {
+            self.gathered.push(seat.socket);
+        }
+    }
+}
+
+/// The shared socket that a timer is of, if it is of one.
+pub(super) fn socket_of_timer(token: u64) -> Option<u32> {
+    (token & TIMER_OF_SOCKET != 0).then_some(token as u32)
+}
+
+impl<L: Lines> Driver<L> {
+    #[inline]
+    pub(super) fn shared_socket(&self, io: &Io, key: Key) -> Option<u32> {
+        if !L::IN_DATAGRAMS {
+            return None;
+        }
+        let tag = io.tag(key);
+        (tag & OF_SOCKET != 0).then_some(tag & !OF_SOCKET)
+    }
+
+    #[inline]
+    pub(super) fn is_shared(&self, link: u32) -> bool {
+        L::IN_DATAGRAMS && self.shard.seat(link).is_some()
+    }
+
+    /// The turn of a link to connect has come: it waits for its socket, which may be the first
+    /// to need it.
+    pub(super) fn connect_shared(&mut self, io: &mut Io, link: u32) {
+        let Some(seat) = self.shard.seat(link) else {
+            return;
+        };
+        if self.shared.sockets[seat.socket as usize].key.is_none()
+            && !self.begin_socket(io, seat.socket, link)
+        {
+            return;
+        }
+        let socket = &mut self.shared.sockets[seat.socket as usize];
+        socket.waiting.push_back(link);
+        if socket.is_open {
+            self.shared.ready.push(seat.socket);
+        }
+    }
+
+    /// Makes a socket, which goes where its first link would; whether there is one.
+    fn begin_socket(&mut self, io: &mut Io, socket: u32, link: u32) -> bool {
+        let first = self.shard.link_at(Seat { socket, lane: 0 });
+        let first = self.shard.link_id(first.unwrap_or(link)).0;
+        let target = self.targets[first as usize % self.targets.len()];
+        let source = limits::source_for(first, self.plan.device_sockets(), target);
+        match L::connect(io, target, source) {
+            Ok(key) => {
+                io.set_tag(key, OF_SOCKET | socket);
+                self.ask_for_buffer(io, socket, key);
+                self.shared.sockets[socket as usize].key = Some(key);
+                true
+            }
+            Err(error) => {
+                self.connect_refused(link, io.now(), &error);
+                false
+            }
+        }
+    }
+
+    /// A burst of answers must find room: what the kernel granted less of is told.
+    fn ask_for_buffer(&mut self, io: &mut Io, socket: u32, key: Key) {
+        let wanted = shared_receive_buffer(self.shard.lanes_of(socket));
+        io.set_receive_buffer(key, wanted);
+        let granted = io.receive_buffer(key).unwrap_or(wanted);
+        if granted < wanted {
+            let text = format!(
+                "a shared socket asked for a receive buffer of {wanted} bytes and was granted {granted}: \
+                 raise `net.core.rmem_max`"
+            );
+            self.note(Trouble::ReceiveBuffer(text));
+        }
+    }
+
+    /// Does what the turn's end is for: opens links whose sockets are free, and sends what was
+    /// gathered; whether more is to be done at once.
+    pub(super) fn turn_of_shared(&mut self, io: &mut Io) -> bool {
+        for _ in 0..self.shared.ready.len() {
+            if let Some(socket) = self.shared.ready.pop() {
+                self.open_waiting(io, socket);
+            }
+        }
+        for _ in 0..BATCHES_PER_TURN {
+            let Some(socket) = self.shared.gathered.pop() else {
+                break;
+            };
+            let key = self.shared.sockets[socket as usize].key;
+            match key.map(|key| io.send_gathered(key)) {
+                // It is told once there is room.
+                Some(Written::Held) => {}
+                _ => self.flushed_at(io, socket),
+            }
+        }
+        !self.shared.ready.is_empty() || !self.shared.gathered.is_empty()
+    }
+
+    fn open_waiting(&mut self, io: &mut Io, at: u32) {
+        for _ in 0..OPENED_PER_TURN {
+            let socket = &mut self.shared.sockets[at as usize];
+            let Some(key) = socket.key.filter(|_| socket.is_open) else {
+                return;
+            };
+            if socket.shaking.is_some() {
+                return;
+            }
+            let Some(link) = socket.waiting.pop_front() else {
+                return;
+            };
+            self.keys[link as usize] = Some(key);
+            self.shard.opening(link, io.fresh_now());
+            self.arm(io, link);
+            self.link_opened(io, link);
+            let is_shaking =
+                self.keys[link as usize].is_some() && !L::is_open(&self.each[link as usize]);
+            self.shared.sockets[at as usize].shaking = is_shaking.then_some(link);
+        }
+        self.shared.ready.push(at);
+    }
+
+    /// The kernel has taken what was gathered at a socket: that is the instant of all of it.
+    pub(super) fn flushed_at(&mut self, io: &mut Io, socket: u32) {
+        let at = io.fresh_now();
+        let spare = std::mem::take(&mut self.shared.spare);
+        let unsent = &mut self.shared.sockets[socket as usize].unsent;
+        let mut links = std::mem::replace(unsent, spare);
+        for link in links.drain(..) {
+            self.shard.flushed(link, at);
+            self.arm(io, link);
+            self.pump(io, link);
+        }
+        self.shared.spare = links;
+    }
+
+    /// A datagram came to a socket.
+    pub(super) fn received_at(&mut self, io: &mut Io, socket: u32, bytes: &mut [u8]) {
+        let link = match L::route(bytes) {
+            None => return self.received_by_endpoint(io, socket, bytes),
+            Some(Route::Lane(lane)) => self.shard.link_at(Seat { socket, lane }),
+            Some(Route::Handshake) => self.shared.sockets[socket as usize].shaking,
+            Some(Route::Nobody) => None,
+        };
+        let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) else {
+            return;
+        };
+        self.link_received(io, link, bytes);
+        self.look_at_handshake(socket);
+    }
+
+    /// The socket's message ids and tokens tell whose it is.
+    fn received_by_endpoint(&mut self, io: &mut Io, socket: u32, bytes: &[u8]) {
+        let now = io.fresh_now();
+        let link = self
+            .shard
+            .received_at_socket(socket, now, bytes, &mut self.out);
+        self.say_at(io, socket);
+        match link {
+            Some(link) => self.go_on(io, link),
+            None => self.arm_socket(io, socket),
+        }
+    }
+
+    /// Whether the handshake that was under way is over, so that the next may begin.
+    fn look_at_handshake(&mut self, at: u32) {
+        let socket = &mut self.shared.sockets[at as usize];
+        let Some(link) = socket.shaking else { return };
+        if L::is_open(&self.each[link as usize]) {
+            socket.shaking = None;
+            self.shared.ready.push(at);
+        }
+    }
+
+    /// A link leaves its socket to the others.
+    pub(super) fn leave_shared(&mut self, link: u32) {
+        let Some(seat) = self.shard.seat(link) else {
+            return;
+        };
+        let socket = &mut self.shared.sockets[seat.socket as usize];
+        if socket.shaking == Some(link) {
+            socket.shaking = None;
+            self.shared.ready.push(seat.socket);
+        }
+    }
+
+    /// Something of a socket's exchanges is due.
+    pub(super) fn time_passed_at(&mut self, io: &mut Io, socket: u32) {
+        self.shared.sockets[socket as usize].timer = None;
+        let now = io.fresh_now();
+        while let Some(link) = self.shard.socket_timer(socket, now, &mut self.out) {
+            self.say_at(io, socket);
+            self.go_on(io, link);
+        }
+        self.arm_socket(io, socket);
+    }
+
+    /// The kernel has ended a socket, and with it all links on it.
+    pub(super) fn closed_at(&mut self, io: &mut Io, at: u32, why: Closed) {
+        let socket = &mut self.shared.sockets[at as usize];
+        let waiting = std::mem::take(socket).waiting;
+        for lane in 0..self.shard.lanes_of(at) {
+            let link = self.shard.link_at(Seat { socket: at, lane });
+            if let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) {
+                self.link_closed(io, link, why);
+            }
+        }
+        for link in waiting {
+            self.shard
+                .connect_failed(link, io.now(), ConnectFailure::Unreachable);
+        }
+    }
+
+    /// Hands the rendered message of a link to the kernel, or gathers it with those of others.
+    #[inline]
+    pub(super) fn hand_over(&mut self, io: &mut Io, link: u32, key: Key) -> Written {
+        let seat = match L::IN_DATAGRAMS {
+            true => self.shard.seat(link),
+            false => None,
+        };
+        let Some(seat) = seat else {
+            return io.write(key, &self.out);
+        };
+        match io.gather(key, &self.out) {
+            Written::Whole => {
+                self.shared.gathered(seat, link);
+                Written::Held
+            }
+            // More waits than may: this one is not sent.
+            Written::Busy => Written::Refused,
+            other @ (Written::Held | Written::Exhausted | Written::Refused | Written::Lost) => {
+                other
+            }
+        }
+    }
+
+    /// Says what is no message of the schedule.
+    #[inline]
+    pub(super) fn say(&self, io: &mut Io, link: u32, key: Key) -> Written {
+        match self.is_shared(link) {
+            true => io.gather(key, &self.out),
+            false => io.write(key, &self.out),
+        }
+    }
+
+    /// Says what a socket has to say by itself; what finds no room is lost, as on any way.
+    fn say_at(&mut self, io: &mut Io, socket: u32) {
+        let key = self.shared.sockets[socket as usize].key;
+        if let (Some(key), false) = (key, self.out.is_empty()) {
+            let _ = io.gather(key, &self.out);
+        }
+        self.out.clear();
+    }
+
+    /// Makes sure that a timer runs out not later than what is due first on a link's socket.
+    pub(super) fn arm_shared(&mut self, io: &mut Io, link: u32) {
+        if let Some(seat) = self.shard.seat(link) {
+            self.arm_socket(io, seat.socket);
+        }
+    }
+
+    fn arm_socket(&mut self, io: &mut Io, at: u32) {
+        let Some(deadline) = self.shard.socket_deadline(at) else {
+            return;
+        };
+        let socket = &mut self.shared.sockets[at as usize];
+        if let Some((set, timer)) = socket.timer {
+            if set <= deadline {
+                return;
+            }
+            io.cancel_timer(timer);
+        }
+        let timer = io.set_timer(deadline, TIMER_OF_SOCKET | u64::from(at));
+        socket.timer = Some((deadline, timer));
+    }
+
+    /// Ends the sockets, after what was said last.
+    pub(super) fn close_shared(&mut self, io: &mut Io) {
+        for socket in &mut self.shared.sockets {
+            if let Some(key) = socket.key.take() {
+                let _ = io.send_gathered(key);
+                io.close(key);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `sockets: shared` over DTLS against a server that takes no connection ids, and one that does.
+
+use crate::program::{Gateway, Said, folder_with, json, muster};
+
+const SCENARIO: &str = r#"
+name: shared
+platform:
+  kind: hono
+  devices: [ "DEVICES" ]
+  backend: { url: "BACKEND", filter: "telemetry/#" }
+fleet:
+  - name: meters
+    count: 20
+    tenant: t
+    sockets: shared
+    credential: { kind: psk, user: "${id}@${tenant}", secret: key }
+    client: { coap: { exchange-lifetime: 100s } }
+    streams: [ { rate: 100/s, timeout: 2s } ]
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 20s, quiet: 500ms } }
+slo: { loss: 0, failure-ratio: 0 }
+validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+const REMEDY: &str = "use `sockets: per-device`";
+
+/// What a command says of devices that share sockets, towards a gateway with these options.
+fn said(command: &[&str], options: &[&str]) -> (Said, tempfile::TempDir) {
+    let keys = tempfile::tempdir().expect("a folder");
+    let file = keys.path().join("key");
+    std::fs::write(&file, "key").expect("the key is written");
+    let file = file.to_str().expect("a path in UTF-8");
+    let all = ["--dialect", "hono", "--coaps", "127.0.0.1:0", "--psk", file];
+    let mut gateway = Gateway::start(&[&all[..], options].concat());
+    let scenario = SCENARIO.replace("BACKEND", &gateway.url);
+    let folder = folder_with(&scenario.replace("DEVICES", &gateway.next_url()));
+    (muster(folder.path(), command), folder)
+}
+
+#[test]
+fn a_server_that_takes_no_connection_id_ends_the_run_before_the_load() {
+    let options = ["--no-connection-id"];
+    let (said, folder) = said(
+        &["run", "scenario.yaml", "--quiet", "--out", "out"],
+        &options,
+    );
+    assert_eq!(said.code, 4, "{}", said.err);
+    assert!(said.out.contains(REMEDY), "{}", said.out);
+    let result = json(&folder.path().join("out/result.json"));
+    assert_eq!(result["ledger"]["uplink"]["sent"], 0);
+    let event = &result["events"][0];
+    assert_eq!(event["kind"], "handshake-failed");
+    assert!(
+        event["detail"]
+            .as_str()
+            .is_some_and(|it| it.contains(REMEDY))
+    );
+}
+
+#[test]
+fn a_check_finds_whether_the_server_takes_connection_ids() {
+    let (refused, _) = said(&["check", "scenario.yaml"], &["--no-connection-id"]);
+    assert_eq!(refused.code, 4, "{}", refused.out);
+    assert!(refused.out.contains(REMEDY), "{}", refused.out);
+    let (taken, _) = said(&["check", "scenario.yaml"], &[]);
+    assert_eq!(taken.code, 0, "{}", taken.out);
+    let sockets = "sockets of fleet `meters`: 1 for 20 links, 20 at the most on one";
+    assert!(taken.out.contains(sockets), "{}", taken.out);
+}
+
+#[test]
+fn a_server_that_takes_them_is_loaded_and_a_shorter_lifetime_is_told() {
+    let (said, folder) = said(&["run", "scenario.yaml", "--quiet", "--out", "out"], &[]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    let shorter = "fleet `meters` uses message ids again after 100 s, not after 247 s";
+    assert!(said.out.contains(shorter), "{}", said.out);
+    let result = json(&folder.path().join("out/result.json"));
+    assert_eq!(result["environment"]["coap"][0]["sockets"], 1);
+    assert_eq!(result["ledger"]["uplink"]["arrived"], 100);
+}
