@@ -91,6 +91,7 @@ fn open(arguments: &Arguments, means: &mut Means, session: Option<Session>) -> L
         psk: psk.as_ref().map(|(identity, key)| Psk { identity, key }),
         server_name: arguments.get("name"),
         connection_id: id.as_deref(),
+        needs_connection_id: false,
         session,
     };
     let now = link.micros();

@@ -233,18 +233,17 @@ pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan) -> Option<()> {
     }
 }
 
-/// Which links share a socket, such that message ids last: each may be used once within
+/// Deals the links of a fleet to sockets, such that message ids last: each may be used once within
 /// `EXCHANGE_LIFETIME` (RFC 7252 section 4.4).
 ///
 /// Over DTLS each link has ids of its own; its sockets are counted alike all the same, so that either
 /// kind meets a server with the same number of addresses.
-pub(super) fn sockets(
+pub(super) fn deal(
     fleet: &View<'_>,
-    client: &CoapPlan,
-    (scheme, credential): (Scheme, &Credential),
+    client: &mut CoapPlan,
     streams: &[StreamPlan],
-    links: u32,
-) -> Option<Sockets> {
+    (scheme, credential, links): (Scheme, &Credential, u32),
+) -> Option<()> {
     let lifetime_s = client.transmission.exchange_lifetime.as_secs_f64();
     let ids_s: f64 = streams.iter().map(ids_a_second).sum();
     let ids = ids_s * lifetime_s / f64::from(links);
@@ -260,19 +259,20 @@ pub(super) fn sockets(
         return None;
     }
     if !is_shared {
-        return Some(Sockets::PerDevice);
+        return Some(());
     }
-    let each = links.div_ceil(links.div_ceil(each));
-    if !scheme.is_dtls() {
-        return Some(Sockets::OneEndpoint { links: each });
-    }
-    if !matches!(credential, Credential::Psk { .. }) {
+    if scheme.is_dtls() && !matches!(credential, Credential::Psk { .. }) {
         let what = "devices share sockets over `coaps` only with a shared key each";
         let help = "use `credential: { kind: psk, ... }`, or `sockets: per-device`";
         fleet.get("sockets")?.wrong(what, help);
         return None;
     }
-    Some(Sockets::ByConnectionId { links: each })
+    let links = links.div_ceil(links.div_ceil(each));
+    client.sockets = match scheme.is_dtls() {
+        true => Sockets::ByConnectionId { links },
+        false => Sockets::OneEndpoint { links },
+    };
+    Some(())
 }
 
 /// How many links may share a socket if each uses so many message ids within their lifetime.

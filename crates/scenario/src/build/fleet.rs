@@ -91,14 +91,10 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     let (mut client, connect, away) = (client?, connect?, away?);
     match &mut client {
         ClientPlan::Mqtt(client) => {
-            if let Some(away) = &away {
-                let back = away.lasts + offline::ramp(links, &connect);
-                offline::warn(view, client, &streams, back);
-            }
+            offline::warn(view, client, &streams, (&away, links, &connect));
         }
         ClientPlan::Coap(client) => {
-            client.sockets =
-                coap::sockets(view, client, (seat.scheme, &credential), &streams, links)?;
+            coap::deal(view, client, &streams, (seat.scheme, &credential, links))?;
         }
     }
     Some(FleetPlan {

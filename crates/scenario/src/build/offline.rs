@@ -32,16 +32,22 @@ pub(super) fn offline(fleet: &View<'_>, phases: &Phases) -> Option<Option<Pause>
 }
 
 /// How long it takes until all links of a fleet have come back.
-pub(super) fn ramp(links: u32, connect: &ConnectPlan) -> Micros {
+fn ramp(links: u32, connect: &ConnectPlan) -> Micros {
     Micros::from_secs_f64(f64::from(links) / connect.rate.get())
 }
 
-/// Says aloud where nothing can wait for the devices: sessions that end before they are `back`, and
+/// Says aloud where nothing can wait for the devices: sessions that end before they are back, and
 /// subscriptions at QoS 0.
-pub(super) fn warn(fleet: &View<'_>, client: &MqttPlan, streams: &[StreamPlan], back: Micros) {
-    let Some(view) = fleet.get("offline") else {
+pub(super) fn warn(
+    fleet: &View<'_>,
+    client: &MqttPlan,
+    streams: &[StreamPlan],
+    (away, links, connect): (&Option<Pause>, u32, &ConnectPlan),
+) {
+    let (Some(view), Some(away)) = (fleet.get("offline"), away) else {
         return;
     };
+    let back = away.lasts + ramp(links, connect);
     let listens = |stream: &&StreamPlan| {
         matches!(
             stream.kind,
