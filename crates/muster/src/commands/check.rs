@@ -32,7 +32,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     for line in &lines {
         tell(if line.is_met { "ok" } else { "short" }, &line.text);
     }
-    for text in sockets::in_words(&plan) {
+    for text in sockets::in_words(plan) {
         tell("ok", &text);
     }
     if lines.iter().any(|line| !line.is_met) {
