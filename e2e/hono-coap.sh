@@ -6,7 +6,9 @@ need jq
 export DEVICE_KEY=not-a-secret
 
 # A busy machine is slow, which is not what is looked at here.
-readonly SLOW=(--set validity.max-lateness=60s --set validity.lateness-p99=60s --set slo.end-to-end.p99='<= 60s' --set fleet.meters.slo.response.p99='<= 60s')
+readonly SLOW=(--set validity.max-lateness=60s --set validity.lateness-p99=60s --set slo.end-to-end.p99='<= 60s'
+    --set fleet.meters.streams.telemetry.slo.response.p99='<= 60s'
+    --set fleet.meters.streams.asks.slo.command-request.p90='<= 60s')
 readonly KEY='{ kind: psk, secret: "${env:DEVICE_KEY}" }'
 
 run() {
@@ -17,10 +19,13 @@ run() {
 
 # agrees NAME: the gateway's account and the ledger.
 agrees() {
-    local name=$1 account="$WORK/$1/gateway.json" l='.ledger.uplink'
+    local name=$1 account="$WORK/$1/gateway.json" l='.ledger.uplink' c='.ledger.command'
     same "$name: taken" "$(jq .received "$account")" "$(value "$WORK/$name" "$l.sent")"
-    same "$name: accepted" "$(jq .accepted "$account")" "$(value "$WORK/$name" "$l.accepted + $l.unacknowledged")"
-    same "$name: delivered" "$(jq .delivered "$account")" "$(value "$WORK/$name" "$l.consumed")"
+    same "$name: delivered, replies among them" "$(jq .delivered "$account")" "$(value "$WORK/$name" "$l.consumed + $c.replies_arrived")"
+    same "$name: queries" "$(jq .queries "$account")" "$(value "$WORK/$name" "$c.queries")"
+    same "$name: commands handed over" "$(jq '."commands-handed"' "$account")" "$(value "$WORK/$name" "$c.received")"
+    same "$name: replies" "$(jq .replies "$account")" "$(value "$WORK/$name" "$c.answered")"
+    same "$name: residue of commands" "$(value "$WORK/$name" "$c.residue")" 0
     same "$name: peers" "$(jq .peers "$account")" 600
 }
 
