@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A real Eclipse Hono 2.6 with Kafka: its devices are told to its registry, upload over CoAP and DTLS, and what the
-# application consumes is what Kafka's topics grew by and what Hono itself says it forwarded; then its adapter stands still
-# in the middle of a run, and then Kafka. DEVICES and MEASURE make it shorter; SHARED=1 is for a machine
+# application consumes is what Kafka's topics grew by and what Hono itself says it forwarded; devices ask for commands, which
+# the application sends over Kafka. Then its adapter stands still in the middle of a run, and then Kafka. DEVICES and MEASURE make it shorter; SHARED=1 is for a machine
 # that others work on, where time decides no verdict.
 source "$(dirname "$0")/lib.sh"
 source e2e/peers/kafka/node.sh
@@ -13,6 +13,7 @@ readonly TENANT=load-tests
 RULES=()
 [ -z "${SHARED:-}" ] || RULES=("${COUNTS_ONLY[@]}")
 readonly TELEMETRY=hono.telemetry.$TENANT EVENT=hono.event.$TENANT
+readonly COMMAND=hono.command.$TENANT REPLY=hono.command_response.$TENANT
 
 # ours COMMAND ARGUMENT...: a command of ours about the scenario at this Hono.
 ours() {
@@ -32,6 +33,11 @@ registry_says() {
     curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$REGISTRY/v1/$1"
 }
 
+# partitions TOPIC: how many it has.
+partitions() {
+    kcat -b "127.0.0.1:$KAFKA" -L -t "$1" | grep -c 'partition [0-9]*, leader'
+}
+
 # hono_counts TYPE STATUS: how many messages the adapter says it has handled so.
 hono_counts() {
     curl -s "$METRICS" | grep '^hono_telemetry_processing_duration_seconds_count' |
@@ -41,13 +47,14 @@ hono_counts() {
 # grown: Kafka's ends and Hono's own counters, before a run and after it.
 grown() {
     echo "$(ends "$TELEMETRY" 10) $(ends "$EVENT" 4) $(hono_counts telemetry forwarded) $(hono_counts event forwarded)" \
-        "$(($(hono_counts telemetry undeliverable) + $(hono_counts event undeliverable)))"
+        "$(($(hono_counts telemetry undeliverable) + $(hono_counts event undeliverable)))" \
+        "$(ends "$COMMAND" 3) $(ends "$REPLY" 2)"
 }
 
 # in_the_middle: does `$MEANWHILE` once 500 messages of telemetry have come.
 in_the_middle() {
     [ -n "${MEANWHILE:-}" ] || return 0
-    kcat -b "127.0.0.1:$KAFKA" -C -q -t "$TELEMETRY" -o end -c 500 >/dev/null
+    timeout 120 kcat -b "127.0.0.1:$KAFKA" -C -q -t "$TELEMETRY" -o end -c 500 >/dev/null || return 0
     $MEANWHILE
 }
 
@@ -65,23 +72,28 @@ run() {
     read -r -a GROWTH < <(paste <(tr ' ' '\n' <<<"$after") <(tr ' ' '\n' <<<"$before") | awk '{ print $1 - $2 }' | paste -s)
 }
 
-# closes NAME: the ledger of a run closes and is that of Kafka and of Hono, to the unit.
+# closes NAME: the ledgers of a run close and are those of Kafka and of Hono, to the unit.
 closes() {
-    local name=$1 out=$WORK/$1 t='.ledger.by_stream["meters/telemetry"].ledger' e='.ledger.by_stream["meters/event"].ledger'
-    same "$name: residue" "$(value "$out" .ledger.uplink.residue)" 0
-    same "$name: lost" "$(value "$out" .ledger.uplink.lost)" 0
-    same "$name: consumed is what Kafka's topics grew by" "$(value "$out" .ledger.uplink.consumed)" $((GROWTH[0] + GROWTH[1]))
-    same "$name: of telemetry" "$(value "$out" "$t | .arrived + .duplicates")" "${GROWTH[0]}"
+    local name=$1 out=$WORK/$1 u='.ledger.uplink' c='.ledger.command'
+    local t='.ledger.by_stream["meters/telemetry", "meters/queries"].ledger' e='.ledger.by_stream["meters/event"].ledger'
+    same "$name: residue" "$(value "$out" "$u.residue")" 0
+    same "$name: lost" "$(value "$out" "$u.lost")" 0
+    same "$name: consumed is what Kafka's topics grew by" "$(value "$out" "$u.consumed")" $((GROWTH[0] + GROWTH[1]))
+    same "$name: of telemetry" "$(value "$out" "[$t | .arrived + .duplicates] | add")" "${GROWTH[0]}"
     same "$name: of events" "$(value "$out" "$e | .arrived + .duplicates")" "${GROWTH[1]}"
-    same "$name: nothing of others" "$(value "$out" '.ledger.uplink | .unstamped + .foreign')" 0
-    same "$name: Hono says it forwarded the telemetry that was accepted" "${GROWTH[2]}" "$(value "$out" "$t.accepted")"
+    same "$name: nothing of others" "$(value "$out" "$u | .unstamped + .foreign")" 0
+    same "$name: Hono says it forwarded the telemetry that was accepted" "${GROWTH[2]}" "$(value "$out" "[$t.accepted] | add")"
     same "$name: and the events" "${GROWTH[3]}" "$(value "$out" "$e.accepted")"
-    same "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" .ledger.uplink.rejected)"
+    same "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" "$u.rejected")"
+    same "$name: residue of commands" "$(value "$out" "$c.residue")" 0
+    same "$name: what was issued is on the topic of commands" "$(value "$out" "$c.issued")" "${GROWTH[5]}"
+    same "$name: replies and notices are on theirs" \
+        "$(value "$out" "$c | .replies_arrived + .replies_unanswered + .replies_again + (.undeliverable_by_status | add // 0)")" "${GROWTH[6]}"
 }
 
 # fails NAME ARGUMENT...: a run of a minute's half that fails, and is valid.
 fails() {
-    run "$@" --set phases.warm-up=2s --set phases.measure=30s --set 'slo.response.p99=<= 1s' "${COUNTS_ONLY[@]}"
+    run "$@" --set phases.warm-up=2s --set phases.measure=30s --set 'slo.end-to-end.p99=<= 1s' "${COUNTS_ONLY[@]}"
     same "$1: exit code" "$STATUS" 1
     [ "$STATUS" -eq 1 ] || cat "$WORK/out"
     same "$1: nothing of it is invalid" "$(value "$WORK/$1" '[.verdict.rules[] | select(.consequence == "invalidates")] | length')" 0
@@ -112,14 +124,29 @@ provisioned "and only once" create "device: $DEVICES already there; tenant: 1 al
 same "one has its key" "$(curl -s "http://127.0.0.1:$REGISTRY/v1/credentials/$TENANT/meters:m-0007" |
     jq -c '[.[] | .type, ."auth-id", (.secrets | length)]')" '["psk","m-0007",1]'
 
+ours check --loop
+same "one device goes through the whole loop: exit code" "$STATUS" 0
+[ "$STATUS" -eq 0 ] || cat "$WORK/out"
+same "its topics were created as published" "$(partitions "$TELEMETRY") $(partitions "$EVENT") $(partitions "$REPLY")" "10 4 2"
+
+# Each device's first messages, of which a Hono that has just begun may refuse some.
+run cold "${RULES[@]}" --set phases.warm-up=0s --set "phases.measure=$((DEVICES / 50 + 10))s"
+check "cold: valid (exit code $STATUS)" test "$STATUS" -le 1
+[ "$STATUS" -le 1 ] || cat "$WORK/out"
+closes cold
+
 run load "${RULES[@]}" --set "phases.measure=$MEASURE"
 same "load: exit code" "$STATUS" 0
 [ "$STATUS" -eq 0 ] || cat "$WORK/out"
 check "load: issued at least 99 % of offered" test "$(value "$WORK/load" '.rates | .issued >= 0.99 * .offered')" = true
 closes load
-says "load: topics were created" "$(event load topics)" "topic \`$TELEMETRY\` was created with 10 partitions"
-same "load: every device's first messages are apart" "$(value "$WORK/load" .latency_cold.response.count)" $((2 * DEVICES))
-echo "# p99 of cold and warm answers: $(value "$WORK/load" '"\(.latency_cold.response.p99_us) us, \(.latency_warm.response.p99_us) us"')"
+check "load: at least 98 % of queries had a command" test "$(value "$WORK/load" '.ledger.command | .received_by_query >= 0.98 * .queries')" = true
+for name in cold load; do
+    same "$name: every device's first messages are apart" "$(value "$WORK/$name" \
+        '[.latency_cold, .latency_warm | .end_to_end.count > 0] | all')" true
+    echo "# $name: p99 of first and of other answers: $(value "$WORK/$name" \
+        '"\(.latency_cold.response.p99_us) us, \(.latency_warm.response.p99_us) us"')"
+done
 
 MEANWHILE=freeze_adapter
 fails adapter
