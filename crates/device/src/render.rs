@@ -17,6 +17,8 @@ use crate::{Shard, Sink};
 pub(crate) enum Unsent {
     /// Its turn has not come.
     Waits,
+    /// A bound of our own keeps it back.
+    Limit,
     /// It will never go.
     Never(Unfit),
     /// The session knows nothing of it.
@@ -60,6 +62,12 @@ impl<S: Sink> Shard<S> {
             match rendered {
                 Ok(()) => return true,
                 Err(Unsent::Waits) => return false,
+                Err(Unsent::Limit) if self.slots.get(slot).sent.is_some() => return false,
+                Err(Unsent::Limit) => {
+                    self.unqueue(link, slot);
+                    let outcome = Outcome::Shed(ShedCause::GeneratorLimit);
+                    self.finalise(slot, now, outcome);
+                }
                 Err(Unsent::Never(why)) => {
                     self.note_unsendable(slot, why);
                     self.give_up(link, slot, now, Cause::Unsendable);

@@ -3,7 +3,8 @@
 use muster_model::Micros;
 use muster_platform::{Asking, Method, Request, UplinkScratch};
 use muster_protocol::coap::{
-    self, Again, Code, ExchangeKey, Opt, OptionNumber, Refused, Ticket, Uint, content_format,
+    self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Ticket, Uint,
+    content_format,
 };
 use muster_protocol::mqtt::Token;
 
@@ -84,11 +85,14 @@ impl<S: Sink> Shard<S> {
         if sent.is_err() {
             return;
         }
+        let written = &out[before..];
         let counts = self.sink.counts(stream, now);
-        counts.bytes_wire += (out.len() - before) as u64;
+        counts.bytes_wire += written.len() as u64;
         if cause == Again::Retransmission {
             counts.retransmitted += 1;
-            counts.bytes_payload += self.scratch.uplink.payload.len() as u64;
+            // Of a body in blocks a copy is of one of them.
+            let payload = Message::decode(written).map_or(0, |message| message.payload.len());
+            counts.bytes_payload += payload as u64;
             self.slots.get_mut(id).resent = true;
         }
     }
@@ -107,7 +111,8 @@ impl<S: Sink> Shard<S> {
                 self.links[link as usize].waits_for_silence = true;
                 Unsent::Waits
             }
-            Refused::Window | Refused::NoMessageId { .. } | Refused::Full => Unsent::Waits,
+            Refused::Window => Unsent::Waits,
+            Refused::NoMessageId { .. } | Refused::Full => Unsent::Limit,
             Refused::Lane(_)
             | Refused::NothingDue
             | Refused::Method(_)

@@ -177,6 +177,28 @@ fn a_body_longer_than_a_block_goes_in_several_and_is_one_message() {
 }
 
 #[test]
+fn a_copy_of_a_block_counts_as_that_block() {
+    let (attempts, counts) = run(Peer::Deaf, "", "payload: { size: 5000 }");
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    assert_eq!(counts.retransmitted, 5 * MESSAGES as u64, "each block once");
+    assert_eq!(counts.bytes_payload, 2 * 5_000 * MESSAGES as u64);
+}
+
+/// The platform acknowledges and never answers: how many may wait so is a bound of ours.
+#[test]
+fn what_a_bound_of_our_own_keeps_back_is_shed_as_that() {
+    let text = "name: t\nplatform: { kind: hono, devices: [ 'coap://127.0.0.1' ] }\nfleet: [ { tenant: t1, \
+                streams: [ { rate: 2/s, payload: { size: 64 } } ] } ]\n\
+                phases: { warm-up: 0s, measure: 200s, settle: { at-most: 300s } }\n";
+    let mut world = World::new(Peer::Later(Micros::from_secs(1_000)), text);
+    world.run_until(Micros::from_secs(600));
+    let attempts = world.end().attempts;
+    let of = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
+    assert_eq!(of(Outcome::TimedOut), 256);
+    assert_eq!(of(Outcome::Shed(ShedCause::GeneratorLimit)), 400 - 256);
+}
+
+#[test]
 fn what_is_open_at_the_end_is_told_as_in_flight_and_the_rest_by_what_held_it() {
     let mut world = world(Peer::Silent, "", "");
     world.run_until(Micros::from_millis(9_500));

@@ -27,6 +27,8 @@ pub(super) struct Body {
     pub(super) payload: PayloadSpec,
     pub(super) carrier: Carrier,
     pub(super) content_type: Option<String>,
+    /// Bytes of the longest.
+    pub(super) most: usize,
 }
 
 /// Reads the payload and the carrier of the stream at `lane` of its fleet.
@@ -67,7 +69,9 @@ pub(super) fn body(
         None if is_ditto && class.seat.dialect.asks() => Some(JSON.to_owned()),
         None => None,
     };
+    let (_, most) = payload.bounds(&class.variables.bounds());
     Some(Body {
+        most,
         payload: spec,
         carrier,
         content_type,

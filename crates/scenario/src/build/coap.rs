@@ -1,11 +1,14 @@
 //! What is particular to devices that speak CoAP.
 
+use muster_load::Template;
 use muster_model::Micros;
 use muster_platform::Dialect;
-use muster_protocol::coap::{ClientSettings, Transmission};
+use muster_protocol::coap::{ClientSettings, Transmission, content_format};
 use muster_protocol::mqtt::Qos;
 
-use super::stream::Delivery;
+use super::body::Body;
+use super::fleet::places;
+use super::stream::{Class, Delivery};
 use super::target;
 use crate::feasibility::{largest, peak};
 use crate::plan::{
@@ -15,6 +18,11 @@ use crate::view::View;
 
 /// Message ids of a pair of endpoints (RFC 7252 section 3).
 const MESSAGE_IDS: f64 = 65_536.0;
+
+/// Options of a request at the most.
+const OPTIONS_MAX: usize = 24;
+/// Bytes of a segment of a path at the most (RFC 7252 section 5.10).
+const SEGMENT_MAX: usize = 255;
 
 /// Keys of `client` that are MQTT's.
 const CLIENT_OF_MQTT: [&str; 7] = [
@@ -184,6 +192,50 @@ pub(super) fn asks(view: &View<'_>, ttd: Micros) -> Option<()> {
         let what = "Hono is told in whole seconds for how long a device waits";
         view.get("ttd")?.wrong(what, "such as 1s");
         return None;
+    }
+    Some(())
+}
+
+/// Options of a request beside the segments of its path: one for its content, two in its query.
+const OTHER_OPTIONS: usize = 3;
+
+/// Whether messages have a form in CoAP, whole: nothing of them is left out on the way.
+pub(super) fn can_be_said(
+    class: &Class<'_>,
+    view: &View<'_>,
+    (body, topic): (&Body, &Template),
+    ack: Ack,
+) -> Option<()> {
+    let block = ClientSettings::default().block_size.bytes();
+    if ack == Ack::None && body.most > block {
+        let what = format!(
+            "bodies of up to {} bytes go in blocks of {block}, each after the answer to the one before, and \
+             nobody waits for the answers to these NONs",
+            body.most
+        );
+        let help = "`ack: transport`, or `confirmable: true`, or a smaller payload";
+        view.get("payload")?.wrong(what, help);
+        return None;
+    }
+    let unknown = body.content_type.as_deref();
+    if let Some(unknown) = unknown.filter(|it| content_format::of_media_type(it).is_none()) {
+        let what = format!("CoAP has no number for `{unknown}`, so that it could not be told");
+        let help =
+            "such as application/json, application/cbor, text/plain or application/octet-stream";
+        let payload = view.get("payload")?;
+        payload.get("content-type")?.wrong(what, help);
+        return None;
+    }
+    for device in places(topic, class.variables) {
+        let path = class.variables.render(topic, device);
+        let (segments, longest) = (path.split('/').count(), path.split('/').map(str::len).max());
+        let most = OPTIONS_MAX - OTHER_OPTIONS;
+        if segments > most || longest > Some(SEGMENT_MAX) {
+            let what = format!("`{path}` cannot be the path of a request");
+            let help = format!("at most {most} segments of at most {SEGMENT_MAX} bytes");
+            view.get("topic")?.wrong(what, &help);
+            return None;
+        }
     }
     Some(())
 }

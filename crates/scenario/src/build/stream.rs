@@ -157,6 +157,9 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     let timeout = timeout(view)?;
     let body = body?;
     is_found(view, ack, &body.carrier)?;
+    if class.seat.scheme.is_coap() {
+        coap::can_be_said(class, view, (&body, topic.as_ref()?), ack)?;
+    }
     Some(StreamPlan {
         name: view.text_of("name").to_owned(),
         id: super::stream_id(number),

@@ -58,12 +58,17 @@ impl Sockets {
     }
 }
 
+/// Requests that a device may have open, those among them that were acknowledged and wait for their
+/// answer: as many as come due in some minutes of a platform's silence. What is due beyond is shed as
+/// `generator-limit`.
+const EXCHANGES_MAX: u16 = 256;
+
 impl CoapPlan {
     /// The usual sizes with what the plan says; one value serves all sockets of a fleet.
     #[must_use]
     pub fn settings(&self) -> ClientSettings {
         let usual = ClientSettings::default();
-        let own = usual.exchanges_max.max(self.nstart.saturating_mul(2));
+        let own = EXCHANGES_MAX.max(self.nstart.saturating_mul(2));
         // Message ids bound what is open on a socket at once.
         let (exchanges_max, remembered_max) = match self.sockets {
             Sockets::PerDevice | Sockets::ByConnectionId { .. } => (own, usual.remembered_max),
