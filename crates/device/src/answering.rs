@@ -88,22 +88,18 @@ impl<S: Sink> Shard<S> {
 
     fn heard(&mut self, link: u32, now: Micros, event: &ClientEvent<'_>, out: &mut Vec<u8>) {
         match event {
-            ClientEvent::Response(response) => self.responded(link, now, response),
-            ClientEvent::Part(part) => {
-                let due = Due {
-                    ticket: part.ticket,
-                    key: part.key,
-                    cause: Again::Block,
-                };
-                self.request_again(link, now, &due, out);
-            }
+            ClientEvent::Response(response) => self.heard_answer(link, now, response),
+            ClientEvent::Part(part) => self.heard_part(link, now, part, out),
             ClientEvent::Again { ticket, key, cause } => {
                 let due = Due {
                     ticket: *ticket,
                     key: *key,
                     cause: *cause,
                 };
-                self.request_again(link, now, &due, out);
+                match due.cause {
+                    Again::Block => self.request_block(link, now, due, out),
+                    Again::Retransmission => self.request_again(link, now, &due, out),
+                }
             }
             ClientEvent::Failed { ticket, cause } => {
                 self.request_failed(link, now, Token(ticket.name), *cause);
@@ -122,7 +118,7 @@ impl<S: Sink> Shard<S> {
     }
 
     /// The platform's answer to a request.
-    fn responded(&mut self, link: u32, now: Micros, response: &Response<'_>) {
+    pub(crate) fn responded(&mut self, link: u32, now: Micros, response: &Response<'_>) {
         let token = Token(response.ticket.name);
         let dialect = self.class(link).dialect;
         let status = Status::of_coap(response.code.0);
@@ -161,7 +157,7 @@ impl<S: Sink> Shard<S> {
     }
 
     /// An exchange ended without an answer.
-    fn request_failed(&mut self, link: u32, now: Micros, token: Token, cause: Failure) {
+    pub(crate) fn request_failed(&mut self, link: u32, now: Micros, token: Token, cause: Failure) {
         let outcome = match cause {
             // An empty message: nobody there knows what it is about.
             Failure::Reset => {

@@ -11,6 +11,7 @@ mod agenda;
 mod announcing;
 mod answering;
 mod authenticate;
+mod bodies;
 mod class;
 mod commanded;
 mod demux;

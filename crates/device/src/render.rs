@@ -49,6 +49,10 @@ impl<S: Sink> Shard<S> {
             if state.state != State::Up || state.is_held || state.writing != Writing::Nothing {
                 return false;
             }
+            if !self.blocks_due.is_empty() && self.render_block(link, now, out) {
+                return true;
+            }
+            let state = &self.links[link as usize];
             let again = state.again.first();
             let is_leaving = self.is_leaving(link, now);
             let new = || self.next_waiting(link).filter(|_| !is_leaving);

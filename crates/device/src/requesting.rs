@@ -98,7 +98,7 @@ impl<S: Sink> Shard<S> {
     }
 
     /// The attempt of an exchange, if it still waits for its answer.
-    fn open_request(&self, link: u32, token: Token, key: ExchangeKey) -> Option<SlotId> {
+    pub(crate) fn open_request(&self, link: u32, token: Token, key: ExchangeKey) -> Option<SlotId> {
         let id = self.open_attempt(link, token)?;
         let slot = self.slots.get(id);
         (slot.stage == Stage::Flying && slot.exchange == Some(key)).then_some(id)

@@ -6,6 +6,7 @@ use muster_platform::{CommandScratch, ReplyPath, SUBSCRIPTIONS_MAX, UplinkScratc
 
 use crate::acknowledged::Acknowledged;
 use crate::agenda::Agenda;
+use crate::bodies::Bodies;
 use crate::class::{Class, ClassStream};
 use crate::hello::Hello;
 use crate::link::{Lane, Link, State, Writing};
@@ -14,6 +15,7 @@ use crate::protocols::{Session, Unfit};
 use crate::reconnect::Reconnects;
 use crate::refusals::Refusals;
 use crate::reply_paths::ReplyPaths;
+use crate::requesting::Due;
 use crate::slide::Slide;
 use crate::slots::{Chain, Slots};
 use crate::sockets::{Seat, Sockets};
@@ -46,6 +48,10 @@ pub struct Shard<S> {
     pub(crate) acknowledged: Acknowledged,
     /// Commands that came, by device of the fleets that take any.
     pub(crate) commands_seen: Vec<SeqSet>,
+    /// Answers that come in blocks.
+    pub(crate) bodies: Bodies,
+    /// Blocks that could not be asked for at once, by link: at most one an open request.
+    pub(crate) blocks_due: Vec<(u32, Due)>,
     /// Where replies go that are requests.
     pub(crate) reply_paths: ReplyPaths,
     /// Who reads what devices subscribe to; none where no stream does.
@@ -168,6 +174,8 @@ impl<S: Sink> Shard<S> {
             watched: vec![Chain::default(); plan.streams],
             asking: vec![Chain::default(); plan.streams],
             commands_seen: Vec::new(),
+            bodies: Bodies::default(),
+            blocks_due: Vec::new(),
             reply_paths: ReplyPaths::default(),
             listener: plan.listener,
             slide: Slide::default(),

@@ -34,6 +34,8 @@ pub(crate) enum Bringing {
     TheFirst,
     /// A command that was damaged on its way.
     Damaged,
+    /// A command with a body of so many bytes, in blocks.
+    Long(usize),
 }
 
 /// What the platform was asked.
@@ -116,20 +118,31 @@ impl World {
         }
         let seq = match what {
             Bringing::TheFirst => 0,
-            Bringing::Nothing | Bringing::TwoWay | Bringing::OneWay | Bringing::Damaged => {
-                self.commanding.issued
-            }
+            Bringing::Nothing
+            | Bringing::TwoWay
+            | Bringing::OneWay
+            | Bringing::Damaged
+            | Bringing::Long(_) => self.commanding.issued,
         };
         self.commanding.issued += 1;
         let mut body = body(seq);
         if what == Bringing::Damaged {
             body[20] ^= 1;
         }
+        if let Bringing::Long(bytes) = what {
+            // A further member of the object.
+            body.truncate(body.len() - 1);
+            let pad = "x".repeat(bytes - body.len() - 10);
+            body.extend_from_slice(format!(",\"pad\":\"{pad}\"}}").as_bytes());
+            assert_eq!(body.len(), bytes);
+        }
         let path = match what {
             Bringing::OneWay => vec!["c".to_owned()],
-            Bringing::Nothing | Bringing::TwoWay | Bringing::TheFirst | Bringing::Damaged => {
-                reply_path(seq)
-            }
+            Bringing::Nothing
+            | Bringing::TwoWay
+            | Bringing::TheFirst
+            | Bringing::Damaged
+            | Bringing::Long(_) => reply_path(seq),
         };
         let format = Uint::of(u32::from(content_format::JSON));
         let path = path

@@ -122,7 +122,12 @@ impl Run {
 
     fn all_queries_ended_as(&self, outcome: QueryOutcome) {
         let queries = self.queries();
-        assert_eq!(queries.len(), QUERIES);
+        assert_eq!(
+            queries.len(),
+            QUERIES,
+            "{queries:?} {:?}",
+            self.world.commanding.queries
+        );
         let ended: Vec<_> = queries.iter().map(|query| query.outcome).collect();
         assert_eq!(ended, [outcome; QUERIES]);
     }
@@ -311,6 +316,24 @@ fn a_damaged_command_is_told_as_such_and_believed_by_nobody() {
     let is_damaged = |it: &Receipt| it.integrity == Integrity::Corrupted && it.id.is_none();
     assert!(receipts.iter().all(is_damaged));
     assert_eq!(run.answers(), []);
+}
+
+#[test]
+fn a_command_in_blocks_is_put_together_and_one_that_is_too_long_fails_its_query() {
+    let run = Run::with(Commands {
+        brings: Bringing::Long(5_000),
+        ..COMMANDS
+    });
+    run.all_queries_ended_as(QueryOutcome::Received);
+    let receipts = run.receipts();
+    assert!(receipts.iter().all(|it| it.integrity == Integrity::Intact));
+    run.all_answers_ended_as(Answering::Answered);
+    let run = Run::with(Commands {
+        brings: Bringing::Long(70_000),
+        ..COMMANDS
+    });
+    run.all_queries_ended_as(QueryOutcome::Broken(Cause::Malformed));
+    assert_eq!(run.receipts(), []);
 }
 
 #[test]
