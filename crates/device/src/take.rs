@@ -53,8 +53,10 @@ impl<S: Sink> Shard<S> {
             return Some((first, in_flight_of(is_query)));
         }
         let obstacle = self.obstacle(link, now);
-        if obstacle == ShedCause::Window && is_query {
-            // Another message of the device is under way: a query waits for its end, and one is enough.
+        let is_brief = [ShedCause::Window, ShedCause::SocketFull].contains(&obstacle);
+        if is_brief && is_query {
+            // Another message of the device is under way, or on its way to a socket that is shared: a
+            // query waits for its end, and one is enough.
             return Some((self.slots.after(first)?, ShedCause::Busy));
         }
         Some((first, obstacle))

@@ -292,6 +292,18 @@ fn a_query_waits_for_the_end_of_another_message_of_its_device() {
 }
 
 #[test]
+fn a_query_waits_while_another_message_is_on_its_way_to_a_shared_socket() {
+    let telemetry =
+        "{ name: t, every: 900ms, phase: together, confirmable: false, payload: { size: 64 } }";
+    let mut world = world(Peer::Commands(COMMANDS), "phase: together", telemetry);
+    // What is due at 900 ms is kept back until 1,020 ms.
+    world.keeps_back = Some(Micros::from_millis(120));
+    let run = Run::of(world, Micros::from_secs(300));
+    run.all_queries_ended_as(QueryOutcome::Received);
+    run.all_answers_ended_as(Answering::Answered);
+}
+
+#[test]
 fn a_command_that_comes_again_is_counted_and_not_replied_to_again() {
     let run = Run::with(Commands {
         brings: Bringing::TheFirst,

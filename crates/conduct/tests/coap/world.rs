@@ -67,6 +67,9 @@ pub(crate) struct World {
     waiting: VecDeque<(Micros, Pending, Bringing)>,
     heard: u32,
     pub(crate) commanding: Commanding,
+    /// For how long the socket keeps a message back: as one that is shared does, which gathers them.
+    pub(crate) keeps_back: Option<Micros>,
+    kept_until: Option<Micros>,
     out: Vec<u8>,
     now: Micros,
 }
@@ -97,6 +100,8 @@ impl World {
             waiting: VecDeque::new(),
             heard: 0,
             commanding: Commanding::default(),
+            keeps_back: None,
+            kept_until: None,
             out: Vec::new(),
             now: Micros::ZERO,
         };
@@ -123,6 +128,7 @@ impl World {
                 self.up.front().map(|(at, _)| *at),
                 self.down.front().map(|(at, _)| *at),
                 self.waiting.front().map(|(at, ..)| *at),
+                self.kept_until,
             ];
             let next = due.into_iter().flatten().min().unwrap_or(Micros::MAX);
             self.now = next.max(self.now + Micros(1));
@@ -132,6 +138,10 @@ impl World {
 
     fn turn(&mut self) {
         let now = self.now;
+        if self.kept_until.take_if(|until| *until <= now).is_some() {
+            self.shard.flushed(0, now);
+            self.pump();
+        }
         while self.shard.take_due(now).is_some() || self.shard.expire(now).is_some() {
             self.pump();
         }
@@ -156,7 +166,12 @@ impl World {
     fn pump(&mut self) {
         while self.shard.render_next(0, self.now, &mut self.out) {
             self.send();
-            self.shard.written(0, self.now);
+            if let Some(time) = self.keeps_back {
+                self.shard.held(0);
+                self.kept_until = Some(self.now + time);
+            } else {
+                self.shard.written(0, self.now);
+            }
         }
         self.shard.shed_excess(0, self.now);
     }
