@@ -107,20 +107,7 @@ pub(crate) fn returned<'a>(
 mod tests {
     use super::*;
     use crate::command::tests::stamp;
-    use crate::command::{CommandScratch, Commanding};
-    use crate::hono::write_command;
-
-    fn command(is_two_way: bool) -> CommandScratch {
-        let mut scratch = CommandScratch::default();
-        let to = Commanding {
-            stamp: &stamp(),
-            device: "ns:d-17",
-            tenant: "tload_tests",
-            is_two_way,
-        };
-        write_command(&to, &mut scratch);
-        scratch
-    }
+    use crate::hono::northbound::tests::command;
 
     /// The headers of a record as its bytes are.
     fn bytes<'a>(headers: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a [u8])> {

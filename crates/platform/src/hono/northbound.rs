@@ -191,11 +191,12 @@ fn levels(topic: &str) -> Option<[&str; 5]> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::command::tests::stamp;
 
-    fn command(is_two_way: bool) -> CommandScratch {
+    /// A command as it is issued.
+    pub(crate) fn command(is_two_way: bool) -> CommandScratch {
         let mut scratch = CommandScratch::default();
         let to = Commanding {
             stamp: &stamp(),
