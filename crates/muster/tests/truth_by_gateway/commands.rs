@@ -372,9 +372,11 @@ fn what_a_bounded_queue_drops_is_lost_and_nothing_else() {
     let (truth, [messages, commands]) = offline("session-queue: 50", RESUMED);
     let lost = count(&messages["lost"]) + count(&commands["lost"]);
     assert_eq!(lost, truth.account("offline-overflowed"));
+    assert!(lost > 0, "the bound was never reached");
     let drained = count(&messages["drained"]) + count(&commands["drained"]);
-    // What was due just before they left, or just before they were back, may have a place too.
-    assert!((4 * 40..=4 * 60).contains(&drained), "{drained}");
+    // What was due just before they left, or just before they were back, may have a place too, or have
+    // lost it; on a busy machine that is more.
+    assert!(drained >= 4 * 40, "{drained}");
     assert_eq!(count(&messages["incomplete"]), 4);
 }
 
