@@ -7,6 +7,7 @@
 
 mod connect;
 mod example;
+mod kafka;
 mod memory;
 mod peers;
 mod process;
@@ -30,7 +31,7 @@ use programs::Programs;
 /// What to measure and how long.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What to measure; without a name everything but `soak` and `quick`.
+    /// What to measure; without a name everything but `quick`, `soak` and `kafka`.
     #[arg(value_enum)]
     pub names: Vec<Name>,
     /// Interleaved repetitions, of which medians are told.
@@ -62,6 +63,8 @@ pub enum Name {
     Ledger,
     /// What TLS and WebSocket cost.
     Tls,
+    /// Consuming from Kafka against `rdkafka` alone; needs JDK 17, Maven and kcat.
+    Kafka,
     /// User memory of an idle device.
     Memory,
     /// Two published tools on the same sink.
@@ -131,6 +134,7 @@ fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write
             example::tls(programs, out)?;
             transports::against_plain(programs, extent, out)
         }
+        Name::Kafka => kafka::against_rdkafka(programs, extent, out),
         Name::Memory => memory::idle(programs, out),
         Name::Peers => peers::side_by_side(programs, extent, out),
         Name::Soak => memory::soak(programs, out),

@@ -20,6 +20,7 @@ use muster_scenario::Endpoint;
 
 use crate::consumers::ConsumersError;
 
+pub use client::KAFKA_SETTINGS;
 pub use driver::{KafkaDriver, kafka_loop};
 pub use look::look;
 

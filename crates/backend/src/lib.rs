@@ -19,5 +19,7 @@ mod session;
 pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat, client_id, hello};
 pub use driver::{Driver, consumers_loop};
 pub use ending::words;
+#[cfg(feature = "kafka")]
+pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaDriver, kafka_is_built, kafka_loop, look};
 pub use session::CREDENTIAL_KEYS;

@@ -227,6 +227,9 @@ fn area(length: u64, rate: f64, slope: f64) -> f64 {
 /// The inverse of [`area`]: the positive root, in the form that does not cancel.
 fn side(units: f64, rate: f64, slope: f64) -> u64 {
     let units = units.max(0.0);
+    if slope == 0.0 {
+        return (units / rate) as u64;
+    }
     (2.0 * units / (rate + (rate * rate + 2.0 * slope * units).sqrt())) as u64
 }
 

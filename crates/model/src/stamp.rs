@@ -105,19 +105,24 @@ impl Stamp {
     /// [`StampError::NotText`] for a character outside the alphabet, else as [`Stamp::decode`].
     /// The last character has four bits to spare; if they are not zero it was altered.
     pub fn decode_text(text: &[u8; STAMP_TEXT], covered: &[&[u8]]) -> Result<Self, StampError> {
-        let mut bytes = [0; STAMP_BYTES];
-        let mut spare = 0;
-        for (group, out) in text.chunks(4).zip(bytes.chunks_mut(3)) {
-            let mut word = 0u32;
-            for place in 0..4 {
-                let value = group.get(place).map_or(Some(0), |symbol| sextet(*symbol));
-                word = (word << 6) | value.ok_or(StampError::NotText)?;
-            }
-            for (place, out) in out.iter_mut().enumerate() {
-                *out = (word >> (16 - 8 * place)) as u8;
-            }
-            spare = word & ((1 << (24 - 8 * out.len())) - 1);
+        let mut values = [0; STAMP_TEXT];
+        let mut all = 0;
+        for (symbol, value) in text.iter().zip(&mut values) {
+            *value = SEXTETS[usize::from(*symbol)];
+            all |= *value;
         }
+        if all == NO_SEXTET {
+            return Err(StampError::NotText);
+        }
+        let mut bytes = [0; STAMP_BYTES];
+        for (group, out) in values.chunks_exact(4).zip(bytes.chunks_exact_mut(3)) {
+            out[0] = group[0] << 2 | group[1] >> 4;
+            out[1] = group[1] << 4 | group[2] >> 2;
+            out[2] = group[2] << 6 | group[3];
+        }
+        let [.., first, last] = values;
+        bytes[STAMP_BYTES - 1] = first << 2 | last >> 4;
+        let spare = last & 0x0f;
         match Self::decode(&bytes, covered) {
             Ok(stamp) if spare != 0 => Err(StampError::Check(stamp)),
             decoded => decoded,
@@ -125,17 +130,17 @@ impl Stamp {
     }
 }
 
-fn sextet(symbol: u8) -> Option<u32> {
-    let value = match symbol {
-        b'A'..=b'Z' => symbol - b'A',
-        b'a'..=b'z' => symbol - b'a' + 26,
-        b'0'..=b'9' => symbol - b'0' + 52,
-        b'-' => 62,
-        b'_' => 63,
-        _ => return None,
-    };
-    Some(u32::from(value))
-}
+/// What a character stands for; [`NO_SEXTET`] for one outside the alphabet.
+const SEXTETS: [u8; 256] = {
+    let mut table = [NO_SEXTET; 256];
+    let mut value = 0;
+    while value < ALPHABET.len() {
+        table[ALPHABET[value] as usize] = value as u8;
+        value += 1;
+    }
+    table
+};
+const NO_SEXTET: u8 = 0xff;
 
 fn check(key: &[u8], covered: &[&[u8]]) -> u32 {
     let mut crc = crc32fast::Hasher::new();

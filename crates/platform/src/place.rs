@@ -1,5 +1,6 @@
 //! Where a stamp stands in a copy, and what of a damaged one may be believed.
 
+use memchr::memmem;
 use muster_model::{
     RunId, STAMP_BYTES, STAMP_KEY_BYTES, STAMP_KEY_TEXT, STAMP_TEXT, Stamp, StampError,
 };
@@ -11,9 +12,18 @@ use crate::{Carrier, Uplink, UplinkScratch};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Head,
-    After(String),
+    After(Box<Anchor>),
     Property,
     Field(String),
+}
+
+/// The text before a stamp. To prepare the search takes as long as to search, so that it is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Anchor {
+    text: memmem::Finder<'static>,
+    /// Where the last intact stamp stood, where most others do. The check of each covers all the rest,
+    /// so that no other place in the same payload has an intact one.
+    last: usize,
 }
 
 /// A stamp whose check does not hold.
@@ -33,7 +43,7 @@ impl Place {
     pub(crate) fn of(uplink: &Uplink) -> Option<Self> {
         match uplink.carrier() {
             Carrier::Payload => Some(match uplink.payload().stamp_anchor() {
-                Some(anchor) => Self::After(anchor.to_owned()),
+                Some(anchor) => Self::After(Box::new(Anchor::new(anchor))),
                 None => Self::Head,
             }),
             Carrier::Property => Some(Self::Property),
@@ -43,7 +53,7 @@ impl Place {
     }
 
     pub(crate) fn find<'a>(
-        &self,
+        &mut self,
         run: RunId,
         payload: &'a [u8],
         property: Option<&'a str>,
@@ -53,8 +63,8 @@ impl Place {
                 let (head, rest) = payload.split_at_checked(STAMP_BYTES)?;
                 read(head, [rest, &[]])
             }
-            Self::After(anchor) if anchor.is_empty() => find_anywhere(run, payload),
-            Self::After(anchor) => find_after(anchor.as_bytes(), payload),
+            Self::After(anchor) if anchor.text().is_empty() => find_anywhere(run, payload),
+            Self::After(anchor) => find_after(anchor, payload),
             Self::Property => read(property?.as_bytes(), [payload, &[]]),
             Self::Field(pointer) => {
                 let text = string_at(payload, pointer)?;
@@ -64,6 +74,37 @@ impl Place {
         }
     }
 }
+
+impl Anchor {
+    fn new(text: &str) -> Self {
+        Self {
+            text: memmem::Finder::new(text).into_owned(),
+            last: 0,
+        }
+    }
+
+    fn text(&self) -> &[u8] {
+        self.text.needle()
+    }
+
+    fn find(&self, payload: &[u8], from: usize) -> Option<usize> {
+        let at = self.text.find(payload.get(from..)?)?;
+        Some(from + at + self.text().len())
+    }
+
+    fn stands_at_last(&self, payload: &[u8]) -> bool {
+        let before = payload.get(..self.last);
+        before.is_some_and(|before| before.ends_with(self.text()))
+    }
+}
+
+impl PartialEq for Anchor {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Anchor {}
 
 impl Damaged<'_> {
     /// Whether the id may be believed: `named` is the message that it names, as it was sent.
@@ -137,19 +178,26 @@ fn read_at(payload: &[u8], at: usize) -> Option<Found<'_>> {
     read(text, [before, after])
 }
 
-/// The stamp behind one of the places where the anchor stands: the first that is intact, else
-/// the first that is one at all.
-fn find_after<'a>(anchor: &[u8], payload: &'a [u8]) -> Option<Found<'a>> {
+/// The stamp behind one of the places where the anchor stands: the one that is intact, else the first that
+/// is one at all.
+fn find_after<'a>(anchor: &mut Anchor, payload: &'a [u8]) -> Option<Found<'a>> {
+    if anchor.stands_at_last(payload)
+        && let found @ Some(Ok(_)) = read_at(payload, anchor.last)
+    {
+        return found;
+    }
     let mut best = None;
     let mut from = 0;
-    while let Some(at) = find(anchor, &payload[from..]) {
-        let start = from + at + anchor.len();
+    while let Some(start) = anchor.find(payload, from) {
         match read_at(payload, start) {
-            Some(Ok(stamp)) => return Some(Ok(stamp)),
+            found @ Some(Ok(_)) => {
+                anchor.last = start;
+                return found;
+            }
             Some(Err(damaged)) => best = best.or(Some(Err(damaged))),
             None => {}
         }
-        from += at + 1;
+        from = start - anchor.text().len() + 1;
     }
     best
 }
@@ -169,11 +217,6 @@ fn find_anywhere(run: RunId, payload: &[u8]) -> Option<Found<'_>> {
     best
 }
 
-fn find(needle: &[u8], text: &[u8]) -> Option<usize> {
-    text.windows(needle.len())
-        .position(|window| window == needle)
-}
-
 #[cfg(test)]
 mod tests {
     use muster_model::{DeviceId, MessageId, StreamId};
@@ -188,6 +231,26 @@ mod tests {
             seq,
         };
         Stamp { id, due: None }
+    }
+
+    /// Wherever the last stamp stood, the intact one is found, and a damaged one else.
+    #[test]
+    fn a_stamp_is_found_where_none_stood_before() {
+        let payload = |before: &str, seq: u32| {
+            let before = format!("{before}\"id\":\"");
+            let text = stamp(7, seq).encode_text(&[before.as_bytes(), b"\"}"]);
+            [before.as_bytes(), &text, b"\"}"].concat()
+        };
+        let mut anchor = Anchor::new("\"id\":\"");
+        for (seq, before) in (0..).zip(["{", "{\"v\":12,", "{", "{\"id\":\"none\","]) {
+            let payload = payload(before, seq);
+            let found = find_after(&mut anchor, &payload);
+            assert_eq!(found.and_then(Result::ok), Some(stamp(7, seq)));
+        }
+        let mut damaged = payload("{", 9);
+        *damaged.last_mut().expect("it has bytes") = b']';
+        assert!(matches!(find_after(&mut anchor, &damaged), Some(Err(_))));
+        assert!(find_after(&mut anchor, b"{\"id\":\"\"}").is_none());
     }
 
     /// A check that is wrong in one symbol says nothing if a damaged id explains it as well.

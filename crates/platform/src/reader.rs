@@ -90,7 +90,7 @@ impl Reader {
         due_of: &mut dyn FnMut(&MessageId) -> Option<Micros>,
     ) -> Copy {
         let mut damaged = None;
-        for place in &self.places {
+        for place in &mut self.places {
             match place.find(self.run, payload, property) {
                 Some(Ok(stamp)) => {
                     let due = stamp.due.or_else(|| due_of(&stamp.id));

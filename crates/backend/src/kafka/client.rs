@@ -23,6 +23,8 @@ const CONSUMING: [(&str, &str); 3] = [
     ("auto.commit.interval.ms", "1000"),
     ("statistics.interval.ms", "1000"),
 ];
+/// The settings of librdkafka that every consumer has, whatever the scenario.
+pub const KAFKA_SETTINGS: [&[(&str, &str)]; 2] = [&ALWAYS, &CONSUMING];
 /// Of the producer of commands.
 const PRODUCING: [(&str, &str); 4] = [
     // What is sent again after a connection has ended is written once, and in its place.

@@ -1,6 +1,5 @@
 //! Drives one Kafka consumer on an event loop of its own thread.
 
-use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
@@ -49,8 +48,8 @@ pub struct KafkaDriver {
 
 /// Where records surface, as the plan's streams know it.
 struct Surfaces {
-    /// By the topic: what stands before the key.
-    before: HashMap<String, String>,
+    /// What stands before the key, by the topic; they are few.
+    before: Vec<(String, String)>,
     /// Whether a stamp may be in a header.
     reads_headers: bool,
     text: String,
@@ -357,7 +356,8 @@ impl Surfaces {
         let key = record.key().and_then(|key| std::str::from_utf8(key).ok());
         let key = key.filter(|key| !key.is_empty());
         let topic = record.topic();
-        let before = self.before.get(topic).map_or("", String::as_str);
+        let mut known = self.before.iter().filter(|(name, _)| name == topic);
+        let before = known.next().map_or("", |(_, before)| before.as_str());
         let topic = match key {
             Some(key) if before.is_empty() => key,
             None if before.is_empty() => topic,

@@ -1,0 +1,89 @@
+//! Consuming from Kafka: Muster's consumer against `rdkafka` alone, on a full topic of a real broker.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::Extent;
+use super::programs::{Programs, cargo};
+use super::table::{at_least, begin, end, median, row, thousands};
+
+/// Enough for some seconds of CPU a turn.
+const MESSAGES: u32 = 2_000_000;
+/// What Muster keeps of the crate alone.
+const GOAL: f64 = 0.7;
+
+/// Both consumers by turns.
+pub(super) fn against_rdkafka(
+    programs: &Programs,
+    extent: &Extent,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let pairs = measured(programs, extent.repetitions)?;
+    let columns = [
+        "messages",
+        "rdkafka alone per CPU-s",
+        "Muster per CPU-s",
+        "ratio",
+    ];
+    begin(out, "Consuming from Kafka", &columns)?;
+    let ratio = median(pairs.iter().map(|(bare, muster)| muster / bare));
+    let cells = [
+        MESSAGES.to_string(),
+        thousands(median(pairs.iter().map(|(bare, _)| *bare))),
+        thousands(median(pairs.iter().map(|(_, muster)| *muster))),
+        at_least(ratio, GOAL),
+    ];
+    row(out, &cells)?;
+    let note = format!(
+        "Ditto messages of 600 bytes with 8 headers, 10 partitions, a group; CPU of the whole process, \
+         librdkafka's threads included. Goal: {GOAL}."
+    );
+    end(out, &note)
+}
+
+/// Messages per CPU-second of the crate alone and of Muster, turn by turn.
+fn measured(programs: &Programs, repetitions: u32) -> Result<Vec<(f64, f64)>> {
+    let build = ["build", "--release", "-p", "muster-backend"];
+    let built = cargo(&programs.root)
+        .args(build)
+        .args(["--example", "kafka_cost"])
+        .status()?;
+    if !built.success() {
+        bail!("the example kafka_cost cannot be built");
+    }
+    let output = Command::new("bash")
+        .current_dir(&programs.root)
+        .arg("bench/kafka.sh")
+        .arg(programs.example("kafka_cost"))
+        .args([MESSAGES.to_string(), repetitions.to_string()])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("run bench/kafka.sh")?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!("bench/kafka.sh failed: {printed}");
+    }
+    let figures: Result<Vec<f64>> = printed.lines().map(per_cpu).collect();
+    Ok(figures?
+        .chunks_exact(2)
+        .map(|pair| (pair[0], pair[1]))
+        .collect())
+}
+
+/// Of one turn, in which the id of every message was read.
+fn per_cpu(line: &str) -> Result<f64> {
+    let told: Value = serde_json::from_str(line).with_context(|| format!("read {line}"))?;
+    let figure = |name: &str| {
+        told[name]
+            .as_f64()
+            .with_context(|| format!("{name} in {line}"))
+    };
+    let all = f64::from(MESSAGES);
+    if figure("messages")? < all || figure("read")? < all {
+        bail!("not every message was taken and read: {line}");
+    }
+    Ok(figure("messages")? / figure("cpu_s")?)
+}
