@@ -193,6 +193,7 @@ fn told(
         | ClientEvent::AnsweredLate { .. }
         | ClientEvent::Pong { .. }
         | ClientEvent::Stale { .. }
+            | ClientEvent::Duplicate { .. }
         | ClientEvent::PingedAgain => {}
     }
     None

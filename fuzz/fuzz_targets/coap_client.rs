@@ -214,6 +214,7 @@ impl World {
             | ClientEvent::Notification(_)
             | ClientEvent::Acknowledged { .. }
             | ClientEvent::Stale { .. }
+            | ClientEvent::Duplicate { .. }
             | ClientEvent::PingedAgain => {}
         }
         None

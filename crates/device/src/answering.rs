@@ -108,6 +108,10 @@ impl<S: Sink> Shard<S> {
                 let stream = stream_of(Token(ticket.name));
                 self.sink.counts(stream, now).answered_late += 1;
             }
+            ClientEvent::Duplicate { ticket } => {
+                let stream = stream_of(Token(ticket.name));
+                self.sink.counts(stream, now).duplicate_responses += 1;
+            }
             // Nothing is observed, and nobody is pinged.
             ClientEvent::Acknowledged { .. }
             | ClientEvent::Notification(_)
@@ -120,6 +124,8 @@ impl<S: Sink> Shard<S> {
     /// The platform's answer to a request.
     pub(crate) fn responded(&mut self, link: u32, now: Micros, response: &Response<'_>) {
         let token = Token(response.ticket.name);
+        self.sink.counts(stream_of(token), now).separate_responses +=
+            u64::from(response.is_separate);
         let dialect = self.class(link).dialect;
         let status = Status::of_coap(response.code.0);
         let fields = response.options.iter().filter_map(field);

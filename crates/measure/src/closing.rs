@@ -163,6 +163,8 @@ impl<'a> Closing<'a> {
             shed_by_cause: by_name(&outcomes.shed),
             sent: own.map_or(outcomes.sent, |own| own.sent.count),
             retransmitted: counts.retransmitted,
+            separate_responses: counts.separate_responses,
+            duplicate_responses: counts.duplicate_responses,
             retried: counts.retried,
             accepted: of(State::Accepted),
             no_subscriber: counts.no_subscriber,

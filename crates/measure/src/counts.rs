@@ -14,6 +14,11 @@ pub struct CountBy<K>(Vec<(K, u64)>);
 pub struct Counts {
     /// Further transmissions of a message by its protocol (DUP).
     pub retransmitted: u64,
+    /// Answers of CoAP that came in a message of their own, behind the acknowledgement (RFC 7252 section
+    /// 5.2.2).
+    pub separate_responses: u64,
+    /// Such answers that came again (RFC 7252 section 4.5).
+    pub duplicate_responses: u64,
     /// Messages handed to the socket, each once.
     pub handed: u64,
     /// Further attempts of a message by its application (`retry`), each a new PUBLISH.
@@ -145,6 +150,8 @@ impl Counts {
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.retransmitted += other.retransmitted;
+        self.separate_responses += other.separate_responses;
+        self.duplicate_responses += other.duplicate_responses;
         self.handed += other.handed;
         self.retried += other.retried;
         self.answered_late += other.answered_late;

@@ -25,6 +25,10 @@ pub struct Ledger {
     pub sent: u64,
     /// Further transmissions by the protocol.
     pub retransmitted: u64,
+    /// Answers of CoAP in a message of their own.
+    pub separate_responses: u64,
+    /// Those of them that came again.
+    pub duplicate_responses: u64,
     /// Further attempts by the application.
     pub retried: u64,
     /// The platform took responsibility.
@@ -338,11 +342,13 @@ impl Ledger {
         self.equations.extend(other.equations.iter().cloned());
     }
 
-    fn known_mut(&mut self) -> [&mut u64; 20] {
+    fn known_mut(&mut self) -> [&mut u64; 22] {
         [
             &mut self.shed,
             &mut self.sent,
             &mut self.retransmitted,
+            &mut self.separate_responses,
+            &mut self.duplicate_responses,
             &mut self.retried,
             &mut self.accepted,
             &mut self.no_subscriber,
@@ -363,7 +369,7 @@ impl Ledger {
         ]
     }
 
-    fn known(&self) -> [u64; 20] {
+    fn known(&self) -> [u64; 22] {
         self.clone().known_mut().map(|figure| *figure)
     }
 

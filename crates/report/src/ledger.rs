@@ -44,6 +44,12 @@ pub struct UplinkLedger {
     pub sent: u64,
     /// Further transmissions of the same message by the protocol.
     pub retransmitted: u64,
+    /// Answers of CoAP in a message of their own.
+    #[serde(default)]
+    pub separate_responses: u64,
+    /// Those of them that came again.
+    #[serde(default)]
+    pub duplicate_responses: u64,
     /// Further attempts of the same message by the application (`retry`).
     pub retried: u64,
     /// Accepted by the dialect's word.

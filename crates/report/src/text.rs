@@ -12,6 +12,7 @@ use crate::{
     Report, Rule, RuleKind, RuleResult, UplinkLedger, Verdict,
 };
 
+mod answers;
 mod downlink;
 
 /// Broken rules that the summary lists; the others are counted.
@@ -210,9 +211,13 @@ impl Screen {
         }
         self.row("ledger", &due);
         self.row("  sent", &outcomes(ledger));
-        let strays = strays(ledger);
+        let strays = answers::strays(ledger);
         if !strays.is_empty() {
             self.row("  answers", &strays);
+        }
+        let packets = answers::packets(ledger);
+        if !packets.is_empty() {
+            self.row("  packets", &packets);
         }
         self.backends(ledgers);
         for (label, parts) in downlink::rows(ledgers) {
@@ -364,20 +369,6 @@ fn reason(rule: &Rule) -> String {
         let _ = write!(line, ": {}", rule.evidence);
     }
     line
-}
-
-/// Answers that changed nothing, as far as there were any.
-fn strays(ledger: &UplinkLedger) -> Vec<String> {
-    let kinds = [
-        (ledger.answered_late, "late"),
-        (ledger.answered_again, "again"),
-        (ledger.answered_unknown, "to nothing sent"),
-        (ledger.answered_malformed, "unreadable"),
-    ];
-    let kinds = kinds.iter().filter(|(number, _)| *number > 0);
-    kinds
-        .map(|(number, kind)| format!("{} {kind}", count(*number)))
-        .collect()
 }
 
 fn outcomes(ledger: &UplinkLedger) -> Vec<String> {

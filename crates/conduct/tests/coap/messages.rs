@@ -108,6 +108,8 @@ fn an_answer_in_a_message_of_its_own_is_waited_for() {
     let (attempts, counts) = run(Peer::Later(after), "", "");
     assert!(all_ended_as(&attempts, Outcome::Accepted));
     assert_eq!(counts.retransmitted, 0, "the requests were acknowledged");
+    assert_eq!(counts.separate_responses, MESSAGES as u64);
+    assert_eq!(counts.duplicate_responses, 0);
     let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
     assert!(attempts.iter().all(|it| waited(it) == after + WAY + WAY));
 }

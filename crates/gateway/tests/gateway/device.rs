@@ -206,6 +206,7 @@ impl Device {
                 | ClientEvent::AnsweredLate { .. }
                 | ClientEvent::Pong { .. }
                 | ClientEvent::Stale { .. }
+                | ClientEvent::Duplicate { .. }
                 | ClientEvent::PingedAgain,
             )
             | None => {}

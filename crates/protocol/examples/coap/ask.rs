@@ -146,6 +146,7 @@ impl Asking {
             ClientEvent::AnsweredLate { .. } => return Ok(Some("answered late".into())),
             ClientEvent::Acknowledged { .. }
             | ClientEvent::Stale { .. }
+            | ClientEvent::Duplicate { .. }
             | ClientEvent::PingedAgain => {}
         }
         Ok(None)

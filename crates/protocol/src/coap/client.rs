@@ -37,6 +37,14 @@ pub struct Lane {
     open: u16,
 }
 
+/// What was answered to a message of the server's own.
+#[derive(Debug, Clone, Copy)]
+struct Verdict {
+    reply: Kind,
+    /// Whose it was, if somebody waited for it.
+    ticket: Option<Ticket>,
+}
+
 /// What came or went that no event tells, since the session was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClientCounts {
@@ -72,7 +80,7 @@ pub struct Endpoint<L> {
     exchanges: Slab<Exchange>,
     by_id: ById,
     /// What was answered to messages of the server's own.
-    seen: Option<Box<Seen<Kind>>>,
+    seen: Option<Box<Seen<Verdict>>>,
     counts: ClientCounts,
     lanes: L,
 }

@@ -373,6 +373,7 @@ impl Told {
                 end: Some(End::Failed(cause)),
                 ..nothing(ticket)
             },
+            ClientEvent::Duplicate { ticket } => nothing(ticket),
             other @ (ClientEvent::Notification(_)
             | ClientEvent::AnsweredLate { .. }
             | ClientEvent::Pong { .. }

@@ -18,6 +18,8 @@ impl From<&Ledger> for UplinkLedger {
             shed_by_cause: of.shed_by_cause.clone(),
             sent: of.sent,
             retransmitted: of.retransmitted,
+            separate_responses: of.separate_responses,
+            duplicate_responses: of.duplicate_responses,
             retried: of.retried,
             accepted: of.accepted,
             no_subscriber: of.no_subscriber,

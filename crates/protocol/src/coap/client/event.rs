@@ -47,6 +47,12 @@ pub enum ClientEvent<'a> {
         /// The server's code; none for a reset.
         code: Option<Code>,
     },
+    /// A response or notification in a message of its own that came again (section 4.5); it was
+    /// acknowledged again.
+    Duplicate {
+        /// Whose.
+        ticket: Ticket,
+    },
     /// The server shows that it is alive: the reset that answers a ping (section 4.3).
     Pong {
         /// Whose ping.
@@ -76,6 +82,7 @@ impl ClientEvent<'_> {
             | Self::Again { ticket, .. }
             | Self::Failed { ticket, .. }
             | Self::AnsweredLate { ticket, .. }
+            | Self::Duplicate { ticket }
             | Self::Pong { ticket }
             | Self::Stale { ticket, .. } => Some(*ticket),
             Self::PingedAgain => None,

@@ -3,7 +3,7 @@
 use muster_model::Micros;
 
 use super::exchange::{CONFIRMABLE, DEREGISTERS, FORGOTTEN, PING, Stage, Step};
-use super::{Again, ClientEvent, Endpoint, Failure, Lane, Response, SLOT_BYTES};
+use super::{Again, ClientEvent, Endpoint, Failure, Lane, Response, SLOT_BYTES, Verdict};
 use crate::coap::{Class, Code, ExchangeKey, Header, Kind, Message, OptionNumber, Ticket, Token};
 
 /// Seconds for which a response is fresh that does not say (section 5.10.5).
@@ -116,17 +116,23 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         let seen = self.seen.as_deref_mut();
         if let Some(answered) = seen.and_then(|seen| seen.find(now, message.id).copied()) {
             self.counts.duplicates += 1;
-            reply(message, answered, out);
-            return None;
+            reply(message, answered.reply, out);
+            let ticket = answered.ticket?;
+            return Some(ClientEvent::Duplicate { ticket });
         }
         let key = self.by_token(message.token);
         let is_acceptable = message.options.unacceptable(|_| false).is_none();
-        let verdict = if key.is_some() && is_acceptable {
-            Kind::Acknowledgement
-        } else {
-            Kind::Reset
+        let exchange = key.and_then(|key| self.exchanges.get(key));
+        let ticket = exchange.map(|exchange| exchange.ticket);
+        let verdict = match ticket.filter(|_| is_acceptable) {
+            Some(_) => Kind::Acknowledgement,
+            None => Kind::Reset,
         };
-        self.remember(now, message, verdict);
+        let answered = Verdict {
+            reply: verdict,
+            ticket,
+        };
+        self.remember(now, message, answered);
         reply(message, verdict, out);
         let Some(key) = key else {
             self.counts.stray += 1;
@@ -136,7 +142,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     }
 
     /// Keeps what was answered, for duplicates (section 4.5).
-    fn remember(&mut self, now: Micros, message: &Message<'_>, verdict: Kind) {
+    fn remember(&mut self, now: Micros, message: &Message<'_>, verdict: Verdict) {
         let transmission = &self.settings.transmission;
         let lifetime = match message.kind {
             Kind::NonConfirmable => transmission.non_lifetime,

@@ -1,0 +1,31 @@
+//! Answers and packets that are no message's end.
+
+use super::count;
+use crate::ledger::UplinkLedger;
+
+/// Answers that changed nothing, as far as there were any.
+pub(super) fn strays(ledger: &UplinkLedger) -> Vec<String> {
+    let kinds = [
+        (ledger.answered_late, "late"),
+        (ledger.answered_again, "again"),
+        (ledger.answered_unknown, "to nothing sent"),
+        (ledger.answered_malformed, "unreadable"),
+    ];
+    some_of(&kinds)
+}
+
+/// What the protocol did beside sending each message once, as far as it did.
+pub(super) fn packets(ledger: &UplinkLedger) -> Vec<String> {
+    some_of(&[
+        (ledger.retransmitted, "retransmitted"),
+        (ledger.separate_responses, "separate responses"),
+        (ledger.duplicate_responses, "of them again"),
+    ])
+}
+
+fn some_of(kinds: &[(u64, &str)]) -> Vec<String> {
+    let kinds = kinds.iter().filter(|(number, _)| *number > 0);
+    kinds
+        .map(|(number, kind)| format!("{} {kind}", count(*number)))
+        .collect()
+}
