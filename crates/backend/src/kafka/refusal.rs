@@ -13,8 +13,17 @@ pub(crate) struct Refusal {
     what: String,
     /// What would help, with the key where the scenario says it.
     pub(crate) remedy: &'static str,
-    /// Whether it passes by itself when the brokers have agreed on who leads.
-    pub(crate) is_passing: bool,
+    nature: Nature,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nature {
+    /// Nobody answered at all.
+    Silence,
+    /// It passes by itself when the brokers have agreed on who leads.
+    Passing,
+    /// It stays until somebody does something.
+    Lasting,
 }
 
 impl Refusal {
@@ -25,11 +34,11 @@ impl Refusal {
 
     /// What the library says by itself.
     pub(crate) fn said(code: RDKafkaErrorCode, reason: &str) -> Self {
-        let remedy = remedy(code);
+        let (nature, remedy) = remedy(code);
         Self {
             what: reason.to_owned(),
             remedy,
-            is_passing: OF_LEADERS.contains(&code),
+            nature,
         }
     }
 
@@ -38,7 +47,7 @@ impl Refusal {
         Self {
             what: format!("set up a consumer: {error}"),
             remedy: "see docs/kafka.md for what needs the feature `kafka-tls`",
-            is_passing: false,
+            nature: Nature::Lasting,
         }
     }
 
@@ -46,7 +55,7 @@ impl Refusal {
         Self {
             what: format!("topic `{topic}` was created and does not appear"),
             remedy: "see the log of the brokers",
-            is_passing: true,
+            nature: Nature::Passing,
         }
     }
 
@@ -55,7 +64,7 @@ impl Refusal {
         Self {
             what: format!("commands are refused with {}", reason.in_words()),
             remedy: remedy_of_command(code),
-            is_passing: false,
+            nature: Nature::Lasting,
         }
     }
 
@@ -64,13 +73,18 @@ impl Refusal {
         Self {
             what: format!("no further command can be issued: {reason} ({code})"),
             remedy: remedy_of_command(code),
-            is_passing: false,
+            nature: Nature::Lasting,
         }
     }
 
     /// Whether nobody answered at all.
     pub(crate) fn is_silence(&self) -> bool {
-        self.remedy == OF_NOTHING
+        self.nature == Nature::Silence
+    }
+
+    /// Whether it passes by itself when the brokers have agreed on who leads.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.nature == Nature::Passing
     }
 
     /// Whether the consumer goes without what it lost until somebody does something.
@@ -124,29 +138,44 @@ fn remedy_of_command(code: RDKafkaErrorCode) -> &'static str {
         return "allow platform.backend.user to write the topic of commands, and before Kafka 3.0 to \
                 write idempotently to the cluster";
     }
-    remedy(code)
+    remedy(code).1
 }
 
-fn remedy(code: RDKafkaErrorCode) -> &'static str {
-    if OF_CREDENTIALS.contains(&code) {
-        return CREDENTIAL_KEYS;
-    }
-    if code == RDKafkaErrorCode::SSL {
-        return "see platform.backend.tls";
-    }
-    if code == RDKafkaErrorCode::GroupAuthorizationFailed {
-        return "allow platform.backend.user to read the group, which platform.backend.shared names \
-                (without it, one that begins with `muster-`)";
-    }
-    if OF_RIGHTS.contains(&code) {
-        return "allow platform.backend.user to describe and read the topics, and to create those \
-                that are missing, or create them before the run";
-    }
-    if OF_TOPICS.contains(&code) {
-        return "see platform.backend.topics";
-    }
+fn remedy(code: RDKafkaErrorCode) -> (Nature, &'static str) {
     if OF_LEADERS.contains(&code) {
-        return "see the log of the brokers";
+        return (Nature::Passing, "see the log of the brokers");
     }
-    OF_NOTHING
+    let lasting = if OF_CREDENTIALS.contains(&code) {
+        CREDENTIAL_KEYS
+    } else if code == RDKafkaErrorCode::SSL {
+        "see platform.backend.tls"
+    } else if code == RDKafkaErrorCode::GroupAuthorizationFailed {
+        "allow platform.backend.user to read the group, which platform.backend.shared names \
+         (without it, one that begins with `muster-`)"
+    } else if OF_RIGHTS.contains(&code) {
+        "allow platform.backend.user to describe and read the topics, and to create those that are \
+         missing, or create them before the run"
+    } else if OF_TOPICS.contains(&code) {
+        "see platform.backend.topics"
+    } else {
+        return (Nature::Silence, OF_NOTHING);
+    };
+    (Nature::Lasting, lasting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_refuses_is_not_silent_whatever_would_help() {
+        let of = |code| Refusal::of(code, "find topic `t`");
+        assert!(of(RDKafkaErrorCode::AllBrokersDown).is_silence());
+        for code in OF_CREDENTIALS.iter().chain(&OF_RIGHTS).chain(&OF_TOPICS) {
+            assert!(!of(*code).is_silence() && !of(*code).is_passing(), "{code}");
+        }
+        for code in OF_LEADERS {
+            assert!(of(code).is_passing() && !of(code).is_silence(), "{code}");
+        }
+    }
 }
