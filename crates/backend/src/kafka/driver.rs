@@ -204,7 +204,10 @@ impl KafkaDriver {
         let name = "kafka-topics".to_owned();
         match thread::Builder::new().name(name).spawn(work) {
             Ok(_) => self.preparing = Some(heard),
-            Err(error) => self.standing.limited(&format!("start a thread: {error}")),
+            Err(error) => {
+                self.standing.limited_again("start a thread", error);
+                self.prepare_again(io);
+            }
         }
     }
 
@@ -242,6 +245,10 @@ impl KafkaDriver {
 
     fn try_again(&mut self, io: &mut Io, refusal: &Refusal) {
         self.standing.refused(refusal);
+        self.prepare_again(io);
+    }
+
+    fn prepare_again(&self, io: &mut Io) {
         io.set_timer(io.now() + RETRY, Alarm::Prepare as u64);
     }
 

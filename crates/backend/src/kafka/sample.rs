@@ -14,8 +14,17 @@ pub(crate) struct Sample {
     pub(crate) lag: u64,
     /// A broker that leads one of its partitions and does not answer, and why that is thought.
     pub(crate) silent: Option<String>,
-    /// Connections to such brokers that ended since the consumer began.
-    pub(crate) disconnects: i64,
+    /// Connections that ended since the consumer began, by broker: which of them lead changes.
+    pub(crate) connections: Vec<Connections>,
+}
+
+/// Connections to one broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Connections {
+    pub(crate) broker: i32,
+    pub(crate) ended: i64,
+    /// Whether it leads one of the consumer's partitions.
+    pub(crate) is_leader: bool,
 }
 
 impl Sample {
@@ -26,11 +35,20 @@ impl Sample {
             all.filter(|partition| partition.partition >= 0 && partition.desired)
         };
         let leads = |broker: &&Broker| partitions().any(|it| it.leader == broker.nodeid);
-        let leaders = || statistics.brokers.values().filter(leads);
+        let brokers = statistics.brokers.values();
+        let connections = |broker: &Broker| Connections {
+            broker: broker.nodeid,
+            ended: broker.disconnects.unwrap_or(0),
+            is_leader: leads(&broker),
+        };
         Self {
             lag: partitions().map(lag).sum(),
-            silent: leaders().find_map(silence),
-            disconnects: leaders().filter_map(|broker| broker.disconnects).sum(),
+            silent: brokers.clone().filter(leads).find_map(silence),
+            // Those that stand for addresses alone lead nothing, and have no number of their own.
+            connections: brokers
+                .filter(|broker| broker.nodeid >= 0)
+                .map(connections)
+                .collect(),
         }
     }
 }
@@ -128,5 +146,25 @@ mod tests {
         };
         statistics.brokers.insert("o".to_owned(), other);
         assert_eq!(Sample::of(&statistics).silent, None);
+    }
+
+    #[test]
+    fn connections_are_told_of_each_broker_and_who_leads() {
+        let mut statistics = statistics([0, 0], broker("UP", 1, 0));
+        for (name, nodeid) in [("o", 2), ("address", -1)] {
+            let other = Broker {
+                nodeid,
+                disconnects: Some(3),
+                ..broker("UP", 0, 0)
+            };
+            statistics.brokers.insert(name.to_owned(), other);
+        }
+        let mut told = Sample::of(&statistics).connections;
+        told.sort_by_key(|it| it.broker);
+        let told: Vec<_> = told
+            .iter()
+            .map(|it| (it.broker, it.ended, it.is_leader))
+            .collect();
+        assert_eq!(told, [(1, 0, true), (2, 3, false)]);
     }
 }

@@ -1,12 +1,14 @@
 //! Where a Kafka consumer stands, and what is told of it.
 
+use std::collections::BTreeMap;
+
 use muster_conduct::Trouble;
 use muster_model::{Micros, figure};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::listener::News;
 use super::refusal::Refusal;
-use super::sample::Sample;
+use super::sample::{Connections, Sample};
 use crate::commanding::idle_notices;
 
 /// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
@@ -22,8 +24,8 @@ pub(crate) struct Standing {
     pub(crate) troubles: Vec<Trouble>,
     /// How often it could not be brought up.
     tries: u32,
-    /// Connections to the leaders of its partitions that had ended by the last sample.
-    disconnects: i64,
+    /// Connections that had ended by the last sample, by broker.
+    ended: BTreeMap<i32, i64>,
     lag: Lag,
 }
 
@@ -55,7 +57,7 @@ impl Standing {
             told: Vec::new(),
             troubles: Vec::new(),
             tries: 0,
-            disconnects: 0,
+            ended: BTreeMap::new(),
             lag: Lag::default(),
         }
     }
@@ -67,7 +69,7 @@ impl Standing {
     /// It could not be brought up, and tries again.
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
         self.tries += 1;
-        if refusal.is_passing && self.tries < PASSING_TRIES {
+        if refusal.is_passing() && self.tries < PASSING_TRIES {
             return;
         }
         if !self.told.contains(&refusal.remedy) {
@@ -138,6 +140,14 @@ impl Standing {
         self.troubles.push(Trouble::Limit(text));
     }
 
+    /// The same of what is tried again: told once until it is up.
+    pub(crate) fn limited_again(&mut self, what: &'static str, why: impl std::fmt::Display) {
+        if !self.told.contains(&what) {
+            self.told.push(what);
+            self.limited(&format!("{what}: {why}"));
+        }
+    }
+
     fn failed(&mut self, code: RDKafkaErrorCode, reason: &str) {
         if code == RDKafkaErrorCode::PollExceeded {
             let text =
@@ -156,8 +166,7 @@ impl Standing {
             (self.lag.most, self.lag.at) = (sample.lag, now);
         }
         self.lag.last = sample.lag;
-        let ended =
-            sample.disconnects - std::mem::replace(&mut self.disconnects, sample.disconnects);
+        let ended = self.ended(&sample.connections);
         match (&sample.silent, self.state) {
             (Some(why), State::Up) => self.lost(State::Silent, why),
             (None, State::Up) if ended > 0 => {
@@ -173,6 +182,15 @@ impl Standing {
         }
     }
 
+    /// How many connections to leaders have ended since the last sample.
+    fn ended(&mut self, connections: &[Connections]) -> i64 {
+        let since = connections.iter().map(|of| {
+            let before = self.ended.insert(of.broker, of.ended).unwrap_or(0);
+            (of.ended - before) * i64::from(of.is_leader)
+        });
+        since.sum()
+    }
+
     fn lost(&mut self, to: State, why: &str) {
         if std::mem::replace(&mut self.state, to) == State::Up {
             let text = self.text(why);
@@ -182,5 +200,55 @@ impl Standing {
 
     fn text(&self, what: impl std::fmt::Display) -> String {
         format!("{}: {what}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(connections: &[(i32, i64, bool)]) -> News {
+        let connections = connections
+            .iter()
+            .map(|&(broker, ended, is_leader)| Connections {
+                broker,
+                ended,
+                is_leader,
+            });
+        News::Sampled(Sample {
+            lag: 0,
+            silent: None,
+            connections: connections.collect(),
+        })
+    }
+
+    fn up() -> Standing {
+        let mut standing = Standing::new("consumer 0".to_owned());
+        standing.up();
+        standing
+    }
+
+    #[test]
+    fn a_connection_to_a_leader_that_ends_is_told_and_what_ended_before_it_led_is_not() {
+        let mut standing = up();
+        standing.heard(Micros(0), sample(&[(1, 0, true), (2, 5, false)]));
+        standing.heard(Micros(1), sample(&[(1, 0, false), (2, 5, true)]));
+        assert_eq!(standing.troubles, []);
+        standing.heard(Micros(2), sample(&[(1, 4, false), (2, 6, true)]));
+        let [Trouble::ConsumerLost(_), Trouble::ConsumerBack(_)] = &standing.troubles[..] else {
+            panic!("{:?}", standing.troubles);
+        };
+    }
+
+    #[test]
+    fn what_is_tried_again_is_told_once_until_it_is_up() {
+        let mut standing = Standing::new("consumer 0".to_owned());
+        for _ in 0..3 {
+            standing.limited_again("start a thread", "no");
+        }
+        assert_eq!(standing.troubles.len(), 1);
+        standing.up();
+        standing.limited_again("start a thread", "no");
+        assert_eq!(standing.troubles.len(), 2);
     }
 }
