@@ -5,6 +5,7 @@
 //! side says of itself is only compared with that. Load stays on loopback, every run is bounded in
 //! time, and every process is ended with the run that started it.
 
+mod coap;
 mod connect;
 mod example;
 mod kafka;
@@ -63,6 +64,10 @@ pub enum Name {
     Ledger,
     /// What TLS and WebSocket cost.
     Tls,
+    /// CoAP against a bare socket loop.
+    Coap,
+    /// CoAP over DTLS against plain, and handshakes.
+    Dtls,
     /// Consuming from Kafka against `rdkafka` alone; needs JDK 17, Maven and kcat.
     Kafka,
     /// User memory of an idle device.
@@ -73,12 +78,14 @@ pub enum Name {
     Soak,
 }
 
-const ALL: [Name; 7] = [
+const ALL: [Name; 9] = [
     Name::Publish,
     Name::Connect,
     Name::Loops,
     Name::Ledger,
     Name::Tls,
+    Name::Coap,
+    Name::Dtls,
     Name::Memory,
     Name::Peers,
 ];
@@ -134,6 +141,8 @@ fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write
             example::tls(programs, out)?;
             transports::against_plain(programs, extent, out)
         }
+        Name::Coap => coap::against_bare(programs, extent, out),
+        Name::Dtls => coap::dtls(programs, extent, out),
         Name::Kafka => kafka::against_rdkafka(programs, extent, out),
         Name::Memory => memory::idle(programs, out),
         Name::Peers => peers::side_by_side(programs, extent, out),

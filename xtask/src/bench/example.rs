@@ -30,9 +30,21 @@ const TLS: Example = Example {
             at most 6,144 bytes a link at rest.",
 };
 
+const DTLS: Example = Example {
+    package: "muster-transport",
+    name: "dtls_cost",
+    title: "DTLS 1.2",
+    goals: "Goals: with pre-shared keys and over sockets at least 25,000 handshakes per CPU-second of the client.",
+};
+
 /// What the recorder costs a message.
 pub(super) fn ledger(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     LEDGER.run(programs, out)
+}
+
+/// What DTLS costs a handshake, a session and a record.
+pub(super) fn dtls(programs: &Programs, out: &mut dyn Write) -> Result<()> {
+    DTLS.run(programs, out)
 }
 
 /// What TLS costs a handshake, a link and a message.

@@ -50,6 +50,11 @@ impl Programs {
         run(cc.args(["-O2", "-o"]).arg(&self.bare_in_c).arg(source))
     }
 
+    /// Another program of the bench, once it is built.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.muster.with_file_name(name)
+    }
+
     /// An example of a crate, once it is built.
     pub(super) fn example(&self, name: &str) -> PathBuf {
         self.muster.with_file_name("examples").join(name)

@@ -1,4 +1,4 @@
-//! What TLS and WebSocket cost a message over sockets, against plain MQTT.
+//! What TLS, WebSocket and DTLS cost a message over sockets, against the plain protocol.
 
 use std::fs;
 use std::io::Write;
@@ -28,7 +28,8 @@ pub(super) fn against_plain(
     begin(out, "Transports, QoS 1, 100 bytes, closed loop", &columns)?;
     let mut rounds = Vec::new();
     for _ in 0..extent.repetitions {
-        let round = SCHEMES.map(|scheme| per_cpu(programs, scheme, extent.seconds));
+        let round = SCHEMES
+            .map(|scheme| per_cpu(programs, &scenario(scheme, extent.seconds), extent.seconds));
         let [plain, ws, tls, wss] = round;
         rounds.push([plain?, ws?, tls?, wss?]);
     }
@@ -41,10 +42,10 @@ pub(super) fn against_plain(
     end(out, &note)
 }
 
-fn per_cpu(programs: &Programs, scheme: &str, seconds: u32) -> Result<f64> {
+/// Accepted messages per CPU-second of the device shards, in a run of a scenario.
+pub(super) fn per_cpu(programs: &Programs, scenario: &str, seconds: u32) -> Result<f64> {
     let path = programs.scratch("transports.yaml");
-    fs::write(&path, scenario(scheme, seconds))
-        .with_context(|| format!("write {}", path.display()))?;
+    fs::write(&path, scenario).with_context(|| format!("write {}", path.display()))?;
     let folder = programs.scratch("result");
     if folder.exists() {
         fs::remove_dir_all(&folder).context("remove the last result")?;
