@@ -68,7 +68,9 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
     }
 }
 
-/// Something was due if a stream with a rate was declared.
+/// Something was due while measuring, if a stream with a rate was declared: a closed loop that waited
+/// for an answer all the while has nothing to be judged by. A run that a rule of its own ended early
+/// needs no more than to have begun.
 fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     let rule = new("something-due");
     let run = &evidence.summary.run;
@@ -76,12 +78,18 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     if commands.is_none() && !evidence.streams.iter().any(|stream| stream.is_uplink) {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
-    let Some(messages) = run.uplink.scheduled else {
+    let (cohort, when) = match evidence.ending {
+        Ending::Stopped(_) => (&run.uplink, "due"),
+        Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => {
+            (&run.measured, "due while measuring")
+        }
+    };
+    let Some(messages) = cohort.scheduled else {
         return rule.not_evaluated(Unevaluated::Unknown);
     };
     let due = messages + commands.unwrap_or(0);
     rule.observed(Some(Figure::Count(due)))
-        .evidence(format!("{} messages were due", figure::count(due)))
+        .evidence(format!("{} messages were {when}", figure::count(due)))
         .decided(due > 0, None)
 }
 

@@ -178,6 +178,20 @@ fn nothing_due_although_a_rate_was_declared_is_invalid() {
     );
 }
 
+/// A closed loop sends nothing while it waits: a target that has said nothing since before the
+/// measured phase must not pass for want of messages.
+#[test]
+fn what_was_due_before_the_measured_phase_alone_is_no_run() {
+    let mut run = Run::healthy(100, 10);
+    run.messages.truncate(100);
+    for message in &mut run.messages {
+        message.due = 0;
+    }
+    let verdict = run.judged();
+    assert!(failed(&verdict).contains(&"something-due"), "{verdict:?}");
+    assert_eq!(verdict.result, RunResult::Invalid);
+}
+
 /// Rules that name a p99 of response, and, if there is one, a bound on lateness.
 fn rules(response_ms: Option<u64>, lateness: Option<Micros>) -> Rules {
     let builder = Rules::builder(true).validity(ValidityBounds {
