@@ -184,6 +184,7 @@ impl End {
             }),
             server_name: Some("localhost"),
             connection_id: id.as_deref(),
+            needs_connection_id: false,
             session,
         };
         (self.has_connected, self.has_ended) = (false, false);
