@@ -62,7 +62,11 @@ fuzz_target!(|data: &[u8]| {
         else {
             panic!("it is the topic of acknowledgements");
         };
-        assert!(array.next().is_some_and(|one| one.is_ok_and(|one| one.is_accepted)));
+        assert!(
+            array
+                .next()
+                .is_some_and(|one| one.is_ok_and(|one| one.is_accepted))
+        );
         assert!(array.next().is_none());
     }
 });

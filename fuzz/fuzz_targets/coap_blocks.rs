@@ -193,7 +193,7 @@ fn told(
         | ClientEvent::AnsweredLate { .. }
         | ClientEvent::Pong { .. }
         | ClientEvent::Stale { .. }
-            | ClientEvent::Duplicate { .. }
+        | ClientEvent::Duplicate { .. }
         | ClientEvent::PingedAgain => {}
     }
     None

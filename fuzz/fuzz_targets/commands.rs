@@ -53,7 +53,11 @@ fn hear(topic: &str, payload: &[u8]) {
     }
     match (DIALECT.reply(topic, payload), below(topic, "res")) {
         (Some(copy), Some(rest)) => {
-            believes(copy.stamp, rest.split('/').next().unwrap_or_default(), payload);
+            believes(
+                copy.stamp,
+                rest.split('/').next().unwrap_or_default(),
+                payload,
+            );
         }
         (None, None) => {}
         (heard, _) => panic!("{heard:?} on {topic}"),
@@ -85,7 +89,9 @@ fn stamp(fields: &[u8; 16], bit: u8) -> Stamp {
 fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
     let mut scratch = CommandScratch::default();
     Dialect::SapEdge.write_command(&to(stamp, "d"), &mut scratch);
-    let read = |scratch: &CommandScratch| match Dialect::SapEdge.downlink(&scratch.topic, &scratch.payload) {
+    let read = |scratch: &CommandScratch| match Dialect::SapEdge
+        .downlink(&scratch.topic, &scratch.payload)
+    {
         Downlink::Command(copy) => copy.stamp,
         heard => panic!("{heard:?} on {}", scratch.topic),
     };
@@ -109,10 +115,11 @@ fn to<'a>(stamp: &'a Stamp, device: &'a str) -> Commanding<'a> {
 fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
     let mut scratch = CommandScratch::default();
     DIALECT.write_command(&to(stamp, device), &mut scratch);
-    let command = |scratch: &CommandScratch| match DIALECT.downlink(&scratch.topic, &scratch.payload) {
-        Downlink::Command(copy) => copy.stamp,
-        heard => panic!("{heard:?} on {}", scratch.topic),
-    };
+    let command =
+        |scratch: &CommandScratch| match DIALECT.downlink(&scratch.topic, &scratch.payload) {
+            Downlink::Command(copy) => copy.stamp,
+            heard => panic!("{heard:?} on {}", scratch.topic),
+        };
     assert_eq!(command(&scratch), Some(*stamp));
     alter(&mut scratch, bit);
     assert_eq!(command(&scratch), None, "one bit is another");
@@ -141,6 +148,10 @@ fn alter(scratch: &mut CommandScratch, bit: u8) {
     }
     let end = scratch.topic.trim_end_matches("/200").len();
     let at = end - STAMP_TEXT + at;
-    let other = if &scratch.topic[at..=at] == "A" { "B" } else { "A" };
+    let other = if &scratch.topic[at..=at] == "A" {
+        "B"
+    } else {
+        "A"
+    };
     scratch.topic.replace_range(at..=at, other);
 }

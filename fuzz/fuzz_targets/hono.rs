@@ -10,7 +10,10 @@ use muster_platform::{
 };
 
 const HONO: Dialect = Dialect::Hono;
-const PEER: Peer<'static> = Peer { tenant: "t1", device: "d1" };
+const PEER: Peer<'static> = Peer {
+    tenant: "t1",
+    device: "d1",
+};
 
 /// The parts of a text between line breaks.
 fn parts(text: &str) -> impl Iterator<Item = &str> {

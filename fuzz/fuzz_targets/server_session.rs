@@ -71,10 +71,7 @@ impl End {
                 .server
                 .ack(Pending { packet_id: id, qos }, operand, &mut self.out),
             // A step of authentication.
-            13 => self.feed(
-                now,
-                &[0xf0, 6, 0x18 + (operand & 1), 4, 0x15, 0, 1, b'm'],
-            ),
+            13 => self.feed(now, &[0xf0, 6, 0x18 + (operand & 1), 4, 0x15, 0, 1, b'm']),
             // An answer or a release of a packet id that may be in use.
             5 => self.feed(now, &[0x40 + 0x10 * (operand & 3), 2, 0, operand >> 2]),
             6 => self.feed(now, &[0x62, 2, 0, operand >> 2]),

@@ -40,7 +40,9 @@ fn is_point(value: &Value) -> bool {
 }
 
 fn is_list(value: &Value) -> bool {
-    value.as_array().is_some_and(|list| list.iter().all(is_point))
+    value
+        .as_array()
+        .is_some_and(|list| list.iter().all(is_point))
 }
 
 fn is_name(name: &str) -> bool {
@@ -86,13 +88,20 @@ fn commanded(data: &[u8]) {
     }
     let _ = BOARD.reply(REPLY, data);
     let mut topic = String::new();
-    if BOARD.surfaced_reply("link", RPC_OF_GATEWAY, data, &mut topic).is_some() {
+    if BOARD
+        .surfaced_reply("link", RPC_OF_GATEWAY, data, &mut topic)
+        .is_some()
+    {
         assert!(topic.starts_with("thingsboard-rpc/") && !topic.contains(['+', '#', '\0']));
     }
     if !BOARD.takes_command(data) {
         return;
     }
-    let to = Handing { device: "d", gateway: Some("g"), request: 7 };
+    let to = Handing {
+        device: "d",
+        gateway: Some("g"),
+        request: 7,
+    };
     let mut handed = CommandScratch::default();
     assert!(BOARD.hand(0, &to, data, &mut handed));
     let Downlink::Command(copy) = BOARD.downlink(RPC_OF_GATEWAY, &handed.payload) else {
@@ -137,20 +146,35 @@ fuzz_target!(|data: &[u8]| {
     let of_gateway = hears(OF_GATEWAY, data);
     let announced = hears(CONNECT, data);
     let requests = [KEYS, CALL, CLAIM, PROVISION].map(|topic| hears(topic, data));
-    assert!(!of_gateway || attributes, "what a gateway says is an object");
-    assert!(requests.iter().all(|is_heard| !is_heard || attributes), "a request is an object");
+    assert!(
+        !of_gateway || attributes,
+        "what a gateway says is an object"
+    );
+    assert!(
+        requests.iter().all(|is_heard| !is_heard || attributes),
+        "a request is an object"
+    );
     let (said, provisioned) = (answer(ANSWER, data), answer(PROVISIONED, data));
     commanded(data);
     if !is_plain(data) {
         return;
     }
     let Ok(value) = serde_json::from_slice::<Value>(data) else {
-        assert!(!(telemetry || attributes || of_gateway || announced), "it is no JSON");
+        assert!(
+            !(telemetry || attributes || of_gateway || announced),
+            "it is no JSON"
+        );
         assert!(said.is_none() && provisioned.is_none(), "it is no JSON");
         return;
     };
     assert_eq!(said, Some(value.get("error").is_none()));
-    assert!(provisioned.is_none() || value.get("status").or(value.get("provisionDeviceStatus")).is_some());
+    assert!(
+        provisioned.is_none()
+            || value
+                .get("status")
+                .or(value.get("provisionDeviceStatus"))
+                .is_some()
+    );
     assert_eq!(telemetry, is_point(&value) || is_list(&value));
     assert_eq!(attributes, value.is_object());
     let Some(object) = value.as_object() else {
@@ -158,9 +182,17 @@ fuzz_target!(|data: &[u8]| {
     };
     // Of a key that comes twice the other reader keeps the last.
     if of_gateway {
-        assert!(object.iter().all(|(name, value)| is_name(name) && is_list(value)));
+        assert!(
+            object
+                .iter()
+                .all(|(name, value)| is_name(name) && is_list(value))
+        );
     }
     if announced {
-        assert!(object.get("device").is_some_and(|device| device.as_str().is_some_and(|d| !d.is_empty())));
+        assert!(
+            object
+                .get("device")
+                .is_some_and(|device| device.as_str().is_some_and(|d| !d.is_empty()))
+        );
     }
 });

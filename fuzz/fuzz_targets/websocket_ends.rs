@@ -142,7 +142,11 @@ pub fn run(data: &[u8], greeting: &[u8], make: fn() -> WebSocket, peer: Peer) {
     let is_greeted = first & 3 == 1;
     if is_greeted {
         // Byte by byte a handshake takes longer than any script behind it.
-        let step = if first & 0x0c == 0x0c { 1 } else { greeting.len() };
+        let step = if first & 0x0c == 0x0c {
+            1
+        } else {
+            greeting.len()
+        };
         let [fast, slow] = &mut ends;
         fast.hear(greeting);
         slow.hear_pieces(greeting, step);
