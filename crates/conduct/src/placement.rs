@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use muster_device::{
     Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Login,
-    Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, SocketUse, Will,
+    MqttSettings, Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, SocketUse,
+    Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Micros, Rate, RunId};
 use muster_platform::DueTimes;
-use muster_protocol::mqtt::Version;
 use muster_scenario::{
     Ack, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, Sockets, StreamKind,
     StreamPlan,
@@ -61,45 +61,37 @@ impl Placement<'_> {
     /// How the sessions of a fleet are opened.
     #[must_use]
     pub fn client(fleet: &FleetPlan) -> Client {
-        let common = Client {
-            protocol: Protocol::Mqtt,
-            version: Version::V5,
-            clean_start: true,
-            session_expiry_s: 0,
-            keep_alive_s: 0,
-            receive_maximum: None,
-            login: None,
-            authentication: None,
+        Client {
+            protocol: Self::protocol(fleet),
             gateway: fleet.link_names.clone().map(|names| Gateway {
                 names,
                 devices: fleet.devices_per_link,
             }),
-            will: None,
             handshake_timeout: fleet.connect.timeout,
             lifetime: fleet.connect.lifetime,
             offline: fleet.offline.map(|pause| Offline {
                 from: pause.at,
                 until: pause.at + pause.lasts,
             }),
-        };
+        }
+    }
+
+    fn protocol(fleet: &FleetPlan) -> Protocol {
         match &fleet.client {
-            ClientPlan::Mqtt(plan) => Self::mqtt(fleet, plan, common),
-            ClientPlan::Coap(plan) => Client {
-                protocol: Protocol::Coap {
-                    settings: Arc::new(plan.settings()),
-                    sockets: match plan.sockets {
-                        Sockets::PerDevice => SocketUse::Own,
-                        Sockets::OneEndpoint { links } => SocketUse::SharedEndpoint { links },
-                        Sockets::ByConnectionId { links } => SocketUse::SharedPort { links },
-                    },
+            ClientPlan::Mqtt(plan) => Protocol::Mqtt(Box::new(Self::mqtt(fleet, plan))),
+            ClientPlan::Coap(plan) => Protocol::Coap {
+                settings: Arc::new(plan.settings()),
+                sockets: match plan.sockets {
+                    Sockets::PerDevice => SocketUse::Own,
+                    Sockets::OneEndpoint { links } => SocketUse::SharedEndpoint { links },
+                    Sockets::ByConnectionId { links } => SocketUse::SharedPort { links },
                 },
-                ..common
             },
         }
     }
 
-    fn mqtt(fleet: &FleetPlan, plan: &MqttPlan, common: Client) -> Client {
-        Client {
+    fn mqtt(fleet: &FleetPlan, plan: &MqttPlan) -> MqttSettings {
+        MqttSettings {
             version: plan.version,
             clean_start: plan.clean_start,
             session_expiry_s: whole_seconds(plan.session_expiry),
@@ -129,7 +121,6 @@ impl Placement<'_> {
                 qos: will.qos,
                 retain: will.retain,
             }),
-            ..common
         }
     }
 

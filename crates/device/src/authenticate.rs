@@ -18,7 +18,8 @@ impl<S: Sink> Shard<S> {
         let id = self.link_id(link);
         let state = &mut self.links[link as usize];
         let class = &self.classes[state.class as usize];
-        let known = class.client.authentication.as_ref();
+        let settings = class.client.mqtt();
+        let known = settings.and_then(|mqtt| mqtt.authentication.as_ref());
         let Some(known) = known.filter(|_| auth.reason == reason::CONTINUE_AUTHENTICATION) else {
             return;
         };
@@ -33,7 +34,8 @@ impl<S: Sink> Shard<S> {
 
     /// When an open link begins a further authentication.
     pub(crate) fn next_authentication(&self, link: u32) -> Option<Micros> {
-        let again = self.class(link).client.authentication.as_ref()?.again?;
+        let settings = self.class(link).client.mqtt()?;
+        let again = settings.authentication.as_ref()?.again?;
         let began = self.links[link as usize].session.authentication_began()?;
         Some(began + again)
     }

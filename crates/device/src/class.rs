@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use muster_load::{NameTemplate, StreamSchedule, Template};
+use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Roster, Uplink};
-use muster_protocol::{coap, mqtt};
+use muster_protocol::mqtt;
 
-use crate::{BackOff, Offline};
+use crate::{BackOff, Client};
 
 /// One fleet, as far as one shard carries it.
 #[derive(Debug)]
@@ -31,149 +31,6 @@ pub struct Class {
     pub client: Client,
     /// The waits between tries to connect.
     pub back_off: BackOff,
-}
-
-/// What the links of a fleet speak.
-#[derive(Debug, Clone)]
-pub enum Protocol {
-    /// MQTT.
-    Mqtt,
-    /// CoAP.
-    Coap {
-        /// One value for all sessions.
-        settings: Arc<coap::ClientSettings>,
-        /// Whose the UDP sockets are.
-        sockets: SocketUse,
-    },
-}
-
-/// Whose a UDP socket is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SocketUse {
-    /// One link's own.
-    Own,
-    /// That of several links which are one endpoint to the peer: message ids and tokens are the
-    /// socket's, and tell the links apart.
-    SharedEndpoint {
-        /// So many at the most.
-        links: u32,
-    },
-    /// That of several links, each an endpoint of its own: what lies between tells them apart.
-    SharedPort {
-        /// So many at the most.
-        links: u32,
-    },
-}
-
-/// How the sessions of a fleet are opened. What is MQTT's has no meaning in CoAP.
-#[derive(Debug)]
-pub struct Client {
-    /// What its links speak.
-    pub protocol: Protocol,
-    /// The protocol's version.
-    pub version: mqtt::Version,
-    /// Whether the platform forgets an earlier session first.
-    pub clean_start: bool,
-    /// How long the platform keeps the session after the link ended, in seconds.
-    pub session_expiry_s: u32,
-    /// The keep-alive in seconds; 0 switches it off.
-    pub keep_alive_s: u16,
-    /// The receive maximum that the devices announce.
-    pub receive_maximum: Option<u16>,
-    /// User name and password.
-    pub login: Option<Login>,
-    /// What is to be proved beyond them.
-    pub authentication: Option<Authentication>,
-    /// What its links are called, where not by their first devices.
-    pub gateway: Option<Gateway>,
-    /// What the platform publishes when a link ends unasked.
-    pub will: Option<Will>,
-    /// How long a handshake may take, from the SYN.
-    pub handshake_timeout: Micros,
-    /// A link is closed on purpose after this long.
-    pub lifetime: Option<Micros>,
-    /// When its devices are offline on purpose.
-    pub offline: Option<Offline>,
-}
-
-impl Client {
-    /// What the link is called whose first device this is, into `out`, which is emptied first.
-    pub fn render_name(&self, roster: &Roster, device: DeviceId, out: &mut String) {
-        let Some(gateway) = &self.gateway else {
-            return roster.render_name(device, out);
-        };
-        let place = device.0 - roster.first_device().0;
-        out.clear();
-        gateway.names.render(place / gateway.devices.max(1), out);
-    }
-
-    /// Whether the platform keeps a session over the end of a link, so that attempts in flight
-    /// may still be answered on the next one.
-    #[must_use]
-    pub fn is_resumable(&self) -> bool {
-        match self.version {
-            mqtt::Version::V311 => !self.clean_start,
-            mqtt::Version::V5 => self.session_expiry_s > 0,
-        }
-    }
-}
-
-/// Links with names of their own.
-#[derive(Debug, Clone)]
-pub struct Gateway {
-    /// Their names, by the number of the link in its fleet from 0.
-    pub names: NameTemplate,
-    /// How many devices each carries.
-    pub devices: u32,
-}
-
-/// User name and password of a fleet's links, as templates.
-pub struct Login {
-    /// The user name; never printed, since it may be an access token.
-    pub user: Template,
-    /// The password, if there is one; never printed.
-    pub password: Option<Template>,
-}
-
-impl std::fmt::Debug for Login {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").finish_non_exhaustive()
-    }
-}
-
-/// Enhanced authentication of a fleet's links (MQTT 5 section 4.12).
-pub struct Authentication {
-    /// The method that the CONNECT names.
-    pub method: String,
-    /// What goes with the CONNECT and begins a further authentication; never printed.
-    pub data: Template,
-    /// What answers each challenge of the platform; never printed.
-    pub answer: Template,
-    /// Whether the challenge itself stands before the answer.
-    pub echo: bool,
-    /// How long after an authentication an open link begins another.
-    pub again: Option<Micros>,
-}
-
-impl std::fmt::Debug for Authentication {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Authentication")
-            .field("method", &self.method)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The will of a fleet's links.
-#[derive(Debug)]
-pub struct Will {
-    /// Its topic.
-    pub topic: Template,
-    /// Its payload.
-    pub payload: Template,
-    /// Its quality of service.
-    pub qos: mqtt::Qos,
-    /// Whether it is retained.
-    pub retain: bool,
 }
 
 /// One stream of a fleet.

@@ -4,8 +4,7 @@ use muster_model::{DeviceId, Micros};
 use muster_platform::Roster;
 use muster_protocol::mqtt::{Connect, Properties, Will};
 
-use crate::class::{Authentication, Client, Login};
-use crate::{Shard, Sink};
+use crate::{Authentication, Client, Login, MqttSettings, Shard, Sink};
 
 /// What a link says of itself when it connects: the parts of its CONNECT, rendered.
 #[derive(Default)]
@@ -43,9 +42,12 @@ impl<S: Sink> Shard<S> {
         let state = &mut self.links[link as usize];
         let class = &self.classes[state.class as usize];
         let device = class.first_device_of(id);
+        let Some(settings) = class.client.mqtt() else {
+            return;
+        };
         let hello = &mut self.scratch.hello;
         hello.fill(&class.roster, &class.client, device);
-        let connect = hello.connect(&class.client);
+        let connect = hello.connect(settings);
         // The plan has checked the lengths of all texts, so that a CONNECT can always be written.
         let client = state.session.mqtt();
         let is_written = client.map(|client| client.connect(now, &connect, out));
@@ -60,17 +62,20 @@ impl Hello {
     /// Renders what the link says whose first device this is.
     pub fn fill(&mut self, roster: &Roster, client: &Client, device: DeviceId) {
         client.render_name(roster, device, &mut self.client_id);
+        let Some(settings) = client.mqtt() else {
+            return;
+        };
         let text = |template, out| roster.render_text(template, device, &self.client_id, out);
-        if let Some(Login { user, password }) = &client.login {
+        if let Some(Login { user, password }) = &settings.login {
             text(user, &mut self.user);
             if let Some(password) = password {
                 text(password, &mut self.password);
             }
         }
-        if let Some(authentication) = &client.authentication {
+        if let Some(authentication) = &settings.authentication {
             text(&authentication.data, &mut self.data);
         }
-        if let Some(will) = &client.will {
+        if let Some(will) = &settings.will {
             text(&will.topic, &mut self.will_topic);
             text(&will.payload, &mut self.will_payload);
         }
@@ -78,21 +83,21 @@ impl Hello {
 
     /// It as a CONNECT.
     #[must_use]
-    pub fn connect<'a>(&'a self, client: &'a Client) -> Connect<'a> {
+    pub fn connect<'a>(&'a self, settings: &'a MqttSettings) -> Connect<'a> {
         let mut connect = Connect::new(&self.client_id);
-        connect.clean_start = client.clean_start;
-        connect.session_expiry = client.session_expiry_s;
-        connect.keep_alive = client.keep_alive_s;
-        connect.receive_maximum = client.receive_maximum.unwrap_or(u16::MAX);
-        if let Some(login) = &client.login {
+        connect.clean_start = settings.clean_start;
+        connect.session_expiry = settings.session_expiry_s;
+        connect.keep_alive = settings.keep_alive_s;
+        connect.receive_maximum = settings.receive_maximum.unwrap_or(u16::MAX);
+        if let Some(login) = &settings.login {
             let has_password = login.password.is_some();
             connect.user = Some(&self.user);
             connect.password = has_password.then_some(self.password.as_bytes());
         }
-        let authentication = client.authentication.as_ref();
+        let authentication = settings.authentication.as_ref();
         connect.authentication =
             authentication.map(|known| (known.method.as_str(), self.data.as_bytes()));
-        connect.will = client.will.as_ref().map(|will| Will {
+        connect.will = settings.will.as_ref().map(|will| Will {
             topic: &self.will_topic,
             payload: self.will_payload.as_bytes(),
             qos: will.qos,

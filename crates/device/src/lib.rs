@@ -13,6 +13,7 @@ mod answering;
 mod authenticate;
 mod bodies;
 mod class;
+mod client;
 mod commanded;
 mod demux;
 mod flight;
@@ -43,10 +44,8 @@ mod token;
 mod told;
 
 pub use agenda::{Agenda, DueMessage};
-pub use class::{
-    Answer, Authentication, Class, ClassStream, Client, Gateway, Kind, Login, Policy, Protocol,
-    SocketUse, Will,
-};
+pub use class::{Answer, Class, ClassStream, Kind, Policy};
+pub use client::{Authentication, Client, Gateway, Login, MqttSettings, Protocol, SocketUse, Will};
 pub use demux::{Route, connection_id, route};
 pub use footprint::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;

@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::Micros;
 use muster_protocol::{coap, mqtt};
 
-use crate::class::{Client, Protocol, SocketUse};
+use crate::client::{Client, Protocol, SocketUse};
 use crate::link::Writing;
 use crate::slots::SlotId;
 use crate::sockets::{Exchanges, exchanges};
@@ -44,9 +44,9 @@ impl Session {
     /// The session of a link that is down; `seed` is the link's own.
     pub(crate) fn new(client: &Client, seed: u64) -> Self {
         match &client.protocol {
-            Protocol::Mqtt => {
+            Protocol::Mqtt(settings) => {
                 let limits = mqtt::ClientLimits::default();
-                Self::Mqtt(mqtt::Client::new(client.version, &limits))
+                Self::Mqtt(mqtt::Client::new(settings.version, &limits))
             }
             Protocol::Coap { settings, sockets } => match sockets {
                 SocketUse::Own | SocketUse::SharedPort { .. } => {

@@ -3,7 +3,7 @@
 use muster_model::{Micros, mix};
 use muster_protocol::coap;
 
-use crate::class::{Client, Protocol, SocketUse};
+use crate::client::{Client, Protocol, SocketUse};
 use crate::link::Link;
 use crate::protocols::Session;
 

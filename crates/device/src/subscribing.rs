@@ -56,9 +56,9 @@ impl<S: Sink> Shard<S> {
         let client = &self.class(link).client;
         let refused = codes.iter().find(|code| **code >= 0x80);
         if let Some(code) = refused {
-            let reason = match client.version {
-                mqtt::Version::V311 => Reason::MqttSuback(*code),
-                mqtt::Version::V5 => Reason::Mqtt(*code),
+            let reason = match client.mqtt().map(|settings| settings.version) {
+                Some(mqtt::Version::V311) => Reason::MqttSuback(*code),
+                Some(mqtt::Version::V5) | None => Reason::Mqtt(*code),
             };
             let failure = ConnectFailure::SubscribeRejected(reason);
             return self.unsubscribed(link, now, failure, out);

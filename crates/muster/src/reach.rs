@@ -113,7 +113,8 @@ fn endpoint_of(plan: &Plan, link: LinkId) -> &Endpoint {
 
 fn devices(plan: &Plan) -> Result<Vec<Caller>> {
     let mut layers = link_layers(plan, Slice::WHOLE)?;
-    let devices = first_links(plan).map(|(fleet, link)| device(plan, &mut layers, fleet, link));
+    let devices =
+        first_links(plan).filter_map(|(fleet, link)| device(plan, &mut layers, fleet, link));
     Ok(devices.collect())
 }
 
@@ -150,12 +151,14 @@ fn is_known_by_id(fleet: &FleetPlan) -> bool {
     matches!(sockets, Some(Sockets::ByConnectionId { .. }))
 }
 
-fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Caller {
+/// One device that speaks MQTT.
+fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Option<Caller> {
     let endpoint = endpoint_of(plan, link);
     let client = Placement::client(fleet);
     let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
     let mut hello = Hello::default();
-    let proof = client.authentication.as_ref().map(|known| Proof {
+    let settings = client.mqtt()?;
+    let proof = settings.authentication.as_ref().map(|known| Proof {
         answer: hello.answer(&roster, known, device, &[]).to_vec(),
         echo: known.echo,
     });
@@ -163,19 +166,19 @@ fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) ->
     // A check that is killed must not have the platform publish.
     let connect = Connect {
         will: None,
-        ..hello.connect(&client)
+        ..hello.connect(settings)
     };
     let at_most = client.handshake_timeout;
-    Caller {
+    Some(Caller {
         who: format!("{endpoint}, device `{}`", connect.client_id),
         keys: format!("`credential` of fleet `{}`", fleet.name),
         call: target::address(endpoint, Duration::from_micros(at_most.get()))
             .and_then(|address| {
                 let layer = layers.layer(link.0)?;
-                call((address, layer), client.version, &connect, at_most)
+                call((address, layer), settings.version, &connect, at_most)
             })
             .map(|call| Call { proof, ..call }),
-    }
+    })
 }
 
 fn consumer(
