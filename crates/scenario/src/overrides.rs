@@ -129,7 +129,8 @@ fn put(root: &mut Node, path: &str, value: Node) -> Result<(), Refusal> {
     let mut node = root;
     let mut so_far = String::new();
     let place = Place::path(value.place.source);
-    for step in steps(path)? {
+    let mut steps = steps(path)?.into_iter().peekable();
+    while let Some(step) = steps.next() {
         match step {
             Step::Place(at) => {
                 so_far += &format!("[{at}]");
@@ -137,6 +138,9 @@ fn put(root: &mut Node, path: &str, value: Node) -> Result<(), Refusal> {
             }
             Step::Key(key) => {
                 so_far = join(&so_far, key);
+                if matches!(steps.peek(), Some(Step::Place(_))) {
+                    is_there(node, key, &so_far)?;
+                }
                 node = child(node, key, &so_far, place)?;
             }
         }
@@ -171,6 +175,22 @@ fn steps(path: &str) -> Result<Vec<Step<'_>>, Refusal> {
             None => return Err(bad()),
         }
     }
+}
+
+/// Whether a map has the key; a list cannot be made by a number in brackets.
+fn is_there(node: &Node, key: &str, path: &str) -> Result<(), Refusal> {
+    let Value::Map(entries) = &node.value else {
+        return Ok(());
+    };
+    let keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    if keys.contains(&key) {
+        return Ok(());
+    }
+    let help = match nearest(key, keys.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("the keys here are {}", keys.join(", ")),
+    };
+    Err((format!("`{path}` is not in the scenario"), help))
 }
 
 fn item<'a>(node: &'a mut Node, at: usize, path: &str) -> Result<&'a mut Node, Refusal> {
@@ -329,6 +349,7 @@ mod tests {
             ("fleet.count=1", "nothing here is named `count`"),
             ("name.x=1", "no keys"),
             ("name[0]=1", "no list"),
+            ("flet[0].count=1", "`flet` is not in the scenario"),
             ("a..b=1", "no path"),
             ("a[0=1", "no path"),
             ("a[0]b=1", "no path"),

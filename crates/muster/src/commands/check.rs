@@ -270,7 +270,7 @@ fn of_ports(need: &PortNeed, each: u32) -> Line {
     let sources = need.sources(each);
     // It takes a port when it starts.
     let towards = match need.endpoint.port {
-        0 => "the embedded gateway".to_owned(),
+        0 => format!("the embedded gateway ({})", need.endpoint.scheme.name()),
         _ => need.endpoint.to_string(),
     };
     let there = if is_loopback {

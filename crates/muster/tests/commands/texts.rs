@@ -174,7 +174,7 @@ fn a_check_names_the_embedded_gateway_and_no_bound_that_is_far() {
     let folder = folder_with(SCENARIO);
     let said = muster(folder.path(), &["check", "scenario.yaml"]);
     assert_eq!(said.code, 0, "{said:?}");
-    let towards = "ports towards the embedded gateway: ";
+    let towards = "ports towards the embedded gateway (mqtt): ";
     assert!(said.out.contains(towards), "{}", said.out);
     assert!(!said.out.contains("no run can last"), "{}", said.out);
     let long = [
