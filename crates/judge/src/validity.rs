@@ -341,7 +341,8 @@ impl<'a> Use<'a> {
         let windows: Vec<(u32, f64)> = measured
             .filter_map(|window| {
                 let began = Micros(window.until.0.saturating_sub(1));
-                share(window).map(|share| (began.second(), share))
+                // What was waited before the window is booked when the wait ends.
+                share(window).map(|share| (began.second(), share.min(1.0)))
             })
             .collect();
         let mut shares: Vec<f64> = windows.iter().map(|(_, share)| *share).collect();
@@ -356,8 +357,14 @@ impl<'a> Use<'a> {
     }
 }
 
+/// No share is above the whole: a bound of 100 % holds always.
+fn is_below(share: f64, bound: f64) -> bool {
+    share < bound || bound >= 1.0
+}
+
 fn worst_thread(rule: &str, bound: Share, threads: &[Use<'_>]) -> RuleResult {
     let bound = bound.as_fraction();
+    let holds = |share: f64| is_below(share, bound);
     let rule = new(rule).bound(Figure::Fraction(bound));
     let worst = threads
         .iter()
@@ -368,17 +375,17 @@ fn worst_thread(rule: &str, bound: Share, threads: &[Use<'_>]) -> RuleResult {
     let within = worst
         .windows
         .iter()
-        .filter(|(_, share)| *share < bound)
+        .filter(|(_, share)| holds(*share))
         .count();
     let told = format!(
         "{}: below in {within} of {} s",
         worst.name,
         worst.windows.len()
     );
-    let since = worst.windows.iter().find(|(_, share)| *share >= bound);
+    let since = worst.windows.iter().find(|(_, share)| !holds(*share));
     rule.observed(Some(Figure::Fraction(worst.typical)))
         .evidence(told)
-        .decided(worst.typical < bound, since.map(|(second, _)| *second))
+        .decided(holds(worst.typical), since.map(|(second, _)| *second))
 }
 
 /// What the hypervisor took over the measured phase, of the worst host.
@@ -402,7 +409,7 @@ fn steal(bound: Share, health: &GeneratorHealth, (from, until): (Micros, Micros)
     };
     rule.observed(Some(Figure::Fraction(worst)))
         .evidence(format!("mean over the measured phase on {}", host.name))
-        .decided(worst < bound, None)
+        .decided(is_below(worst, bound), None)
 }
 
 /// No incident of these kinds.

@@ -2,9 +2,9 @@
 
 use muster_judge::validity::generator;
 use muster_judge::{
-    Consequence, HostHealth, Incident, IncidentKind, Latency, Percentile, RuleOutcome, RuleResult,
-    Rules, RunResult, Scope, SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
-    ValidityBounds,
+    Consequence, Figure, HostHealth, Incident, IncidentKind, Latency, Percentile, RuleOutcome,
+    RuleResult, Rules, RunResult, Scope, Share, SloBound, ThreadHealth, ThreadRole, ThreadWindow,
+    Unevaluated, ValidityBounds,
 };
 use muster_measure::CommandSummary;
 use muster_model::{Micros, Outcome, ShedCause};
@@ -60,6 +60,22 @@ fn a_thread_must_keep_within_its_bounds_in_95_percent_of_windows() {
             assert_eq!(rule.evidence, "worker 1: below in 18 of 20 s");
         }
     }
+}
+
+#[test]
+fn a_bound_of_the_whole_is_no_bound() {
+    let mut run = Run::healthy(100, 20);
+    let starved = thread(ThreadRole::Shard, 20, (20, 1.0, 1.1));
+    run.health.threads.push(starved);
+    run.rules.validity = ValidityBounds {
+        cpu: Share::ONE,
+        cpu_wait: Share::ONE,
+        ..run.rules.validity
+    };
+    let verdict = run.judged();
+    assert_eq!(verdict.result, RunResult::Pass);
+    let waited = rule(&verdict, "cpu-wait").observed;
+    assert_eq!(waited, Some(Figure::Fraction(1.0)));
 }
 
 #[test]
