@@ -2,7 +2,7 @@
 
 use muster_model::{Cause, Micros, Outcome, ShedCause, StreamId};
 
-use crate::link::Writing;
+use crate::link::{Hold, Writing};
 use crate::slots::{SlotId, Stage};
 use crate::{Shard, Sink};
 
@@ -40,12 +40,19 @@ impl<S: Sink> Shard<S> {
     /// The kernel holds a part of what was written on a link; nothing goes until
     /// [`Shard::flushed`].
     pub fn held(&mut self, link: u32) {
-        self.links[link as usize].is_held = true;
+        self.links[link as usize].hold = Hold::Full;
+    }
+
+    /// The message that was rendered last goes at the end of the turn, with those of other links;
+    /// nothing goes until [`Shard::flushed`].
+    pub fn gathered(&mut self, link: u32) {
+        self.links[link as usize].hold = Hold::Gathering;
     }
 
     /// Nothing went out of the message that was rendered last, and nothing will: there was no buffer of
     /// ours for it, or the kernel would not have it.
     pub fn unsent(&mut self, link: u32, at: Micros, cause: ShedCause) {
+        self.links[link as usize].hold = Hold::Nothing;
         let writing = std::mem::replace(&mut self.links[link as usize].writing, Writing::Nothing);
         let Writing::Message(id) = writing else {
             return;
@@ -60,9 +67,9 @@ impl<S: Sink> Shard<S> {
         self.finalise(id, at, outcome);
     }
 
-    /// The kernel has taken all that it held of a link, at `at`.
+    /// The kernel has taken all that was kept back of a link, at `at`.
     pub fn flushed(&mut self, link: u32, at: Micros) {
-        self.links[link as usize].is_held = false;
+        self.links[link as usize].hold = Hold::Nothing;
         self.written(link, at);
     }
 
@@ -112,7 +119,7 @@ impl<S: Sink> Shard<S> {
     /// The link ended while the kernel held a part of a message: the peer never had the whole.
     pub(crate) fn unwrite(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
-        state.is_held = false;
+        state.hold = Hold::Nothing;
         let Writing::Message(id) = std::mem::replace(&mut state.writing, Writing::Nothing) else {
             return;
         };

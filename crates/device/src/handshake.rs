@@ -2,7 +2,7 @@
 
 use muster_model::{Cause, ConnectFailure, LinkEvent, LinkFact, Micros};
 
-use crate::link::State;
+use crate::link::{Hold, State};
 use crate::{Shard, Sink};
 
 /// Hash input of the jitter of a back-off, beside the number of failures.
@@ -58,7 +58,7 @@ impl<S: Sink> Shard<S> {
         self.count_open(link, now);
         self.pending(link, 1);
         // Nobody tells what became of the last words on the socket before.
-        self.links[link as usize].is_held = false;
+        self.links[link as usize].hold = Hold::Nothing;
         self.enter(link, State::Opening, now);
     }
 
@@ -185,7 +185,7 @@ impl<S: Sink> Shard<S> {
     /// us; the driver asks for the deadline again after each of these.
     pub(crate) fn end_of_life(&self, link: u32) -> Option<Micros> {
         let state = &self.links[link as usize];
-        let has_business = state.is_held || self.is_flying(link);
+        let has_business = state.hold != Hold::Nothing || self.is_flying(link);
         self.leaves_at(link).filter(|_| !has_business)
     }
 

@@ -53,6 +53,7 @@ pub use offline::Offline;
 pub use overheard::Listener;
 pub use protocols::Unfit;
 pub use ramp::{BackOff, Ramp};
+pub use requesting::Further;
 pub use session::Then;
 pub use shard::{LinkTally, Shard, ShardPlan};
 pub use sink::Sink;

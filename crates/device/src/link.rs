@@ -26,8 +26,8 @@ pub(crate) struct Link {
     pub(crate) ups: u8,
     /// Whether a first try to connect has ended, well or not.
     pub(crate) is_tried: bool,
-    /// Whether held bytes of the socket are still waiting.
-    pub(crate) is_held: bool,
+    /// Whether what was written last still waits.
+    pub(crate) hold: Hold,
     /// Whether something waits for the end of the silence that the platform asked for.
     pub(crate) waits_for_silence: bool,
 }
@@ -69,6 +69,16 @@ pub(crate) enum Writing {
     Message(SlotId),
     /// A message that became final while its copy was still being written.
     Orphan,
+}
+
+/// What keeps a link from writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    Nothing,
+    /// A datagram goes at the end of the turn, with those of others.
+    Gathering,
+    /// The kernel has no room.
+    Full,
 }
 
 /// The messages of one stream that wait on one link.

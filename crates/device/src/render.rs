@@ -5,7 +5,7 @@ use muster_platform::{Replying, UplinkScratch};
 use muster_protocol::mqtt::{self, Refused};
 
 use crate::class::{Class, Policy};
-use crate::link::{State, Writing};
+use crate::link::{Hold, State, Writing};
 use crate::protocols::{Session, Unfit};
 use crate::shard::Unsendable;
 use crate::slots::{SlotId, Stage};
@@ -41,12 +41,14 @@ impl From<Refused> for Unsent {
 impl<S: Sink> Shard<S> {
     /// Renders the next message that may go on a link into `out`; false if none may.
     ///
-    /// The driver writes `out` and then calls [`Shard::written`] or [`Shard::held`], and after
-    /// `written` asks again.
+    /// The driver writes `out` and then calls [`Shard::written`], [`Shard::held`] or
+    /// [`Shard::gathered`], and after `written` asks again. What [`Shard::take_further`] tells of is
+    /// no message's first datagram, and is told by its own calls.
     pub fn render_next(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) -> bool {
         loop {
             let state = &self.links[link as usize];
-            if state.state != State::Up || state.is_held || state.writing != Writing::Nothing {
+            let is_free = state.hold == Hold::Nothing && state.writing == Writing::Nothing;
+            if state.state != State::Up || !is_free {
                 return false;
             }
             if !self.blocks_due.is_empty() && self.render_block(link, now, out) {

@@ -14,6 +14,7 @@ use crate::render::Unsent;
 use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Stage};
 use crate::sockets::exchanges;
+use crate::token::stream_of;
 use crate::{Shard, Sink};
 
 /// What the session wants rendered again.
@@ -22,6 +23,19 @@ pub(crate) struct Due {
     pub(crate) ticket: Ticket,
     pub(crate) key: ExchangeKey,
     pub(crate) cause: Again,
+}
+
+/// A datagram of a request that is not its first: a copy, or a further block.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct Further {
+    link: u32,
+    token: Token,
+    key: ExchangeKey,
+    is_copy: bool,
+    /// Bytes of the datagram, and of payload in it.
+    wire: u32,
+    payload: u32,
 }
 
 /// What a device says of every command that it replies to, as a status of HTTP.
@@ -86,15 +100,43 @@ impl<S: Sink> Shard<S> {
             return;
         }
         let written = &out[before..];
-        let counts = self.sink.counts(stream, now);
-        counts.bytes_wire += written.len() as u64;
-        if cause == Again::Retransmission {
-            counts.retransmitted += 1;
-            // Of a body in blocks a copy is of one of them.
-            let payload = Message::decode(written).map_or(0, |message| message.payload.len());
-            counts.bytes_payload += payload as u64;
-            self.slots.get_mut(id).resent = true;
+        let is_copy = cause == Again::Retransmission;
+        // Of a body in blocks a copy is of one of them, and a further block was counted with the first.
+        let of = is_copy.then(|| Message::decode(written).ok()).flatten();
+        self.further = Some(Further {
+            link,
+            token: Token(ticket.name),
+            key,
+            is_copy,
+            wire: written.len() as u32,
+            payload: of.map_or(0, |message| message.payload.len() as u32),
+        });
+    }
+
+    /// What was appended last to an output, if it is a datagram of a request that is not its first, once.
+    /// A driver that can write it says so by [`Shard::leaves_again`] or [`Shard::written_again`].
+    #[inline]
+    pub fn take_further(&mut self) -> Option<Further> {
+        match self.further {
+            None => None,
+            Some(_) => self.further.take(),
         }
+    }
+
+    /// It is on its way to the kernel: from now on its message may be there twice.
+    pub fn leaves_again(&mut self, further: &Further) {
+        if let Some(id) = self.open_request(further.link, further.token, further.key) {
+            self.slots.get_mut(id).resent |= further.is_copy;
+        }
+    }
+
+    /// The kernel took it, at `at`.
+    pub fn written_again(&mut self, further: &Further, at: Micros) {
+        self.leaves_again(further);
+        let counts = self.sink.counts(stream_of(further.token), at);
+        counts.bytes_wire += u64::from(further.wire);
+        counts.bytes_payload += u64::from(further.payload);
+        counts.retransmitted += u64::from(further.is_copy);
     }
 
     /// The attempt of an exchange, if it still waits for its answer.

@@ -3,7 +3,7 @@
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_protocol::mqtt::{ClientEvent, Connected, Input, Token};
 
-use crate::link::State;
+use crate::link::{Hold, State};
 use crate::protocols::Session;
 use crate::slots::Stage;
 use crate::token::stream_of;
@@ -165,7 +165,7 @@ impl<S: Sink> Shard<S> {
     /// What carries a link is at its end; what to do with the socket. Where the kernel holds a part
     /// of a message, it must not send the rest.
     pub fn lost(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
-        let is_held = self.links[link as usize].is_held;
+        let is_held = self.links[link as usize].hold != Hold::Nothing;
         self.closed(link, now, cause);
         if is_held { Then::Abort } else { Then::Close }
     }

@@ -2,7 +2,7 @@
 
 use muster_model::{ConnectFailure, Micros, Outcome, ShedCause};
 
-use crate::link::{State, Writing};
+use crate::link::{Hold, State, Writing};
 use crate::slots::SlotId;
 use crate::take::in_flight_of;
 use crate::{Shard, Sink, Then};
@@ -30,7 +30,7 @@ impl<S: Sink> Shard<S> {
     pub fn say_goodbye(&mut self, link: u32, out: &mut Vec<u8>) -> Then {
         let state = &mut self.links[link as usize];
         let was_up = std::mem::replace(&mut state.state, State::Ended) == State::Up;
-        if state.is_held {
+        if state.hold != Hold::Nothing {
             return Then::Abort;
         }
         if was_up {

@@ -9,13 +9,13 @@ use crate::agenda::Agenda;
 use crate::bodies::Bodies;
 use crate::class::{Class, ClassStream};
 use crate::hello::Hello;
-use crate::link::{Lane, Link, State, Writing};
+use crate::link::{Hold, Lane, Link, State, Writing};
 use crate::overheard::Listener;
 use crate::protocols::{Session, Unfit};
 use crate::reconnect::Reconnects;
 use crate::refusals::Refusals;
 use crate::reply_paths::ReplyPaths;
-use crate::requesting::Due;
+use crate::requesting::{Due, Further};
 use crate::slide::Slide;
 use crate::slots::{Chain, Slots};
 use crate::sockets::{Seat, Sockets};
@@ -52,6 +52,8 @@ pub struct Shard<S> {
     pub(crate) bodies: Bodies,
     /// Blocks that could not be asked for at once, by link: at most one an open request.
     pub(crate) blocks_due: Vec<(u32, Due)>,
+    /// The datagram that was rendered last, if it is no message's first.
+    pub(crate) further: Option<Further>,
     /// Where replies go that are requests.
     pub(crate) reply_paths: ReplyPaths,
     /// Who reads what devices subscribe to; none where no stream does.
@@ -176,6 +178,7 @@ impl<S: Sink> Shard<S> {
             commands_seen: Vec::new(),
             bodies: Bodies::default(),
             blocks_due: Vec::new(),
+            further: None,
             reply_paths: ReplyPaths::default(),
             listener: plan.listener,
             slide: Slide::default(),
@@ -327,7 +330,7 @@ impl<S: Sink> Shard<S> {
                 class: index,
                 ups: 0,
                 is_tried: false,
-                is_held: false,
+                hold: Hold::Nothing,
                 waits_for_silence: false,
             });
         }
@@ -384,7 +387,7 @@ impl<S: Sink> Shard<S> {
             | State::Announcing(_) => ShedCause::Offline,
             State::BackOff => ShedCause::BackOff,
             State::Ended => ShedCause::Interrupted,
-            State::Up if link.is_held => ShedCause::SocketFull,
+            State::Up if link.hold == Hold::Full => ShedCause::SocketFull,
             State::Up if self.is_leaving(at, now) => ShedCause::Offline,
             State::Up if self.silent_until(at) > now => ShedCause::BackOff,
             State::Up if self.window_free(at) == 0 => ShedCause::Window,

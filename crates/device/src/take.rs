@@ -4,6 +4,7 @@ use muster_model::{Attempt, MessageId, Micros, Outcome, ShedCause};
 
 use crate::agenda::DueMessage;
 use crate::class::Policy;
+use crate::link::{Hold, Writing};
 use crate::slots::{SlotId, Taken};
 use crate::{Shard, Sink};
 
@@ -48,7 +49,7 @@ impl<S: Sink> Shard<S> {
     ) -> Option<(SlotId, ShedCause)> {
         let index = self.links[link as usize].first_lane as usize + lane;
         let is_query = self.class(link).streams[lane].is_query();
-        let first = self.first_unsent(index)?;
+        let first = self.unsent_beyond(index, 0)?;
         if self.lanes[index].flying >= limit {
             return Some((first, in_flight_of(is_query)));
         }
@@ -59,14 +60,31 @@ impl<S: Sink> Shard<S> {
             // query waits for its end, and one is enough.
             return Some((self.slots.after(first)?, ShedCause::Busy));
         }
+        let is_gathering = self.links[link as usize].hold == Hold::Gathering;
+        if is_gathering && obstacle == ShedCause::InFlight {
+            // Nothing is full: until the end of the turn as many wait as may go then.
+            let room = limit - self.lanes[index].flying - self.gathered_of(link, index);
+            let beyond = self.unsent_beyond(index, room as usize)?;
+            return Some((beyond, in_flight_of(is_query)));
+        }
         Some((first, obstacle))
     }
 
-    /// The first message of a lane that never went out; what is tried again was sent, and waits.
-    fn first_unsent(&self, lane: usize) -> Option<SlotId> {
+    /// Messages of a lane that go at the end of the turn: one, or none.
+    fn gathered_of(&self, link: u32, lane: usize) -> u32 {
+        let Writing::Message(id) = self.links[link as usize].writing else {
+            return 0;
+        };
+        u32::from(self.lane_of(link, self.slots.get(id).stream) == lane)
+    }
+
+    /// The first message of a lane behind so many that never went out; what is tried again was sent,
+    /// and waits.
+    fn unsent_beyond(&self, lane: usize, count: usize) -> Option<SlotId> {
         let first = self.lanes[lane].queue.first();
-        let mut queue = std::iter::successors(first, |id| self.slots.after(*id));
-        queue.find(|id| self.slots.get(*id).sent.is_none())
+        let queue = std::iter::successors(first, |id| self.slots.after(*id));
+        let mut unsent = queue.filter(|id| self.slots.get(*id).sent.is_none());
+        unsent.nth(count)
     }
 
     /// A message that is shed before it has a slot.

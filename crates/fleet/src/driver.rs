@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_conduct::{Dispatch, Order, Scribe, Tape, Trouble};
-use muster_device::{Shard, Then};
+use muster_device::{Further, Shard, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
-    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
-    Written, limits,
+    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId, limits,
 };
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::Plan;
@@ -17,10 +16,13 @@ use muster_scenario::Plan;
 use crate::classes::{ShardError, ShardSpec};
 
 mod lines;
+#[cfg(test)]
+mod narrow;
 mod secured;
 mod shared;
 mod telling;
 mod wire;
+mod writing;
 
 use lines::Above;
 pub use lines::{Datagrams, Lines, Streams};
@@ -34,10 +36,6 @@ const DUE_PER_TURN: u32 = 64;
 /// Connects begun in one turn, for the same reason at about 30 us each.
 const CONNECTS_PER_TURN: u32 = 16;
 
-/// Control bytes of a link that may wait behind a message. The answers to all 65,535 packet ids
-/// are less: a peer beyond it goes on answering what was never sent.
-const WAITING_MAX: usize = 1 << 20;
-
 /// The driver of one shard, whose links all reach their peers in one way.
 #[derive(Debug)]
 pub struct Driver<L: Lines> {
@@ -48,6 +46,8 @@ pub struct Driver<L: Lines> {
     /// By link.
     each: Vec<L::Line>,
     shared: Shared,
+    /// Copies and blocks that sockets of their own hold, by link.
+    held: BTreeMap<u32, Further>,
     /// Failures of lines that were told with all that is known of them.
     told: Vec<LayerError>,
     targets: Vec<SocketAddr>,
@@ -88,6 +88,7 @@ pub fn shard_loop<L: Lines>(
         lines,
         each: (0..links).map(|_| L::Line::default()).collect(),
         shared,
+        held: BTreeMap::new(),
         told: Vec::new(),
         targets,
         plan: Arc::clone(&spec.plan),
@@ -135,7 +136,7 @@ impl<L: Lines> Handler for Driver<L> {
         }
         let link = io.tag(key);
         let now = io.fresh_now();
-        self.shard.flushed(link, now);
+        self.tell_flushed(io, link, key, now);
         if let Some(waiting) = self.waiting.remove(&link) {
             self.out.extend_from_slice(&waiting);
             self.send(io, link);
@@ -309,71 +310,6 @@ impl<L: Lines> Driver<L> {
         }
     }
 
-    /// Sends what waits on a link, one write a message, as long as it may.
-    fn pump(&mut self, io: &mut Io, link: u32) {
-        let Some(key) = self.keys[link as usize] else {
-            return self.shard.shed_excess(link, io.now());
-        };
-        while self.shard.render_next(link, io.now(), &mut self.out) {
-            self.wrap(link, 0);
-            let written = self.hand_over(io, link, key);
-            self.out.clear();
-            let at = io.fresh_now();
-            match written {
-                Written::Whole => self.shard.written(link, at),
-                Written::Held => self.shard.held(link),
-                Written::Exhausted => {
-                    self.shard.unsent(link, at, ShedCause::GeneratorLimit);
-                    self.trouble("no buffer was left for a message that a socket did not take");
-                    if !L::IN_DATAGRAMS {
-                        // The session counts as sent what never went out, so it cannot go on.
-                        self.cut(io, link, Cause::Network);
-                        break;
-                    }
-                }
-                // Only of datagrams, each of which goes by itself.
-                Written::Refused => self.shard.unsent(link, at, ShedCause::SocketFull),
-                Written::Busy | Written::Lost => break,
-            }
-        }
-        self.shard.shed_excess(link, io.now());
-        if L::IN_DATAGRAMS {
-            self.arm(io, link);
-        }
-    }
-
-    /// Sends control bytes of a session, if there are any.
-    fn send(&mut self, io: &mut Io, link: u32) {
-        if let Some(key) = self.keys[link as usize] {
-            self.lines.flush(io, key, self.is_shared(link));
-        }
-        if self.out.is_empty() {
-            return;
-        }
-        if let Some(key) = self.keys[link as usize] {
-            match self.say(io, link, key) {
-                Written::Whole | Written::Lost | Written::Refused => {}
-                Written::Held => self.shard.held(link),
-                // A datagram that finds no room is lost, as on any way.
-                Written::Busy | Written::Exhausted if L::IN_DATAGRAMS => {}
-                Written::Busy => self.wait_behind_message(io, link),
-                Written::Exhausted => {
-                    self.trouble("no buffer was left for an answer that a socket did not take");
-                    self.cut(io, link, Cause::Network);
-                }
-            }
-        }
-        self.out.clear();
-    }
-
-    fn wait_behind_message(&mut self, io: &mut Io, link: u32) {
-        let waiting = self.waiting.entry(link).or_default();
-        if waiting.len() + self.out.len() > WAITING_MAX {
-            return self.cut(io, link, Cause::Malformed);
-        }
-        waiting.extend_from_slice(&self.out);
-    }
-
     /// Ends a link whose session cannot go on.
     fn cut(&mut self, io: &mut Io, link: u32, cause: Cause) {
         self.follow(io, link, Then::Abort);
@@ -423,6 +359,7 @@ impl<L: Lines> Driver<L> {
             self.leave_shared(link);
         }
         self.waiting.remove(&link);
+        self.held.remove(&link);
         if let Some((_, timer)) = self.timers[link as usize].take() {
             io.cancel_timer(timer);
         }
@@ -450,6 +387,7 @@ impl<L: Lines> Driver<L> {
     }
 
     fn finish(&mut self, io: &mut Io, now: Micros) {
+        self.send_all_gathered(io);
         self.shard.finish(now, self.untaken);
         for link in 0..self.shard.links() {
             let then = self.shard.say_goodbye(link, &mut self.out);

@@ -122,7 +122,7 @@ impl<H: Handler> Loop<H> {
     fn wait(&mut self, wait_max: Micros) -> Micros {
         let has_work = !self.io.ready.is_empty()
             || !self.io.endings.is_empty()
-            || !self.io.gathering.is_empty();
+            || !self.io.datagrams.gathering.is_empty();
         if has_work {
             return Micros::ZERO;
         }

@@ -11,6 +11,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, sockopt};
 
+use self::udp::Datagrams;
 use crate::pool::{BufferId, Pool};
 use crate::slab::{Flags, Slab};
 use crate::wheel::Wheel;
@@ -35,10 +36,7 @@ pub struct Io {
     pub(crate) limits: BTreeMap<u32, ReadLimit>,
     /// Why the last write of a connection failed, by slab index, until the rest of its input is read.
     pub(crate) failures: BTreeMap<u32, Closed>,
-    /// UDP sockets with datagrams to send at the end of the turn.
-    pub(crate) gathering: Vec<Key>,
-    /// What UDP sockets have dropped and is counted, by slab index; those without drops are not here.
-    pub(crate) dropped: BTreeMap<u32, u32>,
+    pub(crate) datagrams: Datagrams,
     pub(crate) counts: IoCounts,
     pub(crate) now: Micros,
     pub(crate) stopping: bool,
@@ -88,8 +86,7 @@ impl Io {
             endings: Vec::new(),
             limits: BTreeMap::new(),
             failures: BTreeMap::new(),
-            gathering: Vec::new(),
-            dropped: BTreeMap::new(),
+            datagrams: Datagrams::default(),
             counts: IoCounts::default(),
             now: clock.now(),
             stopping: false,
@@ -424,7 +421,7 @@ impl Io {
         self.count_drops(key);
         if self.slab.get(key).is_some() {
             self.failures.remove(&key.index);
-            self.dropped.remove(&key.index);
+            self.datagrams.forget(key);
         }
         if let Some((_closed_here, buffers)) = self.slab.remove(key) {
             for buffer in buffers.into_iter().filter(|buffer| buffer.is_some()) {

@@ -17,7 +17,7 @@ use crate::{ConnectError, ListenError, PortUse, socket};
 
 pub(crate) use batch::{BATCH_MAX, dropped, send_many};
 pub(crate) use inbox::Inbox;
-pub(crate) use outbox::{entries, push};
+pub(crate) use outbox::{UNMARKED, entries, push};
 
 /// A socket that hears one peer only.
 pub(crate) fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<OwnedFd, ConnectError> {

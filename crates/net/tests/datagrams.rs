@@ -179,7 +179,7 @@ fn a_datagram_that_cannot_be_is_refused_and_the_socket_stands() {
     let key = rig.connect(addr);
     assert_eq!(rig.io().write(key, &[0; 65_508]), Written::Refused);
     assert_eq!(rig.io().gather(key, &[0; 65_508]), Written::Whole);
-    assert_eq!(rig.io().gather(key, b"after it"), Written::Whole);
+    assert_eq!(rig.io().gather_marked(key, 7, b"after it"), Written::Whole);
     assert_eq!(rig.io().send_gathered(key), Written::Whole);
     let mut buffer = [0; 32];
     let length = peer.recv(&mut buffer).expect("the one that can be");
@@ -187,6 +187,34 @@ fn a_datagram_that_cannot_be_is_refused_and_the_socket_stands() {
     let counts = rig.io().counts();
     assert_eq!((counts.datagrams_refused, counts.datagrams_out), (2, 1));
     assert_eq!(counts.icmp_errors, 0);
+    let mut marks = vec![1];
+    rig.io().take_refused(key, &mut marks);
+    assert_eq!(marks, [], "neither had a mark, and this one went");
+}
+
+#[test]
+fn of_gathered_datagrams_those_are_named_that_the_kernel_refused() {
+    let mut rig = Rig::new();
+    let (peer, addr) = peer();
+    let key = rig.connect(addr);
+    let other = rig.connect(addr);
+    for mark in 0..4 {
+        let bytes = vec![0; if mark % 2 == 0 { 10 } else { 65_508 }];
+        assert_eq!(rig.io().gather_marked(key, mark, &bytes), Written::Whole);
+    }
+    assert_eq!(rig.io().send_gathered(key), Written::Whole);
+    let mut marks = Vec::new();
+    rig.io().take_refused(other, &mut marks);
+    assert_eq!(marks, []);
+    rig.io().take_refused(key, &mut marks);
+    assert_eq!(marks, [1, 3]);
+    rig.io().take_refused(key, &mut marks);
+    assert_eq!(marks, [], "each once");
+    let why = rig.io().refusal().and_then(|why| why.raw_os_error());
+    assert_eq!(why, Some(rustix::io::Errno::MSGSIZE.raw_os_error()));
+    for _ in 0..2 {
+        assert_eq!(peer.recv(&mut [0; 32]).expect("the short ones"), 10);
+    }
 }
 
 #[test]
@@ -198,6 +226,8 @@ fn nobody_at_home_is_counted_and_the_socket_lives_on() {
         assert_eq!(rig.io().write(key, b"hello?"), Written::Whole);
         rig.until_quiet();
         assert_eq!(rig.io().counts().icmp_errors, sent);
+        let why = rig.io().icmp_error().map(|why| why.kind());
+        assert_eq!(why, Some(std::io::ErrorKind::ConnectionRefused));
     }
     // Without a turn between, the error of one is found by the next.
     assert_eq!(rig.io().write(key, b"hello?"), Written::Whole);

@@ -186,6 +186,48 @@ fn a_copy_of_a_block_counts_as_that_block() {
     assert_eq!(counts.bytes_payload, 2 * 5_000 * MESSAGES as u64);
 }
 
+#[test]
+fn a_copy_counts_when_it_is_written_and_not_before() {
+    let mut world = world(Peer::Deaf, "", "");
+    world.loses_further = true;
+    world.run_until(Micros::from_secs(600));
+    let (attempts, counts) = end(world);
+    let of = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
+    assert_eq!(of(Outcome::TimedOut), MESSAGES / 2, "no copy went out");
+    assert!(attempts.iter().all(|attempt| !attempt.resent));
+    assert_eq!((counts.handed, counts.retransmitted), (MESSAGES as u64, 0));
+    assert_eq!(counts.bytes_payload, 64 * MESSAGES as u64);
+}
+
+/// Two streams of one device whose messages are due together, on a socket that is shared.
+#[test]
+fn what_waits_for_the_end_of_the_turn_only_is_not_shed() {
+    let each = "every: 1s, phase: together, confirmable: false, ack: transport, payload: { size: 64 }, \
+                loop: { in-flight: 1, overflow: shed }";
+    let text = format!(
+        "name: t\nplatform: {{ kind: hono, devices: [ 'coap://127.0.0.1' ] }}\nfleet: [ {{ tenant: t1, client: {{ coap: {{ nstart: 4 }} }}, \
+         streams: [ {{ name: a, {each} }}, {{ name: b, {each} }} ] }} ]\n\
+         phases: {{ warm-up: 0s, measure: {MESSAGES}s, settle: {{ at-most: 300s }} }}\n"
+    );
+    let ended = |keeps_back| {
+        let mut world = World::new(Peer::Answers(Code::CHANGED), &text);
+        world.keeps_back = Some(keeps_back);
+        world.run_until(Micros::from_secs(30));
+        world.end().attempts
+    };
+    let attempts = ended(Micros::ZERO);
+    assert_eq!(attempts.len(), 2 * MESSAGES);
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    // So long that the next of each falls due: they would be one more than may be in flight.
+    let attempts = ended(Micros::from_millis(2_500));
+    let is_told = |it: &Attempt| {
+        let full = Outcome::Shed(ShedCause::InFlight);
+        it.outcome == Outcome::Accepted || it.outcome == full
+    };
+    assert!(attempts.iter().all(is_told), "{attempts:?}");
+    assert!(!all_ended_as(&attempts, Outcome::Accepted));
+}
+
 /// The platform acknowledges and never answers: how many may wait so is a bound of ours.
 #[test]
 fn what_a_bound_of_our_own_keeps_back_is_shed_as_that() {

@@ -70,6 +70,8 @@ pub(crate) struct World {
     /// For how long the socket keeps a message back: as one that is shared does, which gathers them.
     pub(crate) keeps_back: Option<Micros>,
     kept_until: Option<Micros>,
+    /// Whether copies and blocks find no room at the socket.
+    pub(crate) loses_further: bool,
     out: Vec<u8>,
     now: Micros,
 }
@@ -102,6 +104,7 @@ impl World {
             commanding: Commanding::default(),
             keeps_back: None,
             kept_until: None,
+            loses_further: false,
             out: Vec::new(),
             now: Micros::ZERO,
         };
@@ -165,9 +168,12 @@ impl World {
 
     fn pump(&mut self) {
         while self.shard.render_next(0, self.now, &mut self.out) {
-            self.send();
+            if self.send() {
+                self.shard.written(0, self.now);
+                continue;
+            }
             if let Some(time) = self.keeps_back {
-                self.shard.held(0);
+                self.shard.gathered(0);
                 self.kept_until = Some(self.now + time);
             } else {
                 self.shard.written(0, self.now);
@@ -176,11 +182,21 @@ impl World {
         self.shard.shed_excess(0, self.now);
     }
 
-    fn send(&mut self) {
-        if !self.out.is_empty() {
-            let datagram = std::mem::take(&mut self.out);
-            self.up.push_back((self.now + WAY, datagram));
+    /// Whether it was no message's first datagram.
+    fn send(&mut self) -> bool {
+        let further = self.shard.take_further();
+        if self.out.is_empty() {
+            return false;
         }
+        let datagram = std::mem::take(&mut self.out);
+        if further.is_some() && self.loses_further {
+            return true;
+        }
+        if let Some(further) = &further {
+            self.shard.written_again(further, self.now);
+        }
+        self.up.push_back((self.now + WAY, datagram));
+        further.is_some()
     }
 
     fn hear(&mut self, datagram: &[u8]) {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use muster_conduct::Tape;
 use muster_device::{Route, Seat, Shard, Then};
 use muster_model::Micros;
-use muster_net::{ConnectError, Io, Key};
+use muster_net::{ConnectError, Io, Key, Written};
 use muster_protocol::layer::{Ended, Layer, LayerError, Layers, Pipe};
 
 /// What lies between the sockets of a shard's links and their sessions, of one kind for all of them.
@@ -45,8 +45,8 @@ pub trait Lines: Debug {
     fn close(&mut self, line: &mut Self::Line, out: &mut Vec<u8>);
 
     /// Sends what it has to say of its own beside what the session says; by `gathers` with what
-    /// others say on the same socket.
-    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool);
+    /// others say on the same socket. What became of it; of several datagrams whether one is held.
+    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) -> Written;
 
     /// When [`Lines::expire`] wants to be called for a line; none if nothing is waited for.
     fn deadline(line: &Self::Line) -> Option<Micros>;
@@ -163,7 +163,9 @@ impl<L: Layers> Lines for Streams<L> {
     }
 
     #[inline]
-    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) {}
+    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) -> Written {
+        Written::Whole
+    }
 
     #[inline]
     fn deadline(_line: &Self::Line) -> Option<Micros> {
@@ -223,7 +225,9 @@ impl Lines for Datagrams {
     fn close(&mut self, _line: &mut (), _out: &mut Vec<u8>) {}
 
     #[inline]
-    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) {}
+    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) -> Written {
+        Written::Whole
+    }
 
     #[inline]
     fn deadline(_line: &()) -> Option<Micros> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use muster_conduct::roster;
 use muster_device::{Route, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
-use muster_net::{ConnectError, Io, Key};
+use muster_net::{ConnectError, Io, Key, Written};
 use muster_platform::Roster;
 use muster_protocol::dtls::{
     Certificates, Context, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
@@ -17,6 +17,7 @@ use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::{Credential, FleetPlan, Plan};
 
 use super::lines::{Above, Lines, Read, Who};
+use super::writing::send_each;
 
 /// A handshake is given up by its link (`connect.timeout`), and not by itself before that.
 const NEVER: Micros = Micros::from_secs(24 * 3_600);
@@ -216,18 +217,13 @@ impl<C: Crypto> Lines for Secured<C> {
     }
 
     #[inline]
-    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) {
+    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) -> Written {
         if self.out.is_empty() {
-            return;
+            return Written::Whole;
         }
-        for datagram in self.out.iter() {
-            // What finds no room is lost as on the way, and said again.
-            let _ = match gathers {
-                true => io.gather(key, datagram),
-                false => io.write(key, datagram),
-            };
-        }
+        let sent = send_each(io, key, gathers, self.out.iter());
         self.out.clear();
+        sent
     }
 
     #[inline]

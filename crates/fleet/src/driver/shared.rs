@@ -8,6 +8,7 @@ use muster_model::{ConnectFailure, Micros};
 use muster_net::{Closed, Io, Key, TimerId, Written, limits};
 use muster_scenario::shared_receive_buffer;
 
+use super::writing::Gathered;
 use super::{Driver, Lines};
 
 /// In the tag of a socket, and in the token of a timer: that it is a shared socket's.
@@ -21,29 +22,31 @@ const BATCHES_PER_TURN: u32 = 64;
 
 /// One socket.
 #[derive(Debug, Default)]
-struct SharedSocket {
-    key: Option<Key>,
+pub(super) struct SharedSocket {
+    pub(super) key: Option<Key>,
     is_open: bool,
     /// Links whose turn to connect has come.
     waiting: VecDeque<u32>,
     /// The link whose handshake is under way: there is one at a time, since records in the clear
     /// do not say whose they are.
     shaking: Option<u32>,
-    /// Links of which a message was gathered that the kernel has not taken yet.
-    unsent: Vec<u32>,
+    /// What was gathered of messages and the kernel has not taken yet; its place here is its mark.
+    pub(super) unsent: Vec<Gathered>,
     timer: Option<(Micros, TimerId)>,
 }
 
 /// The shared sockets of a shard.
 #[derive(Debug)]
 pub(super) struct Shared {
-    sockets: Vec<SharedSocket>,
+    pub(super) sockets: Vec<SharedSocket>,
     /// Those on which a link may be opened.
     ready: Vec<u32>,
     /// Those with messages that were gathered in this turn.
-    gathered: Vec<u32>,
+    pub(super) gathered: Vec<u32>,
     /// An empty list, to be lent to a socket whose own is walked.
-    spare: Vec<u32>,
+    pub(super) spare: Vec<Gathered>,
+    /// Marks of what the kernel refused of those.
+    pub(super) refused: Vec<u32>,
 }
 
 impl Shared {
@@ -53,6 +56,7 @@ impl Shared {
             ready: Vec::new(),
             gathered: Vec::new(),
             spare: Vec::new(),
+            refused: Vec::new(),
         }
     }
 
@@ -60,15 +64,6 @@ impl Shared {
     pub(super) fn opened(&mut self, socket: u32) {
         self.sockets[socket as usize].is_open = true;
         self.ready.push(socket);
-    }
-
-    /// The kernel is to be given a message of a link.
-    fn gathered(&mut self, seat: Seat, link: u32) {
-        let unsent = &mut self.sockets[seat.socket as usize].unsent;
-        unsent.push(link);
-        if unsent.len() == 1 {
-            self.gathered.push(seat.socket);
-        }
     }
 }
 
@@ -157,10 +152,11 @@ impl<L: Lines> Driver<L> {
                 break;
             };
             let key = self.shared.sockets[socket as usize].key;
-            match key.map(|key| io.send_gathered(key)) {
+            match key.map_or(Written::Lost, |key| io.send_gathered(key)) {
+                Written::Whole => self.flushed_at(io, socket),
                 // It is told once there is room.
-                Some(Written::Held) => {}
-                _ => self.flushed_at(io, socket),
+                Written::Held => self.lacks_room(io, socket),
+                Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => {}
             }
         }
         !self.shared.ready.is_empty() || !self.shared.gathered.is_empty()
@@ -187,20 +183,6 @@ impl<L: Lines> Driver<L> {
             self.shared.sockets[at as usize].shaking = is_shaking.then_some(link);
         }
         self.shared.ready.push(at);
-    }
-
-    /// The kernel has taken what was gathered at a socket: that is the instant of all of it.
-    pub(super) fn flushed_at(&mut self, io: &mut Io, socket: u32) {
-        let at = io.fresh_now();
-        let spare = std::mem::take(&mut self.shared.spare);
-        let unsent = &mut self.shared.sockets[socket as usize].unsent;
-        let mut links = std::mem::replace(unsent, spare);
-        for link in links.drain(..) {
-            self.shard.flushed(link, at);
-            self.arm(io, link);
-            self.pump(io, link);
-        }
-        self.shared.spare = links;
     }
 
     /// A datagram came to a socket.
@@ -278,47 +260,6 @@ impl<L: Lines> Driver<L> {
             self.shard
                 .connect_failed(link, io.now(), ConnectFailure::Unreachable);
         }
-    }
-
-    /// Hands the rendered message of a link to the kernel, or gathers it with those of others.
-    #[inline]
-    pub(super) fn hand_over(&mut self, io: &mut Io, link: u32, key: Key) -> Written {
-        let seat = match L::IN_DATAGRAMS {
-            true => self.shard.seat(link),
-            false => None,
-        };
-        let Some(seat) = seat else {
-            return io.write(key, &self.out);
-        };
-        match io.gather(key, &self.out) {
-            Written::Whole => {
-                self.shared.gathered(seat, link);
-                Written::Held
-            }
-            // More waits than may: this one is not sent.
-            Written::Busy => Written::Refused,
-            other @ (Written::Held | Written::Exhausted | Written::Refused | Written::Lost) => {
-                other
-            }
-        }
-    }
-
-    /// Says what is no message of the schedule.
-    #[inline]
-    pub(super) fn say(&self, io: &mut Io, link: u32, key: Key) -> Written {
-        match self.is_shared(link) {
-            true => io.gather(key, &self.out),
-            false => io.write(key, &self.out),
-        }
-    }
-
-    /// Says what a socket has to say by itself; what finds no room is lost, as on any way.
-    fn say_at(&mut self, io: &mut Io, socket: u32) {
-        let key = self.shared.sockets[socket as usize].key;
-        if let (Some(key), false) = (key, self.out.is_empty()) {
-            let _ = io.gather(key, &self.out);
-        }
-        self.out.clear();
     }
 
     /// Makes sure that a timer runs out not later than what is due first on a link's socket.

@@ -106,9 +106,9 @@ impl<L: Lines> Driver<L> {
     pub(super) fn say_last(&mut self, io: &mut Io, link: u32, key: Key) {
         self.lines
             .close(&mut self.each[link as usize], &mut self.out);
-        self.lines.flush(io, key, self.is_shared(link));
+        self.flush_line(io, link, key);
         if !self.out.is_empty() {
-            let _ = self.say(io, link, key);
+            let _ = self.say(io, link, key, None);
             self.out.clear();
         }
     }

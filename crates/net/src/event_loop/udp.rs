@@ -100,8 +100,8 @@ impl<H: Handler> Loop<H> {
                 Read::Came(count)
             }
             Err(Errno::AGAIN) => Read::Empty,
-            Err(_) if has_peer => {
-                self.io.counts.icmp_errors += 1;
+            Err(why) if has_peer => {
+                self.io.note_icmp_error(why);
                 Read::Error
             }
             Err(_) => {

@@ -1,5 +1,6 @@
 //! UDP sockets of a loop, as its handler uses them.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use rustix::fd::{AsFd, OwnedFd};
@@ -9,7 +10,7 @@ use rustix::net::{SendFlags, sockopt};
 use super::Io;
 use crate::pool::BufferId;
 use crate::slab::Flags;
-use crate::udp::{self, BATCH_MAX};
+use crate::udp::{self, BATCH_MAX, UNMARKED};
 use crate::{ConnectError, Key, ListenError, PortUse, Written};
 
 /// Gathered bytes of one socket from which on they are sent at once: some full batches.
@@ -25,6 +26,26 @@ enum Sent {
     NoRoom,
     /// It is not sent, and will not be: no route, a firewall, too long.
     Refused,
+}
+
+/// What a loop keeps of its UDP sockets beside their slots.
+#[derive(Debug, Default)]
+pub(crate) struct Datagrams {
+    /// Sockets with datagrams to send at the end of the turn.
+    pub(crate) gathering: Vec<Key>,
+    /// What sockets have dropped and is counted, by slab index; those without drops are not here.
+    dropped: BTreeMap<u32, u32>,
+    /// Marks of gathered datagrams that the kernel refused, until they are asked for.
+    refused: Vec<(Key, u32)>,
+    icmp_error: Option<Errno>,
+    refusal: Option<Errno>,
+}
+
+impl Datagrams {
+    pub(super) fn forget(&mut self, key: Key) {
+        self.dropped.remove(&key.index);
+        self.refused.retain(|(of, _)| *of != key);
+    }
 }
 
 impl Io {
@@ -49,9 +70,24 @@ impl Io {
             return Err(ConnectError::Descriptors);
         }
         let fd = udp::connect(to, source)?;
-        let key = self
-            .watch(fd, Flags::CONNECTING.and(Flags::DATAGRAM))
-            .map_err(|errno| ConnectError::Kernel(to, errno.raw_os_error()))?;
+        self.open_datagrams(fd)
+            .map_err(|errno| ConnectError::Kernel(to, errno.raw_os_error()))
+    }
+
+    /// Takes a socket of datagrams with one peer that was made elsewhere, such as an end of a pair of
+    /// local ones, which lack room as UDP over loopback never does; as [`Io::connect_udp`] else.
+    ///
+    /// # Errors
+    /// The kernel's reason, also if there is no place for it: nothing follows.
+    pub fn adopt_datagrams(&mut self, fd: OwnedFd) -> std::io::Result<Key> {
+        if self.slab.is_full() {
+            return Err(Errno::MFILE.into());
+        }
+        Ok(self.open_datagrams(fd)?)
+    }
+
+    fn open_datagrams(&mut self, fd: OwnedFd) -> Result<Key, Errno> {
+        let key = self.watch(fd, Flags::CONNECTING.and(Flags::DATAGRAM))?;
         self.counts.opened += 1;
         self.enqueue(key);
         Ok(key)
@@ -86,7 +122,7 @@ impl Io {
     /// Sends a datagram from a socket of [`Io::bind_udp`] at the latest at the end of this turn,
     /// several with one call: see [`Io::gather`].
     pub fn send_to(&mut self, key: Key, to: SocketAddr, bytes: &[u8]) -> Written {
-        self.gather_for(key, Some(to), bytes)
+        self.gather_for(key, (Some(to), UNMARKED), bytes)
     }
 
     /// Sends a datagram from a socket of [`Io::connect_udp`] at the latest at the end of this turn,
@@ -97,7 +133,44 @@ impl Io {
     /// [`crate::Handler::flushed`] follows once all are out. A datagram that the kernel refuses is
     /// counted ([`crate::IoCounts::datagrams_refused`]) and lost, as one that a network drops.
     pub fn gather(&mut self, key: Key, bytes: &[u8]) -> Written {
-        self.gather_for(key, None, bytes)
+        self.gather_for(key, (None, UNMARKED), bytes)
+    }
+
+    /// [`Io::gather`] with a mark by which [`Io::take_refused`] names the datagram, if the kernel
+    /// refuses it.
+    pub fn gather_marked(&mut self, key: Key, mark: u32, bytes: &[u8]) -> Written {
+        self.gather_for(key, (None, mark), bytes)
+    }
+
+    /// The marks of a socket's datagrams that were gathered or held and that the kernel refused since
+    /// the last call: put into `marks`, which is emptied first, in the order in which they were
+    /// gathered. What [`Io::write`] left [`Written::Held`] has the mark 0.
+    pub fn take_refused(&mut self, key: Key, marks: &mut Vec<u32>) {
+        marks.clear();
+        self.datagrams.refused.retain(|(of, mark)| {
+            let is_its = *of == key;
+            if is_its {
+                marks.push(*mark);
+            }
+            !is_its
+        });
+    }
+
+    /// Why the kernel refused a datagram last; none if it has refused none.
+    #[must_use]
+    pub fn refusal(&self) -> Option<std::io::Error> {
+        self.datagrams.refusal.map(Into::into)
+    }
+
+    /// What ICMP told last on a socket with one peer; none if it has told nothing.
+    #[must_use]
+    pub fn icmp_error(&self) -> Option<std::io::Error> {
+        self.datagrams.icmp_error.map(Into::into)
+    }
+
+    pub(crate) fn note_icmp_error(&mut self, why: Errno) {
+        self.counts.icmp_errors += 1;
+        self.datagrams.icmp_error = Some(why);
     }
 
     /// Sends what was gathered for a socket: `Whole` if the kernel has all of it, so that the
@@ -143,7 +216,8 @@ impl Io {
         if dropped == 0 {
             return;
         }
-        let before = self.dropped.insert(key.index, dropped).unwrap_or(0);
+        let before = self.datagrams.dropped.insert(key.index, dropped);
+        let before = before.unwrap_or(0);
         self.counts.datagrams_dropped += u64::from(dropped.wrapping_sub(before));
     }
 
@@ -153,14 +227,16 @@ impl Io {
             return false;
         };
         let Some(fd) = &slot.fd else { return false };
-        let errors = if slot.flags.has(Flags::UNCONNECTED) {
-            udp::drain_errors(fd)
-        } else {
-            let pending = sockopt::socket_error(fd);
-            u64::from(matches!(pending, Ok(Err(_))))
+        if slot.flags.has(Flags::UNCONNECTED) {
+            let errors = udp::drain_errors(fd);
+            self.counts.icmp_errors += errors;
+            return errors > 0;
+        }
+        let Ok(Err(pending)) = sockopt::socket_error(fd) else {
+            return false;
         };
-        self.counts.icmp_errors += errors;
-        errors > 0
+        self.note_icmp_error(pending);
+        true
     }
 
     /// Sends one datagram with one call.
@@ -183,7 +259,7 @@ impl Io {
                 self.counts.datagrams_refused += 1;
                 Written::Refused
             }
-            Sent::NoRoom if self.append(key, None, bytes) => {
+            Sent::NoRoom if self.append(key, (None, 0), bytes) => {
                 self.counts.held += 1;
                 self.wait_for_room(key);
                 Written::Held
@@ -192,12 +268,13 @@ impl Io {
         }
     }
 
-    fn gather_for(&mut self, key: Key, to: Option<SocketAddr>, bytes: &[u8]) -> Written {
+    /// Takes a datagram to where it goes, if its socket has no peer, with its mark.
+    fn gather_for(&mut self, key: Key, to: (Option<SocketAddr>, u32), bytes: &[u8]) -> Written {
         let Some(slot) = self.slab.get(key) else {
             return Written::Lost;
         };
         let fits = slot.flags.has(Flags::DATAGRAM)
-            && slot.flags.has(Flags::UNCONNECTED) == to.is_some()
+            && slot.flags.has(Flags::UNCONNECTED) == to.0.is_some()
             && !slot.flags.has(Flags::ENDED);
         if !fits {
             return Written::Lost;
@@ -228,7 +305,7 @@ impl Io {
     }
 
     /// Puts a datagram behind those that wait; false if no buffer is left.
-    fn append(&mut self, key: Key, to: Option<SocketAddr>, bytes: &[u8]) -> bool {
+    fn append(&mut self, key: Key, (to, mark): (Option<SocketAddr>, u32), bytes: &[u8]) -> bool {
         let Some(slot) = self.slab.get_mut(key) else {
             return false;
         };
@@ -239,9 +316,9 @@ impl Io {
             };
             slot.held = buffer;
             slot.held_at = 0;
-            self.gathering.push(key);
+            self.datagrams.gathering.push(key);
         }
-        udp::push(self.pool.get(slot.held), to, bytes);
+        udp::push(self.pool.get(slot.held), to, mark, bytes);
         true
     }
 
@@ -277,6 +354,9 @@ impl Io {
             }
             Sent::Refused => {
                 self.counts.datagrams_refused += 1;
+                let mark = batch().next().map(|datagram| datagram.mark);
+                let mark = mark.filter(|mark| *mark != UNMARKED);
+                self.datagrams.refused.extend(mark.map(|mark| (key, mark)));
                 1
             }
             Sent::NoRoom => 0,
@@ -297,7 +377,8 @@ impl Io {
     /// Sends with one call, or two: an error that an earlier datagram brought stands in the way of
     /// this one once.
     fn try_send(&mut self, key: Key, send: impl Fn(&OwnedFd) -> Result<usize, Errno>) -> Sent {
-        for is_second in [false, true] {
+        let mut in_the_way = None;
+        for _ in 0..2 {
             let Some(slot) = self.slab.get(key) else {
                 break;
             };
@@ -305,17 +386,19 @@ impl Io {
             self.counts.writes += 1;
             match send(fd) {
                 Ok(count) => {
-                    let has_peer = !slot.flags.has(Flags::UNCONNECTED);
-                    self.counts.icmp_errors += u64::from(is_second && has_peer);
+                    if let Some(why) = in_the_way {
+                        self.note_icmp_error(why);
+                    }
                     return Sent::Taken(count);
                 }
                 Err(Errno::AGAIN) => return Sent::NoRoom,
                 Err(_) if slot.flags.has(Flags::UNCONNECTED) => {
                     self.counts.icmp_errors += udp::drain_errors(fd);
                 }
-                Err(_) => {}
+                Err(why) => in_the_way = Some(why),
             }
         }
+        self.datagrams.refusal = in_the_way.or(self.datagrams.refusal);
         Sent::Refused
     }
 
@@ -356,13 +439,13 @@ impl Io {
 
     /// Sends what was gathered in a turn.
     pub(crate) fn send_all_gathered(&mut self) {
-        let mut keys = std::mem::take(&mut self.gathering);
+        let mut keys = std::mem::take(&mut self.datagrams.gathering);
         for key in keys.drain(..) {
             let slot = self.slab.get(key);
             if slot.is_some_and(|slot| !slot.flags.has(Flags::BLOCKED)) {
                 self.send_waiting(key);
             }
         }
-        self.gathering = keys;
+        self.datagrams.gathering = keys;
     }
 }
