@@ -17,9 +17,9 @@ readonly COMMAND=hono.command.$TENANT REPLY=hono.command_response.$TENANT
 
 # ours COMMAND ARGUMENT...: a command of ours about the scenario at this Hono.
 ours() {
-    status_of "$MUSTER" "$1" e2e/hono.yaml "${@:2}" --set "fleet[0].count=$DEVICES" \
+    status_of "$MUSTER" "$1" e2e/hono.yaml --set "fleet[0].count=$DEVICES" \
         --set "platform.devices=[$COAPS]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" \
-        --set "provision.url=http://127.0.0.1:$REGISTRY"
+        --set "provision.url=http://127.0.0.1:$REGISTRY" "${@:2}"
 }
 
 # provisioned WHAT ACTION WANTED: what the registry was told, and how often.
@@ -100,6 +100,17 @@ fails() {
     closes "$1"
 }
 
+# hopeless NAME CODE SETTING...: a few devices with something wrong: the run's exit code, and what its report says in $WORK/out.
+hopeless() {
+    local name=$1 code=$2 settings=()
+    shift 2
+    for setting; do settings+=(--set "$setting"); done
+    ours run --quiet --out "$WORK/$name" "${COUNTS_ONLY[@]}" --set phases.warm-up=0s --set phases.measure=4s \
+        --set 'fleet[0].connect.timeout=3s' --set 'fleet[0].count=8' "${settings[@]}"
+    same "$name: exit code" "$STATUS" "$code"
+    same "$name: residue" "$(value "$WORK/$name" '.ledger.uplink.residue // 0')" 0
+}
+
 # lasted NAME KIND: for how many seconds something was so, by the first event of that kind.
 lasted() {
     value "$WORK/$1" "[.events[] | select(.kind == \"$2\") | .until_s - .t_s][0] // 0 | floor"
@@ -152,6 +163,13 @@ for name in cold load; do
     echo "# $name: p99 of first and of other answers: $(value "$WORK/$name" \
         '"\(.latency_cold.response.p99_us) us, \(.latency_warm.response.p99_us) us"')"
 done
+
+hopeless wrong-key 4 'fleet[0].credential.secret=another'
+check "wrong key: told" grep -qF "handshake was not over in time" "$WORK/out"
+hopeless no-tenant 4 'fleet[0].tenant=nobody'
+check "no tenant: likewise" grep -qF "handshake was not over in time" "$WORK/out"
+hopeless too-large 1 'fleet[0].streams.event.payload={ size: 3000 }'
+same "too large: rejected by code" "$(value "$WORK/too-large" '.ledger.by_stream["meters/event"].ledger.rejected_by_code | keys | join(" ")')" 4.13
 
 MEANWHILE=freeze_adapter
 fails adapter

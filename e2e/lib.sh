@@ -59,7 +59,20 @@ finish() {
 }
 
 free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    python3 - <<'PYTHON'
+import random, socket
+
+# Below those that the kernel gives to connections, and free for TCP and for UDP.
+for port in random.sample(range(16000, 32000), 200):
+    try:
+        for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+            with socket.socket(socket.AF_INET, kind) as it:
+                it.bind(("127.0.0.1", port))
+        print(port)
+        break
+    except OSError:
+        pass
+PYTHON
 }
 
 # listens PORT: waits up to five seconds for somebody to listen there.

@@ -57,6 +57,10 @@ impl<S: Sink> Shard<S> {
         let Writing::Message(id) = writing else {
             return;
         };
+        // What nobody has seen nobody answers.
+        if self.slots.get(id).sent.is_none() {
+            self.abandon(link, id);
+        }
         self.forget(link, id);
         self.slots.get_mut(id).stage = Stage::Waiting;
         self.land(id);

@@ -132,7 +132,8 @@ impl<S: Sink> Shard<S> {
         }
     }
 
-    fn abandon(&mut self, link: u32, id: SlotId) {
+    /// No answer to an attempt can come any more.
+    pub(crate) fn abandon(&mut self, link: u32, id: SlotId) {
         let exchange = self.slots.get_mut(id).exchange.take();
         if let (Some(key), Some(mut exchanges)) = (exchange, self.exchanges(link)) {
             exchanges.abandon(key);

@@ -1,7 +1,7 @@
 //! A message as a request of CoAP, and its copies.
 
 use muster_model::Micros;
-use muster_platform::{Asking, Method, Request, UplinkScratch};
+use muster_platform::{Asking, Method, OPTIONS_MAX, Request, UplinkScratch};
 use muster_protocol::coap::{
     self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Ticket, Uint,
     content_format,
@@ -40,8 +40,6 @@ pub struct Further {
 
 /// What a device says of every command that it replies to, as a status of HTTP.
 const REPLY_STATUS: u16 = 200;
-/// Options of a request at the most: a plan has fewer segments and parameters.
-const OPTIONS_MAX: usize = 24;
 
 impl<S: Sink> Shard<S> {
     /// Sends the message in the scratch buffers for the first time. Where nobody waits for the

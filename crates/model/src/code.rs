@@ -105,8 +105,9 @@ fn named_in(table: &[(u8, &'static str)], code: u8) -> Option<&'static str> {
 }
 
 /// The refusals of CoAP, by code (RFC 7252 section 5.9; RFC 7959 section 2.9 for 4.08, RFC 8132 section 4
-/// for 4.09 and 4.22, RFC 8516 for 4.29).
-const COAP_MEANINGS: [(u8, &str); 19] = [
+/// for 4.09 and 4.22, RFC 8516 for 4.29), and the reset, which is an empty message.
+const COAP_MEANINGS: [(u8, &str); 20] = [
+    (0x00, "reset"),
     (0x80, "bad request"),
     (0x81, "unauthorized"),
     (0x82, "bad option"),

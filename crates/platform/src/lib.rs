@@ -73,7 +73,10 @@ pub use hono::{
 pub use incoming::{Incoming, Peer, Refusal};
 pub use kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};
 pub use reader::{Copy, Reader, ReaderStream};
-pub use request::{Answered, Asking, Field, Method, ReplyPath, Request, Segments, Status};
+pub use request::{
+    Answered, Asking, Field, Method, OPTIONS_MAX, ReplyPath, Request, SEGMENT_MAX, SEGMENTS_MAX,
+    Segments, Status,
+};
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};
 pub use thingsboard::{BoardPayload, BoardValues, Data, Devices, Rare};

@@ -11,7 +11,11 @@ use muster_model::Reason;
 use crate::command::CommandCopy;
 
 /// Bytes of one segment of a path, as of CoAP's Location-Path and Uri-Path (RFC 7252 section 5.10).
-const SEGMENT_MAX: usize = 255;
+pub const SEGMENT_MAX: usize = 255;
+/// Segments of a path at the most.
+pub const SEGMENTS_MAX: usize = 21;
+/// Options of a request of CoAP at the most: the segments of its path, its content's type and two parameters.
+pub const OPTIONS_MAX: usize = SEGMENTS_MAX + 3;
 /// Segments of a path that tells where a reply goes.
 const REPLY_SEGMENTS_MAX: usize = 8;
 

@@ -2,7 +2,7 @@
 
 use muster_load::Template;
 use muster_model::Micros;
-use muster_platform::Dialect;
+use muster_platform::{Dialect, SEGMENT_MAX, SEGMENTS_MAX};
 use muster_protocol::coap::{ClientSettings, Transmission, content_format};
 use muster_protocol::mqtt::Qos;
 
@@ -18,11 +18,6 @@ use crate::view::View;
 
 /// Message ids of a pair of endpoints (RFC 7252 section 3).
 const MESSAGE_IDS: f64 = 65_536.0;
-
-/// Options of a request at the most.
-const OPTIONS_MAX: usize = 24;
-/// Bytes of a segment of a path at the most (RFC 7252 section 5.10).
-const SEGMENT_MAX: usize = 255;
 
 /// Keys of `client` that are MQTT's.
 const CLIENT_OF_MQTT: [&str; 7] = [
@@ -196,9 +191,6 @@ pub(super) fn asks(view: &View<'_>, ttd: Micros) -> Option<()> {
     Some(())
 }
 
-/// Options of a request beside the segments of its path: one for its content, two in its query.
-const OTHER_OPTIONS: usize = 3;
-
 /// Whether messages have a form in CoAP, whole: nothing of them is left out on the way.
 pub(super) fn can_be_said(
     class: &Class<'_>,
@@ -229,10 +221,9 @@ pub(super) fn can_be_said(
     for device in places(topic, class.variables) {
         let path = class.variables.render(topic, device);
         let (segments, longest) = (path.split('/').count(), path.split('/').map(str::len).max());
-        let most = OPTIONS_MAX - OTHER_OPTIONS;
-        if segments > most || longest > Some(SEGMENT_MAX) {
+        if segments > SEGMENTS_MAX || longest > Some(SEGMENT_MAX) {
             let what = format!("`{path}` cannot be the path of a request");
-            let help = format!("at most {most} segments of at most {SEGMENT_MAX} bytes");
+            let help = format!("at most {SEGMENTS_MAX} segments of at most {SEGMENT_MAX} bytes");
             view.get("topic")?.wrong(what, &help);
             return None;
         }
