@@ -171,9 +171,7 @@ californium_client() {
 
 californium() {
     need java mvn
-    mkdir -p "$CALIFORNIUM"
-    cp -r e2e/peers/californium/. "$CALIFORNIUM/"
-    (cd "$CALIFORNIUM" && mvn -q compile dependency:build-classpath -Dmdep.outputFile=classpath) >>"$WORK/build.log"
+    bash e2e/peers/californium/build.sh "$CALIFORNIUM" >>"$WORK/build.log"
     californium_server "$(free_port)"
     californium_client
 }

@@ -5,9 +5,14 @@
 //! side says of itself is only compared with that. Load stays on loopback, every run is bounded in
 //! time, and every process is ended with the run that started it.
 
+mod californium;
 mod coap;
+mod coap_memory;
 mod connect;
+mod devices;
 mod example;
+mod gateway;
+mod handshakes;
 mod kafka;
 mod memory;
 mod peers;
@@ -32,7 +37,7 @@ use programs::Programs;
 /// What to measure and how long.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What to measure; without a name everything but `quick`, `soak` and `kafka`.
+    /// What to measure; without a name all but `quick`, `soak`, `devices` and those that need Java.
     #[arg(value_enum)]
     pub names: Vec<Name>,
     /// Interleaved repetitions, of which medians are told.
@@ -66,12 +71,18 @@ pub enum Name {
     Tls,
     /// CoAP against a bare socket loop.
     Coap,
-    /// CoAP over DTLS against plain, and handshakes.
+    /// CoAP over DTLS against plain, and handshakes beside a published library's.
     Dtls,
+    /// CoAP beside Californium's client core; needs JDK 17 and Maven.
+    CoapPeers,
+    /// 15,000 devices over DTLS.
+    Devices,
     /// Consuming from Kafka against `rdkafka` alone; needs JDK 17, Maven and kcat.
     Kafka,
-    /// User memory of an idle device.
+    /// User memory of an idle device, over MQTT, CoAP and DTLS.
     Memory,
+    /// The same over CoAP and DTLS alone.
+    MemoryCoap,
     /// Two published tools on the same sink.
     Peers,
     /// Resident memory at minute 1 and minute 10.
@@ -144,7 +155,13 @@ fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write
         Name::Coap => coap::against_bare(programs, extent, out),
         Name::Dtls => coap::dtls(programs, extent, out),
         Name::Kafka => kafka::against_rdkafka(programs, extent, out),
-        Name::Memory => memory::idle(programs, out),
+        Name::CoapPeers => californium::beside(programs, extent, out),
+        Name::Devices => devices::over_dtls(programs, out),
+        Name::Memory => {
+            memory::idle(programs, out)?;
+            coap_memory::idle(programs, out)
+        }
+        Name::MemoryCoap => coap_memory::idle(programs, out),
         Name::Peers => peers::side_by_side(programs, extent, out),
         Name::Soak => memory::soak(programs, out),
     }

@@ -58,8 +58,8 @@ fn main() -> Result<()> {
             }
         }
     }
-    let cpu = now(ThreadCPUTime);
-    writeln!(stdout(), r#"{{"messages":{messages},"cpu_ns":{cpu}}}"#)
+    let cpu = now(ThreadCPUTime) as f64 / SECOND_NS as f64;
+    writeln!(stdout(), r#"{{"messages":{messages},"cpu_s":{cpu}}}"#)
 }
 
 impl Bare {

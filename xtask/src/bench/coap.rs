@@ -3,23 +3,23 @@
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::Result;
 
 use super::Extent;
 use super::example;
-use super::process::Process;
+use super::handshakes;
+use super::process::{Process, per_cpu_second};
 use super::programs::Programs;
 use super::table::{at_least, begin, end, median, row, thousands};
 use super::transports::per_cpu;
 
 /// Sockets, each with one request under way: their answers fit into every socket's buffer.
-const LINKS: u32 = 200;
+pub(super) const LINKS: u32 = 200;
 /// All that so many sockets have message ids for, within the lifetime of an exchange (RFC 7252 section 4.8.2).
 const RATE: u32 = 50_000;
 /// What Muster keeps of the bare loop, and over DTLS of plain.
 const GOAL: f64 = 0.6;
-/// How long the sink may take to be bound, and the bare loop to end after its time.
+/// How long the bare loop may take to end after its time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Muster and the bare loop against the same sink.
@@ -66,6 +66,7 @@ pub(super) fn dtls(programs: &Programs, extent: &Extent, out: &mut dyn Write) ->
          included. Goal: {GOAL}."
     );
     end(out, &note)?;
+    handshakes::against_library(programs, extent, out)?;
     example::dtls(programs, out)
 }
 
@@ -81,16 +82,14 @@ fn told(links: u32, pairs: &[(f64, f64)], out: &mut dyn Write) -> Result<()> {
 }
 
 /// Runs something against a sink of its own, which ends after it.
-fn with_sink(programs: &Programs, run: impl FnOnce(&str) -> Result<f64>) -> Result<f64> {
+pub(super) fn with_sink(programs: &Programs, run: impl FnOnce(&str) -> Result<f64>) -> Result<f64> {
     let output = programs.scratch("coap-sink.out");
     let mut sink = Process::start(
         &programs.beside("coap-sink"),
         &["127.0.0.1:0".into()],
         output,
     )?;
-    let address = sink.until(PATIENCE, |sink| {
-        Ok(sink.printed()?.lines().next().map(str::to_owned))
-    })?;
+    let address = sink.first_line()?;
     run(&address)
 }
 
@@ -103,26 +102,19 @@ fn bare(programs: &Programs, sink: &str, seconds: u32) -> Result<f64> {
     let output = programs.scratch("bare-coap.out");
     let process = Process::start(&programs.beside("bare-coap"), &words, output)?;
     let (_, printed) = process.finish(PATIENCE + Duration::from_secs(seconds.into()))?;
-    let told: Value = serde_json::from_str(&printed)
-        .with_context(|| format!("read what the bare loop said: {printed}"))?;
-    let figure = |name: &str| {
-        told[name]
-            .as_f64()
-            .with_context(|| format!("{name} in {printed}"))
-    };
-    Ok(figure("messages")? / figure("cpu_ns")? * 1e9)
+    per_cpu_second(&printed, "messages")
 }
 
 /// Whom the devices talk to.
 #[derive(Clone, Copy)]
-enum Target<'a> {
+pub(super) enum Target<'a> {
     Sink(&'a str),
     /// By the scheme of its address.
     Gateway(&'a str),
 }
 
 /// No message carries an id, so that no consumer runs beside the devices.
-fn scenario(target: Target<'_>, seconds: u32) -> String {
+pub(super) fn scenario(target: Target<'_>, seconds: u32) -> String {
     let (platform, credential) = match target {
         Target::Sink(at) => (
             format!(r#"{{ kind: hono, devices: [ "coap://{at}" ] }}"#),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::Extent;
-use super::programs::{Programs, cargo};
+use super::programs::Programs;
 use super::table::{at_least, begin, end, median, row, thousands};
 
 /// Enough for some seconds of CPU a turn.
@@ -46,18 +46,11 @@ pub(super) fn against_rdkafka(
 
 /// Messages per CPU-second of the crate alone and of Muster, turn by turn.
 fn measured(programs: &Programs, repetitions: u32) -> Result<Vec<(f64, f64)>> {
-    let build = ["build", "--release", "-p", "muster-backend"];
-    let built = cargo(&programs.root)
-        .args(build)
-        .args(["--example", "kafka_cost"])
-        .status()?;
-    if !built.success() {
-        bail!("the example kafka_cost cannot be built");
-    }
+    let kafka_cost = programs.example_of("muster-backend", "kafka_cost")?;
     let output = Command::new("bash")
         .current_dir(&programs.root)
         .arg("bench/kafka.sh")
-        .arg(programs.example("kafka_cost"))
+        .arg(kafka_cost)
         .args([MESSAGES.to_string(), repetitions.to_string()])
         .stderr(Stdio::inherit())
         .output()

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::programs::Programs;
 use super::side::{Load, Side, connected};
 use super::sink::Sink;
-use super::table::{begin, end, row};
+use super::table::{begin, end, mebibytes, row};
 
 /// Links whose difference is the slope.
 const FEW: u32 = 1_000;
@@ -94,8 +94,4 @@ pub(super) fn soak(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     );
     row(out, &[mebibytes(first), mebibytes(last), growth])?;
     end(out, "Goal: within 1 % or 1 MiB.")
-}
-
-fn mebibytes(bytes: f64) -> String {
-    format!("{:.1} MiB", bytes / 1_048_576.0)
 }

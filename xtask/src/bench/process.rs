@@ -8,9 +8,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 /// How often a condition is looked at again.
 const PAUSE: Duration = Duration::from_millis(2);
+/// How long a program may take until it says its first line.
+const BEGINNING: Duration = Duration::from_secs(60);
 
 /// A running program; dropping it ends it.
 #[derive(Debug)]
@@ -108,6 +111,16 @@ impl Process {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// The first line that it prints, such as the address it is bound to.
+    pub(super) fn first_line(&mut self) -> Result<String> {
+        self.until(BEGINNING, |process| {
+            Ok(process
+                .printed()?
+                .split_once('\n')
+                .map(|(line, _)| line.to_owned()))
+        })
     }
 
     /// Waits for its end, at most so long.
@@ -215,6 +228,16 @@ impl Cpu {
             process: self.process - earlier.process,
         }
     }
+}
+
+/// Of a line of JSON: so many of something, by the `cpu_s` seconds of CPU that they took.
+pub(super) fn per_cpu_second(line: &str, name: &str) -> Result<f64> {
+    let told: Value = serde_json::from_str(line).with_context(|| format!("read {line}"))?;
+    let figure = |name: &str| {
+        let value = told[name].as_f64();
+        value.with_context(|| format!("{name} in {line}"))
+    };
+    Ok(figure(name)? / figure("cpu_s")?)
 }
 
 /// The one clock of the benchmarks.

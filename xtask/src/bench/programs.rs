@@ -55,9 +55,34 @@ impl Programs {
         self.muster.with_file_name(name)
     }
 
-    /// An example of a crate, once it is built.
-    pub(super) fn example(&self, name: &str) -> PathBuf {
-        self.muster.with_file_name("examples").join(name)
+    /// An example of a crate, built.
+    pub(super) fn example_of(&self, package: &str, name: &str) -> Result<PathBuf> {
+        let what = ["-p", package, "--example", name];
+        run(cargo(&self.root).args(["build", "--release"]).args(what))?;
+        Ok(self.muster.with_file_name("examples").join(name))
+    }
+
+    /// A peer that a script of its own builds in a folder; the folder.
+    pub(super) fn scripted_peer(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.folder.with_file_name("peers").join(name);
+        let script = self.root.join(format!("e2e/peers/{name}/build.sh"));
+        run(Command::new("bash").arg(script).arg(&folder))?;
+        Ok(folder)
+    }
+
+    /// A peer in Rust, built apart from the workspace, whose dependencies it does not share.
+    pub(super) fn rust_peer(&self, name: &str) -> Result<PathBuf> {
+        let target = self.folder.with_file_name("peers").join(name);
+        let manifest = format!("e2e/peers/{name}/Cargo.toml");
+        let how = [
+            "build",
+            "--release",
+            "--locked",
+            "--manifest-path",
+            &manifest,
+        ];
+        run(cargo(&self.root).args(how).env("CARGO_TARGET_DIR", &target))?;
+        Ok(target.join("release").join(format!("{name}-peer")))
     }
 
     /// A path that runs may write to.

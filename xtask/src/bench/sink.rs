@@ -37,9 +37,7 @@ impl Sink {
     pub(super) fn start(programs: &Programs) -> Result<Self> {
         let output = programs.scratch("sink.out");
         let mut process = Process::start(&programs.sink, &["127.0.0.1:0".into()], output)?;
-        let address = process.until(PATIENCE, |process| {
-            Ok(process.printed()?.lines().next().map(str::to_owned))
-        })?;
+        let address = process.first_line()?;
         Ok(Self {
             process,
             address,

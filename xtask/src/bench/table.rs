@@ -20,6 +20,11 @@ pub(super) fn thousands(value: f64) -> String {
     format!("{:.1}k", value / 1e3)
 }
 
+/// Bytes, as in `1.4 MiB`.
+pub(super) fn mebibytes(bytes: f64) -> String {
+    format!("{:.1} MiB", bytes / 1_048_576.0)
+}
+
 /// A ratio, marked where it misses its goal.
 pub(super) fn at_least(value: f64, goal: f64) -> String {
     let missed = if value < goal {

@@ -44,6 +44,12 @@ pub(super) fn against_plain(
 
 /// Accepted messages per CPU-second of the device shards, in a run of a scenario.
 pub(super) fn per_cpu(programs: &Programs, scenario: &str, seconds: u32) -> Result<f64> {
+    let result = result(programs, scenario, seconds)?;
+    Ok(figure(&result, "/ledger/uplink/accepted")? / figure(&result, "/generator/shards_cpu_s")?)
+}
+
+/// The result of a run of a scenario that takes so long.
+pub(super) fn result(programs: &Programs, scenario: &str, seconds: u32) -> Result<Value> {
     let path = programs.scratch("transports.yaml");
     fs::write(&path, scenario).with_context(|| format!("write {}", path.display()))?;
     let folder = programs.scratch("result");
@@ -61,12 +67,13 @@ pub(super) fn per_cpu(programs: &Programs, scenario: &str, seconds: u32) -> Resu
     let (_, printed) = process.finish(PATIENCE + Duration::from_secs(seconds.into()))?;
     let text = fs::read_to_string(folder.join("result.json"))
         .with_context(|| format!("read the result of a run that said: {printed}"))?;
-    let result: Value = serde_json::from_str(&text).context("read Muster's result")?;
-    let figure = |pointer: &str| {
-        let value = result.pointer(pointer).and_then(Value::as_f64);
-        value.with_context(|| format!("the result has no {pointer}: {printed}"))
-    };
-    Ok(figure("/ledger/uplink/accepted")? / figure("/generator/shards_cpu_s")?)
+    serde_json::from_str(&text).context("read Muster's result")
+}
+
+/// A number of a result.
+pub(super) fn figure(result: &Value, pointer: &str) -> Result<f64> {
+    let value = result.pointer(pointer).and_then(Value::as_f64);
+    value.with_context(|| format!("the result has no {pointer}"))
 }
 
 /// No message carries an id, so that no consumer runs beside the devices.

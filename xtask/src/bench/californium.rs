@@ -1,0 +1,132 @@
+//! Californium's client core beside Muster: requests on the same sink, and memory of an idle client.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::Extent;
+use super::coap::{LINKS, Target, scenario, with_sink};
+use super::coap_memory::{PLAIN, anonymous};
+use super::process::{Process, per_cpu_second};
+use super::programs::Programs;
+use super::table::{begin, end, median, row, thousands};
+use super::transports::{figure, result};
+
+/// How long Java compiles what is hot before the mark.
+const WARM_SECONDS: u32 = 10;
+/// How long a virtual machine may take to begin and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Clients whose difference is the slope: each has two threads of its own.
+const FEW: u32 = 200;
+const MANY: u32 = 1_200;
+/// The collector and the bounds that leave the least of a heap that is not used.
+const SMALL_HEAP: [&str; 3] = [
+    "-XX:+UseSerialGC",
+    "-XX:MinHeapFreeRatio=5",
+    "-XX:MaxHeapFreeRatio=10",
+];
+
+/// Both by turns, then the memory of both.
+pub(super) fn beside(programs: &Programs, extent: &Extent, out: &mut dyn Write) -> Result<()> {
+    let peer = Californium::build(programs)?;
+    let mut turns = Vec::new();
+    for _ in 0..extent.repetitions {
+        let theirs = with_sink(programs, |sink| peer.per_cpu(sink, extent.seconds))?;
+        let ours = with_sink(programs, |sink| {
+            let text = scenario(Target::Sink(sink), extent.seconds);
+            let result = result(programs, &text, extent.seconds)?;
+            Ok(figure(&result, "/ledger/uplink/accepted")? / figure(&result, "/generator/cpu_s")?)
+        })?;
+        turns.push((theirs, ours));
+    }
+    let columns = [
+        "clients",
+        "Californium per CPU-s",
+        "Muster per CPU-s",
+        "ratio",
+    ];
+    begin(out, "CoAP beside Californium's client core", &columns)?;
+    let ratio = median(turns.iter().map(|(theirs, ours)| ours / theirs));
+    let cells = [
+        LINKS.to_string(),
+        thousands(median(turns.iter().map(|(theirs, _)| *theirs))),
+        thousands(median(turns.iter().map(|(_, ours)| *ours))),
+        format!("{ratio:.1}"),
+    ];
+    row(out, &cells)?;
+    end(
+        out,
+        "Confirmable, 100 bytes, closed loop, a socket a client, the same sink; CPU of whole processes, Java's \
+         after ten seconds.",
+    )?;
+    peer.memory(out)
+}
+
+struct Californium<'a> {
+    programs: &'a Programs,
+    class_path: String,
+}
+
+impl<'a> Californium<'a> {
+    fn build(programs: &'a Programs) -> Result<Self> {
+        let folder = programs.scripted_peer("californium")?;
+        let libraries = std::fs::read_to_string(folder.join("classpath"))
+            .context("read the class path that Maven wrote")?;
+        let classes = folder.join("target/classes");
+        Ok(Self {
+            programs,
+            class_path: format!("{}:{libraries}", classes.display()),
+        })
+    }
+
+    fn start(&self, options: &[&str], words: &[&str]) -> Result<Process> {
+        let all = [options, &["-cp", &self.class_path, "Load"], words].concat();
+        let all: Vec<_> = all.iter().map(Into::into).collect();
+        Process::start(
+            Path::new("java"),
+            &all,
+            self.programs.scratch("californium.out"),
+        )
+    }
+
+    fn per_cpu(&self, sink: &str, seconds: u32) -> Result<f64> {
+        let (links, warm) = (LINKS.to_string(), WARM_SECONDS.to_string());
+        let process = self.start(&[], &["cpu", sink, &links, &warm, &seconds.to_string()])?;
+        let limit = PATIENCE + Duration::from_secs((WARM_SECONDS + seconds).into());
+        let (_, printed) = process.finish(limit)?;
+        if !printed.contains(r#""failed":0,"#) {
+            bail!("Californium's client did not succeed: {printed}");
+        }
+        per_cpu_second(&printed, "messages")
+    }
+
+    /// The slope between two numbers of clients that have asked once, and of Muster's links.
+    fn memory(&self, out: &mut dyn Write) -> Result<()> {
+        let theirs = slope(|clients| self.anonymous(clients))?;
+        let ours = slope(|links| anonymous(self.programs, PLAIN, links))?;
+        let columns = ["Californium, bytes a client", "Muster, bytes a link"];
+        begin(out, "Memory beside Californium's client core", &columns)?;
+        row(out, &[format!("{theirs:.0}"), format!("{ours:.0}")])?;
+        end(
+            out,
+            "The slope of anonymous memory between 200 and 1,200; Java's after a collection with bounds that keep \
+             its heap small.",
+        )
+    }
+
+    fn anonymous(&self, clients: u32) -> Result<f64> {
+        with_sink(self.programs, |sink| {
+            let mut process = self.start(&SMALL_HEAP, &["idle", sink, &clients.to_string()])?;
+            process.until(PATIENCE, |process| {
+                Ok(process.printed()?.contains("ready").then_some(()))
+            })?;
+            Ok(process.memory("RssAnon")? as f64)
+        })
+    }
+}
+
+fn slope(bytes: impl Fn(u32) -> Result<f64>) -> Result<f64> {
+    Ok((bytes(MANY)? - bytes(FEW)?) / f64::from(MANY - FEW))
+}

@@ -1,0 +1,169 @@
+//! User memory of an idle device over CoAP and DTLS, with a socket of its own and with shared ones.
+
+use std::fs;
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::gateway::{Gateway, credential};
+use super::process::Process;
+use super::programs::Programs;
+use super::table::{begin, end, mebibytes, row};
+
+/// Links whose difference is the slope.
+const FEW: u32 = 1_000;
+const MANY: u32 = 19_000;
+/// Messages a second of all devices.
+const RATE: u32 = 1_000;
+/// Traffic before memory is read.
+const TRAFFIC: Duration = Duration::from_secs(40);
+/// Beyond that, since a run is ended while it measures.
+const MEASURE_SECONDS: u64 = 60;
+/// How long all handshakes may take.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A kind of links, and the bytes that an idle one may cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Links {
+    name: &'static str,
+    scheme: &'static str,
+    sockets: &'static str,
+    goal: f64,
+}
+
+/// A socket a device, plain.
+pub(super) const PLAIN: Links = Links {
+    name: "CoAP, one a link",
+    scheme: "coap",
+    sockets: "per-device",
+    goal: 512.0,
+};
+const ALL: [Links; 4] = [
+    PLAIN,
+    Links {
+        name: "CoAP, shared",
+        sockets: "shared",
+        ..PLAIN
+    },
+    Links {
+        name: "DTLS, one a link",
+        scheme: "coaps",
+        goal: 1_024.0,
+        ..PLAIN
+    },
+    Links {
+        name: "DTLS, shared",
+        scheme: "coaps",
+        sockets: "shared",
+        goal: 1_024.0,
+    },
+];
+
+/// The slope of anonymous memory between two numbers of links, of each kind.
+pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
+    let columns = ["sockets", "1,000 links", "19,000 links", "bytes a link"];
+    begin(
+        out,
+        "User memory over CoAP after 40 s of 1,000 messages/s, with a consumer",
+        &columns,
+    )?;
+    for links in ALL {
+        let (few, many) = (
+            anonymous(programs, links, FEW)?,
+            anonymous(programs, links, MANY)?,
+        );
+        let slope = (many - few) / f64::from(MANY - FEW);
+        let missed = if slope > links.goal {
+            " (too much)"
+        } else {
+            ""
+        };
+        let cells = [
+            links.name.to_owned(),
+            mebibytes(few),
+            mebibytes(many),
+            format!("{slope:.0}{missed}"),
+        ];
+        row(out, &cells)?;
+    }
+    end(
+        out,
+        "Anonymous resident memory (`RssAnon`); the gateway is another process. Goals: 512 bytes, over DTLS 1,024.",
+    )
+}
+
+/// Anonymous memory of a run with so many links, in the midst of its traffic.
+pub(super) fn anonymous(programs: &Programs, links: Links, count: u32) -> Result<f64> {
+    let gateway = Gateway::start(programs)?;
+    let path = programs.scratch("memory.yaml");
+    fs::write(&path, scenario(&gateway, links, count))
+        .with_context(|| format!("write {}", path.display()))?;
+    let folder = programs.scratch("result");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("remove the last result")?;
+    }
+    let words = ["run".into(), path.into(), "--out".into(), folder.into()];
+    let mut process = Process::start(&programs.muster, &words, programs.scratch("memory.out"))?;
+    let measures = |process: &mut Process| Ok(last_measure(&process.printed()?).map(drop));
+    process.until(PATIENCE, measures)?;
+    std::thread::sleep(TRAFFIC);
+    let bytes = process.memory("RssAnon")? as f64;
+    let printed = process.printed()?;
+    let line = last_measure(&printed).context("a run says how it stands")?;
+    if !are_all_up(line) {
+        bail!("not all of {count} links were up: {line}");
+    }
+    Ok(bytes)
+}
+
+/// The last line that tells of measuring.
+fn last_measure(printed: &str) -> Option<&str> {
+    printed
+        .lines()
+        .rev()
+        .find(|line| line.contains(" measure "))
+}
+
+/// Whether a line says that as many links are up as are wanted.
+fn are_all_up(line: &str) -> bool {
+    let words = line.split("links ").nth(1);
+    let counts = words.and_then(|words| words.split(' ').next());
+    let halves = counts.and_then(|counts| counts.split_once('/'));
+    halves.is_some_and(|(up, wanted)| up == wanted)
+}
+
+fn scenario(gateway: &Gateway, links: Links, count: u32) -> String {
+    format!(
+        r#"name: memory
+platform: {platform}
+fleet:
+  - count: {count}
+    tenant: t
+    sockets: {sockets}
+    {credential}
+    connect: {{ rate: 1000000/s, pending: 128, timeout: 60s }}
+    streams: [ {{ rate: {RATE}/s, payload: {{ size: 100 }} }} ]
+phases: {{ warm-up: 0s, measure: {seconds}s, settle: {{ at-most: 250s, quiet: 1s }} }}
+validity: {{ max-lateness: 600s }}
+"#,
+        platform = gateway.platform(links.scheme),
+        sockets = links.sockets,
+        credential = credential(links.scheme),
+        seconds = TRAFFIC.as_secs() + MEASURE_SECONDS,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_whether_all_links_are_up() {
+        let all = "  12 s measure  links 19,000/19,000 | offered 1,000";
+        assert!(are_all_up(all));
+        assert!(!are_all_up(&all.replace("19,000/", "18,999/")));
+        assert!(!are_all_up("  1 s connect  connecting 3 of 4"));
+        assert_eq!(last_measure(&format!("x\n{all}\ny")), Some(all));
+    }
+}
