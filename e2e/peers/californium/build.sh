@@ -4,4 +4,4 @@ set -euo pipefail
 mkdir -p "$1"
 cp -r "$(dirname "$0")/." "$1/"
 cd "$1"
-mvn -q compile dependency:build-classpath -Dmdep.outputFile=classpath
+mvn -q -B compile dependency:build-classpath -Dmdep.outputFile=classpath

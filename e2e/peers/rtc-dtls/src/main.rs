@@ -35,7 +35,10 @@ fn main() -> Outcome<()> {
         storm(server, &config)?;
     }
     let spent = (cpu() - began).as_secs_f64();
-    println!("{{\"handshakes\":{},\"cpu_s\":{spent}}}", handshakes / PENDING * PENDING);
+    println!(
+        "{{\"handshakes\":{},\"cpu_s\":{spent}}}",
+        handshakes / PENDING * PENDING
+    );
     Ok(())
 }
 
@@ -80,7 +83,11 @@ impl Link {
         socket.set_read_timeout(Some(PATIENCE))?;
         let mut endpoint = Endpoint::new(socket.local_addr()?, TransportProtocol::UDP, None);
         endpoint.connect(Instant::now(), server, config.clone(), None)?;
-        let mut link = Self { socket, endpoint, is_open: false };
+        let mut link = Self {
+            socket,
+            endpoint,
+            is_open: false,
+        };
         link.send()?;
         Ok(link)
     }
@@ -88,7 +95,12 @@ impl Link {
     fn hear(&mut self, server: SocketAddr) -> Outcome<()> {
         let mut buffer = [0; 2_048];
         let length = self.socket.recv(&mut buffer)?;
-        let events = self.endpoint.read(Instant::now(), server, None, BytesMut::from(&buffer[..length]))?;
+        let events = self.endpoint.read(
+            Instant::now(),
+            server,
+            None,
+            BytesMut::from(&buffer[..length]),
+        )?;
         let over = |event: &EndpointEvent| matches!(event, EndpointEvent::HandshakeComplete);
         self.is_open |= events.iter().any(over);
         self.send()
