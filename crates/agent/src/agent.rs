@@ -286,6 +286,10 @@ impl Agent {
             Trouble::Limit(detail) | Trouble::Failed(detail) => {
                 self.incident(IncidentKind::LimitReached, 1, detail);
             }
+            Trouble::ReceiveDrop(count) => {
+                let detail = "for datagrams there was no room: raise `net.core.rmem_max`";
+                self.incident(IncidentKind::ReceiveDrop, *count, detail);
+            }
             Trouble::ConsumerAway(detail) => {
                 let now = self.clock.now();
                 self.log.begin(Incident {
@@ -308,6 +312,7 @@ impl Agent {
             | Trouble::Unsendable(_)
             | Trouble::Handshake(_)
             | Trouble::LinkRefused(_)
+            | Trouble::Unreachable(_)
             | Trouble::Topics(_)
             | Trouble::ConsumerLag(_)
             | Trouble::IdleNotices(_)

@@ -77,6 +77,10 @@ pub enum Trouble {
     ConsumerLag(String),
     /// Notices of delivery that changed nothing.
     IdleNotices(String),
+    /// So many datagrams came for which a receive buffer of ours had no room: own fault.
+    ReceiveDrop(u64),
+    /// Datagrams do not reach the target: nobody listens there, or the kernel has no way to it.
+    Unreachable(String),
     /// The kernel granted a socket less of a receive buffer than it asked for.
     ReceiveBuffer(String),
 }

@@ -55,8 +55,12 @@ pub struct Driver<L: Lines> {
     /// Control bytes that wait behind a message the kernel holds a part of, by link.
     waiting: BTreeMap<u32, Vec<u8>>,
     out: Vec<u8>,
-    /// Datagrams that our own buffers had no room for, as told last.
+    /// As far as it is told: datagrams that our own buffers had no room for,
     dropped: u64,
+    /// that somebody refuses them,
+    refusing: bool,
+    /// and that the kernel does.
+    unroutable: bool,
     mailbox: Mailbox<Order, Box<Dispatch>>,
     next_dispatch: Micros,
     troubles: Vec<Trouble>,
@@ -95,6 +99,8 @@ pub fn shard_loop<L: Lines>(
         waiting: BTreeMap::new(),
         out: Vec::new(),
         dropped: 0,
+        refusing: false,
+        unroutable: false,
         mailbox,
         next_dispatch: Micros::ZERO,
         troubles: Vec::new(),
@@ -354,7 +360,8 @@ impl<L: Lines> Driver<L> {
 
     fn forget(&mut self, io: &mut Io, link: u32) {
         self.keys[link as usize] = None;
-        self.each[link as usize] = L::Line::default();
+        let line = std::mem::take(&mut self.each[link as usize]);
+        self.shard.account().links.dtls_retransmitted += L::retransmitted(&line);
         if L::IN_DATAGRAMS {
             self.leave_shared(link);
         }
@@ -397,6 +404,9 @@ impl<L: Lines> Driver<L> {
         }
         self.close_shared(io);
         self.dispatch(io, now);
+        let (counts, links) = (io.counts(), &mut self.shard.account().links);
+        links.icmp_errors = counts.icmp_errors;
+        links.datagrams_refused = counts.datagrams_refused;
         let account = std::mem::take(self.shard.account());
         let last = self.shard.sink().hand_over(account);
         let _ = self.mailbox.post(last);

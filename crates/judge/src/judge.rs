@@ -5,7 +5,7 @@ use muster_model::{ConnectFailure, TlsFailure, figure};
 
 use crate::{
     Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
-    Unevaluated, Verdict, slo, stable, validity, warnings::warnings,
+    Unevaluated, Verdict, reach, slo, stable, validity, warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -20,6 +20,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .iter()
         .flat_map(|rule| slo::evaluate(rule, evidence))
         .collect();
+    results.extend(reach::reachable(evidence));
     results.push(drain(evidence));
     results.extend(stop_if(rules, evidence));
     results.extend(stable::evaluate(rules, evidence));

@@ -20,6 +20,7 @@ mod evidence;
 mod health;
 mod judge;
 mod latency;
+mod reach;
 mod rules;
 mod share;
 mod slo;

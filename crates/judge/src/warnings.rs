@@ -8,7 +8,7 @@ use muster_measure::{CommandLedger, LinksSecond, ReceptionLedger, ScopeSummary};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Evidence, RuleOutcome, RuleResult, slo::is_consumer_disturbed};
+use crate::{Ending, Evidence, RuleOutcome, RuleResult, reach, slo::is_consumer_disturbed};
 
 /// The share of a stream's messages from which on that they were not sent, failed or were lost is
 /// worth a warning: it is beyond what stray errors come to, and would spoil a p99.
@@ -50,6 +50,8 @@ pub enum WarningKind {
     NoLink,
     /// Links were missing when measuring ended, and no rule `disconnects` was evaluated.
     LinksDown,
+    /// Datagrams brought errors back, or the kernel refused them.
+    Unreachable,
 }
 
 /// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.
@@ -59,6 +61,7 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
         return Vec::new();
     }
     let mut found: Vec<Warning> = links(rules, evidence).into_iter().collect();
+    found.extend(reach::warning(evidence));
     for (at, stream) in evidence.streams.iter().enumerate() {
         let sees = |name: &str| rules.iter().any(|rule| sees(rule, name, &stream.name));
         let mut warn = |kind: WarningKind, detail: Option<String>| {

@@ -64,6 +64,13 @@ pub struct LinkAccount {
     pub disconnected: Tally,
     /// Usable links at the end of the run, counted by walking them.
     pub open_at_end: u64,
+    /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
+    pub dtls_retransmitted: u64,
+    /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
+    /// of the kernel one counts.
+    pub icmp_errors: u64,
+    /// Datagrams that the kernel refused: no route, a firewall.
+    pub datagrams_refused: u64,
 }
 
 impl Account {
@@ -230,6 +237,9 @@ impl LinkAccount {
         self.failed.merge(&other.failed);
         self.disconnected.merge(&other.disconnected);
         self.open_at_end += other.open_at_end;
+        self.dtls_retransmitted += other.dtls_retransmitted;
+        self.icmp_errors += other.icmp_errors;
+        self.datagrams_refused += other.datagrams_refused;
     }
 }
 

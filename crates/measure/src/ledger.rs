@@ -226,6 +226,13 @@ pub struct LinkLedger {
     pub disconnects_later: BTreeMap<String, u64>,
     /// Usable links at the end, counted by walking them; null for one fleet.
     pub open_at_end: Option<u64>,
+    /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
+    pub dtls_retransmitted: Option<u64>,
+    /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
+    /// of the kernel one counts.
+    pub icmp_errors: Option<u64>,
+    /// Datagrams that the kernel refused: no route, a firewall.
+    pub datagrams_refused: Option<u64>,
 }
 
 impl Table {

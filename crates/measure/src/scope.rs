@@ -297,6 +297,9 @@ impl Closing<'_> {
             disconnects: by_name(&all.disconnects),
             disconnects_later: by_name(&later.disconnects),
             open_at_end: own.map(|own| own.open_at_end),
+            dtls_retransmitted: own.map(|own| own.dtls_retransmitted),
+            icmp_errors: own.map(|own| own.icmp_errors),
+            datagrams_refused: own.map(|own| own.datagrams_refused),
         }
     }
 }

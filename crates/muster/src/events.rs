@@ -42,6 +42,14 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
         Trouble::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Trouble::IdleNotices(what) => ("idle-notices", what.clone()),
         Trouble::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
+        Trouble::ReceiveDrop(count) => (
+            "receive-drop",
+            format!(
+                "{} datagrams came for which a receive buffer of ours had no room",
+                figure::count(*count)
+            ),
+        ),
+        Trouble::Unreachable(what) => ("unreachable", what.clone()),
         Trouble::Handshake(what) => ("handshake-failed", what.clone()),
         Trouble::LinkRefused(what) => ("device-refused", what.clone()),
     };

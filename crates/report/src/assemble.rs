@@ -216,6 +216,9 @@ impl From<&LinkLedger> for Links {
             connect_failures: links.connect_failures.clone(),
             disconnects: links.disconnects.clone(),
             open_at_end: links.open_at_end,
+            dtls_retransmitted: links.dtls_retransmitted,
+            icmp_errors: links.icmp_errors,
+            datagrams_refused: links.datagrams_refused,
         }
     }
 }

@@ -123,6 +123,16 @@ pub struct Links {
     pub disconnects: BTreeMap<String, u64>,
     /// Links up at the end, counted by walking them.
     pub open_at_end: Option<u64>,
+    /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
+    #[serde(default)]
+    pub dtls_retransmitted: Option<u64>,
+    /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
+    /// of the kernel one counts.
+    #[serde(default)]
+    pub icmp_errors: Option<u64>,
+    /// Datagrams that the kernel refused: no route, a firewall.
+    #[serde(default)]
+    pub datagrams_refused: Option<u64>,
 }
 
 /// What the generator itself used.

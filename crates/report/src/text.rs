@@ -289,6 +289,7 @@ impl Screen {
             ));
             parts.push(format!("{} at the end", known(links.open_at_end)));
         }
+        parts.extend(answers::datagrams(links));
         self.row("links", &parts);
     }
 

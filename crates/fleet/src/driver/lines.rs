@@ -59,6 +59,11 @@ pub trait Lines: Debug {
 
     /// What is known of a failure beyond its cause.
     fn detail(line: &Self::Line) -> Option<&str>;
+
+    /// How often it said again what the session knows nothing of.
+    fn retransmitted(_line: &Self::Line) -> u64 {
+        0
+    }
 }
 
 /// Whose line it is.

@@ -15,6 +15,7 @@ use muster_protocol::dtls::{
 };
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::{Credential, FleetPlan, Plan};
+use zeroize::Zeroizing;
 
 use super::lines::{Above, Lines, Read, Who};
 use super::writing::send_each;
@@ -37,7 +38,7 @@ pub struct Secured<C: Crypto> {
     out: Datagrams,
     name: String,
     identity: String,
-    key: String,
+    key: Zeroizing<String>,
 }
 
 /// What it knows of keys is nobody's to read.
@@ -73,7 +74,7 @@ impl<C: Crypto> Secured<C> {
             out: Datagrams::new(),
             name: String::new(),
             identity: String::new(),
-            key: String::new(),
+            key: Zeroizing::default(),
         }
     }
 
@@ -246,5 +247,9 @@ impl<C: Crypto> Lines for Secured<C> {
 
     fn detail(_line: &SecuredLine<Dtls<C>>) -> Option<&str> {
         None
+    }
+
+    fn retransmitted(line: &SecuredLine<Dtls<C>>) -> u64 {
+        u64::from(line.dtls.counts().resent)
     }
 }

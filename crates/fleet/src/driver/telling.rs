@@ -1,5 +1,7 @@
 //! What a shard tells those who conduct the run.
 
+use std::io::ErrorKind;
+
 use muster_conduct::{DISPATCH_EVERY, Progress, Trouble};
 use muster_model::Micros;
 use muster_net::Io;
@@ -10,6 +12,7 @@ impl<L: Lines> Driver<L> {
     pub(super) fn dispatch(&mut self, io: &Io, now: Micros) {
         self.next_dispatch = now + DISPATCH_EVERY;
         self.tell_dropped(io.counts().datagrams_dropped);
+        self.tell_unreachable(io);
         self.tell_unsendable();
         let progress = Progress::of(&self.shard, now);
         let refusals = self.shard.take_refusals().into_iter();
@@ -24,9 +27,39 @@ impl<L: Lines> Driver<L> {
 
     /// What the kernel dropped since our own buffers were full is no loss of the target's.
     fn tell_dropped(&mut self, dropped: u64) {
-        if std::mem::replace(&mut self.dropped, dropped) < dropped {
-            self.trouble("datagrams came for which a receive buffer of ours had no room");
+        let more = dropped - std::mem::replace(&mut self.dropped, dropped);
+        if more > 0 {
+            self.note(Trouble::ReceiveDrop(more));
         }
+    }
+
+    /// Whom datagrams do not reach, each cause once.
+    fn tell_unreachable(&mut self, io: &Io) {
+        let icmp = io.icmp_error().filter(|_| !self.refusing);
+        if let Some(why) = icmp {
+            self.refusing = true;
+            let is_nobody = why.kind() == ErrorKind::ConnectionRefused;
+            let hint = if is_nobody {
+                ": nobody listens there"
+            } else {
+                ""
+            };
+            let text = format!("ICMP told of datagrams to {}: {why}{hint}", self.whereto());
+            self.note(Trouble::Unreachable(text));
+        }
+        if let Some(why) = io.refusal().filter(|_| !self.unroutable) {
+            self.unroutable = true;
+            let text = format!("the kernel refuses datagrams to {}: {why}", self.whereto());
+            self.note(Trouble::Unreachable(text));
+        }
+    }
+
+    fn whereto(&self) -> String {
+        let mut targets = self.targets.clone();
+        targets.sort_unstable();
+        targets.dedup();
+        let all: Vec<String> = targets.iter().map(ToString::to_string).collect();
+        all.join(", ")
     }
 
     fn tell_unsendable(&mut self) {

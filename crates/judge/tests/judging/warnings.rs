@@ -1,7 +1,8 @@
 //! What no rule looked at is told beside the verdict, and moves it not.
 
 use muster_judge::{
-    Allowance, Ending, Latency, Percentile, RunResult, Share, SloBound, WarningKind,
+    Allowance, Ending, Latency, Percentile, RuleOutcome, Rules, RunResult, Share, SloBound,
+    WarningKind,
 };
 use muster_model::{Cause, Micros, Outcome, ShedCause};
 
@@ -125,4 +126,36 @@ fn a_run_that_never_began_has_a_verdict_and_no_warning() {
     sheds(&mut run, ShedCause::Offline, 4_000);
     run.ending = Ending::NotBegun("nobody was there".to_owned());
     assert_eq!(run.judged().warnings, []);
+}
+
+/// Datagrams that nobody acknowledges by design, at an address that ICMP says nobody listens at.
+#[test]
+fn a_run_that_heard_nothing_but_icmp_errors_fails() {
+    let mut run = Run::healthy(100, 40);
+    run.rules = Rules::builder(false).build();
+    (run.links.icmp_errors, run.links.datagrams_refused) = (Some(7), Some(0));
+    for message in &mut run.messages {
+        message.seen = None;
+        message.ends(Outcome::Unacknowledged);
+    }
+    let verdict = run.judged();
+    let reachable = verdict.rules.iter().find(|it| it.rule == "reachable");
+    let reachable = reachable.expect("the rule is there");
+    assert_eq!(reachable.outcome, RuleOutcome::Fail);
+    assert!(
+        reachable.evidence.contains("7 ICMP errors"),
+        "{reachable:?}"
+    );
+    run.links.icmp_errors = Some(0);
+    let mut rules = run.judged().rules.into_iter();
+    assert!(rules.all(|it| it.rule != "reachable"));
+}
+
+#[test]
+fn icmp_errors_beside_answers_are_a_warning() {
+    let mut run = unlooked();
+    (run.links.icmp_errors, run.links.datagrams_refused) = (Some(7), Some(2));
+    let detail = "not all datagrams had somebody to hear them: 7 ICMP errors and 2 datagrams that \
+                  the kernel refused";
+    assert_eq!(told(&run), [(WarningKind::Unreachable, detail.to_owned())]);
 }

@@ -8,6 +8,7 @@ mod damage;
 mod downlink;
 mod import;
 mod interrupt;
+mod nobody;
 mod processes;
 mod program;
 mod provision;

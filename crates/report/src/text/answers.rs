@@ -1,6 +1,7 @@
 //! Answers and packets that are no message's end.
 
 use super::count;
+use crate::Links;
 use crate::ledger::UplinkLedger;
 
 /// Answers that changed nothing, as far as there were any.
@@ -20,6 +21,21 @@ pub(super) fn packets(ledger: &UplinkLedger) -> Vec<String> {
         (ledger.retransmitted, "retransmitted"),
         (ledger.separate_responses, "separate responses"),
         (ledger.duplicate_responses, "of them again"),
+    ])
+}
+
+/// What befell datagrams beside messages, as far as it did.
+pub(super) fn datagrams(links: &Links) -> Vec<String> {
+    some_of(&[
+        (
+            links.dtls_retransmitted.unwrap_or(0),
+            "flights of handshakes again",
+        ),
+        (links.icmp_errors.unwrap_or(0), "ICMP errors"),
+        (
+            links.datagrams_refused.unwrap_or(0),
+            "datagrams refused by the kernel",
+        ),
     ])
 }
 

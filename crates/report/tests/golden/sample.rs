@@ -494,6 +494,9 @@ impl Run {
                 .into_iter()
                 .collect(),
             open_at_end: Some(self.setting.devices),
+            dtls_retransmitted: Some(0),
+            icmp_errors: Some(0),
+            datagrams_refused: Some(0),
             wanted: self.setting.devices,
             up_at_start: self.setting.devices,
         }

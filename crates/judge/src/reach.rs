@@ -1,0 +1,62 @@
+//! Whether anybody was there: over datagrams without a handshake a link is up as soon as it has a socket.
+
+use muster_model::figure;
+
+use crate::{Evidence, RuleKind, RuleResult, Warning, WarningKind};
+
+/// Rule `reachable`: what was sent brought back more than errors. It is there only where errors came
+/// (ICMP) or the kernel refused datagrams, and nothing else was heard: neither an answer nor, at a
+/// backend, a message.
+pub(crate) fn reachable(evidence: &Evidence<'_>) -> Option<RuleResult> {
+    let errors = errors(evidence).filter(|_| !was_heard(evidence))?;
+    let rule = RuleResult::new(RuleKind::Slo, "reachable", "run");
+    let told = format!(
+        "nothing was heard but {}: nobody listens at the devices' address, or there is no way to it",
+        errors.words()
+    );
+    Some(rule.evidence(told).decided(false, None))
+}
+
+/// Errors that came beside answers.
+pub(crate) fn warning(evidence: &Evidence<'_>) -> Option<Warning> {
+    let errors = errors(evidence).filter(|_| was_heard(evidence))?;
+    Some(Warning {
+        kind: WarningKind::Unreachable,
+        scope: "run".to_owned(),
+        detail: format!(
+            "not all datagrams had somebody to hear them: {}",
+            errors.words()
+        ),
+    })
+}
+
+/// Errors of datagrams; at least one.
+struct Errors {
+    icmp: u64,
+    refused: u64,
+}
+
+impl Errors {
+    fn words(&self) -> String {
+        let (icmp, refused) = (figure::count(self.icmp), figure::count(self.refused));
+        format!("{icmp} ICMP errors and {refused} datagrams that the kernel refused")
+    }
+}
+
+fn errors(evidence: &Evidence<'_>) -> Option<Errors> {
+    let links = &evidence.summary.run.links;
+    let (icmp, refused) = (links.icmp_errors?, links.datagrams_refused?);
+    (icmp + refused > 0).then_some(Errors { icmp, refused })
+}
+
+fn was_heard(evidence: &Evidence<'_>) -> bool {
+    let uplink = &evidence.summary.run.uplink;
+    let answers = [
+        uplink.accepted,
+        uplink.rejected,
+        uplink.answered_late,
+        uplink.transport_acknowledged,
+        uplink.arrived.unwrap_or(0),
+    ];
+    answers.into_iter().any(|count| count > 0)
+}
