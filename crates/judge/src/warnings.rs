@@ -18,6 +18,8 @@ pub const UNTOLD_SHARE: f64 = 0.01;
 pub const MISSING_LINKS_SHARE: f64 = 0.1;
 /// Seconds without a link that are worth a warning, as with the events.
 pub const NO_LINK_MIN_S: u32 = 2;
+/// Fewer messages than this that went out late are but those that were due at the last moment.
+const BEHIND_MIN: u64 = 10;
 /// Stretches without a link that are told one by one.
 const STRETCHES_MOST: usize = 3;
 
@@ -43,6 +45,12 @@ pub enum WarningKind {
     /// Messages were accepted or unacknowledged and never arrived, and no rule `loss` was evaluated
     /// on them.
     Lost,
+    /// Messages were due while measuring and sent only after it, whatever became of them: the rate that
+    /// was offered was not reached.
+    Behind,
+    /// Queries ended without a command, though the backend issues commands; their answer is an end for
+    /// `command-request`, so that no rule counts them.
+    NoCommand,
     /// Commands were delivered and not received, replies or messages for subscribers are lost, and
     /// no rule `commands-not-received`, `replies-lost` or `receive-loss` was evaluated on them.
     NotReceived,
@@ -81,7 +89,9 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
         if !sees("loss") && !is_consumer_disturbed(evidence) {
             warn(WarningKind::Lost, lost(evidence, StreamId(at as u8)));
         }
+        warn(WarningKind::Behind, behind(scope, evidence));
         let command = scope.command.as_ref().map(|command| &command.ledger);
+        warn(WarningKind::NoCommand, no_command(command, evidence));
         let reception = scope.reception.as_ref().map(|reception| &reception.ledger);
         let looked = ["commands-not-received", "replies-lost", "receive-loss"].map(sees);
         let absent = not_received(command, reception, looked);
@@ -127,6 +137,35 @@ fn failed(scope: &ScopeSummary) -> Option<String> {
     Some(format!(
         "{share} of what was sent was not accepted ({})",
         listed(&ends)
+    ))
+}
+
+/// What was due while measuring and went out after it.
+fn behind(scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<String> {
+    let timeline = &evidence.summary.timeline;
+    let measured = timeline.measure.second()..timeline.settle.second();
+    let rows = scope.series.iter();
+    let issued: u64 = rows
+        .filter(|row| measured.contains(&row.second))
+        .map(|row| row.flow.sent)
+        .sum();
+    let after = scope.measured.sent.saturating_sub(issued);
+    let share = much(after, scope.measured.sent).filter(|_| after >= BEHIND_MIN)?;
+    Some(format!(
+        "{share} of what was sent of the measured phase went out only after it ({})",
+        figure::count(after)
+    ))
+}
+
+/// Queries that were answered without a command, where there are commands at all.
+fn no_command(command: Option<&CommandLedger>, evidence: &Evidence<'_>) -> Option<String> {
+    let of_run = &evidence.summary.run.command.as_ref()?.ledger;
+    let ledger = command.filter(|_| of_run.issued > 0)?;
+    let share = much(ledger.no_command, ledger.queries)?;
+    Some(format!(
+        "{share} of the queries had no command ({} of {})",
+        figure::count(ledger.no_command),
+        figure::count(ledger.queries)
     ))
 }
 

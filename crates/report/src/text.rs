@@ -14,6 +14,7 @@ use crate::{
 
 mod answers;
 mod downlink;
+mod happened;
 
 /// Broken rules that the summary lists; the others are counted.
 const WHY_LINES: usize = 5;
@@ -55,6 +56,7 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.ledger(&report.ledger);
     screen.latency(report);
     screen.links(report);
+    screen.happened(&report.events);
     screen.generator(report);
     screen.stability(report);
     screen.text
@@ -145,7 +147,8 @@ impl Screen {
                 .iter()
                 .map(|note| format!("; {note}"))
                 .collect::<String>();
-            self.line(&format!("  {held} rules hold{notes}"));
+            let unjudged = happened::unjudged(verdict, !report.ledger.by_backend.is_empty());
+            self.line(&format!("  {held} rules hold{notes}{unjudged}"));
         }
         self.warnings(verdict);
         if verdict.result == Outcome::None {
@@ -399,6 +402,16 @@ fn arrived(arrivals: &Arrivals) -> Vec<String> {
     let all = [
         (arrivals.arrived, "arrived", true),
         (arrivals.lost, "lost", true),
+        (
+            arrivals.rejected_but_arrived,
+            "of them though rejected",
+            false,
+        ),
+        (
+            arrivals.timed_out_but_arrived,
+            "of them though timed out",
+            false,
+        ),
         (arrivals.lost_unacknowledged, "lost unacknowledged", false),
         (arrivals.outstanding, "outstanding", true),
         (arrivals.late, "late", false),
@@ -556,5 +569,27 @@ mod tests {
         report.ledger.uplink.answered_again = 1_200;
         report.ledger.uplink.answered_malformed = 3;
         assert!(text(&report, 80).contains("  answers  1,200 again  3 unreadable\n"));
+    }
+    #[test]
+    fn a_pass_says_which_defaults_no_rule_stands_for_and_what_happened() {
+        let mut report = Report::default();
+        report.verdict.result = Outcome::Pass;
+        report.ledger.by_backend = [("here".to_owned(), BackendAccount::default())].into();
+        let summary = text(&report, 100);
+        assert!(
+            summary.contains("rules hold; no SLO on loss, failure-ratio, connected\n"),
+            "{summary}"
+        );
+        let event = |t_s, until_s| crate::Event {
+            t_s,
+            until_s,
+            kind: "no-answer".to_owned(),
+            detail: String::new(),
+        };
+        report.events = vec![event(3.4, None); 8];
+        report.events[0] = event(12.0, Some(22.0));
+        let told = "events     no-answer 12-22 s  no-answer 3 s";
+        assert!(text(&report, 200).contains(told));
+        assert!(text(&report, 200).contains("and 2 more\n"));
     }
 }

@@ -261,7 +261,10 @@ impl Run {
             ended.flow.ended[message.state().index()] += 1;
             if message.is_sent() {
                 let sent = message.due + message.late + message.held;
-                rows[(sent / 1_000_000) as usize].flow.sent += 1;
+                // What goes out after the last row is in none.
+                if let Some(row) = rows.get_mut((sent / 1_000_000) as usize) {
+                    row.flow.sent += 1;
+                }
             }
             if let Some(seen) = message.seen {
                 rows[(seen / 1_000_000) as usize].arrivals[0].arrived += 1;

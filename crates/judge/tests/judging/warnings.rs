@@ -121,6 +121,15 @@ fn a_run_in_which_nobody_got_in_says_so() {
 }
 
 #[test]
+fn a_pass_says_that_the_offered_rate_was_not_reached() {
+    let mut run = unlooked();
+    let last = run.measured().skip(3_600);
+    last.for_each(|message| message.held = 15_000_000);
+    let detail = "10 % of what was sent of the measured phase went out only after it (400)";
+    assert_eq!(told(&run), [(WarningKind::Behind, detail.to_owned())]);
+}
+
+#[test]
 fn a_run_that_never_began_has_a_verdict_and_no_warning() {
     let mut run = unlooked();
     sheds(&mut run, ShedCause::Offline, 4_000);
