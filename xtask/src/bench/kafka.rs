@@ -27,14 +27,20 @@ pub(super) fn against_rdkafka(
         "rdkafka alone per CPU-s",
         "Muster per CPU-s",
         "ratio",
+        "lowest and highest",
     ];
     begin(out, "Consuming from Kafka", &columns)?;
-    let ratio = median(pairs.iter().map(|(bare, muster)| muster / bare));
+    let ratios = || pairs.iter().map(|(bare, muster)| muster / bare);
+    let (low, high) = (
+        ratios().fold(f64::INFINITY, f64::min),
+        ratios().fold(0.0, f64::max),
+    );
     let cells = [
         MESSAGES.to_string(),
         thousands(median(pairs.iter().map(|(bare, _)| *bare))),
         thousands(median(pairs.iter().map(|(_, muster)| *muster))),
-        at_least(ratio, GOAL),
+        at_least(median(ratios()), GOAL),
+        format!("{low:.2} to {high:.2}"),
     ];
     row(out, &cells)?;
     let note = format!(
