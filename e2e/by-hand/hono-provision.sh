@@ -5,7 +5,9 @@ source "$(dirname "$0")/../lib.sh"
 need java mvn
 
 readonly TENANT="muster-$$"
-readonly FEW=2000 MANY=${MANY:-200000}
+readonly FEW=2000 SOME=20000 MANY=${MANY:-200000}
+# Where the record of what was created is.
+RECORD=$WORK/record
 readonly BUILT=$PWD/target/peers/mongo
 
 # scenario COUNT: a scenario of devices with pre-shared keys.
@@ -22,7 +24,7 @@ YAML
 
 # told WHAT SCENARIO ACTION WANTED: one call of `muster provision`, and what it counts.
 told() {
-    status_of "$MUSTER" provision "$2" "$3" --quiet --out "$WORK/record"
+    status_of "$MUSTER" provision "$2" "$3" --quiet --out "$RECORD"
     same "$1" "$(grep -o 'device: .*' "$WORK/out" | head -1)" "$4"
 }
 
@@ -41,8 +43,40 @@ told "created once" "$WORK/few.yaml" create "device: $FEW already there; tenant:
 told verified "$WORK/few.yaml" verify "device: $FEW already there; tenant: 1 already there"
 told removed "$WORK/few.yaml" remove "device: $FEW removed; tenant: 1 removed"
 told gone "$WORK/few.yaml" verify "device: $FEW missing; tenant: 1 missing"
-rm -rf "$WORK/record"
 
+# A process that was killed before its first insert, and others who make these devices since: theirs stay.
+grep -E '"target"|"creating"' "$WORK/record/provisioned.jsonl" >"$WORK/begun"
+mkdir "$WORK/others"
+RECORD=$WORK/others
+told "created by others" "$WORK/few.yaml" create "device: $FEW created; tenant: 1 created"
+cp "$WORK/begun" "$WORK/record/provisioned.jsonl"
+RECORD=$WORK/record
+told "others' are left" "$WORK/few.yaml" remove "device: $FEW left; tenant: 1 left"
+told "others' are there" "$WORK/few.yaml" verify "device: $FEW already there; tenant: 1 already there"
+cp "$WORK/begun" "$WORK/record/provisioned.jsonl"
+told "others' are used" "$WORK/few.yaml" create "device: $FEW already there; tenant: 1 already there"
+status_of "$MUSTER" provision "$WORK/few.yaml" remove --quiet --out "$RECORD"
+same "others' are not taken over" "$(head -1 "$WORK/out" | grep -o 'nothing')" nothing
+RECORD=$WORK/others
+told "others remove theirs" "$WORK/few.yaml" remove "device: $FEW removed; tenant: 1 removed"
+
+# A process killed in mid-insert is taken up, and nothing of either stays.
+scenario "$SOME" >"$WORK/some.yaml"
+RECORD=$WORK/killed
+mkdir "$RECORD"
+: >"$RECORD/provisioned.jsonl"
+"$MUSTER" provision "$WORK/some.yaml" create --quiet --out "$RECORD" >"$WORK/killed.txt" 2>&1 &
+KILLED=$!
+until_lines 3000 '"creating"' "$RECORD/provisioned.jsonl"
+kill -KILL "$KILLED"
+wait "$KILLED" || true
+status_of "$MUSTER" provision "$WORK/some.yaml" create --quiet --out "$RECORD"
+echo "# after the kill: $(head -1 "$WORK/out")"
+told "taken up" "$WORK/some.yaml" verify "device: $SOME already there; tenant: 1 already there"
+told "taken up and removed" "$WORK/some.yaml" remove "device: $SOME removed; tenant: 1 removed"
+told "nothing stays" "$WORK/some.yaml" verify "device: $SOME missing; tenant: 1 missing"
+
+RECORD=$WORK/many
 scenario "$MANY" >"$WORK/many.yaml"
 BEGAN=$(date +%s%N)
 told "many created" "$WORK/many.yaml" create "device: $MANY created; tenant: 1 created"

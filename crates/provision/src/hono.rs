@@ -1,6 +1,7 @@
 //! Eclipse Hono: tenants, devices and credentials, by the management API of its device registry, or
 //! written into its database.
 
+mod made;
 mod model;
 #[cfg(feature = "mongodb")]
 mod mongo;

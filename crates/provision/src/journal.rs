@@ -1,7 +1,8 @@
 //! What was created, on disk: written before and after each call, so that it survives the process.
 //!
 //! One line of JSON each. A thing that is `creating` may or may not be there: its call was about to
-//! be made, and whether it was answered is not known. Only what this file says was created is ever
+//! be made, and whether it was answered is not known. Its `id` is what it would be known by, so that
+//! it can be told from what others have put there since. Only what this file says was created is ever
 //! removed.
 
 use std::collections::BTreeMap;
@@ -31,11 +32,25 @@ struct Inner {
     things: BTreeMap<(String, String), Standing>,
 }
 
+/// A thing by its name, and what it is known by.
+#[cfg(feature = "mongodb")]
+pub(crate) type Thing = (String, String);
+
+#[cfg(feature = "mongodb")]
+fn with_id((key, id): &Thing) -> (&str, Option<&str>) {
+    (key, Some(id))
+}
+
+#[cfg(feature = "mongodb")]
+fn without_id(key: &str) -> (&str, Option<&str>) {
+    (key, None)
+}
+
 /// What is known of a thing that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It may be there.
-    Creating,
+    /// It may be there, known by this; records of before do not say by what.
+    Creating(Option<String>),
     /// It is there, under this id.
     Created(String),
 }
@@ -100,6 +115,11 @@ impl Journal {
         self.inner().things.get(&place).cloned()
     }
 
+    /// Whether the creation of a thing was begun, and its end is not known.
+    pub(crate) fn is_begun(&self, kind: &str, key: &str) -> bool {
+        matches!(self.standing(kind, key), Some(Standing::Creating(_)))
+    }
+
     /// All things of a kind.
     pub(crate) fn all(&self, kind: &str) -> Vec<(String, Standing)> {
         let inner = self.inner();
@@ -109,9 +129,14 @@ impl Journal {
             .collect()
     }
 
-    /// A thing is about to be created.
-    pub(crate) fn creating(&self, kind: &str, key: &str) -> Result<(), ProvisionError> {
-        self.note(Did::Creating, [kind, key], None)
+    /// A thing is about to be created, to be known by this.
+    pub(crate) fn creating(
+        &self,
+        kind: &str,
+        key: &str,
+        id: Option<&str>,
+    ) -> Result<(), ProvisionError> {
+        self.note(Did::Creating, [kind, key], id)
     }
 
     /// It was, and has this id.
@@ -129,44 +154,43 @@ impl Journal {
         self.note(Did::Removed, [kind, key], None)
     }
 
-    /// Things are about to be created, all at once.
+    /// Things are about to be created, all at once: each by its name and id.
     #[cfg(feature = "mongodb")]
-    pub(crate) fn creating_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Creating, kind, keys)
+    pub(crate) fn creating_all(&self, kind: &str, things: &[Thing]) -> Result<(), ProvisionError> {
+        self.note_all(Did::Creating, kind, things.iter().map(with_id))
     }
 
-    /// They were; each has its name for an id.
+    /// They were.
     #[cfg(feature = "mongodb")]
-    pub(crate) fn created_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Created, kind, keys)
+    pub(crate) fn created_all(&self, kind: &str, things: &[Thing]) -> Result<(), ProvisionError> {
+        self.note_all(Did::Created, kind, things.iter().map(with_id))
     }
 
     /// They were not.
     #[cfg(feature = "mongodb")]
     pub(crate) fn refused_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Refused, kind, keys)
+        self.note_all(Did::Refused, kind, keys.iter().map(|key| without_id(key)))
     }
 
     /// They are there no more.
     #[cfg(feature = "mongodb")]
     pub(crate) fn removed_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Removed, kind, keys)
+        self.note_all(Did::Removed, kind, keys.iter().map(|key| without_id(key)))
     }
 
     /// Many lines in one call of the system. A process that is killed meanwhile leaves whole lines and
     /// half of one, which is dropped when it is read.
     #[cfg(feature = "mongodb")]
-    fn note_all(&self, did: Did, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
-        let line = |key| Line {
-            did,
-            kind,
-            key,
-            id: (did == Did::Created).then_some(key),
-        };
+    fn note_all<'a>(
+        &self,
+        did: Did,
+        kind: &'a str,
+        things: impl Iterator<Item = (&'a str, Option<&'a str>)> + Clone,
+    ) -> Result<(), ProvisionError> {
+        let lines = things.map(|(key, id)| Line { did, kind, key, id });
         let mut inner = self.inner();
-        append_all(&inner.file, keys.iter().map(|key| line(key)))
-            .map_err(|why| wrong(&self.path, why.to_string()))?;
-        keys.iter().for_each(|key| inner.take_in(&line(key)));
+        append_all(&inner.file, lines.clone()).map_err(|why| wrong(&self.path, why.to_string()))?;
+        lines.for_each(|line| inner.take_in(&line));
         Ok(())
     }
 
@@ -196,9 +220,10 @@ impl Inner {
 
 fn take_in(things: &mut BTreeMap<(String, String), Standing>, line: &Line<'_>) {
     let place = (line.kind.to_owned(), line.key.to_owned());
-    match (line.did, line.id) {
-        (Did::Creating, _) | (Did::Created, None) => things.insert(place, Standing::Creating),
-        (Did::Created, Some(id)) => things.insert(place, Standing::Created(id.to_owned())),
+    let id = line.id.map(str::to_owned);
+    match (line.did, id) {
+        (Did::Created, Some(id)) => things.insert(place, Standing::Created(id)),
+        (Did::Creating | Did::Created, id) => things.insert(place, Standing::Creating(id)),
         (Did::Refused | Did::Removed, _) => things.remove(&place),
     };
 }
@@ -325,7 +350,7 @@ mod tests {
         let folder = folder();
         let journal = open(&folder);
         for key in ["a", "b", "c", "d\n\"e"] {
-            journal.creating("device", key).expect("written");
+            journal.creating("device", key, None).expect("written");
         }
         journal.created("device", "a", "7").expect("written");
         journal.created("device", "b", "8").expect("written");
@@ -347,7 +372,7 @@ mod tests {
         let whole = folder();
         let journal = open(&whole);
         for key in ["a", "b"] {
-            journal.creating("device", key).expect("written");
+            journal.creating("device", key, None).expect("written");
             journal.created("device", key, "1").expect("written");
         }
         drop(journal);
@@ -358,10 +383,11 @@ mod tests {
             let journal = open(&folder);
             let told = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(journal.len(), told.saturating_sub(1).div_ceil(2), "{cut}");
-            journal.creating("device", "z").expect("written");
+            journal.creating("device", "z", Some("9")).expect("written");
             drop(journal);
             let again = open(&folder);
-            assert_eq!(again.standing("device", "z"), Some(Standing::Creating));
+            let begun = Some(Standing::Creating(Some("9".to_owned())));
+            assert_eq!(again.standing("device", "z"), begun);
         }
     }
 

@@ -163,7 +163,7 @@ impl SapEdge {
             });
         }
         let id = id_of(&found.answer, &found.thing)?;
-        if journal.standing(wanted.kind.name, &wanted.key) == Some(Standing::Creating) {
+        if journal.is_begun(wanted.kind.name, &wanted.key) {
             journal.created(wanted.kind.name, &wanted.key, &id)?;
         }
         Ok(id)
@@ -176,7 +176,7 @@ impl SapEdge {
         watch: &dyn Watch,
     ) -> Result<(String, Ensured), ProvisionError> {
         let (kind, key) = (wanted.kind.name, wanted.key.as_str());
-        journal.creating(kind, key)?;
+        journal.creating(kind, key, None)?;
         let answer = self
             .rest
             .call(wanted.kind.path, Ask::Create(&wanted.body), watch);
@@ -220,7 +220,7 @@ impl SapEdge {
     ) -> Result<(), ProvisionError> {
         let id = match standing {
             Standing::Created(id) => Some(id.clone()),
-            Standing::Creating => self.begun(kind, key, work.watch)?,
+            Standing::Creating(_) => self.begun(kind, key, work.watch)?,
         };
         let removed = match id {
             Some(id) => self.delete(kind, &id, work.watch)?,

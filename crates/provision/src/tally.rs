@@ -30,6 +30,8 @@ pub struct Counts {
     pub removed: u64,
     /// Taken away before, by somebody else.
     pub already_gone: u64,
+    /// There, and not known to be ours: not taken away.
+    pub left: u64,
 }
 
 impl Tally {
@@ -74,6 +76,14 @@ impl Tally {
         counts.already_gone += all.saturating_sub(removed);
     }
 
+    /// A thing that stays, since it is not known to be ours.
+    pub(crate) fn left(&mut self, kind: &'static str, name: &str, why: &str) {
+        self.of(kind).left += 1;
+        self.name(|| {
+            format!("the {kind} `{name}` is left there: {why}; remove it there if it is yours")
+        });
+    }
+
     /// Whether the platform has everything.
     #[must_use]
     pub fn is_as_wanted(&self) -> bool {
@@ -104,6 +114,7 @@ impl fmt::Display for Counts {
             (self.different, "different"),
             (self.removed, "removed"),
             (self.already_gone, "already gone"),
+            (self.left, "left"),
         ];
         let some = all.iter().filter(|(count, _)| *count > 0);
         let some = some.map(|(count, what)| format!("{count} {what}"));

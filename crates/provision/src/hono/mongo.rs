@@ -5,6 +5,7 @@
 
 mod documents;
 mod outcome;
+mod removal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,10 +18,11 @@ use muster_scenario::{Plan, ProvisionPlan, Secret};
 
 use self::documents::Writer;
 use self::outcome::{failed, taken, unusable};
-use super::records::{Record, count, key, records, tenants};
+use self::removal::{Devices, begun};
+use super::records::{Record, count, records, tenants};
 use super::registry::{DEVICE, TENANT};
 use crate::crew::each;
-use crate::journal::Standing;
+use crate::journal::{Standing, Thing};
 use crate::pacer::Pacer;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
@@ -101,16 +103,11 @@ impl Provisioner for Mongo {
     fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
         let work = Work::new(watch, journal.len() as u64);
         let devices = by_tenant(journal.all(DEVICE));
-        each(devices.into_iter(), self.pending, |(tenant, names)| {
-            self.end(&tenant, &names, journal, &work)
+        each(devices.into_iter(), self.pending, |(tenant, devices)| {
+            self.end((&tenant, &devices), journal, &work)
         })?;
-        for (tenant, _) in journal.all(TENANT) {
-            self.pacer.wait(watch)?;
-            let one = doc! { "tenant-id": &tenant };
-            let gone = self.collection(TENANTS).delete_one(one).run();
-            let gone = gone.map_err(|error| self.failed("delete", TENANTS, &error))?;
-            journal.removed(TENANT, &tenant)?;
-            work.done(|tally| tally.cleared(TENANT, 1, gone.deleted_count));
+        for tenant in journal.all(TENANT) {
+            self.end_tenant(tenant, journal, &work)?;
         }
         Ok(work.tally())
     }
@@ -183,19 +180,31 @@ impl Mongo {
             Some(found) => {
                 let how = documents::tenant_difference(&found);
                 self.differs(how, TENANT, tenant)?;
-                if journal.standing(TENANT, tenant) == Some(Standing::Creating) {
-                    journal.created(TENANT, tenant, tenant)?;
-                }
+                self.settle_tenant(tenant, &found, journal)?;
             }
             None => {
                 let one = vec![self.writer.tenant(tenant)];
-                let name = [tenant.to_owned()];
-                self.make((TENANT, &name), (TENANTS, one), journal, work.watch)?;
-                journal.created(TENANT, tenant, tenant)?;
+                let made = things([tenant.to_owned()].into_iter(), &one);
+                self.make((TENANT, &made), (TENANTS, one), journal, work.watch)?;
+                journal.created_all(TENANT, &made)?;
             }
         }
         work.done(|tally| tally.ensured(TENANT, 1, u64::from(!is_there)));
         Ok(())
+    }
+
+    /// What a killed process had begun is ours, unless others have made it since.
+    fn settle_tenant(
+        &self,
+        tenant: &str,
+        found: &Document,
+        journal: &Journal,
+    ) -> Result<(), ProvisionError> {
+        match begun(journal, TENANT, tenant, found) {
+            Some(version) => journal.created(TENANT, tenant, &version),
+            None if journal.is_begun(TENANT, tenant) => journal.refused(TENANT, tenant),
+            None => Ok(()),
+        }
     }
 
     fn look_for_tenant(&self, tenant: &str, work: &Work<'_>) -> Result<(), ProvisionError> {
@@ -223,21 +232,19 @@ impl Mongo {
         journal: &Journal,
         work: &Work<'_>,
     ) -> Result<(), ProvisionError> {
-        let is_ours =
-            |record: &Record| journal.standing(DEVICE, &record.key()) == Some(Standing::Creating);
         let (known, new): (Vec<_>, Vec<_>) = batch
             .iter()
             .partition(|record| there.devices.contains_key(&record.device));
-        for record in known.iter().filter(|record| !is_ours(record)) {
-            self.differs(there.difference(record).flatten(), DEVICE, &record.key())?;
-        }
-        let names = |records: &[&Record]| records.iter().map(|it| it.key()).collect::<Vec<_>>();
-        let cut_off: Vec<&Record> = known.iter().copied().filter(|it| is_ours(it)).collect();
-        let devices = new.iter().map(|record| self.writer.device(record));
-        let devices = (DEVICES, devices.collect());
-        self.make((DEVICE, &names(&new)), devices, journal, work.watch)?;
+        let cut_off = self.take(&known, there, journal)?;
+        let devices: Vec<Document> = new.iter().map(|it| self.writer.device(it)).collect();
+        let made = things(new.iter().map(|record| record.key()), &devices);
+        self.make((DEVICE, &made), (DEVICES, devices), journal, work.watch)?;
+        let completed = cut_off.iter();
+        let completed = completed.map(|(record, version)| (record.key(), version.clone()));
+        let completed: Vec<Thing> = completed.collect();
         let lacks = |record: &&Record| !there.credentials.contains_key(&record.device);
-        let without = cut_off.iter().chain(&new).copied().filter(lacks);
+        let ours = cut_off.iter().map(|(record, _)| *record).chain(new);
+        let without = ours.filter(lacks);
         let credentials = without.map(|record| self.writer.credentials(record));
         let credentials: Result<Vec<Document>, _> = credentials.collect();
         if let credentials @ [_, ..] = &*credentials? {
@@ -245,12 +252,35 @@ impl Mongo {
             let inserted = self.insert(CREDENTIALS, credentials);
             inserted.map_err(|error| self.failed("insert", CREDENTIALS, &error))?;
         }
-        journal.created_all(DEVICE, &names(&cut_off))?;
-        journal.created_all(DEVICE, &names(&new))?;
+        journal.created_all(DEVICE, &completed)?;
+        journal.created_all(DEVICE, &made)?;
         work.done_all(batch.len() as u64, |tally| {
-            tally.ensured(DEVICE, batch.len() as u64, new.len() as u64);
+            tally.ensured(DEVICE, batch.len() as u64, made.len() as u64);
         });
         Ok(())
+    }
+
+    /// What is there of a batch serves if it has the wanted content. What a killed process had begun, with
+    /// its versions, is ours, unless others have made it since.
+    fn take<'a>(
+        &self,
+        known: &[&'a Record],
+        there: &There,
+        journal: &Journal,
+    ) -> Result<Vec<(&'a Record, String)>, ProvisionError> {
+        let (mut ours, mut made_since) = (Vec::new(), Vec::new());
+        for &record in known {
+            if let Some(version) = there.begun(record, journal) {
+                ours.push((record, version));
+                continue;
+            }
+            self.differs(there.difference(record).flatten(), DEVICE, &record.key())?;
+            if journal.is_begun(DEVICE, &record.key()) {
+                made_since.push(record.key());
+            }
+        }
+        journal.refused_all(DEVICE, &made_since)?;
+        Ok(ours)
     }
 
     fn look(&self, batch: &Batch, work: &Work<'_>) -> Result<(), ProvisionError> {
@@ -319,7 +349,7 @@ impl Mongo {
     /// Inserts things that were not there; what somebody else was faster with is not ours.
     fn make(
         &self,
-        (kind, keys): (&str, &[String]),
+        (kind, made): (&str, &[Thing]),
         (collection, documents): (&str, Vec<Document>),
         journal: &Journal,
         watch: &dyn Watch,
@@ -328,10 +358,11 @@ impl Mongo {
             return Ok(());
         }
         self.pacer.wait(watch)?;
-        journal.creating_all(kind, keys)?;
+        journal.creating_all(kind, made)?;
         let inserted = self.insert(collection, &documents);
         if let Err(error) = &inserted {
-            journal.refused_all(kind, &taken(keys, error))?;
+            let keys: Vec<String> = made.iter().map(|(key, _)| key.clone()).collect();
+            journal.refused_all(kind, &taken(&keys, error))?;
         }
         inserted.map_err(|error| self.failed("insert", collection, &error))
     }
@@ -342,33 +373,6 @@ impl Mongo {
         let into = self.collection(collection);
         let insert = into.insert_many(documents).with_options(unordered);
         insert.run().map(|_| ())
-    }
-
-    /// Removes devices of one tenant that we created, or had begun to.
-    fn end(
-        &self,
-        tenant: &str,
-        names: &[String],
-        journal: &Journal,
-        work: &Work<'_>,
-    ) -> Result<(), ProvisionError> {
-        let filter = doc! { "tenant-id": tenant, "device-id": { "$in": names } };
-        let mut gone = 0;
-        for collection in [CREDENTIALS, DEVICES] {
-            self.pacer.wait(work.watch)?;
-            let removed = self
-                .collection(collection)
-                .delete_many(filter.clone())
-                .run();
-            let removed = removed.map_err(|error| self.failed("delete", collection, &error))?;
-            gone = removed.deleted_count;
-        }
-        let keys: Vec<String> = names.iter().map(|name| key(tenant, name)).collect();
-        journal.removed_all(DEVICE, &keys)?;
-        work.done_all(names.len() as u64, |tally| {
-            tally.cleared(DEVICE, names.len() as u64, gone);
-        });
-        Ok(())
     }
 
     fn differs(
@@ -398,6 +402,12 @@ impl Mongo {
 }
 
 impl There {
+    /// The version of a device that is there since a killed process had begun to create it.
+    fn begun(&self, record: &Record, journal: &Journal) -> Option<String> {
+        let device = self.devices.get(&record.device)?;
+        begun(journal, DEVICE, &record.key(), device)
+    }
+
     /// None if the device is not there; else in what it differs.
     fn difference(&self, record: &Record) -> Option<Option<String>> {
         let device = self.devices.get(&record.device)?;
@@ -426,17 +436,23 @@ fn batches(plan: &Plan) -> impl Iterator<Item = Result<Batch, ProvisionError>> +
     })
 }
 
+/// Things by their names, each known by the version of its document.
+fn things(keys: impl Iterator<Item = String>, documents: &[Document]) -> Vec<Thing> {
+    let versions = documents.iter().map(documents::version);
+    keys.zip(versions.map(str::to_owned)).collect()
+}
+
 /// The devices of a record, by tenant and in batches.
-fn by_tenant(things: Vec<(String, Standing)>) -> Vec<(String, Vec<String>)> {
-    let mut by_tenant: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (key, _) in things {
+fn by_tenant(things: Vec<(String, Standing)>) -> Vec<(String, Devices)> {
+    let mut by_tenant: BTreeMap<String, Devices> = BTreeMap::new();
+    for (key, standing) in things {
         if let Some((tenant, device)) = key.split_once('/') {
             let devices = by_tenant.entry(tenant.to_owned()).or_default();
-            devices.push(device.to_owned());
+            devices.push((device.to_owned(), standing));
         }
     }
     let all = by_tenant.into_iter().flat_map(|(tenant, devices)| {
-        let batches = devices.chunks(BATCH).map(<[String]>::to_vec);
+        let batches = devices.chunks(BATCH).map(<[_]>::to_vec);
         batches
             .map(|batch| (tenant.clone(), batch))
             .collect::<Vec<_>>()

@@ -1,10 +1,13 @@
 //! The management API of the device registry: version 1, and what was before release 1.0.
 
+mod removal;
+
 use muster_scenario::{Plan, ProvisionPlan, RegistryApi, WebAddress};
 use serde_json::{Value, json};
 
+use super::made::Made;
 use super::model;
-use super::records::{Record, count, records, tenants};
+use super::records::{Login, Record, count, records, tenants};
 use crate::crew::each;
 use crate::journal::Standing;
 use crate::rest::{Answer, Ask, Rest, segment};
@@ -135,7 +138,7 @@ impl Registry {
     }
 
     /// A thing that is there serves if it has the wanted content. One whose creation a killed process
-    /// had begun is ours, and is completed.
+    /// had begun is ours if it is what was to be created, and is completed.
     fn take(
         &self,
         wanted: &Wanted,
@@ -144,7 +147,14 @@ impl Registry {
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError> {
         let (kind, name) = (wanted.kind(), wanted.key());
-        let is_ours = journal.standing(kind, &name) == Some(Standing::Creating);
+        let begun = match journal.standing(kind, &name) {
+            Some(Standing::Creating(made)) => Some(made),
+            _ => None,
+        };
+        let is_ours = match &begun {
+            Some(made) => self.is_ours((kind, &name), made.as_deref(), &found.thing, watch)?,
+            None => false,
+        };
         let difference = match wanted.difference(&found.thing) {
             None if !is_ours => self.credentials_difference(wanted, watch)?,
             difference => difference,
@@ -160,6 +170,8 @@ impl Registry {
         if is_ours {
             self.complete(wanted, watch)?;
             journal.created(kind, &name, &name)?;
+        } else if begun.is_some() {
+            journal.refused(kind, &name)?;
         }
         Ok(())
     }
@@ -172,8 +184,9 @@ impl Registry {
         watch: &dyn Watch,
     ) -> Result<bool, ProvisionError> {
         let (kind, name) = (wanted.kind(), wanted.key());
-        journal.creating(kind, &name)?;
         let (path, body) = self.creation(wanted);
+        let made = Made::new(&body, wanted.login());
+        journal.creating(kind, &name, Some(&made.to_id()))?;
         let answer = self.rest.call(&path, Ask::Create(&body), watch);
         if let Err(ProvisionError::Interrupted) = answer {
             journal.refused(kind, &name)?;
@@ -207,7 +220,7 @@ impl Registry {
         };
         let answer = match self.api {
             RegistryApi::V1 => {
-                let path = self.of_device("credentials", record);
+                let path = below("credentials", &record.key());
                 let all = model::credentials(record)?;
                 self.rest.call(&path, Ask::Replace(&all), watch)?
             }
@@ -256,7 +269,7 @@ impl Registry {
             return Ok(None);
         };
         let path = match self.api {
-            RegistryApi::V1 => self.of_device("credentials", record),
+            RegistryApi::V1 => below("credentials", &record.key()),
             RegistryApi::Legacy => {
                 let (tenant, auth_id) = (segment(&record.tenant), segment(&login.auth_id));
                 format!("credentials/{tenant}/{auth_id}/{}", login.kind.word())
@@ -270,59 +283,30 @@ impl Registry {
         Ok(model::credentials_difference(record, &found))
     }
 
-    /// Removes a thing that we created, or had begun to.
-    fn end(
-        &self,
-        (kind, name): (&'static str, &str),
-        standing: &Standing,
-        journal: &Journal,
-        work: &Work<'_>,
-    ) -> Result<(), ProvisionError> {
-        let path = self.named(kind, name);
-        if self.api == RegistryApi::Legacy && kind == DEVICE {
-            let path = path.replacen("registration", "credentials", 1);
-            let _ = self.delete(&path, work.watch)?;
-        }
-        let is_removed = self.delete(&path, work.watch)?;
-        journal.removed(kind, name)?;
-        let was_created = *standing != Standing::Creating;
-        work.done(|tally| {
-            let counts = tally.of(kind);
-            if is_removed {
-                counts.removed += 1;
-            } else if was_created {
-                counts.already_gone += 1;
-            }
-        });
-        Ok(())
-    }
-
-    /// Whether it was there.
-    fn delete(&self, path: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
-        let answer = self.rest.call(path, Ask::Delete, watch)?;
-        match answer.status {
-            NOT_FOUND => Ok(false),
-            _ if answer.is_yes() => Ok(true),
-            _ => Err(answer.refused()),
-        }
-    }
-
     fn find(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<Option<Found>, ProvisionError> {
-        let path = self.named(wanted.kind(), &wanted.key());
-        let answer = self.rest.call(&path, Ask::Read, watch)?;
+        self.find_named(wanted.kind(), &wanted.key(), watch)
+    }
+
+    fn find_named(
+        &self,
+        kind: &str,
+        name: &str,
+        watch: &dyn Watch,
+    ) -> Result<Option<Found>, ProvisionError> {
+        let answer = self.rest.call(&self.named(kind, name), Ask::Read, watch)?;
         if answer.status == NOT_FOUND {
             return Ok(None);
         }
-        let thing = self.thing(wanted, &answer)?;
+        let thing = self.thing(kind, &answer)?;
         Ok(Some(Found {
             call: answer.call,
             thing,
         }))
     }
 
-    fn thing(&self, wanted: &Wanted, answer: &Answer) -> Result<Value, ProvisionError> {
+    fn thing(&self, kind: &str, answer: &Answer) -> Result<Value, ProvisionError> {
         let mut thing = answer.json()?;
-        if self.api == RegistryApi::Legacy && matches!(wanted, Wanted::Device(_)) {
+        if self.api == RegistryApi::Legacy && kind == DEVICE {
             thing = thing["data"].take();
         }
         if thing.is_object() {
@@ -340,13 +324,7 @@ impl Registry {
             (RegistryApi::Legacy, DEVICE) => "registration",
             (RegistryApi::Legacy, _) => "tenant",
         };
-        let segments = name.split('/').map(segment);
-        segments.fold(word.to_owned(), |path, next| path + "/" + &next)
-    }
-
-    fn of_device(&self, word: &str, record: &Record) -> String {
-        let (tenant, device) = (segment(&record.tenant), segment(&record.device));
-        format!("{word}/{tenant}/{device}")
+        below(word, name)
     }
 
     /// Where a thing is created, and from what.
@@ -368,8 +346,17 @@ impl Registry {
     }
 }
 
-/// A list, or the one thing that stands for a list.
-fn list(value: Value) -> Vec<Value> {
+/// Where something of that name is, below a word.
+fn below(word: &str, name: &str) -> String {
+    let segments = name.split('/').map(segment);
+    segments.fold(word.to_owned(), |path, next| path + "/" + &next)
+}
+
+/// Credentials: a list, one that has a name before version 1, or the one thing that stands for a list.
+fn list(mut value: Value) -> Vec<Value> {
+    if value["credentials"].is_array() {
+        value = value["credentials"].take();
+    }
     if let Value::Array(all) = value {
         return all;
     }
@@ -388,6 +375,13 @@ impl Wanted {
         match self {
             Self::Tenant(tenant) => tenant.clone(),
             Self::Device(record) => record.key(),
+        }
+    }
+
+    const fn login(&self) -> Option<&Login> {
+        match self {
+            Self::Tenant(_) => None,
+            Self::Device(record) => record.login.as_ref(),
         }
     }
 

@@ -5,7 +5,7 @@
 mod server;
 mod world;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::server::Server;
 use crate::world::{PSK, World};
@@ -118,10 +118,30 @@ fn what_was_cut_off_is_completed_or_removed() {
     }
 }
 
+/// The line of a process that was killed in the call that creates the second device.
+fn begun(world: &World) {
+    let made = r#"{\"thing\":{\"enabled\":true},\"login\":[\"psk\",\"auth-1\"]}"#;
+    let head = r#"{"did":"creating","kind":"device","key":"t1/ns:d-1""#;
+    world.append(&format!(r#"{head},"id":"{made}"}}"#));
+}
+
+/// Somebody puts the second device there, and credentials for it.
+fn put(world: &World, (api, paths): (&str, [&str; 3]), device: Value, auth_id: &str) {
+    let mut held = world.server.held();
+    let credentials = json!({ "type": "psk", "auth-id": auth_id, "device-id": "ns:d-1" });
+    let (place, credentials) = match api {
+        V1 => ("ns:d-1".to_owned(), json!([credentials])),
+        _ => (format!("{auth_id}/psk"), credentials),
+    };
+    held.things.insert(format!("{}t1/ns:d-1", paths[1]), device);
+    held.things
+        .insert(format!("{}t1/{place}", paths[2]), credentials);
+}
+
 #[test]
 fn a_record_that_ends_in_a_call_is_taken_up() {
     let world = World::start(2, V1, PSK);
-    world.append(r#"{"did":"creating","kind":"device","key":"t1/ns:d-1"}"#);
+    begun(&world);
     {
         let mut held = world.server.held();
         let there = json!({ "enabled": true });
@@ -132,6 +152,72 @@ fn a_record_that_ends_in_a_call_is_taken_up() {
     assert_eq!((counts.created, counts.already_there), (1, 1));
     assert!(world.verify().unwrap().is_as_wanted());
     assert_eq!(world.remove().unwrap().kinds["device"].removed, 2);
+}
+
+/// The call of a killed process never came about, and others made the device since: with another content,
+/// or with credentials of their own.
+#[test]
+fn what_others_made_after_a_killed_process_stays() {
+    let cases = [
+        (
+            json!({ "enabled": true, "ext": { "of": "others" } }),
+            "auth-1",
+        ),
+        (json!({ "enabled": true }), "of-others"),
+    ];
+    for api in APIS {
+        for (device, auth_id) in &cases {
+            let world = World::start(2, api.0, PSK);
+            begun(&world);
+            put(&world, api, device.clone(), auth_id);
+            let before = world.server.held().things.clone();
+            let removed = world.remove().unwrap();
+            assert_eq!(removed.to_string(), "device: 1 left", "{api:?}");
+            let named = &removed.wrong[0];
+            assert!(named.contains("`t1/ns:d-1` is left there"), "{named}");
+            assert_eq!(world.server.held().things, before, "{api:?}");
+            assert_eq!(world.remove().unwrap().to_string(), "nothing");
+        }
+    }
+}
+
+/// What others made is used as it is, or differs; either way it is not ours afterwards.
+#[test]
+fn what_others_made_after_a_killed_process_is_not_taken_over() {
+    for api in APIS {
+        let world = World::start(2, &format!("{}, pending: 1", api.0), PSK);
+        begun(&world);
+        put(&world, api, json!({ "enabled": true }), "of-others");
+        let error = world.create().unwrap_err().to_string();
+        assert!(error.contains("no credentials of type `psk`"), "{error}");
+        put(&world, api, json!({ "enabled": true, "ext": {} }), "auth-1");
+        assert_eq!(world.create().unwrap().kinds["device"].already_there, 2);
+        assert_eq!(world.remove().unwrap().kinds["device"].removed, 1);
+        assert_eq!(world.server.below(api.1[1]).len(), 1, "{api:?}");
+    }
+}
+
+/// Before, records did not say what was to be created: what was only begun stays, and is named.
+#[test]
+fn of_a_record_of_before_only_what_was_created_goes() {
+    let world = World::start(2, V1, PSK);
+    put(&world, APIS[0], json!({ "enabled": true }), "auth-1");
+    world.append(r#"{"did":"created","kind":"device","key":"t1/ns:d-0","id":"t1/ns:d-0"}"#);
+    world.append(r#"{"did":"creating","kind":"device","key":"t1/ns:d-1"}"#);
+    {
+        let mut held = world.server.held();
+        let there = json!({ "enabled": true });
+        held.things
+            .insert("/v1/devices/t1/ns:d-0".to_owned(), there);
+    }
+    let removed = world.remove().unwrap();
+    assert_eq!(removed.to_string(), "device: 1 removed, 1 left");
+    let named = &removed.wrong[0];
+    assert!(named.contains("the record does not say"), "{named}");
+    assert_eq!(
+        world.server.below("/v1/devices/"),
+        ["/v1/devices/t1/ns:d-1"]
+    );
 }
 
 #[test]

@@ -93,9 +93,10 @@ impl Held {
         }
         let place = where_created(method, path, &body);
         match method {
-            "GET" => match self.things.get(path) {
-                Some(thing) => (200, shown(path, thing)),
-                None => (404, json!({ "error": "nothing" })),
+            "GET" => match (self.things.get(path), self.credentials_of(path)) {
+                (Some(thing), _) => (200, shown(path, thing)),
+                (None, Some(all)) => (200, json!({ "total": all.len(), "credentials": all })),
+                (None, _) => (404, json!({ "error": "nothing" })),
             },
             "POST" if self.things.contains_key(&place) => (409, json!({ "error": "taken" })),
             "POST" | "PUT" => {
@@ -104,6 +105,18 @@ impl Held {
             }
             _ => self.delete(path),
         }
+    }
+
+    /// Before version 1 there was a path for all credentials of a device.
+    fn credentials_of(&self, path: &str) -> Option<Vec<Value>> {
+        let (tenant, device) = path.strip_prefix("/credentials/")?.split_once('/')?;
+        let below = format!("/credentials/{tenant}/");
+        let all = self
+            .things
+            .iter()
+            .filter(|(key, thing)| key.starts_with(&below) && thing["device-id"] == device);
+        let all: Vec<Value> = all.map(|(key, thing)| shown(key, thing)).collect();
+        (!all.is_empty()).then_some(all)
     }
 
     /// A device's credentials go with it in version 1, and all of a device's before that.
@@ -136,7 +149,7 @@ fn where_created(method: &str, path: &str, body: &Value) -> String {
     }
 }
 
-/// Nobody is shown a secret, and a registration stood under `data` before version 1.
+/// Nobody is shown a secret, a device of version 1 has a status, and a registration stood under `data` before version 1.
 fn shown(path: &str, thing: &Value) -> Value {
     let mut shown = thing.clone();
     let is_list = shown.is_array();
@@ -148,6 +161,9 @@ fn shown(path: &str, thing: &Value) -> Value {
     };
     for one in all.iter_mut().filter(|one| one["secrets"].is_array()) {
         one["secrets"] = json!([{ "id": "1" }]);
+    }
+    if path.starts_with("/v1/devices/") {
+        shown["status"] = json!({ "created": "2026-01-01T00:00:00Z" });
     }
     if path.starts_with("/registration/") {
         return json!({ "device-id": shown["device-id"], "data": shown });

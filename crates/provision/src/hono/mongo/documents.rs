@@ -89,6 +89,11 @@ fn value(document: &Document, name: &str) -> Value {
     part.map_or(Value::Null, |mut part| part["part"].take())
 }
 
+/// What nothing else has, as long as nobody changes it: the registry gives each change another version.
+pub(super) fn version(document: &Document) -> &str {
+    document.get_str("version").unwrap_or_default()
+}
+
 /// In what a tenant that is there differs.
 pub(super) fn tenant_difference(found: &Document) -> Option<String> {
     model::tenant_difference(&value(found, "tenant"))

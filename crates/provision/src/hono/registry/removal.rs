@@ -1,0 +1,83 @@
+//! What goes again, and what is not known to be ours and stays.
+
+use muster_scenario::RegistryApi;
+use serde_json::Value;
+
+use super::{DEVICE, NOT_FOUND, Registry, below, list};
+use crate::hono::made::Made;
+use crate::journal::Standing;
+use crate::rest::Ask;
+use crate::work::Work;
+use crate::{Journal, ProvisionError, Watch};
+
+/// Why a thing stays.
+const OTHER: &str = "its creation was cut off, and what is there is not what was to be created";
+const UNKNOWN: &str =
+    "its creation was cut off, and the record does not say what was to be created";
+
+impl Registry {
+    /// Removes a thing that we created. One whose creation was only begun is ours if it is what was
+    /// to be created.
+    pub(super) fn end(
+        &self,
+        (kind, name): (&'static str, &str),
+        standing: &Standing,
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        if let Standing::Creating(made) = standing {
+            let Some(found) = self.find_named(kind, name, work.watch)? else {
+                journal.removed(kind, name)?;
+                work.done(|_| {});
+                return Ok(());
+            };
+            if !self.is_ours((kind, name), made.as_deref(), &found.thing, work.watch)? {
+                journal.refused(kind, name)?;
+                let why = if made.is_none() { UNKNOWN } else { OTHER };
+                work.done(|tally| tally.left(kind, name, why));
+                return Ok(());
+            }
+        }
+        if self.api == RegistryApi::Legacy && kind == DEVICE {
+            let _ = self.delete(&below("credentials", name), work.watch)?;
+        }
+        let is_removed = self.delete(&self.named(kind, name), work.watch)?;
+        journal.removed(kind, name)?;
+        work.done(|tally| tally.cleared(kind, 1, u64::from(is_removed)));
+        Ok(())
+    }
+
+    /// Whether a thing that is there is the one whose creation was begun: it looks like that and has
+    /// nobody else's credentials.
+    pub(super) fn is_ours(
+        &self,
+        (kind, name): (&str, &str),
+        made: Option<&str>,
+        found: &Value,
+        watch: &dyn Watch,
+    ) -> Result<bool, ProvisionError> {
+        let Some(made) = made.and_then(Made::of_id) else {
+            return Ok(false);
+        };
+        if !made.is(found) || kind != DEVICE {
+            return Ok(made.is(found));
+        }
+        let path = below("credentials", name);
+        let answer = self.rest.call(&path, Ask::Read, watch)?;
+        let found = match answer.status {
+            NOT_FOUND => Vec::new(),
+            _ => list(answer.json()?),
+        };
+        Ok(made.has_no_other(&found))
+    }
+
+    /// Whether it was there.
+    fn delete(&self, path: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
+        let answer = self.rest.call(path, Ask::Delete, watch)?;
+        match answer.status {
+            NOT_FOUND => Ok(false),
+            _ if answer.is_yes() => Ok(true),
+            _ => Err(answer.refused()),
+        }
+    }
+}
