@@ -10,10 +10,11 @@ use muster_platform::PROPERTY_NAME;
 use muster_scenario::{KafkaNorthbound, Pause};
 use rdkafka::config::ClientConfig;
 use rdkafka::message::{Headers, Message};
+use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
 use super::commanding::Commanding;
-use super::line::{Line, Prepared};
+use super::line::{Line, Prepared, Share, Turn};
 use super::refusal::Refusal;
 use super::standing::Standing;
 use crate::consumers::{ConsumersError, ConsumersSpec, Seat};
@@ -33,6 +34,12 @@ pub struct KafkaDriver {
     northbound: KafkaNorthbound,
     pause: Vec<Pause>,
     has_group: bool,
+    /// Whether it has asked its group for partitions.
+    has_asked: bool,
+    /// What its group gave it and it has not taken up yet.
+    given: Option<TopicPartitionList>,
+    /// Whether the group has given or taken others since it began to take these up.
+    is_stale: bool,
     config: ClientConfig,
     line: Option<Line>,
     preparing: Option<Receiver<Prepared>>,
@@ -110,6 +117,9 @@ pub fn kafka_loop(
         northbound: northbound.clone(),
         pause: backend.pause.clone(),
         has_group: backend.shared.is_some(),
+        has_asked: false,
+        given: None,
+        is_stale: false,
         line: None,
         preparing: None,
         intake,
@@ -182,7 +192,8 @@ impl KafkaDriver {
 
     /// Looks for the topics on a thread of its own, which wakes this one when it is done.
     fn prepare(&mut self, io: &mut Io) {
-        if self.is_over || self.preparing.is_some() {
+        let waits = self.has_asked && self.given.is_none();
+        if self.is_over || waits || self.preparing.is_some() {
             return;
         }
         let line = match self.line.take() {
@@ -192,7 +203,7 @@ impl KafkaDriver {
                 Err(refusal) => return self.try_again(io, &refusal),
             },
         };
-        let preparation = line.prepare(&self.config, &self.northbound, self.has_group);
+        let preparation = line.prepare(&self.config, &self.northbound, self.share());
         self.line = Some(line);
         let (told, heard) = sync_channel(1);
         let waker = io.waker();
@@ -211,25 +222,46 @@ impl KafkaDriver {
         }
     }
 
+    fn share(&self) -> Share {
+        let turn = match self.standing.has_been_up() {
+            true => Turn::Later,
+            false => Turn::First,
+        };
+        match &self.given {
+            Some(given) => Share::Given(given.clone(), turn),
+            None if self.has_group => Share::Asked,
+            None => Share::All,
+        }
+    }
+
     fn prepared(&mut self, io: &mut Io) {
         let done = self.preparing.as_ref().and_then(|it| it.try_recv().ok());
-        let Some(Prepared { told, from }) = done else {
+        let Some(Prepared { told, has_all }) = done else {
             return;
         };
         self.preparing = None;
         self.standing.found(told);
-        let taken_up = from.and_then(|from| match &self.line {
-            Some(line) => line.take_up(&self.northbound, from.as_ref()),
-            None => Ok(()),
-        });
-        match taken_up {
-            Ok(()) if self.has_group => {}
-            Ok(()) => self.standing.up(),
+        self.has_asked |= has_all.is_ok();
+        if std::mem::take(&mut self.is_stale) {
+            return self.prepare(io);
+        }
+        match has_all {
+            Ok(true) => self.up(),
+            Ok(false) => {}
             Err(refusal) => return self.try_again(io, &refusal),
         }
         let commanding = self.commanding.as_mut();
         if let Some(Err(why)) = commanding.map(|commanding| commanding.open(io.waker())) {
             self.standing.limited(&why);
+        }
+    }
+
+    fn up(&mut self) {
+        self.given = None;
+        self.standing.up();
+        let paused = self.line.as_ref().filter(|_| self.is_paused);
+        if paused.is_some_and(|line| line.pause(true).is_err()) {
+            self.standing.limited("it cannot be paused");
         }
     }
 
@@ -255,9 +287,6 @@ impl KafkaDriver {
     fn start(&mut self, io: &mut Io, origin: Micros) {
         self.intake.due_times.start(origin);
         self.intake.tape.recorder().start(origin);
-        if let Some(line) = &self.line {
-            line.start();
-        }
         if let Some(commanding) = &mut self.commanding {
             commanding.start(origin);
         }
@@ -284,7 +313,7 @@ impl KafkaDriver {
         let mut seen = io.now();
         for count in 0..BATCH {
             let Some(message) = line.next() else {
-                return self.hear(io.now());
+                return self.hear(io);
             };
             if count % PER_INSTANT == 0 {
                 seen = io.fresh_now();
@@ -302,19 +331,24 @@ impl KafkaDriver {
         }
         // What is left is told by nobody.
         io.waker().wake();
-        self.hear(io.now());
+        self.hear(io);
     }
 
-    fn hear(&mut self, now: Micros) {
+    fn hear(&mut self, io: &mut Io) {
         let Some(line) = &self.line else {
             return;
         };
         while let Some(news) = line.news() {
-            let is_given = news.is_assignment();
-            self.standing.heard(now, news);
-            if is_given && self.is_paused && line.pause(true).is_err() {
-                self.standing.limited("it cannot be paused");
+            if news.is_revocation() {
+                self.given = None;
+                self.is_stale = self.preparing.is_some();
             }
+            self.standing.heard(io.now(), news);
+        }
+        if let Some(given) = line.given() {
+            self.given = Some(given);
+            self.is_stale = self.preparing.is_some();
+            self.prepare(io);
         }
     }
 

@@ -1,90 +1,86 @@
 //! A consumer at librdkafka.
 
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use muster_net::Waker;
 use muster_scenario::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaResult;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
-use super::listener::{Listener, News};
+use super::listener::{Heard, Listener, News};
 use super::refusal::Refusal;
 use super::topics::{code_of, ends, topics};
 
 /// The consumer, and what it says beside messages.
 pub(crate) struct Line {
     consumer: Arc<BaseConsumer<Listener>>,
-    news: Receiver<News>,
+    heard: Heard,
+}
+
+/// Who says which partitions a consumer consumes.
+#[derive(Debug, Clone)]
+pub(crate) enum Share {
+    /// Nobody: it is alone, and they are all.
+    All,
+    /// Its group, which it is to join.
+    Asked,
+    /// Its group has given it these, for the first time or once more.
+    Given(TopicPartitionList, Turn),
+}
+
+/// How often a group has given a consumer its partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// They begin at their ends, and the group knows it from there on.
+    First,
+    /// They go on where the group left them.
+    Later,
 }
 
 /// What a consumer is to consume.
 pub(crate) struct Prepared {
     /// What was found that is worth a word, whatever came of it.
     pub(crate) told: Vec<String>,
-    /// From where; none where the group gives out the partitions.
-    pub(crate) from: Result<Option<TopicPartitionList>, Refusal>,
+    /// Whether it has its partitions now, or has only asked its group for them.
+    pub(crate) has_all: Result<bool, Refusal>,
 }
 
-/// What finds out what a consumer is to consume. It may take seconds, and belongs on a thread of
-/// its own.
+/// What finds out what a consumer is to consume, and takes it up. It may take seconds, and belongs on a
+/// thread of its own.
 pub(crate) struct Preparation {
     consumer: Arc<BaseConsumer<Listener>>,
     config: ClientConfig,
     plan: KafkaNorthbound,
-    has_group: bool,
+    share: Share,
 }
 
 impl Line {
     /// Nothing is consumed yet. `waker` is called when something waits to be taken.
     pub(crate) fn open(config: &ClientConfig, waker: Waker) -> Result<Self, Refusal> {
-        let (listener, news) = Listener::new();
+        let (listener, heard) = Listener::new();
         let made: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
         let mut consumer = made.map_err(|error| Refusal::unbuilt(&error))?;
         consumer.set_nonempty_callback(move || waker.wake());
         let consumer = Arc::new(consumer);
-        Ok(Self { consumer, news })
+        Ok(Self { consumer, heard })
     }
 
     pub(crate) fn prepare(
         &self,
         config: &ClientConfig,
         plan: &KafkaNorthbound,
-        has_group: bool,
+        share: Share,
     ) -> Preparation {
         Preparation {
             consumer: Arc::clone(&self.consumer),
             config: config.clone(),
             plan: plan.clone(),
-            has_group,
+            share,
         }
-    }
-
-    /// Takes the partitions up, or asks the group for them.
-    pub(crate) fn take_up(
-        &self,
-        plan: &KafkaNorthbound,
-        from: Option<&TopicPartitionList>,
-    ) -> Result<(), Refusal> {
-        let consumed = plan
-            .topics
-            .iter()
-            .filter(|topic| topic.records.are_consumed());
-        let consumed: Vec<&str> = consumed.map(|topic| topic.name.as_str()).collect();
-        let done = match from {
-            Some(from) => self.consumer.assign(from),
-            None => self.consumer.subscribe(&consumed),
-        };
-        done.map_err(|error| Refusal::of(code_of(&error), "take the partitions up"))
-    }
-
-    /// Messages are due from now on.
-    pub(crate) fn start(&self) {
-        self.consumer.context().start();
     }
 
     /// The next copy; none once nothing waits. What else waited before it is news then.
@@ -101,7 +97,12 @@ impl Line {
     }
 
     pub(crate) fn news(&self) -> Option<News> {
-        self.news.try_recv().ok()
+        self.heard.news.try_recv().ok()
+    }
+
+    /// The partitions that the group gave since this was asked last.
+    pub(crate) fn given(&self) -> Option<TopicPartitionList> {
+        self.heard.given.try_recv().ok()
     }
 
     /// Fetches nothing for a while, or again, of what it has now. What was fetched and not taken
@@ -117,22 +118,67 @@ impl Line {
 }
 
 impl Preparation {
-    /// Finds the topics and where they end; creates those that are missing.
+    /// Finds the topics and where they end, creates those that are missing, and takes the partitions up.
     pub(crate) fn carry_out(&self) -> Prepared {
         let mut told = Vec::new();
-        let from = self.find(&mut told);
-        Prepared { told, from }
+        let has_all = self.take_up(&mut told);
+        Prepared { told, has_all }
     }
 
-    fn find(&self, told: &mut Vec<String>) -> Result<Option<TopicPartitionList>, Refusal> {
+    fn take_up(&self, told: &mut Vec<String>) -> Result<bool, Refusal> {
+        match &self.share {
+            Share::Given(partitions, turn) => {
+                self.begin(partitions, *turn)?;
+                return Ok(true);
+            }
+            Share::All | Share::Asked => {}
+        }
         let topics = topics(&self.consumer, &self.config, &self.plan, told)?;
-        let from = match self.has_group {
-            true => None,
-            false => Some(ends(&self.consumer, &topics.consumed)),
-        };
-        let refused = |error| Refusal::of(code_of(&error), "find where the topics end");
-        let from = from.transpose().map_err(refused)?;
+        let is_alone = matches!(self.share, Share::All);
+        if is_alone {
+            self.assign(&self.ends(&topics.consumed)?)?;
+        } else {
+            self.join()?;
+        }
         told.extend(topics.differences);
-        Ok(from)
+        Ok(is_alone)
+    }
+
+    fn join(&self) -> Result<(), Refusal> {
+        let topics = self.plan.topics.iter();
+        let consumed = topics.filter(|topic| topic.records.are_consumed());
+        let consumed: Vec<&str> = consumed.map(|topic| topic.name.as_str()).collect();
+        let done = self.consumer.subscribe(&consumed);
+        done.map_err(|error| Refusal::of(code_of(&error), "join the group"))
+    }
+
+    /// They are assigned before the group is told: it may refuse that while it is given out anew, which
+    /// goes on only when they are.
+    fn begin(&self, partitions: &TopicPartitionList, turn: Turn) -> Result<(), Refusal> {
+        if turn == Turn::Later || partitions.count() == 0 {
+            return self.assign(partitions);
+        }
+        let from = self.ends(partitions)?;
+        self.assign(&from)?;
+        let committed = self.consumer.commit(&from, CommitMode::Sync);
+        committed.map_err(|error| Refusal::of(code_of(&error), "tell the group where it begins"))
+    }
+
+    fn assign(&self, from: &TopicPartitionList) -> Result<(), Refusal> {
+        let done = self.consumer.assign(from);
+        done.map_err(|error| Refusal::of(code_of(&error), "take the partitions up"))
+    }
+
+    fn ends(&self, partitions: &TopicPartitionList) -> Result<TopicPartitionList, Refusal> {
+        let found = ends(&self.consumer, partitions);
+        found.map_err(|error| Refusal::of(code_of(&error), "find where the topics end"))
+    }
+}
+
+impl Drop for Line {
+    /// The library ends no consumer that owes it an answer to what the group gave.
+    fn drop(&mut self) {
+        self.consumer.context().leave();
+        let _ = self.consumer.assign(&TopicPartitionList::new());
     }
 }

@@ -5,14 +5,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
 
 use super::sample::Sample;
-use super::topics::ends;
 
 /// Pieces of news that may wait: minutes of them, since each kind comes about once a second.
 const NEWS_MAX: usize = 1_024;
@@ -22,8 +21,6 @@ const NEWS_MAX: usize = 1_024;
 pub(crate) enum News {
     /// Something failed; the reason is the library's own words.
     Failed(RDKafkaErrorCode, String),
-    /// The group gave the consumer its partitions.
-    Assigned,
     /// The group took so many partitions from it.
     Revoked(usize),
     /// The statistics of the last second.
@@ -31,8 +28,8 @@ pub(crate) enum News {
 }
 
 impl News {
-    pub(crate) const fn is_assignment(&self) -> bool {
-        matches!(self, Self::Assigned)
+    pub(crate) const fn is_revocation(&self) -> bool {
+        matches!(self, Self::Revoked(_))
     }
 }
 
@@ -40,27 +37,42 @@ impl News {
 #[derive(Debug)]
 pub(crate) struct Listener {
     news: SyncSender<News>,
+    given: SyncSender<TopicPartitionList>,
     /// Whether anything was heard since the last look: a poll that only served this gives no
     /// message, and says nothing of those that wait behind it.
     is_touched: AtomicBool,
-    /// Whether messages are due: from then on a partition that comes back goes on where the group
-    /// left it, not at its end.
-    has_started: AtomicBool,
+    /// Whether nobody takes up any more what the group gives.
+    is_leaving: AtomicBool,
+}
+
+/// What a consumer hears.
+pub(crate) struct Heard {
+    pub(crate) news: Receiver<News>,
+    /// The partitions that the group gives. The library waits until they are assigned, which is the
+    /// only answer that it takes; till then the consumer stays in its group, and nothing is taken back.
+    pub(crate) given: Receiver<TopicPartitionList>,
 }
 
 impl Listener {
-    pub(crate) fn new() -> (Self, Receiver<News>) {
+    pub(crate) fn new() -> (Self, Heard) {
         let (news, heard) = sync_channel(NEWS_MAX);
+        // No more are given before these are assigned.
+        let (given, taken) = sync_channel(1);
         let listener = Self {
             news,
+            given,
             is_touched: AtomicBool::new(false),
-            has_started: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
+        };
+        let heard = Heard {
+            news: heard,
+            given: taken,
         };
         (listener, heard)
     }
 
-    pub(crate) fn start(&self) {
-        self.has_started.store(true, Ordering::Relaxed);
+    pub(crate) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// Whether anything was heard since this was asked last.
@@ -78,18 +90,17 @@ impl Listener {
         let _ = self.news.try_send(news);
     }
 
-    /// Before messages are due a partition begins at its end, and the group knows it from there on.
-    fn assign(
+    fn give(
         &self,
         consumer: &BaseConsumer<Self>,
         partitions: &TopicPartitionList,
     ) -> KafkaResult<()> {
-        if self.has_started.load(Ordering::Relaxed) || partitions.count() == 0 {
-            return consumer.assign(partitions);
+        self.touch();
+        let is_heard = !self.is_leaving.load(Ordering::Relaxed);
+        if is_heard && self.given.try_send(partitions.clone()).is_ok() {
+            return Ok(());
         }
-        let from = ends(consumer, partitions)?;
-        consumer.assign(&from)?;
-        consumer.commit(&from, CommitMode::Sync)
+        consumer.assign(partitions)
     }
 }
 
@@ -116,16 +127,17 @@ impl ConsumerContext for Listener {
         what: RDKafkaRespErr,
         partitions: &mut TopicPartitionList,
     ) {
-        let count = partitions.count();
-        let is_given = what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
-        let (done, news) = if is_given {
-            (self.assign(consumer, partitions), News::Assigned)
+        let done = if what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+            self.give(consumer, partitions)
         } else {
-            (consumer.unassign(), News::Revoked(count))
+            self.tell(News::Revoked(partitions.count()));
+            consumer.unassign()
         };
-        match done {
-            Ok(()) => self.tell(news),
-            Err(error) => self.error(error, "the group's partitions cannot be taken up"),
+        if let Err(error) = done {
+            self.error(
+                error,
+                "the group's partitions cannot be taken up or given back",
+            );
         }
     }
 

@@ -23,7 +23,7 @@ pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
         consumer: ConsumerId(0),
         target: ([0, 0, 0, 0], 0).into(),
     };
-    let (listener, news) = Listener::new();
+    let (listener, heard) = Listener::new();
     let made = config(backend, kafka, &seat, run).create_with_context(listener);
     let consumer: BaseConsumer<Listener> = match made {
         Ok(consumer) => consumer,
@@ -34,9 +34,9 @@ pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
         // The reason is said beside the answer.
         Err(refusal) => {
             while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
-            let said = news.try_iter().filter_map(|news| match news {
+            let said = heard.news.try_iter().filter_map(|news| match news {
                 News::Failed(code, reason) => Some(Refusal::said(code, &reason)),
-                News::Assigned | News::Revoked(_) | News::Sampled(_) => None,
+                News::Revoked(_) | News::Sampled(_) => None,
             });
             let said: Vec<Refusal> = said.collect();
             let reason = said.iter().find(|it| !it.is_silence()).or(said.first());

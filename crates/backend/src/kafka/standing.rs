@@ -19,6 +19,7 @@ const PASSING_TRIES: u32 = 20;
 pub(crate) struct Standing {
     name: String,
     state: State,
+    has_been_up: bool,
     /// Remedies that have been told since it was up the last time: it tries again and again.
     told: Vec<&'static str>,
     pub(crate) troubles: Vec<Trouble>,
@@ -54,6 +55,7 @@ impl Standing {
         Self {
             name,
             state: State::Down,
+            has_been_up: false,
             told: Vec::new(),
             troubles: Vec::new(),
             tries: 0,
@@ -64,6 +66,10 @@ impl Standing {
 
     pub(crate) fn is_up(&self) -> bool {
         self.state == State::Up
+    }
+
+    pub(crate) fn has_been_up(&self) -> bool {
+        self.has_been_up
     }
 
     /// It could not be brought up, and tries again.
@@ -88,6 +94,7 @@ impl Standing {
     /// It has what it is to consume.
     pub(crate) fn up(&mut self) {
         let before = std::mem::replace(&mut self.state, State::Up);
+        self.has_been_up = true;
         self.told.clear();
         if matches!(before, State::Silent | State::Revoked) {
             self.troubles.push(Trouble::ConsumerBack(self.name.clone()));
@@ -98,7 +105,6 @@ impl Standing {
     pub(crate) fn heard(&mut self, now: Micros, news: News) {
         match news {
             News::Failed(code, reason) => self.failed(code, &reason),
-            News::Assigned => self.up(),
             News::Revoked(partitions) => {
                 let why = format!("its group took {partitions} partitions back (a rebalance)");
                 self.lost(State::Revoked, &why);
@@ -191,7 +197,11 @@ impl Standing {
         since.sum()
     }
 
+    /// What it never had it cannot lose.
     fn lost(&mut self, to: State, why: &str) {
+        if self.state == State::Down {
+            return;
+        }
         if std::mem::replace(&mut self.state, to) == State::Up {
             let text = self.text(why);
             self.troubles.push(Trouble::ConsumerLost(text));
@@ -236,6 +246,20 @@ mod tests {
         assert_eq!(standing.troubles, []);
         standing.heard(Micros(2), sample(&[(1, 4, false), (2, 6, true)]));
         let [Trouble::ConsumerLost(_), Trouble::ConsumerBack(_)] = &standing.troubles[..] else {
+            panic!("{:?}", standing.troubles);
+        };
+    }
+
+    #[test]
+    fn what_its_group_takes_back_before_it_is_up_is_no_loss_and_a_refusal_is_still_told() {
+        let mut standing = Standing::new("consumer 0".to_owned());
+        standing.heard(Micros(0), News::Revoked(4));
+        standing.heard(
+            Micros(0),
+            News::Failed(RDKafkaErrorCode::Authentication, "no".to_owned()),
+        );
+        standing.up();
+        let [Trouble::ConsumerRefused(_)] = &standing.troubles[..] else {
             panic!("{:?}", standing.troubles);
         };
     }

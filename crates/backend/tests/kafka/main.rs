@@ -56,6 +56,74 @@ fn two_consumers_of_a_group_share_what_comes() {
     assert!(of(&first) > 0 && of(&second) > 0);
 }
 
+/// What the brokers answer when asked where partitions end, so many times.
+fn refuse_ends(mock: &Mock, times: usize) {
+    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    let asked = rdkafka::types::RDKafkaApiKey::ListOffsets;
+    mock.cluster.request_errors(asked, &vec![refused; times]);
+}
+
+#[test]
+fn a_consumer_that_cannot_take_its_groups_partitions_up_tries_again() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    refuse_ends(&mock, 2);
+    let mut rig = Rig::up(&plan);
+    (0..20).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, _| rig.copies == 20);
+    let (_, troubles) = rig.finish();
+    assert!(told(&troubles, "find where the topics end"), "{troubles:?}");
+    assert!(!told(&troubles, "ConsumerLost"), "{troubles:?}");
+}
+
+/// As where another joins just then: the group goes on only when the partitions are assigned.
+#[test]
+fn a_consumer_that_cannot_tell_its_group_where_it_begins_tries_again() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS;
+    let told_to = rdkafka::types::RDKafkaApiKey::OffsetCommit;
+    mock.cluster.request_errors(told_to, &[refused; 2]);
+    let mut rig = Rig::up(&plan);
+    (0..20).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, _| rig.copies == 20);
+    let (_, troubles) = rig.finish();
+    assert!(
+        told(&troubles, "tell the group where it begins"),
+        "{troubles:?}"
+    );
+}
+
+#[test]
+fn a_consumer_that_never_took_its_groups_partitions_up_ends_all_the_same() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    refuse_ends(&mock, 1_000);
+    let mut rig = Rig::start(&plan);
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    let (handover, _) = rig.finish();
+    assert_eq!(handover.account.backends[0].consumed, 0);
+}
+
+/// It joins its group once more, and goes on where the group was.
+#[test]
+fn a_consumer_that_its_group_has_left_out_comes_back() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    let mut rig = Rig::up(&plan);
+    (0..20).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, _| rig.copies == 20);
+    let unknown = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+    let beat = rdkafka::types::RDKafkaApiKey::Heartbeat;
+    mock.cluster.request_errors(beat, &[unknown]);
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    (20..40).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, is_up| is_up && told(&rig.troubles, "ConsumerBack") && rig.copies >= 40);
+    let (handover, troubles) = rig.finish();
+    assert!(told(&troubles, "(a rebalance)"), "{troubles:?}");
+    assert_eq!(handover.account.backends[0].read.count, 40);
+}
+
 #[test]
 fn a_broker_that_does_not_answer_is_told_and_so_is_its_return() {
     let mock = Mock::start();
