@@ -76,12 +76,17 @@ pub enum ConsumersError {
          --release --features kafka`, which needs a C compiler and make"
     )]
     NoKafka(String),
-    /// This build has no Kafka over TLS.
+    /// This build has no OpenSSL for Kafka.
     #[error(
-        "consume from {0}: this muster was built without Kafka over TLS; build it with `cargo build \
+        "consume from {endpoint}: this muster was built without {what}; build it with `cargo build \
          --release --features kafka-tls`, which needs the headers of OpenSSL (libssl-dev)"
     )]
-    NoKafkaTls(String),
+    NoKafkaTls {
+        /// The address.
+        endpoint: String,
+        /// What needs it there.
+        what: &'static str,
+    },
     /// The event loop cannot start.
     #[error(transparent)]
     Loop(#[from] LoopError),

@@ -3,7 +3,7 @@
 use muster_conduct::{Dispatch, Order, Scribe};
 use muster_model::{BackendId, RunId};
 use muster_net::{Loop, Mailbox};
-use muster_scenario::{BackendPlan, Endpoint};
+use muster_scenario::{BackendPlan, Northbound};
 
 use crate::consumers::{ConsumersError, ConsumersSpec, Look};
 use crate::driver::Driver;
@@ -25,12 +25,15 @@ pub fn kafka_loop(
     Err(ConsumersError::NoKafka(backend.endpoint.to_string()))
 }
 
-/// Whether this build can consume from such an address.
+/// Whether this build can consume what a backend is to consume.
 ///
 /// # Errors
-/// [`ConsumersError::NoKafka`], always.
-pub fn kafka_is_built(endpoint: &Endpoint) -> Result<(), ConsumersError> {
-    Err(ConsumersError::NoKafka(endpoint.to_string()))
+/// [`ConsumersError::NoKafka`] if that is Kafka's.
+pub fn kafka_is_built(backend: &BackendPlan) -> Result<(), ConsumersError> {
+    match backend.northbound {
+        Northbound::Mqtt(_) => Ok(()),
+        Northbound::Kafka(_) => Err(ConsumersError::NoKafka(backend.endpoint.to_string())),
+    }
 }
 
 /// Finds nothing.

@@ -50,8 +50,8 @@ pub use plan::{
     Ack, AuthenticationPlan, BackendPlan, ClientPlan, CoapPlan, ConnectPlan, Credential, Endpoint,
     FleetPlan, KafkaNorthbound, KafkaTopic, Loop, MqttNorthbound, MqttPlan, Northbound, Overflow,
     Pause, PemFile, Phases, Plan, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan,
-    ReconnectPlan, RegistryApi, Scheme, Secret, Settle, Sockets, StreamKind, StreamPlan, TlsPlan,
-    TlsVersions, WebAddress, WillPlan, shared_receive_buffer,
+    ReconnectPlan, RegistryApi, Sasl, Scheme, Secret, Settle, Sockets, StreamKind, StreamPlan,
+    TlsPlan, TlsVersions, WebAddress, WillPlan, shared_receive_buffer,
 };
 pub use problem::{Problem, Problems};
 pub use reader::{NoFiles, Reader};

@@ -34,7 +34,7 @@ pub use secret::Secret;
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
 pub use target::{
     BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,
-    PlatformPlan,
+    PlatformPlan, Sasl,
 };
 pub use transport::{Endpoint, PemFile, Scheme, TlsPlan, TlsVersions};
 

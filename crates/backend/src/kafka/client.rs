@@ -1,7 +1,7 @@
 //! How a consumer, and the producer of commands, are set up at librdkafka.
 
 use muster_model::RunId;
-use muster_scenario::{BackendPlan, KafkaNorthbound};
+use muster_scenario::{BackendPlan, KafkaNorthbound, Sasl};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
 use crate::consumers::{Seat, client_id};
@@ -82,11 +82,11 @@ fn connecting(backend: &BackendPlan, kafka: &KafkaNorthbound, name: &str) -> Cli
     }
     config.set("bootstrap.servers", kafka.bootstrap());
     config.set("client.id", name);
-    secure(backend, &mut config);
+    secure(backend, kafka.sasl, &mut config);
     config
 }
 
-fn secure(backend: &BackendPlan, config: &mut ClientConfig) {
+fn secure(backend: &BackendPlan, sasl: Sasl, config: &mut ClientConfig) {
     let is_tls = backend.endpoint.scheme.is_tls();
     let login = backend.user.as_ref().zip(backend.password.as_ref());
     let protocol = match (is_tls, login.is_some()) {
@@ -97,7 +97,7 @@ fn secure(backend: &BackendPlan, config: &mut ClientConfig) {
     };
     config.set("security.protocol", protocol);
     if let Some((user, password)) = login {
-        config.set("sasl.mechanism", "PLAIN");
+        config.set("sasl.mechanism", sasl.mechanism());
         config.set("sasl.username", user.expose());
         config.set("sasl.password", password.expose());
     }

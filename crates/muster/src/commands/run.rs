@@ -301,7 +301,7 @@ pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
             Northbound::Mqtt(_) => {
                 consumer_layers(plan, backend, [0]).context("set up the consumers")?;
             }
-            Northbound::Kafka(_) => kafka_is_built(&backend.endpoint)?,
+            Northbound::Kafka(_) => kafka_is_built(backend)?,
         }
     }
     Ok(())

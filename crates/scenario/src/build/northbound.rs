@@ -7,7 +7,9 @@ use muster_protocol::mqtt::{Qos, topic};
 
 use super::fleet;
 use crate::endpoint;
-use crate::plan::{Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound};
+use crate::plan::{
+    Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Sasl,
+};
 use crate::view::View;
 
 /// Keys of a backend that have a meaning with MQTT only.
@@ -29,10 +31,13 @@ pub(super) fn northbound(
     if endpoint.scheme.is_kafka() {
         return kafka(view, dialect, fleets).map(Northbound::Kafka);
     }
-    if let Some(stray) = view.get("topics") {
-        let help = "name what it consumes under `filter`, or use `url: \"kafka://...\"`";
-        stray.wrong("`topics` is only for Kafka", help);
-        return None;
+    let topics = "name what it consumes under `filter`, or use `url: \"kafka://...\"`";
+    let sasl = "remove it: MQTT sends the password as it is; or use `url: \"kafka://...\"`";
+    for (key, help) in [("topics", topics), ("sasl", sasl)] {
+        if let Some(stray) = view.get(key) {
+            stray.wrong(format!("`{key}` is only for Kafka"), help);
+            return None;
+        }
     }
     let filter = view.get("filter").and_then(|filter| filter_of(&filter));
     Some(Northbound::Mqtt(MqttNorthbound {
@@ -88,6 +93,10 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
         user.wrong("a user name without a password", "add `password`");
         return None;
     }
+    if let (None, Some(sasl)) = (view.get("user"), view.get("sasl")) {
+        sasl.wrong("there is no password to prove", "add `user` and `password`");
+        return None;
+    }
     if let Some(commands) = view
         .get("commands")
         .filter(|_| !dialect.commands_by_kafka())
@@ -99,7 +108,15 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
     Some(KafkaNorthbound {
         servers: view.read("url", endpoint::servers)?,
         topics: topics(view, dialect, fleets)?,
+        sasl: sasl(view),
     })
+}
+
+fn sasl(view: &View<'_>) -> Sasl {
+    let word = view.text_of("sasl");
+    let mut all = Sasl::ALL.into_iter();
+    let named = all.find(|sasl| sasl.mechanism().eq_ignore_ascii_case(word));
+    named.unwrap_or_default()
 }
 
 /// A dialect that says on which topics its platform publishes has names of its own for them; else

@@ -179,6 +179,11 @@ static BACKEND: Object = Object {
         key("user", one(Scalar::Reference), "Its user name"),
         key("password", one(Scalar::Secret), "Its password"),
         key(
+            "sasl",
+            Kind::Word(&[word("plain"), word("scram-sha-256"), word("scram-sha-512")]),
+            "How its consumers prove the password to Kafka; by default plain",
+        ),
+        key(
             "filter",
             one(Scalar::Text),
             "The topic filter it subscribes to",

@@ -113,6 +113,35 @@ pub struct KafkaNorthbound {
     pub servers: Vec<Endpoint>,
     /// The topics that are there before the load begins.
     pub topics: Vec<KafkaTopic>,
+    /// How a password is proved there, where the backend has one.
+    pub sasl: Sasl,
+}
+
+/// A mechanism of SASL (RFC 4422) that proves a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Sasl {
+    /// It is sent as it is (RFC 4616).
+    #[default]
+    Plain,
+    /// Neither side sends it (RFC 7677).
+    ScramSha256,
+    /// The same with SHA-512.
+    ScramSha512,
+}
+
+impl Sasl {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Plain, Self::ScramSha256, Self::ScramSha512];
+
+    /// Its name at IANA.
+    #[must_use]
+    pub const fn mechanism(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::ScramSha256 => "SCRAM-SHA-256",
+            Self::ScramSha512 => "SCRAM-SHA-512",
+        }
+    }
 }
 
 /// One topic.
