@@ -17,7 +17,10 @@ const ALWAYS: [(&str, &str); 6] = [
     ("socket.keepalive.enable", "true"),
 ];
 /// Of a consumer; what is fetched ahead stays within the library's bound of 64 MiB.
-const CONSUMING: [(&str, &str); 3] = [
+const CONSUMING: [(&str, &str); 4] = [
+    // A group that lost touch with a consumer waits so long for it before another, or the same by a
+    // new name, has its partitions.
+    ("session.timeout.ms", "10000"),
     // Where the broker has deleted what was to come next, all that is left is taken.
     ("auto.offset.reset", "earliest"),
     ("auto.commit.interval.ms", "1000"),
