@@ -280,7 +280,7 @@ impl Commander {
         true
     }
 
-    /// A record of Kafka's topic of replies; false if the dialect has none.
+    /// A record of Kafka's topic of replies; false if the dialect has none, or it is another application's.
     pub fn returned<'a, S: Sink>(
         &mut self,
         headers: impl Iterator<Item = (&'a str, &'a [u8])>,

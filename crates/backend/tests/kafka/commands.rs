@@ -114,6 +114,33 @@ fn ended(handover: &Handover) -> [u64; 5] {
     std::array::from_fn(|end| account.issues[end].count)
 }
 
+/// What other applications get on the topic of replies is nobody's reply.
+#[test]
+fn what_others_have_on_the_topic_of_replies_is_unstamped_and_not_damaged() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: waiting, mode: two-way");
+    let mut rig = Rig::up(&plan);
+    for (media_type, status) in [("text/plain", "200"), (FAILURE, "503")] {
+        let mut headers = OwnedHeaders::new();
+        for (key, value) in [
+            ("correlation-id", "7f3a"),
+            ("content-type", media_type),
+            ("status", status),
+        ] {
+            let value = Some(value);
+            headers = headers.insert(Header { key, value });
+        }
+        let record = BaseRecord::to(REPLIES).key("somebody").headers(headers);
+        mock.send(record.payload(b"{}"));
+    }
+    rig.until(|rig, _| rig.copies == 2);
+    let (handover, _) = rig.finish();
+    let account = &handover.account.backends[0];
+    assert_eq!((account.consumed, account.unstamped), (2, 2));
+    let commands = &handover.account.commands[1];
+    assert_eq!((commands.replies_taken, commands.replies_damaged), (0, 0));
+}
+
 #[test]
 fn each_query_is_answered_once_and_reply_or_notice_says_what_became_of_the_command() {
     let mock = Mock::start();

@@ -77,7 +77,7 @@ impl Dialect {
     }
 
     /// Reads a record of a topic of [`KafkaRecords::Replies`](crate::KafkaRecords::Replies) from its
-    /// headers and its value; none where there is no such topic.
+    /// headers and its value; none where there is no such topic, or the record is another application's.
     pub fn returned<'a>(
         self,
         headers: impl Iterator<Item = (&'a str, &'a [u8])>,
@@ -85,7 +85,7 @@ impl Dialect {
     ) -> Option<Returned> {
         match self {
             Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
-            Self::Hono => Some(hono::returned(headers, payload)),
+            Self::Hono => hono::returned(headers, payload),
         }
     }
 

@@ -78,11 +78,11 @@ pub(crate) fn kafka_command(topic: &str) -> Option<KafkaCommand<'_>> {
 }
 
 /// Reads a record of the topic of replies. The correlation id says which command it is about, and of a
-/// reply the body has to say so too.
+/// reply the body has to say so too. A record where neither says so is another application's.
 pub(crate) fn returned<'a>(
     headers: impl Iterator<Item = (&'a str, &'a [u8])>,
     payload: &[u8],
-) -> Returned {
+) -> Option<Returned> {
     let (mut correlation_id, mut status, mut is_notice) = (None, None, false);
     for (name, value) in headers {
         let text = std::str::from_utf8(value).ok();
@@ -95,12 +95,16 @@ pub(crate) fn returned<'a>(
     }
     let stamp = correlation_id.and_then(read_named_text);
     if let (true, Some((stamp, status))) = (is_notice, stamp.zip(status)) {
-        return Returned::Notice(Notice { stamp, status });
+        return Some(Returned::Notice(Notice { stamp, status }));
     }
-    Returned::Reply(CommandCopy {
-        stamp: stamp.filter(|stamp| named(payload) == Some(*stamp)),
+    let told = named(payload);
+    if stamp.is_none() && told.is_none() {
+        return None;
+    }
+    Some(Returned::Reply(CommandCopy {
+        stamp: stamp.filter(|stamp| told == Some(*stamp)),
         ..CommandCopy::UNREADABLE
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -117,7 +121,7 @@ mod tests {
         bytes.collect()
     }
 
-    fn read(headers: &[(&str, &str)], payload: &[u8]) -> Returned {
+    fn read(headers: &[(&str, &str)], payload: &[u8]) -> Option<Returned> {
         returned(bytes(headers).into_iter(), payload)
     }
 
@@ -173,13 +177,17 @@ mod tests {
             stamp: Some(stamp()),
             ..CommandCopy::UNREADABLE
         };
-        let unknown = Returned::Reply(CommandCopy::UNREADABLE);
-        assert_eq!(read(&headers, &issued.payload), Returned::Reply(known));
+        let unknown = Some(Returned::Reply(CommandCopy::UNREADABLE));
+        assert_eq!(
+            read(&headers, &issued.payload),
+            Some(Returned::Reply(known))
+        );
         assert_eq!(read(&headers, b"{}"), unknown, "another body");
         assert_eq!(read(&headers[1..], &issued.payload), unknown, "no id");
         let other = [("correlation-id", "7f3a"), ("status", "200")];
         assert_eq!(read(&other, &issued.payload), unknown, "another's id");
-        assert_eq!(read(&[], b""), unknown);
+        assert_eq!(read(&other, b"{}"), None, "another application's");
+        assert_eq!(read(&[], b""), None);
     }
 
     #[test]
@@ -195,20 +203,20 @@ mod tests {
                 ("content-type", media_type),
                 ("correlation-id", id),
             ];
-            let expected = Returned::Notice(Notice {
+            let expected = Some(Returned::Notice(Notice {
                 stamp: stamp(),
                 status: status.parse().expect("a number"),
-            });
+            }));
             assert_eq!(read(&headers, b"{\"error\":\"x\"}"), expected);
         }
         let without = [("content-type", failure), ("correlation-id", id)];
-        let unknown = Returned::Reply(CommandCopy::UNREADABLE);
+        let unknown = Some(Returned::Reply(CommandCopy::UNREADABLE));
         assert_eq!(read(&without, b"{}"), unknown, "it says no status");
         let foreign = [
             ("content-type", failure),
             ("correlation-id", "7f3a"),
             ("status", "503"),
         ];
-        assert_eq!(read(&foreign, b"{}"), unknown, "another's command");
+        assert_eq!(read(&foreign, b"{}"), None, "another's command");
     }
 }
