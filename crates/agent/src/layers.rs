@@ -124,7 +124,7 @@ fn credentials(
     let [mut cert, mut key] = [String::new(), String::new()];
     for link in slice.cut(fleet.first_link.0, fleet.links) {
         let device = fleet.first_device_of(muster_model::LinkId(link));
-        roster.render_name(device, &mut name);
+        fleet.render_link_name(muster_model::LinkId(link), &roster, &mut name);
         roster.render_text(paths[0], device, &name, &mut cert);
         roster.render_text(paths[1], device, &name, &mut key);
         let read = Own::read(&cert, &key).map_err(|error| LayersError::Credential {

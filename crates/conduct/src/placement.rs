@@ -248,6 +248,7 @@ fn whole_seconds(time: Micros) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use muster_model::LinkId;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
     use proptest::prelude::*;
 
@@ -266,6 +267,31 @@ phases: {{ measure: 1s }}
         let (name, text) = ("ramp.yaml", text.as_str());
         let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
         plan.fleets[1].clone()
+    }
+
+    #[test]
+    fn a_link_is_called_the_same_by_its_session_and_by_its_credential() {
+        for (gateway, second) in [
+            ("devices: 5, id: \"gw-${index:02}\"", "gw-01"),
+            ("devices: 5", "d-5"),
+        ] {
+            let text = format!(
+                "name: t\nfleet:\n  - {{ count: 3, streams: [ {{ rate: 1/s }} ] }}\n  - {{ name: g, count: 12, id: \"d-${{index}}\", \
+                 gateway: {{ {gateway} }}, streams: [ {{ rate: 1/s }} ] }}\nphases: {{ measure: 1s }}\n"
+            );
+            let (name, text) = ("names.yaml", text.as_str());
+            let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
+            let (fleet, roster) = (&plan.fleets[1], roster(&plan, &plan.fleets[1], 0));
+            let client = Placement::client(fleet);
+            let (mut called, mut proved) = (String::new(), String::new());
+            for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
+                client.render_name(&roster, fleet.first_device_of(link), &mut called);
+                fleet.render_link_name(link, &roster, &mut proved);
+                assert_eq!(called, proved);
+            }
+            fleet.render_link_name(LinkId(fleet.first_link.0 + 1), &roster, &mut proved);
+            assert_eq!(proved, second);
+        }
     }
 
     proptest! {

@@ -55,7 +55,7 @@ fn pings(plan: &Plan) -> Result<Vec<Reached>> {
         let endpoint = endpoint_of(plan, link);
         let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
         let mut name = String::new();
-        roster.render_name(device, &mut name);
+        fleet.render_link_name(link, &roster, &mut name);
         let (mut identity, mut key) = (String::new(), String::new());
         let caller = match (&lines, &fleet.credential) {
             (

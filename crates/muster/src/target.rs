@@ -342,7 +342,7 @@ fn shared_keys(plan: &Plan) -> Vec<User> {
         for link in fleet.first_link.0..fleet.first_link.0 + fleet.links {
             let device = fleet.first_device_of(LinkId(link));
             let (mut called, mut key) = (String::new(), String::new());
-            roster.render_name(device, &mut name);
+            fleet.render_link_name(LinkId(link), &roster, &mut name);
             roster.render_text(identity, device, &name, &mut called);
             roster.render_text(secret.expose(), device, &name, &mut key);
             users.push(User {

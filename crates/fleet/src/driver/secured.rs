@@ -91,7 +91,7 @@ impl<C: Crypto> Secured<C> {
             return false;
         };
         let device = fleet.first_device_of(LinkId(link));
-        roster.render_name(device, &mut self.name);
+        fleet.render_link_name(LinkId(link), roster, &mut self.name);
         roster.render_text(identity, device, &self.name, &mut self.identity);
         roster.render_text(secret.expose(), device, &self.name, &mut self.key);
         true

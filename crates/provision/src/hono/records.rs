@@ -147,15 +147,10 @@ impl<'a> Teller<'a> {
 
     /// What a link is called, and its first device.
     fn link(&self, link: u32) -> (String, DeviceId) {
-        let first = self
-            .fleet
-            .first_device_of(LinkId(self.fleet.first_link.0 + link));
+        let link = LinkId(self.fleet.first_link.0 + link);
         let mut name = String::new();
-        match &self.fleet.link_names {
-            Some(names) => names.render(link, &mut name),
-            None => self.roster.render_name(first, &mut name),
-        }
-        (name, first)
+        self.fleet.render_link_name(link, &self.roster, &mut name);
+        (name, self.fleet.first_device_of(link))
     }
 
     fn login(&self, name: &str, first: DeviceId) -> Result<Option<Login>, ProvisionError> {

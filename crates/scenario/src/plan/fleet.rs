@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use muster_load::{NameTemplate, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
+use muster_platform::Roster;
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,16 @@ impl FleetPlan {
     #[must_use]
     pub fn first_device_of(&self, link: LinkId) -> DeviceId {
         DeviceId(self.first_device.0 + (link.0 - self.first_link.0) * self.devices_per_link)
+    }
+
+    /// What a link calls itself, into `out`, which is emptied first: the name of its own that `gateway.id`
+    /// gives it, else that of its first device.
+    pub fn render_link_name(&self, link: LinkId, roster: &Roster, out: &mut String) {
+        let Some(names) = &self.link_names else {
+            return roster.render_name(self.first_device_of(link), out);
+        };
+        out.clear();
+        names.render(link.0 - self.first_link.0, out);
     }
 }
 
