@@ -70,6 +70,10 @@ impl<C: Crypto> Dtls<C> {
         let mut common = Common::new(0, 0, context.settings, now);
         context.crypto.random(&mut common.randoms.client);
         common.own_id = opening.connection_id.filter(|id| is_id(id)).map(Into::into);
+        // Others may shake hands by the same address, one after the other: what servers say again
+        // of the handshakes before is not to be taken for messages ahead of our ServerHello.
+        let is_alone = common.own_id.as_ref().is_none_or(|id| id.is_empty());
+        common.reassembly.keep_ahead(is_alone);
         let mut client = Client::new(opening);
         client.name_session(context);
         client.hello(&mut common, context);
@@ -270,6 +274,7 @@ impl Client {
         body: &[u8],
     ) -> Result<Progress, Fault> {
         let hello = ServerHello::read(body)?;
+        common.reassembly.keep_ahead(true);
         let suite = Suite::from_code(hello.suite)
             .filter(|suite| context.settings.suites.contains(suite) && self.can(*suite, context));
         let suite = suite.ok_or(Fault::Illegal)?;

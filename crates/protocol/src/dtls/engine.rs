@@ -238,7 +238,7 @@ impl<C: Crypto> Dtls<C> {
         let common = &mut handshake.common;
         if common.timer.is_lingering {
             if common.reassembly.is_again(fragment) {
-                self.say_again(turn)?;
+                self.answer_again(turn)?;
             }
             return Ok(None);
         }
@@ -250,7 +250,7 @@ impl<C: Crypto> Dtls<C> {
                 }
             }
             Arrived::Kept => {}
-            Arrived::Again => self.say_again(turn)?,
+            Arrived::Again => self.answer_again(turn)?,
             Arrived::Dropped => self.discard(),
         }
         self.whole(turn)
@@ -340,6 +340,16 @@ impl<C: Crypto> Dtls<C> {
         handshake.common.timer.said(&settings.timing, turn.now);
         let records = &mut self.records;
         handshake.common.send::<C>(records, settings, turn.out)
+    }
+
+    /// The peer said its last flight again.
+    fn answer_again(&mut self, turn: &mut Turn<'_, '_, C>) -> Result<(), Fault> {
+        let timing = &turn.context.settings.timing;
+        let handshake = self.handshake.as_deref_mut();
+        if handshake.is_some_and(|it| it.common.timer.is_answer(timing, turn.now)) {
+            self.say_again(turn)?;
+        }
+        Ok(())
     }
 
     /// Says the last flight again.

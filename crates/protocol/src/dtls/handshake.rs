@@ -241,6 +241,8 @@ pub(super) struct Timer {
     /// None before a first flight, and once nothing is waited for.
     again_at: Option<Micros>,
     interval: Micros,
+    /// Before this the flight is not said again because the peer says its own again.
+    quiet_until: Micros,
     /// When the handshake has failed or, once it is over, nobody is waited for any longer.
     pub(super) end_at: Micros,
     pub(super) is_lingering: bool,
@@ -251,6 +253,7 @@ impl Timer {
         Self {
             again_at: None,
             interval: timing.first,
+            quiet_until: Micros::ZERO,
             end_at: later(now, timing.give_up),
             is_lingering: false,
         }
@@ -260,6 +263,22 @@ impl Timer {
     pub(super) const fn said(&mut self, timing: &Timing, now: Micros) {
         self.interval = timing.first;
         self.again_at = Some(later(now, timing.first));
+        self.be_quiet(timing, now);
+    }
+
+    /// The flight has just been said.
+    const fn be_quiet(&mut self, timing: &Timing, now: Micros) {
+        self.quiet_until = later(now, Micros(timing.first.0 / 2));
+    }
+
+    /// Whether a flight that the peer says again is answered with ours. One that was just said is
+    /// under way: two ends that both wait would answer each other without end.
+    pub(super) fn is_answer(&mut self, timing: &Timing, now: Micros) -> bool {
+        let is_answer = now >= self.quiet_until;
+        if is_answer {
+            self.be_quiet(timing, now);
+        }
+        is_answer
     }
 
     /// The handshake is over, and its last flight was ours.
@@ -282,6 +301,7 @@ impl Timer {
         let doubled = Micros(self.interval.0.saturating_mul(2));
         self.interval = doubled.min(timing.most).max(timing.first);
         self.again_at = Some(later(now, self.interval));
+        self.be_quiet(timing, now);
         true
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Reassembly {
     partial: Vec<Partial>,
     /// Bytes that `partial` holds at the most.
     limit: usize,
+    /// Whether messages ahead of the next one are kept.
+    keeps_ahead: bool,
 }
 
 /// What has come of a message.
@@ -56,7 +58,13 @@ impl Reassembly {
             next,
             partial,
             limit,
+            keeps_ahead: true,
         }
+    }
+
+    /// Whether messages ahead of the next one are kept from now on.
+    pub(super) const fn keep_ahead(&mut self, keeps_ahead: bool) {
+        self.keeps_ahead = keeps_ahead;
     }
 
     /// Takes a fragment.
@@ -71,7 +79,8 @@ impl Reassembly {
             self.next = self.next.wrapping_add(1);
             return Arrived::Next;
         }
-        if ahead < AHEAD && self.keep(fragment) {
+        let has_place = ahead == 0 || ahead < AHEAD && self.keeps_ahead;
+        if has_place && self.keep(fragment) {
             return Arrived::Kept;
         }
         Arrived::Dropped
@@ -222,6 +231,18 @@ mod tests {
             Arrived::Dropped
         );
         assert_eq!(reassembly.accept(&piece(0, &many, 0, 50)), Arrived::Kept);
+    }
+
+    #[test]
+    fn who_keeps_nothing_ahead_still_puts_the_next_message_together() {
+        let mut reassembly = Reassembly::new(0, 100);
+        reassembly.keep_ahead(false);
+        assert_eq!(reassembly.accept(&piece(1, b"b", 0, 1)), Arrived::Dropped);
+        assert_eq!(reassembly.accept(&piece(0, b"ab", 1, 2)), Arrived::Kept);
+        assert_eq!(reassembly.accept(&piece(0, b"ab", 0, 1)), Arrived::Kept);
+        assert!(reassembly.take().is_some() && reassembly.take().is_none());
+        reassembly.keep_ahead(true);
+        assert_eq!(reassembly.accept(&piece(2, b"c", 0, 1)), Arrived::Kept);
     }
 
     #[test]

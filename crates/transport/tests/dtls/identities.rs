@@ -91,3 +91,23 @@ fn keys_are_not_printed() {
         assert!(!text.contains("104, 111, 110, 111"), "{text}");
     }
 }
+
+/// Both ends wait, and each takes the other's flight for one that is said again.
+#[test]
+fn two_ends_that_wait_do_not_answer_each_others_repetitions_without_end() {
+    let (mut client, mut server) = (End::client(1), End::server(1));
+    client.open(Micros::ZERO, &opening(IDENTITY, b"another"));
+    shake(&mut client, &mut server);
+    let due = client.dtls.deadline().expect("it waits");
+    client.expire(due);
+    for _ in 0..20 {
+        for datagram in client.sent() {
+            server.hear(due, &datagram);
+        }
+        for datagram in server.sent() {
+            client.hear(due, &datagram);
+        }
+    }
+    let resent = [&client, &server].map(|end| end.dtls.counts().resent);
+    assert_eq!(resent, [1, 1]);
+}

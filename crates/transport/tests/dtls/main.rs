@@ -6,6 +6,7 @@ mod ends;
 mod golden;
 mod handshakes;
 mod identities;
+mod neighbours;
 mod network;
 mod records;
 mod resumption;
