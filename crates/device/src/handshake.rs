@@ -55,11 +55,18 @@ impl<S: Sink> Shard<S> {
 
     /// A socket is opening for a link.
     pub fn opening(&mut self, link: u32, now: Micros) {
+        self.opening_after(link, Micros::ZERO, now);
+    }
+
+    /// A link that had to wait since its turn to connect came may open its session now: the wait is
+    /// a part of what its connect takes, and not of the time that its handshake has.
+    pub fn opening_after(&mut self, link: u32, waited: Micros, now: Micros) {
         self.count_open(link, now);
         self.pending(link, 1);
         // Nobody tells what became of the last words on the socket before.
         self.links[link as usize].hold = Hold::Nothing;
-        self.enter(link, State::Opening, now);
+        let waited = u32::try_from(waited.get()).unwrap_or(u32::MAX);
+        self.enter(link, State::Opening(waited), now);
     }
 
     /// What carries a link stands: renders CONNECT. A link of CoAP has no such, and is up.
@@ -132,7 +139,7 @@ impl<S: Sink> Shard<S> {
                     self.back_off(link, now);
                 }
             }
-            State::Opening | State::Handshaking | State::Subscribing | State::Announcing(_) => {
+            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_) => {
                 self.connect_failed(link, now, failure_of(cause));
             }
             State::Down | State::BackOff | State::Ended => {}
@@ -145,7 +152,7 @@ impl<S: Sink> Shard<S> {
     pub fn is_handshaking(&self, link: u32) -> bool {
         matches!(
             self.links[link as usize].state,
-            State::Opening | State::Handshaking | State::Subscribing | State::Announcing(_)
+            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_)
         )
     }
 
@@ -162,7 +169,7 @@ impl<S: Sink> Shard<S> {
         let state = &self.links[link as usize];
         let client = &self.class(link).client;
         match state.state {
-            State::Opening | State::Handshaking | State::Subscribing | State::Announcing(_) => {
+            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_) => {
                 Some(state.since + client.handshake_timeout)
             }
             State::Up => {
@@ -213,7 +220,13 @@ impl<S: Sink> Shard<S> {
 
     /// All that the link needs was granted: it is up.
     pub(crate) fn connected(&mut self, link: u32, now: Micros) {
-        let took = now - self.links[link as usize].since;
+        let state = &self.links[link as usize];
+        let waited = if let State::Opening(waited) = state.state {
+            Micros(u64::from(waited))
+        } else {
+            Micros::ZERO
+        };
+        let took = waited + (now - state.since);
         self.pending(link, -1);
         self.tried(link);
         self.tally.up += 1;

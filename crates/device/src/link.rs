@@ -39,8 +39,9 @@ pub(crate) enum State {
     Down,
     /// Not connected, and waiting for its next try.
     BackOff,
-    /// The socket is opening.
-    Opening,
+    /// The socket is opening. Before it did, the link waited for as many microseconds until its turn
+    /// on a shared one had come.
+    Opening(u32),
     /// CONNECT is on its way.
     Handshaking,
     /// The session stands, and the dialect's subscriptions are asked for.

@@ -67,7 +67,7 @@ impl<S: Sink> Shard<S> {
         }
         match self.links[link as usize].state {
             State::Up => self.account.open_at_end(),
-            State::Opening | State::Handshaking | State::Subscribing | State::Announcing(_) => {
+            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_) => {
                 self.connect_failed(link, now, ConnectFailure::RunEnded);
             }
             State::Down | State::BackOff | State::Ended => {}

@@ -381,7 +381,7 @@ impl<S: Sink> Shard<S> {
         let link = &self.links[at as usize];
         match link.state {
             State::Down
-            | State::Opening
+            | State::Opening(_)
             | State::Handshaking
             | State::Subscribing
             | State::Announcing(_) => ShedCause::Offline,

@@ -18,6 +18,7 @@ use crate::classes::{ShardError, ShardSpec};
 mod lines;
 #[cfg(test)]
 mod narrow;
+mod overheard;
 mod secured;
 mod shared;
 mod telling;

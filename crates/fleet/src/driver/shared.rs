@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use muster_conduct::Trouble;
 use muster_device::{Route, Seat};
-use muster_model::{ConnectFailure, Micros};
+use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written, limits};
 use muster_scenario::shared_receive_buffer;
 
+use super::overheard::Overheard;
 use super::writing::Gathered;
 use super::{Driver, Lines};
 
@@ -25,14 +26,23 @@ const BATCHES_PER_TURN: u32 = 64;
 pub(super) struct SharedSocket {
     pub(super) key: Option<Key>,
     is_open: bool,
-    /// Links whose turn to connect has come.
-    waiting: VecDeque<u32>,
+    /// Links whose turn to connect has come, and when it came.
+    waiting: VecDeque<(u32, Micros)>,
     /// The link whose handshake is under way: there is one at a time, since records in the clear
     /// do not say whose they are.
     shaking: Option<u32>,
+    overheard: Overheard,
     /// What was gathered of messages and the kernel has not taken yet; its place here is its mark.
     pub(super) unsent: Vec<Gathered>,
     timer: Option<(Micros, TimerId)>,
+}
+
+impl SharedSocket {
+    /// The link that a datagram in the clear is for.
+    fn shaker(&mut self, datagram: &[u8]) -> Option<u32> {
+        let may_be_ours = self.overheard.may_be_ours(datagram);
+        self.shaking.filter(|_| may_be_ours)
+    }
 }
 
 /// The shared sockets of a shard.
@@ -98,8 +108,9 @@ impl<L: Lines> Driver<L> {
         {
             return;
         }
+        let now = io.fresh_now();
         let socket = &mut self.shared.sockets[seat.socket as usize];
-        socket.waiting.push_back(link);
+        socket.waiting.push_back((link, now));
         if socket.is_open {
             self.shared.ready.push(seat.socket);
         }
@@ -171,11 +182,12 @@ impl<L: Lines> Driver<L> {
             if socket.shaking.is_some() {
                 return;
             }
-            let Some(link) = socket.waiting.pop_front() else {
+            let Some((link, asked)) = socket.waiting.pop_front() else {
                 return;
             };
             self.keys[link as usize] = Some(key);
-            self.shard.opening(link, io.fresh_now());
+            let now = io.fresh_now();
+            self.shard.opening_after(link, now - asked, now);
             self.arm(io, link);
             self.link_opened(io, link);
             let is_shaking =
@@ -190,7 +202,7 @@ impl<L: Lines> Driver<L> {
         let link = match L::route(bytes) {
             None => return self.received_by_endpoint(io, socket, bytes),
             Some(Route::Lane(lane)) => self.shard.link_at(Seat { socket, lane }),
-            Some(Route::Handshake) => self.shared.sockets[socket as usize].shaking,
+            Some(Route::Handshake) => self.shared.sockets[socket as usize].shaker(bytes),
             Some(Route::Nobody) => None,
         };
         let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) else {
@@ -219,6 +231,7 @@ impl<L: Lines> Driver<L> {
         let Some(link) = socket.shaking else { return };
         if L::is_open(&self.each[link as usize]) {
             socket.shaking = None;
+            socket.overheard.succeeded();
             self.shared.ready.push(at);
         }
     }
@@ -231,6 +244,7 @@ impl<L: Lines> Driver<L> {
         let socket = &mut self.shared.sockets[seat.socket as usize];
         if socket.shaking == Some(link) {
             socket.shaking = None;
+            socket.overheard.failed();
             self.shared.ready.push(seat.socket);
         }
     }
@@ -256,9 +270,9 @@ impl<L: Lines> Driver<L> {
                 self.link_closed(io, link, why);
             }
         }
-        for link in waiting {
+        for (link, _) in waiting {
             self.shard
-                .connect_failed(link, io.now(), ConnectFailure::Unreachable);
+                .connect_failed(link, io.now(), super::failure_of(why));
         }
     }
 

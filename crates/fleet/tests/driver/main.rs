@@ -2,5 +2,6 @@
 
 mod connect;
 mod rig;
+mod shared;
 mod unsendable;
 mod waiting;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use muster_conduct::{Dispatch, Order, Scribe, Slice, Trial, recorder_plan, schedules};
-use muster_fleet::{ShardSpec, Streams, shard_loop};
+use muster_fleet::{Lines, ShardSpec, Streams, shard_loop};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
 use muster_protocol::layer::Plain;
@@ -37,11 +37,25 @@ impl Shard {
         target: SocketAddr,
         scribe: Option<Box<dyn Scribe>>,
     ) -> Self {
-        let (plan, run, clock) = (plan(scenario), RunId(1), Clock::start());
+        Self::start_over(scenario, target, scribe, |_| Streams(Plain))
+    }
+
+    /// With other lines between its sockets and its sessions.
+    pub(crate) fn start_over<L: Lines + Send + 'static>(
+        scenario: &str,
+        target: SocketAddr,
+        scribe: Option<Box<dyn Scribe>>,
+        lines: impl FnOnce(Arc<Plan>) -> L,
+    ) -> Self
+    where
+        L::Line: Send,
+    {
+        let (plan, run, clock) = (Arc::new(plan(scenario)), RunId(1), Clock::start());
         let schedules = schedules(&plan).expect("the plan was checked");
+        let lines = lines(Arc::clone(&plan));
         let spec = ShardSpec {
             recorder: recorder_plan(&plan, run, &schedules),
-            plan: Arc::new(plan),
+            plan,
             schedules,
             run,
             slice: Slice::WHOLE,
@@ -55,8 +69,8 @@ impl Shard {
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let mut shard = shard_loop(&spec, vec![target], Streams(Plain), scribe, mailbox)
-            .expect("it can be placed");
+        let mut shard =
+            shard_loop(&spec, vec![target], lines, scribe, mailbox).expect("it can be placed");
         let waker = shard.parts().1.waker();
         std::thread::spawn(move || shard.run());
         Self {

@@ -1,0 +1,155 @@
+//! Links over DTLS that share one socket.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use muster_conduct::{Order, Scribe};
+use muster_fleet::Secured;
+use muster_model::{ConnectFailure, Fact, LinkEvent, LinkFact, Micros};
+use muster_net::Clock;
+use muster_protocol::dtls::{
+    Context, CookieSecret, Datagrams, Dtls, Event, Found, Greeting, Incoming, Keys, Settings, greet,
+};
+use muster_transport::{AwsLc, DtlsCertificates, TlsSpec};
+use zeroize::Zeroizing;
+
+use crate::rig::Shard;
+
+const LINKS: usize = 10;
+const SCENARIO: &str = "
+name: shared
+platform: { kind: hono, devices: [ 'coaps://127.0.0.1:5684' ] }
+fleet:
+  - name: meters
+    count: 10
+    tenant: t
+    sockets: shared
+    credential: { kind: psk, user: '${id}@t', secret: right }
+    connect: { rate: 1000000/s, pending: 16, timeout: 2s }
+    streams: [ { rate: 1/s } ]
+phases: { measure: 60s }
+";
+/// Of the ClientHello's random, behind the headers of record and message and the version.
+const RANDOM: std::ops::Range<usize> = 27..59;
+
+/// Tells what happened to links.
+#[derive(Debug)]
+struct Happened(Sender<LinkFact>);
+
+impl Scribe for Happened {
+    fn note(&mut self, fact: &Fact) {
+        if let Fact::Link(link) = fact {
+            let _ = self.0.send(*link);
+        }
+    }
+}
+
+/// A shard whose ten links have one socket, before whatever is at this address.
+fn start(socket: &UdpSocket) -> (Shard, Receiver<LinkFact>) {
+    let (told, happened) = channel();
+    let target = socket.local_addr().expect("it is bound");
+    let scribe = Box::new(Happened(told));
+    let judge =
+        DtlsCertificates::new(None, &TlsSpec::default(), None).expect("whom the host trusts");
+    let shard = Shard::start_over(SCENARIO, target, Some(scribe), |plan| {
+        Secured::new(plan, AwsLc::new(), Box::new(judge))
+    });
+    shard.order(Order::Connect);
+    (shard, happened)
+}
+
+/// Of who comes first it knows another key than that.
+#[derive(Default)]
+struct OneWrong(OnceLock<Vec<u8>>);
+
+impl Keys for OneWrong {
+    fn find(&self, identity: &[u8]) -> Found {
+        let first = self.0.get_or_init(|| identity.to_vec());
+        let key: &[u8] = if first == identity {
+            b"wrong"
+        } else {
+            b"right"
+        };
+        Found::Key(Zeroizing::new(key.to_vec()))
+    }
+}
+
+/// A server that says the flights of handshakes which failed again whenever it would hurt most:
+/// before each answer to a ClientHello.
+fn serve(socket: &UdpSocket) {
+    let (clock, keys, mut crypto) = (Clock::start(), OneWrong::default(), AwsLc::new());
+    let settings = Settings {
+        cookie_secret: Some(CookieSecret::new([7; 32])),
+        ..Settings::default()
+    };
+    let (mut dtls, mut random, mut id) = (Dtls::default(), Vec::new(), 0_u32);
+    let (mut failed, mut flight): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
+    let (mut out, mut bytes) = (Datagrams::new(), [0; 4_096]);
+    while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+        let mut context = Context {
+            crypto: &mut crypto,
+            settings: &settings,
+            certificates: None,
+            keys: Some(&keys),
+            sessions: None,
+        };
+        let datagram = &mut bytes[..length];
+        let greeting = greet(&context, datagram, b"address", &mut out);
+        if let Greeting::Welcome(welcome) = greeting
+            && random != datagram[RANDOM]
+        {
+            if !dtls.is_open() {
+                failed.append(&mut flight);
+            }
+            (random, id) = (datagram[RANDOM].to_vec(), id + 1);
+            flight.clear();
+            dtls = Dtls::server(clock.now(), welcome, &context, Some(&id.to_be_bytes()));
+        }
+        if greeting != Greeting::Answered {
+            let mut input = Incoming::new(datagram);
+            while let Some(event) = dtls.poll(clock.now(), &mut context, &mut input, &mut out) {
+                assert!(matches!(event, Event::Connected(_)), "{event:?}");
+            }
+        }
+        let answers: Vec<Vec<u8>> = out.iter().map(<[u8]>::to_vec).collect();
+        out.clear();
+        if greeting != Greeting::Ignored {
+            for again in &failed {
+                let _ = socket.send_to(again, from);
+            }
+        }
+        if matches!(greeting, Greeting::Welcome(_)) && flight.is_empty() {
+            flight.clone_from(&answers);
+        }
+        for answer in &answers {
+            let _ = socket.send_to(answer, from);
+        }
+    }
+}
+
+#[test]
+fn of_ten_links_one_with_a_wrong_key_takes_no_other_along() {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let (_shard, happened) = start(&socket);
+    std::thread::spawn(move || serve(&socket));
+    let (mut up, mut failed) = (BTreeSet::new(), BTreeSet::new());
+    while up.len() < LINKS - 1 {
+        let link = happened.recv().expect("the shard lives");
+        match link.event {
+            LinkEvent::Connected { took } => {
+                assert!(!failed.contains(&link.link), "at the first try: {failed:?}");
+                // Its turn came with that of the first, whose time had to be over.
+                assert!(took > Micros::from_secs(1), "{took}");
+                up.insert(link.link);
+            }
+            LinkEvent::Failed(failure) => {
+                assert_eq!(failure, ConnectFailure::TimedOut);
+                failed.insert(link.link);
+                assert_eq!(failed.len(), 1, "{failed:?}");
+            }
+            LinkEvent::Returned { .. } | LinkEvent::Disconnected(_) => panic!("{link:?}"),
+        }
+    }
+}
