@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Clients of libcoap upload to the reference gateway, plain and over DTLS by GnuTLS and by OpenSSL, and
 # mosquitto's clients are the business application. What all of them saw is compared with the gateway's
-# own account.
+# own account. Then certificates: libcoap's client shows one to the gateway, and devices of a scenario show
+# theirs to libcoap's server, where each resumes its own session.
 source "$(dirname "$0")/lib.sh"
-need "$MUSTER" coap-client-gnutls coap-client-openssl mosquitto_sub mosquitto_pub python3
+need "$MUSTER" coap-client-gnutls coap-client-openssl coap-server-openssl mosquitto_sub mosquitto_pub openssl python3
 
 printf 'sensor1@T1:hono-secret\napp:app\n' >"$WORK/users"
 head -c 5000 /dev/zero | tr '\0' x >"$WORK/body"
@@ -92,4 +93,78 @@ start --behaviour 'reject: { code: 503, count: 1 }' --expect 1
 said openssl 'c:5.03' -m put -t 50 -e '{}' "coap://$COAP/t/T1/dev-1"
 stop
 same "rejected" "$(account rejected)" 1
+
+# certificate NAME SUBJECT: a certificate of `ca`, with its key.
+certificate() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/$1.key" -out "$WORK/$1.csr" \
+        -subj "/CN=$2" -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>"$WORK/err"
+    openssl x509 -req -in "$WORK/$1.csr" -CA "$WORK/ca.pem" -CAkey "$WORK/ca.key" -CAcreateserial \
+        -copy_extensions copy -days 2 -out "$WORK/$1.pem" 2>"$WORK/err"
+}
+
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca \
+    -keyout "$WORK/ca.key" -out "$WORK/ca.pem" 2>"$WORK/err"
+certificate server server
+certificate stranger stranger
+for device in dev-0 dev-1; do certificate "$device" "$device@T1"; done
+
+start --cert "$WORK/server.pem" --key "$WORK/server.key" --client-ca "$WORK/ca.pem"
+trust=(-C "$WORK/ca.pem" -R "$WORK/ca.pem")
+said openssl c:2.04 -m post -t 50 -e '{}' -c "$WORK/dev-0.pem" -j "$WORK/dev-0.key" "${trust[@]}" "coaps://$COAPS/t"
+said openssl c:4.03 -m put -t 50 -e '{}' -c "$WORK/dev-1.pem" -j "$WORK/dev-1.key" "${trust[@]}" "coaps://$COAPS/t/T2/x"
+said openssl c:2.04 -m post -t 50 -e '{}' -u sensor1@T1 -k hono-secret "coaps://$COAPS/t"
+said openssl 'certificate unknown' -B 5 -m post -e '{}' -c "$WORK/stranger.pem" -j "$WORK/stranger.key" \
+    "${trust[@]}" "coaps://$COAPS/t"
+stop
+same "handshakes of two devices and one with a key" "$(account dtls-handshakes)" 3
+same "who showed a certificate" "$(account subjects | tr -d ' ' | grep -o 'CN=dev-[01]@T1' | sort | tr '\n' ' ')" \
+    "CN=dev-0@T1 CN=dev-1@T1 "
+
+cat >"$WORK/certified.yaml" <<SCENARIO
+name: certified
+platform: { kind: hono, devices: [ "coaps://127.0.0.1:PORT" ], tls: { ca: ca.pem } }
+fleet:
+  - count: 2
+    tenant: T1
+    id: "dev-\${index}"
+    connect: { lifetime: 500ms }
+    credential: { kind: certificate, cert: ./ }
+    streams: [ { rate: 20/s, topic: "made/\${id}" } ]
+phases: { warm-up: 0s, measure: 2s }
+slo: { connected: 100% }
+SCENARIO
+PORT=$(free_port)
+sed -i "s/PORT/$PORT/" "$WORK/certified.yaml"
+
+# at_libcoap WHAT RESUMPTION OPTION...: two devices with certificates send to libcoap's server with these
+# options, and connect again now and then; how many of its log's lines match a pattern is for `logged`.
+at_libcoap() {
+    local what=$1 resumption=$2 status=0 links
+    shift 2
+    : >"$WORK/libcoap.log"
+    coap-server-openssl -A 127.0.0.1 -p "$((PORT - 1))" -d 10 -c "$WORK/server.pem" -j "$WORK/server.key" \
+        -C "$WORK/ca.pem" -R "$WORK/ca.pem" -v 7 "$@" >"$WORK/libcoap.log" 2>&1 &
+    local server=$!
+    STARTED+=("$server")
+    until_lines 1 'created DTLS' "$WORK/libcoap.log"
+    "$MUSTER" run "$WORK/certified.yaml" "${COUNTS_ONLY[@]}" --set "platform.tls.session-resumption=$resumption" \
+        --quiet --out "$WORK/$what" >"$WORK/said" || status=$?
+    kill "$server"
+    wait "$server" || true
+    same "$what: the verdict" "$status" 0
+    links=$(python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r["ledger"]["uplink"]["accepted"] > 0,
+r["links"]["connect_failures"], r["links"]["connected"] > 2)' "$WORK/$what/result.json")
+    same "$what: accepted, failures, connected again" "$links" "True {} True"
+    SESSIONS=$(logged 'session connected')
+}
+
+logged() {
+    grep -c "$1" "$WORK/libcoap.log" || true
+}
+
+at_libcoap certificates false
+same "all sessions began with a device's certificate" "$(logged 'read certificate verify')" "$SESSIONS"
+# With certificates of clients it refuses to resume: it sets no context for sessions of OpenSSL.
+at_libcoap tickets true -n
+same "of $SESSIONS sessions two were opened in full" "$(logged 'write key exchange')" 2
 finish

@@ -1,6 +1,7 @@
 //! What stands between the sockets and the sessions of a plan.
 
 use muster_conduct::{Slice, roster};
+use muster_fleet::LinkCertificates;
 use muster_load::Template;
 use muster_model::mix;
 use muster_scenario::{
@@ -41,8 +42,8 @@ pub enum LinkLines {
     Streams(Box<Clients>),
     /// Datagrams as they are.
     Datagrams,
-    /// DTLS; the certificates of servers are judged by these.
-    Secured(Box<DtlsCertificates>),
+    /// DTLS, with these certificates.
+    Secured(LinkCertificates),
 }
 
 /// What lies between the sockets and the sessions of a share of a plan's links.
@@ -57,13 +58,17 @@ pub fn link_lines(plan: &Plan, slice: Slice) -> Result<LinkLines, LayersError> {
     if !scheme.is_dtls() {
         return Ok(LinkLines::Datagrams);
     }
+    Ok(LinkLines::Secured(link_certificates(plan, slice)?))
+}
+
+/// By whom servers are judged, and what links show of themselves.
+fn link_certificates(plan: &Plan, slice: Slice) -> Result<LinkCertificates, LayersError> {
     let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
-    let judge = DtlsCertificates::new(None, &spec.tls, None);
-    let judge = judge.map_err(|error| LayersError::Transport {
-        who: "devices".to_owned(),
-        error,
-    });
-    Ok(LinkLines::Secured(Box::new(judge?)))
+    let common = DtlsCertificates::new(None, &spec.tls, None).map_err(of_devices)?;
+    let own = own_certificates(plan, slice)?.into_iter();
+    let own = own.map(|(link, own)| (link, Box::new(common.of(own)) as _));
+    let own = own.collect();
+    Ok(LinkCertificates::new(Box::new(common), own))
 }
 
 /// Where the layers of a share of a plan's links over TCP come from. Their certificates are read here.
@@ -71,17 +76,27 @@ pub fn link_lines(plan: &Plan, slice: Slice) -> Result<LinkLines, LayersError> {
 /// # Errors
 /// [`LayersError`], which names the device and the file.
 pub fn link_layers(plan: &Plan, slice: Slice) -> Result<Clients, LayersError> {
+    let own = own_certificates(plan, slice)?;
+    let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
+    Clients::new(&spec, own).map_err(of_devices)
+}
+
+fn of_devices(error: TransportError) -> LayersError {
+    LayersError::Transport {
+        who: "devices".to_owned(),
+        error,
+    }
+}
+
+/// The links of a share of a plan that show a certificate, with what they show.
+fn own_certificates(plan: &Plan, slice: Slice) -> Result<Vec<(u32, Own)>, LayersError> {
     let mut own = Vec::new();
     for fleet in &plan.fleets {
         if let Credential::Certificate { cert, key } = &fleet.credential {
             credentials(plan, fleet, [cert, key], slice, &mut own)?;
         }
     }
-    let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
-    Clients::new(&spec, own).map_err(|error| LayersError::Transport {
-        who: "devices".to_owned(),
-        error,
-    })
+    Ok(own)
 }
 
 /// Where the layers of a backend's consumers come from; `consumers` are their numbers.
@@ -122,12 +137,17 @@ fn credentials(
     let roster = roster(plan, fleet, 0);
     let mut name = String::new();
     let [mut cert, mut key] = [String::new(), String::new()];
+    let is_dtls = plan.platform.scheme().is_dtls();
     for link in slice.cut(fleet.first_link.0, fleet.links) {
         let device = fleet.first_device_of(muster_model::LinkId(link));
         fleet.render_link_name(muster_model::LinkId(link), &roster, &mut name);
         roster.render_text(paths[0], device, &name, &mut cert);
         roster.render_text(paths[1], device, &name, &mut key);
-        let read = Own::read(&cert, &key).map_err(|error| LayersError::Credential {
+        let read = Own::read(&cert, &key).and_then(|own| match is_dtls {
+            true => own.for_dtls(&key),
+            false => Ok(own),
+        });
+        let read = read.map_err(|error| LayersError::Credential {
             device: name.clone(),
             error,
         })?;
@@ -157,7 +177,7 @@ fn spec(endpoints: &[Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
                 TlsVersions::Only13 => Versions::Only13,
             },
             alpn: alpn.or_else(|| (scheme == Scheme::Wss).then(|| HTTP.to_owned())),
-            resumption: tls.resumption,
+            resumption: tls.resumes(scheme),
         },
         seed: mix(seed, u64::from(u32::from_be_bytes(*b"mask"))),
     }

@@ -27,7 +27,7 @@ mod writing;
 
 use lines::Above;
 pub use lines::{Datagrams, Lines, Streams};
-pub use secured::Secured;
+pub use secured::{LinkCertificates, Secured};
 use shared::Shared;
 pub use wire::remedy;
 

@@ -8,4 +8,6 @@ mod classes;
 mod driver;
 
 pub use classes::{ShardError, ShardSpec};
-pub use driver::{Datagrams, Driver, Lines, Secured, Streams, remedy, shard_loop};
+pub use driver::{
+    Datagrams, Driver, Lines, LinkCertificates, Secured, Streams, remedy, shard_loop,
+};

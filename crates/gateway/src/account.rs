@@ -269,6 +269,8 @@ counts! {
     dtls_cookies,
     /// DTLS handshakes that were completed.
     dtls_handshakes,
+    /// Those of them that resumed an earlier session.
+    dtls_resumed,
     /// Those of them that agreed upon connection ids.
     dtls_connection_ids,
     /// Times that a peer of DTLS was found to have moved to another address.

@@ -101,8 +101,24 @@ impl fmt::Debug for GatewayTls {
     }
 }
 
-/// How a gateway opens DTLS: by keys that it shares with its devices. Identities and keys are the names
-/// and passwords of [`GatewayConfig::users`].
+impl GatewayTls {
+    /// The same as what it is made from.
+    pub(crate) fn server(&self) -> ServerTls {
+        let pem = |name: &str, text: &str| Pem::new(name, text.as_bytes().to_vec());
+        let client_ca = self.client_ca.as_ref();
+        ServerTls {
+            client_ca: client_ca.map(|ca| pem("the certificate that vouches for clients", ca)),
+            is_client_cert_needed: self.needs_client_cert,
+            ..ServerTls::new(
+                pem("the gateway's certificate", &self.cert),
+                pem("the gateway's key", &self.key),
+            )
+        }
+    }
+}
+
+/// How a gateway opens DTLS: by keys that it shares with its devices, whose identities and keys are the
+/// names and passwords of [`GatewayConfig::users`], and by certificates.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GatewayDtls {
@@ -113,6 +129,9 @@ pub struct GatewayDtls {
     pub connection_id: bool,
     /// The key of identities that no user has as a name; none leaves them without an answer.
     pub secret: Option<String>,
+    /// Its certificate, of a key of P-256, for devices without a shared key; none refuses those. They are
+    /// asked for certificates where [`GatewayTls::needs_client_cert`] says that they must show one.
+    pub certificate: Option<GatewayTls>,
 }
 
 /// A key is nobody's to read.
@@ -258,18 +277,7 @@ impl GatewayConfig {
 
     /// What stands between its sockets and its sessions.
     pub(crate) fn layers(&self) -> ServerSpec {
-        let pem = |name: &str, text: &str| Pem::new(name, text.as_bytes().to_vec());
-        let tls = self.tls.as_ref().map(|tls| ServerTls {
-            client_ca: tls
-                .client_ca
-                .as_ref()
-                .map(|ca| pem("the certificate that vouches for clients", ca)),
-            is_client_cert_needed: tls.needs_client_cert,
-            ..ServerTls::new(
-                pem("the gateway's certificate", &tls.cert),
-                pem("the gateway's key", &tls.key),
-            )
-        });
+        let tls = self.tls.as_ref().map(GatewayTls::server);
         ServerSpec {
             tls,
             is_websocket: self.websocket,

@@ -12,6 +12,7 @@ use crate::config::GatewayConfig;
 use crate::management::Management;
 use crate::shard::Shard;
 use crate::shared::Shared;
+use crate::vouched::Vouched;
 
 /// A running gateway; dropping it stops it.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ impl Gateway {
         let _ = limits::raise_descriptors();
         let clock = config.clock();
         let layers = Servers::new(&config.layers())?;
+        let vouched = Vouched::of(&config)?.map(Arc::new);
         let (mut addr, mut coap) = (config.listen, config.coap);
         let mut coaps = config.coaps.as_ref().map(|dtls| dtls.listen);
         let shared = Arc::new(Shared::new(config));
@@ -81,7 +83,7 @@ impl Gateway {
             }
             if let (Some(at), Some(dtls)) = (&mut coaps, &shared.config.coaps) {
                 let (key, bound) = io.bind_udp(*at, port)?;
-                shard.hear_coaps(io, key, dtls.connection_id);
+                shard.hear_coaps(io, key, dtls, vouched.clone());
                 *at = bound;
             }
             shared.set_waker(index, io.waker());

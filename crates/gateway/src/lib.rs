@@ -23,12 +23,14 @@ mod gateway;
 mod management;
 mod message;
 mod plot;
+mod resumable;
 mod routes;
 mod secrets;
 mod server;
 mod shard;
 mod shared;
 mod slab;
+mod vouched;
 
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};
 pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};

@@ -29,6 +29,13 @@ impl Secrets {
     }
 }
 
+impl Secrets {
+    /// Whether nobody shares a key.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.of_others.is_none()
+    }
+}
+
 impl Keys for Secrets {
     /// Nobody is told that an identity is unknown: Hono looks keys up elsewhere and stays silent.
     fn find(&self, identity: &[u8]) -> Found {

@@ -15,6 +15,7 @@ use crate::config::GatewayConfig;
 use crate::management::{Counted, Registry};
 use crate::message::Message;
 use crate::plot::Plot;
+use crate::resumable::Resumable;
 use crate::routes::{Gauge, Routes, SessionRef};
 use crate::secrets::Secrets;
 use crate::shard::{QUERIES_MAX, Session, Waiter};
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) gateways: Mutex<FxHashMap<Box<str>, Arc<str>>>,
     /// The keys that devices share with the gateway.
     pub(crate) secrets: Arc<Secrets>,
+    /// The sessions that they may resume.
+    pub(crate) resumable: Resumable,
     /// Requests that wait for a command, by their devices.
     pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
@@ -130,6 +133,7 @@ impl Shared {
             retained: Mutex::default(),
             gateways: Mutex::default(),
             secrets: Arc::new(secrets),
+            resumable: Resumable::default(),
             waiting: Mutex::new(Waiting::new(QUERIES_MAX)),
             requests: AtomicU32::default(),
             plot: Mutex::new(Plot::new(&config)),

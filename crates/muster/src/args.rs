@@ -302,8 +302,9 @@ pub(crate) struct GatewayArgs {
     /// --dialect hono.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coap: Option<std::net::SocketAddr>,
-    /// The same over DTLS with shared keys: the identities and keys are the names and passwords of
-    /// --users, such as `sensor1@tenant:key`.
+    /// The same over DTLS. Shared keys are the names and passwords of --users, such as
+    /// `sensor1@tenant:key`; with --cert it has a certificate there, too, and with --client-ca asks
+    /// those for theirs who share no key: the common name is the identity.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coaps: Option<std::net::SocketAddr>,
     /// The file of the key of every identity that --users does not name; without it those are left

@@ -7,9 +7,9 @@ use std::time::Duration;
 use muster_model::Micros;
 use muster_net::Clock;
 use muster_protocol::dtls::{
-    Context, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
+    Certificates, Context, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
 };
-use muster_transport::{AwsLc, DtlsCertificates};
+use muster_transport::AwsLc;
 
 use crate::probe::Answer;
 
@@ -33,10 +33,10 @@ pub(crate) enum Caller<'a> {
         /// Whether it shares its socket, so that it needs a connection id.
         needs_id: bool,
     },
-    /// By nothing; the server's certificate must be trusted and have this name.
+    /// By its certificate if it has one; the server's must be trusted and have this name.
     Certified {
         server: &'a str,
-        judge: &'a DtlsCertificates,
+        certificates: &'a dyn Certificates,
     },
 }
 
@@ -119,7 +119,7 @@ impl Line {
 
     fn session(&self, caller: &Caller<'_>) -> io::Result<Answer> {
         let (mut crypto, settings) = (AwsLc::new(), Settings::default());
-        let (opening, judge) = match caller {
+        let (opening, certificates) = match caller {
             Caller::Plain => (Opening::default(), None),
             Caller::Shared {
                 identity,
@@ -133,12 +133,15 @@ impl Line {
                 };
                 (opening, None)
             }
-            Caller::Certified { server, judge } => (for_server(server), Some(*judge)),
+            Caller::Certified {
+                server,
+                certificates,
+            } => (for_server(server), Some(*certificates)),
         };
         let mut context = Context {
             crypto: &mut crypto,
             settings: &settings,
-            certificates: judge.map(|judge| judge as _),
+            certificates,
             keys: None,
             sessions: None,
         };

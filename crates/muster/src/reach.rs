@@ -73,14 +73,14 @@ fn pings(plan: &Plan) -> Result<Vec<Reached>> {
                     needs_id: is_known_by_id(fleet),
                 }
             }
-            (LinkLines::Secured(judge), _) => ping::Caller::Certified {
+            (LinkLines::Secured(certificates), _) => ping::Caller::Certified {
                 server: plan
                     .platform
                     .tls
                     .server_name
                     .as_ref()
                     .unwrap_or(&endpoint.host),
-                judge,
+                certificates: certificates.of(link.0),
             },
             (LinkLines::Datagrams | LinkLines::Streams(_), _) => ping::Caller::Plain,
         };

@@ -16,7 +16,8 @@ use muster_model::{LinkId, Micros};
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_scenario::{
-    Credential, Endpoint, Needs, PemFile, Plan, PlatformKind, ProvisionMode, Secret, WebAddress,
+    Credential, Endpoint, FleetPlan, Needs, PemFile, Plan, PlatformKind, ProvisionMode, Secret,
+    WebAddress,
 };
 use muster_transport::throwaway;
 
@@ -195,18 +196,19 @@ impl Target {
         let northbound = northbound(plan)?;
         let listen = addresses.devices[0];
         let scheme = plan.platform.scheme();
+        let own = own_tls(plan, listen.ip())?;
         let config = GatewayConfig {
             threads: gateway_threads(processes),
             dialect,
             websocket: scheme.is_websocket(),
-            tls: own_tls(plan, listen.ip())?,
+            tls: own.clone().filter(|_| scheme.is_tls()),
             behaviour: *behaviour,
             seed: plan.seed,
             expected_uplinks: needs.messages,
             expected_commands: needs.commands,
             northbound: Some(northbound.clone()),
             management: management.clone(),
-            ..listening(plan, listen)
+            ..listening(plan, listen, own)
         };
         let parts = (0..processes).map(|index| config.part(index, processes));
         let gateways = parts.map(|part| GatewayProcess::start(&part));
@@ -299,7 +301,7 @@ fn gateway_processes(plan: &Plan, needs: &Needs, descriptors: u64) -> Result<u32
 }
 
 /// Where the embedded gateway listens, and for whom.
-fn listening(plan: &Plan, listen: SocketAddr) -> GatewayConfig {
+fn listening(plan: &Plan, listen: SocketAddr, own: Option<GatewayTls>) -> GatewayConfig {
     let scheme = plan.platform.scheme();
     let is_coap = scheme.is_coap();
     // Beside CoAP the business application has a port of its own.
@@ -311,6 +313,7 @@ fn listening(plan: &Plan, listen: SocketAddr) -> GatewayConfig {
             listen,
             connection_id: true,
             secret: None,
+            certificate: own,
         }),
         users: shared_keys(plan),
         ..GatewayConfig::default()
@@ -356,7 +359,10 @@ fn shared_keys(plan: &Plan) -> Vec<User> {
 
 /// The embedded gateway's certificate, made for this run, which then trusts it.
 fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
-    if !plan.platform.scheme().is_tls() {
+    let scheme = plan.platform.scheme();
+    let shares_no_key = |fleet: &FleetPlan| !matches!(fleet.credential, Credential::Psk { .. });
+    let is_dtls = scheme.is_dtls() && plan.fleets.iter().any(shares_no_key);
+    if !scheme.is_tls() && !is_dtls {
         return Ok(None);
     }
     let host = plan.platform.endpoints[0].host.clone();
@@ -377,8 +383,8 @@ fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
         cert: text(made.cert.text()),
         key: text(made.key.text()),
         client_ca: client_ca.map(|ca| text(&ca.text)),
-        // Consumers come to the same address, and show none.
-        needs_client_cert: false,
+        // Over TLS consumers come to the same address, and show none.
+        needs_client_cert: is_dtls && client_ca.is_some(),
     }))
 }
 

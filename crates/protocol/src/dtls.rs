@@ -191,7 +191,8 @@ impl<C: Crypto> Dtls<C> {
         self.counts
     }
 
-    /// What the client calls itself; empty on a client, and where no key is shared.
+    /// What the client calls itself, or what its certificate calls it; empty on a client, and where
+    /// it proved nothing.
     #[must_use]
     pub const fn identity(&self) -> &[u8] {
         &self.identity

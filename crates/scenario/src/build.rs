@@ -57,7 +57,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
         for (view, fleet) in views.iter().zip(&fleets) {
             if is_embedded && platform.scheme().is_dtls() {
-                coap::gateway_knows(view, fleet)?;
+                coap::gateway_knows(view, fleet, platform.tls.client_ca.is_some())?;
             }
         }
     }

@@ -5,7 +5,7 @@ use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule
 use muster_measure::Recorder;
 use muster_model::{Micros, Rate};
 
-use crate::plan::{Endpoint, Plan, PlatformKind, Scheme, StreamKind, StreamPlan};
+use crate::plan::{Endpoint, Plan, PlatformKind, PlatformPlan, StreamKind, StreamPlan};
 
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
@@ -16,6 +16,8 @@ pub const USER_BYTES_PER_LINK: u64 = 512;
 pub const TLS_BYTES_PER_LINK: u64 = 6 * 1024;
 /// User memory of DTLS on an idle link, the goal.
 pub const DTLS_BYTES_PER_LINK: u64 = 512;
+/// User memory of what a link over DTLS needs to resume its session: it with a ticket of 256 bytes.
+const DTLS_SESSION_BYTES: u64 = 512;
 /// User memory of WebSocket on an idle link.
 pub const WEBSOCKET_BYTES_PER_LINK: u64 = 64;
 /// The ledger's memory for one stream of one device in one account, while its messages are few.
@@ -203,7 +205,7 @@ pub fn needs(plan: &Plan) -> Needs {
 
 fn generator_bytes(plan: &Plan) -> u64 {
     let accounts = 1 + plan.backends.len() as u64;
-    let link = USER_BYTES_PER_LINK + layers_bytes(plan.platform.scheme());
+    let link = USER_BYTES_PER_LINK + layers_bytes(&plan.platform);
     let of_fleet = |fleet: &crate::FleetPlan| {
         let ledger = fleet.streams.len() as u64 * accounts * LEDGER_BYTES_PER_STREAM;
         u64::from(fleet.devices) * ledger + u64::from(fleet.links) * link
@@ -212,7 +214,8 @@ fn generator_bytes(plan: &Plan) -> u64 {
 }
 
 /// What the layers of a link hold while it is idle.
-fn layers_bytes(scheme: Scheme) -> u64 {
+fn layers_bytes(platform: &PlatformPlan) -> u64 {
+    let scheme = platform.scheme();
     let tls = if scheme.is_tls() {
         TLS_BYTES_PER_LINK
     } else {
@@ -223,10 +226,10 @@ fn layers_bytes(scheme: Scheme) -> u64 {
     } else {
         0
     };
-    let dtls = if scheme.is_dtls() {
-        DTLS_BYTES_PER_LINK
-    } else {
-        0
+    let dtls = match (scheme.is_dtls(), platform.tls.resumes(scheme)) {
+        (false, _) => 0,
+        (true, false) => DTLS_BYTES_PER_LINK,
+        (true, true) => DTLS_BYTES_PER_LINK + DTLS_SESSION_BYTES,
     };
     tls + websocket + dtls
 }

@@ -24,10 +24,12 @@ use muster_protocol::layer::{Ended, Fed, Layer, LayerError, Standing};
 pub use client::{TlsLinks, TlsSpec, Versions, provider as crypto_provider};
 pub use pem::{Own, Pem, TransportError};
 pub use server::{PeerIdentity, ServerSpec, ServerTls, Servers};
+pub use subject::common_name;
 pub use trust::trusted;
 
 pub(crate) use failure::of as cause_of;
 pub(crate) use server::client_verifier;
+pub(crate) use subject::of as subject_of;
 pub(crate) use trust::verifier as server_verifier;
 
 /// Plain bytes of one record at the most (RFC 8446 section 5.1).

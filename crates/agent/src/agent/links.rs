@@ -21,8 +21,8 @@ impl Agent {
     ) -> Result<(), AgentError> {
         match lines {
             LinkLines::Datagrams => self.start_shard(place, office, work, Datagrams),
-            LinkLines::Secured(judge) => {
-                let lines = Secured::new(Arc::clone(&work.0.plan), AwsLc::new(), judge);
+            LinkLines::Secured(certificates) => {
+                let lines = Secured::new(Arc::clone(&work.0.plan), AwsLc::new(), certificates);
                 self.start_shard(place, office, work, lines)
             }
             LinkLines::Streams(layers) => match *layers {

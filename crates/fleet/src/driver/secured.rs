@@ -10,12 +10,13 @@ use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_platform::Roster;
 use muster_protocol::dtls::{
-    Certificates, Context, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
-    Timing,
+    Certificates, Context, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Session,
+    Settings, Timing,
 };
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::{Credential, FleetPlan, Plan};
 use zeroize::Zeroizing;
+use rustc_hash::FxHashMap;
 
 use super::lines::{Above, Lines, Read, Who};
 use super::writing::send_each;
@@ -23,12 +24,53 @@ use super::writing::send_each;
 /// A handshake is given up by its link (`connect.timeout`), and not by itself before that.
 const NEVER: Micros = Micros::from_secs(24 * 3_600);
 
+/// What links look at and show where they share no key.
+pub struct LinkCertificates {
+    /// By whom servers are judged.
+    common: Box<dyn Certificates + Send>,
+    /// The same with a certificate of its own, by the link's number, in its order.
+    own: Vec<(u32, Box<dyn Certificates + Send>)>,
+}
+
+/// What it knows of keys is nobody's to read.
+impl fmt::Debug for LinkCertificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkCertificates")
+            .field("own", &self.own.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LinkCertificates {
+    /// `common` judges servers for links that show no certificate; `own` are those that do, by their
+    /// numbers in the run.
+    #[must_use]
+    pub fn new(
+        common: Box<dyn Certificates + Send>,
+        mut own: Vec<(u32, Box<dyn Certificates + Send>)>,
+    ) -> Self {
+        own.sort_by_key(|(link, _)| *link);
+        Self { common, own }
+    }
+
+    /// What a link looks at and shows.
+    #[must_use]
+    pub fn of(&self, link: u32) -> &dyn Certificates {
+        match self.own.binary_search_by_key(&link, |(link, _)| *link) {
+            Ok(at) => &*self.own[at].1,
+            Err(_) => &*self.common,
+        }
+    }
+}
+
 /// DTLS on UDP. It holds what all sessions share, and who each link is.
 pub struct Secured<C: Crypto> {
     crypto: C,
     settings: Settings,
-    /// By whom servers' certificates are judged where no key is shared.
-    certificates: Box<dyn Certificates + Send>,
+    certificates: LinkCertificates,
+    /// What links need to resume their sessions, each its own and no other's. It is taken out for a
+    /// try, so that one that fails is followed by a handshake in full.
+    sessions: FxHashMap<u32, Box<Session>>,
     /// The name by which link n asks for its server, at the n-th place counted round.
     server_names: Vec<String>,
     plan: Arc<Plan>,
@@ -51,9 +93,9 @@ impl<C: Crypto> fmt::Debug for Secured<C> {
 }
 
 impl<C: Crypto> Secured<C> {
-    /// The links of a plan, by these algorithms; `certificates` judges those of servers.
+    /// The links of a plan, by these algorithms and with these certificates.
     #[must_use]
-    pub fn new(plan: Arc<Plan>, crypto: C, certificates: Box<dyn Certificates + Send>) -> Self {
+    pub fn new(plan: Arc<Plan>, crypto: C, certificates: LinkCertificates) -> Self {
         let named = plan.platform.tls.server_name.as_ref();
         let endpoints = plan.platform.endpoints.iter();
         let server_names = endpoints.map(|endpoint| named.unwrap_or(&endpoint.host).clone());
@@ -62,12 +104,14 @@ impl<C: Crypto> Secured<C> {
                 give_up: NEVER,
                 ..Timing::default()
             },
+            resumption: plan.platform.tls.resumes(plan.platform.scheme()),
             ..Settings::default()
         };
         Self {
             crypto,
             settings,
             certificates,
+            sessions: FxHashMap::default(),
             server_names: server_names.collect(),
             rosters: plan.fleets.iter().map(|it| roster(&plan, it, 0)).collect(),
             plan,
@@ -102,6 +146,8 @@ impl<C: Crypto> Secured<C> {
 #[derive(Debug)]
 pub struct SecuredLine<D> {
     dtls: D,
+    /// The link's number in the run.
+    link: u32,
     /// Whether it shares a key with the server, and knows it by that and not by a certificate.
     has_key: bool,
 }
@@ -110,6 +156,7 @@ impl<C: Crypto> Default for SecuredLine<Dtls<C>> {
     fn default() -> Self {
         Self {
             dtls: Dtls::default(),
+            link: 0,
             has_key: false,
         }
     }
@@ -117,11 +164,11 @@ impl<C: Crypto> Default for SecuredLine<Dtls<C>> {
 
 /// What a session may use: all but its own state.
 macro_rules! context {
-    ($lines:expr, $has_key:expr) => {
+    ($lines:expr, $link:expr, $has_key:expr) => {
         &mut Context {
             crypto: &mut $lines.crypto,
             settings: &$lines.settings,
-            certificates: (!$has_key).then_some(&*$lines.certificates),
+            certificates: (!$has_key).then(|| $lines.certificates.of($link)),
             keys: None,
             sessions: None,
         }
@@ -155,10 +202,15 @@ impl<C: Crypto> Lines for Secured<C> {
             server_name: (!has_key).then_some(server_name),
             connection_id: id.as_ref().map(<[u8; 4]>::as_slice),
             needs_connection_id: id.is_some(),
-            ..Opening::default()
+            session: self.sessions.remove(&who.link).map(|session| *session),
         };
-        let dtls = Dtls::client(now, &opening, context!(self, has_key), &mut self.out);
-        Ok(SecuredLine { dtls, has_key })
+        let context = context!(self, who.link, has_key);
+        let dtls = Dtls::client(now, &opening, context, &mut self.out);
+        Ok(SecuredLine {
+            dtls,
+            link: who.link,
+            has_key,
+        })
     }
 
     #[inline]
@@ -186,13 +238,18 @@ impl<C: Crypto> Lines for Secured<C> {
         };
         let mut incoming = Incoming::new(bytes);
         while read.then == Then::Stay {
-            let context = context!(self, line.has_key);
+            let context = context!(self, line.link, line.has_key);
             let event = line
                 .dtls
                 .poll(above.now, context, &mut incoming, &mut self.out);
             let Some(event) = event else { break };
             match event {
-                Event::Connected(_) => above.greet(),
+                Event::Connected(_) => {
+                    let session = line.dtls.take_session();
+                    let sessions = &mut self.sessions;
+                    session.map(|session| sessions.insert(line.link, Box::new(session)));
+                    above.greet();
+                }
                 Event::Data(plain) => {
                     let from = above.out.len();
                     read.then = above.heard(plain).1;
@@ -233,7 +290,7 @@ impl<C: Crypto> Lines for Secured<C> {
     }
 
     fn expire(&mut self, line: &mut SecuredLine<Dtls<C>>, now: Micros) -> Option<Ended> {
-        let context = context!(self, line.has_key);
+        let context = context!(self, line.link, line.has_key);
         match line.dtls.expire(now, context, &mut self.out)? {
             Event::Failed(fault) => Some(Ended::Failed(LayerError::Dtls(fault))),
             Event::Closed => Some(Ended::Closed(None)),

@@ -16,7 +16,9 @@ use muster_protocol::coap::{Server, ServerCounts, ServerEvent, ServerSettings, T
 
 use super::Shard;
 use super::alarms::Alarm;
+use crate::config::GatewayDtls;
 use crate::slab::Slab;
+use crate::vouched::Vouched;
 
 pub(super) use peer::Peer;
 pub(crate) use peers::PeerRef;
@@ -87,10 +89,16 @@ impl Shard {
         self.add_socket(io, key, false);
     }
 
-    /// The same over DTLS; `gives_ids` says whether connection ids are agreed upon.
-    pub(crate) fn hear_coaps(&mut self, io: &mut Io, key: Key, gives_ids: bool) {
-        let secrets = Arc::clone(&self.shared.secrets);
-        self.coap.secure = Some(Box::new(Secure::new(secrets, gives_ids)));
+    /// The same over DTLS.
+    pub(crate) fn hear_coaps(
+        &mut self,
+        io: &mut Io,
+        key: Key,
+        dtls: &GatewayDtls,
+        vouched: Option<Arc<Vouched>>,
+    ) {
+        let secure = Secure::new(&self.shared, dtls, vouched);
+        self.coap.secure = Some(Box::new(secure));
         self.add_socket(io, key, true);
     }
 

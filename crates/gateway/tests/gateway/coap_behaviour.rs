@@ -74,6 +74,7 @@ impl Run {
                 listen: here,
                 connection_id: true,
                 secret: Some("key".to_owned()),
+                certificate: None,
             }),
             behaviour,
             seed: 11,

@@ -22,6 +22,7 @@ fn config() -> GatewayConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             connection_id: true,
             secret: None,
+            certificate: None,
         }),
         users: vec![User {
             name: SENSOR.0.to_owned(),

@@ -112,13 +112,15 @@ fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
     if secret.as_deref() == Some("") {
         bail!("read --psk: the file is empty; write the key into it");
     }
-    if secret.is_none() && args.users.is_none() {
-        bail!("hear --coaps: nobody has a key; give --users or --psk");
+    let certificate = tls(args)?;
+    if secret.is_none() && args.users.is_none() && certificate.is_none() {
+        bail!("hear --coaps: nobody has a key; give --users, --psk or --cert");
     }
     Ok(Some(GatewayDtls {
         listen,
         connection_id: !args.no_connection_id,
         secret,
+        certificate,
     }))
 }
 

@@ -429,7 +429,7 @@ fn tls(plan: &Plan) -> Option<serde_json::Value> {
         json!({
             "scheme": scheme.name(),
             "insecure": told_anybody || shown.iter().any(|tls| tls.insecure),
-            "session_resumption": plan.platform.tls.resumption && !scheme.is_dtls(),
+            "session_resumption": plan.platform.tls.resumes(scheme),
         })
     })
 }

@@ -1,6 +1,7 @@
 //! The binary as its user meets it: what it prints, writes and ends with.
 
 mod authentication;
+mod certificates;
 mod check;
 mod cpu;
 mod credentials;

@@ -86,6 +86,9 @@ pub trait Certificates {
     /// [`CertificateFault`] if the peer is not to be trusted.
     fn judge(&self, chain: &[&[u8]], peer: Peer<'_>) -> Result<(), CertificateFault>;
 
+    /// What a client is called by its certificate, which was judged before; none if by nothing.
+    fn identity(&self, leaf: &[u8]) -> Option<Box<[u8]>>;
+
     /// Whether the signature over the message is of the key of this certificate; `scheme` is the
     /// code of RFC 8446 section 4.2.3.
     fn verify(&self, leaf: &[u8], scheme: u16, message: &[u8], signature: &[u8]) -> bool;
@@ -94,9 +97,13 @@ pub trait Certificates {
 /// Whose certificate is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer<'a> {
-    /// A server's, which should have this name; none asks for none.
+    /// A server's, which must have this name: a host's, or an IP address as text (RFC 6125
+    /// section 6). None is a client that was told no name ([`Opening::server_name`]); whether that is
+    /// enough is for [`Certificates::judge`] to say, and `transport` takes no certificate then.
+    ///
+    /// [`Opening::server_name`]: super::Opening::server_name
     Server(Option<&'a str>),
-    /// A client's.
+    /// A client's, of which no name is asked.
     Client,
 }
 

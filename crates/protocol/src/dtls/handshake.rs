@@ -104,7 +104,7 @@ pub(super) struct Common {
     /// Whether both ends have the extended master secret.
     pub(super) is_extended: bool,
     pub(super) is_resumed: bool,
-    /// What the client calls itself.
+    /// What the client calls itself, or its certificate calls it.
     pub(super) identity: Box<[u8]>,
     /// Whether connection ids were agreed upon.
     pub(super) has_connection_id: bool,

@@ -88,7 +88,9 @@ impl<C: Crypto> Server<C> {
             (Stage::Hello, Kind::ClientHello) => {
                 self.client_hello(common, records, context, message.body)
             }
-            (Stage::Certificate, Kind::Certificate) => self.certificate(context, message.body),
+            (Stage::Certificate, Kind::Certificate) => {
+                self.certificate(common, context, message.body)
+            }
             (Stage::KeyExchange, Kind::ClientKeyExchange) => {
                 self.key_exchange(common, records, context, message.body)
             }
@@ -208,11 +210,17 @@ impl<C: Crypto> Server<C> {
         Ok(Progress::Say)
     }
 
-    fn certificate(&mut self, context: &Context<'_, C>, body: &[u8]) -> Result<Progress, Fault> {
+    fn certificate(
+        &mut self,
+        common: &mut Common,
+        context: &Context<'_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
         let chain = read_chain(body)?;
         let leaf = chain.first().copied().ok_or(CertificateFault::Missing)?;
         let certificates = context.certificates.ok_or(Fault::Unexpected)?;
         certificates.judge(&chain, Peer::Client)?;
+        common.identity = certificates.identity(leaf).unwrap_or_default();
         self.leaf = leaf.into();
         self.stage = Stage::KeyExchange;
         Ok(Progress::Wait)

@@ -31,7 +31,8 @@ impl Session {
         self.suite
     }
 
-    /// What the client called itself; empty where no key was shared.
+    /// What the client called itself, or what its certificate calls it; empty where it proved
+    /// nothing.
     #[must_use]
     pub const fn identity(&self) -> &[u8] {
         &self.identity

@@ -20,7 +20,15 @@ pub struct Settings {
     /// Bytes of the largest datagram that a handshake makes, at least [`DATAGRAM_MIN`]: messages
     /// that are longer go in fragments. What the session above says is never cut.
     pub datagram_max: usize,
-    /// Bytes of the peer's handshake that are taken, put together and in all.
+    /// Bytes of messages of the peer's handshake that came in pieces and are not whole yet, of all
+    /// of them together; a whole handshake, both ends' messages, may have twice as many. Any number is
+    /// possible: a shared key needs a few hundred, a chain of certificates a few thousand. A piece of a
+    /// message for which there is no room counts as lost, so that a handshake with a message longer than
+    /// this ends as [`Fault::TimedOut`]. A whole handshake that is longer than twice this fails as
+    /// [`Fault::TooLong`], and the peer is told by the alert handshake_failure.
+    ///
+    /// [`Fault::TimedOut`]: super::Fault::TimedOut
+    /// [`Fault::TooLong`]: super::Fault::TooLong
     pub handshake_max: usize,
     /// Whether a peer without extended master secret is refused (RFC 7627 section 5).
     pub require_extended_master_secret: bool,

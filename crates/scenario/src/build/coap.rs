@@ -257,23 +257,26 @@ pub(super) fn warn_of_deaf_devices(fleet: &View<'_>, commands: &View<'_>) {
     }
 }
 
-/// The embedded gateway knows devices over DTLS by the keys that they share with it.
-pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan) -> Option<()> {
-    match fleet.credential {
-        Credential::Psk { .. } => Some(()),
-        Credential::None
-        | Credential::Password { .. }
-        | Credential::Token { .. }
-        | Credential::Certificate { .. } => {
-            let what = "over `coaps` the embedded gateway knows devices by shared keys only";
-            let help = "use `credential: { kind: psk, secret: ... }`";
-            view.get("credential")
-                .as_ref()
-                .unwrap_or(view)
-                .wrong(what, help);
-            None
+/// The embedded gateway asks devices over DTLS for a certificate if it knows who vouches for them, and
+/// then lets in nobody without one, but for shared keys.
+pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan, asks: bool) -> Option<()> {
+    let (what, help) = match (&fleet.credential, asks) {
+        (Credential::Certificate { .. }, true) | (Credential::None, false) => return Some(()),
+        (Credential::Psk { .. } | Credential::Password { .. } | Credential::Token { .. }, _) => {
+            return Some(());
         }
-    }
+        (Credential::Certificate { .. }, false) => (
+            "the embedded gateway asks no device for its certificate",
+            "add `platform.tls.client-ca`, the file of who vouches for them",
+        ),
+        (Credential::None, true) => (
+            "with `platform.tls.client-ca` the embedded gateway lets in no device that proves nothing",
+            "`credential: { kind: certificate, cert: ... }` or `kind: psk`, or remove `client-ca`",
+        ),
+    };
+    let credential = view.get("credential");
+    credential.as_ref().unwrap_or(view).wrong(what, help);
+    None
 }
 
 /// Deals the links of a fleet to sockets, such that message ids last: each may be used once within

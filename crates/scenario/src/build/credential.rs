@@ -31,14 +31,9 @@ pub(super) fn credential(
 fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
     let (kind, name) = (view.text_of("kind"), scheme.name());
     let help = match (kind, scheme) {
-        ("certificate", Scheme::Coaps) => {
-            let what = "`certificate` over `coaps` is not yet built";
-            view.get("kind")?.wrong(what, "use `kind: psk`");
-            return None;
-        }
         ("none" | "certificate", _) | ("psk", Scheme::Coaps) => return Some(()),
         ("psk", _) => "connect with `coaps`, or use another kind",
-        (_, Scheme::Coaps) => "use `kind: psk`",
+        (_, Scheme::Coaps) => "use `kind: psk` or `kind: certificate`",
         (_, Scheme::Coap) => "connect with `coaps` and use `kind: psk`, or use `kind: none`",
         (_, Scheme::Mqtt | Scheme::Mqtts | Scheme::Ws | Scheme::Wss) => return Some(()),
         // Devices connect by neither.

@@ -16,7 +16,10 @@ pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
             _ => TlsVersions::Both,
         },
         alpn: text(view, "alpn"),
-        resumption: view.truth("session-resumption")?,
+        resumption: match view.get("session-resumption") {
+            None => None,
+            Some(_) => Some(view.truth("session-resumption")?),
+        },
         own: own(view)?,
         client_ca: certificates(view, "client-ca")?,
     })
@@ -124,37 +127,35 @@ pub(super) fn fits_gateway(view: &View<'_>, is_gateway: bool) -> Option<()> {
     }
 }
 
-/// Over DTLS there is one version, no ALPN, and each session is opened anew.
+/// Over DTLS there is one version, and no ALPN.
 pub(super) fn fits_datagrams(view: &View<'_>, scheme: Scheme) -> Option<()> {
-    let mut of_streams = ["version", "alpn", "session-resumption"].into_iter();
+    let mut of_streams = ["version", "alpn"].into_iter();
     let stray = of_streams.find_map(|key| Some((key, view.written(key)?)));
     match stray.filter(|_| scheme.is_dtls()) {
         None => Some(()),
         Some((key, stray)) => {
             let what = format!("`{key}` has no meaning over `{}`", scheme.name());
-            stray.wrong(
-                what,
-                "remove it; devices speak DTLS 1.2, and open each session anew",
-            );
+            stray.wrong(what, "remove it; devices speak DTLS 1.2");
             None
         }
     }
 }
 
-/// A certificate is shown over TLS only.
+/// A certificate is shown over TLS and DTLS only.
 pub(super) fn certificates_are_shown(
     views: &[View<'_>],
     fleets: &[FleetPlan],
     scheme: Scheme,
 ) -> Option<()> {
     let mut stray = views.iter().zip(fleets).filter(|(_, fleet)| {
-        matches!(fleet.credential, Credential::Certificate { .. }) && !scheme.is_tls()
+        let is_secure = scheme.is_tls() || scheme.is_dtls();
+        matches!(fleet.credential, Credential::Certificate { .. }) && !is_secure
     });
     let Some((view, _)) = stray.next() else {
         return Some(());
     };
     let what = format!("over `{}` no certificate is shown", scheme.name());
     view.get("credential")?
-        .wrong(what, "connect with `mqtts` or `wss`");
+        .wrong(what, "connect with `mqtts`, `wss` or `coaps`");
     None
 }

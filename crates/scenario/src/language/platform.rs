@@ -145,9 +145,8 @@ const ALPN: Key = key(
 const RESUMPTION: Key = key(
     "session-resumption",
     one(Scalar::Bool),
-    "Whether a link that connects again resumes its own session",
-)
-.or("true");
+    "Whether a link that connects again resumes its own session; by default over TLS, and not over DTLS",
+);
 
 static ABOUT: Object = Object {
     keys: &[key(

@@ -167,8 +167,9 @@ pub struct TlsPlan {
     pub versions: TlsVersions,
     /// The protocol that is offered by ALPN (RFC 7301).
     pub alpn: Option<String>,
-    /// Whether a link that connects again resumes its own session.
-    pub resumption: bool,
+    /// Whether a link that connects again resumes its own session; none leaves it to what carries
+    /// the link ([`TlsPlan::resumes`]).
+    pub resumption: Option<bool>,
     /// The certificate and the key of a backend's consumers.
     pub own: Option<(PemFile, Secret<PemFile>)>,
     /// Whom the embedded gateway trusts when a device shows a certificate.
@@ -183,9 +184,19 @@ impl Default for TlsPlan {
             insecure: false,
             versions: TlsVersions::Both,
             alpn: None,
-            resumption: true,
+            resumption: None,
             own: None,
             client_ca: None,
         }
+    }
+}
+
+impl TlsPlan {
+    /// Whether a link over this scheme that connects again resumes its own session. Where nothing is
+    /// said it does over TLS, and not over DTLS, where a device at rest would need half as much
+    /// memory again.
+    #[must_use]
+    pub fn resumes(&self, scheme: Scheme) -> bool {
+        self.resumption.unwrap_or(!scheme.is_dtls())
     }
 }

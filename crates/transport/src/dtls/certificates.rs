@@ -13,6 +13,7 @@ use webpki::EndEntityCert;
 
 use crate::tls::{
     Own, Pem, TlsSpec, TransportError, cause_of, client_verifier, crypto_provider, server_verifier,
+    subject_of,
 };
 
 /// Our own certificate, and whom we trust.
@@ -50,6 +51,20 @@ impl DtlsCertificates {
     }
 }
 
+impl DtlsCertificates {
+    /// The same trust, with a certificate of somebody else's own.
+    #[must_use]
+    pub fn of(&self, own: Own) -> Self {
+        Self {
+            chain: own.chain(),
+            own: Some(own),
+            servers: Arc::clone(&self.servers),
+            clients: self.clients.clone(),
+            algorithms: self.algorithms,
+        }
+    }
+}
+
 impl Certificates for DtlsCertificates {
     fn chain(&self) -> &[Box<[u8]>] {
         &self.chain
@@ -80,6 +95,11 @@ impl Certificates for DtlsCertificates {
             }
         };
         judged.map_err(|error| fault(cause_of(&error)))
+    }
+
+    fn identity(&self, leaf: &[u8]) -> Option<Box<[u8]>> {
+        let subject = subject_of(&CertificateDer::from(leaf))?;
+        Some(subject.into_bytes().into())
     }
 
     fn verify(&self, leaf: &[u8], scheme: u16, message: &[u8], signature: &[u8]) -> bool {

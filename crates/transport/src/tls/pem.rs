@@ -61,6 +61,12 @@ pub enum TransportError {
         /// The file of the key.
         key: String,
     },
+    /// A key is of a kind that DTLS here does not sign with.
+    #[error(
+        "the key in {0} is not of P-256, with which alone it is signed over DTLS: make one by \
+         `openssl ecparam -name prime256v1 -genkey -noout`, and a certificate for it"
+    )]
+    NotP256(String),
     /// This machine trusts nobody.
     #[error("this machine has no list of trusted certificates: name one by `tls.ca`")]
     TrustsNobody,
@@ -209,6 +215,18 @@ impl Own {
     /// Its certificates in DER, leaf first.
     pub(crate) fn chain(&self) -> Vec<Box<[u8]>> {
         self.0.cert.iter().map(|der| (**der).into()).collect()
+    }
+
+    /// Itself, if it can be shown over DTLS.
+    ///
+    /// # Errors
+    /// [`TransportError::NotP256`], which names `key`, the file of its key.
+    pub fn for_dtls(self, key: &str) -> Result<Self, TransportError> {
+        let scheme = [SignatureScheme::ECDSA_NISTP256_SHA256];
+        match self.0.key.choose_scheme(&scheme) {
+            Some(_) => Ok(self),
+            None => Err(TransportError::NotP256(key.to_owned())),
+        }
     }
 
     /// Signs by ecdsa_secp256r1_sha256; none if the key is of another kind.

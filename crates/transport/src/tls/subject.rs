@@ -9,9 +9,26 @@ const OBJECT_ID: u8 = 0x06;
 
 /// The subject in the certificate's own order, such as `O=meters,CN=meter-7`; none if it cannot be
 /// read.
-pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
+pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
     name(certificate.subject())
+}
+
+/// The common name in a subject as [`of`] writes it, the first if there are several; none without one.
+#[must_use]
+pub fn common_name(subject: &str) -> Option<String> {
+    let mut characters = subject.chars();
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    while let Some(character) = characters.next() {
+        match character {
+            ',' => parts.push(std::mem::take(&mut part)),
+            '\\' => part.extend(characters.next()),
+            other => part.push(other),
+        }
+    }
+    parts.push(part);
+    let mut names = parts.iter().filter_map(|part| part.strip_prefix("CN="));
+    names.next().map(str::to_owned)
 }
 
 /// A name without its outer SEQUENCE: a SET for each part, which holds attributes.
@@ -25,7 +42,9 @@ fn name(mut der: &[u8]) -> Option<String> {
             set = rest;
             let (id, text) = value(attribute, OBJECT_ID)?;
             let (_, text, _) = any(text)?;
-            let text = String::from_utf8_lossy(text).replace(',', "\\,");
+            let text = String::from_utf8_lossy(text)
+                .replace('\\', "\\\\")
+                .replace(',', "\\,");
             parts.push(format!("{}={text}", short(id)));
         }
     }
@@ -76,6 +95,19 @@ mod tests {
     fn a_name_reads_in_its_order_and_with_its_commas() {
         let der = b"\x31\x0b\x30\x09\x06\x03\x55\x04\x0a\x0c\x02a,\x31\x0a\x30\x08\x06\x03\x55\x04\x03\x13\x017";
         assert_eq!(name(der).as_deref(), Some("O=a\\,,CN=7"));
+    }
+
+    #[test]
+    fn a_common_name_is_found_and_nothing_in_another_part_is_taken_for_it() {
+        for (subject, expected) in [
+            ("O=meters,CN=sensor1@T1", Some("sensor1@T1")),
+            ("CN=a\\,b\\\\,O=x", Some("a,b\\")),
+            ("O=x\\,CN=other", None),
+            ("O=x\\\\,CN=own", Some("own")),
+            ("", None),
+        ] {
+            assert_eq!(common_name(subject).as_deref(), expected, "{subject}");
+        }
     }
 
     #[test]

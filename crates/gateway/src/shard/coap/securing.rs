@@ -6,14 +6,18 @@ use std::sync::Arc;
 use muster_model::Micros;
 use muster_net::{Io, Key};
 use muster_protocol::dtls::{
-    Content, Context, CookieSecret, Counts, Crypto, Datagrams, Dtls, Event, Greeting, Incoming,
-    Settings, Welcome, greet, peek,
+    Connected, Content, Context, CookieSecret, Counts, Crypto, Datagrams, Dtls, Event, Greeting,
+    Incoming, Settings, Welcome, greet, peek,
 };
-use muster_transport::AwsLc;
+use muster_transport::{AwsLc, PeerIdentity};
 
 use super::{Coap, Peer, PeerRef};
+use crate::config::GatewayDtls;
+use crate::resumable::Resumable;
 use crate::secrets::Secrets;
 use crate::shard::Shard;
+use crate::shared::Shared;
+use crate::vouched::{Vouched, device_of};
 
 /// Where the type of a message stands in a datagram that is one record with a handshake's message.
 const MESSAGE_TYPE_AT: usize = 13;
@@ -27,6 +31,9 @@ pub(super) struct Secure {
     crypto: AwsLc,
     settings: Settings,
     secrets: Arc<Secrets>,
+    /// Own and devices' certificates, where there are any.
+    vouched: Option<Arc<Vouched>>,
+    resumable: Resumable,
     /// Whether connection ids are agreed upon.
     gives_ids: bool,
     /// What is to be sent of handshakes and alerts.
@@ -49,7 +56,8 @@ impl std::fmt::Debug for Secure {
 }
 
 impl Secure {
-    pub(super) fn new(secrets: Arc<Secrets>, gives_ids: bool) -> Self {
+    pub(super) fn new(shared: &Shared, dtls: &GatewayDtls, vouched: Option<Arc<Vouched>>) -> Self {
+        let tls = dtls.certificate.as_ref();
         let mut crypto = AwsLc::new();
         let mut secret = [0; 32];
         crypto.random(&mut secret);
@@ -57,10 +65,13 @@ impl Secure {
             crypto,
             settings: Settings {
                 cookie_secret: Some(CookieSecret::new(secret)),
+                client_certificate: tls.is_some_and(|tls| tls.needs_client_cert),
                 ..Settings::default()
             },
-            secrets,
-            gives_ids,
+            secrets: Arc::clone(&shared.secrets),
+            vouched,
+            resumable: shared.resumable.clone(),
+            gives_ids: dtls.connection_id,
             out: Datagrams::new(),
             sealed: Vec::new(),
         }
@@ -71,9 +82,9 @@ impl Secure {
         let context = Context {
             crypto: &mut self.crypto,
             settings: &self.settings,
-            certificates: None,
-            keys: Some(&*self.secrets),
-            sessions: None,
+            certificates: self.vouched.as_deref().map(|vouched| vouched as _),
+            keys: (!self.secrets.is_empty()).then_some(&*self.secrets as _),
+            sessions: Some(&mut self.resumable),
         };
         (context, &mut self.out)
     }
@@ -239,9 +250,10 @@ impl Shard {
                 if connected.has_connection_id {
                     self.counts().dtls_connection_ids.more();
                 }
-                if let Some(peer) = self.peer(of) {
-                    peer.take_name();
+                if connected.is_resumed {
+                    self.counts().dtls_resumed.more();
                 }
+                self.take_name(of, connected);
                 if let Some(old) = self.coap.peers.connected(of) {
                     self.forget_peer(io, old);
                 }
@@ -258,6 +270,27 @@ impl Shard {
             }
             Event::Data(_) => {}
         }
+    }
+
+    /// Takes over what a peer's credentials call it, and notes who showed a certificate.
+    fn take_name(&mut self, of: PeerRef, connected: &Connected) {
+        let Some(peer) = self.peer(of) else { return };
+        let Some(identity) = peer.guard.as_ref().map(|guard| guard.dtls.identity()) else {
+            return;
+        };
+        if connected.suite.key_exchange().has_psk() {
+            peer.name = std::str::from_utf8(identity).ok().map(Arc::from);
+            return;
+        }
+        let Some(name) = device_of(identity) else {
+            return;
+        };
+        let shown = PeerIdentity {
+            subject: String::from_utf8_lossy(identity).into_owned(),
+            is_resumed: connected.is_resumed,
+        };
+        peer.name = Some(Arc::from(name.as_str()));
+        self.shared.note_subject(shown, &name);
     }
 
     /// A peer that speaks from another address has moved there (RFC 9146 section 6).
@@ -326,12 +359,5 @@ impl Peer {
     pub(super) fn has_connection_id(&self) -> bool {
         let guard = self.guard.as_ref();
         guard.is_some_and(|guard| !guard.dtls.own_id().is_empty())
-    }
-
-    /// Takes over what the session's credentials say.
-    fn take_name(&mut self) {
-        let identity = self.guard.as_ref().map(|guard| guard.dtls.identity());
-        let name = identity.and_then(|identity| std::str::from_utf8(identity).ok());
-        self.name = name.map(Arc::from);
     }
 }

@@ -1,0 +1,243 @@
+//! Devices over DTLS that show certificates, from the scenario to the exit code.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{CertificateParams, CertifiedIssuer, DnType, KeyPair};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Gateway, folder_with, json, muster};
+
+const SCENARIO: &str = r#"
+name: certificates
+platform: { PLATFORM }
+fleet:
+  - name: meters
+    count: 10
+    tenant: t1
+    connect: { timeout: 2s }
+    reconnect: { min: 100ms, max: 200ms }
+    CREDENTIAL
+    streams: [ { kind: telemetry, rate: 50/s } ]
+phases: { warm-up: 0s, measure: 2s, settle: { at-most: 20s, quiet: 500ms } }
+validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+const CERTIFICATE: &str = "credential: { kind: certificate, cert: certs/ }";
+
+fn scenario(platform: &str, credential: &str) -> String {
+    let platform = format!("dialect: hono, devices: [ 'coaps://127.0.0.1:0' ], {platform}");
+    SCENARIO
+        .replace("PLATFORM", &platform)
+        .replace("CREDENTIAL", credential)
+}
+
+/// Vouches for servers and devices.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    /// Authorities of one name would look like forgeries of each other.
+    fn new(called: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, called);
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
+    }
+
+    fn write_ca(&self, folder: &Path) {
+        fs::write(folder.join("ca.pem"), self.0.pem()).expect("it is written");
+    }
+
+    /// Writes `NAME.pem` and `NAME.key`, of somebody who is called so, changed as the caller likes.
+    fn write(&self, at: &Path, called: &str, key: &KeyPair, change: fn(&mut CertificateParams)) {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, called);
+        change(&mut params);
+        let cert = params.signed_by(key, &self.0).expect("a certificate");
+        fs::write(at.with_extension("pem"), cert.pem()).expect("it is written");
+        fs::write(at.with_extension("key"), key.serialize_pem()).expect("it is written");
+    }
+}
+
+fn device(index: u32) -> String {
+    format!("meters-{index:08}")
+}
+
+fn p256() -> KeyPair {
+    KeyPair::generate().expect("a key")
+}
+
+/// A folder with a scenario, an authority, and the certificates of ten devices.
+fn folder(text: &str, change: fn(&mut CertificateParams)) -> (TempDir, Authority) {
+    let folder = folder_with(text);
+    let authority = Authority::new("authority");
+    authority.write_ca(folder.path());
+    let certs = folder.path().join("certs");
+    fs::create_dir(&certs).expect("a folder");
+    for index in 0..10 {
+        let name = device(index);
+        let called = format!("{name}@t1");
+        authority.write(&certs.join(&name), &called, &p256(), change);
+    }
+    (folder, authority)
+}
+
+fn unchanged(_: &mut CertificateParams) {}
+
+fn ran(folder: &Path) -> (Value, Value) {
+    let arguments = ["run", "scenario.yaml", "--quiet", "--out", "out"];
+    let said = muster(folder, &arguments);
+    assert_eq!(said.code, 0, "{said:?}");
+    let out = folder.join("out");
+    (
+        json(&out.join("result.json")),
+        json(&out.join("gateway.json")),
+    )
+}
+
+/// All links are closed once: each comes back as itself, and where it is told to it resumes its own
+/// session.
+#[test]
+fn each_device_shows_its_certificate_and_resumes_its_own_session_where_it_is_told_to() {
+    for (resumption, resumed) in [("", 0), (", session-resumption: true", 10)] {
+        let platform = format!(
+            "tls: {{ client-ca: ca.pem{resumption} }}, behaviour: {{ close-links: {{ at: 500ms, share: 100% }} }}"
+        );
+        let text = scenario(&platform, CERTIFICATE) + "slo: { failure-ratio: 100%, loss: 0 }\n";
+        let (folder, _) = folder(&text, unchanged);
+        let (result, account) = ran(folder.path());
+        let uplink = &result["ledger"]["uplink"];
+        assert_eq!(uplink["accepted"], uplink["arrived"]);
+        assert_eq!(uplink["residue"], 0);
+        assert_eq!(account["dtls-handshakes"], 20, "{resumption}");
+        assert_eq!(account["dtls-resumed"], resumed, "{resumption}");
+        let subjects = account["subjects"].as_object().expect("a map");
+        assert_eq!(subjects.len(), 10);
+        for index in 0..10 {
+            let name = format!("{}@t1", device(index));
+            let subject = &subjects[&format!("CN={name}")];
+            assert_eq!(subject["client-ids"], serde_json::json!([name]));
+            assert_eq!(subject["connected"], 2);
+            assert_eq!(subject["resumed"], resumed / 10);
+        }
+        let tls = &result["environment"]["tls"];
+        assert_eq!(tls["session_resumption"], resumed > 0);
+    }
+}
+
+/// A device that proves nothing looks at the server's certificate, and names itself in its paths.
+#[test]
+fn a_device_without_credentials_knows_the_server_by_its_certificate() {
+    let folder = folder_with(&scenario("", "credential: { kind: none }"));
+    let (result, account) = ran(folder.path());
+    let uplink = &result["ledger"]["uplink"];
+    let counts = ["sent", "accepted", "arrived", "residue"].map(|name| &uplink[name]);
+    assert_eq!(counts, [100, 100, 100, 0]);
+    assert_eq!(account["dtls-handshakes"], 10);
+    assert_eq!(account["subjects"], serde_json::json!({}));
+}
+
+/// What went wrong is counted by its name, as over TLS, and told once; nobody ever connected.
+#[test]
+fn a_handshake_that_fails_is_counted_by_its_cause() {
+    let expired: fn(&mut CertificateParams) = |params| {
+        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    };
+    let nobody: fn(&mut CertificateParams) =
+        |params| params.distinguished_name = rcgen::DistinguishedName::new();
+    for (tls, credential, change, cause) in [
+        (
+            "ca: ca.pem",
+            CERTIFICATE,
+            unchanged as fn(&mut _),
+            "tls-wrong-name",
+        ),
+        (
+            "ca: other.pem, server-name: localhost",
+            CERTIFICATE,
+            unchanged,
+            "tls-unknown-issuer",
+        ),
+        (
+            "ca: ca.pem, server-name: localhost",
+            CERTIFICATE,
+            expired,
+            "tls-alert-certificate-expired-45",
+        ),
+        (
+            "ca: ca.pem, server-name: localhost",
+            CERTIFICATE,
+            nobody,
+            "tls-alert-certificate-unknown-46",
+        ),
+        (
+            "insecure: true",
+            "credential: { kind: none }",
+            unchanged,
+            "tls-alert-handshake-failure-40",
+        ),
+    ] {
+        fails(&format!("tls: {{ {tls} }}"), credential, change, cause);
+    }
+}
+
+/// A run and a check towards a gateway with a certificate for `localhost`, whose devices' certificates are
+/// changed so, fail by this cause.
+fn fails(tls: &str, credential: &str, change: fn(&mut CertificateParams), cause: &str) {
+    let (folder, authority) = folder("", change);
+    let path = folder.path();
+    authority.write(&path.join("server"), "server", &p256(), unchanged);
+    fs::write(
+        path.join("other.pem"),
+        Authority::new("somebody else").0.pem(),
+    )
+    .expect("it is written");
+    let file = |name: &str| path.join(name).display().to_string();
+    let [cert, key, ca] = ["server.pem", "server.key", "ca.pem"].map(file);
+    let certified = ["--cert", &cert, "--key", &key, "--client-ca", &ca];
+    let heard = ["--dialect", "hono", "--coaps", "127.0.0.1:0"];
+    let mut gateway = Gateway::start(&[&heard[..], &certified].concat());
+    let platform = format!("kind: hono, devices: [ '{}' ], {tls}", gateway.next_url());
+    let text = SCENARIO
+        .replace("PLATFORM", &platform)
+        .replace("CREDENTIAL", credential);
+    fs::write(path.join("scenario.yaml"), text).expect("it is written");
+    let said = muster(path, &["run", "scenario.yaml", "--quiet", "--out", "out"]);
+    assert_eq!(said.code, 4, "{cause}: {said:?}");
+    let result = json(&path.join("out/result.json"));
+    let causes = result["links"]["connect_failures"].as_object();
+    let causes: Vec<&String> = causes.expect("a map").keys().collect();
+    assert_eq!(causes, [cause], "{said:?}");
+    let events = result["events"].as_array().expect("a list");
+    let told = events.iter().filter(|it| it["kind"] == "handshake-failed");
+    assert_eq!(told.count(), 1, "{events:?}");
+    let checked = muster(path, &["check", "scenario.yaml"]);
+    assert_eq!(checked.code, 4, "{checked:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named_with_its_device() {
+    let text = scenario("tls: { client-ca: ca.pem }", CERTIFICATE);
+    let (folder, authority) = folder(&text, unchanged);
+    let path = folder.path();
+    let name = device(3);
+    let at = path.join("certs").join(&name);
+    let said = |wanted: &str| {
+        for command in ["run", "check"] {
+            let said = muster(path, &[command, "scenario.yaml"]);
+            assert_eq!(said.code, 2, "{said:?}");
+            assert!(said.err.contains(wanted), "{}", said.err);
+        }
+    };
+    let p384 = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).expect("a key");
+    authority.write(&at, &name, &p384, unchanged);
+    said(&format!(
+        "device `{name}`: the key in certs/{name}.key is not of P-256"
+    ));
+    fs::remove_file(at.with_extension("key")).expect("it was there");
+    said(&format!("device `{name}`: read certs/{name}.key: "));
+}
