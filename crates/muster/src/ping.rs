@@ -2,10 +2,12 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_model::Micros;
 use muster_net::Clock;
+use muster_protocol::coap::{Client, ClientEvent, ClientSettings, Ticket};
 use muster_protocol::dtls::{
     Certificates, Context, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
 };
@@ -13,12 +15,8 @@ use muster_transport::AwsLc;
 
 use crate::probe::Answer;
 
-/// A ping is sent again after so long without an answer.
-const AGAIN_AFTER: Micros = Micros::from_secs(1);
-/// An empty CON with a message id of its own (RFC 7252 section 4.3).
-const PING: [u8; 4] = [0x40, 0x00, 0x6d, 0x75];
-/// The reset that answers it.
-const PONG: [u8; 4] = [0x70, 0x00, 0x6d, 0x75];
+/// The one ping that is open.
+const TICKET: Ticket = Ticket { lane: 0, name: 0 };
 /// More than a datagram of a handshake has.
 const DATAGRAM_MAX: usize = 1 << 14;
 
@@ -99,21 +97,30 @@ impl Line {
     }
 
     fn sign_of_life(&self) -> io::Result<Answer> {
-        let mut room = [0; DATAGRAM_MAX];
+        let seed = self.clock.wall_ms_at_t0();
+        let mut client = Client::new(Arc::new(ClientSettings::default()), seed);
+        let (mut out, mut room) = (Vec::new(), [0; DATAGRAM_MAX]);
+        // A new session has room for one.
+        let _ = client.ping(self.clock.now(), TICKET, &mut out);
         loop {
-            let now = self.clock.now();
-            if now >= self.end {
+            if !out.is_empty() {
+                self.socket.send(&out)?;
+                out.clear();
+            }
+            let deadline = client.deadline().filter(|_| self.clock.now() < self.end);
+            let Some(again) = deadline else {
                 return Ok(Answer::Silent("no answer to a ping of CoAP".to_owned()));
+            };
+            let Some(datagram) = self.receive(again.min(self.end), &mut room)? else {
+                client.wake(self.clock.now(), &mut out);
+                continue;
+            };
+            let event = client.receive(self.clock.now(), datagram, &mut out);
+            if let Some(ClientEvent::Pong { .. }) = event {
+                return Ok(self.took());
             }
-            self.socket.send(&PING)?;
-            match self.receive((now + AGAIN_AFTER).min(self.end), &mut room)? {
-                Some(datagram) if *datagram == PONG => return Ok(self.took()),
-                Some(_) => {
-                    let what = "it answered a ping of CoAP with something else than a reset";
-                    return Ok(Answer::Nonsense(what.to_owned()));
-                }
-                None => {}
-            }
+            let what = "it answered a ping of CoAP with something else than a reset";
+            return Ok(Answer::Nonsense(what.to_owned()));
         }
     }
 
@@ -214,13 +221,16 @@ fn for_server(name: &str) -> Opening<'_> {
 mod tests {
     use super::*;
 
-    fn peer(answer: &'static [u8]) -> SocketAddr {
+    /// Answers a ping by changing it so.
+    fn peer(answer: fn(&mut [u8])) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let address = socket.local_addr().expect("its address");
         std::thread::spawn(move || {
             let mut room = [0; 64];
-            let (_, from) = socket.recv_from(&mut room).expect("a ping");
-            socket.send_to(answer, from).expect("it is sent");
+            let (length, from) = socket.recv_from(&mut room).expect("a ping");
+            assert_eq!(room[..2], [0x40, 0x00], "an empty CON");
+            answer(&mut room[..length]);
+            socket.send_to(&room[..length], from).expect("it is sent");
         });
         address
     }
@@ -228,8 +238,12 @@ mod tests {
     #[test]
     fn a_reset_is_a_sign_of_life_and_nothing_else_is() {
         let ask = |address| ping(address, Micros::from_secs(10), &Caller::Plain);
-        assert!(matches!(ask(peer(&PONG)), Answer::Taken(_)));
-        assert!(matches!(ask(peer(b"hello")), Answer::Nonsense(_)));
+        let reset = peer(|ping| ping[0] = 0x70);
+        assert!(matches!(ask(reset), Answer::Taken(_)));
+        let reset_of_another = peer(|ping| (ping[0], ping[3]) = (0x70, !ping[3]));
+        assert!(matches!(ask(reset_of_another), Answer::Nonsense(_)));
+        let other = peer(|ping| ping.copy_from_slice(b"hell"));
+        assert!(matches!(ask(other), Answer::Nonsense(_)));
         let closed = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let address = closed.local_addr().expect("its address");
         drop(closed);
