@@ -47,9 +47,10 @@ impl Crypto for NoCrypto {
     type Aead = NoKey;
     type Secret = ();
 
-    fn random(&mut self, bytes: &mut [u8]) {
+    fn random(&mut self, bytes: &mut [u8]) -> bool {
         self.0 = self.0.wrapping_add(1);
         bytes.fill(self.0);
+        true
     }
 
     fn sha256(&self, bytes: &[u8]) -> [u8; 32] {

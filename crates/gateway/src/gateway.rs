@@ -45,6 +45,9 @@ pub enum StartError {
     /// The kernel has no event loop for it.
     #[error(transparent)]
     Loop(#[from] LoopError),
+    /// Without randomness nobody's address can be proved.
+    #[error("the system gives no random bytes, which DTLS needs")]
+    Randomness,
     /// The kernel has no thread for it.
     #[error("the system gives no thread: {0}")]
     Thread(std::io::Error),
@@ -83,7 +86,9 @@ impl Gateway {
             }
             if let (Some(at), Some(dtls)) = (&mut coaps, &shared.config.coaps) {
                 let (key, bound) = io.bind_udp(*at, port)?;
-                shard.hear_coaps(io, key, dtls, vouched.clone());
+                if !shard.hear_coaps(io, key, dtls, vouched.clone()) {
+                    return Err(StartError::Randomness);
+                }
                 *at = bound;
             }
             shared.set_waker(index, io.waker());

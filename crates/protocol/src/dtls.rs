@@ -63,7 +63,7 @@ pub use client::{Opening, Psk};
 pub use crypto::{Aead, Certificates, Crypto, Found, Keys, Peer, PublicKey, Sessions};
 pub use datagrams::Datagrams;
 pub use fault::{CertificateFault, Fault};
-pub use greet::{Greeting, Welcome, greet};
+pub use greet::{Greeting, Welcome, greet, is_client_hello};
 pub use incoming::Incoming;
 pub use overheard::server_random;
 pub use record::{Content, RecordHeader, peek};

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::read(&["coap", "client-cert"]);
     let mut crypto = AwsLc::new();
     let mut secret = [0; 32];
-    crypto.random(&mut secret);
+    assert!(crypto.random(&mut secret), "the system gives randomness");
     let mut settings = arguments.settings();
     settings.cookie_secret = Some(CookieSecret::new(secret));
     settings.client_certificate = arguments.has("client-cert");

@@ -133,6 +133,7 @@ fn failure_of_layer(error: LayerError) -> ConnectFailure {
         LayerError::Dtls(fault) => match fault.cause() {
             Some(failure) => ConnectFailure::Tls(failure),
             None if fault == dtls::Fault::TimedOut => ConnectFailure::TimedOut,
+            None if fault == dtls::Fault::NoRandomness => ConnectFailure::GeneratorLimit,
             None => ConnectFailure::Closed,
         },
     }

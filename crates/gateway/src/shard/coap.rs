@@ -89,17 +89,19 @@ impl Shard {
         self.add_socket(io, key, false);
     }
 
-    /// The same over DTLS.
+    /// The same over DTLS; false if the system gives no randomness.
+    #[must_use]
     pub(crate) fn hear_coaps(
         &mut self,
         io: &mut Io,
         key: Key,
         dtls: &GatewayDtls,
         vouched: Option<Arc<Vouched>>,
-    ) {
+    ) -> bool {
         let secure = Secure::new(&self.shared, dtls, vouched);
-        self.coap.secure = Some(Box::new(secure));
+        self.coap.secure = secure.map(Box::new);
         self.add_socket(io, key, true);
+        self.coap.secure.is_some()
     }
 
     fn add_socket(&mut self, io: &mut Io, key: Key, is_secure: bool) {

@@ -60,7 +60,8 @@ impl fmt::Debug for Psk<'_> {
 }
 
 impl<C: Crypto> Dtls<C> {
-    /// The client end of a new session; appends what it says first.
+    /// The client end of a new session; appends what it says first. Without randomness it says
+    /// nothing, and its deadline is now: [`Dtls::expire`] tells that it has failed.
     pub fn client(
         now: Micros,
         opening: &Opening<'_>,
@@ -68,7 +69,7 @@ impl<C: Crypto> Dtls<C> {
         out: &mut Datagrams,
     ) -> Self {
         let mut common = Common::new(0, 0, context.settings, now);
-        context.crypto.random(&mut common.randoms.client);
+        let has_random = context.crypto.random(&mut common.randoms.client);
         common.own_id = opening.connection_id.filter(|id| is_id(id)).map(Into::into);
         // Others may shake hands by the same address, one after the other: what servers say again
         // of the handshakes before is not to be taken for messages ahead of our ServerHello.
@@ -83,7 +84,11 @@ impl<C: Crypto> Dtls<C> {
             standing: Standing::Opening,
             ..Self::default()
         };
-        this.begin(now, context, out);
+        if has_random {
+            this.begin(now, context, out);
+        } else {
+            this.doom(now, Fault::NoRandomness);
+        }
         this
     }
 }
@@ -149,8 +154,11 @@ impl Client {
             && !session.ticket.is_empty()
         {
             let mut name = [0; TICKET_NAME];
-            context.crypto.random(&mut name);
-            session.id = name.into();
+            if context.crypto.random(&mut name) {
+                session.id = name.into();
+            } else {
+                self.offered = None;
+            }
         }
     }
 

@@ -14,8 +14,10 @@ pub trait Crypto {
     /// The secret half of an ephemeral exchange.
     type Secret;
 
-    /// Fills the bytes with what nobody can foresee.
-    fn random(&mut self, bytes: &mut [u8]);
+    /// Fills the bytes with what nobody can foresee; whether it could. If it could not, what is left
+    /// in `bytes` is of no use, and the handshake ends as [`Fault::NoRandomness`](super::Fault).
+    #[must_use]
+    fn random(&mut self, bytes: &mut [u8]) -> bool;
 
     /// SHA-256 of the bytes.
     fn sha256(&self, bytes: &[u8]) -> [u8; 32];

@@ -85,14 +85,15 @@ impl<C: Crypto> Dtls<C> {
         context: &mut Context<'_, C>,
         out: &mut Datagrams,
     ) -> Option<Event<'static>> {
-        let timer = &mut self.handshake.as_deref_mut()?.common.timer;
+        let common = &mut self.handshake.as_deref_mut()?.common;
+        let (timer, doom) = (&mut common.timer, common.doom);
         if now >= timer.end_at {
             if timer.is_lingering {
                 self.handshake = None;
                 return None;
             }
             self.end();
-            return Some(Event::Failed(Fault::TimedOut));
+            return Some(Event::Failed(doom.unwrap_or(Fault::TimedOut)));
         }
         if !timer.is_again(&context.settings.timing, now) {
             return None;
@@ -107,6 +108,15 @@ impl<C: Crypto> Dtls<C> {
         let mut turn = Turn { now, context, out };
         // A flight in the clear has numbers enough.
         let _ = self.say(&mut turn);
+    }
+
+    /// It cannot begin, which [`Dtls::expire`] tells.
+    #[cold]
+    pub(super) fn doom(&mut self, now: Micros, fault: Fault) {
+        if let Some(handshake) = self.handshake.as_deref_mut() {
+            handshake.common.timer.end_at = now;
+            handshake.common.doom = Some(fault);
+        }
     }
 
     fn discard(&mut self) {

@@ -79,6 +79,9 @@ pub enum Fault {
     /// Our own key or certificate cannot be used.
     #[error("our own key or certificate cannot be used")]
     OwnCredential,
+    /// The system gives no random bytes, without which nothing is safe.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
     /// All sequence numbers of the keys are used up (RFC 6347 section 4.1).
     #[error("all sequence numbers of the session are used up")]
     UsedUp,
@@ -101,16 +104,16 @@ impl Fault {
             Self::UnknownIdentity => alert::UNKNOWN_PSK_IDENTITY,
             Self::Certificate(fault) => fault.alert(),
             Self::Signature | Self::Finished => alert::DECRYPT_ERROR,
-            Self::OwnCredential => alert::INTERNAL_ERROR,
+            Self::OwnCredential | Self::NoRandomness => alert::INTERNAL_ERROR,
         })
     }
 
     /// The cause that a run counts; none where it is no failure of the handshake's content: a
-    /// time-out, a goodbye, keys that are used up.
+    /// time-out, a goodbye, keys that are used up, a system without randomness.
     #[must_use]
     pub const fn cause(self) -> Option<TlsFailure> {
         Some(match self {
-            Self::TimedOut | Self::ClosedEarly | Self::UsedUp => return None,
+            Self::TimedOut | Self::ClosedEarly | Self::UsedUp | Self::NoRandomness => return None,
             Self::Alert(code) => TlsFailure::Alert(code),
             Self::Malformed
             | Self::Unexpected

@@ -30,6 +30,23 @@ pub enum Greeting {
 pub struct Welcome {
     pub(super) message: u16,
     pub(super) record: u64,
+    random: [u8; 32],
+}
+
+impl Welcome {
+    /// The random bytes of the ClientHello (RFC 5246 section 7.4.1.2): the same say that the client
+    /// repeats itself, others that it begins anew.
+    #[must_use]
+    pub const fn random(&self) -> &[u8; 32] {
+        &self.random
+    }
+}
+
+/// Whether a datagram begins with a ClientHello in one piece, about which [`greet`] is to be asked
+/// wherever it comes from.
+#[must_use]
+pub fn is_client_hello(datagram: &[u8]) -> bool {
+    client_hello(datagram).is_some()
 }
 
 /// Looks at a datagram that is for no session.
@@ -54,6 +71,7 @@ pub fn greet<C: Crypto>(
     let welcome = Welcome {
         message: sequence,
         record,
+        random: hello.random,
     };
     let Some(secret) = &context.settings.cookie_secret else {
         return Greeting::Welcome(welcome);

@@ -115,6 +115,8 @@ pub(super) struct Common {
     /// A record under keys that came before its keys, with its number.
     pub(super) early: Option<(u64, Box<[u8]>)>,
     pub(super) timer: Timer,
+    /// Why it ends at the timer's end; none is for want of an answer.
+    pub(super) doom: Option<Fault>,
 }
 
 impl Common {
@@ -139,6 +141,7 @@ impl Common {
             is_silent: false,
             early: None,
             timer: Timer::new(&settings.timing, now),
+            doom: None,
         }
     }
 

@@ -113,7 +113,9 @@ impl<C: Crypto> Server<C> {
             return Err(Fault::NoExtendedMasterSecret);
         }
         common.randoms.client = hello.random;
-        context.crypto.random(&mut common.randoms.server);
+        if !context.crypto.random(&mut common.randoms.server) {
+            return Err(Fault::NoRandomness);
+        }
         if let (Some(peer), Some(own)) = (hello.extensions.connection_id, &common.own_id) {
             common.has_connection_id = true;
             records.peer_id = peer.into();
@@ -126,7 +128,9 @@ impl<C: Crypto> Server<C> {
         common.suite = Some(choice.suite);
         if context.sessions.is_some() {
             let mut id = [0; SESSION_ID_MAX];
-            context.crypto.random(&mut id);
+            if !context.crypto.random(&mut id) {
+                return Err(Fault::NoRandomness);
+            }
             common.session_id = id.into();
         }
         say_hello(common, &hello, choice.suite);

@@ -54,20 +54,16 @@ impl Crypto for AwsLc {
     type Aead = RecordKey;
     type Secret = GroupSecret;
 
-    fn random(&mut self, bytes: &mut [u8]) {
+    fn random(&mut self, bytes: &mut [u8]) -> bool {
         let Some(Seeded { seed, count }) = &mut self.seeded else {
-            // The system's randomness does not fail once it has begun; were it to, a handshake of
-            // zeros would fail, which is said.
-            if rand::fill(bytes).is_err() {
-                bytes.fill(0);
-            }
-            return;
+            return rand::fill(bytes).is_ok();
         };
         for chunk in bytes.chunks_mut(8) {
             *count += 1;
             let number = mix(*seed, *count).to_be_bytes();
             chunk.copy_from_slice(&number[..chunk.len()]);
         }
+        true
     }
 
     fn sha256(&self, bytes: &[u8]) -> [u8; 32] {
@@ -102,7 +98,9 @@ impl Crypto for AwsLc {
     fn secret(&mut self, group: Group) -> Option<(GroupSecret, PublicKey)> {
         for _ in 0..SECRET_TRIES {
             let mut bytes = Zeroizing::new([0; 32]);
-            self.random(bytes.as_mut_slice());
+            if !self.random(bytes.as_mut_slice()) {
+                return None;
+            }
             if let Some(secret) = GroupSecret::new(group, &bytes) {
                 let public = secret.key.compute_public_key().ok()?;
                 return Some((secret, PublicKey::new(public.as_ref())?));

@@ -34,6 +34,21 @@ fn nothing_in_common_is_handshake_failure() {
 }
 
 #[test]
+fn without_randomness_no_handshake_begins_and_a_server_refuses() {
+    let (mut client, mut server) = (End::client(1), End::server(1));
+    client.crypto.has_randomness = false;
+    client.open(Micros::ZERO, &with_key());
+    assert!(client.sent().is_empty());
+    assert_eq!(client.dtls.deadline(), Some(Micros::ZERO));
+    client.expire(Micros::ZERO);
+    assert_eq!(client.told, [Told::Failed(Fault::NoRandomness)]);
+    let mut client = End::client(1);
+    server.crypto.has_randomness = false;
+    let faults = (Fault::Alert(80), Fault::NoRandomness);
+    fails(&mut client, &mut server, &with_key(), faults);
+}
+
+#[test]
 fn an_end_without_extended_master_secret_is_refused_where_it_is_demanded() {
     // Our own client always offers it: the offer is taken out on the way.
     for is_demanded in [false, true] {

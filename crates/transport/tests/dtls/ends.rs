@@ -82,13 +82,18 @@ impl From<Event<'_>> for Told {
 pub(crate) struct Tapped {
     algorithms: AwsLc,
     keys: Cell<[u8; 40]>,
+    pub(crate) has_randomness: bool,
 }
 
 impl Tapped {
     fn new(seed: u64) -> Self {
         let algorithms = AwsLc::seeded(seed);
         let keys = Cell::new([0; 40]);
-        Self { algorithms, keys }
+        Self {
+            algorithms,
+            keys,
+            has_randomness: true,
+        }
     }
 
     /// A record under the keys of the client or the server, without a connection id.
@@ -123,8 +128,8 @@ impl Crypto for Tapped {
     type Aead = RecordKey;
     type Secret = GroupSecret;
 
-    fn random(&mut self, bytes: &mut [u8]) {
-        self.algorithms.random(bytes);
+    fn random(&mut self, bytes: &mut [u8]) -> bool {
+        self.has_randomness && self.algorithms.random(bytes)
     }
 
     fn sha256(&self, bytes: &[u8]) -> [u8; 32] {

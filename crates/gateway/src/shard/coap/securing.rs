@@ -7,7 +7,7 @@ use muster_model::Micros;
 use muster_net::{Io, Key};
 use muster_protocol::dtls::{
     Connected, Content, Context, CookieSecret, Counts, Crypto, Datagrams, Dtls, Event, Greeting,
-    Incoming, Settings, Welcome, greet, peek,
+    Incoming, Settings, Welcome, greet, is_client_hello, peek,
 };
 use muster_transport::{AwsLc, PeerIdentity};
 
@@ -18,13 +18,6 @@ use crate::secrets::Secrets;
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::vouched::{Vouched, device_of};
-
-/// Where the type of a message stands in a datagram that is one record with a handshake's message.
-const MESSAGE_TYPE_AT: usize = 13;
-/// Where the random bytes of a ClientHello stand in such a datagram (RFC 5246 section 7.4.1.2).
-const RANDOM_AT: usize = 27;
-const RANDOM: usize = 32;
-const CLIENT_HELLO: u8 = 1;
 
 /// What a thread needs for DTLS.
 pub(super) struct Secure {
@@ -46,7 +39,8 @@ pub(super) struct Secure {
 #[derive(Debug)]
 pub(super) struct Guard {
     pub(super) dtls: Dtls<AwsLc>,
-    random: [u8; RANDOM],
+    /// Of its ClientHello.
+    random: [u8; 32],
 }
 
 impl std::fmt::Debug for Secure {
@@ -56,12 +50,19 @@ impl std::fmt::Debug for Secure {
 }
 
 impl Secure {
-    pub(super) fn new(shared: &Shared, dtls: &GatewayDtls, vouched: Option<Arc<Vouched>>) -> Self {
+    /// None if the system gives no randomness.
+    pub(super) fn new(
+        shared: &Shared,
+        dtls: &GatewayDtls,
+        vouched: Option<Arc<Vouched>>,
+    ) -> Option<Self> {
         let tls = dtls.certificate.as_ref();
         let mut crypto = AwsLc::new();
         let mut secret = [0; 32];
-        crypto.random(&mut secret);
-        Self {
+        if !crypto.random(&mut secret) {
+            return None;
+        }
+        Some(Self {
             crypto,
             settings: Settings {
                 cookie_secret: Some(CookieSecret::new(secret)),
@@ -74,7 +75,7 @@ impl Secure {
             gives_ids: dtls.connection_id,
             out: Datagrams::new(),
             sealed: Vec::new(),
-        }
+        })
     }
 
     /// What a call to a session may use, and where it writes.
@@ -135,8 +136,7 @@ impl Shard {
         let Some(header) = peek(bytes, PeerRef::ID) else {
             return self.counts().dtls_discarded.more();
         };
-        let is_handshake = header.content == Content::Handshake && header.epoch == 0;
-        let is_hello = is_handshake && bytes.get(MESSAGE_TYPE_AT) == Some(&CLIENT_HELLO);
+        let is_hello = is_client_hello(bytes);
         let peer = if header.content == Content::ConnectionId {
             let named = PeerRef::of_id(header.connection_id);
             named.filter(|peer| self.socket_of(*peer) == Some(key))
@@ -174,17 +174,16 @@ impl Shard {
                 None
             }
             Greeting::Welcome(welcome) => {
-                let random = bytes.get(RANDOM_AT..)?.first_chunk::<RANDOM>()?;
                 let begun = self.coap.peers.opening_at(key, from);
-                match begun.filter(|begun| self.began_with(*begun, random)) {
+                match begun.filter(|begun| self.began_with(*begun, welcome.random())) {
                     Some(begun) => Some(begun),
-                    None => self.begin(io, (key, from), welcome, random),
+                    None => self.begin(io, (key, from), welcome),
                 }
             }
         }
     }
 
-    fn began_with(&mut self, peer: PeerRef, random: &[u8; RANDOM]) -> bool {
+    fn began_with(&mut self, peer: PeerRef, random: &[u8; 32]) -> bool {
         let guard = self.peer(peer).and_then(|peer| peer.guard.as_ref());
         guard.is_some_and(|guard| guard.random == *random)
     }
@@ -196,7 +195,6 @@ impl Shard {
         io: &mut Io,
         (key, from): (Key, SocketAddr),
         welcome: Welcome,
-        random: &[u8; RANDOM],
     ) -> Option<PeerRef> {
         if let Some(begun) = self.coap.peers.opening_at(key, from) {
             self.forget_peer(io, begun);
@@ -211,7 +209,7 @@ impl Shard {
             let id = gives_ids.then_some(&id[..]);
             Guard {
                 dtls: Dtls::server(now, welcome, &context, id),
-                random: *random,
+                random: *welcome.random(),
             }
         };
         let met = self.coap.peers.insert_opening(now, peer, guard);
