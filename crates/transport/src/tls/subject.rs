@@ -14,7 +14,7 @@ pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
     name(certificate.subject())
 }
 
-/// The common name in a subject as [`of`] writes it, the first if there are several; none without one.
+/// The common name in a subject as account and session have it, the first if there are several; none without one.
 #[must_use]
 pub fn common_name(subject: &str) -> Option<String> {
     let mut characters = subject.chars();
