@@ -15,8 +15,8 @@ use muster_protocol::dtls::{
 };
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::{Credential, FleetPlan, Plan};
-use zeroize::Zeroizing;
 use rustc_hash::FxHashMap;
+use zeroize::Zeroizing;
 
 use super::lines::{Above, Lines, Read, Who};
 use super::writing::send_each;

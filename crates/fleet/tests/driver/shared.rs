@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use muster_conduct::{Order, Scribe};
-use muster_fleet::Secured;
+use muster_fleet::{LinkCertificates, Secured};
 use muster_model::{ConnectFailure, Fact, LinkEvent, LinkFact, Micros};
 use muster_net::Clock;
 use muster_protocol::dtls::{
@@ -54,7 +54,11 @@ fn start(socket: &UdpSocket) -> (Shard, Receiver<LinkFact>) {
     let judge =
         DtlsCertificates::new(None, &TlsSpec::default(), None).expect("whom the host trusts");
     let shard = Shard::start_over(SCENARIO, target, Some(scribe), |plan| {
-        Secured::new(plan, AwsLc::new(), Box::new(judge))
+        Secured::new(
+            plan,
+            AwsLc::new(),
+            LinkCertificates::new(Box::new(judge), Vec::new()),
+        )
     });
     shard.order(Order::Connect);
     (shard, happened)
