@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_conduct::LostCopy;
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::RecorderPlan;
-use muster_model::{BackendId, ConsumerId, Micros, Reason, RunId};
+use muster_model::{BackendId, ConsumerId, Listening, Micros, Reason, RunId};
 use muster_net::{Clock, Key, LoopError, TimerId};
 use muster_protocol::layer::Pipe;
 use muster_protocol::mqtt::{self, Connect, Filter, Qos, RetainHandling, Subscribe};
@@ -102,6 +102,8 @@ pub(crate) struct Consumer {
     pub(crate) state: State,
     /// When its last try to connect began.
     pub(crate) since: Micros,
+    /// Since when it hears what comes, while it does.
+    pub(crate) hears_since: Micros,
     pub(crate) client_id: String,
     /// Tries that failed since the last success.
     pub(crate) failures: u32,
@@ -152,6 +154,7 @@ impl Consumer {
             key: None,
             state: State::Down,
             since: Micros::ZERO,
+            hears_since: Micros::ZERO,
             client_id: client_id(run, seat.backend, seat.consumer),
             failures: 0,
             refused: None,
@@ -174,6 +177,15 @@ impl Consumer {
     /// Whether it never got as far as to be refused: nothing has been told of it.
     pub(crate) const fn is_untold(&self) -> bool {
         !self.was_up && self.failures == 0
+    }
+
+    /// How it listens.
+    pub(crate) fn listening(&self, now: Micros) -> Listening {
+        if self.state != State::Up || self.is_paused {
+            return Listening::deaf(now);
+        }
+        let (since, until) = (self.hears_since, now);
+        Listening { since, until }
     }
 
     /// Whether it reads nothing, by the scenario's own wish.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Trouble};
-use muster_model::Micros;
+use muster_model::{Listening, Micros};
 use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, Written,
 };
@@ -286,6 +286,7 @@ impl Driver {
     fn pause(&mut self, io: &mut Io, at: usize, is_paused: bool) {
         let consumer = &mut self.consumers[at];
         consumer.is_paused = is_paused;
+        consumer.hears_since = io.now();
         if consumer.is_deaf() {
             return self.stop_reading(io, at);
         }
@@ -402,10 +403,13 @@ impl Driver {
             .count();
         self.expire_commands(now);
         let next_command = self.next_command();
+        let listening = self.consumers.iter();
+        let listening = listening.map(|consumer| consumer.listening(now));
         let progress = Progress {
             at: now,
             consumers_wanted: self.consumers.len() as u64,
             consumers_up: up as u64,
+            listening: listening.fold(Listening::NOBODY, Listening::and),
             open: self.open_commands(),
             behind: u64::from(next_command.is_some_and(|due| due <= now)),
             ..Progress::default()

@@ -128,6 +128,7 @@ impl Driver {
     fn subscribed(&mut self, io: &mut Io, at: usize) {
         let consumer = &mut self.consumers[at];
         consumer.state = State::Up;
+        consumer.hears_since = io.now();
         consumer.failures = 0;
         consumer.refused = None;
         if consumer.is_deaf() {

@@ -9,7 +9,7 @@ use muster_conduct::{
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
 use muster_measure::{Account, Identity, Timeline, WindowDelta};
-use muster_model::Micros;
+use muster_model::{Listening, Micros};
 use muster_net::Clock;
 
 use crate::Force;
@@ -78,8 +78,8 @@ pub struct RunData {
     pub timeline: Timeline,
     /// When settling ended.
     pub end: Micros,
-    /// Until when consumers listened; none if there were none, as in a part that has none.
-    pub heard_until: Option<Micros>,
+    /// How consumers listened when settling ended; none if there were none, as in a part that has none.
+    pub listening: Option<Listening>,
     /// Why the due messages ended.
     pub ending: Ending,
     /// The condition that ended them, if one did.
@@ -132,6 +132,8 @@ struct Run {
     further_incidents: u64,
     timeline: Timeline,
     finished_at: Option<Micros>,
+    /// How consumers listened then.
+    listening: Option<Listening>,
     now: Micros,
 }
 
@@ -161,6 +163,7 @@ impl Run {
             further_incidents: 0,
             timeline: Timeline::CONNECTING,
             finished_at: None,
+            listening: None,
             now: clock.now(),
         }
     }
@@ -245,7 +248,12 @@ impl Run {
                 self.watched = self.timeline.measure.second();
             }
             Order::EndDue { at } => self.timeline = self.timeline.stopped(at),
-            Order::Finish => self.finished_at = Some(now),
+            Order::Finish => {
+                self.finished_at = Some(now);
+                let Listening { since, until } = progress.listening;
+                let until = until.min(now);
+                self.listening = Some(Listening { since, until });
+            }
             Order::Connect | Order::MarkDrain => {}
         }
         Some(order)
@@ -285,6 +293,7 @@ impl Run {
                 behind: 0,
                 links_untried: 0,
                 links_up: 0,
+                listening: Listening::NOBODY,
                 ..*progress
             },
             AgentState::Working | AgentState::Over => *progress,
@@ -308,6 +317,7 @@ impl Run {
         }
         let end = self.finished_at.unwrap_or(self.now);
         let has_consumers = self.merged_progress().consumers_wanted > 0;
+        let listening = self.listening.unwrap_or(Listening::deaf(end));
         let is_whole = !self.state.iter().any(|state| *state != AgentState::Over);
         let handover = self.handover.take().filter(|_| is_whole);
         let (identity, account) = handover
@@ -322,7 +332,7 @@ impl Run {
             incidents: self.incidents,
             timeline: self.timeline,
             end,
-            heard_until: has_consumers.then_some(end),
+            listening: has_consumers.then_some(listening),
             ending: self.conductor.ending(),
             stop: self.stop,
         }

@@ -126,11 +126,7 @@ enum State {
     Loading {
         end: Micros,
     },
-    Settling {
-        end: Micros,
-        deadline: Micros,
-        marked: bool,
-    },
+    Settling(Settling),
     Finishing,
 }
 
@@ -157,21 +153,12 @@ impl Conductor {
             }
             State::Connecting { since } => self.connecting(now, since, progress),
             State::Loading { end } => self.loading(now, end),
-            State::Settling {
-                end,
-                deadline,
-                marked,
-            } => {
-                let is_settled = self.is_settled(progress, delivery, end);
-                self.settling(
-                    now,
-                    is_settled,
-                    Settling {
-                        end,
-                        deadline,
-                        marked,
-                    },
-                )
+            State::Settling(mut span) => {
+                if progress.open + progress.behind > 0 {
+                    span.busy = progress.at;
+                }
+                let is_settled = self.is_settled(progress, delivery, &span);
+                self.settling(now, is_settled, span)
             }
             State::Finishing => None,
         }
@@ -184,20 +171,14 @@ impl Conductor {
             return;
         }
         match self.state {
-            State::Settling {
-                end,
-                deadline,
-                marked,
-            } => {
+            State::Settling(mut span) => {
                 self.ending = Ending::Interrupted;
                 // Without a mark nothing is called lost that may only be late; with one, that
                 // takes the quiet time to which settling is down then.
-                let deadline = if marked { deadline } else { now };
-                self.state = State::Settling {
-                    end,
-                    deadline,
-                    marked,
-                };
+                if !span.marked {
+                    span.deadline = now;
+                }
+                self.state = State::Settling(span);
             }
             State::Idle | State::Connecting { .. } | State::Loading { .. } | State::Finishing => {
                 self.stop(now, Ending::Interrupted);
@@ -217,7 +198,7 @@ impl Conductor {
             State::Idle | State::Connecting { .. } => Phase::Connect,
             State::Loading { .. } if now < self.measure_start() => Phase::WarmUp,
             State::Loading { .. } => Phase::Measure,
-            State::Settling { .. } => Phase::Settle,
+            State::Settling(_) => Phase::Settle,
             State::Finishing => Phase::Finish,
         }
     }
@@ -230,7 +211,7 @@ impl Conductor {
             State::Connecting { since } => since + self.timetable.connect_at_most - now,
             State::Loading { .. } if now < self.measure_start() => self.measure_start() - now,
             State::Loading { end } => end - now,
-            State::Settling { deadline, .. } => deadline - now,
+            State::Settling(span) => span.deadline - now,
             State::Finishing => Micros::ZERO,
         }
     }
@@ -285,36 +266,35 @@ impl Conductor {
         Some(Order::EndDue { at: end })
     }
 
-    fn settling(&mut self, now: Micros, is_settled: bool, span: Settling) -> Option<Order> {
+    fn settling(&mut self, now: Micros, is_settled: bool, mut span: Settling) -> Option<Order> {
         if is_settled || now >= span.deadline {
             self.state = State::Finishing;
             return Some(Order::Finish);
         }
-        if span.marked || now < span.deadline - self.timetable.quiet {
-            return None;
-        }
-        self.state = State::Settling {
-            end: span.end,
-            deadline: span.deadline,
-            marked: true,
-        };
-        Some(Order::MarkDrain)
+        let is_to_mark = !span.marked && now >= span.deadline - self.timetable.quiet;
+        span.marked |= is_to_mark;
+        self.state = State::Settling(span);
+        is_to_mark.then_some(Order::MarkDrain)
     }
 
-    fn is_settled(&self, progress: &Progress, delivery: &Delivery, end: Micros) -> bool {
-        if progress.at <= end || progress.open + progress.behind > 0 {
+    /// Consumers that were away may have missed what was under way: their silence counts from when
+    /// they are back, and up to when they are known to have listened.
+    fn is_settled(&self, progress: &Progress, delivery: &Delivery, span: &Settling) -> bool {
+        if progress.at <= span.end || progress.open + progress.behind > 0 {
             return false;
         }
         if self.timetable.is_part {
             return progress.consumers_wanted == 0;
         }
-        let last = delivery.last_arrival.map_or(end, |at| at.max(end));
-        delivery.is_complete || progress.at >= last + self.timetable.quiet
+        let last = delivery.last_arrival.map_or(span.end, |at| at.max(span.end));
+        let (quiet, heard) = (self.timetable.quiet, progress.listening);
+        let is_quiet = progress.at >= last + quiet && heard.is_quiet(last, quiet);
+        delivery.is_complete || is_quiet && heard.until >= span.busy
     }
 
     fn stop(&mut self, now: Micros, ending: Ending) {
         let is_stopping = self.stop_at.is_some();
-        if is_stopping || matches!(self.state, State::Settling { .. } | State::Finishing) {
+        if is_stopping || matches!(self.state, State::Settling(_) | State::Finishing) {
             return;
         }
         self.ending = ending;
@@ -329,11 +309,12 @@ impl Conductor {
 
     fn settle(&mut self, end: Micros) {
         let deadline = end + self.timetable.settle_at_most;
-        self.state = State::Settling {
+        self.state = State::Settling(Settling {
             end,
             deadline,
             marked: false,
-        };
+            busy: end,
+        });
     }
 
     fn give_up(&mut self, ending: Ending) -> Order {
@@ -343,15 +324,19 @@ impl Conductor {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Settling {
     end: Micros,
     deadline: Micros,
     marked: bool,
+    /// When something was not final, the last that is known.
+    busy: Micros,
 }
 
 #[cfg(test)]
 mod tests {
+    use muster_model::Listening;
+
     use super::*;
 
     const TIMETABLE: Timetable = Timetable {
@@ -459,6 +444,62 @@ mod tests {
             run.step(secs(10.5), &up(secs(10.5)), &missing),
             Some(Order::Finish)
         );
+    }
+
+    fn heard(at: f64, listening: Listening) -> Progress {
+        Progress {
+            consumers_wanted: 1,
+            listening,
+            ..up(secs(at))
+        }
+    }
+
+    const MISSING: Delivery = Delivery {
+        is_complete: false,
+        last_arrival: Some(Micros::from_millis(6_900)),
+    };
+
+    #[test]
+    fn silence_counts_only_while_every_consumer_listens() {
+        let mut run = settling();
+        let deaf = |at| heard(at, Listening::deaf(secs(at)));
+        for at in [7.1, 10.0, 25.0] {
+            assert_eq!(run.step(secs(at), &deaf(at), &MISSING), None, "{at} s");
+        }
+        let since = secs(26.0);
+        let back = |at| heard(at, Listening { since, until: secs(at) });
+        assert_eq!(run.step(secs(28.9), &back(28.9), &MISSING), None);
+        let order = run.step(secs(29.0), &back(29.0), &MISSING);
+        assert_eq!(order, Some(Order::Finish));
+    }
+
+    #[test]
+    fn a_consumer_that_stays_away_is_waited_for_to_the_bound() {
+        let mut run = settling();
+        let deaf = |at| heard(at, Listening::deaf(secs(at)));
+        assert_eq!(run.step(secs(33.9), &deaf(33.9), &MISSING), None);
+        let order = run.step(secs(34.0), &deaf(34.0), &MISSING);
+        assert_eq!(order, Some(Order::MarkDrain));
+        let order = run.step(secs(37.0), &deaf(37.0), &MISSING);
+        assert_eq!(order, Some(Order::Finish));
+    }
+
+    /// A broker that is frozen is known to be some seconds later.
+    #[test]
+    fn silence_counts_no_further_than_a_consumer_is_known_to_have_listened() {
+        let mut run = settling();
+        let until = |s| Listening::until(secs(s));
+        let order = run.step(secs(12.0), &heard(12.0, until(9.9)), &MISSING);
+        assert_eq!(order, None);
+        let open = Progress {
+            open: 1,
+            ..heard(12.5, until(11.0))
+        };
+        assert_eq!(run.step(secs(12.5), &open, &MISSING), None);
+        let order = run.step(secs(13.0), &heard(13.0, until(12.4)), &MISSING);
+        assert_eq!(order, None, "what was open at 12.5 s may have come since");
+        let order = run.step(secs(13.2), &heard(13.2, until(12.5)), &MISSING);
+        assert_eq!(order, Some(Order::Finish));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use muster_device::{Shard, Sink};
 use muster_measure::Progress as Windows;
-use muster_model::Micros;
+use muster_model::{Listening, Micros};
 use serde::{Deserialize, Serialize};
 
 /// Counts of one instant: of one agent, or merged over all.
@@ -24,6 +24,8 @@ pub struct Progress {
     pub consumers_wanted: u64,
     /// Consumer sessions that are subscribed.
     pub consumers_up: u64,
+    /// How all consumers that the plan wants listen.
+    pub listening: Listening,
     /// Messages taken and not yet final.
     pub open: u64,
     /// Shards on which a message is due that was not yet taken.
@@ -65,6 +67,7 @@ impl Progress {
             links_failed: tally.failed,
             consumers_wanted: 0,
             consumers_up: 0,
+            listening: Listening::NOBODY,
             open: shard.open() as u64,
             behind: u64::from(shard.next_due().is_some_and(|due| due <= at)),
         }
@@ -89,6 +92,7 @@ impl Progress {
         self.links_failed += other.links_failed;
         self.consumers_wanted += other.consumers_wanted;
         self.consumers_up += other.consumers_up;
+        self.listening = self.listening.and(other.listening);
         self.open += other.open;
         self.behind += other.behind;
     }

@@ -1,6 +1,6 @@
 //! Closes the account: from merged windows, sets and accounts to ledgers and their residue.
 
-use muster_model::{BackendId, Micros, StreamId};
+use muster_model::{BackendId, Listening, Micros, StreamId};
 
 use crate::cohort::{Cohort, PerCohort};
 use crate::command::CommandsClosed;
@@ -33,9 +33,8 @@ pub struct Closing<'a> {
     pub timeline: Timeline,
     /// When settling ended.
     pub end: Micros,
-    /// Until when every consumer listened: earlier than the end where one of several parts left
-    /// before the others.
-    pub heard_until: Micros,
+    /// How every consumer listened: until before the end where one of several parts left before the others.
+    pub listening: Listening,
     /// Whether senders and consumers read one clock: else when a copy was seen and when it was due
     /// are instants of different clocks, and nothing between the two is known.
     pub has_one_clock: bool,
@@ -98,7 +97,7 @@ impl<'a> Closing<'a> {
             measure: self.timeline.measure,
             settle: self.timeline.settle,
             end: self.end,
-            heard_until: self.heard_until,
+            listening: self.listening,
             quiet: self.quiet,
             lost_ranges_most: self.lost_ranges_most,
         })

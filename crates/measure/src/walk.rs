@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use muster_model::{DeviceId, Micros, StreamId};
+use muster_model::{DeviceId, Listening, Micros, StreamId};
 
 use crate::cohort::{Cohort, PerCohort};
 use crate::copies::Seen;
@@ -29,8 +29,8 @@ pub(crate) struct Grounds<'a> {
     pub(crate) settle: Micros,
     /// When settling ended.
     pub(crate) end: Micros,
-    /// Until when every consumer listened.
-    pub(crate) heard_until: Micros,
+    /// How every consumer listened.
+    pub(crate) listening: Listening,
     /// How long a backend must have been quiet for what is absent to be lost.
     pub(crate) quiet: Micros,
     /// How many ranges of lost ids are kept for each backend.
@@ -156,8 +156,7 @@ impl Grounds<'_> {
     fn border(&self, backend: usize, seen: Option<&Seen>) -> u32 {
         let last = self.identity.backends[backend].last_arrival;
         let quiet_since = last.unwrap_or(self.settle);
-        let is_quiet = quiet_since + self.quiet <= self.heard_until;
-        if is_quiet {
+        if self.listening.is_quiet(quiet_since, self.quiet) {
             u32::MAX
         } else {
             seen.map_or(0, |seen| seen.drained)

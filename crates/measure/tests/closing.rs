@@ -6,7 +6,7 @@ use muster_measure::{
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, FleetId, Integrity,
-    LinkEvent, LinkFact, LinkId, MessageId, Micros, Outcome, RunId, ShedCause, StreamId,
+    LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, RunId, ShedCause, StreamId,
 };
 
 const STREAM: StreamId = StreamId(0);
@@ -149,18 +149,18 @@ impl Line {
     }
 
     fn close(self, measured: u32, end: Micros) -> Summary {
-        self.close_heard(measured, end, end)
+        self.close_heard(measured, end, Listening::until(end))
     }
 
-    fn close_heard(self, measured: u32, end: Micros, heard_until: Micros) -> Summary {
-        self.close_with(measured, end, (heard_until, true))
+    fn close_heard(self, measured: u32, end: Micros, listening: Listening) -> Summary {
+        self.close_with(measured, end, (listening, true))
     }
 
     fn close_with(
         mut self,
         measured: u32,
         end: Micros,
-        (heard_until, has_one_clock): (Micros, bool),
+        (listening, has_one_clock): (Listening, bool),
     ) -> Summary {
         let timeline = self.recorder.timeline();
         self.windows.merge(&self.recorder.flush(end));
@@ -173,7 +173,7 @@ impl Line {
             calendar: Some(&Tenths { measured }),
             timeline,
             end,
-            heard_until,
+            listening,
             has_one_clock,
             quiet: QUIET,
             lost_ranges_most: 2,
@@ -256,7 +256,8 @@ fn with_two_clocks_nobody_knows_how_long_a_delivery_took() {
         accept_all(&mut line, 30);
         (0..30).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(30)));
         let end = Micros::from_secs(20);
-        line.close_with(20, end, (end, has_one_clock)).run
+        line.close_with(20, end, (Listening::until(end), has_one_clock))
+            .run
     };
     for has_one_clock in [true, false] {
         let run = close(has_one_clock);
@@ -278,9 +279,30 @@ fn what_came_after_a_consumer_had_left_is_not_called_lost() {
     let last = due(24) + Micros::from_millis(30);
     (0..25).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(30)));
     // One part listened for less than the quiet time, the other much longer.
-    let left = last + QUIET - Micros(1);
+    let left = Listening::until(last + QUIET - Micros(1));
     let ledger = line.close_heard(20, last + QUIET + QUIET, left).run.uplink;
     assert_eq!((ledger.lost, ledger.outstanding), (Some(0), Some(5)));
+}
+
+#[test]
+fn while_a_consumer_is_away_silence_makes_nothing_lost_but_what_was_overtaken() {
+    let end = Micros::from_secs(20);
+    let back = |since| Listening { since, until: end };
+    for (listening, lost, outstanding) in [
+        (Listening::deaf(end), 1, 5),
+        (back(end - QUIET + Micros(1)), 1, 5),
+        (back(end - QUIET), 6, 0),
+    ] {
+        let mut line = Line::new();
+        accept_all(&mut line, 30);
+        for seq in (0..25).filter(|seq| *seq != 12) {
+            line.arrive(seq, 0, due(seq) + Micros::from_millis(30));
+        }
+        line.recorder.mark_drain();
+        let ledger = line.close_heard(20, end, listening).run.uplink;
+        let found = (ledger.lost, ledger.outstanding);
+        assert_eq!(found, (Some(lost), Some(outstanding)), "{listening:?}");
+    }
 }
 
 #[test]
@@ -477,7 +499,7 @@ fn of_a_killed_run_the_windows_tell_and_the_rest_is_null() {
         calendar: None,
         timeline,
         end: Micros::from_secs(3),
-        heard_until: Micros::from_secs(3),
+        listening: Listening::until(Micros::from_secs(3)),
         has_one_clock: true,
         quiet: QUIET,
         lost_ranges_most: 2,

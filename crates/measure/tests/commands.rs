@@ -7,7 +7,7 @@ use muster_measure::{
 };
 use muster_model::{
     Answer, Answering, Arrival, Attempt, BackendId, Cause, Command, ConsumerId, Delivery, DeviceId,
-    Fact, FleetId, Integrity, Issue, MessageId, Met, Micros, Outcome, Presence, Query,
+    Fact, FleetId, Integrity, Issue, Listening, MessageId, Met, Micros, Outcome, Presence, Query,
     QueryOutcome, Reason, Receipt, Reception, Reply, RunId, ShedCause, StreamId, mix,
 };
 use proptest::prelude::*;
@@ -393,7 +393,7 @@ fn summary(own: &Account, windows: &WindowDelta, identity: &Identity) -> Summary
         calendar: Some(&Even),
         timeline: Timeline::starting(ORIGIN, Micros::ZERO, MEASURE),
         end: END,
-        heard_until: END,
+        listening: Listening::until(END),
         has_one_clock: true,
         quiet: QUIET,
         lost_ranges_most: 1_000,
@@ -764,7 +764,7 @@ fn a_reply_may_still_come_while_its_backend_is_not_quiet() {
             calendar: Some(&Even),
             timeline: Timeline::starting(ORIGIN, Micros::ZERO, MEASURE),
             end: END,
-            heard_until: END,
+            listening: Listening::until(END),
             has_one_clock: true,
             quiet: QUIET,
             lost_ranges_most: 1_000,

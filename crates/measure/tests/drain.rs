@@ -7,7 +7,7 @@ use muster_measure::{
     Recorder, RecorderPlan, Role, StreamTrack, Summary, Timeline, WindowDelta,
 };
 use muster_model::{
-    Attempt, Cause, DeviceId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId, MessageId,
+    Attempt, Cause, DeviceId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId, Listening, MessageId,
     Micros, Outcome, Reception, RunId, StreamId,
 };
 use proptest::prelude::*;
@@ -257,7 +257,7 @@ fn close(own: &Account, facts: &[Fact], processes: usize) -> Summary {
         calendar: Some(&Schedule),
         timeline,
         end: END,
-        heard_until: END,
+        listening: Listening::until(END),
         quiet: Micros::from_secs(3),
         has_one_clock: true,
         lost_ranges_most: 100,

@@ -10,7 +10,7 @@ use muster_measure::{
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, Fact, FleetId,
-    Integrity, LinkEvent, LinkFact, LinkId, MessageId, Micros, Outcome, Reason, RunId, ShedCause,
+    Integrity, LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, Reason, RunId, ShedCause,
     StreamId, mix,
 };
 use proptest::prelude::*;
@@ -364,7 +364,7 @@ fn close(windows: &WindowDelta, identity: &Identity, account: &Account) -> Summa
         calendar: Some(&Periods),
         timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
         end: END,
-        heard_until: END,
+        listening: Listening::until(END),
         has_one_clock: true,
         quiet: QUIET,
         lost_ranges_most: 1_000,
@@ -624,7 +624,7 @@ fn apart(seed: u64, cold: Cold) -> ScopeSummary {
         calendar: Some(&Periods),
         timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
         end: END,
-        heard_until: END,
+        listening: Listening::until(END),
         has_one_clock: true,
         quiet: QUIET,
         lost_ranges_most: 10,

@@ -16,6 +16,7 @@ mod command;
 mod fact;
 pub mod figure;
 mod id;
+mod listening;
 mod mix;
 mod outcome;
 mod reception;
@@ -30,6 +31,7 @@ pub use command::{
 };
 pub use fact::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact};
 pub use id::{BackendId, ConsumerId, DeviceId, FleetId, LinkId, MessageId, RunId, StreamId};
+pub use listening::Listening;
 pub use mix::{mix, unit};
 pub use outcome::{Cause, ConnectFailure, Outcome, ShedCause};
 pub use reception::Reception;

@@ -10,7 +10,7 @@ use muster_cluster::RunData;
 use muster_conduct::{Ending, Slice};
 use muster_judge::{GeneratorHealth, Stop};
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
-use muster_model::{Micros, RunId};
+use muster_model::{Listening, Micros, RunId};
 use muster_scenario::{ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
 
@@ -74,8 +74,8 @@ pub(crate) struct Footer {
     pub(crate) health: GeneratorHealth,
     pub(crate) afterlives: Vec<Afterlife>,
     pub(crate) end: Micros,
-    /// Until when every consumer listened; none without consumers.
-    pub(crate) heard_until: Option<Micros>,
+    /// How every consumer listened; none without consumers.
+    pub(crate) listening: Option<Listening>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
     pub(crate) target: NotedTarget,
@@ -177,7 +177,7 @@ impl Archive {
                 health: data.health,
                 afterlives: data.afterlives,
                 end: data.end,
-                heard_until: data.heard_until,
+                listening: data.listening,
                 ending: data.ending,
                 stop: data.stop,
                 target,
@@ -365,8 +365,8 @@ impl Footer {
         self.afterlives.extend(other.afterlives);
         self.end = self.end.max(other.end);
         // What came after the first consumer had left, nobody counted: it is no proof of a loss.
-        let heard = [self.heard_until, other.heard_until];
-        self.heard_until = heard.into_iter().flatten().min();
+        let both = [self.listening, other.listening].into_iter().flatten();
+        self.listening = both.reduce(Listening::and);
         if self.ending == Ending::Planned {
             (self.ending, self.stop) = (other.ending, other.stop);
         }

@@ -10,7 +10,7 @@ use muster_conduct::{Ending, PlanCalendar, Slice, recorder_plan, schedules};
 use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Summary, Timeline};
-use muster_model::{DeviceId, Micros};
+use muster_model::{DeviceId, Listening, Micros};
 use muster_report::{Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse};
 use muster_scenario::{Loop, Plan};
 
@@ -98,7 +98,9 @@ impl Archive {
             calendar,
             timeline: self.timeline,
             end,
-            heard_until: footer.and_then(|footer| footer.heard_until).unwrap_or(end),
+            listening: footer
+                .and_then(|footer| footer.listening)
+                .unwrap_or(Listening::until(end)),
             has_one_clock: self.header.has_one_clock(),
             quiet: plan.phases.settle.quiet,
             lost_ranges_most: LOST_RANGES_MAX,

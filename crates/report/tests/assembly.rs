@@ -10,7 +10,7 @@ use muster_measure::{
 };
 use muster_model::{
     Arrival, Attempt, BackendId, ConsumerId, DeviceId, FleetId, Integrity, LinkEvent, LinkFact,
-    LinkId, MessageId, Micros, Outcome, RunId, StreamId,
+    LinkId, Listening, MessageId, Micros, Outcome, RunId, StreamId,
 };
 use muster_report::{Assembly, Figure, Names, Report, RuleResult, RunFacts, hdr, html, text};
 
@@ -160,7 +160,7 @@ fn close(plan: &RecorderPlan, recorded: &Recorded, is_killed: bool) -> Summary {
         calendar: whole.then_some(&Schedule),
         timeline: muster_measure::Timeline::starting(ORIGIN, plan.warm_up, plan.measure),
         end: END,
-        heard_until: END,
+        listening: Listening::until(END),
         has_one_clock: true,
         quiet: Micros::from_secs(1),
         lost_ranges_most: 100,

@@ -1,6 +1,11 @@
 //! How the model platform and its network misbehave.
 
-use muster_model::{Micros, mix, unit};
+use std::ops::Range;
+
+use muster_model::{Listening, Micros, mix, unit};
+
+/// After how long it is known that consumers hear nothing, as of a broker that is frozen.
+const KNOWN_AFTER: Micros = Micros::from_secs(3);
 
 /// A model platform's ways. Shares are chances between 0 and 1, each decided by the seed alone.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +60,8 @@ pub struct Behaviour {
     pub hold: f64,
     /// How long the other half waits.
     pub hold_for: Micros,
+    /// When the consumers of the backends hear nothing; what is for them waits until they are back.
+    pub consumers_away: Option<Range<Micros>>,
     /// What happens to links, and when.
     pub incidents: Vec<Incident>,
     /// How it treats commands and replies; the ways above that are of publishes do not concern them.
@@ -137,8 +144,32 @@ impl Default for Behaviour {
             garbage: 0.0,
             hold: 0.0,
             hold_for: Micros::from_millis(20),
+            consumers_away: None,
             incidents: Vec::new(),
             commands: CommandWays::default(),
+        }
+    }
+}
+
+impl Behaviour {
+    /// When consumers that hear nothing now are back.
+    pub(crate) fn consumers_back(&self, now: Micros) -> Option<Micros> {
+        let away = self.consumers_away.as_ref()?;
+        away.contains(&now).then_some(away.end)
+    }
+
+    /// How consumers listen, as far as is known.
+    pub(crate) fn listening(&self, now: Micros) -> Listening {
+        let Some(Range { start, end }) = self.consumers_away.clone() else {
+            return Listening::until(now);
+        };
+        if now >= end {
+            let (since, until) = (end, now);
+            Listening { since, until }
+        } else if now >= start + KNOWN_AFTER {
+            Listening::deaf(now)
+        } else {
+            Listening::until(now.min(start))
         }
     }
 }

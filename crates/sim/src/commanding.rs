@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, delivery_by_puback};
 use muster_device::Then;
 use muster_load::StreamSchedule;
-use muster_model::{BackendId, Delivery, MessageId, Micros, RunId};
+use muster_model::{BackendId, Delivery, Listening, MessageId, Micros, RunId};
 use muster_protocol::mqtt::{
     Client, ClientEvent, ClientLimits, Connect, Filter, Input, Qos, Subscribe,
 };
@@ -30,8 +30,8 @@ pub(crate) struct Commanding {
     /// The account whose copies of queries it answers with commands.
     pub(crate) backend: BackendId,
     replies: Option<&'static str>,
-    /// Whether it is connected and hears replies.
-    is_up: bool,
+    /// Since when it is connected and hears replies.
+    up_since: Option<Micros>,
     /// When it connects again, if it is not.
     again: Option<Micros>,
 }
@@ -56,13 +56,19 @@ impl Commanding {
             link,
             backend: BackendId(at),
             replies: plan.platform.dialect().replies(),
-            is_up: false,
+            up_since: None,
             again: None,
         })
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        self.is_up
+        self.up_since.is_some()
+    }
+
+    /// How it listens for replies.
+    pub(crate) fn listening(&self, now: Micros) -> Listening {
+        let heard = |since| Listening { since, until: now };
+        self.up_since.map_or(Listening::deaf(now), heard)
     }
 
     pub(crate) fn start(&mut self, origin: Micros) {
@@ -80,11 +86,12 @@ impl Commanding {
 
     /// When the next command may be issued; none while the session cannot take one.
     pub(crate) fn next(&mut self) -> Option<Micros> {
+        let is_up = self.is_up();
         let courier = MqttCourier {
             session: &mut self.session,
             out: &mut Vec::new(),
         };
-        self.commander.next_issue(self.is_up.then_some(&courier))
+        self.commander.next_issue(is_up.then_some(&courier))
     }
 
     /// When something of the session's own is due.
@@ -108,7 +115,7 @@ impl Commanding {
     }
 
     pub(crate) fn issue(&mut self, now: Micros, desk: &mut Desk<'_, Witness>, out: &mut Vec<u8>) {
-        if self.is_up {
+        if self.is_up() {
             let mut courier = MqttCourier {
                 session: &mut self.session,
                 out,
@@ -150,7 +157,7 @@ impl Commanding {
     ) -> Then {
         match event {
             ClientEvent::Connected(_) => self.subscribe(now, out),
-            ClientEvent::Subscribed { .. } => self.is_up = true,
+            ClientEvent::Subscribed { .. } => self.up_since = Some(now),
             ClientEvent::Message(message) => {
                 let topic = message.topic.as_str();
                 let is_reply = self.commander.replied(topic, message.payload, now, desk);
@@ -182,7 +189,7 @@ impl Commanding {
 
     fn subscribe(&mut self, now: Micros, out: &mut Vec<u8>) {
         let Some(replies) = self.replies else {
-            self.is_up = true;
+            self.up_since = Some(now);
             return;
         };
         let filters = [Filter::new(replies, Qos::AtLeastOnce)];
@@ -209,7 +216,7 @@ impl Commanding {
         self.session.drop_inflight(|_, _| {});
         self.commander.lost(now, desk);
         self.session.closed();
-        self.is_up = false;
+        self.up_since = None;
         self.again = Some(now + RETRY);
     }
 

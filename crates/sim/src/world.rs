@@ -12,7 +12,7 @@ use muster_conduct::{
 use muster_device::{SLOT_MAX, Shard};
 use muster_load::{PayloadError, ScheduleError, StreamSchedule};
 use muster_measure::{Closing, Recorder, RecorderPlan, Summary, Timeline, WindowDelta};
-use muster_model::{Micros, RunId, ShedCause, mix};
+use muster_model::{Listening, Micros, RunId, ShedCause, mix};
 use muster_scenario::Plan;
 
 use crate::account::{Account, Told};
@@ -49,6 +49,8 @@ pub struct World {
     windows: WindowDelta,
     timeline: Timeline,
     next_dispatch: Micros,
+    /// How consumers listened when the conductor was last asked.
+    listening: Listening,
     interrupt_at: Option<Micros>,
     untaken: ShedCause,
     out: Vec<u8>,
@@ -132,6 +134,7 @@ impl World {
             windows: WindowDelta::default(),
             timeline: Timeline::CONNECTING,
             next_dispatch: Micros::ZERO,
+            listening: Listening::until(Micros::ZERO),
             interrupt_at: None,
             untaken: ShedCause::GeneratorLate,
             out: Vec::new(),
@@ -213,11 +216,14 @@ impl World {
         }
         loop {
             let links = Progress::of(&self.shard, self.queue.now());
-            let progress = Progress::united(
+            let mut progress = Progress::united(
                 [Some(links), self.application_progress()]
                     .into_iter()
                     .flatten(),
             );
+            let listening = self.platform.behaviour().listening(now);
+            progress.listening = progress.listening.and(listening);
+            self.listening = progress.listening;
             let delivery = Delivery::of(&self.windows.progress);
             let Some(order) = self.conductor.step(now, &progress, &delivery) else {
                 return;
@@ -320,7 +326,7 @@ impl World {
             calendar: Some(&calendar),
             timeline: self.timeline,
             end: self.queue.now(),
-            heard_until: self.queue.now(),
+            listening: self.listening,
             has_one_clock: true,
             quiet: self.plan.phases.settle.quiet,
             lost_ranges_most: LOST_RANGES_MAX,

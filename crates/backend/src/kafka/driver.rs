@@ -49,7 +49,6 @@ pub struct KafkaDriver {
     surfaces: Surfaces,
     mailbox: Mailbox<Order, Box<Dispatch>>,
     next_dispatch: Micros,
-    is_paused: bool,
     is_over: bool,
 }
 
@@ -125,7 +124,6 @@ pub fn kafka_loop(
         intake,
         mailbox,
         next_dispatch: Micros::ZERO,
-        is_paused: false,
         is_over: false,
     };
     Ok(Loop::new(spec.clock, &LoopConfig::default(), driver)?)
@@ -135,8 +133,8 @@ impl Handler for KafkaDriver {
     fn timer(&mut self, io: &mut Io, token: u64) {
         match Alarm::of(token) {
             Alarm::Prepare => self.prepare(io),
-            Alarm::Pause => self.pause(true),
-            Alarm::Resume => self.pause(false),
+            Alarm::Pause => self.pause(io.now(), true),
+            Alarm::Resume => self.pause(io.now(), false),
         }
     }
 
@@ -246,7 +244,7 @@ impl KafkaDriver {
             return self.prepare(io);
         }
         match has_all {
-            Ok(true) => self.up(),
+            Ok(true) => self.up(io.now()),
             Ok(false) => {}
             Err(refusal) => return self.try_again(io, &refusal),
         }
@@ -256,10 +254,10 @@ impl KafkaDriver {
         }
     }
 
-    fn up(&mut self) {
+    fn up(&mut self, now: Micros) {
         self.given = None;
-        self.standing.up();
-        let paused = self.line.as_ref().filter(|_| self.is_paused);
+        self.standing.up(now);
+        let paused = self.line.as_ref().filter(|_| self.standing.is_paused());
         if paused.is_some_and(|line| line.pause(true).is_err()) {
             self.standing.limited("it cannot be paused");
         }
@@ -297,8 +295,8 @@ impl KafkaDriver {
         }
     }
 
-    fn pause(&mut self, is_paused: bool) {
-        self.is_paused = is_paused;
+    fn pause(&mut self, now: Micros, is_paused: bool) {
+        self.standing.pause(now, is_paused);
         let done = self.line.as_ref().map(|line| line.pause(is_paused));
         if let Some(Err(error)) = done {
             self.standing.limited(&format!("pause or resume: {error}"));
@@ -378,6 +376,7 @@ impl KafkaDriver {
             at: now,
             consumers_wanted: 1,
             consumers_up: u64::from(self.standing.is_up()),
+            listening: self.standing.listening(now),
             open,
             behind: u64::from(next_command.is_some_and(|due| due <= now)),
             ..Progress::default()

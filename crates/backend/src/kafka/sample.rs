@@ -1,5 +1,6 @@
 //! What librdkafka's statistics tell of a consumer, once a second.
 
+use muster_model::Micros;
 use rdkafka::statistics::{Broker, Partition, Statistics};
 
 /// How long a broker may owe an answer before it is called silent. A fetch is answered after half a
@@ -12,6 +13,8 @@ pub(crate) struct Sample {
     /// Messages between what was consumed and the ends of its partitions, as the last answers had
     /// them.
     pub(crate) lag: u64,
+    /// How long ago brokers that lead its partitions were all heard, of those that owe an answer.
+    pub(crate) heard_ago: Micros,
     /// A broker that leads one of its partitions and does not answer, and why that is thought.
     pub(crate) silent: Option<String>,
     /// Connections that ended since the consumer began, by broker: which of them lead changes.
@@ -43,6 +46,7 @@ impl Sample {
         };
         Self {
             lag: partitions().map(lag).sum(),
+            heard_ago: heard_ago(brokers.clone().filter(leads)),
             silent: brokers.clone().filter(leads).find_map(silence),
             // Those that stand for addresses alone lead nothing, and have no number of their own.
             connections: brokers
@@ -58,6 +62,13 @@ fn lag(partition: &Partition) -> u64 {
     let is_known = partition.app_offset >= 0 && partition.hi_offset >= 0;
     let behind = partition.hi_offset - partition.app_offset;
     u64::try_from(behind).unwrap_or(0) * u64::from(is_known)
+}
+
+/// A fetch waits for half a second at the broker, so that this is hardly ever more.
+fn heard_ago<'a>(leaders: impl Iterator<Item = &'a Broker>) -> Micros {
+    let owing = leaders.filter(|broker| broker.waitresp_cnt > 0);
+    let longest = owing.map(|broker| broker.rxidle).max();
+    Micros(longest.unwrap_or(0).max(0).unsigned_abs())
 }
 
 fn silence(broker: &Broker) -> Option<String> {
@@ -135,6 +146,16 @@ mod tests {
         assert_eq!(silent, "broker h:9092 has not answered for 4 s");
         let down = of("DOWN", 0, 0).expect("there is no connection");
         assert_eq!(down, "the connection to broker h:9092 is not up (down)");
+    }
+
+    #[test]
+    fn a_consumer_has_listened_until_the_leader_that_was_heard_longest_ago_was() {
+        let mut statistics = statistics([0, 0], broker("UP", 1, 2));
+        assert_eq!(Sample::of(&statistics).heard_ago, Micros::from_secs(2));
+        let idle = broker("UP", 0, 60);
+        statistics.brokers.insert("b".to_owned(), idle);
+        let ago = Sample::of(&statistics).heard_ago;
+        assert_eq!(ago, Micros::ZERO, "it owes nothing");
     }
 
     #[test]

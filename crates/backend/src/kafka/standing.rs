@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_conduct::Trouble;
-use muster_model::{Micros, figure};
+use muster_model::{Listening, Micros, figure};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::listener::News;
@@ -20,6 +20,9 @@ pub(crate) struct Standing {
     name: String,
     state: State,
     has_been_up: bool,
+    /// Since when it consumes, and until when that is known, while it is up and not paused.
+    heard: Listening,
+    is_paused: bool,
     /// Remedies that have been told since it was up the last time: it tries again and again.
     told: Vec<&'static str>,
     pub(crate) troubles: Vec<Trouble>,
@@ -56,6 +59,8 @@ impl Standing {
             name,
             state: State::Down,
             has_been_up: false,
+            heard: Listening::deaf(Micros::ZERO),
+            is_paused: false,
             told: Vec::new(),
             troubles: Vec::new(),
             tries: 0,
@@ -66,6 +71,25 @@ impl Standing {
 
     pub(crate) fn is_up(&self) -> bool {
         self.state == State::Up
+    }
+
+    /// How it listens.
+    pub(crate) fn listening(&self, now: Micros) -> Listening {
+        if self.is_up() && !self.is_paused {
+            self.heard
+        } else {
+            Listening::deaf(now)
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// It fetches nothing for a while, or again.
+    pub(crate) fn pause(&mut self, now: Micros, is_paused: bool) {
+        self.is_paused = is_paused;
+        self.hears_from(now);
     }
 
     pub(crate) fn has_been_up(&self) -> bool {
@@ -92,8 +116,9 @@ impl Standing {
     }
 
     /// It has what it is to consume.
-    pub(crate) fn up(&mut self) {
+    pub(crate) fn up(&mut self, now: Micros) {
         let before = std::mem::replace(&mut self.state, State::Up);
+        self.hears_from(now);
         self.has_been_up = true;
         self.told.clear();
         if matches!(before, State::Silent | State::Revoked) {
@@ -180,12 +205,19 @@ impl Standing {
                     State::Silent,
                     "a connection to a broker ended, and was opened again",
                 );
-                self.up();
+                self.up(now);
             }
-            (None, State::Silent) => self.up(),
+            (None, State::Silent) => self.up(now),
             (Some(_), State::Down | State::Silent | State::Revoked)
             | (None, State::Up | State::Down | State::Revoked) => {}
         }
+        let heard = now - sample.heard_ago;
+        self.heard.until = self.heard.until.max(heard);
+    }
+
+    fn hears_from(&mut self, now: Micros) {
+        let (since, until) = (now, now);
+        self.heard = Listening { since, until };
     }
 
     /// How many connections to leaders have ended since the last sample.
@@ -227,6 +259,7 @@ mod tests {
             });
         News::Sampled(Sample {
             lag: 0,
+            heard_ago: Micros::ZERO,
             silent: None,
             connections: connections.collect(),
         })
@@ -234,7 +267,7 @@ mod tests {
 
     fn up() -> Standing {
         let mut standing = Standing::new("consumer 0".to_owned());
-        standing.up();
+        standing.up(Micros(0));
         standing
     }
 
@@ -258,7 +291,7 @@ mod tests {
             Micros(0),
             News::Failed(RDKafkaErrorCode::Authentication, "no".to_owned()),
         );
-        standing.up();
+        standing.up(Micros(0));
         let [Trouble::ConsumerRefused(_)] = &standing.troubles[..] else {
             panic!("{:?}", standing.troubles);
         };
@@ -271,8 +304,41 @@ mod tests {
             standing.limited_again("start a thread", "no");
         }
         assert_eq!(standing.troubles.len(), 1);
-        standing.up();
+        standing.up(Micros(0));
         standing.limited_again("start a thread", "no");
         assert_eq!(standing.troubles.len(), 2);
+    }
+
+    fn heard(ago_s: u64, silent: Option<&str>) -> News {
+        News::Sampled(Sample {
+            lag: 0,
+            heard_ago: Micros::from_secs(ago_s),
+            silent: silent.map(str::to_owned),
+            connections: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn it_listens_as_far_as_its_brokers_were_heard_and_from_anew_after_it_was_away() {
+        let (secs, mut standing) = (Micros::from_secs, up());
+        let from_to = |since, until| Listening {
+            since: secs(since),
+            until: secs(until),
+        };
+        standing.heard(secs(10), heard(1, None));
+        assert_eq!(standing.listening(secs(10)), from_to(0, 9));
+        standing.heard(secs(11), heard(2, None));
+        assert_eq!(standing.listening(secs(11)), from_to(0, 9));
+        standing.heard(secs(12), heard(3, Some("it owes an answer")));
+        assert_eq!(standing.listening(secs(12)), Listening::deaf(secs(12)));
+        standing.heard(secs(20), heard(0, None));
+        assert_eq!(standing.listening(secs(20)), from_to(20, 20));
+        standing.heard(secs(21), News::Revoked(3));
+        assert_eq!(standing.listening(secs(22)), Listening::deaf(secs(22)));
+        standing.up(secs(23));
+        standing.pause(secs(24), true);
+        assert_eq!(standing.listening(secs(25)), Listening::deaf(secs(25)));
+        standing.pause(secs(26), false);
+        assert_eq!(standing.listening(secs(26)), from_to(26, 26));
     }
 }

@@ -11,7 +11,7 @@ use muster_measure::{
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConsumerId, DeviceId, FleetId, Integrity, LinkEvent,
-    LinkFact, LinkId, MessageId, Micros, Outcome, Reason, RunId, ShedCause, StreamId,
+    LinkFact, LinkId, Listening, MessageId, Micros, Outcome, Reason, RunId, ShedCause, StreamId,
 };
 
 use crate::run::{MEASURE, Message, ORIGIN, Run, rule};
@@ -126,7 +126,7 @@ fn recorded(run: &Run) -> Summary {
         calendar: Some(&Dealt(&run.messages)),
         timeline,
         end,
-        heard_until: end,
+        listening: Listening::until(end),
         has_one_clock: true,
         quiet: Micros::from_secs(3),
         lost_ranges_most: 100,

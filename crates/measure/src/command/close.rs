@@ -132,7 +132,7 @@ impl Closing<'_> {
         let last_arrival = identity.backends.first().and_then(|seen| seen.last_arrival);
         let last = identity.last_reply.max(last_arrival);
         let quiet_since = last.unwrap_or(self.timeline.settle);
-        let is_quiet = quiet_since + self.quiet <= self.heard_until;
+        let is_quiet = self.listening.is_quiet(quiet_since, self.quiet);
         let mut walk = Walk::default();
         let nothing = CommandSets::default();
         for slot in 0..track.devices {

@@ -90,7 +90,8 @@ impl Closing<'_> {
     fn walk_receptions(&self, stream: StreamId) -> Option<Walk> {
         let (identity, calendar) = (self.identity?, self.calendar?);
         let quiet_since = identity.receptions.last.unwrap_or(self.timeline.settle);
-        let is_quiet = quiet_since + self.quiet <= self.heard_until;
+        // Subscribers are devices, whether consumers listen or not.
+        let is_quiet = quiet_since + self.quiet <= self.listening.until;
         let mut walk = Walk {
             stream,
             ..Walk::default()

@@ -1,7 +1,7 @@
 //! Archives made by hand.
 
 use muster_measure::{ArrivalWindow, Phase, State, UplinkWindow, WindowKey};
-use muster_model::{BackendId, StreamId};
+use muster_model::{BackendId, Listening, StreamId};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use super::*;
@@ -122,22 +122,23 @@ fn parts_of_two_hosts_do_not_and_say_so() {
 
 #[test]
 fn what_was_heard_ends_with_the_first_consumer_that_left() {
-    let footer = |end, heard_until: Option<u64>| Footer {
+    let heard = |until| Listening::until(Micros::from_secs(until));
+    let footer = |end, until: Option<u64>| Footer {
         health: GeneratorHealth::default(),
         afterlives: Vec::new(),
         end: Micros::from_secs(end),
-        heard_until: heard_until.map(Micros::from_secs),
+        listening: until.map(heard),
         ending: Ending::Planned,
         stop: None,
         target: NotedTarget::default(),
     };
-    for (mine, theirs, heard) in [
+    for (mine, theirs, until) in [
         (Some(20), Some(25), Some(20)),
         (None, Some(25), Some(25)),
         (None, None, None),
     ] {
         let both = footer(20, mine).merged(footer(25, theirs));
-        assert_eq!(both.heard_until, heard.map(Micros::from_secs));
+        assert_eq!(both.listening, until.map(heard));
         assert_eq!(both.end, Micros::from_secs(25));
     }
 }

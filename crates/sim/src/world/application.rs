@@ -15,8 +15,16 @@ impl World {
         application.is_some_and(|application| application.link == link)
     }
 
-    /// A copy of a device's message comes out of the platform.
-    pub(super) fn surfaced(&mut self, copy: &Copy) {
+    /// A copy of a device's message comes out of the platform, if anybody listens.
+    pub(super) fn surface(&mut self, copy: Copy) {
+        let back = self.platform.behaviour().consumers_back(self.queue.now());
+        match back {
+            Some(back) => self.queue.push(back, Event::Copy(copy)),
+            None => self.surfaced(&copy),
+        }
+    }
+
+    fn surfaced(&mut self, copy: &Copy) {
         let (now, application) = (self.queue.now(), self.commanding.as_ref());
         let mut asked = None;
         self.consumers.arrived(now, copy, |backend, id| {
@@ -105,6 +113,7 @@ impl World {
             at: now,
             consumers_wanted: 1,
             consumers_up: u64::from(application.is_up()),
+            listening: application.listening(now),
             open: application.open(),
             behind: u64::from(application.next().is_some_and(|due| due <= now)),
             ..Progress::default()

@@ -37,7 +37,7 @@ impl World {
                 let queue = &mut self.queue;
                 self.platform.acknowledge(link, &answered, queue);
             }
-            Event::Copy(copy) => self.surfaced(&copy),
+            Event::Copy(copy) => self.surface(copy),
             Event::Mail(copy) => self.platform.route(&copy, &mut self.queue),
             Event::Incident { what, share } => {
                 self.platform.incident(what, share, &mut self.queue);

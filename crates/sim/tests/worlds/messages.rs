@@ -80,6 +80,40 @@ fn what_the_platform_did_is_what_the_ledger_says() {
     assert_eq!(ledger.consumed, Some(platform.delivered));
 }
 
+/// Messages are due to 5 s at the latest; settling takes 30 s at the most.
+fn run_with_consumers_away(from: u64, until: u64) -> Run {
+    let away = Micros::from_millis(from)..Micros::from_millis(until);
+    let ways = Behaviour {
+        consumers_away: Some(away),
+        lose: 0.05,
+        ..Behaviour::default()
+    };
+    run("", "qos: 1", ways)
+}
+
+#[test]
+fn what_waits_for_consumers_that_come_back_is_never_lost() {
+    for until in [4_600, 7_000, 12_000, 33_000] {
+        let run = run_with_consumers_away(3_500, until);
+        let (ledger, lost) = (uplink(&run), run.platform.lost);
+        assert_eq!(ledger.lost, Some(lost), "back at {until} ms");
+        assert_eq!(ledger.arrived, Some(480 - lost));
+        assert_eq!(ledger.outstanding, Some(0));
+    }
+}
+
+#[test]
+fn what_waits_for_consumers_that_stay_away_is_outstanding() {
+    let run = run_with_consumers_away(3_500, 90_000);
+    let (ledger, lost) = (uplink(&run), run.platform.lost);
+    let absent = ledger.lost.zip(ledger.outstanding);
+    let (called_lost, outstanding) = absent.expect("both are known");
+    assert!(called_lost <= lost, "of {lost}: only what was overtaken");
+    assert!(outstanding > 100);
+    let arrived = ledger.arrived.expect("it is known");
+    assert_eq!(arrived + called_lost + outstanding, 480);
+}
+
 #[test]
 fn an_answer_after_the_time_out_changes_nothing_and_is_counted() {
     let ways = Behaviour {

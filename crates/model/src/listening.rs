@@ -1,0 +1,81 @@
+//! Whether those listen whose silence is to mean something.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Micros;
+
+/// The last stretch of time in which all consumers are known to have listened without a break. Silence says
+/// something of a target within it only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listening {
+    /// Since when; [`Micros::MAX`] where one of them does not listen.
+    pub since: Micros,
+    /// Until when that is known.
+    pub until: Micros,
+}
+
+impl Listening {
+    /// There is no consumer, and so none that misses anything.
+    pub const NOBODY: Self = Self::until(Micros::MAX);
+
+    /// All listened from T0 on.
+    #[must_use]
+    pub const fn until(until: Micros) -> Self {
+        let since = Micros::ZERO;
+        Self { since, until }
+    }
+
+    /// One does not listen at this instant.
+    #[must_use]
+    pub const fn deaf(at: Micros) -> Self {
+        Self {
+            since: Micros::MAX,
+            until: at,
+        }
+    }
+
+    /// These consumers and others together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            since: self.since.max(other.since),
+            until: self.until.min(other.until),
+        }
+    }
+
+    /// Whether they heard nothing for so long since the last copy came.
+    #[must_use]
+    pub fn is_quiet(self, last: Micros, quiet: Micros) -> bool {
+        self.since != Micros::MAX && self.since.max(last) + quiet <= self.until
+    }
+}
+
+impl Default for Listening {
+    fn default() -> Self {
+        Self::NOBODY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_is_counted_while_all_listen() {
+        let secs = Micros::from_secs;
+        let (long, late) = (
+            Listening::until(secs(10)),
+            Listening {
+                since: secs(8),
+                until: secs(11),
+            },
+        );
+        let quiet = secs(3);
+        assert!(long.is_quiet(secs(7), quiet) && !long.is_quiet(Micros(7_000_001), quiet));
+        assert!(late.is_quiet(secs(1), quiet));
+        assert!(!long.and(late).is_quiet(secs(1), quiet), "10 - 8 s");
+        assert!(Listening::NOBODY.and(late).is_quiet(secs(1), quiet));
+        let deaf = Listening::deaf(Micros::MAX);
+        assert!(!deaf.is_quiet(secs(1), quiet) && !long.and(deaf).is_quiet(secs(1), quiet));
+    }
+}
