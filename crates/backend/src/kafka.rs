@@ -7,6 +7,7 @@
 mod client;
 mod commanding;
 mod courier;
+mod delivery;
 mod driver;
 mod line;
 mod listener;

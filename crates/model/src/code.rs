@@ -130,7 +130,7 @@ const COAP_MEANINGS: [(u8, &str); 20] = [
 ];
 
 /// What a broker of Kafka refuses a record with, by the error codes of its protocol.
-const KAFKA_MEANINGS: [(u8, &str); 9] = [
+const KAFKA_MEANINGS: [(u8, &str); 14] = [
     (2, "corrupt message"),
     (3, "unknown topic or partition"),
     (10, "message too large"),
@@ -139,7 +139,12 @@ const KAFKA_MEANINGS: [(u8, &str); 9] = [
     (19, "not enough replicas"),
     (29, "topic authorization failed"),
     (31, "cluster authorization failed"),
+    (32, "invalid timestamp"),
+    (35, "unsupported version"),
+    (44, "policy violation"),
+    (56, "storage error"),
     (87, "invalid record"),
+    (89, "throttling quota exceeded"),
 ];
 
 /// The reason codes of MQTT 5 that mean what the CONNACK return codes of MQTT 3.1.1 mean.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use muster_conduct::{Commander, Desk, Tape};
-use muster_model::{Delivery, MessageId, Micros, Reason};
+use muster_model::{Delivery, MessageId, Micros};
 use muster_net::Waker;
 use muster_platform::{Dialect, KafkaRecords};
 use muster_scenario::KafkaNorthbound;
@@ -13,6 +13,7 @@ use rdkafka::message::{Headers, Message};
 
 use super::client::producer_config;
 use super::courier::KafkaCourier;
+use super::delivery::delivery;
 use super::refusal::Refusal;
 use crate::consumers::{ConsumersSpec, Seat};
 
@@ -25,8 +26,8 @@ pub(crate) struct Commanding {
     courier: Option<KafkaCourier>,
     /// Topics of replies.
     replies: HashSet<String>,
-    /// Reasons that were told.
-    told: HashSet<Reason>,
+    /// Errors that were told.
+    told: Vec<RDKafkaErrorCode>,
     /// Refusals that are to be told.
     pub(crate) refusals: Vec<Refusal>,
 }
@@ -50,7 +51,7 @@ impl Commanding {
             dialect: plan.platform.dialect(),
             courier: None,
             replies: replies.map(|topic| topic.name.clone()).collect(),
-            told: HashSet::new(),
+            told: Vec::new(),
             refusals: Vec::new(),
         })
     }
@@ -89,17 +90,33 @@ impl Commanding {
     fn hear(&mut self, now: Micros, desk: &mut Desk<'_, Tape>) {
         while let Some(report) = self.courier.as_mut().and_then(KafkaCourier::report) {
             let delivery = report.failed.map_or(Delivery::Delivered, delivery);
-            if let (Some(code), Delivery::Undeliverable(reason)) = (report.failed, delivery)
-                && self.told.insert(reason)
-            {
-                self.refusals.push(Refusal::of_command(code, reason));
+            if let Some(code) = report.failed.filter(|code| self.is_new(*code)) {
+                self.refusals.push(match delivery {
+                    Delivery::Undeliverable(reason) => Refusal::of_command(code, reason),
+                    Delivery::Delivered
+                    | Delivery::Expired
+                    | Delivery::Unknown
+                    | Delivery::Withheld(_) => Refusal::of_unknown(code),
+                });
             }
             self.commander.learn(report.token, delivery, now, desk);
+        }
+        while let Some(code) = self.courier.as_mut().and_then(KafkaCourier::untaken) {
+            if self.is_new(code) {
+                self.refusals.push(Refusal::of_untaken(code));
+            }
         }
         let courier = self.courier.as_mut();
         if let Some((code, reason)) = courier.and_then(KafkaCourier::gave_up) {
             self.refusals.push(Refusal::of_producer(code, &reason));
         }
+    }
+
+    /// Whether an error was not told yet, as it is now.
+    fn is_new(&mut self, code: RDKafkaErrorCode) -> bool {
+        let is_new = !self.told.contains(&code);
+        self.told.extend(is_new.then_some(code));
+        is_new
     }
 
     /// When the next command may be issued; none while none can.
@@ -139,53 +156,5 @@ impl Commanding {
         self.commander.finish(&self.courier, now, desk);
         self.courier = None;
         self.commander.idle_notices()
-    }
-}
-
-/// Errors of a broker after which it may have the record nonetheless.
-const UNCERTAIN: [RDKafkaErrorCode; 3] = [
-    RDKafkaErrorCode::RequestTimedOut,
-    RDKafkaErrorCode::NetworkException,
-    RDKafkaErrorCode::NotEnoughReplicasAfterAppend,
-];
-/// What the library says where a broker would have said [`RDKafkaErrorCode::UnknownTopicOrPartition`].
-const NO_TOPIC: [RDKafkaErrorCode; 2] = [
-    RDKafkaErrorCode::UnknownTopic,
-    RDKafkaErrorCode::UnknownPartition,
-];
-
-/// What a failed report says of a command. The library's own codes are negative; what it did not hear of
-/// may have been written.
-fn delivery(code: RDKafkaErrorCode) -> Delivery {
-    let code = if NO_TOPIC.contains(&code) {
-        RDKafkaErrorCode::UnknownTopicOrPartition
-    } else {
-        code
-    };
-    match u16::try_from(code as i32) {
-        Ok(refused) if !UNCERTAIN.contains(&code) => {
-            Delivery::Undeliverable(Reason::Kafka(refused))
-        }
-        Ok(_) | Err(_) => Delivery::Unknown,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_broker_refused_is_undeliverable_and_what_it_may_have_is_unknown() {
-        let refused = |code| Delivery::Undeliverable(Reason::Kafka(code));
-        for (code, expected) in [
-            (RDKafkaErrorCode::TopicAuthorizationFailed, refused(29)),
-            (RDKafkaErrorCode::MessageSizeTooLarge, refused(10)),
-            (RDKafkaErrorCode::UnknownTopic, refused(3)),
-            (RDKafkaErrorCode::MessageTimedOut, Delivery::Unknown),
-            (RDKafkaErrorCode::PurgeInflight, Delivery::Unknown),
-            (RDKafkaErrorCode::RequestTimedOut, Delivery::Unknown),
-        ] {
-            assert_eq!(delivery(code), expected, "{code}");
-        }
     }
 }

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use muster_conduct::{CommandToken, Courier, Untaken};
-use muster_model::Micros;
+use muster_model::{Delivery, Micros};
 use muster_net::Waker;
 use muster_platform::{CommandScratch, Dialect, KafkaCommand};
 use rdkafka::client::ClientContext;
@@ -18,6 +18,7 @@ use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 
 use super::client::UNDER_WAY_MAX;
+use super::delivery::delivery;
 use super::topics::code_of;
 
 /// How long the thread that hears waits for a report before it looks whether it is to end.
@@ -45,6 +46,10 @@ pub(crate) struct KafkaCourier {
     is_broken: bool,
     /// Whether that was asked for.
     is_told: bool,
+    /// What the library said at once of commands that it did not take in: their last word.
+    refused: Vec<Report>,
+    /// Why it took others in no way that a report could be of; each is told once.
+    untaken: Vec<RDKafkaErrorCode>,
     topic: String,
 }
 
@@ -108,16 +113,24 @@ impl KafkaCourier {
             under_way: 0,
             is_broken: false,
             is_told: false,
+            refused: Vec::new(),
+            untaken: Vec::new(),
             topic: String::new(),
         })
     }
 
     /// The next report that waits.
     pub(crate) fn report(&mut self) -> Option<Report> {
-        let report = self.reports.try_recv().ok()?;
+        let at_once = self.refused.pop();
+        let report = at_once.or_else(|| self.reports.try_recv().ok())?;
         self.under_way -= 1;
         self.is_broken |= report.failed == Some(RDKafkaErrorCode::Fatal);
         Some(report)
+    }
+
+    /// Why commands were not taken since this was asked last.
+    pub(crate) fn untaken(&mut self) -> Option<RDKafkaErrorCode> {
+        self.untaken.pop()
     }
 
     /// Why the library has given up, if it has, said once.
@@ -177,7 +190,18 @@ impl Courier for KafkaCourier {
                 self.is_broken = true;
                 Err(Untaken::Yet)
             }
-            Err(_) => Err(Untaken::Ever),
+            Err(code) if matches!(delivery(code), Delivery::Undeliverable(_)) => {
+                let failed = Some(code);
+                self.refused.push(Report { token, failed });
+                self.under_way += 1;
+                Ok(())
+            }
+            Err(code) => {
+                if !self.untaken.contains(&code) {
+                    self.untaken.push(code);
+                }
+                Err(Untaken::Ever)
+            }
         }
     }
 }

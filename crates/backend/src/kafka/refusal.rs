@@ -54,7 +54,7 @@ impl Refusal {
     pub(crate) fn missing(topic: &str) -> Self {
         Self {
             what: format!("topic `{topic}` was created and does not appear"),
-            remedy: "see the log of the brokers",
+            remedy: OF_BROKERS,
             nature: Nature::Passing,
         }
     }
@@ -62,8 +62,26 @@ impl Refusal {
     /// The brokers refuse commands.
     pub(crate) fn of_command(code: RDKafkaErrorCode, reason: Reason) -> Self {
         Self {
-            what: format!("commands are refused with {}", reason.in_words()),
+            what: format!("commands are refused with {reason}: {code}"),
             remedy: remedy_of_command(code),
+            nature: Nature::Lasting,
+        }
+    }
+
+    /// Nothing is known of commands that were handed over.
+    pub(crate) fn of_unknown(code: RDKafkaErrorCode) -> Self {
+        Self {
+            what: format!("no broker said whether it has commands: {code}"),
+            remedy: remedy_of_command(code),
+            nature: Nature::Lasting,
+        }
+    }
+
+    /// The library does not take commands, which no broker has seen then.
+    pub(crate) fn of_untaken(code: RDKafkaErrorCode) -> Self {
+        Self {
+            what: format!("commands cannot be handed over and are withheld: {code}"),
+            remedy: "see docs/kafka.md for what a command is made of",
             nature: Nature::Lasting,
         }
     }
@@ -133,30 +151,86 @@ const OF_LEADERS: [RDKafkaErrorCode; 3] = [
 const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be \
                           reached from here? see platform.backend.url";
 
+/// Where a broker refused something and nothing more is known.
+const OF_BROKERS: &str = "see the log of the brokers";
+
+/// What would help where commands are refused, by what a broker answers a Produce request with, or the
+/// library says in its place.
+const OF_COMMANDS: [(&[RDKafkaErrorCode], &str); 7] = {
+    use RDKafkaErrorCode as Code;
+    [
+        (
+            &[
+                Code::TopicAuthorizationFailed,
+                Code::ClusterAuthorizationFailed,
+            ],
+            "allow platform.backend.user to write the topic of commands, and before Kafka 3.0 to write \
+             idempotently to the cluster",
+        ),
+        (
+            &[
+                Code::MessageSizeTooLarge,
+                Code::MessageBatchTooLarge,
+                Code::InvalidMessageSize,
+            ],
+            "raise `max.message.bytes` of the topic of commands, or `message.max.bytes` of the brokers",
+        ),
+        (
+            &[Code::PolicyViolation, Code::InvalidRecord],
+            "look at the rules that the brokers have for records on the topic of commands",
+        ),
+        (
+            &[Code::InvalidTimestamp],
+            "compare the clock of this machine with the brokers', and see \
+             `message.timestamp.before.max.ms` of the topic of commands",
+        ),
+        (
+            &[
+                Code::NotEnoughReplicas,
+                Code::NotEnoughReplicasAfterAppend,
+                Code::ISRInsufficient,
+                Code::MessageTimedOut,
+            ],
+            "has each partition of the topic of commands a leader, and as many replicas in sync as its \
+             `min.insync.replicas` wants?",
+        ),
+        (
+            &[Code::UnsupportedVersion, Code::UnsupportedForMessageFormat],
+            "commands have headers, which Kafka knows from 0.11 on: see `log.message.format.version` of \
+             the brokers",
+        ),
+        (
+            &[Code::ThrottlingQuotaExceeded],
+            "raise the quota that the brokers have for platform.backend.user",
+        ),
+    ]
+};
+
 fn remedy_of_command(code: RDKafkaErrorCode) -> &'static str {
-    if OF_RIGHTS.contains(&code) {
-        return "allow platform.backend.user to write the topic of commands, and before Kafka 3.0 to \
-                write idempotently to the cluster";
-    }
-    remedy(code).1
+    let mut known = OF_COMMANDS.iter();
+    let known = known.find(|(codes, _)| codes.contains(&code));
+    known.map_or_else(|| remedy(code).1, |(_, remedy)| remedy)
 }
 
 fn remedy(code: RDKafkaErrorCode) -> (Nature, &'static str) {
     if OF_LEADERS.contains(&code) {
-        return (Nature::Passing, "see the log of the brokers");
+        return (Nature::Passing, OF_BROKERS);
     }
     let lasting = if OF_CREDENTIALS.contains(&code) {
         CREDENTIAL_KEYS
     } else if code == RDKafkaErrorCode::SSL {
         "see platform.backend.tls"
     } else if code == RDKafkaErrorCode::GroupAuthorizationFailed {
-        "allow platform.backend.user to read the group, which platform.backend.shared names \
-         (without it, one that begins with `muster-`)"
+        "allow platform.backend.user to read (ACL: operation Read on resource Group) the group that \
+         platform.backend.shared names, or leave `shared` out"
     } else if OF_RIGHTS.contains(&code) {
         "allow platform.backend.user to describe and read the topics, and to create those that are \
          missing, or create them before the run"
     } else if OF_TOPICS.contains(&code) {
         "see platform.backend.topics"
+    } else if code as i32 > 0 {
+        // It is a broker's own word, whatever it means: the library's codes are negative.
+        OF_BROKERS
     } else {
         return (Nature::Silence, OF_NOTHING);
     };
@@ -165,7 +239,60 @@ fn remedy(code: RDKafkaErrorCode) -> (Nature, &'static str) {
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::types::RDKafkaRespErr;
+
     use super::*;
+
+    /// Every code that a broker answers with.
+    fn of_brokers() -> impl Iterator<Item = RDKafkaErrorCode> {
+        (1..=i32::from(i16::MAX))
+            .filter_map(|code| RDKafkaRespErr::try_from(code).ok())
+            .map(RDKafkaErrorCode::from)
+            .filter(|code| *code != RDKafkaErrorCode::EndAll)
+    }
+
+    #[test]
+    fn whatever_a_broker_says_it_is_not_called_silent() {
+        assert!(of_brokers().count() > 100);
+        for code in of_brokers() {
+            let refusal = Refusal::of(code, "find topic `t`");
+            assert!(!refusal.is_silence(), "{code}");
+            let reason = Reason::Kafka(code as u16);
+            for refusal in [refusal, Refusal::of_command(code, reason)] {
+                assert!(refusal.to_string().contains(&code.to_string()), "{refusal}");
+                assert_ne!(refusal.remedy, OF_NOTHING, "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_refused_has_its_own_remedy() {
+        use RDKafkaErrorCode as Code;
+        for (code, part) in [
+            (Code::TopicAuthorizationFailed, "to write the topic"),
+            (Code::ClusterAuthorizationFailed, "idempotently"),
+            (Code::MessageSizeTooLarge, "`max.message.bytes`"),
+            (Code::PolicyViolation, "rules that the brokers have"),
+            (Code::InvalidRecord, "rules that the brokers have"),
+            (Code::InvalidTimestamp, "clock of this machine"),
+            (Code::NotEnoughReplicas, "`min.insync.replicas`"),
+            (Code::UnknownTopicOrPartition, "platform.backend.topics"),
+            (Code::UnknownTopic, "platform.backend.topics"),
+            (Code::SaslAuthenticationFailed, "platform.backend.password"),
+            (Code::KafkaStorageError, "log of the brokers"),
+        ] {
+            let refusal = Refusal::of_command(code, Reason::Kafka(code as u16));
+            assert!(refusal.remedy.contains(part), "{code}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_group_that_may_not_be_joined_names_the_acl_of_the_group_and_its_key() {
+        let refusal = Refusal::of(RDKafkaErrorCode::GroupAuthorizationFailed, "join the group");
+        assert!(refusal.remedy.contains("resource Group"), "{refusal}");
+        assert!(refusal.remedy.contains("platform.backend.shared"));
+        assert!(!refusal.remedy.contains("topic"), "{refusal}");
+    }
 
     #[test]
     fn who_refuses_is_not_silent_whatever_would_help() {

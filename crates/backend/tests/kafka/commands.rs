@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_conduct::{Handover, Order, roster, uplink};
+use muster_conduct::{Handover, Order, Trouble, roster, uplink};
 use muster_model::{DeviceId, MessageId, Micros, StreamId};
 use muster_platform::UplinkScratch;
 use muster_scenario::Plan;
@@ -205,6 +205,53 @@ fn what_a_broker_refuses_is_undeliverable_by_its_code_and_names_the_right() {
     assert!(ended(&handover)[UNDELIVERABLE] >= 1);
     assert!(told(&troubles, "kafka-29"), "{troubles:?}");
     assert!(told(&troubles, "to write the topic"), "{troubles:?}");
+}
+
+/// The library knows by then that the topic is refused, and hands no further record on.
+#[test]
+fn what_the_library_refuses_in_a_brokers_place_is_undeliverable_by_the_brokers_code() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
+    let mut rig = Rig::start(&plan);
+    rig.until(|_, is_up| is_up);
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    mock.cluster.topic_error(COMMANDS, refused).unwrap();
+    rig.begin();
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    let later = rig.clock.now() + Micros::from_secs(1);
+    rig.until(|rig, _| rig.clock.now() > later);
+    let at = rig.clock.now();
+    rig.order(Order::EndDue { at });
+    rig.until(|rig, _| rig.open == 0);
+    let (handover, troubles) = rig.finish();
+    let issued = handover.account.commands[1].issued.count;
+    assert!(issued > 10, "{issued}");
+    assert_eq!(ended(&handover), [0, 0, issued, 0, 0]);
+    let refusals = troubles.iter();
+    let refusals = refusals.filter(|it| matches!(it, Trouble::ConsumerRefused(_)));
+    assert_eq!(refusals.count(), 1, "{troubles:?}");
+    assert!(told(&troubles, "to write the topic"), "{troubles:?}");
+}
+
+#[test]
+fn each_refusal_of_a_broker_is_told_with_its_own_remedy() {
+    use RDKafkaRespErr as Error;
+    for (refused, code, remedy) in [
+        (Error::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "kafka-10", "max.message.bytes"),
+        (Error::RD_KAFKA_RESP_ERR_POLICY_VIOLATION, "kafka-44", "rules that the brokers have"),
+        (Error::RD_KAFKA_RESP_ERR_INVALID_RECORD, "kafka-87", "rules that the brokers have"),
+    ] {
+        let mock = Mock::start();
+        let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
+        let mut rig = Rig::start(&plan);
+        rig.until(|_, is_up| is_up);
+        mock.cluster.request_errors(RDKafkaApiKey::Produce, &[refused]);
+        rig.begin();
+        rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+        let (handover, troubles) = rig.finish();
+        assert!(ended(&handover)[UNDELIVERABLE] >= 1);
+        assert!(told(&troubles, code) && told(&troubles, remedy), "{troubles:?}");
+    }
 }
 
 #[test]
