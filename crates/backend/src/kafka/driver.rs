@@ -101,7 +101,7 @@ pub fn kafka_loop(
             seat.consumer.0,
             backend.name,
             northbound.bootstrap()
-        )),
+        ), backend.shared.is_some()),
         surfaces: Surfaces {
             before: northbound
                 .topics

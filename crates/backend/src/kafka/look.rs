@@ -34,12 +34,17 @@ pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
         // The reason is said beside the answer.
         Err(refusal) => {
             while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
+            let has_group = backend.shared.is_some();
             let said = heard.news.try_iter().filter_map(|news| match news {
+                News::Failed(code, _) if !has_group && Refusal::is_of_group(code) => None,
                 News::Failed(code, reason) => Some(Refusal::said(code, &reason)),
                 News::Revoked(_) | News::Sampled(_) => None,
             });
             let said: Vec<Refusal> = said.collect();
-            let reason = said.iter().find(|it| !it.is_silence()).or(said.first());
+            // What was asked is answered before what the library asked by itself.
+            let answers = [&refusal].into_iter().chain(&said);
+            let mut answers = answers.filter(|it| !it.is_silence());
+            let reason = answers.next().or(said.first());
             refused(reason.unwrap_or(&refusal))
         }
     }

@@ -105,6 +105,11 @@ impl Refusal {
         self.nature == Nature::Passing
     }
 
+    /// Whether only a group is refused.
+    pub(crate) fn is_of_group(code: RDKafkaErrorCode) -> bool {
+        code == RDKafkaErrorCode::GroupAuthorizationFailed
+    }
+
     /// Whether the consumer goes without what it lost until somebody does something.
     pub(crate) fn is_final(code: RDKafkaErrorCode) -> bool {
         OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)
@@ -220,7 +225,7 @@ fn remedy(code: RDKafkaErrorCode) -> (Nature, &'static str) {
         CREDENTIAL_KEYS
     } else if code == RDKafkaErrorCode::SSL {
         "see platform.backend.tls"
-    } else if code == RDKafkaErrorCode::GroupAuthorizationFailed {
+    } else if Refusal::is_of_group(code) {
         "allow platform.backend.user to read (ACL: operation Read on resource Group) the group that \
          platform.backend.shared names, or leave `shared` out"
     } else if OF_RIGHTS.contains(&code) {

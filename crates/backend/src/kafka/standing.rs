@@ -18,6 +18,8 @@ const PASSING_TRIES: u32 = 20;
 #[derive(Debug)]
 pub(crate) struct Standing {
     name: String,
+    /// Whether it consumes as one of a group.
+    has_group: bool,
     state: State,
     has_been_up: bool,
     /// Since when it consumes, and until when that is known, while it is up and not paused.
@@ -54,9 +56,10 @@ struct Lag {
 }
 
 impl Standing {
-    pub(crate) fn new(name: String) -> Self {
+    pub(crate) fn new(name: String, has_group: bool) -> Self {
         Self {
             name,
+            has_group,
             state: State::Down,
             has_been_up: false,
             heard: Listening::deaf(Micros::ZERO),
@@ -129,6 +132,8 @@ impl Standing {
     /// What the library said beside messages.
     pub(crate) fn heard(&mut self, now: Micros, news: News) {
         match news {
+            // The library asks for a group all the same, and needs none.
+            News::Failed(code, _) if !self.has_group && Refusal::is_of_group(code) => {}
             News::Failed(code, reason) => self.failed(code, &reason),
             News::Revoked(partitions) => {
                 let why = format!("its group took {partitions} partitions back (a rebalance)");
@@ -266,7 +271,7 @@ mod tests {
     }
 
     fn up() -> Standing {
-        let mut standing = Standing::new("consumer 0".to_owned());
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
         standing.up(Micros(0));
         standing
     }
@@ -285,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_its_group_takes_back_before_it_is_up_is_no_loss_and_a_refusal_is_still_told() {
-        let mut standing = Standing::new("consumer 0".to_owned());
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
         standing.heard(Micros(0), News::Revoked(4));
         standing.heard(
             Micros(0),
@@ -299,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_is_tried_again_is_told_once_until_it_is_up() {
-        let mut standing = Standing::new("consumer 0".to_owned());
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
         for _ in 0..3 {
             standing.limited_again("start a thread", "no");
         }

@@ -10,8 +10,9 @@ mod rig;
 
 use std::time::Duration;
 
+use muster_backend::{Look, look};
 use muster_conduct::{Handover, Order, Trouble};
-use muster_model::Micros;
+use muster_model::{BackendId, Micros};
 
 use rig::{Mock, Rig, TOPIC, plan, told};
 
@@ -205,4 +206,50 @@ fn a_topic_that_the_consumer_may_not_read_names_the_right() {
         told(&troubles, "allow platform.backend.user"),
         "{troubles:?}"
     );
+}
+
+/// The right to a group, so many times.
+fn refuse_group(mock: &Mock) {
+    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED;
+    let asked = rdkafka::types::RDKafkaApiKey::FindCoordinator;
+    mock.cluster.request_errors(asked, &[refused; 1_000]);
+}
+
+#[test]
+fn a_group_that_the_consumer_may_not_join_names_the_acl_and_the_key() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    refuse_group(&mock);
+    let mut rig = Rig::start(&plan);
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    let (_, troubles) = rig.finish();
+    assert!(told(&troubles, "resource Group"), "{troubles:?}");
+    assert!(told(&troubles, "platform.backend.shared"), "{troubles:?}");
+}
+
+#[test]
+fn a_consumer_without_a_group_needs_no_right_to_one() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1");
+    refuse_group(&mock);
+    let mut rig = Rig::up(&plan);
+    mock.publish_message(&plan, 0);
+    rig.until(|rig, _| rig.copies == 1);
+    let later = rig.clock.now() + Micros::from_secs(2);
+    rig.until(|rig, _| rig.clock.now() > later);
+    let (_, troubles) = rig.finish();
+    assert!(!told(&troubles, "Consumer"), "{troubles:?}");
+}
+
+#[test]
+fn a_look_tells_of_the_right_to_the_topic_and_not_to_a_group() {
+    let mock = Mock::start();
+    refuse_group(&mock);
+    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    mock.cluster.topic_error(TOPIC, refused).unwrap();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    let Look::Refused(why) = look(&plan.backends[0], BackendId(0), rig::RUN) else {
+        panic!("the topic is refused");
+    };
+    assert!(why.contains("read the topics"), "{why}");
 }
