@@ -9,7 +9,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use super::client::config;
 use super::listener::{Listener, News};
 use super::refusal::Refusal;
-use super::topics::partitions;
+use super::topics::find;
 use crate::consumers::{Look, Seat};
 
 /// What the run of a plan would find there.
@@ -57,8 +57,8 @@ fn topics(
     let topics = kafka.topics.iter();
     let found = topics.map(|topic| {
         let (name, wanted) = (&topic.name, topic.partitions);
-        Ok(match partitions(consumer, topic)? {
-            Some(count) => format!("topic `{name}` has {count} partitions"),
+        Ok(match find(consumer, topic)? {
+            Some(known) => format!("topic `{name}` has {} partitions", known.partitions),
             None => format!("the run creates topic `{name}` with {wanted} partitions"),
         })
     });

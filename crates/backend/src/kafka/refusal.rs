@@ -68,6 +68,14 @@ impl Refusal {
         }
     }
 
+    pub(crate) fn leaderless(topic: &str, partition: i32) -> Self {
+        Self {
+            what: format!("partition {partition} of topic `{topic}` has no leader"),
+            remedy: OF_BROKERS,
+            nature: Nature::Passing,
+        }
+    }
+
     /// Nothing is known of commands that were handed over.
     pub(crate) fn of_unknown(code: RDKafkaErrorCode) -> Self {
         Self {

@@ -30,6 +30,8 @@ pub(crate) struct Standing {
     pub(crate) troubles: Vec<Trouble>,
     /// How often it could not be brought up.
     tries: u32,
+    /// What kept it from coming up and was taken for passing.
+    untold: Option<String>,
     /// Connections that had ended by the last sample, by broker.
     ended: BTreeMap<i32, i64>,
     lag: Lag,
@@ -67,6 +69,7 @@ impl Standing {
             told: Vec::new(),
             troubles: Vec::new(),
             tries: 0,
+            untold: None,
             ended: BTreeMap::new(),
             lag: Lag::default(),
         }
@@ -103,8 +106,10 @@ impl Standing {
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
         self.tries += 1;
         if refusal.is_passing() && self.tries < PASSING_TRIES {
+            self.untold = Some(self.text(refusal));
             return;
         }
+        self.untold = None;
         if !self.told.contains(&refusal.remedy) {
             self.told.push(refusal.remedy);
             let text = self.text(refusal);
@@ -123,6 +128,7 @@ impl Standing {
         let before = std::mem::replace(&mut self.state, State::Up);
         self.hears_from(now);
         self.has_been_up = true;
+        self.untold = None;
         self.told.clear();
         if matches!(before, State::Silent | State::Revoked) {
             self.troubles.push(Trouble::ConsumerBack(self.name.clone()));
@@ -145,6 +151,8 @@ impl Standing {
 
     /// The run is over.
     pub(crate) fn finish(&mut self) {
+        let untold = self.untold.take();
+        self.troubles.extend(untold.map(Trouble::ConsumerRefused));
         if self.lag.most == 0 {
             return;
         }

@@ -13,6 +13,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::metadata::MetadataPartition;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::listener::Listener;
@@ -32,7 +33,15 @@ pub(crate) struct Topics {
     pub(crate) differences: Vec<String>,
 }
 
-/// Finds the topics of a backend, and creates those that are missing, which it tells.
+/// What brokers have of a topic.
+pub(crate) struct Known {
+    pub(crate) partitions: usize,
+    /// The first partition without a leader.
+    leaderless: Option<i32>,
+}
+
+/// Finds the topics of a backend, and creates those that are missing, which it tells. Whether consumed or not, each
+/// is to have all its leaders.
 pub(crate) fn topics(
     consumer: &BaseConsumer<Listener>,
     config: &ClientConfig,
@@ -41,7 +50,7 @@ pub(crate) fn topics(
 ) -> Result<Topics, Refusal> {
     let mut missing = Vec::new();
     for topic in &plan.topics {
-        if partitions(consumer, topic)?.is_none() {
+        if find(consumer, topic)?.is_none() {
             missing.push(topic);
         }
     }
@@ -52,9 +61,13 @@ pub(crate) fn topics(
         differences: Vec::new(),
     };
     for topic in &plan.topics {
-        let Some(count) = partitions(consumer, topic)? else {
+        let Some(known) = find(consumer, topic)? else {
             return Err(Refusal::missing(&topic.name));
         };
+        if let Some(partition) = known.leaderless {
+            return Err(Refusal::leaderless(&topic.name, partition));
+        }
+        let count = known.partitions;
         found.differences.extend(difference(topic, count));
         if topic.records.are_consumed() {
             let last = i32::try_from(count).unwrap_or(i32::MAX) - 1;
@@ -95,11 +108,11 @@ pub(crate) fn ends(
     Ok(found)
 }
 
-/// How many partitions a topic has; none if there is no such topic.
-pub(crate) fn partitions(
+/// What brokers have of a topic; none if there is no such topic.
+pub(crate) fn find(
     consumer: &BaseConsumer<Listener>,
     topic: &KafkaTopic,
-) -> Result<Option<usize>, Refusal> {
+) -> Result<Option<Known>, Refusal> {
     let about = |code| Refusal::of(code, format!("find topic `{}`", topic.name));
     let metadata = consumer.fetch_metadata(Some(&topic.name), REQUEST_MAX);
     let metadata = metadata.map_err(|error| about(code_of(&error)))?;
@@ -107,10 +120,19 @@ pub(crate) fn partitions(
         return Ok(None);
     };
     match found.error().map(RDKafkaErrorCode::from) {
-        None => Ok(Some(found.partitions().len()).filter(|count| *count > 0)),
+        None => Ok(known(found.partitions())),
         Some(code) if is_unknown(code) => Ok(None),
         Some(code) => Err(about(code)),
     }
+}
+
+fn known(partitions: &[MetadataPartition]) -> Option<Known> {
+    let mut leaderless = partitions.iter().filter(|it| it.leader() < 0);
+    let known = Known {
+        partitions: partitions.len(),
+        leaderless: leaderless.next().map(MetadataPartition::id),
+    };
+    Some(known).filter(|known| known.partitions > 0)
 }
 
 fn create(config: &ClientConfig, missing: &[&KafkaTopic]) -> Result<(), Refusal> {

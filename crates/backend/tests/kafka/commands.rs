@@ -207,6 +207,38 @@ fn what_a_broker_refuses_is_undeliverable_by_its_code_and_names_the_right() {
     assert!(told(&troubles, "to write the topic"), "{troubles:?}");
 }
 
+/// Commands are produced to the first and the Hono to the second: nothing of them is consumed.
+#[test]
+fn nothing_is_due_before_each_topic_has_all_its_leaders_consumed_or_not() {
+    for topic in [COMMANDS, "hono.notification.registry-tenant"] {
+        let mock = Mock::start();
+        let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
+        mock.cluster.partition_leader(topic, 0, None).unwrap();
+        let mut rig = Rig::start(&plan);
+        let named = format!("partition 0 of topic `{topic}` has no leader");
+        rig.until(|rig, is_up| {
+            assert!(!is_up, "{topic} has no leader");
+            told(&rig.troubles, &named)
+        });
+        mock.cluster.partition_leader(topic, 0, Some(1)).unwrap();
+        rig.until(|_, is_up| is_up);
+        rig.finish();
+    }
+}
+
+#[test]
+fn a_run_that_ends_before_a_leader_was_waited_for_in_vain_names_the_partition() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
+    mock.cluster.partition_leader(COMMANDS, 2, None).unwrap();
+    let mut rig = Rig::start(&plan);
+    let later = rig.clock.now() + Micros::from_secs(1);
+    rig.until(|rig, _| rig.clock.now() > later);
+    assert!(!told(&rig.troubles, "ConsumerRefused"));
+    let (_, troubles) = rig.finish();
+    assert!(told(&troubles, "partition 2 of topic"), "{troubles:?}");
+}
+
 /// The library knows by then that the topic is refused, and hands no further record on.
 #[test]
 fn what_the_library_refuses_in_a_brokers_place_is_undeliverable_by_the_brokers_code() {
