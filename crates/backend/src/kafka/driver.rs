@@ -283,6 +283,7 @@ impl KafkaDriver {
     }
 
     fn start(&mut self, io: &mut Io, origin: Micros) {
+        self.standing.begin();
         self.intake.due_times.start(origin);
         self.intake.tape.recorder().start(origin);
         if let Some(commanding) = &mut self.commanding {
@@ -333,6 +334,7 @@ impl KafkaDriver {
     }
 
     fn hear(&mut self, io: &mut Io) {
+        self.standing.look_after(io.now());
         let Some(line) = &self.line else {
             return;
         };

@@ -14,6 +14,10 @@ use crate::commanding::idle_notices;
 /// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
 const PASSING_TRIES: u32 = 20;
 
+/// How long this process may stand still before its group leaves the consumer out, which is told within as
+/// much again: `session.timeout.ms`.
+const GROUP_WAITS: Micros = Micros::from_secs(10);
+
 /// One consumer as the run sees it.
 #[derive(Debug)]
 pub(crate) struct Standing {
@@ -22,6 +26,12 @@ pub(crate) struct Standing {
     has_group: bool,
     state: State,
     has_been_up: bool,
+    /// Whether messages are due, so that what it misses is missed by the run.
+    has_begun: bool,
+    /// When it was looked after the last time.
+    seen: Option<Micros>,
+    /// When it was after a pause of this length in which its group may have left it out.
+    stood_still: Option<(Micros, Micros)>,
     /// Since when it consumes, and until when that is known, while it is up and not paused.
     heard: Listening,
     is_paused: bool,
@@ -64,6 +74,9 @@ impl Standing {
             has_group,
             state: State::Down,
             has_been_up: false,
+            has_begun: false,
+            seen: None,
+            stood_still: None,
             heard: Listening::deaf(Micros::ZERO),
             is_paused: false,
             told: Vec::new(),
@@ -141,11 +154,21 @@ impl Standing {
             // The library asks for a group all the same, and needs none.
             News::Failed(code, _) if !self.has_group && Refusal::is_of_group(code) => {}
             News::Failed(code, reason) => self.failed(code, &reason),
-            News::Revoked(partitions) => {
-                let why = format!("its group took {partitions} partitions back (a rebalance)");
-                self.lost(State::Revoked, &why);
-            }
+            News::Revoked(partitions) => self.revoked(now, partitions),
             News::Sampled(sample) => self.sampled(now, &sample),
+        }
+    }
+
+    /// Messages are due from now on.
+    pub(crate) fn begin(&mut self) {
+        self.has_begun = true;
+    }
+
+    /// It is looked after, as it is several times a second if this process gets to run.
+    pub(crate) fn look_after(&mut self, now: Micros) {
+        let last = self.seen.replace(now).unwrap_or(now);
+        if now - last >= GROUP_WAITS {
+            self.stood_still = Some((now, now - last));
         }
     }
 
@@ -194,10 +217,7 @@ impl Standing {
 
     fn failed(&mut self, code: RDKafkaErrorCode, reason: &str) {
         if code == RDKafkaErrorCode::PollExceeded {
-            let text =
-                self.text("it was not asked for messages in time, and its group left it out");
-            self.state = State::Revoked;
-            self.troubles.push(Trouble::ConsumerAway(text));
+            self.away("it was not asked for messages in time, and its group left it out");
         } else if self.state == State::Down {
             self.refused(&Refusal::said(code, reason));
         } else if Refusal::is_final(code) {
@@ -242,6 +262,33 @@ impl Standing {
         since.sum()
     }
 
+    /// Whose doing it is: while the consumers of the run join one after the other it is theirs, and misses
+    /// nothing; a process that stands still is left out, which is ours; else it is that of others.
+    fn revoked(&mut self, now: Micros, partitions: usize) {
+        if !self.has_begun {
+            self.state = State::Down;
+            return;
+        }
+        let still = self.stood_still.take();
+        let still = still.filter(|(at, _)| now - *at <= GROUP_WAITS);
+        if let Some((_, length)) = still {
+            let length = length.as_secs_f64();
+            self.away(&format!(
+                "this process stood still for {length:.0} s, and its group left it out"
+            ));
+        } else {
+            let why = format!("its group took {partitions} partitions back (a rebalance)");
+            self.lost(State::Revoked, &why);
+        }
+    }
+
+    /// It is away by our own fault.
+    fn away(&mut self, why: &str) {
+        self.state = State::Revoked;
+        let text = self.text(why);
+        self.troubles.push(Trouble::ConsumerAway(text));
+    }
+
     /// What it never had it cannot lose.
     fn lost(&mut self, to: State, why: &str) {
         if self.state == State::Down {
@@ -281,6 +328,7 @@ mod tests {
     fn up() -> Standing {
         let mut standing = Standing::new("consumer 0".to_owned(), true);
         standing.up(Micros(0));
+        standing.begin();
         standing
     }
 
@@ -353,5 +401,41 @@ mod tests {
         assert_eq!(standing.listening(secs(25)), Listening::deaf(secs(25)));
         standing.pause(secs(26), false);
         assert_eq!(standing.listening(secs(26)), from_to(26, 26));
+    }
+
+    #[test]
+    fn a_rebalance_before_the_first_message_is_due_is_no_loss() {
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
+        standing.up(Micros(0));
+        standing.heard(Micros(1), News::Revoked(4));
+        assert!(!standing.is_up());
+        standing.up(Micros(2));
+        standing.begin();
+        assert_eq!(standing.troubles, []);
+        standing.heard(Micros(3), News::Revoked(4));
+        assert!(matches!(&standing.troubles[..], [Trouble::ConsumerLost(_)]));
+    }
+
+    #[test]
+    fn a_group_that_leaves_out_a_process_that_stood_still_is_not_to_blame() {
+        let secs = Micros::from_secs;
+        for (still, told, is_ours) in [(9, 10, false), (12, 14, true), (12, 30, false)] {
+            let mut standing = up();
+            standing.look_after(secs(1));
+            standing.look_after(secs(1 + still));
+            (1 + still..1 + told).for_each(|at| standing.look_after(secs(at)));
+            standing.heard(secs(1 + told), News::Revoked(4));
+            let is_away = matches!(&standing.troubles[..], [Trouble::ConsumerAway(_)]);
+            assert_eq!(is_away, is_ours, "{:?}", standing.troubles);
+        }
+    }
+
+    #[test]
+    fn a_consumer_that_did_not_ask_in_time_is_away_by_our_fault_whatever_its_group_does_then() {
+        let mut standing = up();
+        let late = (RDKafkaErrorCode::PollExceeded, "late".to_owned());
+        standing.heard(Micros(1), News::Failed(late.0, late.1));
+        standing.heard(Micros(2), News::Revoked(4));
+        assert!(matches!(&standing.troubles[..], [Trouble::ConsumerAway(_)]));
     }
 }

@@ -57,6 +57,46 @@ fn two_consumers_of_a_group_share_what_comes() {
     assert!(of(&first) > 0 && of(&second) > 0);
 }
 
+/// The first has all partitions when the second joins, which takes some of them.
+#[test]
+fn a_consumer_of_ours_that_joins_before_the_load_is_no_loss_of_the_others() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 2, shared: g");
+    let mut first = Rig::up_only(&plan);
+    let mut second = Rig::up_only(&plan);
+    first.until(|_, is_up| is_up);
+    first.begin();
+    second.begin();
+    (0..100).for_each(|seq| mock.publish_message(&plan, seq));
+    while first.copies + second.copies < 100 {
+        first.until(|_, _| true);
+        second.until(|_, _| true);
+    }
+    assert!(first.copies > 0 && second.copies > 0);
+    // Both leave at the end, as all consumers of a run do.
+    for rig in [&first, &second] {
+        rig.order(Order::Finish);
+    }
+    for rig in [first, second] {
+        let (_, troubles) = rig.finished();
+        assert!(!told(&troubles, "Consumer"), "{troubles:?}");
+    }
+}
+
+#[test]
+fn a_consumer_that_is_paused_stays_in_its_group() {
+    let mock = Mock::start();
+    let keys = "consumers: 1, shared: g, pause: [ { at: 0s, for: 12s } ]";
+    let plan = plan(&mock.servers(), keys);
+    let mut rig = Rig::up(&plan);
+    rig.until(|_, _| true);
+    rig.until(|_, _| true);
+    (0..20).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, _| rig.copies == 20);
+    let (_, troubles) = rig.finish();
+    assert!(!told(&troubles, "Consumer"), "{troubles:?}");
+}
+
 /// What the brokers answer when asked where partitions end, so many times.
 fn refuse_ends(mock: &Mock, times: usize) {
     let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;

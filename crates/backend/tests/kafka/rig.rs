@@ -133,9 +133,15 @@ impl Rig {
 
     /// A consumer that is up, and whose run has begun.
     pub(crate) fn up(plan: &Plan) -> Self {
+        let rig = Self::up_only(plan);
+        rig.begin();
+        rig
+    }
+
+    /// A consumer that is up.
+    pub(crate) fn up_only(plan: &Plan) -> Self {
         let mut rig = Self::start(plan);
         rig.until(|rig, up| up && rig.copies == 0);
-        rig.begin();
         rig
     }
 
@@ -172,8 +178,13 @@ impl Rig {
         dispatch.handover
     }
 
-    pub(crate) fn finish(mut self) -> (Box<Handover>, Vec<Trouble>) {
+    pub(crate) fn finish(self) -> (Box<Handover>, Vec<Trouble>) {
         self.order(Order::Finish);
+        self.finished()
+    }
+
+    /// All that a consumer leaves behind that was told to finish.
+    pub(crate) fn finished(mut self) -> (Box<Handover>, Vec<Trouble>) {
         let handover = loop {
             let (_, dispatch) = self
                 .dispatches
