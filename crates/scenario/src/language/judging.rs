@@ -24,7 +24,7 @@ static SETTLE: Object = Object {
         key(
             "quiet",
             one(Scalar::Time),
-            "Without an arrival for so long it ends",
+            "Without an arrival for so long, while every consumer listens, it ends",
         )
         .or("3s"),
     ],
