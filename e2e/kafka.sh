@@ -53,12 +53,6 @@ disturb_group() {
     timeout 5 kcat -b "127.0.0.1:$KAFKA" -G application other >/dev/null 2>&1 || true
 }
 
-# freeze_late SECONDS: Kafka stands still from when three quarters of the run's messages were sent.
-freeze_late() {
-    mosquitto_sub -p "$MQTT" -t 'muster/#' -C $((MESSAGES * 3 / 4)) -W 60 >/dev/null
-    freeze_kafka "$1"
-}
-
 start_mosquitto "$MQTT"
 start_kafka auto.create.topics.enable=false
 
@@ -90,21 +84,6 @@ counts frozen
 check "frozen: no client was answered" test -e "$WORK/was-frozen"
 says "frozen: a broker that does not answer is told" "$(event frozen consumer-lost)" "has not answered for"
 says "frozen: and that it answers again" "$(event frozen consumer-back)" "consumer 0 of"
-
-# The run is over before Kafka is back: what lies there is waited for.
-MEANWHILE="freeze_late 8"
-passes late --set phases.settle.quiet=3s
-counts late
-check "late: no client was answered" test -e "$WORK/was-frozen"
-says "late: it is told" "$(event late consumer-back)" "consumer 0 of"
-
-# Or waited for in vain, and then it is not lost.
-MEANWHILE="freeze_late 16"
-run away --set 'phases.settle={ at-most: 6s, quiet: 2s }'
-same "away: exit code" "$STATUS" 1
-same "away: nothing is lost" "$(value "$WORK/away" .ledger.uplink.lost)" 0
-check "away: what Kafka holds is outstanding" test "$(value "$WORK/away" .ledger.uplink.outstanding)" -gt 300
-same "away: rule drain says so" "$(value "$WORK/away" '.verdict.rules[] | select(.rule == "drain") | .result')" fail
 MEANWHILE=
 
 status_of "$MUSTER" run e2e/kafka.yaml --quiet --out "$WORK/nobody" --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" \

@@ -120,12 +120,8 @@ pub struct Conductor {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Idle,
-    Connecting {
-        since: Micros,
-    },
-    Loading {
-        end: Micros,
-    },
+    Connecting { since: Micros },
+    Loading { end: Micros },
     Settling(Settling),
     Finishing,
 }
@@ -286,7 +282,9 @@ impl Conductor {
         if self.timetable.is_part {
             return progress.consumers_wanted == 0;
         }
-        let last = delivery.last_arrival.map_or(span.end, |at| at.max(span.end));
+        let last = delivery
+            .last_arrival
+            .map_or(span.end, |at| at.max(span.end));
         let (quiet, heard) = (self.timetable.quiet, progress.listening);
         let is_quiet = progress.at >= last + quiet && heard.is_quiet(last, quiet);
         delivery.is_complete || is_quiet && heard.until >= span.busy
@@ -467,7 +465,15 @@ mod tests {
             assert_eq!(run.step(secs(at), &deaf(at), &MISSING), None, "{at} s");
         }
         let since = secs(26.0);
-        let back = |at| heard(at, Listening { since, until: secs(at) });
+        let back = |at| {
+            heard(
+                at,
+                Listening {
+                    since,
+                    until: secs(at),
+                },
+            )
+        };
         assert_eq!(run.step(secs(28.9), &back(28.9), &MISSING), None);
         let order = run.step(secs(29.0), &back(29.0), &MISSING);
         assert_eq!(order, Some(Order::Finish));

@@ -7,8 +7,8 @@ use muster_measure::{
     Recorder, RecorderPlan, Role, StreamTrack, Summary, Timeline, WindowDelta,
 };
 use muster_model::{
-    Attempt, Cause, DeviceId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId, Listening, MessageId,
-    Micros, Outcome, Reception, RunId, StreamId,
+    Attempt, Cause, DeviceId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId, Listening,
+    MessageId, Micros, Outcome, Reception, RunId, StreamId,
 };
 use proptest::prelude::*;
 

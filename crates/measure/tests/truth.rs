@@ -10,8 +10,8 @@ use muster_measure::{
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, Fact, FleetId,
-    Integrity, LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, Reason, RunId, ShedCause,
-    StreamId, mix,
+    Integrity, LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, Reason, RunId,
+    ShedCause, StreamId, mix,
 };
 use proptest::prelude::*;
 

@@ -96,12 +96,15 @@ pub fn kafka_loop(
     let intake = Intake::new(spec, scribe)?;
     let driver = KafkaDriver {
         config: config(backend, northbound, &seat, spec.run),
-        standing: Standing::new(format!(
-            "consumer {} of backend `{}` at {}",
-            seat.consumer.0,
-            backend.name,
-            northbound.bootstrap()
-        ), backend.shared.is_some()),
+        standing: Standing::new(
+            format!(
+                "consumer {} of backend `{}` at {}",
+                seat.consumer.0,
+                backend.name,
+                northbound.bootstrap()
+            ),
+            backend.shared.is_some(),
+        ),
         surfaces: Surfaces {
             before: northbound
                 .topics

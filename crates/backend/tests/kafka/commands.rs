@@ -269,20 +269,36 @@ fn what_the_library_refuses_in_a_brokers_place_is_undeliverable_by_the_brokers_c
 fn each_refusal_of_a_broker_is_told_with_its_own_remedy() {
     use RDKafkaRespErr as Error;
     for (refused, code, remedy) in [
-        (Error::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "kafka-10", "max.message.bytes"),
-        (Error::RD_KAFKA_RESP_ERR_POLICY_VIOLATION, "kafka-44", "rules that the brokers have"),
-        (Error::RD_KAFKA_RESP_ERR_INVALID_RECORD, "kafka-87", "rules that the brokers have"),
+        (
+            Error::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
+            "kafka-10",
+            "max.message.bytes",
+        ),
+        (
+            Error::RD_KAFKA_RESP_ERR_POLICY_VIOLATION,
+            "kafka-44",
+            "rules that the brokers have",
+        ),
+        (
+            Error::RD_KAFKA_RESP_ERR_INVALID_RECORD,
+            "kafka-87",
+            "rules that the brokers have",
+        ),
     ] {
         let mock = Mock::start();
         let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
         let mut rig = Rig::start(&plan);
         rig.until(|_, is_up| is_up);
-        mock.cluster.request_errors(RDKafkaApiKey::Produce, &[refused]);
+        mock.cluster
+            .request_errors(RDKafkaApiKey::Produce, &[refused]);
         rig.begin();
         rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
         let (handover, troubles) = rig.finish();
         assert!(ended(&handover)[UNDELIVERABLE] >= 1);
-        assert!(told(&troubles, code) && told(&troubles, remedy), "{troubles:?}");
+        assert!(
+            told(&troubles, code) && told(&troubles, remedy),
+            "{troubles:?}"
+        );
     }
 }
 
