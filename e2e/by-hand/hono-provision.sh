@@ -52,6 +52,7 @@ told "created by others" "$WORK/few.yaml" create "device: $FEW created; tenant: 
 cp "$WORK/begun" "$WORK/record/provisioned.jsonl"
 RECORD=$WORK/record
 told "others' are left" "$WORK/few.yaml" remove "device: $FEW left; tenant: 1 left"
+says "and named, with what to do" "$(cat "$WORK/out")" "is left there: its version is not the one that was written, so others have made or changed it; remove it there if it is yours"
 told "others' are there" "$WORK/few.yaml" verify "device: $FEW already there; tenant: 1 already there"
 cp "$WORK/begun" "$WORK/record/provisioned.jsonl"
 told "others' are used" "$WORK/few.yaml" create "device: $FEW already there; tenant: 1 already there"

@@ -12,12 +12,17 @@ use crate::outcome;
 
 /// Progress is told so many times, whatever there is to do.
 const TIMES: u64 = 10;
+/// And whenever so many seconds are over.
+const EVERY_S: f64 = 10.0;
 
 /// Tells how far it is, and passes on that the user wants the end.
 pub(crate) struct Watcher<'a> {
     interrupted: &'a AtomicBool,
     quiet: bool,
+    /// Parts of the work that were told.
     told: AtomicU64,
+    /// Spans of time in which something was told.
+    spans: AtomicU64,
     began: Clock,
 }
 
@@ -27,6 +32,7 @@ impl<'a> Watcher<'a> {
             interrupted,
             quiet,
             told: AtomicU64::new(0),
+            spans: AtomicU64::new(0),
             began: Clock::start(),
         }
     }
@@ -34,10 +40,13 @@ impl<'a> Watcher<'a> {
 
 impl Watch for Watcher<'_> {
     fn progress(&self, done: u64, of: u64) {
-        let part = done * TIMES / of.max(1);
-        if !self.quiet && self.told.fetch_max(part, Ordering::Relaxed) < part {
+        let since_s = self.began.now().as_secs_f64();
+        let (part, span) = (done * TIMES / of.max(1), (since_s / EVERY_S) as u64);
+        let is_part = self.told.fetch_max(part, Ordering::Relaxed) < part;
+        let is_span = self.spans.fetch_max(span, Ordering::Relaxed) < span;
+        if !self.quiet && (is_part || is_span) {
             // As fast as until now; what was there already took one call and not two or three.
-            let left_s = self.began.now().as_secs_f64() * (of - done) as f64 / done as f64;
+            let left_s = since_s * (of - done) as f64 / done as f64;
             outcome::remark(&format!(
                 "provision: {done} of {of}, about {left_s:.0} s left"
             ));

@@ -1,5 +1,7 @@
 //! What keeps a platform from being told.
 
+use std::time::Duration;
+
 use muster_transport::TransportError;
 
 /// What keeps a platform from being told, with the place and the remedy.
@@ -87,6 +89,18 @@ pub enum ProvisionError {
         why: String,
         /// What may help.
         remedy: &'static str,
+    },
+    /// The registry's database takes too long.
+    #[error(
+        "{call}: no answer within {} s; look whether the database is busy or lacks the registry's indexes, \
+         or raise `provision.timeout`; what was done until now is recorded, and the same can be tried again",
+        timeout.as_secs_f64()
+    )]
+    Late {
+        /// What was to be done, and where.
+        call: String,
+        /// For how long its answer was waited for.
+        timeout: Duration,
     },
     /// This build does not speak to databases.
     #[error(

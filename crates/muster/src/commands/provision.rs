@@ -107,6 +107,7 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::Unreadable { .. }
         | ProvisionError::Differs { .. }
         | ProvisionError::Database { .. }
+        | ProvisionError::Late { .. }
         | ProvisionError::NoGateway { .. } => outcome::FAIL,
         ProvisionError::Transport(_)
         | ProvisionError::Identity { .. }

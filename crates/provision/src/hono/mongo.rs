@@ -5,19 +5,21 @@
 
 mod documents;
 mod outcome;
+mod parts;
 mod removal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use mongodb::IndexModel;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ClientOptions, IndexOptions, InsertManyOptions};
-use mongodb::sync::{Client, Collection, Database};
+use mongodb::{Client, Collection, Database, IndexModel};
 use muster_scenario::{Plan, ProvisionPlan, Secret};
+use tokio::runtime::Runtime;
 
 use self::documents::Writer;
-use self::outcome::{failed, taken, unusable};
+use self::outcome::{failed, in_time, taken, unusable};
+use self::parts::{BATCH, Parts};
 use self::removal::{Devices, begun};
 use super::records::{Record, count, records, tenants};
 use super::registry::{DEVICE, TENANT};
@@ -27,16 +29,21 @@ use crate::pacer::Pacer;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
 
-/// Documents of a batch: a few hundred kilobytes, well below what one message of the database holds.
-const BATCH: usize = 1_000;
 const TENANTS: &str = "tenants";
 const DEVICES: &str = "devices";
 const CREDENTIALS: &str = "credentials";
 
+/// How much longer than the time-out a call may take: what the driver itself finds out by then is told in
+/// its words.
+const MARGIN: Duration = Duration::from_secs(1);
+
 /// Writes into a registry's database.
 pub(crate) struct Mongo {
+    runtime: Runtime,
     database: Database,
     target: String,
+    timeout: Duration,
+    parts: Parts,
     pacer: Pacer,
     pending: u16,
     writer: Writer,
@@ -73,7 +80,7 @@ impl Provisioner for Mongo {
                 .is_some_and(|first| empty.contains(&first.tenant));
             let there = match is_new {
                 true => There::default(),
-                false => self.find(&batch, watch)?,
+                false => self.find_in_parts(&batch, watch)?,
             };
             self.ensure((&batch, &there), journal, &work)
         })?;
@@ -94,7 +101,8 @@ impl Provisioner for Mongo {
 
     fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
         self.pacer.wait(watch)?;
-        let counted = self.collection(TENANTS).estimated_document_count().run();
+        let tenants = self.collection(TENANTS);
+        let counted = self.run(tenants.estimated_document_count().into_future());
         counted
             .map(|_| ())
             .map_err(|error| self.failed("count", TENANTS, &error))
@@ -120,25 +128,29 @@ impl Provisioner for Mongo {
 impl Mongo {
     /// # Errors
     /// [`ProvisionError::Database`] if the connection string names no database or cannot be read,
-    /// [`ProvisionError::Random`].
+    /// [`ProvisionError::Random`], [`ProvisionError::Thread`].
     pub(crate) fn new(plan: &ProvisionPlan, uri: &Secret) -> Result<Self, ProvisionError> {
         let uri = uri.expose();
-        let read = ClientOptions::parse(uri.as_str()).run();
+        let runtime = Runtime::new().map_err(ProvisionError::Thread)?;
+        let read = runtime.block_on(ClientOptions::parse(uri.as_str()).into_future());
         let mut options = read.map_err(|error| unusable(uri, &error.to_string()))?;
         let Some(name) = options.default_database.clone() else {
             let what = "it names no database: add its name, such as mongodb://host:27017/device-registry-mongodb";
             return Err(unusable(uri, what));
         };
         let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();
-        let patience = Duration::from_micros(plan.timeout.get());
-        options.server_selection_timeout = Some(patience);
-        options.connect_timeout = Some(patience);
+        let timeout = Duration::from_micros(plan.timeout.get());
+        options.server_selection_timeout = Some(timeout);
+        options.connect_timeout = Some(timeout);
         options.app_name.get_or_insert_with(|| "muster".to_owned());
-        let client = Client::with_options(options);
+        let client = runtime.block_on(async { Client::with_options(options) });
         let client = client.map_err(|error| unusable(uri, &error.to_string()))?;
         Ok(Self {
             target: format!("mongodb://{}/{name}", hosts.join(",")),
             database: client.database(&name),
+            runtime,
+            timeout,
+            parts: Parts::new(),
             pacer: Pacer::new(plan.rate),
             pending: plan.pending,
             writer: Writer::new()?,
@@ -147,6 +159,14 @@ impl Mongo {
 
     fn collection(&self, name: &str) -> Collection<Document> {
         self.database.collection(name)
+    }
+
+    /// Waits for an answer, no longer than the time-out.
+    fn run<T>(
+        &self,
+        call: impl Future<Output = mongodb::error::Result<T>>,
+    ) -> mongodb::error::Result<T> {
+        self.runtime.block_on(in_time(self.timeout + MARGIN, call))
     }
 
     /// The registry's own indexes, as it makes them at its start, as far as they keep one thing from being
@@ -162,7 +182,8 @@ impl Mongo {
             self.pacer.wait(watch)?;
             let unique = IndexOptions::builder().unique(true).build();
             let index = IndexModel::builder().keys(keys).options(unique).build();
-            let made = self.collection(collection).create_index(index).run();
+            let indexed = self.collection(collection);
+            let made = self.run(indexed.create_index(index).into_future());
             made.map_err(|error| self.failed("index", collection, &error))?;
         }
         Ok(())
@@ -218,10 +239,7 @@ impl Mongo {
 
     fn tenant(&self, tenant: &str, watch: &dyn Watch) -> Result<Option<Document>, ProvisionError> {
         self.pacer.wait(watch)?;
-        let found = self
-            .collection(TENANTS)
-            .find_one(doc! { "tenant-id": tenant })
-            .run();
+        let found = self.find_one(TENANTS, doc! { "tenant-id": tenant });
         found.map_err(|error| self.failed("find", TENANTS, &error))
     }
 
@@ -284,13 +302,15 @@ impl Mongo {
     }
 
     fn look(&self, batch: &Batch, work: &Work<'_>) -> Result<(), ProvisionError> {
-        let there = self.find(batch, work.watch)?;
-        work.done_all(batch.len() as u64, |tally| {
-            for record in batch {
-                tally.looked(DEVICE, &record.key(), there.difference(record));
-            }
-        });
-        Ok(())
+        self.parts.each(batch, |part| {
+            let there = self.find(part, work.watch)?;
+            work.done_all(part.len() as u64, |tally| {
+                for record in part {
+                    tally.looked(DEVICE, &record.key(), there.difference(record));
+                }
+            });
+            Ok(())
+        })
     }
 
     /// The tenants without any device, of which no batch has to be looked for.
@@ -303,8 +323,7 @@ impl Mongo {
         for collection in [DEVICES, CREDENTIALS] {
             for tenant in tenants {
                 self.pacer.wait(watch)?;
-                let one = doc! { "tenant-id": tenant };
-                let found = self.collection(collection).find_one(one).run();
+                let found = self.find_one(collection, doc! { "tenant-id": tenant });
                 let found = found.map_err(|error| self.failed("find", collection, &error))?;
                 if found.is_some() {
                     empty.remove(tenant);
@@ -314,13 +333,24 @@ impl Mongo {
         Ok(empty)
     }
 
-    /// What the database has of a batch, found by the unique indexes.
-    fn find(&self, batch: &Batch, watch: &dyn Watch) -> Result<There, ProvisionError> {
-        let Some(first) = batch.first() else {
+    fn find_in_parts(&self, batch: &Batch, watch: &dyn Watch) -> Result<There, ProvisionError> {
+        let mut there = There::default();
+        self.parts.each(batch, |part| {
+            let found = self.find(part, watch)?;
+            there.devices.extend(found.devices);
+            there.credentials.extend(found.credentials);
+            Ok(())
+        })?;
+        Ok(there)
+    }
+
+    /// What the database has of some devices of one tenant.
+    fn find(&self, part: &[Record], watch: &dyn Watch) -> Result<There, ProvisionError> {
+        let Some(first) = part.first() else {
             return Ok(There::default());
         };
-        let names: Vec<&str> = batch.iter().map(|record| record.device.as_str()).collect();
-        let filter = doc! { "tenant-id": &first.tenant, "device-id": { "$in": names } };
+        let names: Vec<&str> = part.iter().map(|record| record.device.as_str()).collect();
+        let filter = documents::named(&first.tenant, &names);
         Ok(There {
             devices: self.found(DEVICES, &filter, watch)?,
             credentials: self.found(CREDENTIALS, &filter, watch)?,
@@ -334,16 +364,28 @@ impl Mongo {
         watch: &dyn Watch,
     ) -> Result<BTreeMap<String, Document>, ProvisionError> {
         self.pacer.wait(watch)?;
-        let wrong = |error| self.failed("find", collection, &error);
-        let found = self.collection(collection).find(filter.clone()).run();
-        let mut by_device = BTreeMap::new();
-        for document in found.map_err(wrong)? {
-            let document = document.map_err(|error| self.failed("find", collection, &error))?;
-            if let Ok(device) = document.get_str("device-id") {
-                by_device.insert(device.to_owned(), document);
+        let from = self.collection(collection);
+        let found = self.run(async {
+            let mut by_device = BTreeMap::new();
+            let mut found = from.find(filter.clone()).max_time(self.timeout).await?;
+            while found.advance().await? {
+                let document = found.deserialize_current()?;
+                if let Ok(device) = document.get_str("device-id") {
+                    by_device.insert(device.to_owned(), document);
+                }
             }
-        }
-        Ok(by_device)
+            Ok(by_device)
+        });
+        found.map_err(|error| self.failed("find", collection, &error))
+    }
+
+    fn find_one(
+        &self,
+        collection: &str,
+        filter: Document,
+    ) -> mongodb::error::Result<Option<Document>> {
+        let from = self.collection(collection);
+        self.run(from.find_one(filter).into_future())
     }
 
     /// Inserts things that were not there; what somebody else was faster with is not ours.
@@ -372,7 +414,7 @@ impl Mongo {
         let unordered = InsertManyOptions::builder().ordered(false).build();
         let into = self.collection(collection);
         let insert = into.insert_many(documents).with_options(unordered);
-        insert.run().map(|_| ())
+        self.run(insert.into_future()).map(|_| ())
     }
 
     fn differs(
@@ -397,7 +439,8 @@ impl Mongo {
         collection: &str,
         error: &mongodb::error::Error,
     ) -> ProvisionError {
-        failed(format!("{what} in {}, {collection}", self.target), error)
+        let call = format!("{what} in {}, {collection}", self.target);
+        failed(call, error, self.timeout)
     }
 }
 

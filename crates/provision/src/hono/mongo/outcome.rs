@@ -1,14 +1,34 @@
 //! What a database says no to, without the secrets of its connection string.
 
-use mongodb::error::{Error, ErrorKind};
+use std::time::Duration;
+
+use mongodb::error::{Error, ErrorKind, Result};
 
 use crate::ProvisionError;
 
 /// The database's code for a key of a unique index that is there already.
 const DUPLICATE_KEY: i32 = 11_000;
 
+/// The code of a call that the database itself gave up since it took too long.
+const MAX_TIME_EXPIRED: i32 = 50;
+
+/// The mark of an answer that did not come in time.
+struct Late;
+
+/// The outcome of a call, if it comes within that time.
+pub(super) async fn in_time<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let answer = tokio::time::timeout(limit, call).await;
+    answer.unwrap_or_else(|_| Err(Error::custom(Late)))
+}
+
 /// A call that failed.
-pub(super) fn failed(call: String, error: &Error) -> ProvisionError {
+pub(super) fn failed(call: String, error: &Error, timeout: Duration) -> ProvisionError {
+    if is_late(error) {
+        return ProvisionError::Late { call, timeout };
+    }
     if let ErrorKind::ServerSelection { message, .. } = &*error.kind {
         return ProvisionError::Silent {
             call,
@@ -29,6 +49,11 @@ pub(super) fn failed(call: String, error: &Error) -> ProvisionError {
         why: error.kind.to_string(),
         remedy: "what was written until now is recorded, and the same can be tried again",
     }
+}
+
+fn is_late(error: &Error) -> bool {
+    let gave_up = matches!(&*error.kind, ErrorKind::Command(told) if told.code == MAX_TIME_EXPIRED);
+    gave_up || error.get_custom::<Late>().is_some()
 }
 
 /// Those of an insert that are there by somebody else's doing. Of all others it is not known: a database
@@ -88,6 +113,29 @@ mod tests {
         assert_eq!(taken(&keys, &all), keys);
         let silent = Error::custom("the connection is gone");
         assert_eq!(taken(&keys, &silent), [""; 0]);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_come_is_late_and_names_the_time_out() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let limited = |call| runtime.block_on(in_time(Duration::ZERO, call));
+        let late = runtime.block_on(in_time(
+            Duration::ZERO,
+            std::future::pending::<Result<()>>(),
+        ));
+        let late = late.expect_err("it never comes");
+        let told = failed(
+            "delete in db, devices".to_owned(),
+            &late,
+            Duration::from_secs(10),
+        )
+        .to_string();
+        assert!(
+            told.starts_with("delete in db, devices: no answer within 10 s"),
+            "{told}"
+        );
+        assert!(told.contains("raise `provision.timeout`"), "{told}");
+        assert_eq!(limited(std::future::ready(Ok(7))).expect("it is there"), 7);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What goes again: documents of the version that we chose, and none that others have put in their place since.
 
+use std::collections::BTreeSet;
+
 use mongodb::bson::{Document, doc};
 
 use super::{CREDENTIALS, DEVICES, Mongo, TENANTS, documents};
@@ -40,6 +42,8 @@ struct Sorted {
     /// Of ours.
     versions: Vec<String>,
     others: Vec<String>,
+    /// Not there, after a call of ours to delete it of which no answer was seen.
+    went: Vec<String>,
     /// Not there, and known to have been.
     gone: Vec<String>,
     /// Not there, and perhaps never.
@@ -47,16 +51,31 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn sort(&mut self, key: String, standing: &Standing, found: Option<&Document>) {
+    fn sort(
+        &mut self,
+        key: String,
+        standing: &Standing,
+        (found, tried): (Option<&Document>, &BTreeSet<String>),
+    ) {
         match (found, standing) {
             (Some(found), _) if is_ours(&key, standing, found) => {
                 self.ours.push(key);
                 self.versions.push(documents::version(found).to_owned());
             }
             (Some(_), _) => self.others.push(key),
+            (None, _) if tried.contains(&key) => self.went.push(key),
             (None, Standing::Created(_)) => self.gone.push(key),
             (None, Standing::Creating(_)) => self.never.push(key),
         }
+    }
+
+    /// Takes what is still there out of ours: others have changed it since it was looked for.
+    fn take_back(&mut self, stays: impl Fn(&str) -> bool) {
+        let (others, ours) = std::mem::take(&mut self.ours)
+            .into_iter()
+            .partition(|key| stays(key));
+        self.ours = ours;
+        self.others.extend::<Vec<String>>(others);
     }
 
     /// Notes that of ours so many went.
@@ -68,18 +87,20 @@ impl Sorted {
     ) -> Result<(), ProvisionError> {
         let Self {
             ours,
+            went,
             others,
             gone,
             never,
             ..
         } = self;
         journal.refused_all(kind, others)?;
-        for keys in [ours, gone, never] {
+        for keys in [ours, went, gone, never] {
             journal.removed_all(kind, keys)?;
         }
-        let all = ours.len() + others.len() + gone.len() + never.len();
-        work.done_all(all as u64, |tally: &mut Tally| {
-            tally.cleared(kind, (ours.len() + gone.len()) as u64, removed);
+        let cleared = (ours.len() + went.len() + gone.len()) as u64;
+        let all = cleared + (others.len() + never.len()) as u64;
+        work.done_all(all, |tally: &mut Tally| {
+            tally.cleared(kind, cleared, removed + went.len() as u64);
             others.iter().for_each(|key| tally.left(kind, key, OTHER));
         });
         Ok(())
@@ -95,23 +116,41 @@ impl Mongo {
         journal: &Journal,
         work: &Work<'_>,
     ) -> Result<(), ProvisionError> {
-        let names: Vec<&str> = devices.iter().map(|(name, _)| name.as_str()).collect();
-        let all = doc! { "tenant-id": tenant, "device-id": { "$in": names } };
-        let found = self.found(DEVICES, &all, work.watch)?;
+        let mut tried = BTreeSet::new();
+        self.parts.each(devices, |part| {
+            let (sorted, removed) = self.end_part((tenant, part), &mut tried, work)?;
+            sorted.settle((DEVICE, removed), journal, work)
+        })
+    }
+
+    /// What became of a part, and how many of ours a call deleted. Those are among `tried` from then on.
+    fn end_part(
+        &self,
+        (tenant, part): (&str, &[(String, Standing)]),
+        tried: &mut BTreeSet<String>,
+        work: &Work<'_>,
+    ) -> Result<(Sorted, u64), ProvisionError> {
+        let names: Vec<&str> = part.iter().map(|(name, _)| name.as_str()).collect();
+        let found = self.found(DEVICES, &documents::named(tenant, &names), work.watch)?;
         let mut sorted = Sorted::default();
-        for (name, standing) in devices {
-            sorted.sort(key(tenant, name), standing, found.get(name));
+        for (name, standing) in part {
+            sorted.sort(key(tenant, name), standing, (found.get(name), tried));
         }
-        let mut removed = 0;
-        if !sorted.ours.is_empty() {
-            let ours = sorted.ours.iter().filter_map(|key| key.split_once('/'));
-            let ours: Vec<&str> = ours.map(|(_, name)| name).collect();
-            let mut filter = doc! { "tenant-id": tenant, "device-id": { "$in": ours } };
-            self.delete(CREDENTIALS, filter.clone(), work)?;
-            filter.insert("version", doc! { "$in": sorted.versions.clone() });
-            removed = self.delete(DEVICES, filter, work)?;
+        if sorted.ours.is_empty() {
+            return Ok((sorted, 0));
         }
-        sorted.settle((DEVICE, removed), journal, work)
+        let ours: Vec<&str> = sorted.ours.iter().map(|key| name_of(key)).collect();
+        let named = documents::named(tenant, &ours);
+        tried.extend(sorted.ours.iter().cloned());
+        self.delete(CREDENTIALS, named.clone(), work)?;
+        let mut of_version = named.clone();
+        of_version.insert("version", doc! { "$in": sorted.versions.clone() });
+        let removed = self.delete(DEVICES, of_version, work)?;
+        if removed < sorted.ours.len() as u64 {
+            let still = self.found(DEVICES, &named, work.watch)?;
+            sorted.take_back(|key| still.contains_key(name_of(key)));
+        }
+        Ok((sorted, removed))
     }
 
     /// Removes a tenant that we created, or had begun to.
@@ -123,7 +162,11 @@ impl Mongo {
     ) -> Result<(), ProvisionError> {
         let found = self.tenant(&tenant, work.watch)?;
         let mut sorted = Sorted::default();
-        sorted.sort(tenant.clone(), &standing, found.as_ref());
+        sorted.sort(
+            tenant.clone(),
+            &standing,
+            (found.as_ref(), &BTreeSet::new()),
+        );
         let mut removed = 0;
         if let Some(version) = sorted.versions.first() {
             let one = doc! { "tenant-id": &tenant, "version": version };
@@ -139,10 +182,16 @@ impl Mongo {
         work: &Work<'_>,
     ) -> Result<u64, ProvisionError> {
         self.pacer.wait(work.watch)?;
-        let removed = self.collection(collection).delete_many(filter).run();
+        let from = self.collection(collection);
+        let removed = self.run(from.delete_many(filter).into_future());
         let removed = removed.map_err(|error| self.failed("delete", collection, &error))?;
         Ok(removed.deleted_count)
     }
+}
+
+/// The name of a device within its tenant.
+fn name_of(key: &str) -> &str {
+    key.split_once('/').map_or(key, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -157,18 +206,18 @@ mod tests {
     #[test]
     fn only_what_has_our_version_goes() {
         let (ours, other) = (doc! { "version": "v1" }, doc! { "version": "v2" });
-        let mut sorted = Sorted::default();
+        let (mut sorted, untried) = (Sorted::default(), BTreeSet::new());
         let (created, begun) = (
             Standing::Created(text("v1")),
             Standing::Creating(Some(text("v1"))),
         );
-        sorted.sort(text("t/created"), &created, Some(&ours));
-        sorted.sort(text("t/begun"), &begun, Some(&ours));
-        sorted.sort(text("t/made again"), &created, Some(&other));
-        sorted.sort(text("t/made by others"), &begun, Some(&other));
-        sorted.sort(text("t/without"), &created, Some(&doc! {}));
-        sorted.sort(text("t/taken away"), &created, None);
-        sorted.sort(text("t/never made"), &begun, None);
+        sorted.sort(text("t/created"), &created, (Some(&ours), &untried));
+        sorted.sort(text("t/begun"), &begun, (Some(&ours), &untried));
+        sorted.sort(text("t/made again"), &created, (Some(&other), &untried));
+        sorted.sort(text("t/made by others"), &begun, (Some(&other), &untried));
+        sorted.sort(text("t/without"), &created, (Some(&doc! {}), &untried));
+        sorted.sort(text("t/taken away"), &created, (None, &untried));
+        sorted.sort(text("t/never made"), &begun, (None, &untried));
         assert_eq!(sorted.ours, ["t/created", "t/begun"]);
         assert_eq!(sorted.versions, ["v1", "v1"]);
         let others = ["t/made again", "t/made by others", "t/without"];
@@ -177,13 +226,38 @@ mod tests {
         assert_eq!(sorted.never, ["t/never made"]);
     }
 
+    #[test]
+    fn what_goes_after_a_call_that_was_late_went_by_it_and_what_changes_meanwhile_stays() {
+        let (created, ours) = (Standing::Created(text("v1")), doc! { "version": "v1" });
+        let tried = BTreeSet::from([text("t/a")]);
+        let mut sorted = Sorted::default();
+        sorted.sort(text("t/a"), &created, (None, &tried));
+        for key in ["t/b", "t/c"] {
+            sorted.sort(text(key), &created, (Some(&ours), &tried));
+        }
+        sorted.take_back(|key| name_of(key) == "c");
+        assert_eq!(
+            (sorted.went, sorted.ours, sorted.others),
+            (vec![text("t/a")], vec![text("t/b")], vec![text("t/c")])
+        );
+        assert_eq!(sorted.gone, [""; 0]);
+    }
+
     /// They have a created thing's name where newer ones have its version.
     #[test]
     fn of_records_of_before_only_what_was_created_for_certain_goes() {
         let found = doc! { "version": "v1" };
-        let mut sorted = Sorted::default();
-        sorted.sort(text("t/a"), &Standing::Created(text("t/a")), Some(&found));
-        sorted.sort(text("t/b"), &Standing::Creating(None), Some(&found));
+        let (mut sorted, untried) = (Sorted::default(), BTreeSet::new());
+        sorted.sort(
+            text("t/a"),
+            &Standing::Created(text("t/a")),
+            (Some(&found), &untried),
+        );
+        sorted.sort(
+            text("t/b"),
+            &Standing::Creating(None),
+            (Some(&found), &untried),
+        );
         assert_eq!(
             (sorted.ours, sorted.versions),
             (vec![text("t/a")], vec![text("v1")])
