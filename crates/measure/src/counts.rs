@@ -17,7 +17,7 @@ pub struct Counts {
     /// Answers of CoAP that came in a message of their own, behind the acknowledgement (RFC 7252 section
     /// 5.2.2).
     pub separate_responses: u64,
-    /// Such answers that came again (RFC 7252 section 4.5).
+    /// Answers of CoAP, of either kind, that came again (RFC 7252 section 4.5).
     pub duplicate_responses: u64,
     /// Messages handed to the socket, each once.
     pub handed: u64,

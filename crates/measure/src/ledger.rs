@@ -27,7 +27,7 @@ pub struct Ledger {
     pub retransmitted: u64,
     /// Answers of CoAP in a message of their own.
     pub separate_responses: u64,
-    /// Those of them that came again.
+    /// Answers of CoAP, of either kind, that came again.
     pub duplicate_responses: u64,
     /// Further attempts by the application.
     pub retried: u64,

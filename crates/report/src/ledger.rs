@@ -47,7 +47,7 @@ pub struct UplinkLedger {
     /// Answers of CoAP in a message of their own.
     #[serde(default)]
     pub separate_responses: u64,
-    /// Those of them that came again.
+    /// Answers of CoAP, of either kind, that came again.
     #[serde(default)]
     pub duplicate_responses: u64,
     /// Further attempts of the same message by the application (`retry`).

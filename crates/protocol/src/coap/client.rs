@@ -6,6 +6,7 @@ mod exchange;
 mod receive;
 mod timer;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use muster_model::Micros;
@@ -35,6 +36,10 @@ pub struct Lane {
     held: Micros,
     /// Interactions that wait for an answer (NSTART counts them).
     open: u16,
+    /// The message id of the request that was answered last in its acknowledgement.
+    answered_id: u16,
+    /// That request's name plus one; none before there was one.
+    answered_name: Option<NonZeroU32>,
 }
 
 /// What was answered to a message of the server's own.
@@ -50,8 +55,11 @@ struct Verdict {
 pub struct ClientCounts {
     /// Copies of a CON after its first.
     pub retransmitted: u32,
-    /// Messages that came again, and were acknowledged again where they are confirmable.
+    /// Responses that came again ([`ClientEvent::Duplicate`]), and others that nobody waits for.
     pub duplicates: u32,
+    /// Separate responses that were forgotten before their lifetime was over, for there were too many:
+    /// a duplicate of one would be told as stray, and reset.
+    pub evicted: u32,
     /// Responses in a message of their own.
     pub separate: u32,
     /// Answers nobody waited for.
@@ -441,6 +449,11 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lane_takes_little_memory() {
+        assert_eq!(size_of::<Lane>(), 16);
+    }
 
     #[test]
     fn a_client_of_one_device_is_small() {

@@ -157,11 +157,82 @@ fn an_acknowledgement_of_another_message_or_token_is_ignored() {
         device.hears(&datagram),
         Some(ClientEvent::Response(_))
     ));
-    assert_eq!(
-        device.hears(&datagram),
-        None,
-        "the same acknowledgement again"
-    );
+}
+
+/// RFC 7252 section 4.5: what comes again changes nothing. A second answer in an acknowledgement is
+/// told until its device has a later one, whatever was asked meanwhile.
+#[test]
+fn a_second_acknowledgement_with_the_same_answer_is_told_as_a_duplicate() {
+    let mut device = Device::standard();
+    let mut answers = Vec::new();
+    for name in [0, u32::MAX - 1] {
+        let asked = device.try_ask(ticket(name), &Request::new(Code::POST, &[], b""));
+        assert!(asked.is_ok());
+        let datagram = answer(&device.last(), Code::CHANGED, &[], b"");
+        let event = device.hears(&datagram);
+        assert!(matches!(event, Some(ClientEvent::Response(_))));
+        answers.push((ticket(name), datagram));
+    }
+    let [(_, first), (last, second)] = &answers[..] else {
+        panic!("two answers");
+    };
+    device.ask(&Request::new(Code::POST, &[], b""));
+    let again = Some(ClientEvent::Duplicate { ticket: *last });
+    for _ in 0..2 {
+        assert_eq!(device.hears(second), again);
+        assert!(device.sent.is_empty(), "an acknowledgement is not answered");
+    }
+    assert_eq!(device.hears(first), None, "too long ago");
+    let counts = device.client.counts();
+    assert_eq!((counts.duplicates, counts.stray), (2, 1));
+    assert_eq!(device.client.open_exchanges(), 1);
+}
+
+/// Each copy of a request may be answered (RFC 7252 section 4.5), and so no answer to one is a second
+/// one.
+#[test]
+fn the_answer_to_a_copy_of_a_request_is_no_second_answer() {
+    let mut device = Device::standard();
+    let request = Request::new(Code::POST, &[], b"");
+    let key = device.ask(&request);
+    assert!(matches!(device.waits(), Some(ClientEvent::Again { .. })));
+    device.again(key, &request);
+    let datagram = answer(&device.last(), Code::CHANGED, &[], b"");
+    assert!(device.hears(&datagram).is_some());
+    assert_eq!(device.hears(&datagram), None);
+    let counts = device.client.counts();
+    assert_eq!((counts.duplicates, counts.stray), (0, 1));
+}
+
+/// Devices that share a socket are told from each other by the message ids of their last answers.
+#[test]
+fn a_second_answer_is_told_of_the_device_whose_request_it_answers() {
+    let settings = Arc::new(ClientSettings::default());
+    let mut client = SharedClient::shared(settings, 3, 4);
+    let (now, mut out) = (Micros(5), Vec::new());
+    let mut asked = Vec::new();
+    for lane in 0..4 {
+        let ticket = Ticket { lane, name: 7 };
+        out.clear();
+        let request = Request::new(Code::POST, &[], b"");
+        let key = client.request(now, ticket, &request, &mut out);
+        assert!(key.is_ok());
+        let sent = Message::decode(&out).expect("a request");
+        asked.push((ticket, answer(&sent, Code::CHANGED, &[], b"")));
+    }
+    for (_, datagram) in &asked[1..] {
+        assert!(client.receive(now, datagram, &mut out).is_some());
+    }
+    for (ticket, datagram) in &asked[1..] {
+        let again = ClientEvent::Duplicate { ticket: *ticket };
+        assert_eq!(client.receive(now, datagram, &mut out), Some(again));
+    }
+    let (first, datagram) = &asked[0];
+    let event = client.receive(now, datagram, &mut out);
+    let Some(ClientEvent::Response(response)) = event else {
+        panic!("the first answer of the first device");
+    };
+    assert_eq!(response.ticket, *first);
 }
 
 /// RFC 7252 section 5.2.2, figure 5: an empty acknowledgement, later the response as a CON with the

@@ -20,7 +20,7 @@ pub(super) fn packets(ledger: &UplinkLedger) -> Vec<String> {
     some_of(&[
         (ledger.retransmitted, "retransmitted"),
         (ledger.separate_responses, "separate responses"),
-        (ledger.duplicate_responses, "of them again"),
+        (ledger.duplicate_responses, "second answers"),
     ])
 }
 

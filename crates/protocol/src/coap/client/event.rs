@@ -47,8 +47,9 @@ pub enum ClientEvent<'a> {
         /// The server's code; none for a reset.
         code: Option<Code>,
     },
-    /// A response or notification in a message of its own that came again (section 4.5); it was
-    /// acknowledged again.
+    /// A response that came again (section 4.5). One in a message of its own was acknowledged again;
+    /// one in an acknowledgement is known for a second one as long as its device had no later answer,
+    /// and only if the request was sent once: each copy of it may have an answer.
     Duplicate {
         /// Whose.
         ticket: Ticket,

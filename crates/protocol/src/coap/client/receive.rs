@@ -1,8 +1,10 @@
 //! What comes from the server.
 
+use std::num::NonZeroU32;
+
 use muster_model::Micros;
 
-use super::exchange::{CONFIRMABLE, DEREGISTERS, FORGOTTEN, PING, Stage, Step};
+use super::exchange::{CONFIRMABLE, DEREGISTERS, Exchange, FORGOTTEN, PING, Stage, Step};
 use super::{Again, ClientEvent, Endpoint, Failure, Lane, Response, SLOT_BYTES, Verdict};
 use crate::coap::{Class, Code, ExchangeKey, Header, Kind, Message, OptionNumber, Ticket, Token};
 
@@ -98,11 +100,39 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             exchange
                 .is_some_and(|it| it.token == message.token && it.is(CONFIRMABLE) && !it.is(PING))
         };
-        let Some(key) = key.filter(is_it) else {
+        match key.filter(is_it) {
+            Some(key) => self.answer(now, key, message),
+            None => self.answered_again(message.id),
+        }
+    }
+
+    /// An answer to a message id that waits for none: a second one where it was a device's last,
+    /// else a stray.
+    #[cold]
+    fn answered_again(&mut self, id: u16) -> Option<ClientEvent<'static>> {
+        let lanes = self.lanes.as_ref().iter().zip(0..);
+        let names = lanes.filter_map(|(lane, at)| Some((at, lane.name_of_answered(id)?)));
+        let Some((lane, name)) = names.last() else {
             self.counts.stray += 1;
             return None;
         };
-        self.answer(now, key, message)
+        self.counts.duplicates += 1;
+        let ticket = Ticket { lane, name };
+        Some(ClientEvent::Duplicate { ticket })
+    }
+
+    /// Keeps in mind that a request has its answer in its acknowledgement, if it was sent once: the
+    /// answers to its copies are no second ones.
+    #[inline]
+    fn note_answered(&mut self, exchange: &Exchange, kind: Kind) {
+        if kind != Kind::Acknowledgement || exchange.retries > 0 {
+            return;
+        }
+        let Ticket { lane, name } = exchange.ticket;
+        if let Some(lane) = self.lanes.as_mut().get_mut(lane as usize) {
+            lane.answered_id = exchange.id;
+            lane.answered_name = NonZeroU32::new(name.wrapping_add(1));
+        }
     }
 
     /// A response or notification in a message of its own (section 5.2.2, RFC 7641 section 4.2):
@@ -152,7 +182,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         };
         let seen = self.seen.get_or_insert_default();
         seen.insert(now, now + lifetime, message.id, verdict);
-        seen.keep(usize::from(self.settings.remembered_max));
+        self.counts.evicted += seen.keep(usize::from(self.settings.remembered_max));
     }
 
     /// What a response means to its exchange.
@@ -167,7 +197,8 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         let (ticket, stage) = (exchange.ticket, exchange.stage);
         let is_deregistering = exchange.is(DEREGISTERS);
         if exchange.is(FORGOTTEN) {
-            self.end(key);
+            let ended = self.end(key)?;
+            self.note_answered(&ended, message.kind);
             let code = Some(message.code);
             return Some(ClientEvent::AnsweredLate { ticket, code });
         }
@@ -270,7 +301,9 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         key: ExchangeKey,
         message: &Message<'d>,
     ) -> Option<ClientEvent<'d>> {
-        let ticket = self.end(key)?.ticket;
+        let ended = self.end(key)?;
+        self.note_answered(&ended, message.kind);
+        let ticket = ended.ticket;
         self.hold(now, ticket, message);
         Some(ClientEvent::Response(self.response(ticket, key, message)))
     }
@@ -319,6 +352,14 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         let slot = *token.as_bytes().first_chunk::<SLOT_BYTES>()?;
         let (key, exchange) = self.exchanges.at(u16::from_be_bytes(slot))?;
         (exchange.token == token && !exchange.is(PING)).then_some(key)
+    }
+}
+
+impl Lane {
+    /// The name of the request that had this message id, if it is the one that was answered last.
+    fn name_of_answered(&self, id: u16) -> Option<u32> {
+        let name = self.answered_name.filter(|_| self.answered_id == id)?;
+        Some(name.get() - 1)
     }
 }
 
