@@ -14,7 +14,7 @@ use muster_model::Micros;
 
 pub use event::{Incoming, Pending, ServerEvent};
 
-use self::bodies::Bodies;
+use self::bodies::{Bodies, Bound};
 use self::observe::Observer;
 use self::replies::{Place, Replies};
 use self::respond::Kept;
@@ -34,6 +34,9 @@ pub struct ServerCounts {
     /// Requests that were forgotten before their lifetime was over, for there were too many: a
     /// duplicate of one would be told as a request.
     pub evicted: u32,
+    /// Bodies under way in blocks that were given up for want of room: the next block of one is
+    /// answered by 4.08.
+    pub bodies_given_up: u32,
     /// Copies of confirmable messages of ours after the first.
     pub retransmitted: u32,
     /// Requests that were rejected by the session: critical options, blocks, proxying.
@@ -138,14 +141,19 @@ impl Server {
         !is_known && self.deadline().is_none() && self.observers.is_empty()
     }
 
-    /// Bytes that it keeps for duplicates of requests, about.
+    /// Bytes that it keeps for duplicates of requests and of bodies under way in blocks, about.
     #[must_use]
     pub fn kept(&self) -> usize {
-        self.seen.len() * REMEMBERED + self.replies.len()
+        let bodies = self.coming.bytes() + self.going.bytes();
+        self.seen.len() * REMEMBERED + self.replies.len() + bodies
     }
 
-    /// Keeps no more than the last so many requests for their duplicates, with what was replied.
+    /// Keeps no more than the last so many requests for their duplicates, with what was replied, and
+    /// no body under way.
     pub fn forget_beyond(&mut self, requests: usize) {
+        self.coming.give_up();
+        self.going.give_up();
+        self.counts.bodies_given_up += self.coming.given_up() + self.going.given_up();
         self.counts.evicted += self.seen.keep(requests);
         self.seen.shrink_to(requests);
         let seen = &mut self.seen;
@@ -165,6 +173,13 @@ impl Server {
         id.ok_or_else(|| Refused::NoMessageId {
             free_at: self.ids.free_at(lifetime),
         })
+    }
+
+    fn bound_of_bodies(&self) -> Bound {
+        Bound {
+            bodies: self.settings.bodies_max,
+            bytes: self.settings.bodies_bytes_max,
+        }
     }
 
     /// When a body in blocks that is touched now is given up.

@@ -134,8 +134,11 @@ pub struct ServerSettings {
     pub block_size: BlockSize,
     /// Bytes of the longest body that is taken.
     pub body_max: u32,
-    /// Bodies under way in blocks at once in each direction, of one peer.
+    /// Bodies under way in blocks at once in each direction, of one peer; beyond, the oldest is given
+    /// up.
     pub bodies_max: u8,
+    /// Bytes of them in each direction, but for a single one; beyond, the oldest is given up.
+    pub bodies_bytes_max: u32,
     /// Observers of one peer.
     pub observers_max: u16,
 }
@@ -152,6 +155,7 @@ impl Default for ServerSettings {
             block_size: BlockSize::MAX,
             body_max: 1 << 20,
             bodies_max: 4,
+            bodies_bytes_max: 4 << 20,
             observers_max: 64,
         }
     }

@@ -472,6 +472,85 @@ fn blocks_that_cannot_be_put_together_are_refused() {
     assert_eq!(code(&announced), too_large);
 }
 
+/// A body in one message is as long as one in blocks may be.
+#[test]
+fn a_body_in_one_message_that_is_too_long_is_refused() {
+    let mut peer = Peer::new(ServerSettings {
+        body_max: 100,
+        ..ServerSettings::default()
+    });
+    let whole = |id, length| {
+        let options = [Opt::text(OptionNumber::URI_PATH, "o")];
+        message(
+            Kind::Confirmable,
+            id,
+            (Code::PUT, &options, &vec![7; length]),
+        )
+    };
+    assert_eq!(peer.asked(&whole(1, 100)).payload.len(), 100);
+    assert_eq!(peer.hears(&whole(2, 101)), None);
+    assert_eq!(peer.last().code, Code::REQUEST_ENTITY_TOO_LARGE);
+    assert_eq!(peer.last().options.uint(OptionNumber::SIZE1), Some(100));
+    assert_eq!(peer.server.counts().rejected, 1);
+}
+
+/// Bodies of one peer have so many bytes together: beyond, the oldest goes, and its next block is 4.08
+/// (RFC 7959 section 2.9.2).
+#[test]
+fn bodies_under_way_are_bounded_by_their_bytes() {
+    let mut peer = Peer::new(ServerSettings {
+        bodies_bytes_max: 300,
+        ..ServerSettings::default()
+    });
+    let mut code = |id, path: &str, number, more| {
+        let value = block(number, more, 64).uint();
+        let options = [
+            Opt::text(OptionNumber::URI_PATH, path),
+            Opt::new(OptionNumber::BLOCK1, &value),
+        ];
+        let datagram = message(Kind::Confirmable, id, (Code::PUT, &options, &[7; 64]));
+        match peer.hears(&datagram) {
+            Some(ServerEvent::Request(request)) => Ok(request.payload.len()),
+            _ => Err(peer.last().code),
+        }
+    };
+    for number in 0..2 {
+        for (at, path) in ["a", "b"].into_iter().enumerate() {
+            let id = 10 * at as u16 + number as u16;
+            assert_eq!(code(id, path, number, true), Err(Code::CONTINUE));
+        }
+    }
+    assert_eq!(code(20, "b", 2, true), Err(Code::CONTINUE));
+    let incomplete = Err(Code::REQUEST_ENTITY_INCOMPLETE);
+    assert_eq!(code(21, "a", 2, true), incomplete, "the oldest went");
+    for number in 3..6 {
+        let alone = code(20 + number as u16, "b", number, true);
+        assert_eq!(
+            alone,
+            Err(Code::CONTINUE),
+            "one alone is bounded by its length"
+        );
+    }
+    assert_eq!(code(40, "b", 6, false), Ok(7 * 64));
+    assert_eq!(peer.server.counts().bodies_given_up, 1);
+}
+
+/// Whoever has many sessions may have one give up all it keeps.
+#[test]
+fn bodies_under_way_count_as_kept_and_can_be_given_up() {
+    let mut peer = Peer::standard();
+    assert_eq!(
+        peer.hears(&put(1, block(0, true, 1_024), &[0; 1_024])),
+        None
+    );
+    assert!(peer.server.kept() >= 1_024, "{}", peer.server.kept());
+    peer.server.forget_beyond(10);
+    assert!(peer.server.kept() < 1_024, "{}", peer.server.kept());
+    assert_eq!(peer.server.counts().bodies_given_up, 1);
+    assert_eq!(peer.hears(&put(2, block(1, false, 1_024), b"")), None);
+    assert_eq!(peer.last().code, Code::REQUEST_ENTITY_INCOMPLETE);
+}
+
 /// A body that is not finished is given up after a while, and only so many are kept.
 #[test]
 fn unfinished_bodies_are_given_up() {

@@ -5,10 +5,33 @@ use muster_model::Micros;
 
 use crate::coap::{Block, Code};
 
+/// Something that takes memory.
+pub(super) trait Weighed {
+    /// How many bytes.
+    fn bytes(&self) -> usize;
+}
+
+impl Weighed for Vec<u8> {
+    fn bytes(&self) -> usize {
+        self.capacity()
+    }
+}
+
 /// Bodies of one direction and one peer.
 #[derive(Debug)]
 pub(super) struct Bodies<T> {
     bodies: Vec<Body<T>>,
+    /// Those that were given up for want of room since that was last asked.
+    given_up: u32,
+}
+
+/// How much of one direction may be under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    /// Most bodies.
+    pub(super) bodies: u8,
+    /// Most bytes of all of them together, but for one alone.
+    pub(super) bytes: u32,
 }
 
 #[derive(Debug)]
@@ -20,11 +43,42 @@ struct Body<T> {
 
 impl<T> Default for Bodies<T> {
     fn default() -> Self {
-        Self { bodies: Vec::new() }
+        Self {
+            bodies: Vec::new(),
+            given_up: 0,
+        }
     }
 }
 
-impl<T> Bodies<T> {
+impl<T: Weighed> Bodies<T> {
+    /// Bytes of all that are under way.
+    pub(super) fn bytes(&self) -> usize {
+        self.bodies.iter().map(|body| body.value.bytes()).sum()
+    }
+
+    /// How many were given up for want of room since this was last asked.
+    pub(super) fn given_up(&mut self) -> u32 {
+        std::mem::take(&mut self.given_up)
+    }
+
+    /// Gives all up, and their memory back.
+    pub(super) fn give_up(&mut self) {
+        self.given_up += self.bodies.len() as u32;
+        self.bodies = Vec::new();
+    }
+
+    /// Gives up the oldest, but for that of `resource`, until there is room for so many bytes more.
+    fn make_room(&mut self, resource: u64, more: usize, most: u32) {
+        while self.bytes() + more > most as usize {
+            let mut bodies = self.bodies.iter();
+            let Some(oldest) = bodies.position(|body| body.resource != resource) else {
+                return;
+            };
+            self.bodies.remove(oldest);
+            self.given_up += 1;
+        }
+    }
+
     /// The body of a resource that is under way.
     pub(super) fn find(&mut self, resource: u64) -> Option<&mut T> {
         let mut bodies = self.bodies.iter_mut();
@@ -32,13 +86,15 @@ impl<T> Bodies<T> {
         body.map(|body| &mut body.value)
     }
 
-    /// Begins a body in the place of another of that resource, and, of more than `bound`, of the
-    /// oldest.
-    pub(super) fn begin(&mut self, resource: u64, expires: Micros, value: T, bound: u8) {
+    /// Begins a body in the place of another of that resource, and, where there are more than may be,
+    /// of the oldest.
+    pub(super) fn begin(&mut self, resource: u64, expires: Micros, value: T, bound: Bound) {
         self.take(resource);
-        if self.bodies.len() >= usize::from(bound.max(1)) {
+        if self.bodies.len() >= usize::from(bound.bodies.max(1)) {
             self.bodies.remove(0);
+            self.given_up += 1;
         }
+        self.make_room(resource, value.bytes(), bound.bytes);
         self.bodies.push(Body {
             resource,
             expires,
@@ -90,8 +146,8 @@ pub(super) struct Joining {
     pub(super) expires: Micros,
     /// Bytes of the longest body.
     pub(super) maximum: u32,
-    /// Most bodies at once.
-    pub(super) bound: u8,
+    /// How much may be under way.
+    pub(super) bound: Bound,
 }
 
 impl Bodies<Vec<u8>> {
@@ -126,10 +182,12 @@ impl Bodies<Vec<u8>> {
         if block.number == 0 {
             self.begin(resource, expires, Vec::new(), bound);
         }
-        let body = self
-            .find(resource)
-            .filter(|body| body.len() == block.offset());
-        let Some(body) = body else {
+        let body = self.find(resource);
+        let is_next = body.is_some_and(|body| body.len() == block.offset());
+        if is_next {
+            self.make_room(resource, payload.len(), bound.bytes);
+        }
+        let Some(body) = self.find(resource).filter(|_| is_next) else {
             return Joined::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
         };
         body.extend_from_slice(payload);

@@ -134,6 +134,10 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'d>> {
         let payload = match pending.block1 {
+            None if message.payload.len() > self.settings.body_max as usize => {
+                self.refuse_body(now, &pending, Code::REQUEST_ENTITY_TOO_LARGE, out);
+                return None;
+            }
             None => Cow::Borrowed(message.payload),
             Some(_) => Cow::Owned(self.join(now, message, &pending, out)?),
         };
@@ -173,10 +177,12 @@ impl Server {
             resource: pending.resource,
             expires: self.body_expires(now),
             maximum: self.settings.body_max,
-            bound: self.settings.bodies_max,
+            bound: self.bound_of_bodies(),
         };
         let announced = message.options.uint(OptionNumber::SIZE1);
-        match self.coming.join(joining, block, announced, message.payload) {
+        let joined = self.coming.join(joining, block, announced, message.payload);
+        self.counts.bodies_given_up += self.coming.given_up();
+        match joined {
             Joined::Whole(body) => Some(body),
             Joined::Continue => {
                 let size = block.size.min(self.settings.block_size);
@@ -188,15 +194,21 @@ impl Server {
                 None
             }
             Joined::Refused(code) => {
-                self.counts.rejected += 1;
-                let maximum = Uint::of(self.settings.body_max);
-                let size = [Opt::new(OptionNumber::SIZE1, &maximum)];
-                let is_too_large = code == Code::REQUEST_ENTITY_TOO_LARGE;
-                let options = if is_too_large { &size[..] } else { &[] };
-                self.answer(now, *pending, &Reply::new(code, options, b""), out);
+                self.refuse_body(now, pending, code, out);
                 None
             }
         }
+    }
+
+    /// A body that cannot be taken; one that is too long hears how long it may be (RFC 7959
+    /// section 2.9.3).
+    fn refuse_body(&mut self, now: Micros, pending: &Pending, code: Code, out: &mut Vec<u8>) {
+        self.counts.rejected += 1;
+        let maximum = Uint::of(self.settings.body_max);
+        let size = [Opt::new(OptionNumber::SIZE1, &maximum)];
+        let is_too_large = code == Code::REQUEST_ENTITY_TOO_LARGE;
+        let options = if is_too_large { &size[..] } else { &[] };
+        self.answer(now, *pending, &Reply::new(code, options, b""), out);
     }
 
     /// Whether a request for a later block was answered here: out of what is kept, or, where the

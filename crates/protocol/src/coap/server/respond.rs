@@ -2,6 +2,7 @@
 
 use muster_model::Micros;
 
+use super::bodies::Weighed;
 use super::{Answered, Pending, Server};
 use crate::coap::message::write_merged;
 use crate::coap::request::out_of_order;
@@ -20,6 +21,12 @@ pub(super) struct Kept {
     /// The reply's options, as they are on the wire.
     options: Vec<u8>,
     body: Vec<u8>,
+}
+
+impl Weighed for Kept {
+    fn bytes(&self) -> usize {
+        self.options.len() + self.body.len()
+    }
 }
 
 /// How a reply is written.
@@ -206,8 +213,7 @@ impl Server {
                 self.keep_reply(&pending, &out[from..]);
             }
         }
-        let bound = self.settings.bodies_max;
-        self.going.begin(pending.resource, expires, kept, bound);
+        self.keep_going(pending.resource, expires, kept);
         true
     }
 
@@ -272,8 +278,13 @@ impl Server {
             options,
             body: reply.payload.to_vec(),
         };
-        let (expires, bound) = (self.body_expires(now), self.settings.bodies_max);
+        self.keep_going(resource, self.body_expires(now), kept);
+    }
+
+    fn keep_going(&mut self, resource: u64, expires: Micros, kept: Kept) {
+        let bound = self.bound_of_bodies();
         self.going.begin(resource, expires, kept, bound);
+        self.counts.bodies_given_up += self.going.given_up();
     }
 
     /// Keeps a reply for duplicates of its request.
