@@ -57,6 +57,9 @@ pub(crate) const DEFAULTS: Defaults = Defaults {
     acknowledged: &[],
 };
 
+/// The `maxPayloadSize` of Hono's CoAP adapter unless it is set, in bytes.
+pub(crate) const MAX_PAYLOAD: u32 = 2_048;
+
 /// The code of the server end's yes, as in HTTP.
 pub(crate) const ACCEPTED: u16 = 204;
 /// The code of its no where none is named.

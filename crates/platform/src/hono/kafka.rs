@@ -64,7 +64,7 @@ const fn not_consumed(name: &'static str, topic: &'static str, partitions: u32) 
 /// A command, from the topic that it has where MQTT stands in for Kafka; none if it is no command, or its
 /// correlation id is longer than Hono takes.
 pub(crate) fn kafka_command(topic: &str) -> Option<KafkaCommand<'_>> {
-    let command = Commanded::of(topic)?;
+    let command = Commanded::of(topic).filter(Commanded::is_takeable)?;
     let record = KafkaCommand::new([COMMANDS, command.tenant], command.device)
         .with(DEVICE_ID, command.device)
         .with(SUBJECT, command.name)

@@ -26,8 +26,7 @@ pub struct Commanded<'a> {
     pub tenant: &'a str,
     /// Whom it is for.
     pub device: &'a str,
-    /// What the reply gives back; none where no reply is wanted. At most
-    /// [`Commanded::CORRELATION_MAX`] bytes.
+    /// What the reply gives back; none where no reply is wanted.
     pub correlation_id: Option<&'a str>,
     /// What it is called.
     pub name: &'a str,
@@ -50,21 +49,34 @@ const NOTICE_TYPES: [&str; 2] = [
 ];
 
 impl<'a> Commanded<'a> {
-    /// The longest correlation id, in bytes: two hexadecimal digits tell its length.
+    /// The longest correlation id that Hono takes, in bytes: two hexadecimal digits tell its length.
     pub const CORRELATION_MAX: usize = 255;
+
+    /// Why a command is refused whose correlation id is longer than any device can be told.
+    pub const TOO_LONG: &'static str =
+        "the correlation id is longer than 255 characters: shorten it";
+    /// Why a command is not handed over whose names are longer than one option of an answer.
+    pub const NOT_TO_BE_HANDED: &'static str =
+        "an answer carries a correlation id of 252 characters and a name of 242: shorten them";
 
     /// Reads the topic of a command; none if it is no such topic.
     #[must_use]
     pub fn of(topic: &'a str) -> Option<Self> {
         let [word, tenant, device, correlation_id, name] = levels(topic)?;
         let is_one = word == COMMAND && ![tenant, device, name].contains(&"");
-        let fits = correlation_id.len() <= Self::CORRELATION_MAX;
-        (is_one && fits).then_some(Self {
+        is_one.then_some(Self {
             tenant,
             device,
             correlation_id: (!correlation_id.is_empty()).then_some(correlation_id),
             name,
         })
+    }
+
+    /// Whether its correlation id is no longer than Hono takes.
+    #[must_use]
+    pub fn is_takeable(&self) -> bool {
+        self.correlation_id
+            .is_none_or(|id| id.len() <= Self::CORRELATION_MAX)
     }
 
     /// Puts the topic on which the platform says that it could not deliver the command, and the body of
@@ -254,8 +266,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_correlation_id_is_taken_as_long_as_two_hexadecimal_digits_tell() {
+        for (length, is_taken) in [(0, true), (255, true), (256, false)] {
+            let topic = format!("command/t/d/{}/set", "x".repeat(length));
+            let command = Commanded::of(&topic).expect("it is a command");
+            assert_eq!(command.is_takeable(), is_taken, "{length}");
+        }
+    }
+
+    #[test]
     fn other_topics_are_no_commands() {
-        let long = format!("command/t/d/{}/set", "x".repeat(256));
         for topic in [
             "command/t/d/set",
             "command//d/1/set",
@@ -263,7 +283,6 @@ pub(super) mod tests {
             "command/t/d/1/",
             "command/t/d/1/set/more",
             "telemetry/t/d",
-            &long,
         ] {
             assert_eq!(Commanded::of(topic), None, "{topic}");
         }

@@ -22,8 +22,8 @@ const ACKNOWLEDGED_AFTER: Micros = Micros::from_millis(500);
 pub(crate) const QUERIES_MAX: usize = 100_000;
 /// The status, as in HTTP, of a command whose device does not wait.
 const NOBODY_WAITS: u16 = 503;
-/// That of a command which cannot be put into an answer.
-const NOT_TO_BE_HANDED: u16 = 400;
+/// That of a command which cannot be told to any device, or not be put into an answer.
+const MALFORMED: u16 = 400;
 
 /// Names one request that waits, and never another one after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -146,14 +146,19 @@ impl Shard {
             return 1;
         }
         if let Some(command) = Commanded::of(&message.topic) {
-            self.tell_undelivered(io, &command, NOBODY_WAITS, "the device does not wait");
+            let (status, why) = match command.is_takeable() {
+                true => (NOBODY_WAITS, "the device does not wait"),
+                false => (MALFORMED, Commanded::TOO_LONG),
+            };
+            self.tell_undelivered(io, &command, status, why);
         }
         0
     }
 
     /// Hands a command on to the request of its device that waits, if one does.
     pub(in crate::shard) fn is_handed(&mut self, io: &mut Io, message: &Arc<Message>) -> bool {
-        let Some(command) = Commanded::of(&message.topic) else {
+        let command = Commanded::of(&message.topic).filter(Commanded::is_takeable);
+        let Some(command) = command else {
             return false;
         };
         let waiter = locked(&self.shared.waiting).hand(command.tenant, command.device);
@@ -181,7 +186,7 @@ impl Shard {
         self.cancel_alarm(io, query.alarm);
         let mut handed = HandedCommand::default();
         if !handed.fill(query.manner, &command) {
-            self.tell_undelivered(io, &command, NOT_TO_BE_HANDED, "a name is too long");
+            self.tell_undelivered(io, &command, MALFORMED, Commanded::NOT_TO_BE_HANDED);
             return self.change(io, query.peer, query.pending);
         }
         let answer = (Status::new(2, 4), handed.fields(), &message.payload[..]);
