@@ -17,7 +17,7 @@ start() {
     out=$(mktemp -u "$WORK/out-XXXXXX")
     mkfifo "$out"
     "$MUSTER" gateway --dialect hono --listen "127.0.0.1:$MQTT" --coap 127.0.0.1:0 --coaps 127.0.0.1:0 \
-        --users "$WORK/users" --threads 1 "$@" >"$out" &
+        --users "$WORK/users" --max-payload 5000 --threads 1 "$@" >"$out" &
     GATEWAY=$!
     STARTED+=("$GATEWAY")
     exec {OUT}<"$out"

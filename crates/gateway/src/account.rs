@@ -241,6 +241,9 @@ counts! {
     /// Requests over CoAP that were forgotten before their time, for want of memory: a copy of one would
     /// be taken for another request.
     requests_forgotten,
+    /// Bodies over CoAP that were given up between two of their blocks, for want of memory: the next block
+    /// of one is refused with 4.08.
+    bodies_given_up,
     /// Acknowledgements, resets and responses over CoAP that nobody waited for.
     stray,
     /// Answers over CoAP in a message of their own.

@@ -158,6 +158,9 @@ pub struct GatewayConfig {
     /// When what it says by itself over CoAP is said again and given up, and for how long copies of
     /// requests are known (RFC 7252 section 4.8).
     pub transmission: Transmission,
+    /// Bytes of the longest payload that it takes over CoAP, whatever it comes in; a longer one is
+    /// refused (4.13). None is the dialect's own, see [`Dialect::max_payload`].
+    pub max_payload: Option<u32>,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
     /// What it speaks.
@@ -199,6 +202,7 @@ impl Default for GatewayConfig {
             coap: None,
             coaps: None,
             transmission: Transmission::default(),
+            max_payload: None,
             threads: 1,
             dialect: Dialect::Mqtt,
             websocket: false,
@@ -282,6 +286,12 @@ impl GatewayConfig {
             tls,
             is_websocket: self.websocket,
         }
+    }
+
+    /// Bytes of the longest payload over CoAP.
+    pub(crate) fn max_payload(&self) -> u32 {
+        let own = self.max_payload.or(self.dialect.max_payload());
+        own.unwrap_or(u32::MAX)
     }
 
     /// How its addresses begin.

@@ -81,7 +81,7 @@ impl Shard {
             receive_maximum: shared.config.receive_maximum.max(1),
             ..ServerLimits::default()
         };
-        let transmission = shared.config.transmission;
+        let (transmission, max_payload) = (shared.config.transmission, shared.config.max_payload());
         Self {
             index,
             shared,
@@ -89,7 +89,7 @@ impl Shard {
             layers,
             links: Vec::new(),
             sessions: Slab::new(),
-            coap: Coap::new(transmission),
+            coap: Coap::new(transmission, max_payload),
             alarms: Slab::new(),
             dirty: Vec::new(),
             waiting: Vec::new(),

@@ -314,6 +314,10 @@ pub(crate) struct GatewayArgs {
     /// Decline connection ids (RFC 9146), as Hono does; devices then cannot share sockets.
     #[arg(long, requires = "coaps")]
     pub(crate) no_connection_id: bool,
+    /// Refuse longer payloads over CoAP (4.13), as the `maxPayloadSize` of Hono's adapter does; by default
+    /// 2048 with --dialect hono.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_payload: Option<u32>,
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,

@@ -176,7 +176,12 @@ impl Target {
         descriptors: u64,
     ) -> Result<Self> {
         let started = now();
-        let PlatformKind::Gateway { dialect, behaviour } = plan.platform.kind.clone() else {
+        let PlatformKind::Gateway {
+            dialect,
+            behaviour,
+            max_payload,
+        } = plan.platform.kind.clone()
+        else {
             let endpoints: Vec<String> = plan
                 .platform
                 .endpoints
@@ -203,6 +208,7 @@ impl Target {
             websocket: scheme.is_websocket(),
             tls: own.clone().filter(|_| scheme.is_tls()),
             behaviour: *behaviour,
+            max_payload,
             seed: plan.seed,
             expected_uplinks: needs.messages,
             expected_commands: needs.commands,

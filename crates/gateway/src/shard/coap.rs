@@ -32,6 +32,9 @@ use securing::Secure;
 /// fewer.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
+/// Bytes of the bodies of one peer that are under way in blocks, in each direction.
+const BODIES_BYTES: u32 = 1 << 20;
+
 /// What one thread knows of its devices over CoAP.
 #[derive(Debug)]
 pub(super) struct Coap {
@@ -55,9 +58,12 @@ struct Socket {
 }
 
 impl Coap {
-    pub(super) fn new(transmission: Transmission) -> Self {
+    pub(super) fn new(transmission: Transmission, max_payload: u32) -> Self {
         let settings = ServerSettings {
             transmission,
+            body_max: max_payload,
+            bodies_max: u8::MAX,
+            bodies_bytes_max: BODIES_BYTES,
             ..ServerSettings::default()
         };
         Self {
@@ -246,8 +252,11 @@ impl Shard {
         event.is_some()
     }
 
-    /// Sets the alarm of a peer for what is due next.
+    /// Weighs what a peer keeps, and sets its alarm for what is due next.
     fn look_after(&mut self, io: &mut Io, of: PeerRef) {
+        if let Some((before, after)) = self.coap.peers.weigh(of) {
+            self.note(&before, &after);
+        }
         let Some(peer) = self.peer(of) else { return };
         let guard = peer.guard.as_ref().and_then(|guard| guard.dtls.deadline());
         let Some(deadline) = peer.coap.deadline().into_iter().chain(guard).min() else {
@@ -275,6 +284,12 @@ impl Shard {
             (&counts.malformed, before.malformed, after.malformed),
             (&counts.stray, before.stray, after.stray),
             (&counts.refused_requests, before.rejected, after.rejected),
+            (&counts.requests_forgotten, before.evicted, after.evicted),
+            (
+                &counts.bodies_given_up,
+                before.bodies_given_up,
+                after.bodies_given_up,
+            ),
             (
                 &counts.retransmitted,
                 before.retransmitted,

@@ -96,7 +96,10 @@ fn what_a_device_uploads_is_answered_and_surfaces() {
 
 #[test]
 fn a_body_in_blocks_surfaces_whole() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with(GatewayConfig {
+        max_payload: Some(5_000),
+        ..GatewayConfig::default()
+    });
     let mut device = Device::new(rig.coap);
     let body: Vec<u8> = (0..5_000_u32).map(|at| at as u8).collect();
     let answer = device.answer(Ask::put("t/T1/dev-1", &body));
@@ -104,6 +107,29 @@ fn a_body_in_blocks_surfaces_whole() {
     assert_eq!(rig.surfaced(1), [("telemetry/T1/dev-1".to_owned(), body)]);
     let counts = rig.account().counts;
     assert_eq!((counts.received, counts.accepted), (1, 1));
+}
+
+/// Hono's adapter takes 2,048 bytes unless it is told otherwise.
+#[test]
+fn a_payload_above_the_limit_is_refused_however_it_comes() {
+    for (limit, most) in [(None, 2_048), (Some(100), 100)] {
+        let mut rig = Rig::with(GatewayConfig {
+            max_payload: limit,
+            ..GatewayConfig::default()
+        });
+        let mut device = Device::new(rig.coap);
+        for (length, code) in [
+            (most, Code::CHANGED),
+            (most + 1, Code::REQUEST_ENTITY_TOO_LARGE),
+            (3 * most, Code::REQUEST_ENTITY_TOO_LARGE),
+        ] {
+            let answer = device.answer(Ask::put("t/T1/dev-1", &vec![b'7'; length]));
+            assert_eq!(answer.code, code, "{length} of {most}");
+        }
+        assert_eq!(rig.surfaced(1)[0].1.len(), most);
+        let counts = rig.account().counts;
+        assert_eq!((counts.received, counts.refused_requests), (1, 2));
+    }
 }
 
 #[test]
@@ -234,6 +260,39 @@ fn a_device_that_waits_in_vain_is_told_after_its_time() {
     assert_eq!((counts.queries, counts.queries_without_command), (1, 1));
     assert_eq!((counts.commands, counts.commands_undelivered), (1, 1));
     assert_eq!((counts.commands_handed, counts.commands_routed), (0, 0));
+}
+
+/// What no device can be told comes back with its reason, and whoever waits goes on waiting.
+#[test]
+fn a_command_whose_id_is_too_long_comes_back_and_the_next_is_handed_over() {
+    let mut rig = Rig::new();
+    let mut device = Device::new(rig.coap);
+    let query = device.ask(Ask {
+        query: "hono-ttd=20",
+        ..Ask::put("t/T1/dev-1", b"{}")
+    });
+    rig.surfaced(1);
+    let long = "x".repeat(256);
+    let topic = |id: &str| format!("command/T1/dev-1/{id}/set");
+    rig.application
+        .publish(&topic(&long), b"on", Qos::AtLeastOnce);
+    rig.application.answers(1);
+    let notice = rig.surfaced(2).remove(1);
+    let expected = format!("command_failure/T1/dev-1/{long}/400");
+    assert_eq!(notice.0, expected);
+    let why = String::from_utf8_lossy(&notice.1).into_owned();
+    assert!(
+        why.contains("longer than 255 characters: shorten it"),
+        "{why}"
+    );
+    rig.application
+        .publish(&topic("7f3a"), b"off", Qos::AtLeastOnce);
+    device.until("the command", |device| device.answers.contains_key(&query));
+    assert_eq!(device.answers[&query].payload, b"off");
+    let counts = rig.account().counts;
+    assert_eq!((counts.commands, counts.commands_undelivered), (2, 1));
+    assert_eq!((counts.commands_handed, counts.commands_routed), (1, 1));
+    assert_eq!(counts.unknown_topics, 0);
 }
 
 /// RFC 7252 section 4.2: what is never acknowledged is given up after its copies.

@@ -67,7 +67,7 @@ fn a_device_is_known_by_its_identity() {
     assert_eq!(other.code, Code::CHANGED, "as a gateway");
     let foreign = device.answer(Ask::put("t/T2/dev-2", b"{}"));
     assert_eq!(foreign.code, Code::FORBIDDEN);
-    let body = vec![7; 3_000];
+    let body = vec![7; 2_000];
     assert_eq!(device.answer(Ask::post("t", &body)).code, Code::CHANGED);
     let topics: Vec<String> = application
         .messages(4)

@@ -40,6 +40,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         listen: args.listen,
         coap: coap(args, ("--coap", args.coap))?,
         coaps: coaps(args)?,
+        max_payload: max_payload(args)?,
         threads: args.threads.unwrap_or_else(cores),
         dialect: args.dialect,
         behaviour: behaviour(args)?,
@@ -122,6 +123,17 @@ fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
         secret,
         certificate,
     }))
+}
+
+/// The longest payload over CoAP; without the option it is the dialect's own.
+fn max_payload(args: &GatewayArgs) -> Result<Option<u32>> {
+    if let (Some(bytes), None) = (args.max_payload, args.dialect.max_payload()) {
+        bail!(
+            "limit --max-payload to {bytes} bytes: devices of {} do not speak CoAP; use --dialect hono",
+            args.dialect
+        );
+    }
+    Ok(args.max_payload)
 }
 
 /// How it is told of devices; without `--rest` it is not.

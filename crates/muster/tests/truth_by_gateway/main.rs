@@ -7,6 +7,7 @@
 
 mod commands;
 mod conformance;
+mod hono;
 mod hono_commands;
 mod mqtt;
 mod sap_edge;

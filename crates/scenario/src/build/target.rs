@@ -95,7 +95,7 @@ fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
 
 fn deployed(view: &View<'_>, dialect: Dialect) -> Option<PlatformKind> {
     let mut is_right = true;
-    for key in ["behaviour", "dialect"] {
+    for key in ["behaviour", "dialect", "max-payload"] {
         if let Some(stray) = view.get(key) {
             let what = format!("`{key}` is only for the reference gateway");
             stray.wrong(what, "use `kind: gateway`, or remove it");
@@ -139,13 +139,48 @@ fn gateway(
         }
     }
     let behaviour = match view.get("behaviour") {
-        Some(view) => behaviour(&view, dialect, is_acknowledged)?,
+        Some(behaviour_view) => {
+            has_links(&behaviour_view, scheme(view))?;
+            behaviour(&behaviour_view, dialect, is_acknowledged)?
+        }
         None => Behaviour::default(),
     };
     Some(PlatformKind::Gateway {
         dialect,
         behaviour: Box::new(behaviour),
+        max_payload: max_payload(view, dialect)?,
     })
+}
+
+/// The longest payload that the gateway takes; none where nothing is said of it.
+fn max_payload(platform: &View<'_>, dialect: Dialect) -> Option<Option<u32>> {
+    let Some(view) = platform.get("max-payload") else {
+        return Some(None);
+    };
+    if dialect.max_payload().is_none() {
+        let what = format!("`max-payload` is a limit of CoAP, which {dialect} does not speak");
+        view.wrong(what, "remove it, or use `dialect: hono`");
+        return None;
+    }
+    let bytes = platform.size("max-payload")?;
+    if bytes == 0 {
+        view.wrong("a gateway that takes no payload", "such as 2KiB");
+        return None;
+    }
+    Some(Some(bytes))
+}
+
+/// What closes links wants an address over which devices have some.
+fn has_links(behaviour: &View<'_>, scheme: Scheme) -> Option<()> {
+    let stray = behaviour.get("close-links");
+    let Some(stray) = stray.filter(|_| scheme == Scheme::Coap) else {
+        return Some(());
+    };
+    stray.wrong(
+        "`close-links` has no meaning over coap://, where devices have no links",
+        "remove it, or use coaps://",
+    );
+    None
 }
 
 /// Whether a host is written as an address (RFC 3986 section 3.2.2) and needs no look-up.

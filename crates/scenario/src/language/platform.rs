@@ -36,6 +36,11 @@ pub(super) static PLATFORM: Object = Object {
             Kind::Object(&behaviour::BEHAVIOUR),
             "How the gateway misbehaves",
         ),
+        key(
+            "max-payload",
+            one(Scalar::Size),
+            "The longest payload that the gateway takes over CoAP; a longer one is refused with 4.13",
+        ),
     ],
 };
 

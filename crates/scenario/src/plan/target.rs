@@ -31,6 +31,8 @@ pub enum PlatformKind {
         dialect: Dialect,
         /// How it misbehaves (DESIGN section 9).
         behaviour: Box<Behaviour>,
+        /// Bytes of the longest payload that it takes over CoAP; none is its dialect's own limit.
+        max_payload: Option<u32>,
     },
     /// A platform that runs elsewhere.
     Deployed {

@@ -30,8 +30,6 @@ impl Shard {
         self.drive(io, from, |session, now, out| {
             session.receive(now, bytes, out)
         });
-        let forgotten = self.coap.peers.weigh(from);
-        self.counts().requests_forgotten.add(u64::from(forgotten));
         self.look_after(io, from);
     }
 

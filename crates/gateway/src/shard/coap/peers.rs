@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use muster_model::Micros;
 use muster_net::Key;
+use muster_protocol::coap::ServerCounts;
 use rustc_hash::FxHashMap;
 
 use super::Peer;
@@ -49,7 +50,7 @@ pub(super) struct Peers {
     /// Sessions of DTLS that are not open yet, of which there may be one beside an open one.
     opening: FxHashMap<Place, PeerRef>,
     most: usize,
-    /// Bytes that all sessions may keep for duplicates before any of them has to forget some.
+    /// Bytes that all sessions may keep before any of them has to forget some.
     most_kept: usize,
     kept: usize,
     /// The place that is looked at next for somebody to forget.
@@ -63,7 +64,7 @@ impl Peers {
     /// Most peers: a socket for each of the devices that one process of a generator can have,
     /// several times over.
     const MOST: usize = 100_000;
-    /// Bytes that sessions keep for duplicates.
+    /// Bytes that sessions keep for duplicates, and of bodies under way in blocks.
     const MOST_KEPT: usize = 256 << 20;
     /// Requests of one peer that are remembered however many bytes are kept.
     const LEAST: usize = 64;
@@ -183,20 +184,18 @@ impl Peers {
         Some(gone)
     }
 
-    /// Looks at what the session of a peer keeps for duplicates: where all of them keep more than they
-    /// may, it forgets all but a few. How many it forgot.
-    pub(super) fn weigh(&mut self, peer: PeerRef) -> u32 {
-        let Some(peer) = self.slab.get_mut(peer.slot, peer.generation) else {
-            return 0;
-        };
-        let before = peer.coap.counts().evicted;
+    /// Looks at what the session of a peer keeps for duplicates and of bodies in blocks: where all of
+    /// them keep more than they may, it forgets all but a few requests. Its counts before and after.
+    pub(super) fn weigh(&mut self, peer: PeerRef) -> Option<(ServerCounts, ServerCounts)> {
+        let peer = self.slab.get_mut(peer.slot, peer.generation)?;
+        let before = *peer.coap.counts();
         let others = self.kept - peer.kept;
         if others + peer.coap.kept() > self.most_kept {
             peer.coap.forget_beyond(Self::LEAST);
         }
         peer.kept = peer.coap.kept();
         self.kept = others + peer.kept;
-        peer.coap.counts().evicted.wrapping_sub(before)
+        Some((before, *peer.coap.counts()))
     }
 
     fn place(&mut self, peer: PeerRef) -> Option<Place> {
@@ -226,7 +225,7 @@ mod tests {
     use std::sync::Arc;
 
     use muster_net::{Clock, Closed, Handler, Io, ListenerId, Loop, LoopConfig, PortUse};
-    use muster_protocol::coap::{Code, Header, Kind, Token};
+    use muster_protocol::coap::{Block, BlockSize, Code, Header, Kind, Opt, OptionNumber, Token};
 
     use super::*;
 
@@ -322,7 +321,8 @@ mod tests {
                 header.write(&mut request);
                 let coap = &mut peers.get_mut(peer).expect("it is there").coap;
                 assert!(coap.receive(Micros(0), &request, &mut Vec::new()).is_some());
-                forgot += peers.weigh(peer);
+                let (before, after) = peers.weigh(peer).expect("it is there");
+                forgot += after.evicted - before.evicted;
             }
             met.push(peer);
         }
@@ -333,5 +333,33 @@ mod tests {
             assert!(peers.remove(peer).is_some_and(|gone| gone.kept > 0));
         }
         assert_eq!(peers.kept, 0);
+    }
+
+    /// The same of bodies under way in blocks, however many peers begin one.
+    #[test]
+    fn sessions_keep_no_more_of_bodies_than_all_may() {
+        let (socket, mut peers) = (socket(), Peers::of(100, 20_000));
+        let mut given_up = 0;
+        for port in 1..=50 {
+            let (peer, _) = peers.insert(Micros(0), peer(socket, port)).expect("room");
+            let block = Block::at(0, true, BlockSize::MAX)
+                .expect("the first")
+                .uint();
+            let options = [Opt::new(OptionNumber::BLOCK1, &block)];
+            let header = Header {
+                kind: Kind::Confirmable,
+                code: Code::PUT,
+                id: 1,
+                token: Token::EMPTY,
+            };
+            let (mut request, mut answer) = (Vec::new(), Vec::new());
+            header.write_with(&options, &[7; 1_024], &mut request);
+            let coap = &mut peers.get_mut(peer).expect("it is there").coap;
+            assert_eq!(coap.receive(Micros(0), &request, &mut answer), None);
+            let (before, after) = peers.weigh(peer).expect("it is there");
+            given_up += after.bodies_given_up - before.bodies_given_up;
+            assert!(peers.kept < 22_000, "{}", peers.kept);
+        }
+        assert!((30..40).contains(&given_up), "{given_up}");
     }
 }
