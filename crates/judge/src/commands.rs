@@ -1,12 +1,12 @@
 //! The service levels of commands and of devices that subscribe.
 
-use muster_measure::{CommandSummary, LatencyView, Leg, ReceptionLedger, ScopeSummary};
-use muster_model::Micros;
+use muster_measure::{CommandSummary, LatencyView, Leg, QueriesDue, ReceptionLedger, ScopeSummary};
+use muster_model::{Micros, figure};
 
 use crate::latency::{all_due, counted as counted_above};
-use crate::slo::{counted, is_close, new};
+use crate::slo::{counted, is_close, is_consumer_disturbed, listed, new};
 use crate::{
-    Allowance, Evidence, Figure, Latency, Percentile, RuleResult, Slo, SloBound, Unevaluated,
+    Allowance, Evidence, Figure, Latency, Percentile, RuleResult, Share, Slo, SloBound, Unevaluated,
 };
 
 /// Rule `<leg> pX`: it holds iff what took longer and what never ended are together at most
@@ -86,9 +86,57 @@ pub(crate) fn absent(slo: &Slo, scope: &ScopeSummary) -> Option<RuleResult> {
         | SloBound::Connected(_)
         | SloBound::Disconnects(_)
         | SloBound::Latency { .. }
+        | SloBound::QueriesWithCommand(_)
         | SloBound::Stable => return None,
     };
     Some(decide(new(slo), allowed, found))
+}
+
+/// Rule `queries-with-command`, on the measured cohort: of all queries that were due, whether they could be
+/// sent or not.
+pub(crate) fn queries(
+    slo: &Slo,
+    wanted: Share,
+    scope: &ScopeSummary,
+    evidence: &Evidence<'_>,
+) -> RuleResult {
+    let rule = new(slo).bound(Figure::Fraction(wanted.as_fraction()));
+    if scope.measured.scheduled.is_none() {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    }
+    // Who is away issues no commands.
+    if is_consumer_disturbed(evidence) {
+        return rule.not_evaluated(Unevaluated::ConsumerDisturbed);
+    }
+    let queries = scope.command.as_ref().map(|command| command.queries);
+    let Some(queries) = queries.filter(|queries| queries.due() > 0) else {
+        return rule.not_evaluated(Unevaluated::NothingDue);
+    };
+    let (due, having) = (queries.due(), queries.with_command());
+    let share = having as f64 / due as f64;
+    let told = format!(
+        "{} of {} queries due had a command{}",
+        figure::count(having),
+        figure::count(due),
+        listed(&without(&queries))
+    );
+    rule.observed(Some(Figure::Fraction(share)))
+        .evidence(told)
+        .decided(wanted.is_reached_by(having, due), None)
+        .noted_if_close(is_close(1.0 - share, 1.0 - wanted.as_fraction()))
+}
+
+/// What became of the others.
+fn without(queries: &QueriesDue) -> [(&'static str, u64); 6] {
+    let [_, no_command, rejected, timed_out, broken, in_flight] = queries.ends;
+    [
+        ("none came", no_command),
+        ("rejected", rejected),
+        ("timed out", timed_out),
+        ("broken", broken),
+        ("in flight", in_flight),
+        ("shed", queries.shed),
+    ]
 }
 
 fn expected(of: &ReceptionLedger) -> (Option<u64>, u64, u64) {

@@ -52,6 +52,7 @@ impl Rules {
             | SloBound::NotReceived(_)
             | SloBound::RepliesLost(_)
             | SloBound::ReceiveLoss(_)
+            | SloBound::QueriesWithCommand(_)
             | SloBound::Stable => None,
         });
         let own = (latency == Latency::Lateness)
@@ -82,6 +83,7 @@ impl Rules {
             | SloBound::NotReceived(_)
             | SloBound::RepliesLost(_)
             | SloBound::ReceiveLoss(_)
+            | SloBound::QueriesWithCommand(_)
             | SloBound::Stable => None,
         });
         let derived = || {
@@ -258,6 +260,9 @@ pub enum SloBound {
     /// Messages that subscribers among the devices were to get and will not get any more, over the
     /// whole run; a ratio is of the expected.
     ReceiveLoss(Allowance),
+    /// At least this share of the queries due while measuring had a command; what was shed or refused is
+    /// one without.
+    QueriesWithCommand(Share),
     /// The backlog does not grow (SEMANTICS section 6).
     Stable,
 }
@@ -275,6 +280,7 @@ impl SloBound {
             Self::NotReceived(_) => "commands-not-received".to_owned(),
             Self::RepliesLost(_) => "replies-lost".to_owned(),
             Self::ReceiveLoss(_) => "receive-loss".to_owned(),
+            Self::QueriesWithCommand(_) => "queries-with-command".to_owned(),
             Self::Stable => "stable".to_owned(),
         }
     }

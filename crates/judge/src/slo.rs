@@ -29,6 +29,7 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
         SloBound::NotReceived(_) | SloBound::RepliesLost(_) | SloBound::ReceiveLoss(_) => {
             return commands::absent(slo, scope);
         }
+        SloBound::QueriesWithCommand(wanted) => commands::queries(slo, wanted, scope, evidence),
         SloBound::Stable => return None,
     })
 }
@@ -324,7 +325,7 @@ fn two_digits(value: f64) -> String {
 }
 
 /// ": rejected 3, shed 4", or nothing if all are zero.
-fn listed(parts: &[(&str, u64)]) -> String {
+pub(crate) fn listed(parts: &[(&str, u64)]) -> String {
     let parts: Vec<String> = parts
         .iter()
         .filter(|(_, count)| *count > 0)

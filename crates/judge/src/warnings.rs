@@ -48,8 +48,8 @@ pub enum WarningKind {
     /// Messages were due while measuring and sent only after it, whatever became of them: the rate that
     /// was offered was not reached.
     Behind,
-    /// Queries ended without a command, though the backend issues commands; their answer is an end for
-    /// `command-request`, so that no rule counts them.
+    /// Queries ended without a command, though the backend issues commands, and no rule
+    /// `queries-with-command` was evaluated on them: for `command-request` their answer is an end.
     NoCommand,
     /// Commands were delivered and not received, replies or messages for subscribers are lost, and
     /// no rule `commands-not-received`, `replies-lost` or `receive-loss` was evaluated on them.
@@ -91,7 +91,9 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
         }
         warn(WarningKind::Behind, behind(scope, evidence));
         let command = scope.command.as_ref().map(|command| &command.ledger);
-        warn(WarningKind::NoCommand, no_command(command, evidence));
+        if !sees("queries-with-command") {
+            warn(WarningKind::NoCommand, no_command(command, evidence));
+        }
         let reception = scope.reception.as_ref().map(|reception| &reception.ledger);
         let looked = ["commands-not-received", "replies-lost", "receive-loss"].map(sees);
         let absent = not_received(command, reception, looked);

@@ -100,7 +100,7 @@ pub use closing::Closing;
 pub use command::{
     ANSWERINGS, CommandAccount, CommandCounts, CommandLedger, CommandSummary, CommandWindow,
     DELIVERIES, DeliveryCounts, Leg, LegCounts, LegSummary, PRESENCES, PresenceRow, QUERIES,
-    answering_at, delivery_at, presence_at, query_at,
+    QueriesDue, answering_at, delivery_at, presence_at, query_at,
 };
 pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes};
 pub use distribution::{Cell, Distribution, Latency, TOP};

@@ -133,8 +133,11 @@ impl Recorder {
         if self.plan.knows(id) {
             self.keep_final(attempt, state);
             self.fill_uplink(attempt, state);
-            self.published
-                .attempt(attempt, self.plan.streams[id.stream.index()].role);
+            let role = self.plan.streams[id.stream.index()].role;
+            if role == Role::Query && state == State::Shed {
+                self.shed_query(attempt);
+            }
+            self.published.attempt(attempt, role);
         }
     }
 

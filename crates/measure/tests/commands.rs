@@ -3,7 +3,7 @@
 
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, Identity, PublishedPlan, Recorder, RecorderPlan,
-    Role, StreamTrack, Summary, Timeline, WindowDelta,
+    Role, StreamTrack, Summary, Timeline, WindowDelta, query_at,
 };
 use muster_model::{
     Answer, Answering, Arrival, Attempt, BackendId, Cause, Command, ConsumerId, Delivery, DeviceId,
@@ -16,6 +16,7 @@ const ORIGIN: Micros = Micros(1_000_000);
 const MEASURE: Micros = Micros(5_000_000);
 const END: Micros = Micros(20_000_000);
 const QUIET: Micros = Micros(2_000_000);
+const SHED_AFTER: Micros = Micros(7_000_000);
 const RUN: RunId = RunId(9);
 const DEVICES: u32 = 4;
 const SEQS: u32 = 12;
@@ -178,6 +179,21 @@ impl World {
         }));
     }
 
+    /// A message that is never sent, and is given up after [`SHED_AFTER`].
+    fn shed(&mut self, id: MessageId) {
+        let outcome = Outcome::Shed(ShedCause::Busy);
+        self.own.ended(&id, &outcome, false);
+        self.facts.push(Fact::Attempt(Attempt {
+            id,
+            due: due(id.seq),
+            taken: None,
+            sent: None,
+            ended: due(id.seq) + SHED_AFTER,
+            outcome,
+            resent: false,
+        }));
+    }
+
     fn uplink(&mut self, id: MessageId) {
         self.attempt(id, Outcome::Accepted);
         for subscriber in (0..DEVICES).map(DeviceId) {
@@ -203,6 +219,9 @@ impl World {
     }
 
     fn query(&mut self, id: MessageId) {
+        if self.dice.roll(7) == 0 {
+            return self.shed(id);
+        }
         let (of_query, of_message) = match self.dice.roll(6) {
             0 => (QueryOutcome::NoCommand, Outcome::Accepted),
             1 => (
@@ -502,16 +521,24 @@ fn altered(fact: &Fact, which: u64) -> Fact {
 /// Each beginning of a leg while measuring, with how long it took where it came to an end.
 fn recount(facts: &[Fact], leg: usize) -> Vec<Option<Micros>> {
     let is_measured = |at: &Micros| (ORIGIN..ORIGIN + MEASURE).contains(at);
-    let begun = facts.iter().filter_map(|fact| {
-        let Fact::Command(command) = fact else {
-            return None;
-        };
-        began(facts, leg, command)
+    let begun = facts.iter().filter_map(|fact| match fact {
+        Fact::Command(command) => began(facts, leg, command),
+        Fact::Attempt(_) => shed_query(fact).filter(|_| leg == 0).map(|due| (due, None)),
+        Fact::Arrival(_) | Fact::Link(_) | Fact::Reception(_) => None,
     });
     begun
         .filter(|(at, _)| is_measured(at))
         .map(|(_, took)| took)
         .collect()
+}
+
+/// When a query was due that was never sent; none of any other fact.
+fn shed_query(fact: &Fact) -> Option<Micros> {
+    let Fact::Attempt(attempt) = fact else {
+        return None;
+    };
+    let is_shed = attempt.id.stream == QUERY && attempt.sent.is_none();
+    is_shed.then_some(attempt.due)
 }
 
 /// When a leg began, if it did with this, and how long it took, if it ended.
@@ -582,7 +609,7 @@ proptest! {
         let withheld = count(&|c| matches!(c, Command::Issue(Issue { delivery: Delivery::Withheld(_), .. })));
         prop_assert_eq!(ledger.issued + withheld, u64::from(2 * DEVICES * SEQS));
         prop_assert_eq!(ledger.scheduled, Some(u64::from(2 * DEVICES * SEQS)));
-        prop_assert_eq!(ledger.queries, u64::from(DEVICES * SEQS));
+        prop_assert_eq!(ledger.queries, count(&|c| matches!(c, Command::Query(_))));
         let answered = count(&|c| matches!(c, Command::Answer(a) if a.outcome == Answering::Answered));
         prop_assert_eq!(ledger.answered, answered);
         let parts = [ledger.replies_arrived, ledger.replies_lost, ledger.replies_outstanding];
@@ -615,6 +642,31 @@ proptest! {
                 prop_assert_eq!(found[place].above[bound], above, "leg {} above {}", place, bound);
             }
         }
+    }
+
+    /// Every query that was due while measuring counts by its end, whether it was sent or not, in the
+    /// share of those with a command as in the times that are printed of all due.
+    #[test]
+    fn the_queries_of_the_measured_cohort_are_the_recounts(seed: u64) {
+        let world = World::new(seed);
+        let summary = world.close(&world.facts, 2);
+        let found = summary.run.command.as_ref().unwrap();
+        let is_measured = |due: Micros| due < ORIGIN + MEASURE;
+        let queries: Vec<&Query> = world.facts.iter().filter_map(|fact| match fact {
+            Fact::Command(Command::Query(query)) if is_measured(query.due) => Some(query),
+            _ => None,
+        }).collect();
+        let shed = world.facts.iter().filter_map(shed_query).filter(|due| is_measured(*due)).count();
+        for (place, count) in found.queries.ends.iter().enumerate() {
+            let ended = queries.iter().filter(|query| query_at(&query.outcome) == place);
+            prop_assert_eq!(*count, ended.count() as u64);
+        }
+        prop_assert_eq!(found.queries.shed, shed as u64);
+        prop_assert_eq!(found.queries.due(), (queries.len() + shed) as u64);
+        let printed = &found.request;
+        prop_assert_eq!(printed.known.count + printed.censored.count, found.queries.due());
+        let longest = if shed > 0 { SHED_AFTER } else { Micros(2_000) };
+        prop_assert_eq!(printed.known.max_us.max(printed.censored.max_us), longest.get());
     }
 
     /// A fact of a command or of a subscriber that is dropped, doubled or altered leaves a residue.

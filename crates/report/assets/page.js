@@ -81,7 +81,8 @@ function warnings() {
   return el("ul", { class: "reasons tone-invalid" }, all.map(line));
 }
 
-const allowed = (rule) => `${rule.rule === "connected" ? "at least" : "at most"} ${figure(rule.bound)}`;
+const AT_LEAST = ["connected", "queries-with-command"];
+const allowed = (rule) => `${AT_LEAST.includes(rule.rule) ? "at least" : "at most"} ${figure(rule.bound)}`;
 
 function reason(rule) {
   const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";

@@ -139,6 +139,9 @@ pub struct Rule {
     pub note: Option<String>,
 }
 
+/// The rules that allow no less than their bound, where all others allow no more.
+const AT_LEAST: [&str; 2] = ["connected", "queries-with-command"];
+
 impl Rule {
     /// What was observed, in words that differ from those of the bound where the two differ.
     #[must_use]
@@ -151,7 +154,7 @@ impl Rule {
     /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.
     #[must_use]
     pub fn allowed(&self) -> Option<String> {
-        let sense = if self.rule == "connected" {
+        let sense = if AT_LEAST.contains(&self.rule.as_str()) {
             "at least"
         } else {
             "at most"
@@ -269,6 +272,21 @@ mod tests {
             since_s: None,
             evidence: String::new(),
             note: None,
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_says_at_which_side_of_the_bound() {
+        for (name, told) in [
+            ("connected", "at least 98 %"),
+            ("queries-with-command", "at least 98 %"),
+            ("failure-ratio", "at most 98 %"),
+        ] {
+            let rule = Rule {
+                bound: Some(Figure::Fraction { fraction: 0.98 }),
+                ..rule(name, RuleResult::Pass, Consequence::None)
+            };
+            assert_eq!(rule.allowed().as_deref(), Some(told));
         }
     }
 

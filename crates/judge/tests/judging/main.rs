@@ -1,5 +1,6 @@
 //! What a run must be judged to be: whole runs, message by message, against the rules.
 
+mod commands;
 mod recorded;
 mod run;
 mod slo;

@@ -13,7 +13,6 @@ use super::{
 use crate::closing::{Closing, by_name};
 use crate::drain::{DrainClosed, DrainWalk};
 use crate::equations::Equations;
-use crate::gather::Gathered;
 use crate::lost::keep_lost;
 use crate::scope::view;
 use crate::sweep::{count, sweep};
@@ -82,17 +81,13 @@ impl Closing<'_> {
         if let Some(walk) = self.walk_commands(stream, track) {
             walk.fill(&mut ledger);
             drain = self.close_drain(stream, &walk.drain);
-            if let Some(equations) = self.command_equations(stream, track, &walk, &all.counts) {
+            if let Some(equations) = self.command_equations(stream, track, &walk, &all) {
                 ledger.residue = Some(equations.residue());
                 ledger.equations = equations.broken;
             }
         }
         drain = drain.filter(|_| track.role == Role::Command);
         let mut legs = <[LegSummary; Leg::ALL.len()]>::default();
-        if track.role == Role::Query {
-            // A query that was never sent is none, but it was due, and had no answer.
-            legs[Leg::Request.index()].begun += self.shed_queries(stream);
-        }
         for leg in Leg::ALL.map(Leg::index) {
             legs[leg].add(&times.legs[leg], &track.bounds.legs[leg]);
         }
@@ -102,13 +97,6 @@ impl Closing<'_> {
             times,
             drain,
         })
-    }
-
-    /// Queries of the measured cohort that were never sent.
-    fn shed_queries(&self, stream: StreamId) -> u64 {
-        let is_measured = |key: &WindowKey| key.phase == Phase::Measure;
-        let gathered = Gathered::of(self.windows, stream, 0, is_measured);
-        gathered.outcomes().of(State::Shed)
     }
 
     fn command_windows(
@@ -179,7 +167,7 @@ impl Closing<'_> {
         stream: StreamId,
         track: &StreamTrack,
         walk: &Walk,
-        counts: &CommandCounts,
+        windows: &CommandWindow,
     ) -> Option<Equations> {
         let identity = self.identity?;
         let of = Witnesses {
@@ -187,12 +175,14 @@ impl Closing<'_> {
             facts: identity.facts.commands.get(stream.index())?,
             strays: identity.commands.get(stream.index())?,
             walk,
-            counts,
+            counts: &windows.counts,
         };
         let mut equations = Equations::about(format!("commands of stream {}", stream.0));
         if track.role == Role::Query {
             let sent = self.account?.streams.get(stream.index())?.sent.count;
             equations.queries(sent, &of);
+            let shed = identity.facts.streams.get(stream.index())?.states[State::Shed.index()];
+            equations.queries_due(&windows.queries, of.counts, shed.count);
             return Some(equations);
         }
         equations.issues(&of);
@@ -240,6 +230,7 @@ impl CommandsClosed {
             response: view(times.response, times.response_censored, true),
             round: view(times.round, nothing(), false),
             legs,
+            queries: times.queries,
             lateness: view(times.lateness, nothing(), false),
             drain,
         })

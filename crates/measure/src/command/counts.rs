@@ -71,8 +71,38 @@ pub struct CommandWindow {
     pub round: Distribution,
     /// Each leg against the registered bounds, at the index of [`Leg`].
     pub legs: [LegCounts; Leg::ALL.len()],
+    /// Queries, by due.
+    pub queries: QueriesDue,
     /// From when a command could go to its issue, in the second in which it came due.
     pub lateness: Distribution,
+}
+
+/// Queries that came due, whatever became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QueriesDue {
+    /// Those that were sent, by their end.
+    pub ends: [u64; QUERIES],
+    /// Those that were never sent.
+    pub shed: u64,
+}
+
+impl QueriesDue {
+    /// All of them.
+    #[must_use]
+    pub fn due(&self) -> u64 {
+        self.ends.iter().sum::<u64>() + self.shed
+    }
+
+    /// Those to which a command came.
+    #[must_use]
+    pub fn with_command(&self) -> u64 {
+        self.ends[query_at(&QueryOutcome::Received)]
+    }
+
+    fn merge(&mut self, other: &Self) {
+        add_all(&mut self.ends, &other.ends);
+        self.shed += other.shed;
+    }
 }
 
 impl CommandCounts {
@@ -145,6 +175,7 @@ impl CommandWindow {
         for (mine, theirs) in self.legs.iter_mut().zip(&other.legs) {
             mine.merge(theirs);
         }
+        self.queries.merge(&other.queries);
         self.lateness.merge(&other.lateness);
     }
 }

@@ -3,7 +3,7 @@
 use super::close::{Sizes, Walk};
 use super::{
     ANSWERED, ANSWERING_NAMES, CommandAccount, CommandCounts, DELIVERY_NAMES, QUERY_NAMES,
-    StreamCommands, WITHHELD,
+    QueriesDue, StreamCommands, WITHHELD,
 };
 use crate::Tally;
 use crate::equations::Equations;
@@ -41,6 +41,15 @@ impl Equations {
         );
         let coded = counts.queries_rejected.total();
         self.counts("query_rejected by code", coded, counts.queries[2]);
+    }
+
+    /// The windows by due against those by event.
+    pub(super) fn queries_due(&mut self, due: &QueriesDue, by_event: &CommandCounts, shed: u64) {
+        for (place, name) in QUERY_NAMES.iter().enumerate() {
+            let name = format!("windows by due: {name}");
+            self.counts(&name, due.ends[place], by_event.queries[place]);
+        }
+        self.counts("windows by due: queries shed", due.shed, shed);
     }
 
     pub(super) fn issues(&mut self, of: &Witnesses<'_>) {

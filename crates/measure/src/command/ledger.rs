@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_model::Presence;
 use serde::{Deserialize, Serialize};
 
-use super::{Leg, LegSummary, PRESENCES};
+use super::{Leg, LegSummary, PRESENCES, QueriesDue};
 use crate::{DrainSummary, Equation, LatencyView, LostIds};
 
 /// The account of the commands of one scope, over the whole run.
@@ -129,6 +129,8 @@ pub struct CommandSummary {
     pub round: LatencyView,
     /// Each leg against the registered bounds, measured cohort, at the index of [`Leg`].
     pub legs: [LegSummary; Leg::ALL.len()],
+    /// The queries of the measured cohort.
+    pub queries: QueriesDue,
     /// From when a command could go to its issue, which is our own lateness; measured cohort.
     pub lateness: LatencyView,
     /// How what was kept for those that were offline drained; none if none was, on purpose.

@@ -1,7 +1,7 @@
 //! Hears what is told of commands.
 
 use muster_model::{
-    Answer, Answering, Command, Issue, Met, Presence, Query, QueryOutcome, Receipt, Reply,
+    Answer, Answering, Attempt, Command, Issue, Met, Presence, Query, QueryOutcome, Receipt, Reply,
 };
 
 use super::{
@@ -41,6 +41,7 @@ impl Filling for CommandFilling {
         CommandWindow {
             counts: std::mem::take(&mut self.window.counts),
             legs: std::mem::take(&mut self.window.legs),
+            queries: std::mem::take(&mut self.window.queries),
             request: self.request.take(pool),
             request_censored: self.request_censored.take(pool),
             response: self.response.take(pool),
@@ -80,6 +81,7 @@ impl Recorder {
         let live = &mut self.commands[stream.index()];
         live.window(ended).window.counts.count_query(&query.outcome);
         let filling = live.window(due);
+        filling.window.queries.ends[query_at(&query.outcome)] += 1;
         let leg = &mut filling.window.legs[Leg::Request.index()];
         leg.begun += 1;
         let bounds = &self.plan.streams[stream.index()].bounds.legs[Leg::Request.index()];
@@ -97,6 +99,16 @@ impl Recorder {
                 filling.request_censored.record(took, &mut self.pool);
             }
         }
+    }
+
+    /// A query that was never sent is none, but it was due, and no command came.
+    pub(crate) fn shed_query(&mut self, attempt: &Attempt) {
+        let due = self.key(attempt.due);
+        let filling = self.commands[attempt.id.stream.index()].window(due);
+        filling.window.queries.shed += 1;
+        filling.window.legs[Leg::Request.index()].begun += 1;
+        let took = attempt.ended - attempt.due;
+        filling.request_censored.record(took, &mut self.pool);
     }
 
     fn issue(&mut self, issue: &Issue) {

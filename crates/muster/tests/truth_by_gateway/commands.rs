@@ -302,6 +302,36 @@ fn slos_on_commands_decide_the_verdict() {
     assert_eq!(warned.map(Vec::len), Some(0), "a rule looked at it");
 }
 
+/// Of 60 queries that are due four have no command.
+#[test]
+fn the_share_of_queries_with_a_command_is_judged() {
+    for (wanted, exit_code) in [("80%", 0), ("100%", 1)] {
+        let asks = format!(
+            "      - {{ name: asks, kind: command-query, every: 1s, ttd: 400ms, \
+             slo: {{ queries-with-command: {wanted} }} }}\n"
+        );
+        let scenario = SCENARIO
+            .replace("BEHAVIOUR", "lose-commands: 4")
+            .replace("COMMANDS", "mode: two-way, to: waiting")
+            .replace("CLIENT", RESUMED)
+            .replace("STREAMS\n", &asks);
+        let truth = Truth::run(&scenario);
+        assert_eq!(truth.exit_code, exit_code, "{wanted}");
+        let rules = truth.result["verdict"]["rules"].as_array().expect("rules");
+        let rule = rules
+            .iter()
+            .find(|rule| rule["rule"] == "queries-with-command");
+        let rule = rule.expect("the rule is there");
+        let told = rule["evidence"].as_str().expect("evidence");
+        assert_eq!(told, "56 of 60 queries due had a command: none came 4");
+        let warned = truth.result["verdict"]["warnings"].to_string();
+        assert!(
+            !warned.contains("no-command"),
+            "a rule looked at it: {warned}"
+        );
+    }
+}
+
 const OFFLINE: &str = r#"
 name: truth
 seed: 7

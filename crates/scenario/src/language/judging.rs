@@ -82,6 +82,11 @@ pub(super) static SLO: Object = Object {
             "From a command's issue to its reply at the backend",
         ),
         key(
+            "queries-with-command",
+            one(Scalar::ShareAtLeast),
+            "Queries due to which a command came",
+        ),
+        key(
             "commands-not-received",
             one(Scalar::CountAtMost),
             "Commands delivered, and not received",

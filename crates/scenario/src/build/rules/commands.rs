@@ -27,6 +27,8 @@ const COUNTS: [(&str, Counted, Needs); 3] = [
     ("replies-lost", SloBound::RepliesLost, Needs::Replies),
     ("receive-loss", SloBound::ReceiveLoss, Needs::Subscribers),
 ];
+/// The key about a share.
+const QUERIES: &str = "queries-with-command";
 /// What a stream without messages of its own cannot be asked for.
 const OF_MESSAGES: [&str; 8] = [
     "loss",
@@ -70,6 +72,12 @@ pub(super) fn slos(
         if is_possible(&percentiles, key, needs, &having) {
             let messages = messages(&having);
             builder = latency_slos(builder, scope, of, &percentiles, messages);
+        }
+    }
+    if let Some(wanted) = view.read(QUERIES, units::share_at_least) {
+        let place = view.get(QUERIES).unwrap_or_else(|| view.clone());
+        if is_possible(&place, QUERIES, Needs::Queries, &covered(Needs::Queries)) {
+            builder = builder.slo(scope.clone(), SloBound::QueriesWithCommand(wanted));
         }
     }
     for (key, bound, needs) in COUNTS {
