@@ -652,10 +652,11 @@ proptest! {
         let summary = world.close(&world.facts, 2);
         let found = summary.run.command.as_ref().unwrap();
         let is_measured = |due: Micros| due < ORIGIN + MEASURE;
-        let queries: Vec<&Query> = world.facts.iter().filter_map(|fact| match fact {
-            Fact::Command(Command::Query(query)) if is_measured(query.due) => Some(query),
-            _ => None,
-        }).collect();
+        let queries = world.facts.iter().filter_map(|fact| {
+            let Fact::Command(Command::Query(query)) = fact else { return None };
+            is_measured(query.due).then_some(query)
+        });
+        let queries: Vec<&Query> = queries.collect();
         let shed = world.facts.iter().filter_map(shed_query).filter(|due| is_measured(*due)).count();
         for (place, count) in found.queries.ends.iter().enumerate() {
             let ended = queries.iter().filter(|query| query_at(&query.outcome) == place);
