@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use muster_backend::{ConsumersError, ConsumersSpec, Seat};
 use muster_conduct::{
-    DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Trouble, recorder_plan, schedules,
+    DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Slice, Trouble, recorder_plan,
+    schedules,
 };
 use muster_fleet::{ShardError, ShardSpec};
 use muster_judge::{Incident, IncidentKind};
@@ -120,7 +121,7 @@ impl Agent {
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
     pub fn start(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentError> {
         let clock = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
-        let threads = assignment.shards.max(1) as usize + consumer_threads(&assignment);
+        let threads = slices(&assignment).count() + consumer_threads(&assignment);
         let (outbox, inbox) = sync_channel(threads * DISPATCHES_MAX);
         let mut monitor = GeneratorMonitor::open()?;
         let log = HealthLog::new(&assignment.name, &Environment::read().host);
@@ -184,28 +185,30 @@ impl Agent {
                 target: *target,
             });
         let seats: Vec<Seat> = seats.collect();
+        let slices: Vec<Slice> = slices(&assignment).collect();
         let plan = Arc::new(assignment.plan);
         self.devices = plan
             .fleets
             .iter()
             .map(|fleet| {
-                let links = assignment.slice.cut(fleet.first_link.0, fleet.links).len() as u64;
-                (links * u64::from(fleet.devices_per_link)).min(u64::from(fleet.devices))
+                let share = assignment.slice;
+                let links = share.map_or(0, |it| it.cut(fleet.first_link.0, fleet.links).len());
+                (links as u64 * u64::from(fleet.devices_per_link)).min(u64::from(fleet.devices))
             })
             .sum();
-        for shard in 0..assignment.shards.max(1) {
+        for (shard, slice) in (0u16..).zip(slices) {
             let spec = ShardSpec {
                 plan: Arc::clone(&plan),
                 recorder: recorder.clone(),
                 schedules: schedules.clone(),
                 run: assignment.run,
-                slice: assignment.slice.part(shard, assignment.shards.max(1)),
+                slice,
                 clock: self.clock,
                 trial: assignment.trial,
             };
             let lines = link_lines(&plan, spec.slice)?;
             let work = (spec, assignment.targets.clone());
-            let place = (Role::Shard, shard as u16);
+            let place = (Role::Shard, shard);
             self.start_links(place, office, work, lines)?;
         }
         let spec = ConsumersSpec {
@@ -409,6 +412,14 @@ impl Agent {
             devices: self.devices,
         }))
     }
+}
+
+/// The share of the links of each shard.
+fn slices(assignment: &Assignment) -> impl Iterator<Item = Slice> + use<> {
+    let (slice, shards) = (assignment.slice, assignment.shards.max(1));
+    slice
+        .into_iter()
+        .flat_map(move |slice| (0..shards).map(move |shard| slice.part(shard, shards)))
 }
 
 fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &SyncSender<Ready>) {

@@ -16,14 +16,14 @@ pub struct Assignment {
     pub plan: Plan,
     /// Which run it is.
     pub run: RunId,
-    /// The share of the links.
-    pub slice: Slice,
+    /// The share of the links; none where the process has consumers alone, and so no shards.
+    pub slice: Option<Slice>,
     /// T0 as a raw reading of `CLOCK_MONOTONIC`, in nanoseconds.
     pub t0_ns: u64,
     /// The wall clock at T0, in milliseconds since the Unix epoch: one for all processes, since
     /// `${due_ms}` in a payload must read the same at its sender and at its consumer.
     pub wall_ms_at_t0: u64,
-    /// Device shards, one thread each; at least 1.
+    /// Device shards, one thread each; at least 1 where there are links.
     pub shards: u32,
     /// Where devices connect.
     pub targets: Vec<SocketAddr>,

@@ -1,14 +1,17 @@
-//! Many agents as one run: this process, or worker processes of it on this host.
+//! Many agents as one run: this process, or worker processes of it on this host; and the line between
+//! the parts of one that several hosts carry.
 //!
 //! Layer 8. [`Force`] is the agents, wherever they are; [`carry_out`] conducts a run with them and
 //! hands back all that was recorded. It must never know how a result looks or who reads it.
 
 mod force;
+mod line;
 mod recent;
 mod roster;
 mod run;
 mod worker;
 
 pub use force::{Force, ForceError};
+pub use line::{Line, LineAccount, Membership, Offset};
 pub use roster::{Spread, assignments};
-pub use run::{Incidents, Observer, RunData, Standing, carry_out};
+pub use run::{Incidents, Observer, RunData, Standing, Surroundings, carry_out};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use muster_agent::Assignment;
-use muster_conduct::{Slice, Trial};
+use muster_conduct::{Part, Trial};
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_net::Clock;
 use muster_scenario::Plan;
@@ -14,7 +14,7 @@ pub struct Spread {
     /// Which run it is.
     pub run: RunId,
     /// The share of the run that this machine carries.
-    pub part: Slice,
+    pub part: Part,
     /// The clock that all processes share.
     pub clock: Clock,
     /// Processes; 1 means this one alone.
@@ -29,16 +29,17 @@ pub struct Spread {
     pub trial: Trial,
 }
 
-/// One assignment a process. Consumers are dealt out one by one over all processes of all parts.
+/// One assignment a process. Consumers are dealt out one by one over the parts, and those of this part
+/// over its processes, however many the others have.
 #[must_use]
 pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
-    let seats = seats(plan, spread);
+    let mine = seats_of(plan, spread);
     let processes = spread.processes.max(1);
     let assignment = |index: u32| {
-        let slice = spread.part.part(index, processes);
+        let links = spread.part.links;
         let dealt = (0u32..)
-            .zip(&seats)
-            .filter(|(seat, _)| seat % slice.of == slice.index);
+            .zip(&mine)
+            .filter(|(seat, _)| seat % processes == index);
         Assignment {
             name: if processes == 1 {
                 String::new()
@@ -47,7 +48,7 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
             },
             plan: plan.clone(),
             run: spread.run,
-            slice,
+            slice: links.map(|slice| slice.part(index, processes)),
             t0_ns: spread.clock.t0_ns(),
             wall_ms_at_t0: spread.clock.wall_ms_at_t0(),
             shards: spread.shards,
@@ -57,6 +58,16 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
         }
     };
     (0..processes).map(assignment).collect()
+}
+
+/// The consumers of this part.
+fn seats_of(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
+    let Some(slice) = spread.part.consumers else {
+        return Vec::new();
+    };
+    let all = (0u32..).zip(seats(plan, spread));
+    let mine = all.filter(|(seat, _)| seat % slice.of == slice.index);
+    mine.map(|(_, seat)| seat).collect()
 }
 
 /// Every consumer of every backend at each of its addresses, numbered over the whole run.
@@ -76,9 +87,60 @@ fn seats(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr
 
 #[cfg(test)]
 mod tests {
+    use muster_conduct::Slice;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
+
+    #[test]
+    fn each_link_and_each_consumer_is_carried_once_however_many_processes_a_part_has() {
+        let dealt = |part: &str, processes: u32| {
+            let text = "name: parts\nplatform: { kind: mqtt, devices: [ \"mqtt://127.0.0.1:1\" ], \
+                        backend: { url: \"mqtt://127.0.0.1:1\", consumers: 2, shared: s } }\n\
+                        fleet: [ { count: 10, streams: [ { rate: 1/s } ] } ]\nphases: { measure: 1s }\n";
+            let (name, part) = ("parts.yaml", part.parse().expect("a part"));
+            let plan =
+                parse(Source { name, text }, &Overrides::new(), &NoFiles).expect("a scenario");
+            let target = SocketAddr::from(([127, 0, 0, 1], 1));
+            let spread = Spread {
+                part,
+                backends: vec![vec![target]],
+                ..spread(Clock::at_wall(1_600_000_000_123), processes)
+            };
+            let assignments = assignments(&plan, &spread);
+            let seats = assignments.iter().map(|one| one.seats.len()).sum::<usize>();
+            let links = |slice: Slice| slice.cut(0, 10).len();
+            let links = assignments
+                .iter()
+                .filter_map(|one| one.slice.map(links))
+                .sum::<usize>();
+            (links, seats)
+        };
+        for processes in [1, 2, 3] {
+            assert_eq!(dealt("devices", processes), (10, 0));
+            assert_eq!(dealt("backend", processes), (0, 2));
+            assert_eq!(dealt("1/2", processes), (5, 1));
+            assert_eq!(dealt("2/2", processes), (5, 1));
+            assert_eq!(dealt("devices:2/2", processes), (5, 0));
+        }
+    }
+
+    fn spread(clock: Clock, processes: u32) -> Spread {
+        Spread {
+            run: RunId(1),
+            part: Part::WHOLE,
+            clock,
+            processes,
+            shards: 1,
+            targets: Vec::new(),
+            backends: Vec::new(),
+            trial: Trial {
+                slots: 10,
+                buffers: 10,
+                lost_copy: None,
+            },
+        }
+    }
 
     #[test]
     fn every_process_has_the_same_clock_on_the_wall_too() {
@@ -88,20 +150,7 @@ mod tests {
         };
         let plan = parse(source, &Overrides::new(), &NoFiles).expect("a scenario");
         let clock = Clock::at_wall(1_600_000_000_123);
-        let spread = Spread {
-            run: RunId(1),
-            part: Slice::WHOLE,
-            clock,
-            processes: 3,
-            shards: 1,
-            targets: Vec::new(),
-            backends: Vec::new(),
-            trial: Trial {
-                slots: 10,
-                buffers: 10,
-                lost_copy: None,
-            },
-        };
+        let spread = spread(clock, 3);
         for assignment in assignments(&plan, &spread) {
             let theirs = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
             assert_eq!(theirs, clock);

@@ -12,8 +12,9 @@ use muster_measure::{Account, Identity, Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_net::Clock;
 
-use crate::Force;
+use crate::line::Own;
 use crate::recent::Recent;
+use crate::{Force, Line, LineAccount};
 
 /// How long the conductor waits for news before it looks at the clock again.
 const WAIT: Duration = Duration::from_millis(10);
@@ -84,16 +85,33 @@ pub struct RunData {
     pub ending: Ending,
     /// The condition that ended them, if one did.
     pub stop: Option<Stop>,
+    /// What came of the line to the other parts; none without one.
+    pub line: Option<LineAccount>,
 }
 
-/// Conducts a run. `interrupted` tells that the user asked for its end.
+/// Who stands around a run while it is conducted.
+pub struct Surroundings<'a> {
+    /// Whether the user has asked for the end.
+    pub interrupted: &'a AtomicBool,
+    /// Who watches.
+    pub observer: &'a mut dyn Observer,
+    /// The line to the other parts of the run.
+    pub line: Option<Line>,
+}
+
+/// Conducts a run.
 pub fn carry_out(
     force: &mut Force,
     timetable: Timetable,
     rules: &Rules,
     clock: Clock,
-    (interrupted, observer): (&AtomicBool, &mut dyn Observer),
+    surroundings: Surroundings<'_>,
 ) -> RunData {
+    let Surroundings {
+        interrupted,
+        observer,
+        mut line,
+    } = surroundings;
     let mut run = Run::new(force.agents(), timetable, rules, clock);
     let mut next_show = Micros::ZERO;
     while !run.is_over() {
@@ -104,6 +122,10 @@ pub fn carry_out(
             run.conductor.interrupt(clock.now());
         }
         run.watch(clock.now());
+        if let Some(line) = &mut line {
+            line.turn(clock, &|| run.own());
+            run.hear_others(line, clock.now());
+        }
         while let Some(order) = run.step(clock.now()) {
             force.order(order);
         }
@@ -112,7 +134,11 @@ pub fn carry_out(
             observer.standing(&run.standing(clock.now()));
         }
     }
-    run.into_data()
+    let line = line.map(|line| line.close(clock, &run.own(), run.others.is_some()));
+    RunData {
+        line,
+        ..run.into_data()
+    }
 }
 
 struct Run {
@@ -134,6 +160,8 @@ struct Run {
     finished_at: Option<Micros>,
     /// How consumers listened then.
     listening: Option<Listening>,
+    /// How all other parts stand, or stood when settling ended; none while one is not heard of.
+    others: Option<(Vec<Progress>, muster_measure::Progress)>,
     now: Micros,
 }
 
@@ -164,6 +192,7 @@ impl Run {
             timeline: Timeline::CONNECTING,
             finished_at: None,
             listening: None,
+            others: None,
             now: clock.now(),
         }
     }
@@ -236,8 +265,8 @@ impl Run {
             self.finished_at = Some(now);
             return None;
         }
-        let progress = self.merged_progress();
-        let delivery = Delivery::of(self.recent.progress());
+        let own = self.merged_progress();
+        let (progress, delivery) = self.with_others(own, now);
         let order = self.conductor.step(now, &progress, &delivery)?;
         match order {
             Order::Start { origin } => {
@@ -250,13 +279,45 @@ impl Run {
             Order::EndDue { at } => self.timeline = self.timeline.stopped(at),
             Order::Finish => {
                 self.finished_at = Some(now);
-                let Listening { since, until } = progress.listening;
+                let Listening { since, until } = own.listening;
                 let until = until.min(now);
                 self.listening = Some(Listening { since, until });
             }
             Order::Connect | Order::MarkDrain => {}
         }
         Some(order)
+    }
+
+    /// Takes note of how the other parts stand, until this one has settled.
+    fn hear_others(&mut self, line: &Line, now: Micros) {
+        if self.finished_at.is_none() {
+            self.others = line.others(now);
+            self.conductor.hear_all(self.others.is_some());
+        }
+    }
+
+    /// What settling looks at: the whole run, as far as the other parts tell of it. What comes
+    /// before is each part's own.
+    fn with_others(&self, own: Progress, now: Micros) -> (Progress, Delivery) {
+        let is_settling = self.conductor.phase(now) == Phase::Settle;
+        match &self.others {
+            Some((others, theirs)) if is_settling => {
+                let mut windows = self.recent.progress().clone();
+                windows.merge(theirs);
+                let all = others.iter().copied().chain([own]);
+                (Progress::united(all), Delivery::of(&windows))
+            }
+            Some(_) | None => (own, Delivery::of(self.recent.progress())),
+        }
+    }
+
+    /// How this part stands, as the others are to know.
+    fn own(&self) -> Own {
+        Own {
+            progress: self.merged_progress(),
+            windows: self.recent.progress().clone(),
+            has_settled: self.finished_at.is_some(),
+        }
     }
 
     /// Looks at every second of the measured phase whose news are in: every thread has told how
@@ -335,6 +396,7 @@ impl Run {
             listening: has_consumers.then_some(listening),
             ending: self.conductor.ending(),
             stop: self.stop,
+            line: None,
         }
     }
 }
@@ -352,6 +414,7 @@ mod tests {
         quiet: Micros::from_secs(3),
         agreed_origin: None,
         is_part: false,
+        has_links: true,
     };
 
     fn run() -> Run {

@@ -25,8 +25,10 @@ pub struct Timetable {
     pub agreed_origin: Option<Micros>,
     /// Whether others carry parts of the run, of whose messages this conductor does not hear:
     /// consumers then listen until settling is at its bound, for nobody here knows whether all
-    /// messages are final.
+    /// messages are final, unless the others tell ([`Conductor::hear_all`]).
     pub is_part: bool,
+    /// Whether there are links at all: a part that has the backend alone waits for none.
+    pub has_links: bool,
 }
 
 impl Timetable {
@@ -115,6 +117,8 @@ pub struct Conductor {
     stop_at: Option<Micros>,
     /// An end before its time that the agents have not been told yet.
     early_end: Option<Micros>,
+    /// Whether the progress that it is told is that of every part of the run.
+    hears_all: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -137,6 +141,7 @@ impl Conductor {
             origin: None,
             stop_at: None,
             early_end: None,
+            hears_all: false,
         }
     }
 
@@ -185,6 +190,12 @@ impl Conductor {
     /// A `stop-if` rule held: settle, then finish.
     pub fn stop_by_rule(&mut self, now: Micros) {
         self.stop(now, Ending::StoppedByRule);
+    }
+
+    /// Whether the progress and delivery of the next steps are those of every part of the run; from
+    /// then on a part settles as a whole run does.
+    pub fn hear_all(&mut self, hears_all: bool) {
+        self.hears_all = hears_all;
     }
 
     /// The phase that `now` lies in.
@@ -238,6 +249,9 @@ impl Conductor {
         if progress.consumers_up < progress.consumers_wanted {
             return out_of_time.then(|| self.give_up(Ending::ConsumersUnreachable));
         }
+        if !self.timetable.has_links {
+            return Some(self.start(now));
+        }
         let all_tried = progress.links_wanted > 0 && progress.links_untried == 0;
         let all_up = all_tried && progress.links_up >= progress.links_wanted;
         let hopeless = all_tried && progress.links_up == 0 && progress.links_failed > 0;
@@ -247,12 +261,16 @@ impl Conductor {
         if progress.links_up == 0 && progress.links_refused == 0 {
             return Some(self.give_up(Ending::Unreachable));
         }
+        Some(self.start(now))
+    }
+
+    fn start(&mut self, now: Micros) -> Order {
         let soon = self.timetable.origin_after(now + self.timetable.lead);
         let origin = self.timetable.agreed_origin.unwrap_or(soon);
         self.origin = Some(origin);
         let end = origin + self.timetable.warm_up + self.timetable.measure;
         self.state = State::Loading { end };
-        Some(Order::Start { origin })
+        Order::Start { origin }
     }
 
     fn loading(&mut self, now: Micros, planned: Micros) -> Option<Order> {
@@ -279,8 +297,9 @@ impl Conductor {
         if progress.at <= span.end || progress.open + progress.behind > 0 {
             return false;
         }
-        if self.timetable.is_part {
-            return progress.consumers_wanted == 0;
+        let has_consumers = progress.consumers_wanted > 0;
+        if self.timetable.is_part && !(has_consumers && self.hears_all) {
+            return !has_consumers;
         }
         let last = delivery
             .last_arrival
@@ -346,6 +365,7 @@ mod tests {
         quiet: Micros::from_secs(3),
         agreed_origin: None,
         is_part: false,
+        has_links: true,
     };
 
     fn up(at: Micros) -> Progress {
@@ -392,6 +412,26 @@ mod tests {
             let order = run.step(secs(connected), &up(secs(connected)), &ALL);
             assert_eq!(order, Some(Order::Start { origin: secs(11.0) }));
         }
+    }
+
+    #[test]
+    fn a_part_without_devices_begins_once_its_consumers_are_up() {
+        let timetable = Timetable {
+            is_part: true,
+            has_links: false,
+            ..TIMETABLE.agreed()
+        };
+        let mut run = Conductor::new(timetable);
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        let consumers = |consumers_up, at| Progress {
+            at: secs(at),
+            consumers_wanted: 2,
+            consumers_up,
+            ..Progress::default()
+        };
+        assert_eq!(run.step(secs(0.3), &consumers(1, 0.3), &ALL), None);
+        let order = run.step(secs(0.6), &consumers(2, 0.6), &ALL);
+        assert_eq!(order, Some(Order::Start { origin: secs(11.0) }));
     }
 
     #[test]
@@ -544,6 +584,45 @@ mod tests {
         let mut run = settling();
         let order = run.step(secs(7.1), &up(secs(7.1)), &silent);
         assert_eq!(order, Some(Order::Finish));
+    }
+
+    #[test]
+    fn a_part_that_hears_all_others_settles_as_a_whole_run_does() {
+        let timetable = Timetable {
+            is_part: true,
+            ..TIMETABLE
+        };
+        let silent = Delivery {
+            is_complete: false,
+            last_arrival: Some(secs(7.5)),
+        };
+        let listening = |at, open| Progress {
+            consumers_wanted: 1,
+            consumers_up: 1,
+            listening: Listening::until(secs(at)),
+            open,
+            ..up(secs(at))
+        };
+        let settling = || {
+            let mut run = Conductor::new(timetable);
+            run.step(secs(0.0), &Progress::default(), &ALL);
+            run.step(secs(0.4), &up(secs(0.4)), &ALL);
+            run.step(secs(7.0), &up(secs(6.9)), &ALL);
+            run.hear_all(true);
+            run
+        };
+        let mut run = settling();
+        assert_eq!(run.step(secs(7.2), &listening(7.2, 1), &ALL), None);
+        let order = run.step(secs(7.4), &listening(7.4, 0), &ALL);
+        assert_eq!(order, Some(Order::Finish), "all has arrived");
+        let mut run = settling();
+        assert_eq!(run.step(secs(10.4), &listening(10.4, 0), &silent), None);
+        let order = run.step(secs(10.6), &listening(10.6, 0), &silent);
+        assert_eq!(order, Some(Order::Finish), "quiet for 3 s");
+        // Once somebody is not heard of any more, nobody knows whether all is final.
+        let mut run = settling();
+        run.hear_all(false);
+        assert_eq!(run.step(secs(10.6), &listening(10.6, 0), &ALL), None);
     }
 
     #[test]

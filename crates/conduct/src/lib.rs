@@ -16,6 +16,7 @@
 //!     quiet: Micros::from_secs(3),
 //!     agreed_origin: None,
 //!     is_part: false,
+//!     has_links: true,
 //! });
 //! assert_eq!(run.step(Micros::ZERO, &Progress::default(), &Delivery::default()), Some(Order::Connect));
 //! ```
@@ -24,6 +25,7 @@ mod audience;
 mod commander;
 mod conductor;
 mod dispatch;
+mod part;
 mod placement;
 mod progress;
 mod says;
@@ -36,6 +38,7 @@ pub use commander::{
 };
 pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
+pub use part::{NoPart, Part};
 pub use placement::Placement;
 pub use progress::{Delivery, Progress};
 pub use says::{reader, roster, uplink};

@@ -83,6 +83,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
         quiet: plan.phases.settle.quiet,
         agreed_origin: None,
         is_part: false,
+        has_links: true,
     }
 }
 

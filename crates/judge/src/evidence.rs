@@ -21,6 +21,8 @@ pub struct Evidence<'a> {
     pub backends: &'a [String],
     /// How the run ended.
     pub ending: &'a Ending,
+    /// Whether this is one part of a run, so that nothing of the target can be judged by it.
+    pub is_part: bool,
 }
 
 impl Evidence<'_> {

@@ -12,7 +12,8 @@ use crate::{
 ///
 /// The result is *none* if there was no run, else *invalid* if a validity rule failed or a rule
 /// that the scenario names could not be evaluated, else *fail* if a rule that counts failed, else
-/// *pass* (SEMANTICS section 7).
+/// *pass* (SEMANTICS section 7). One part of a run leaves the rules on the target to the whole: in
+/// place of *pass* it says *part*.
 #[must_use]
 pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     let mut results: Vec<RuleResult> = rules
@@ -28,6 +29,9 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
 
     let was_stopped = matches!(evidence.ending, Ending::Stopped(_));
     for rule in &mut results {
+        if evidence.is_part {
+            rule.leave_to_the_whole();
+        }
         rule.conclude(was_stopped);
     }
     let is_invalid = has(&results, Consequence::Invalidates);
@@ -35,18 +39,26 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         RunResult::None
     } else if is_invalid {
         RunResult::Invalid
+    } else if evidence.is_part && !has(&results, Consequence::Fails) {
+        RunResult::Part
     } else {
         target_result(&results)
     };
     let would_be = (result == RunResult::Invalid)
         .then(|| would_be(&results))
         .flatten();
+    // What one part did not send or did not get may have been another's.
+    let is_warned = match result {
+        RunResult::Pass | RunResult::Fail | RunResult::Invalid => !evidence.is_part,
+        RunResult::None | RunResult::Part => false,
+    };
     Verdict {
         result,
         would_be,
-        warnings: match result {
-            RunResult::Pass | RunResult::Fail | RunResult::Invalid => warnings(&results, evidence),
-            RunResult::None => Vec::new(),
+        warnings: if is_warned {
+            warnings(&results, evidence)
+        } else {
+            Vec::new()
         },
         rules: results,
     }
@@ -69,7 +81,9 @@ fn has(rules: &[RuleResult], consequence: Consequence) -> bool {
 fn would_be(rules: &[RuleResult]) -> Option<RunResult> {
     match target_result(rules) {
         RunResult::Pass => (!rules.iter().any(is_undecided)).then_some(RunResult::Pass),
-        decided @ (RunResult::Fail | RunResult::Invalid | RunResult::None) => Some(decided),
+        decided @ (RunResult::Fail | RunResult::Invalid | RunResult::None | RunResult::Part) => {
+            Some(decided)
+        }
     }
 }
 
@@ -95,7 +109,8 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::ConsumerDisturbed
             | Unevaluated::ClocksApart
             | Unevaluated::Unknown
-            | Unevaluated::NotMeasured => true,
+            | Unevaluated::NotMeasured
+            | Unevaluated::OnePart => true,
         },
         RuleOutcome::Pass | RuleOutcome::Fail => false,
     };

@@ -48,6 +48,8 @@ pub enum Unevaluated {
     Unknown,
     /// This machine does not tell.
     NotMeasured,
+    /// It is told of the whole run, of which this is one part.
+    OnePart,
 }
 
 impl fmt::Display for Unevaluated {
@@ -81,6 +83,7 @@ impl fmt::Display for Unevaluated {
             }
             Self::Unknown => f.write_str("the run ended before this could be known"),
             Self::NotMeasured => f.write_str("this machine does not tell"),
+            Self::OnePart => f.write_str("judged once the parts are merged"),
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum RunResult {
     Invalid,
     /// There was no run: the target was not there, or nothing could begin.
     None,
+    /// One part of a run did what it was to do; the verdict is that of the merged parts.
+    Part,
 }
 
 impl RunResult {
@@ -44,6 +46,7 @@ impl RunResult {
             Self::Fail => "fail",
             Self::Invalid => "invalid",
             Self::None => "none",
+            Self::Part => "part",
         }
     }
 }
@@ -144,6 +147,18 @@ impl RuleResult {
         self
     }
 
+    /// Leaves a rule on the target to the merged parts: one part knows no more than a half of it.
+    pub(crate) fn leave_to_the_whole(&mut self) {
+        match self.kind {
+            RuleKind::Slo | RuleKind::Drain | RuleKind::Stability => {
+                self.outcome = RuleOutcome::NotEvaluated(Unevaluated::OnePart);
+                self.evidence = Unevaluated::OnePart.to_string();
+                (self.observed, self.since_s, self.note) = (None, None, None);
+            }
+            RuleKind::StopIf | RuleKind::Validity => {}
+        }
+    }
+
     /// Draws the consequence of the outcome; `was_stopped` tells that `stop-if` ended the run.
     pub(crate) fn conclude(&mut self, was_stopped: bool) {
         self.consequence = if self.fails_the_target() {
@@ -170,7 +185,9 @@ impl RuleResult {
     fn invalidates(&self) -> bool {
         match (&self.kind, &self.outcome) {
             (RuleKind::Validity, RuleOutcome::Fail) => true,
-            (RuleKind::Slo | RuleKind::Stability, RuleOutcome::NotEvaluated(_)) => self.named,
+            (RuleKind::Slo | RuleKind::Stability, RuleOutcome::NotEvaluated(reason)) => {
+                self.named && *reason != Unevaluated::OnePart
+            }
             (
                 RuleKind::Slo
                 | RuleKind::Drain
@@ -251,7 +268,8 @@ impl RuleOutcome {
                 | Unevaluated::ConsumerDisturbed
                 | Unevaluated::ClocksApart
                 | Unevaluated::Unknown
-                | Unevaluated::NotMeasured => false,
+                | Unevaluated::NotMeasured
+                | Unevaluated::OnePart => false,
             },
             Self::Pass | Self::Fail => false,
         }

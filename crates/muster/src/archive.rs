@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use muster_agent::Afterlife;
 use muster_cluster::RunData;
-use muster_conduct::{Ending, Slice};
+use muster_conduct::{Ending, Part};
 use muster_judge::{GeneratorHealth, Stop};
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId};
@@ -15,6 +15,7 @@ use muster_scenario::{ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::events::{self, NotedEvent};
+use crate::line;
 use crate::scenario_file::sha256;
 
 mod pulses;
@@ -47,7 +48,7 @@ pub(crate) struct Header {
     /// The plan without its secrets.
     pub(crate) plan: Plan,
     pub(crate) run: RunId,
-    pub(crate) part: Slice,
+    pub(crate) part: Part,
     pub(crate) scenario_sha256: String,
     /// Of the plan, its rules among them, as [`Header::digest`] has it.
     pub(crate) resolved_sha256: String,
@@ -162,7 +163,14 @@ impl Archive {
         let unread = written.as_ref().err().map(|error| format!("{error:#}"));
         let mut windows = written.map(|archive| archive.windows).unwrap_or_default();
         windows.merge(&data.unkept);
-        let events = data.incidents.iter().map(events::of_incident).collect();
+        let mut events: Vec<NotedEvent> = data.incidents.iter().map(events::of_incident).collect();
+        let end_s = data.end.as_secs_f64();
+        let clock = header.clocks.first().map_or("", String::as_str);
+        events.extend(
+            data.line
+                .iter()
+                .flat_map(|line| line::events(line, end_s, clock)),
+        );
         Self {
             header,
             windows,

@@ -1,10 +1,10 @@
 //! What may be typed.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use muster_conduct::{LostCopy, Slice};
+use muster_conduct::{LostCopy, Part};
 use muster_gateway::Dialect;
 
 use crate::wall_clock;
@@ -98,6 +98,8 @@ impl RunArgs {
             facts: None,
             facts_max: 0,
             part: None,
+            hear: None,
+            tell: None,
             start_at: None,
             run_id: None,
             shards: Some(1),
@@ -132,9 +134,21 @@ pub(crate) struct RunArgs {
     /// The most facts to write.
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     pub(crate) facts_max: u64,
-    /// Carry only part i of n of the run; `muster merge` makes one result of the parts.
-    #[arg(long, value_name = "I/N", value_parser = part, requires = "run_id", requires = "start_at")]
-    pub(crate) part: Option<Slice>,
+    /// Carry only a part of the run: `devices` or `backend`, so that each side may have a machine of
+    /// its own; `i/n`, share i of n of both; `devices:i/n` or `backend:i/n`. `muster merge` makes one
+    /// result of the parts, and the verdict is the whole's: a part that did what it was to do ends
+    /// with 0.
+    #[arg(long, value_name = "PART", requires = "run_id", requires = "start_at")]
+    pub(crate) part: Option<Part>,
+    /// Listen there for the other parts, which name this address with --tell, so that all settle
+    /// together as one process would: an address and a port, or a port alone on 127.0.0.1. Without
+    /// a line a part with the backend listens until `settle.at-most`.
+    #[arg(long, value_name = "ADDRESS", value_parser = hear, requires = "part", conflicts_with = "tell")]
+    pub(crate) hear: Option<SocketAddr>,
+    /// Tell the part that listens there how this one stands: a host and a port, or a port alone on
+    /// 127.0.0.1.
+    #[arg(long, value_name = "HOST:PORT", requires = "part")]
+    pub(crate) tell: Option<String>,
     /// When the connect phase begins, such as `2026-11-21T10:15:00Z`; the parts of one run share
     /// it. Then messages are due from an instant on that follows from the scenario alone, after
     /// the longest time that connecting may take.
@@ -297,16 +311,16 @@ pub(crate) struct SapArgs {
 pub(crate) struct GatewayArgs {
     /// Where it listens; port 0 is a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:1883")]
-    pub(crate) listen: std::net::SocketAddr,
+    pub(crate) listen: SocketAddr,
     /// Where it hears CoAP, besides MQTT for the application; port 0 is a free port. Only with
     /// --dialect hono.
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) coap: Option<std::net::SocketAddr>,
+    pub(crate) coap: Option<SocketAddr>,
     /// The same over DTLS. Shared keys are the names and passwords of --users, such as
     /// `sensor1@tenant:key`; with --cert it has a certificate there, too, and with --client-ca asks
     /// those for theirs who share no key: the common name is the identity.
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) coaps: Option<std::net::SocketAddr>,
+    pub(crate) coaps: Option<SocketAddr>,
     /// The file of the key of every identity that --users does not name; without it those are left
     /// without an answer.
     #[arg(long, value_name = "FILE", requires = "coaps")]
@@ -357,7 +371,7 @@ pub(crate) struct GatewayArgs {
     /// ThingsBoard's rule engine are read; port 0 is a free port. Only with --dialect sap-edge or
     /// thingsboard.
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) rest: Option<std::net::SocketAddr>,
+    pub(crate) rest: Option<SocketAddr>,
     /// The file of the bearer token that each call of the management API must show.
     #[arg(long, value_name = "FILE", requires = "rest")]
     pub(crate) rest_token: Option<PathBuf>,
@@ -405,17 +419,13 @@ fn dialect(text: &str) -> Result<Dialect, String> {
     Dialect::named(text).ok_or_else(|| format!("`{text}` is no dialect; one of {}", names()))
 }
 
-fn part(text: &str) -> Result<Slice, String> {
-    let wrong = || format!("`{text}` is no part; write i/n with 1 <= i <= n, such as 1/2");
-    let (index, of) = text.split_once('/').ok_or_else(wrong)?;
-    let (index, of) = (index.parse::<u32>(), of.parse::<u32>());
-    match (index, of) {
-        (Ok(index), Ok(of)) if index >= 1 && index <= of => Ok(Slice {
-            index: index - 1,
-            of,
-        }),
-        (Ok(_) | Err(_), Ok(_) | Err(_)) => Err(wrong()),
-    }
+/// A port alone is one of this machine's, which nobody else reaches.
+fn hear(text: &str) -> Result<SocketAddr, String> {
+    let on_loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let bare = text.parse().map(on_loopback);
+    bare.or_else(|_| text.parse()).map_err(|_| {
+        format!("`{text}` is neither a port, such as 7411, nor an address with one, such as 10.0.0.1:7411")
+    })
 }
 
 /// Milliseconds since the Unix epoch.

@@ -8,6 +8,8 @@ use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary
 use muster_model::figure;
 use serde::{Deserialize, Serialize};
 
+use crate::line::CLOCKS_APART;
+
 /// Seconds without one of the things that happen all the time, before it is called an event.
 const GAP_MIN: u32 = 2;
 
@@ -61,23 +63,34 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
     }
 }
 
-/// That senders and consumers did not read one clock, if so.
-pub(crate) fn of_clocks(clocks: &[String]) -> Option<NotedEvent> {
+/// That senders and consumers did not read one clock, if so; `is_measured` says that the parts noted
+/// how far theirs were apart.
+pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<NotedEvent> {
+    let amount = if is_measured {
+        "as the line between them tells"
+    } else {
+        "by an amount that nobody measured"
+    };
     (clocks.len() > 1).then(|| NotedEvent {
         t_s: 0.0,
         until_s: None,
-        kind: "clocks-apart".to_owned(),
+        kind: CLOCKS_APART.to_owned(),
         detail: format!(
-            "the parts ran on {} hosts, whose clocks may differ by an amount that nobody measured: \
-             end-to-end times and lateness of arrivals are not known ({})",
+            "the parts ran on {} hosts, whose clocks may differ {amount}: end-to-end times and lateness of \
+             arrivals are not known ({})",
             clocks.len(),
             clocks.join(", ")
         ),
     })
 }
 
-/// What the windows tell: when links were down, and when the target was silent.
-pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEvent> {
+/// What the windows tell: when links were down, and when the target was silent. In one part of a run
+/// nobody knows what should have arrived there.
+pub(crate) fn of_series(
+    summary: &Summary,
+    windows: &WindowDelta,
+    is_part: bool,
+) -> Vec<NotedEvent> {
     let mut events = links_down(summary, windows);
     events.extend(draining(summary));
     let answering = summary.streams.iter();
@@ -91,7 +104,7 @@ pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEv
         let detail = "none, or next to none, of what was sent was answered";
         events.extend(gaps(summary, &answering, ("no-answer", detail), rows));
     }
-    if summary.run.rates.arrived.is_some() {
+    if summary.run.rates.arrived.is_some() && !is_part {
         let rows = |row: &SecondRow| {
             let arrived = row.arrivals.first().map_or(0, |arrival| arrival.arrived);
             let flow = &row.flow;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use muster_agent::Afterlife;
-use muster_conduct::{Ending, PlanCalendar, Slice, recorder_plan, schedules};
+use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Summary, Timeline};
@@ -16,6 +16,7 @@ use muster_scenario::{Loop, Plan};
 
 use crate::archive::Archive;
 use crate::events::{self, NotedEvent};
+use crate::line::CLOCKS_APART;
 use crate::live::PulseLog;
 use crate::published::published;
 
@@ -50,6 +51,7 @@ impl Archive {
             streams: &streams,
             backends: &backends,
             ending: &ending,
+            is_part: self.header.part != Part::WHOLE,
         };
         let verdict = judge(&plan.rules, &evidence);
         let names = Names {
@@ -83,7 +85,7 @@ impl Archive {
         let recorder = recorder_plan(plan, self.header.run, schedules);
         let calendar = PlanCalendar::new(plan, schedules, self.timeline);
         let has_begun = self.timeline.origin < Micros::MAX;
-        let calendar: Option<&dyn Calendar> = if has_begun && self.header.part == Slice::WHOLE {
+        let calendar: Option<&dyn Calendar> = if has_begun && self.header.part == Part::WHOLE {
             Some(&calendar)
         } else {
             None
@@ -169,10 +171,11 @@ impl Archive {
     fn facts(&self, summary: &Summary) -> Result<RunFacts> {
         let plan = &self.header.plan;
         let mut all: Vec<Event> = self.events.iter().map(NotedEvent::event).collect();
-        let clocks = events::of_clocks(&self.header.clocks);
+        let is_measured = self.events.iter().any(|event| event.kind == CLOCKS_APART);
+        let clocks = events::of_clocks(&self.header.clocks, is_measured);
         all.extend(clocks.iter().map(NotedEvent::event));
         all.extend(
-            events::of_series(summary, &self.windows)
+            events::of_series(summary, &self.windows, self.header.part != Part::WHOLE)
                 .iter()
                 .map(NotedEvent::event),
         );
@@ -199,10 +202,9 @@ impl Archive {
     fn environment(&self) -> Result<serde_json::Value> {
         let mut environment: serde_json::Value =
             serde_json::from_str(&self.header.environment).context("read the environment")?;
-        let Slice { index, of } = self.header.part;
-        if let Some(map) = environment.as_object_mut().filter(|_| of > 1) {
-            let part = format!("{} of {of}", index + 1);
-            map.insert("part".to_owned(), part.into());
+        let part = self.header.part;
+        if let Some(map) = environment.as_object_mut().filter(|_| part != Part::WHOLE) {
+            map.insert("part".to_owned(), part.to_string().into());
         }
         Ok(environment)
     }

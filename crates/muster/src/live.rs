@@ -163,8 +163,12 @@ impl View {
     }
 
     /// What was accepted, or has no answer by design, and has not arrived so far at the backend
-    /// that lacks most: still on its way or lost, which nobody can tell before settling ends.
+    /// that lacks most: still on its way or lost, which nobody can tell before settling ends. Nobody
+    /// knows of one part of a run, whose messages arrive at others.
     fn not_arrived(&self) -> Option<u64> {
+        if self.fixed.timetable.is_part {
+            return None;
+        }
         let expected = self.flow.of(State::Accepted) + self.flow.of(State::Unacknowledged);
         let least = self.arrived.iter().min()?;
         Some(expected.saturating_sub(*least))
@@ -237,9 +241,9 @@ impl View {
     }
 
     /// Messages due in a second that are to be answered and have not ended. A closed loop has none
-    /// of which the schedule would know.
+    /// of which the schedule would know, and a part does not know which of them are its own.
     fn open_of(&self, second: u32, timeline: Timeline) -> u64 {
-        if timeline.origin == Micros::MAX {
+        if timeline.origin == Micros::MAX || self.fixed.timetable.is_part {
             return 0;
         }
         let tracks = self.fixed.recorder.streams.iter().zip(0u8..);

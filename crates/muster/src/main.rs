@@ -9,6 +9,7 @@ mod commands;
 mod events;
 mod folder;
 mod judged;
+mod line;
 mod live;
 mod outcome;
 mod outputs;

@@ -81,7 +81,7 @@ impl Case {
 
     fn of_verdict(verdict: &Verdict) -> Option<Self> {
         let is_told = match verdict.result {
-            Outcome::Pass => true,
+            Outcome::Pass | Outcome::Part => true,
             Outcome::Fail => verdict
                 .rules
                 .iter()

@@ -76,6 +76,8 @@ pub enum Outcome {
     /// The target could not be reached, or the run failed before the first message.
     #[default]
     None,
+    /// One part of a run did what it was to do; the verdict is that of the merged parts.
+    Part,
 }
 
 impl Outcome {
@@ -87,6 +89,7 @@ impl Outcome {
             Self::Fail => "fail",
             Self::Invalid => "invalid",
             Self::None => "none",
+            Self::Part => "part",
         }
     }
 
@@ -94,7 +97,7 @@ impl Outcome {
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
-            Self::Pass => 0,
+            Self::Pass | Self::Part => 0,
             Self::Fail => 1,
             Self::Invalid => 3,
             Self::None => 4,

@@ -69,6 +69,7 @@ pub(crate) struct Run {
     pub(crate) residue: Option<u64>,
     pub(crate) holds: Option<Vec<Hold>>,
     pub(crate) backend: String,
+    pub(crate) is_part: bool,
 }
 
 impl Run {
@@ -107,6 +108,7 @@ impl Run {
             residue: Some(0),
             holds: None,
             backend: "app".to_owned(),
+            is_part: false,
         }
     }
 
@@ -152,6 +154,7 @@ impl Run {
             streams: &streams,
             backends: std::slice::from_ref(&self.backend),
             ending: &self.ending,
+            is_part: self.is_part,
         };
         judge(&self.rules, &evidence)
     }

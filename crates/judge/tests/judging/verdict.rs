@@ -2,7 +2,7 @@
 
 use muster_judge::{
     Allowance, Consequence, Ending, Latency, Percentile, RuleKind, RuleOutcome, Rules, RunResult,
-    Scope, Share, SloBound, Stop, StopIf, StopTrigger,
+    Scope, Share, SloBound, Stop, StopIf, StopTrigger, Unevaluated,
 };
 use muster_model::{Cause, ConnectFailure, Micros, Outcome, Reason, ShedCause, TlsFailure};
 
@@ -238,4 +238,48 @@ fn a_run_whose_devices_are_all_refused_is_never_invalid() {
         assert_eq!(verdict.result, wanted, "{slo:?}: {verdict:#?}");
         assert!(!verdict.warnings.is_empty());
     }
+}
+
+/// One part of a run: it closed no ledger, and half of its messages arrived at the other part.
+fn part() -> Run {
+    let mut run = Run::healthy(100, 10).names(&[SloBound::Loss(Allowance::Count(0))]);
+    run.is_part = true;
+    run.residue = None;
+    run.messages
+        .iter_mut()
+        .step_by(2)
+        .for_each(|m| m.seen = None);
+    run
+}
+
+#[test]
+fn a_part_that_did_what_it_was_to_do_leaves_the_target_to_the_whole() {
+    let verdict = part().judged();
+    assert_eq!(verdict.result, RunResult::Part);
+    for name in ["loss", "drain", "residue"] {
+        let reason = Unevaluated::OnePart;
+        let rule = rule(&verdict, name);
+        assert_eq!(rule.outcome, RuleOutcome::NotEvaluated(reason), "{name}");
+        assert_eq!(
+            (rule.consequence, rule.observed),
+            (Consequence::None, None),
+            "{name}"
+        );
+    }
+    let mut whole = part();
+    whole.is_part = false;
+    assert_eq!(whole.judged().result, RunResult::Invalid);
+}
+
+#[test]
+fn a_part_that_was_cut_short_or_is_to_blame_is_invalid_and_one_that_never_began_is_none() {
+    let mut run = part();
+    run.ending = Ending::Interrupted;
+    assert_eq!(run.judged().result, RunResult::Invalid);
+    let mut run = part();
+    run.messages[0].ends(Outcome::Shed(ShedCause::GeneratorLate));
+    assert_eq!(run.judged().result, RunResult::Invalid);
+    let mut run = part();
+    run.ending = Ending::NotBegun("no consumer".to_owned());
+    assert_eq!(run.judged().result, RunResult::None);
 }

@@ -1,5 +1,6 @@
 //! Archives made by hand.
 
+use muster_conduct::Slice;
 use muster_measure::{ArrivalWindow, Phase, State, UplinkWindow, WindowKey};
 use muster_model::{BackendId, Listening, StreamId};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
@@ -27,7 +28,7 @@ fn archive(plan: Plan, windows: WindowDelta) -> Archive {
             resolved_sha256: Header::digest(&plan),
             plan,
             run: RunId(1),
-            part: Slice::WHOLE,
+            part: Part::WHOLE,
             scenario_sha256: String::new(),
             started: String::new(),
             environment: "{}".to_owned(),
@@ -66,7 +67,7 @@ fn part(index: u32, clock: &str) -> Archive {
     windows.arrivals.insert(place, arrivals);
     windows.until = Micros::from_secs(10);
     let mut part = archive(scenario(TEXT), windows);
-    part.header.part = Slice { index, of: 2 };
+    part.header.part = Part::of(Slice { index, of: 2 });
     part.header.clocks.push(clock.to_owned());
     part
 }
@@ -74,7 +75,7 @@ fn part(index: u32, clock: &str) -> Archive {
 fn merged(clocks: [&str; 2]) -> Archive {
     let mut whole = part(0, clocks[0]);
     whole.merge(part(1, clocks[1])).expect("two parts of a run");
-    whole.header.part = Slice::WHOLE;
+    whole.header.part = Part::WHOLE;
     whole
 }
 

@@ -161,6 +161,7 @@ struct Line {
 }
 
 /// What this machine lacks for a run: what forbids it, and what is only worth a warning.
+#[derive(Default)]
 pub(crate) struct Shortage {
     pub(crate) vital: Vec<String>,
     pub(crate) others: Vec<String>,

@@ -1,7 +1,7 @@
 //! `muster merge`.
 
 use anyhow::{Result, bail};
-use muster_conduct::Slice;
+use muster_conduct::Part;
 use muster_measure::Record;
 use muster_report::{html, text};
 
@@ -28,7 +28,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8> {
     for part in parts {
         whole.merge(part)?;
     }
-    whole.header.part = Slice::WHOLE;
+    whole.header.part = Part::WHOLE;
     let mut folder = Folder::create(&args.out)?;
     folder.record(&Record::Header(encoded(&whole.header)));
     folder.record(&Record::Windows(Box::new(whole.windows.clone())));
@@ -46,19 +46,16 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8> {
 }
 
 /// Every part of the whole must be there, once.
-fn check_parts(parts: &[Archive]) -> Result<()> {
-    let of = parts.first().map_or(1, |part| part.header.part.of);
-    let mut seen: Vec<u32> = parts.iter().map(|part| part.header.part.index).collect();
-    seen.sort_unstable();
-    let is_whole = seen.iter().copied().eq(0..of);
-    let is_one = parts.iter().all(|part| part.header.part.of == of);
-    if !is_whole || !is_one {
-        let names: Vec<String> = parts
-            .iter()
-            .map(|part| format!("{}/{}", part.header.part.index + 1, part.header.part.of))
-            .collect();
+fn check_parts(archives: &[Archive]) -> Result<()> {
+    let parts: Vec<Part> = archives.iter().map(|part| part.header.part).collect();
+    let has_backend = archives
+        .first()
+        .is_some_and(|part| !part.header.plan.backends.is_empty());
+    if !Part::are_whole(&parts, has_backend) {
+        let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
         bail!(
-            "merge the parts {}: give each part of 1/{of} to {of}/{of} once",
+            "merge the parts {}: give each share of the devices once, and of the backend, such as \
+             devices and backend, or 1/2 and 2/2",
             names.join(", ")
         );
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use muster_agent::{FactsLog, consumer_layers, link_lines};
 use muster_backend::kafka_is_built;
-use muster_cluster::{Force, Spread, assignments, carry_out};
-use muster_conduct::{Slice, Timetable, Trial, timetable};
+use muster_cluster::{Force, Line, Membership, Spread, Surroundings, assignments, carry_out};
+use muster_conduct::{Part, Slice, Timetable, Trial, timetable};
 use muster_dashboard::{Live, Plain};
 use muster_measure::Record;
 use muster_model::{Micros, RunId, mix};
@@ -24,7 +24,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
-use crate::commands::check::shortage;
+use crate::commands::check::{Shortage, shortage};
 use crate::commands::repeat::repeat;
 use crate::folder::Folder;
 use crate::live::Fixed;
@@ -32,7 +32,7 @@ use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
-use crate::{beginning, outcome, outputs, sockets, target, wall_clock};
+use crate::{beginning, line, outcome, outputs, sockets, target, wall_clock};
 
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
@@ -96,7 +96,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     let processes = processes(args, &needs, descriptors);
     clock_of(args)?;
     check_part(args, &plan)?;
-    let shortage = shortage(&needs.part(args.part.unwrap_or(Slice::WHOLE).of));
+    let shortage = shortage_of(part_of(args), &needs);
     for short in &shortage.others {
         outcome::remark(&format!("warning: infeasible on this machine: {short}"));
     }
@@ -114,6 +114,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
     };
     let target = Target::start(&mut plan, addresses, &needs, descriptors)?;
+    let line = line::open(args, || membership(args, &plan))?;
     let (folder, facts) = outputs::open(args, &plan)?;
     let watch = provisioned::Watcher::new(interrupted, args.quiet);
     let provisioned = match provisioned::before(&plan, folder.path(), &watch) {
@@ -136,6 +137,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         facts,
         provisioned,
         clock: clock_of(args)?,
+        line,
     };
     run.go(args, loaded, processes, interrupted)
 }
@@ -157,6 +159,7 @@ struct Ready {
     facts: Option<FactsLog>,
     provisioned: Option<Provisioned>,
     clock: Clock,
+    line: Option<Line>,
 }
 
 impl Ready {
@@ -175,6 +178,7 @@ impl Ready {
             facts,
             provisioned,
             clock,
+            line,
         } = self;
         let spread = spread(args, processes, clock, &target);
         let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
@@ -193,7 +197,11 @@ impl Ready {
             timetable,
             &plan.rules,
             clock,
-            (interrupted, &mut watcher),
+            Surroundings {
+                interrupted,
+                observer: &mut watcher,
+                line,
+            },
         );
         drop(force);
         let told = provisioned.map(|provisioned| provisioned.after(clock));
@@ -258,14 +266,34 @@ fn last_words(report: &Report, folder: &mut Folder, unread: Option<&String>) -> 
     format!("{}report: {}", text(report, WIDTH), page.display())
 }
 
-fn is_part(args: &RunArgs) -> bool {
-    args.part.is_some_and(|part| part != Slice::WHOLE)
+fn part_of(args: &RunArgs) -> Part {
+    args.part.unwrap_or(Part::WHOLE)
+}
+
+/// Who this is to the other parts, who have the same id and plan.
+fn membership(args: &RunArgs, plan: &Plan) -> Membership {
+    Membership {
+        run: RunId(args.run_id.unwrap_or_default()),
+        plan: Header::digest(plan),
+        part: part_of(args),
+        has_backend: !plan.backends.is_empty(),
+        clock: Environment::read().clock(),
+    }
+}
+
+/// What this machine lacks for its part of the run; a backend alone needs next to nothing.
+fn shortage_of(part: Part, needs: &Needs) -> Shortage {
+    match part.links {
+        Some(slice) => shortage(&needs.part(slice.of)),
+        None => Shortage::default(),
+    }
 }
 
 /// Parts begin at an origin that all of them work out alike.
 fn timetable_of(args: &RunArgs, plan: &Plan) -> Timetable {
     let timetable = Timetable {
-        is_part: is_part(args),
+        is_part: part_of(args) != Part::WHOLE,
+        has_links: part_of(args).links.is_some(),
         ..timetable(plan)
     };
     args.start_at.map_or(timetable, |_| timetable.agreed())
@@ -273,8 +301,12 @@ fn timetable_of(args: &RunArgs, plan: &Plan) -> Timetable {
 
 /// Parts share a target.
 fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
-    if !is_part(args) {
+    let part = part_of(args);
+    if part == Part::WHOLE {
         return Ok(());
+    }
+    if part.links.is_none() && plan.backends.is_empty() {
+        bail!("carry --part {part}: the scenario names no backend; give it one (platform.backend)");
     }
     if matches!(plan.platform.kind, PlatformKind::Gateway { .. }) {
         bail!(
@@ -338,8 +370,13 @@ fn force(plan: &Plan, spread: &Spread, facts: Option<&FactsLog>) -> Result<Force
 
 /// Processes of the generator on this machine.
 fn processes(args: &RunArgs, needs: &Needs, descriptors: u64) -> u32 {
-    let part = args.part.unwrap_or(Slice::WHOLE);
-    let wanted = needs.processes(descriptors).div_ceil(u64::from(part.of));
+    let part = part_of(args);
+    if part.links.is_none() {
+        return 1;
+    }
+    let wanted = needs
+        .processes(descriptors)
+        .div_ceil(u64::from(part.carriers()));
     args.workers
         .unwrap_or(u32::try_from(wanted).unwrap_or(1))
         .clamp(1, needs.links.max(1))
@@ -361,7 +398,7 @@ fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Spre
     });
     Spread {
         run: RunId(run),
-        part: args.part.unwrap_or(Slice::WHOLE),
+        part: part_of(args),
         clock,
         processes,
         shards: args.shards.unwrap_or((cores / processes).max(1)),

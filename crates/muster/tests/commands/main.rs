@@ -10,6 +10,7 @@ mod downlink;
 mod import;
 mod interrupt;
 mod nobody;
+mod parts;
 mod processes;
 mod program;
 mod provision;

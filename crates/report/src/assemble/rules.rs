@@ -22,6 +22,7 @@ impl From<RunResult> for Outcome {
             RunResult::Fail => Self::Fail,
             RunResult::Invalid => Self::Invalid,
             RunResult::None => Self::None,
+            RunResult::Part => Self::Part,
         }
     }
 }

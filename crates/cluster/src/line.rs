@@ -1,0 +1,217 @@
+//! The line between the parts of a run: what each of them tells the others while it runs, so that
+//! all settle as one process would.
+//!
+//! One part listens at an address, the others tell it how they stand, and it answers each with how
+//! all the rest stands. A word is a datagram that says all there is to say, four times a second;
+//! nothing that comes by the line is ever an error, and without it a part settles by itself.
+
+mod company;
+mod offset;
+#[cfg(test)]
+mod tests;
+mod word;
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use muster_conduct::{Part, Progress};
+use muster_measure::Progress as Windows;
+use muster_model::{Micros, RunId};
+use muster_net::Clock;
+
+use company::{Company, Identity};
+pub use offset::Offset;
+use word::{Subject, WORD_MAX, Word};
+
+pub(crate) use company::Own;
+
+/// How often a part tells how it stands.
+const SAY_EVERY: Micros = Micros::from_millis(250);
+/// Datagrams that are read in one turn: a flood holds up no run.
+const READ_MAX: usize = 64;
+/// How long a part that has ended waits until the others know of it.
+const LINGER: Micros = Micros::from_secs(1);
+/// How often it says so meanwhile, and how long it waits for a word.
+const LINGER_EVERY: Micros = Micros::from_millis(50);
+
+/// Which part of which run this is, as the line has it.
+#[derive(Debug, Clone)]
+pub struct Membership {
+    /// Which run.
+    pub run: RunId,
+    /// The hash of its plan.
+    pub plan: String,
+    /// Which part.
+    pub part: Part,
+    /// Whether the plan has a backend.
+    pub has_backend: bool,
+    /// The clock that this part reads, by a name that no other host has.
+    pub clock: String,
+}
+
+/// What came of the line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LineAccount {
+    /// Whether every other part was heard of when settling ended.
+    pub was_complete: bool,
+    /// Datagrams that were no word of another part of this run.
+    pub ignored: u64,
+    /// How far the clocks of the others are from this one's; only where this part told another.
+    pub offsets: Vec<Offset>,
+}
+
+/// One end of the line.
+#[derive(Debug)]
+pub struct Line {
+    socket: UdpSocket,
+    /// Where the listening part is; none for itself.
+    listener: Option<SocketAddr>,
+    company: Company,
+    next_word: Micros,
+}
+
+impl Line {
+    /// The end that listens at an address.
+    ///
+    /// # Errors
+    /// The system gives no such socket, as where the port is taken.
+    pub fn hear(at: SocketAddr, who: Membership) -> io::Result<Self> {
+        Self::new(UdpSocket::bind(at)?, None, who)
+    }
+
+    /// An end that tells the one at an address.
+    ///
+    /// # Errors
+    /// The system gives no socket that leads there.
+    pub fn tell(listener: SocketAddr, who: Membership) -> io::Result<Self> {
+        let any = match listener {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = UdpSocket::bind(any)?;
+        // Connected, it hears nobody else.
+        socket.connect(listener)?;
+        Self::new(socket, Some(listener), who)
+    }
+
+    /// Where this end is.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn new(socket: UdpSocket, listener: Option<SocketAddr>, who: Membership) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let Membership { run, plan, .. } = who;
+        let identity = Identity {
+            subject: Subject { run, plan },
+            part: who.part,
+            has_backend: who.has_backend,
+            clock: who.clock,
+        };
+        Ok(Self {
+            socket,
+            listener,
+            company: Company::new(identity),
+            next_word: Micros::ZERO,
+        })
+    }
+
+    /// Hears what has come, and says how this part stands if it is time to.
+    pub(crate) fn turn(&mut self, clock: Clock, own: &dyn Fn() -> Own) {
+        self.read(clock);
+        if clock.now() >= self.next_word {
+            self.say(clock, &own());
+            self.next_word = clock.now() + SAY_EVERY;
+        }
+    }
+
+    /// How all other parts stand; none while one of them is not heard of.
+    pub(crate) fn others(&self, now: Micros) -> Option<(Vec<Progress>, Windows)> {
+        let is_complete = self.company.is_complete(now);
+        is_complete.then(|| self.company.others(now, None))
+    }
+
+    /// Says the last word until all others have heard it, or a second has passed.
+    pub(crate) fn close(mut self, clock: Clock, own: &Own, was_complete: bool) -> LineAccount {
+        let until = clock.now() + LINGER;
+        let wait = Duration::from_micros(LINGER_EVERY.get());
+        let can_wait = self.socket.set_nonblocking(false).is_ok()
+            && self.socket.set_read_timeout(Some(wait)).is_ok();
+        self.say(clock, own);
+        let mut next_word = clock.now() + LINGER_EVERY;
+        while can_wait && !self.is_known_to_have_ended() && clock.now() < until {
+            self.read_one(clock);
+            if clock.now() >= next_word {
+                self.say(clock, own);
+                next_word = clock.now() + LINGER_EVERY;
+            }
+        }
+        self.say(clock, own);
+        let peers = self.company.peers.into_iter();
+        let offsets = peers.filter_map(|peer| peer.offset);
+        LineAccount {
+            was_complete,
+            ignored: self.company.ignored,
+            offsets: match self.listener {
+                Some(_) => offsets.collect(),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    /// Whether every part that was heard of knows that this one has ended. The listener waits for
+    /// the end of the others, to whom it owes an answer.
+    fn is_known_to_have_ended(&self) -> bool {
+        let is_told = |word: &Word| word.has_heard_the_last || word.has_settled;
+        let mut peers = self.company.peers.iter();
+        match self.listener {
+            Some(_) => peers.all(|peer| is_told(&peer.word)),
+            None => peers.all(|peer| peer.word.has_settled),
+        }
+    }
+
+    fn read(&mut self, clock: Clock) {
+        for _ in 0..READ_MAX {
+            if !self.read_one(clock) {
+                return;
+            }
+        }
+    }
+
+    /// Whether there may be more. That nobody listens at the other end is no error: it may not
+    /// have begun.
+    fn read_one(&mut self, clock: Clock) -> bool {
+        // One byte more than a word may have shows what is longer.
+        let mut bytes = [0; WORD_MAX + 1];
+        match self.socket.recv_from(&mut bytes) {
+            Ok((length, from)) => {
+                self.company.hear(from, &bytes[..length], clock.now());
+                true
+            }
+            Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        }
+    }
+
+    fn say(&mut self, clock: Clock, own: &Own) {
+        match self.listener {
+            Some(_) => {
+                let place = (!self.company.peers.is_empty()).then_some(0);
+                let word = self.company.word_for(place, own, clock.now());
+                // What is not sent now is said again soon.
+                let _ = word.encoded().map(|bytes| self.socket.send(&bytes));
+            }
+            None => {
+                for (place, peer) in self.company.peers.iter().enumerate() {
+                    let word = self.company.word_for(Some(place), own, clock.now());
+                    let _ = word
+                        .encoded()
+                        .map(|bytes| self.socket.send_to(&bytes, peer.at));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Both ends of a line over loopback.
+
+use muster_model::Listening;
+
+use super::*;
+
+/// A clock that is ahead of `clock` by so much.
+fn ahead(clock: Clock, ms: u64) -> Clock {
+    Clock::agreed(clock.t0_ns() - ms * 1_000_000, clock.wall_ms_at_t0())
+}
+
+fn member(part: &str, run: u32) -> Membership {
+    Membership {
+        run: RunId(run),
+        plan: "5eed".to_owned(),
+        part: part.parse().expect("a part"),
+        has_backend: true,
+        clock: format!("clock of {part}"),
+    }
+}
+
+fn own(open: u64, consumers: u64, has_settled: bool) -> Own {
+    Own {
+        progress: Progress {
+            at: Micros::from_secs(7),
+            open,
+            consumers_wanted: consumers,
+            listening: Listening::NOBODY,
+            ..Progress::default()
+        },
+        windows: Windows {
+            sent: open + 100,
+            ..Windows::default()
+        },
+        has_settled,
+    }
+}
+
+fn ends(parts: [&str; 2]) -> [Line; 2] {
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let hear = Line::hear(at, member(parts[0], 1)).expect("a free port");
+    let at = hear.local_addr().expect("it has one");
+    let tell = Line::tell(at, member(parts[1], 1)).expect("a socket");
+    [hear, tell]
+}
+
+/// Turns both ends until a condition holds of them.
+fn until(lines: &mut [(Line, Clock, Own)], holds: impl Fn(&[(Line, Clock, Own)]) -> bool) {
+    let clock = Clock::start();
+    while !holds(lines) {
+        for (line, clock, own) in lines.iter_mut() {
+            line.turn(*clock, &|| own.clone());
+        }
+        assert!(
+            clock.now() < Micros::from_secs(20),
+            "it never held: {lines:?}"
+        );
+        std::thread::yield_now();
+    }
+}
+
+fn hears((line, clock, _): &(Line, Clock, Own)) -> bool {
+    line.others(clock.now()).is_some()
+}
+
+#[test]
+fn each_end_hears_how_the_other_stands() {
+    let clock = Clock::start();
+    let [hear, tell] = ends(["backend", "devices"]);
+    let mut lines = [
+        (hear, clock, own(0, 2, false)),
+        (tell, clock, own(5, 0, false)),
+    ];
+    until(&mut lines, |lines| lines.iter().all(hears));
+    let stand = |at: usize| lines[at].0.others(clock.now()).expect("it is heard");
+    let (progress, windows) = stand(0);
+    assert_eq!((progress[0].open, windows.sent), (5, 105));
+    let (progress, windows) = stand(1);
+    assert_eq!((progress[0].consumers_wanted, windows.sent), (2, 100));
+}
+
+#[test]
+fn a_line_is_complete_only_with_every_part_of_the_run() {
+    let clock = Clock::start();
+    let [hear, tell] = ends(["backend", "devices:1/2"]);
+    let at = hear.local_addr().expect("it has one");
+    let mut lines = vec![
+        (hear, clock, own(0, 1, false)),
+        (tell, clock, own(3, 0, false)),
+    ];
+    until(&mut lines, |lines| !lines[1].0.company.peers.is_empty());
+    assert!(
+        !lines.iter().any(hears),
+        "one half of the devices is missing"
+    );
+    let third = Line::tell(at, member("devices:2/2", 1)).expect("a socket");
+    lines.push((third, clock, own(4, 0, false)));
+    until(&mut lines, |lines| lines.iter().all(hears));
+    // Each is told of all others, by one word.
+    let (progress, windows) = lines[1].0.others(clock.now()).expect("it is heard");
+    assert_eq!((progress[0].open, windows.sent), (4, 204));
+}
+
+#[test]
+fn what_is_no_word_of_this_run_is_counted_and_changes_nothing() {
+    let clock = Clock::start();
+    let [hear, tell] = ends(["backend", "devices"]);
+    let at = hear.local_addr().expect("it has one");
+    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    let of_others = Line::tell(at, member("devices", 2)).expect("a socket");
+    let word = of_others
+        .company
+        .word_for(None, &own(0, 0, true), clock.now());
+    let foreign = word.encoded().expect("it fits");
+    let torn = &foreign[..foreign.len() - 1];
+    let long = [&foreign[..], b"more"].concat();
+    for bytes in [
+        &b""[..],
+        b"GET / HTTP/1.1",
+        &[0xFF; 60_000],
+        &foreign,
+        torn,
+        &long,
+    ] {
+        stranger.send_to(bytes, at).expect("it is sent");
+    }
+    let mut lines = [
+        (hear, clock, own(0, 1, false)),
+        (tell, clock, own(5, 0, false)),
+    ];
+    until(&mut lines, |lines| {
+        lines[0].0.company.ignored == 6 && hears(&lines[0])
+    });
+    assert_eq!(lines[0].0.company.peers.len(), 1);
+}
+
+#[test]
+fn a_part_that_falls_silent_is_not_counted_on_unless_it_had_settled() {
+    let clock = Clock::start();
+    let [hear, tell] = ends(["backend", "devices"]);
+    let mut lines = [
+        (hear, clock, own(0, 1, false)),
+        (tell, clock, own(5, 0, false)),
+    ];
+    until(&mut lines, |lines| lines.iter().all(hears));
+    let later = clock.now() + Micros::from_secs(4);
+    assert!(lines[0].0.others(later).is_none());
+    lines[1].2.has_settled = true;
+    until(&mut lines, |lines| lines[0].0.others(later).is_some());
+    let (progress, _) = lines[0].0.others(later).expect("it has settled");
+    assert_eq!((progress[0].open, progress[0].at), (0, later));
+}
+
+#[test]
+fn the_last_word_is_said_until_it_is_heard() {
+    let clock = Clock::start();
+    let [hear, tell] = ends(["backend", "devices"]);
+    let mut lines = [
+        (hear, clock, own(0, 1, false)),
+        (tell, clock, own(0, 0, false)),
+    ];
+    until(&mut lines, |lines| lines.iter().all(hears));
+    let closed = lines.map(|(line, clock, own)| {
+        std::thread::spawn(move || {
+            let own = Own {
+                has_settled: true,
+                ..own
+            };
+            let begun = clock.now();
+            let account = line.close(clock, &own, true);
+            (account, clock.now() - begun)
+        })
+    });
+    for end in closed {
+        let (account, took) = end.join().expect("it ends");
+        assert!(took < LINGER, "both knew: {took:?}");
+        assert!(account.was_complete && account.ignored == 0, "{account:?}");
+    }
+}
+
+#[test]
+fn the_one_that_tells_knows_how_far_the_clocks_are_apart() {
+    let clock = Clock::start();
+    for (ms, sign) in [(250, 1), (0, 0), (250, -1)] {
+        let mine = if sign < 0 { ahead(clock, ms) } else { clock };
+        let theirs = if sign > 0 { ahead(clock, ms) } else { clock };
+        let [hear, tell] = ends(["backend", "devices"]);
+        let mut lines = [
+            (hear, theirs, own(0, 1, false)),
+            (tell, mine, own(0, 0, false)),
+        ];
+        let measured = |lines: &[(Line, Clock, Own)]| {
+            let peers = lines[1].0.company.peers.iter();
+            peers.flat_map(|peer| peer.offset.clone()).next()
+        };
+        until(&mut lines, |lines| measured(lines).is_some());
+        let offset = measured(&lines).expect("it was measured");
+        assert_eq!(offset.clock, "clock of backend");
+        let error = (offset.ahead_us - sign * 250_000).unsigned_abs();
+        assert!(error <= offset.bound_us + 2, "{offset:?}");
+        assert!(offset.bound_us < 5_000_000, "{offset:?}");
+    }
+}
+
+#[test]
+fn the_surer_measurement_counts_and_one_that_cannot_be_does_not() {
+    let word = |said, heard| Word {
+        said: Micros(said),
+        heard,
+        clock: "there".to_owned(),
+        ..blank()
+    };
+    let asked = |at, heard| Some((Micros(at), Micros(heard)));
+    // 100 us there, 100 us back, 50 us to think; their clock is 1,000 us ahead.
+    let sure = Offset::of(&word(2_150, asked(1_000, 2_100)), Micros(1_250));
+    let sure = sure.expect("it can be");
+    assert_eq!((sure.ahead_us, sure.bound_us), (1_000, 100));
+    // 900 us there, 100 us back.
+    let unsure = Offset::of(&word(3_050, asked(1_000, 2_900)), Micros(2_150));
+    let unsure = unsure.expect("it can be");
+    assert_eq!((unsure.ahead_us, unsure.bound_us), (1_400, 500));
+    let better = Offset::better(Some(unsure), Some(sure.clone()));
+    assert_eq!(better, Some(sure));
+    assert_eq!(Offset::of(&word(9_000, None), Micros(1)), None);
+    // They had it for longer than it was away.
+    assert_eq!(
+        Offset::of(&word(9_000, asked(1_000, 2_000)), Micros(1_100)),
+        None
+    );
+}
+
+fn blank() -> Word {
+    let [_, tell] = ends(["backend", "devices"]);
+    tell.company.word_for(None, &own(0, 0, false), Micros::ZERO)
+}

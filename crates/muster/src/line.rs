@@ -1,0 +1,153 @@
+//! The line to the other parts of a run: where it is, and what came of it in words.
+
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+use anyhow::{Context, Result, anyhow};
+use muster_cluster::{Line, LineAccount, Membership, Offset};
+use muster_model::figure;
+
+use crate::args::RunArgs;
+use crate::events::NotedEvent;
+
+/// Opens the line that the arguments name; none if they name none.
+pub(crate) fn open(args: &RunArgs, who: impl FnOnce() -> Membership) -> Result<Option<Line>> {
+    if let Some(at) = args.hear {
+        let line = Line::hear(at, who()).with_context(|| {
+            format!("listen for the other parts on --hear {at} (name a free port)")
+        })?;
+        return Ok(Some(line));
+    }
+    let Some(text) = &args.tell else {
+        return Ok(None);
+    };
+    let listener = listener(text)?;
+    let line = Line::tell(listener, who())
+        .with_context(|| format!("tell the part that listens at --tell {text}"))?;
+    Ok(Some(line))
+}
+
+/// A port alone is one of this machine's.
+fn listener(text: &str) -> Result<SocketAddr> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    let found = text.to_socket_addrs();
+    let mut found = found.with_context(|| {
+        format!("look up --tell `{text}` (write the host and the port of --hear, such as backend.example:7411)")
+    })?;
+    found
+        .next()
+        .ok_or_else(|| anyhow!("look up --tell `{text}`: it has no address"))
+}
+
+/// What is worth a word of the line, at the end of settling; `clock` is this part's.
+pub(crate) fn events(account: &LineAccount, end_s: f64, clock: &str) -> Vec<NotedEvent> {
+    let event = |kind: &str, detail: String| NotedEvent {
+        t_s: end_s,
+        until_s: None,
+        kind: kind.to_owned(),
+        detail,
+    };
+    let silent = (!account.was_complete).then(|| {
+        let detail = "not every other part was heard of over the line when settling ended: this one settled by \
+                      itself, its consumers up to `settle.at-most`";
+        event("part-silent", detail.to_owned())
+    });
+    let ignored = (account.ignored > 0).then(|| {
+        let number = figure::count(account.ignored);
+        let detail = format!(
+            "{number} datagrams on the line were ignored: they were no word of another part of this run \
+             (same --run-id, scenario, --set and --seed?)"
+        );
+        event("line-ignored", detail)
+    });
+    let apart = account
+        .offsets
+        .iter()
+        .filter(|offset| is_apart(offset, clock));
+    let apart = apart.map(|offset| event(CLOCKS_APART, measured(offset, clock)));
+    silent.into_iter().chain(ignored).chain(apart).collect()
+}
+
+/// The event that says how far two clocks are apart.
+pub(crate) const CLOCKS_APART: &str = "clocks-apart";
+
+/// Two hosts have two clocks, however well they agree. On one host they can only differ if the
+/// parts were not given the same beginning.
+fn is_apart(offset: &Offset, clock: &str) -> bool {
+    offset.clock != clock || offset.ahead_us.unsigned_abs() > offset.bound_us
+}
+
+fn measured(offset: &Offset, clock: &str) -> String {
+    let ms = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
+    let way = if offset.ahead_us < 0 {
+        "behind"
+    } else {
+        "ahead of"
+    };
+    format!(
+        "measured over the line: the clock of {} was {} {way} that of {clock}, give or take {}; nothing \
+         was corrected by it",
+        offset.clock,
+        ms(offset.ahead_us.unsigned_abs()),
+        ms(offset.bound_us)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(clock: &str, ahead_us: i64, bound_us: u64) -> LineAccount {
+        LineAccount {
+            was_complete: true,
+            ignored: 0,
+            offsets: vec![Offset {
+                clock: clock.to_owned(),
+                ahead_us,
+                bound_us,
+            }],
+        }
+    }
+
+    fn told(account: &LineAccount) -> Vec<(String, String)> {
+        let events = events(account, 9.0, "box (1)").into_iter();
+        events.map(|event| (event.kind, event.detail)).collect()
+    }
+
+    #[test]
+    fn clocks_of_two_hosts_are_told_with_what_was_measured_of_them() {
+        let told = |clock, ahead, bound| told(&account(clock, ahead, bound));
+        let apart = told("other (2)", -12_340, 410);
+        assert_eq!(apart.len(), 1);
+        let (kind, detail) = &apart[0];
+        assert_eq!(kind, "clocks-apart");
+        let words =
+            "the clock of other (2) was 12.3 ms behind that of box (1), give or take 0.4 ms;";
+        assert!(detail.contains(words), "{detail}");
+        assert_eq!(
+            told("other (2)", 3, 410).len(),
+            1,
+            "two hosts always have two clocks"
+        );
+        assert_eq!(told("box (1)", 3, 410), []);
+        assert_eq!(
+            told("box (1)", 2_000_000, 410).len(),
+            1,
+            "another --start-at"
+        );
+    }
+
+    #[test]
+    fn silence_and_strangers_on_the_line_are_told() {
+        let account = LineAccount {
+            was_complete: false,
+            ignored: 1_200,
+            offsets: Vec::new(),
+        };
+        let told = told(&account);
+        let kinds: Vec<&str> = told.iter().map(|(kind, _)| kind.as_str()).collect();
+        assert_eq!(kinds, ["part-silent", "line-ignored"]);
+        assert!(told[1].1.starts_with("1,200 datagrams"), "{told:?}");
+    }
+}

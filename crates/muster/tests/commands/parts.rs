@@ -1,0 +1,229 @@
+//! Devices and backend as processes of their own, and what is made of their results.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::program::{Gateway, folder_with, json, muster, program};
+
+/// Both parts connect within 2 s, so that the load begins 3 s after `--start-at`.
+const SCENARIO: &str = r#"
+name: apart
+platform: { kind: mqtt, devices: [ "DEVICES" ], backend: { url: "DEVICES", filter: "muster/#" } }
+fleet:
+  - name: meters
+    count: 20
+    connect: { rate: 1000/s, timeout: 1s }
+    streams: [ { name: readings, rate: 100/s, qos: 1, payload: { size: 64 } } ]
+phases: { warm-up: 0s, measure: 2s, settle: { at-most: 6s, quiet: 500ms } }
+slo: { loss: 0, end-to-end: { p50: "<= 2s" } }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+/// A gateway, and a folder with a scenario that names it.
+struct Site {
+    folder: tempfile::TempDir,
+    _gateway: Gateway,
+    start_at: String,
+}
+
+/// What is compared of two ledgers.
+const COUNTS: [&str; 9] = [
+    "scheduled",
+    "sent",
+    "accepted",
+    "consumed",
+    "arrived",
+    "lost",
+    "duplicates",
+    "foreign",
+    "residue",
+];
+
+impl Site {
+    /// Both parts begin some seconds from now, in which their processes have to come up.
+    fn new() -> Self {
+        let gateway = Gateway::start::<&str>(&[]);
+        let folder = folder_with(&SCENARIO.replace("DEVICES", &gateway.url));
+        let ahead = Command::new("date")
+            .args(["-u", "-d", "+4 seconds", "+%Y-%m-%dT%H:%M:%SZ"])
+            .output()
+            .expect("`date` runs");
+        let start_at = String::from_utf8(ahead.stdout).expect("it writes text");
+        Self {
+            folder,
+            _gateway: gateway,
+            start_at: start_at.trim().to_owned(),
+        }
+    }
+
+    fn start(&self, part: &str, out: &str, more: &[&str]) -> Child {
+        let run = ["run", "scenario.yaml", "--run-id", "5eed", "--shards", "1"];
+        let parts = ["--part", part, "--start-at", &self.start_at, "--out", out];
+        program(self.folder.path(), &[&run[..], &parts, more].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the part starts")
+    }
+
+    fn result(&self, out: &str) -> Value {
+        json(&self.folder.path().join(out).join("result.json"))
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// The exit code of a part, and what it said.
+fn ended(part: Child) -> (Option<i32>, String) {
+    let output = part.wait_with_output().expect("the part ends");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).expect("it writes UTF-8");
+    (output.status.code(), text)
+}
+
+fn uplink(result: &Value) -> Vec<&Value> {
+    let ledger = &result["ledger"]["uplink"];
+    COUNTS.iter().map(|count| &ledger[*count]).collect()
+}
+
+#[test]
+fn devices_and_backend_in_two_processes_make_the_ledger_of_one() {
+    let site = Site::new();
+    let parts = [
+        site.start("devices", "devices", &[]),
+        site.start("backend", "backend", &[]),
+    ];
+    for (part, name) in parts.into_iter().zip(["devices", "backend"]) {
+        let (code, said) = ended(part);
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let hint = format!("PART  apart\n  part {name}: merge the parts with `muster merge`\n");
+        assert!(said.contains(&hint), "{said}");
+        let result = site.result(name);
+        assert_eq!(result["verdict"]["result"], "part");
+        assert_eq!(result["environment"]["part"], name);
+    }
+    let merged = muster(
+        site.path(),
+        &["merge", "devices", "backend", "--out", "whole"],
+    );
+    assert_eq!(merged.code, 0, "{merged:?}");
+    let alone = muster(
+        site.path(),
+        &["run", "scenario.yaml", "--out", "alone", "--quiet"],
+    );
+    assert_eq!(alone.code, 0, "{alone:?}");
+    let (whole, alone) = (site.result("whole"), site.result("alone"));
+    assert_eq!(uplink(&whole), uplink(&alone));
+    assert_eq!(whole["ledger"]["uplink"]["arrived"], 200);
+    assert_eq!(whole["links"]["connected"], 20);
+    assert_eq!(whole["verdict"]["result"], "pass");
+    assert_eq!(whole["latency"]["end_to_end"]["count"], 200);
+    for (folders, why) in [
+        (&["devices"][..], "merge the parts devices: give each share"),
+        (&["devices", "devices"], "merge the parts devices, devices"),
+    ] {
+        let merge = [&["merge"], folders, &["--out", "wrong"]].concat();
+        let said = muster(site.path(), &merge);
+        assert!(said.code == 2 && said.err.contains(why), "{said:?}");
+    }
+}
+
+#[test]
+fn a_part_that_is_none_or_carries_nothing_is_a_usage_error() {
+    let text = SCENARIO.replace(", backend: { url: \"DEVICES\", filter: \"muster/#\" }", "");
+    let text = text.replace("DEVICES", "mqtt://127.0.0.1:1");
+    let folder = folder_with(&text.replace("slo: { loss: 0, end-to-end: { p50: \"<= 2s\" } }", ""));
+    let start = ["--run-id", "5eed", "--start-at", "2099-01-01T00:00:00Z"];
+    for (part, why) in [
+        (
+            "device",
+            "`device` is no part; write devices or backend, i/n",
+        ),
+        ("3/2", "`3/2` is no part"),
+        (
+            "backend",
+            "carry --part backend: the scenario names no backend",
+        ),
+    ] {
+        let run = [&["run", "scenario.yaml", "--part", part], &start[..]].concat();
+        let said = muster(folder.path(), &run);
+        assert!(said.code == 2 && said.err.contains(why), "{said:?}");
+    }
+}
+
+/// A port that nobody has now.
+fn free_port() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let address = socket.local_addr().expect("it has an address");
+    address.port().to_string()
+}
+
+/// How long a part settled.
+fn settled_s(result: &Value) -> f64 {
+    let phases = result["phases"].as_array().expect("a list");
+    let settle = phases.iter().find(|phase| phase["phase"] == "settle");
+    let settle = settle.expect("it settled");
+    let at = |key: &str| settle[key].as_f64().expect("a time");
+    at("until_s") - at("from_s")
+}
+
+fn kinds(result: &Value) -> Vec<&str> {
+    let events = result["events"].as_array().expect("a list");
+    let kinds = events.iter().map(|event| event["kind"].as_str());
+    kinds.map(|kind| kind.expect("a kind")).collect()
+}
+
+#[test]
+fn parts_with_a_line_settle_once_all_has_arrived() {
+    let site = Site::new();
+    let port = free_port();
+    let at_most = ["--set", "phases.settle.at-most=60s"];
+    let [hear, tell] = ["--hear", "--tell"].map(|line| [&at_most[..], &[line, &port]].concat());
+    let parts = [
+        site.start("backend", "backend", &hear),
+        site.start("devices", "devices", &tell),
+    ];
+    for (part, name) in parts.into_iter().zip(["backend", "devices"]) {
+        let (code, said) = ended(part);
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let result = site.result(name);
+        assert!(settled_s(&result) < 30.0, "{name}: {said}");
+        assert_eq!(kinds(&result), [""; 0], "{name}");
+    }
+    let merged = muster(
+        site.path(),
+        &["merge", "devices", "backend", "--out", "whole"],
+    );
+    assert_eq!(merged.code, 0, "{merged:?}");
+    let ledger = &site.result("whole")["ledger"]["uplink"];
+    assert_eq!(
+        (&ledger["arrived"], &ledger["residue"]),
+        (&200.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_part_that_hears_nobody_over_its_line_settles_by_itself_and_says_so() {
+    let site = Site::new();
+    let devices = site.start("devices", "devices", &["--tell", &free_port()]);
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let (code, said) = ended(site.start("backend", "backend", &["--hear", &port]));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("listen for the other parts on --hear 127.0.0.1:"),
+        "{said}"
+    );
+    assert!(
+        !site.path().join("backend").exists(),
+        "a refusal leaves nothing behind"
+    );
+    let (code, said) = ended(devices);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(kinds(&site.result("devices")), ["part-silent"]);
+}
