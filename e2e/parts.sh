@@ -19,9 +19,10 @@ FIRST=$!
 part 2 &
 SECOND=$!
 status=0; wait "$FIRST" || status=$?
-check "part 1 ran to its end (exit code $status)" test -f "$WORK/part-1/result.json"
+same "part 1: exit code" "$status" 0
 status=0; wait "$SECOND" || status=$?
-check "part 2 ran to its end (exit code $status)" test -f "$WORK/part-2/result.json"
+same "part 2: exit code" "$status" 0
+same "a part gives no verdict" "$(for i in 1 2; do value "$WORK/part-$i" .verdict.result; done | paste -sd' ')" "part part"
 status_of "$MUSTER" merge "$WORK/part-1" "$WORK/part-2" --out "$WORK/whole"
 cp "$WORK/out" "$WORK/merged"
 stop "$BROKER"
@@ -43,6 +44,35 @@ for i in 1 2; do
         grep -q "part $i of 2: merge the parts with .muster merge." "$WORK/part-$i.txt"
 done
 check "the whole does not" test "$(grep -c 'merge the parts' "$WORK/merged")" -eq 0
+# The same with devices and backend apart, and a line between them: both settle once all has arrived.
+PORT=$(free_port)
+start_mosquitto "$PORT"
+LINE=$(free_port)
+START=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
+apart() {
+    "$MUSTER" run e2e/faults.yaml --quiet "${COUNTS_ONLY[@]}" --set "platform.devices=[mqtt://127.0.0.1:$PORT]" \
+        --set phases.settle.at-most=60s --run-id 5eed --start-at "$START" --part "$1" "$2" "$LINE" \
+        --out "$WORK/$1" >"$WORK/$1.txt" 2>&1
+}
+apart backend --hear &
+FIRST=$!
+apart devices --tell &
+SECOND=$!
+for part in $FIRST $SECOND; do
+    status=0; wait "$part" || status=$?
+    same "devices and backend apart: exit code" "$status" 0
+done
+status_of "$MUSTER" merge "$WORK/devices" "$WORK/backend" --out "$WORK/both"
+stop "$BROKER"
+same "devices and backend apart: exit code of merge" "$STATUS" 0
+[ "$STATUS" -eq 0 ] || cat "$WORK/devices.txt" "$WORK/backend.txt" "$WORK/out"
+same "due, sent, accepted, arrived, lost, residue" \
+    "$(value "$WORK/both" "$L | [.scheduled, .sent, .accepted, .arrived, .lost, .residue] | join(\" \")")" "1800 1800 1800 1800 0 0"
+for part in devices backend; do
+    check "$part settled once all had arrived" jq -e \
+        '[.phases[] | select(.phase == "settle") | .until_s - .from_s] | first < 30' "$WORK/$part/result.json"
+done
+
 status_of "$MUSTER" merge "$WORK/part-1" --out "$WORK/half"
 same "a part alone is refused" "$STATUS" 2
 status_of "$MUSTER" merge "$WORK/part-1" "$WORK/part-1" --out "$WORK/twice"
