@@ -3,28 +3,12 @@
 # certificates that are wrong in every way, client certificates, and sessions that are resumed by
 # the device alone whose they were. SUBJECTS is the number of devices with a certificate.
 source "$(dirname "$0")/lib.sh"
+source e2e/peers/pki.sh
 need mosquitto mosquitto_pub openssl jq python3
 
 readonly SUBJECTS=${SUBJECTS:-1000}
 readonly PKI=$WORK/pki
 mkdir -p "$PKI/devices"
-
-# authority NAME: makes a certificate authority.
-authority() {
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" \
-        -keyout "$PKI/$1.key" -out "$PKI/$1.pem" 2>>"$WORK/openssl.log"
-}
-
-# certificate PATH AUTHORITY SUBJECT EXTENSIONS [ARGUMENT...]: a certificate with its key.
-certificate() {
-    local path=$1 by=$2 subject=$3 extensions=$4
-    shift 4
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "$subject" \
-        -keyout "$path.key" -out "$path.csr" 2>>"$WORK/openssl.log"
-    openssl x509 -req -in "$path.csr" -CA "$PKI/$by.pem" -CAkey "$PKI/$by.key" -out "$path.pem" \
-        -set_serial "0x$(openssl rand -hex 8)" -extfile <(echo "$extensions") "$@" 2>>"$WORK/openssl.log"
-    rm "$path.csr"
-}
 
 make_certificates() {
     local n here="subjectAltName=DNS:localhost,IP:127.0.0.1"

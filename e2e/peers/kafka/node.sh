@@ -5,19 +5,36 @@ java_of() {
     exec java -Xmx384m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$(cat "$WORK/classpath")" "$@"
 }
 
+# Further listeners, each NAME:PROTOCOL, and users of SCRAM as Kafka's own tool takes them; a script may name some.
+declare -p LISTENERS >/dev/null 2>&1 || LISTENERS=()
+declare -p USERS >/dev/null 2>&1 || USERS=()
+declare -A PORTS=()
+
+# listener NAME: the address of a further listener.
+listener() {
+    printf '127.0.0.1:%s' "${PORTS[$1]}"
+}
+
 # start_kafka [LINE...]: starts the node at the port KAFKA, with further lines of its configuration; its process id is
 # in NODE.
 start_kafka() {
-    local controller
+    local controller it more= protocols= users=()
     (cd e2e/peers/kafka && mvn -q dependency:build-classpath -Dmdep.outputFile="$WORK/classpath") >"$WORK/build.log"
     KAFKA=$(free_port)
     controller=$(free_port)
+    for it in "${LISTENERS[@]}"; do
+        PORTS[${it%:*}]=$(free_port)
+        more+=",${it%:*}://$(listener "${it%:*}")"
+        protocols+=",$it"
+    done
+    for it in "${USERS[@]}"; do users+=(--add-scram "$it"); done
     cat >"$WORK/kafka.properties" <<END
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$controller
-listeners=PLAINTEXT://127.0.0.1:$KAFKA,CONTROLLER://127.0.0.1:$controller
-advertised.listeners=PLAINTEXT://127.0.0.1:$KAFKA
+listeners=PLAINTEXT://127.0.0.1:$KAFKA,CONTROLLER://127.0.0.1:$controller$more
+advertised.listeners=PLAINTEXT://127.0.0.1:$KAFKA$more
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocols
 controller.listener.names=CONTROLLER
 log.dirs=$WORK/kafka
 offsets.topic.replication.factor=1
@@ -25,7 +42,8 @@ offsets.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
 END
     printf '%s\n' "$@" >>"$WORK/kafka.properties"
-    (java_of kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c "$WORK/kafka.properties") >"$WORK/format.log" 2>&1
+    (java_of kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk -c "$WORK/kafka.properties" "${users[@]}") \
+        >"$WORK/format.log" 2>&1
     java_of kafka.Kafka "$WORK/kafka.properties" >"$WORK/kafka.log" 2>&1 &
     NODE=$!
     STARTED+=("$NODE")

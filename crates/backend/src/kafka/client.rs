@@ -1,6 +1,6 @@
 //! How a consumer, and the producer of commands, are set up at librdkafka.
 
-use muster_model::RunId;
+use muster_model::{Micros, RunId};
 use muster_scenario::{BackendPlan, KafkaNorthbound, Sasl};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
@@ -17,16 +17,16 @@ const ALWAYS: [(&str, &str); 6] = [
     ("socket.keepalive.enable", "true"),
 ];
 /// Of a consumer; what is fetched ahead stays within the library's bound of 64 MiB.
-const CONSUMING: [(&str, &str); 4] = [
-    // A group that lost touch with a consumer waits so long for it before another, or the same by a
-    // new name, has its partitions.
-    ("session.timeout.ms", "10000"),
+const CONSUMING: [(&str, &str); 3] = [
     // Where the broker has deleted what was to come next, all that is left is taken.
     ("auto.offset.reset", "earliest"),
     ("auto.commit.interval.ms", "1000"),
     ("statistics.interval.ms", "1000"),
 ];
-/// The settings of librdkafka that every consumer has, whatever the scenario.
+/// How long a group that lost touch with a consumer waits for it before another, or the same by a new name,
+/// has its partitions: `session.timeout.ms`.
+pub(crate) const GROUP_WAITS: Micros = Micros::from_secs(10);
+/// The settings of librdkafka that every consumer has, whatever the scenario and whether it has a group.
 pub const KAFKA_SETTINGS: [&[(&str, &str)]; 2] = [&ALWAYS, &CONSUMING];
 /// Of the producer of commands.
 const PRODUCING: [(&str, &str); 4] = [
@@ -54,6 +54,7 @@ pub(crate) fn config(
     for (key, value) in CONSUMING {
         config.set(key, value);
     }
+    config.set("session.timeout.ms", (GROUP_WAITS.0 / 1_000).to_string());
     config.set("group.id", backend.shared.as_ref().unwrap_or(&name));
     config.set("enable.auto.commit", backend.shared.is_some().to_string());
     config
@@ -78,8 +79,8 @@ pub(crate) fn producer_config(
 /// What both have in common.
 fn connecting(backend: &BackendPlan, kafka: &KafkaNorthbound, name: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
-    // What it has to say comes as errors and statistics.
-    config.set_log_level(RDKafkaLogLevel::Emerg);
+    // What it has to say comes as errors and statistics, but for why it believes that a connection ended.
+    config.set_log_level(RDKafkaLogLevel::Info);
     for (key, value) in ALWAYS {
         config.set(key, value);
     }

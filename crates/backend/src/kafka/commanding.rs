@@ -9,11 +9,12 @@ use muster_platform::{Dialect, KafkaRecords};
 use muster_scenario::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::message::{Headers, Message};
+use rdkafka::message::{BorrowedMessage, Message};
 
 use super::client::producer_config;
 use super::courier::KafkaCourier;
 use super::delivery::delivery;
+use super::headers::headers;
 use super::refusal::Refusal;
 use crate::consumers::{ConsumersSpec, Seat};
 
@@ -135,17 +136,16 @@ impl Commanding {
     }
 
     /// Whether a record is a reply or a notice, which is then told.
-    pub(crate) fn returned<M: Message>(
+    pub(crate) fn returned(
         &mut self,
-        record: &M,
+        record: &BorrowedMessage<'_>,
         seen: Micros,
         desk: &mut Desk<'_, Tape>,
     ) -> bool {
         if !self.replies.contains(record.topic()) {
             return false;
         }
-        let headers = record.headers().into_iter().flat_map(Headers::iter);
-        let headers = headers.map(|header| (header.key, header.value.unwrap_or_default()));
+        let headers = headers(record).map(|(name, value)| (name, value.unwrap_or_default()));
         let payload = record.payload().unwrap_or_default();
         self.commander.returned(headers, payload, seen, desk)
     }

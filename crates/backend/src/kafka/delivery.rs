@@ -1,25 +1,22 @@
 //! What became of a command by the error that it ended with.
 
 use muster_model::{Delivery, Reason};
-use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::error::RDKafkaErrorCode as Code;
 
 /// Errors of a broker after which it may have the record nonetheless.
-const UNCERTAIN: [RDKafkaErrorCode; 3] = [
-    RDKafkaErrorCode::RequestTimedOut,
-    RDKafkaErrorCode::NetworkException,
-    RDKafkaErrorCode::NotEnoughReplicasAfterAppend,
+const UNCERTAIN: [Code; 3] = [
+    Code::RequestTimedOut,
+    Code::NetworkException,
+    Code::NotEnoughReplicasAfterAppend,
 ];
-/// What the library says where a broker would have said [`RDKafkaErrorCode::UnknownTopicOrPartition`].
-const NO_TOPIC: [RDKafkaErrorCode; 2] = [
-    RDKafkaErrorCode::UnknownTopic,
-    RDKafkaErrorCode::UnknownPartition,
-];
+/// What the library says where a broker would have said [`Code::UnknownTopicOrPartition`].
+const NO_TOPIC: [Code; 2] = [Code::UnknownTopic, Code::UnknownPartition];
 
 /// What an error says of a command. The library's own codes are negative; what it did not hear of
 /// may have been written.
-pub(crate) fn delivery(code: RDKafkaErrorCode) -> Delivery {
+pub(crate) fn delivery(code: Code) -> Delivery {
     let code = if NO_TOPIC.contains(&code) {
-        RDKafkaErrorCode::UnknownTopicOrPartition
+        Code::UnknownTopicOrPartition
     } else {
         code
     };
@@ -39,12 +36,12 @@ mod tests {
     fn what_a_broker_refused_is_undeliverable_and_what_it_may_have_is_unknown() {
         let refused = |code| Delivery::Undeliverable(Reason::Kafka(code));
         for (code, expected) in [
-            (RDKafkaErrorCode::TopicAuthorizationFailed, refused(29)),
-            (RDKafkaErrorCode::MessageSizeTooLarge, refused(10)),
-            (RDKafkaErrorCode::UnknownTopic, refused(3)),
-            (RDKafkaErrorCode::MessageTimedOut, Delivery::Unknown),
-            (RDKafkaErrorCode::PurgeInflight, Delivery::Unknown),
-            (RDKafkaErrorCode::RequestTimedOut, Delivery::Unknown),
+            (Code::TopicAuthorizationFailed, refused(29)),
+            (Code::MessageSizeTooLarge, refused(10)),
+            (Code::UnknownTopic, refused(3)),
+            (Code::MessageTimedOut, Delivery::Unknown),
+            (Code::PurgeInflight, Delivery::Unknown),
+            (Code::RequestTimedOut, Delivery::Unknown),
         ] {
             assert_eq!(delivery(code), expected, "{code}");
         }

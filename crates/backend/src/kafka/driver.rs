@@ -9,11 +9,12 @@ use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox
 use muster_platform::PROPERTY_NAME;
 use muster_scenario::{KafkaNorthbound, Pause};
 use rdkafka::config::ClientConfig;
-use rdkafka::message::{Headers, Message};
+use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
 use super::commanding::Commanding;
+use super::headers::headers;
 use super::line::{Line, Prepared, Share, Turn};
 use super::refusal::Refusal;
 use super::standing::Standing;
@@ -397,7 +398,7 @@ impl KafkaDriver {
 impl Surfaces {
     /// A record as a copy of a message. Its key is its device, or all that is known of its topic at
     /// the platform.
-    fn read<'a, M: Message>(&'a mut self, record: &'a M) -> Surfaced<'a> {
+    fn read<'a>(&'a mut self, record: &'a BorrowedMessage<'_>) -> Surfaced<'a> {
         let key = record.key().and_then(|key| std::str::from_utf8(key).ok());
         let key = key.filter(|key| !key.is_empty());
         let topic = record.topic();
@@ -421,8 +422,8 @@ impl Surfaces {
 }
 
 /// The header that carries a stamp.
-fn header<M: Message>(record: &M) -> Option<&str> {
-    let mut headers = record.headers()?.iter();
-    let carrying = headers.find(|header| header.key == PROPERTY_NAME)?;
-    std::str::from_utf8(carrying.value?).ok()
+fn header<'a>(record: &'a BorrowedMessage<'_>) -> Option<&'a str> {
+    let mut headers = headers(record);
+    let (_, stamp) = headers.find(|(name, _)| *name == PROPERTY_NAME)?;
+    std::str::from_utf8(stamp?).ok()
 }

@@ -11,6 +11,7 @@ use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
 
+use super::refusal::Refusal;
 use super::sample::Sample;
 
 /// Pieces of news that may wait: minutes of them, since each kind comes about once a second.
@@ -105,8 +106,14 @@ impl Listener {
 }
 
 impl ClientContext for Listener {
-    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {
+    /// What is an error comes as one too; that a listener is another than the scenario's only stands in the log.
+    fn log(&self, level: RDKafkaLogLevel, _: &str, text: &str) {
         self.touch();
+        let is_error = (level as i32) <= RDKafkaLogLevel::Error as i32;
+        if !is_error && Refusal::is_of_listener(text) {
+            let code = RDKafkaErrorCode::BrokerTransportFailure;
+            self.tell(News::Failed(code, text.to_owned()));
+        }
     }
 
     fn stats(&self, statistics: Statistics) {

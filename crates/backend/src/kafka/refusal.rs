@@ -3,7 +3,7 @@
 use std::fmt;
 
 use muster_model::Reason;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
 use crate::session::CREDENTIAL_KEYS;
 
@@ -28,13 +28,14 @@ enum Nature {
 
 impl Refusal {
     /// What was tried, and the code that it ended with.
-    pub(crate) fn of(code: RDKafkaErrorCode, tried: impl fmt::Display) -> Self {
+    pub(crate) fn of(code: Code, tried: impl fmt::Display) -> Self {
         Self::said(code, &format!("failed to {tried}: {code}"))
     }
 
-    /// What the library says by itself.
-    pub(crate) fn said(code: RDKafkaErrorCode, reason: &str) -> Self {
-        let (nature, remedy) = remedy(code);
+    /// What the library says by itself. Its words may say more than its code.
+    pub(crate) fn said(code: Code, reason: &str) -> Self {
+        let at_listener = remedy_at_listener(reason).map(|remedy| (Nature::Lasting, remedy));
+        let (nature, remedy) = at_listener.unwrap_or_else(|| remedy(code));
         Self {
             what: reason.to_owned(),
             remedy,
@@ -60,7 +61,7 @@ impl Refusal {
     }
 
     /// The brokers refuse commands.
-    pub(crate) fn of_command(code: RDKafkaErrorCode, reason: Reason) -> Self {
+    pub(crate) fn of_command(code: Code, reason: Reason) -> Self {
         Self {
             what: format!("commands are refused with {reason}: {code}"),
             remedy: remedy_of_command(code),
@@ -77,7 +78,7 @@ impl Refusal {
     }
 
     /// Nothing is known of commands that were handed over.
-    pub(crate) fn of_unknown(code: RDKafkaErrorCode) -> Self {
+    pub(crate) fn of_unknown(code: Code) -> Self {
         Self {
             what: format!("no broker said whether it has commands: {code}"),
             remedy: remedy_of_command(code),
@@ -86,7 +87,7 @@ impl Refusal {
     }
 
     /// The library does not take commands, which no broker has seen then.
-    pub(crate) fn of_untaken(code: RDKafkaErrorCode) -> Self {
+    pub(crate) fn of_untaken(code: Code) -> Self {
         Self {
             what: format!("commands cannot be handed over and are withheld: {code}"),
             remedy: "see docs/kafka.md for what a command is made of",
@@ -95,7 +96,7 @@ impl Refusal {
     }
 
     /// The library issues no further command.
-    pub(crate) fn of_producer(code: RDKafkaErrorCode, reason: &str) -> Self {
+    pub(crate) fn of_producer(code: Code, reason: &str) -> Self {
         Self {
             what: format!("no further command can be issued: {reason} ({code})"),
             remedy: remedy_of_command(code),
@@ -113,13 +114,18 @@ impl Refusal {
         self.nature == Nature::Passing
     }
 
+    /// Whether words of the library tell that a listener is not as the scenario has it, or refuses who it is.
+    pub(crate) fn is_of_listener(reason: &str) -> bool {
+        remedy_at_listener(reason).is_some()
+    }
+
     /// Whether only a group is refused.
-    pub(crate) fn is_of_group(code: RDKafkaErrorCode) -> bool {
-        code == RDKafkaErrorCode::GroupAuthorizationFailed
+    pub(crate) fn is_of_group(code: Code) -> bool {
+        code == Code::GroupAuthorizationFailed
     }
 
     /// Whether the consumer goes without what it lost until somebody does something.
-    pub(crate) fn is_final(code: RDKafkaErrorCode) -> bool {
+    pub(crate) fn is_final(code: Code) -> bool {
         OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)
     }
 }
@@ -135,103 +141,145 @@ impl fmt::Display for Refusal {
     }
 }
 
-const OF_CREDENTIALS: [RDKafkaErrorCode; 3] = [
-    RDKafkaErrorCode::Authentication,
-    RDKafkaErrorCode::SaslAuthenticationFailed,
-    RDKafkaErrorCode::UnsupportedSASLMechanism,
+const OF_CREDENTIALS: [Code; 3] = [
+    Code::Authentication,
+    Code::SaslAuthenticationFailed,
+    Code::UnsupportedSASLMechanism,
 ];
-const OF_TOPICS: [RDKafkaErrorCode; 6] = [
-    RDKafkaErrorCode::UnknownTopicOrPartition,
-    RDKafkaErrorCode::UnknownTopic,
-    RDKafkaErrorCode::InvalidTopic,
-    RDKafkaErrorCode::InvalidPartitions,
-    RDKafkaErrorCode::InvalidReplicationFactor,
-    RDKafkaErrorCode::PolicyViolation,
+const OF_TOPICS: [Code; 6] = [
+    Code::UnknownTopicOrPartition,
+    Code::UnknownTopic,
+    Code::InvalidTopic,
+    Code::InvalidPartitions,
+    Code::InvalidReplicationFactor,
+    Code::PolicyViolation,
 ];
-const OF_RIGHTS: [RDKafkaErrorCode; 3] = [
-    RDKafkaErrorCode::TopicAuthorizationFailed,
-    RDKafkaErrorCode::ClusterAuthorizationFailed,
-    RDKafkaErrorCode::GroupAuthorizationFailed,
+const OF_RIGHTS: [Code; 3] = [
+    Code::TopicAuthorizationFailed,
+    Code::ClusterAuthorizationFailed,
+    Code::GroupAuthorizationFailed,
 ];
 
-const OF_LEADERS: [RDKafkaErrorCode; 3] = [
-    RDKafkaErrorCode::LeaderNotAvailable,
-    RDKafkaErrorCode::NotLeaderForPartition,
-    RDKafkaErrorCode::UnknownPartition,
+const OF_LEADERS: [Code; 3] = [
+    Code::LeaderNotAvailable,
+    Code::NotLeaderForPartition,
+    Code::UnknownPartition,
 ];
 
 /// What would help where no broker answered.
 const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be \
                           reached from here? see platform.backend.url";
 
+/// What would help where a listener is not as the scenario has it, by parts of what librdkafka and OpenSSL say: the
+/// code is mostly that of a connection that ended.
+const AT_LISTENERS: [(&[&str], &str); 11] = [
+    (&["alert certificate required"], OWN_CERTIFICATE),
+    (&["alert bad certificate"], OWN_CERTIFICATE),
+    (&["alert certificate unknown"], OWN_CERTIFICATE),
+    (&["alert certificate expired"], OWN_CERTIFICATE),
+    (&["alert unknown ca"], OWN_CERTIFICATE),
+    (
+        &["certificate verify failed"],
+        "does `ca` of platform.backend.tls hold who signed the brokers' certificate, and is that one for the \
+         host by which they are reached?",
+    ),
+    (
+        &["connecting to a PLAINTEXT broker listener"],
+        "do the brokers speak TLS there? else use `kafka://` in platform.backend.url",
+    ),
+    // The first request of all is not understood.
+    (
+        &["Disconnected", "in state APIVERSION_QUERY"],
+        "do the brokers speak TLS there? then use `kafkas://` in platform.backend.url",
+    ),
+    // The next one is no login.
+    (
+        &["Disconnected", "in state UP"],
+        "do the brokers want a login there? then see platform.backend.user, `password` and `sasl`",
+    ),
+    (
+        &["Unsupported SASL mechanism"],
+        "name one of those that the brokers support under platform.backend.sasl",
+    ),
+    (
+        &["current SASL state"],
+        "do the brokers want a login there? else remove platform.backend.user and `password`",
+    ),
+];
+const OWN_CERTIFICATE: &str =
+    "name under platform.backend.tls a `cert` that the brokers trust, and its `key`";
+
 /// Where a broker refused something and nothing more is known.
 const OF_BROKERS: &str = "see the log of the brokers";
 
 /// What would help where commands are refused, by what a broker answers a Produce request with, or the
 /// library says in its place.
-const OF_COMMANDS: [(&[RDKafkaErrorCode], &str); 7] = {
-    use RDKafkaErrorCode as Code;
-    [
-        (
-            &[
-                Code::TopicAuthorizationFailed,
-                Code::ClusterAuthorizationFailed,
-            ],
-            "allow platform.backend.user to write the topic of commands, and before Kafka 3.0 to write \
+const OF_COMMANDS: [(&[Code], &str); 7] = [
+    (
+        &[
+            Code::TopicAuthorizationFailed,
+            Code::ClusterAuthorizationFailed,
+        ],
+        "allow platform.backend.user to write the topic of commands, and before Kafka 3.0 to write \
              idempotently to the cluster",
-        ),
-        (
-            &[
-                Code::MessageSizeTooLarge,
-                Code::MessageBatchTooLarge,
-                Code::InvalidMessageSize,
-            ],
-            "raise `max.message.bytes` of the topic of commands, or `message.max.bytes` of the brokers",
-        ),
-        (
-            &[Code::PolicyViolation, Code::InvalidRecord],
-            "look at the rules that the brokers have for records on the topic of commands",
-        ),
-        (
-            &[Code::InvalidTimestamp],
-            "compare the clock of this machine with the brokers', and see \
+    ),
+    (
+        &[
+            Code::MessageSizeTooLarge,
+            Code::MessageBatchTooLarge,
+            Code::InvalidMessageSize,
+        ],
+        "raise `max.message.bytes` of the topic of commands, or `message.max.bytes` of the brokers",
+    ),
+    (
+        &[Code::PolicyViolation, Code::InvalidRecord],
+        "look at the rules that the brokers have for records on the topic of commands",
+    ),
+    (
+        &[Code::InvalidTimestamp],
+        "compare the clock of this machine with the brokers', and see \
              `message.timestamp.before.max.ms` of the topic of commands",
-        ),
-        (
-            &[
-                Code::NotEnoughReplicas,
-                Code::NotEnoughReplicasAfterAppend,
-                Code::ISRInsufficient,
-                Code::MessageTimedOut,
-            ],
-            "has each partition of the topic of commands a leader, and as many replicas in sync as its \
+    ),
+    (
+        &[
+            Code::NotEnoughReplicas,
+            Code::NotEnoughReplicasAfterAppend,
+            Code::ISRInsufficient,
+            Code::MessageTimedOut,
+        ],
+        "has each partition of the topic of commands a leader, and as many replicas in sync as its \
              `min.insync.replicas` wants?",
-        ),
-        (
-            &[Code::UnsupportedVersion, Code::UnsupportedForMessageFormat],
-            "commands have headers, which Kafka knows from 0.11 on: see `log.message.format.version` of \
+    ),
+    (
+        &[Code::UnsupportedVersion, Code::UnsupportedForMessageFormat],
+        "commands have headers, which Kafka knows from 0.11 on: see `log.message.format.version` of \
              the brokers",
-        ),
-        (
-            &[Code::ThrottlingQuotaExceeded],
-            "raise the quota that the brokers have for platform.backend.user",
-        ),
-    ]
-};
+    ),
+    (
+        &[Code::ThrottlingQuotaExceeded],
+        "raise the quota that the brokers have for platform.backend.user",
+    ),
+];
 
-fn remedy_of_command(code: RDKafkaErrorCode) -> &'static str {
+fn remedy_at_listener(reason: &str) -> Option<&'static str> {
+    let mut known = AT_LISTENERS.iter();
+    let known = known.find(|(parts, _)| parts.iter().all(|part| reason.contains(part)));
+    known.map(|(_, remedy)| *remedy)
+}
+
+fn remedy_of_command(code: Code) -> &'static str {
     let mut known = OF_COMMANDS.iter();
     let known = known.find(|(codes, _)| codes.contains(&code));
     known.map_or_else(|| remedy(code).1, |(_, remedy)| remedy)
 }
 
-fn remedy(code: RDKafkaErrorCode) -> (Nature, &'static str) {
+fn remedy(code: Code) -> (Nature, &'static str) {
     if OF_LEADERS.contains(&code) {
         return (Nature::Passing, OF_BROKERS);
     }
     let lasting = if OF_CREDENTIALS.contains(&code) {
         CREDENTIAL_KEYS
-    } else if code == RDKafkaErrorCode::SSL {
+    } else if code == Code::SSL {
         "see platform.backend.tls"
     } else if Refusal::is_of_group(code) {
         "allow platform.backend.user to read (ACL: operation Read on resource Group) the group that \
@@ -257,11 +305,11 @@ mod tests {
     use super::*;
 
     /// Every code that a broker answers with.
-    fn of_brokers() -> impl Iterator<Item = RDKafkaErrorCode> {
+    fn of_brokers() -> impl Iterator<Item = Code> {
         (1..=i32::from(i16::MAX))
             .filter_map(|code| RDKafkaRespErr::try_from(code).ok())
-            .map(RDKafkaErrorCode::from)
-            .filter(|code| *code != RDKafkaErrorCode::EndAll)
+            .map(Code::from)
+            .filter(|code| *code != Code::EndAll)
     }
 
     #[test]
@@ -280,7 +328,6 @@ mod tests {
 
     #[test]
     fn a_command_that_is_refused_has_its_own_remedy() {
-        use RDKafkaErrorCode as Code;
         for (code, part) in [
             (Code::TopicAuthorizationFailed, "to write the topic"),
             (Code::ClusterAuthorizationFailed, "idempotently"),
@@ -301,16 +348,43 @@ mod tests {
 
     #[test]
     fn a_group_that_may_not_be_joined_names_the_acl_of_the_group_and_its_key() {
-        let refusal = Refusal::of(RDKafkaErrorCode::GroupAuthorizationFailed, "join the group");
+        let refusal = Refusal::of(Code::GroupAuthorizationFailed, "join the group");
         assert!(refusal.remedy.contains("resource Group"), "{refusal}");
         assert!(refusal.remedy.contains("platform.backend.shared"));
         assert!(!refusal.remedy.contains("topic"), "{refusal}");
     }
 
     #[test]
+    fn a_listener_that_is_not_as_the_scenario_has_it_is_named_though_the_connection_only_ended() {
+        for (said, part) in [
+            (
+                "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required",
+                "`cert`",
+            ),
+            (
+                "127.0.0.1:9092/bootstrap: Disconnected (after 1ms in state APIVERSION_QUERY)",
+                "use `kafkas://`",
+            ),
+            (
+                "SSL handshake failed: connecting to a PLAINTEXT broker listener?",
+                "use `kafka://`",
+            ),
+            (
+                "127.0.0.1:9092/bootstrap: Disconnected (after 301ms in state UP)",
+                "platform.backend.user",
+            ),
+        ] {
+            let refusal = Refusal::said(Code::BrokerTransportFailure, said);
+            assert!(!refusal.is_silence(), "{refusal}");
+            assert!(refusal.remedy.contains(part), "{refusal}");
+        }
+        assert!(Refusal::said(Code::BrokerTransportFailure, "Connection refused").is_silence());
+    }
+
+    #[test]
     fn who_refuses_is_not_silent_whatever_would_help() {
         let of = |code| Refusal::of(code, "find topic `t`");
-        assert!(of(RDKafkaErrorCode::AllBrokersDown).is_silence());
+        assert!(of(Code::AllBrokersDown).is_silence());
         for code in OF_CREDENTIALS.iter().chain(&OF_RIGHTS).chain(&OF_TOPICS) {
             assert!(!of(*code).is_silence() && !of(*code).is_passing(), "{code}");
         }

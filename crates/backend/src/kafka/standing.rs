@@ -6,6 +6,7 @@ use muster_conduct::Trouble;
 use muster_model::{Listening, Micros, figure};
 use rdkafka::error::RDKafkaErrorCode;
 
+use super::client::GROUP_WAITS;
 use super::listener::News;
 use super::refusal::Refusal;
 use super::sample::{Connections, Sample};
@@ -13,10 +14,6 @@ use crate::commanding::idle_notices;
 
 /// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
 const PASSING_TRIES: u32 = 20;
-
-/// How long this process may stand still before its group leaves the consumer out, which is told within as
-/// much again: `session.timeout.ms`.
-const GROUP_WAITS: Micros = Micros::from_secs(10);
 
 /// One consumer as the run sees it.
 #[derive(Debug)]
@@ -123,7 +120,9 @@ impl Standing {
             return;
         }
         self.untold = None;
-        if !self.told.contains(&refusal.remedy) {
+        // Who is refused everywhere has no broker left, which says no more.
+        let is_said = refusal.is_silence() && !self.told.is_empty();
+        if !is_said && !self.told.contains(&refusal.remedy) {
             self.told.push(refusal.remedy);
             let text = self.text(refusal);
             self.troubles.push(Trouble::ConsumerRefused(text));
@@ -356,6 +355,21 @@ mod tests {
         let [Trouble::ConsumerRefused(_)] = &standing.troubles[..] else {
             panic!("{:?}", standing.troubles);
         };
+    }
+
+    #[test]
+    fn that_nobody_is_left_is_not_told_of_brokers_that_refused() {
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
+        for (code, why) in [
+            (RDKafkaErrorCode::Authentication, "no"),
+            (RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down"),
+        ] {
+            standing.heard(Micros(0), News::Failed(code, why.to_owned()));
+        }
+        let [Trouble::ConsumerRefused(why)] = &standing.troubles[..] else {
+            panic!("{:?}", standing.troubles);
+        };
+        assert!(why.contains("platform.backend.password"), "{why}");
     }
 
     #[test]

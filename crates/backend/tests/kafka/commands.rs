@@ -13,6 +13,7 @@ use rdkafka::producer::BaseRecord;
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
+use crate::headers::publish_named;
 use crate::rig::{Mock, PATIENCE, RUN, Rig, parsed, told};
 
 const COMMANDS: &str = "hono.command.t1";
@@ -133,10 +134,11 @@ fn what_others_have_on_the_topic_of_replies_is_unstamped_and_not_damaged() {
         let record = BaseRecord::to(REPLIES).key("somebody").headers(headers);
         mock.send(record.payload(b"{}"));
     }
-    rig.until(|rig, _| rig.copies == 2);
+    publish_named(&mock, REPLIES, b"correlation-\xff");
+    rig.until(|rig, _| rig.copies == 3);
     let (handover, _) = rig.finish();
     let account = &handover.account.backends[0];
-    assert_eq!((account.consumed, account.unstamped), (2, 2));
+    assert_eq!((account.consumed, account.unstamped), (3, 3));
     let commands = &handover.account.commands[1];
     assert_eq!((commands.replies_taken, commands.replies_damaged), (0, 0));
 }

@@ -6,6 +6,7 @@
 )]
 
 mod commands;
+mod headers;
 mod rig;
 
 use std::time::Duration;
@@ -14,7 +15,8 @@ use muster_backend::{Look, look};
 use muster_conduct::{Handover, Order, Trouble};
 use muster_model::{BackendId, Micros};
 
-use rig::{Mock, Rig, TOPIC, plan, told};
+use headers::publish_named;
+use rig::{Mock, Rig, TOPIC, plan, plan_of, told};
 
 #[test]
 fn what_comes_after_the_consumer_is_up_is_consumed_and_nothing_before() {
@@ -55,6 +57,19 @@ fn two_consumers_of_a_group_share_what_comes() {
     let of = |handover: &Handover| handover.account.backends[0].consumed;
     assert_eq!(of(&first) + of(&second), 100);
     assert!(of(&first) > 0 && of(&second) > 0);
+}
+
+/// A name that is no text is nobody's of ours, and ends nothing.
+#[test]
+fn a_record_with_a_header_whose_name_is_no_text_is_consumed_as_any_other() {
+    let mock = Mock::start();
+    let plan = plan_of(&mock.servers(), "consumers: 1", "carrier: property");
+    let mut rig = Rig::up(&plan);
+    publish_named(&mock, TOPIC, b"muster-\xff");
+    mock.publish("somebody", b"else");
+    rig.until(|rig, _| rig.copies == 2);
+    let account = &rig.finish().0.account.backends[0];
+    assert_eq!((account.consumed, account.unstamped), (2, 2));
 }
 
 /// The first has all partitions when the second joins, which takes some of them.

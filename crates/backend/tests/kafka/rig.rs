@@ -24,13 +24,18 @@ pub(crate) const PARTITIONS: i32 = 4;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn plan(servers: &str, keys: &str) -> Plan {
+    plan_of(servers, keys, "payload: { size: 64 }")
+}
+
+/// With further keys of the stream.
+pub(crate) fn plan_of(servers: &str, keys: &str, stream: &str) -> Plan {
     let text = format!(
         "name: kafka
 platform:
   kind: mqtt
   devices: [ 'mqtt://127.0.0.1:1883' ]
   backend: {{ url: 'kafka://{servers}', topics: {{ {TOPIC}: {PARTITIONS} }}, {keys} }}
-fleet: [ {{ name: meters, count: 10, streams: [ {{ name: r, rate: 10/s, payload: {{ size: 64 }} }} ] }} ]
+fleet: [ {{ name: meters, count: 10, client: {{ version: 5 }}, streams: [ {{ name: r, rate: 10/s, {stream} }} ] }} ]
 phases: {{ measure: 60s }}
 "
     );

@@ -1,0 +1,64 @@
+//! The headers of a record, whatever their names are made of.
+//!
+//! The crate's own `Headers` takes a name for UTF-8 and panics where it is none, so that anybody who may
+//! write a topic could end a run.
+
+#![expect(
+    unsafe_code,
+    reason = "librdkafka hands out pointers into the message, which is borrowed for as long as they are used"
+)]
+
+use std::ffi::CStr;
+use std::ptr;
+use std::slice;
+
+use rdkafka::bindings::{
+    rd_kafka_header_get_all, rd_kafka_headers_t, rd_kafka_message_headers, rd_kafka_resp_err_t,
+};
+use rdkafka::message::BorrowedMessage;
+
+/// Each header's name and value, which may be none. Those with a name that is not UTF-8 are left out: neither
+/// Muster nor a platform writes such.
+pub(crate) fn headers<'a>(
+    record: &'a BorrowedMessage<'_>,
+) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>)> {
+    let all = list(record);
+    let headers = (0..).map_while(move |at| header(record, all?, at));
+    headers.filter_map(|(name, value)| Some((name.to_str().ok()?, value)))
+}
+
+/// Those of a record that has any.
+fn list(record: &BorrowedMessage<'_>) -> Option<ptr::NonNull<rd_kafka_headers_t>> {
+    let mut list = ptr::null_mut();
+    // SAFETY: the message is alive while it is borrowed, and keeps the list that is handed out.
+    let said = unsafe { rd_kafka_message_headers(record.ptr(), &raw mut list) };
+    let is_there = said == rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
+    ptr::NonNull::new(list).filter(|_| is_there)
+}
+
+/// One header of a record's own list; none behind the last.
+fn header<'a>(
+    _record: &'a BorrowedMessage<'_>,
+    list: ptr::NonNull<rd_kafka_headers_t>,
+    at: usize,
+) -> Option<(&'a CStr, Option<&'a [u8]>)> {
+    let (mut name, mut value, mut length) = (ptr::null(), ptr::null(), 0);
+    // SAFETY: the list is the record's, which is alive; it is only read.
+    let said = unsafe {
+        rd_kafka_header_get_all(
+            list.as_ptr(),
+            at,
+            &raw mut name,
+            &raw mut value,
+            &raw mut length,
+        )
+    };
+    if said != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR || name.is_null() {
+        return None;
+    }
+    // SAFETY: the name ends with a zero, and lives as long as the record.
+    let name = unsafe { CStr::from_ptr(name) };
+    // SAFETY: a value that is there has so many bytes, and lives as long as the record.
+    let bytes = || unsafe { slice::from_raw_parts(value.cast(), length) };
+    Some((name, (!value.is_null()).then(bytes)))
+}
