@@ -53,6 +53,7 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
             .map(|fleet| FleetTrack {
                 first_link: fleet.first_link,
                 links: fleet.links,
+                devices_per_link: fleet.devices_per_link,
             })
             .collect(),
         backends: plan.accounts() as u8,

@@ -113,6 +113,7 @@ fn plan() -> RecorderPlan {
         fleets: vec![FleetTrack {
             first_link: LinkId(0),
             links: DEVICES,
+            devices_per_link: 1,
         }],
         backends: 1,
         cold: Cold::Nothing,

@@ -115,6 +115,8 @@ pub struct FleetTrack {
     pub first_link: LinkId,
     /// How many links it wants.
     pub links: u32,
+    /// How many devices each of them carries, at least 1; the last one may carry fewer.
+    pub devices_per_link: u32,
 }
 
 /// Which messages are cold.
@@ -274,11 +276,12 @@ impl RecorderPlan {
             })
     }
 
-    /// The link of a device that has one of its own, as those have that take commands or subscribe.
-    pub(crate) fn own_link(&self, stream: StreamId, device: DeviceId) -> Option<LinkId> {
+    /// The link that carries a device of a stream; none if the plan has no such device.
+    pub(crate) fn link_of(&self, stream: StreamId, device: DeviceId) -> Option<LinkId> {
         let track = self.stream(stream)?;
         let fleet = self.fleets.get(track.fleet.index())?;
-        Some(LinkId(fleet.first_link.0 + track.slot(device)?))
+        let place = track.slot(device)? / fleet.devices_per_link;
+        Some(LinkId(fleet.first_link.0 + place))
     }
 
     /// The fleet of a link; none if the plan has no such link.

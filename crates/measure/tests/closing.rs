@@ -65,6 +65,7 @@ fn plan() -> RecorderPlan {
         fleets: vec![FleetTrack {
             first_link: LinkId(0),
             links: 3,
+            devices_per_link: 1,
         }],
         backends: 1,
         cold: Cold::Nothing,

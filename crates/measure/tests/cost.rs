@@ -70,6 +70,7 @@ fn plan(devices: u32) -> RecorderPlan {
         fleets: vec![FleetTrack {
             first_link: LinkId(0),
             links: devices,
+            devices_per_link: 1,
         }],
         backends: 1,
         cold: Cold::Nothing,

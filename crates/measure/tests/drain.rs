@@ -22,7 +22,8 @@ const SUBSCRIBERS: u32 = 3;
 const MESSAGES: u32 = 60;
 const END: Micros = Micros::from_secs(30);
 
-fn plan() -> RecorderPlan {
+/// Each link of the subscribers carries so many of them.
+fn plan(per_link: u32) -> RecorderPlan {
     let track = |first: u32, devices: u32, fleet: u8, role: Role| StreamTrack {
         fleet: FleetId(fleet),
         first_device: DeviceId(first),
@@ -34,9 +35,10 @@ fn plan() -> RecorderPlan {
         deadline: None,
         bounds: Bounds::default(),
     };
-    let fleet = |first_link: u32, links: u32| FleetTrack {
+    let fleet = |first_link: u32, devices: u32, devices_per_link: u32| FleetTrack {
         first_link: LinkId(first_link),
-        links,
+        links: devices.div_ceil(devices_per_link),
+        devices_per_link,
     };
     RecorderPlan {
         run: RUN,
@@ -46,7 +48,7 @@ fn plan() -> RecorderPlan {
             track(SENDER.0, 1, 0, Role::Uplink),
             track(0, SUBSCRIBERS, 1, Role::Receive),
         ],
-        fleets: vec![fleet(0, 1), fleet(1, SUBSCRIBERS)],
+        fleets: vec![fleet(0, 1, 1), fleet(1, SUBSCRIBERS, per_link)],
         backends: 0,
         cold: Cold::Nothing,
         published: PublishedPlan::Nothing,
@@ -135,8 +137,8 @@ fn seen(fate: &Fate, seq: u32) -> Micros {
 }
 
 /// All that happened, and what those counted to whom it happened.
-fn world(fates: &[Fate]) -> (Account, Vec<Fact>) {
-    let mut own = Account::new(&plan());
+fn world(fates: &[Fate], per_link: u32) -> (Account, Vec<Fact>) {
+    let mut own = Account::new(&plan(per_link));
     let mut facts = Vec::new();
     for seq in 0..MESSAGES {
         let id = message(seq);
@@ -145,25 +147,8 @@ fn world(fates: &[Fate]) -> (Account, Vec<Fact>) {
         facts.push((due(seq), sent(id)));
     }
     for (device, fate) in (0..).zip(fates) {
-        let link = LinkId(1 + device);
-        own.opened();
-        own.connected(link);
-        let connected = LinkEvent::Connected { took: Micros(1) };
-        facts.push((Micros::ZERO, changed(link, Micros::ZERO, connected)));
-        own.open_at_end();
-        if let Some((left, back)) = fate.away {
-            let is_kept = fate.is_kept;
-            own.disconnected(link, &Cause::Offline);
-            own.returned(link, is_kept);
-            own.opened();
-            own.connected(link);
-            for (at, event) in [
-                (left, LinkEvent::Disconnected(Cause::Offline)),
-                (back, LinkEvent::Returned { is_kept }),
-                (back, connected),
-            ] {
-                facts.push((Micros(at), changed(link, Micros(at), event)));
-            }
+        if device % per_link == 0 {
+            lives(LinkId(1 + device / per_link), fate, &mut own, &mut facts);
         }
         for (seq, copies) in (0..).zip(&fate.copies) {
             for _ in 0..*copies {
@@ -176,6 +161,41 @@ fn world(fates: &[Fate]) -> (Account, Vec<Fact>) {
     }
     facts.sort_by_key(|(at, _)| *at);
     (own, facts.into_iter().map(|(_, fact)| fact).collect())
+}
+
+/// A link comes up, and is away as a device of its own fares.
+fn lives(link: LinkId, fate: &Fate, own: &mut Account, facts: &mut Vec<(Micros, Fact)>) {
+    own.opened();
+    own.connected(link);
+    let connected = LinkEvent::Connected { took: Micros(1) };
+    facts.push((Micros::ZERO, changed(link, Micros::ZERO, connected)));
+    own.open_at_end();
+    let Some((left, back)) = fate.away else {
+        return;
+    };
+    let is_kept = fate.is_kept;
+    own.disconnected(link, &Cause::Offline);
+    own.returned(link, is_kept);
+    own.opened();
+    own.connected(link);
+    for (at, event) in [
+        (left, LinkEvent::Disconnected(Cause::Offline)),
+        (back, LinkEvent::Returned { is_kept }),
+        (back, connected),
+    ] {
+        facts.push((Micros(at), changed(link, Micros(at), event)));
+    }
+}
+
+/// Devices of one link are away together.
+fn sharing(mut fates: Vec<Fate>, per_link: u32) -> Vec<Fate> {
+    for link in fates.chunks_mut(per_link as usize) {
+        let (first, others) = link.split_at_mut(1);
+        for other in others {
+            (other.away, other.is_kept) = (first[0].away, first[0].is_kept);
+        }
+    }
+    fates
 }
 
 fn message(seq: u32) -> MessageId {
@@ -216,24 +236,25 @@ fn received(subscriber: DeviceId, seq: u32, seen: Micros) -> Reception {
 }
 
 /// Whose process tells a fact: each link lives in one.
-fn shard_of(fact: &Fact) -> usize {
+fn shard_of(fact: &Fact, per_link: u32) -> usize {
     match fact {
         Fact::Link(link) => link.link.0 as usize,
-        Fact::Reception(reception) => 1 + reception.subscriber.0 as usize,
+        Fact::Reception(reception) => 1 + (reception.subscriber.0 / per_link) as usize,
         Fact::Attempt(_) | Fact::Arrival(_) | Fact::Command(_) => 0,
     }
 }
 
 /// The summary of facts that so many processes told.
-fn close(own: &Account, facts: &[Fact], processes: usize) -> Summary {
+fn close(own: &Account, facts: &[Fact], (per_link, processes): (u32, usize)) -> Summary {
+    let plan = plan(per_link);
     let mut windows = WindowDelta::default();
-    let mut identity = Identity::new(&plan());
+    let mut identity = Identity::new(&plan);
     for process in 0..processes {
-        let mut recorder = Recorder::new(plan());
+        let mut recorder = Recorder::new(plan.clone());
         recorder.start(Micros::ZERO);
         let its = facts
             .iter()
-            .filter(|fact| shard_of(fact) % processes == process);
+            .filter(|fact| shard_of(fact, per_link) % processes == process);
         for fact in its {
             if let Fact::Link(LinkFact {
                 link,
@@ -250,7 +271,7 @@ fn close(own: &Account, facts: &[Fact], processes: usize) -> Summary {
     }
     let timeline = Timeline::starting(Micros::ZERO, Micros::ZERO, Micros::from_secs(1));
     Closing {
-        plan: &plan(),
+        plan: &plan,
         windows: &windows,
         identity: Some(&identity),
         account: Some(own),
@@ -314,14 +335,17 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whoever was away when, and whatever came how often and late: the ledger of the drain is
-    /// what a recount by hand gives, however many processes told it, and it closes.
+    /// what a recount by hand gives, however many devices share a link and processes told it, and it
+    /// closes.
     #[test]
     fn the_drain_is_what_a_recount_by_hand_gives(
         fates in prop::collection::vec(fate(), SUBSCRIBERS as usize),
+        per_link in 1..=SUBSCRIBERS,
     ) {
-        let (own, facts) = world(&fates);
+        let fates = sharing(fates, per_link);
+        let (own, facts) = world(&fates, per_link);
         for processes in [1, 3] {
-            let summary = close(&own, &facts, processes);
+            let summary = close(&own, &facts, (per_link, processes));
             let reception = summary.run.reception.as_ref().expect("there are subscribers");
             prop_assert_eq!(reception.ledger.residue, Some(0), "{:?}", reception.ledger.equations);
             let found = reception.drain.as_ref().map(|drain| drain.ledger.clone());
@@ -335,7 +359,7 @@ proptest! {
     fn a_wrong_instant_is_a_residue(seq in 10u32..20) {
         let fate = Fate { away: Some((10_000, 20_000)), is_kept: true, copies: vec![1; MESSAGES as usize] };
         let never = Fate { away: None, ..fate.clone() };
-        let (own, mut facts) = world(&[fate, never.clone(), never]);
+        let (own, mut facts) = world(&[fate, never.clone(), never], 1);
         let of_it = |fact: &&mut Fact| matches!(
             fact,
             Fact::Reception(reception) if reception.id == Some(message(seq)) && reception.subscriber == DeviceId(0)
@@ -344,7 +368,7 @@ proptest! {
             return Err(TestCaseError::fail("it came"));
         };
         reception.due = Some(due(40));
-        let summary = close(&own, &facts, 1);
+        let summary = close(&own, &facts, (1, 1));
         let ledger = &summary.run.reception.as_ref().expect("there are subscribers").ledger;
         prop_assert_eq!(ledger.residue, Some(1));
     }

@@ -96,10 +96,12 @@ fn plan(cold: Cold) -> RecorderPlan {
             FleetTrack {
                 first_link: LinkId(0),
                 links: 5,
+                devices_per_link: 1,
             },
             FleetTrack {
                 first_link: LinkId(5),
                 links: 3,
+                devices_per_link: 1,
             },
         ],
         backends: BACKENDS,

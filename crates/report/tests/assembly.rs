@@ -70,6 +70,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
         fleets: vec![FleetTrack {
             first_link: LinkId(0),
             links: DEVICES,
+            devices_per_link: 1,
         }],
         backends: 1,
         cold,

@@ -97,6 +97,7 @@ fn plan(run: &Run) -> RecorderPlan {
         fleets: vec![FleetTrack {
             first_link: LinkId(0),
             links: LINKS,
+            devices_per_link: 1,
         }],
         backends: 1,
         cold: Cold::Nothing,

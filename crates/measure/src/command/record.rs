@@ -196,7 +196,7 @@ impl Recorder {
         }
         counts.received += 1;
         let was_offline = sets.met.has(presence_at(Presence::Offline), id.seq);
-        let link = self.plan.own_link(id.stream, id.device);
+        let link = self.plan.link_of(id.stream, id.device);
         if let Some(link) = link.filter(|_| was_offline) {
             let drains = &mut self.identity.drains;
             drains.kept_came(link, (id.stream, id.device), at);

@@ -38,7 +38,7 @@ pub(crate) struct DrainWalk {
 impl Closing<'_> {
     /// When the device was away; none if it never was, or it is not known.
     pub(crate) fn absence(&self, stream: StreamId, device: DeviceId) -> Option<&Absence> {
-        let link = self.plan.own_link(stream, device);
+        let link = self.plan.link_of(stream, device);
         self.identity?.drains.absence(link)
     }
 

@@ -79,7 +79,7 @@ impl Recorder {
         }
         window.arrived += 1;
         if let Some((due, key)) = reception.due.zip(due) {
-            if let Some(link) = self.plan.own_link(stream, reception.subscriber) {
+            if let Some(link) = self.plan.link_of(stream, reception.subscriber) {
                 let who = (stream, reception.subscriber);
                 self.identity.drains.came(link, who, due, seen);
             }
