@@ -10,7 +10,7 @@ use muster_protocol::mqtt::Token;
 
 use crate::agenda::DueMessage;
 use crate::class::{Kind, Policy};
-use crate::link::State;
+use crate::link::{State, Writing};
 use crate::slots::{SlotId, Taken};
 use crate::{Shard, Sink};
 
@@ -36,7 +36,7 @@ impl<S: Sink> Shard<S> {
         let link = &self.links[at as usize];
         if is_absent || link.state != State::Up {
             Presence::Offline
-        } else if self.is_in_datagrams(at) && self.is_asking(at) {
+        } else if self.is_in_datagrams(at) && self.query_under_way(at, message.device).is_some() {
             Presence::Waiting
         } else if link.ups > 1 && now - link.since < RECENT {
             Presence::Reconnected
@@ -45,18 +45,40 @@ impl<S: Sink> Shard<S> {
         }
     }
 
-    /// Whether a query of a link is under way.
-    fn is_asking(&self, link: u32) -> bool {
-        let streams = &self.class(link).streams;
-        let lanes = &self.lanes[self.links[link as usize].first_lane as usize..];
-        let mut lanes = streams.iter().zip(lanes);
-        lanes.any(|(stream, lane)| stream.is_query() && lane.flying > 0)
+    /// The query of a device that waits for its answer.
+    fn query_under_way(&self, link: u32, device: DeviceId) -> Option<SlotId> {
+        let first = self.links[link as usize].flight.first();
+        let mut flight = std::iter::successors(first, |id| self.slots.after(*id));
+        flight.find(|id| {
+            let slot = self.slots.get(*id);
+            slot.device == device && self.stream(slot.stream).is_query()
+        })
+    }
+
+    /// Whether a device has a query of that stream under way, or one that waits for its turn.
+    pub(crate) fn has_query(&self, link: u32, message: &DueMessage) -> bool {
+        let lane = self.lane_of(link, message.stream);
+        let state = &self.links[link as usize];
+        let gathered = match state.writing {
+            Writing::Message(id) => Some(id),
+            Writing::Nothing | Writing::Orphan => None,
+        };
+        let chains = [state.flight.first(), self.lanes[lane].queue.first()].into_iter();
+        let chains = chains.flatten();
+        let mut open = chains
+            .flat_map(|first| std::iter::successors(Some(first), |id| self.slots.after(*id)))
+            .chain(gathered);
+        open.any(|id| {
+            let slot = self.slots.get(id);
+            (slot.device, slot.stream) == (message.device, message.stream)
+        })
     }
 
     /// A copy of a command was published to a link: the first ends the query of its device.
     pub(crate) fn told_command(&mut self, link: u32, now: Micros, copy: &CommandCopy<'_>) {
-        if let Some(stamp) = self.commanded(link, now, copy) {
-            self.end_query(link, now);
+        let whose = self.class(link).first_device_of(self.link_id(link));
+        if let Some(stamp) = self.commanded(link, now, (copy, whose)) {
+            self.end_query(link, now, stamp.id.device);
             self.reply_to(link, now, &stamp, |_| copy.request);
         }
     }
@@ -69,7 +91,12 @@ impl<S: Sink> Shard<S> {
         token: Token,
         copy: &CommandCopy<'_>,
     ) {
-        let first = self.commanded(link, now, copy);
+        let asked = self.open_attempt(link, token);
+        let asker = match asked {
+            Some(id) => self.slots.get(id).device,
+            None => self.class(link).first_device_of(self.link_id(link)),
+        };
+        let first = self.commanded(link, now, (copy, asker));
         self.request_accepted(link, token, now, true);
         let Some(stamp) = first else { return };
         if self.scratch.reply_path.is_empty() {
@@ -80,9 +107,14 @@ impl<S: Sink> Shard<S> {
         });
     }
 
-    /// Tells of a copy of a command; its id, if it is the first copy of a command of this run for a
-    /// device of the link.
-    fn commanded(&mut self, link: u32, now: Micros, copy: &CommandCopy<'_>) -> Option<Stamp> {
+    /// Tells of a copy of a command, which is for the device beside it where it names none; its id, if
+    /// it is the first copy of a command of this run for a device of the link.
+    fn commanded(
+        &mut self,
+        link: u32,
+        now: Micros,
+        (copy, whose): (&CommandCopy<'_>, DeviceId),
+    ) -> Option<Stamp> {
         let Some(place) = self.class(link).command_lane() else {
             if let Some(stream) = self.spokesman(link) {
                 self.sink.counts(stream, now).commands_received += 1;
@@ -90,7 +122,8 @@ impl<S: Sink> Shard<S> {
             return None;
         };
         let stream = self.class(link).streams[place].id;
-        let Some(device) = self.addressee(link, copy) else {
+        let named = copy.device.map(|name| self.carried(link, name));
+        let Some(device) = named.unwrap_or(Some(whose)) else {
             self.sink.counts(stream, now).commands_received += 1;
             return None;
         };
@@ -125,13 +158,9 @@ impl<S: Sink> Shard<S> {
         Some(stamp)
     }
 
-    /// Whom a command is for: the link's device, or the one that it names; none if the link carries no
-    /// such device.
-    fn addressee(&self, link: u32, copy: &CommandCopy<'_>) -> Option<DeviceId> {
+    /// The device of that name, if the link carries it.
+    fn carried(&self, link: u32, name: &str) -> Option<DeviceId> {
         let class = self.class(link);
-        let Some(name) = copy.device else {
-            return Some(class.first_device_of(self.link_id(link)));
-        };
         let device = class.roster.device_named(name)?;
         let is_here = class.devices().contains(&device.0);
         let ramp = &self.ramps[self.links[link as usize].class as usize];
@@ -223,10 +252,8 @@ impl<S: Sink> Shard<S> {
     }
 
     /// A command ends the query of its device, whatever the transport says of that.
-    fn end_query(&mut self, link: u32, now: Micros) {
-        let first = self.links[link as usize].flight.first();
-        let mut flight = std::iter::successors(first, |id| self.slots.after(*id));
-        let Some(id) = flight.find(|id| self.stream(self.slots.get(*id).stream).is_query()) else {
+    fn end_query(&mut self, link: u32, now: Micros, device: DeviceId) {
+        let Some(id) = self.query_under_way(link, device) else {
             return;
         };
         if !self.slots.get(id).is_asking {

@@ -56,9 +56,9 @@ impl<S: Sink> Shard<S> {
         let obstacle = self.obstacle(link, now);
         let is_brief = [ShedCause::Window, ShedCause::SocketFull].contains(&obstacle);
         if is_brief && is_query {
-            // Another message of the device is under way, or on its way to a socket that is shared: a
-            // query waits for its end, and one is enough.
-            return Some((self.slots.after(first)?, ShedCause::Busy));
+            // Another message of the link is under way, or on its way to a socket that is shared: a
+            // query waits for its end, and one of each device is enough.
+            return Some((self.unsent_beyond(index, limit as usize)?, ShedCause::Busy));
         }
         let is_gathering = self.links[link as usize].hold == Hold::Gathering;
         if is_gathering && obstacle == ShedCause::InFlight {
@@ -126,6 +126,9 @@ impl<S: Sink> Shard<S> {
         if now - message.due > self.max_lateness {
             return self.shed_untaken(message, Some(now), now, ShedCause::GeneratorLate);
         }
+        if self.is_busy(link, &message) {
+            return self.shed_untaken(message, Some(now), now, ShedCause::Busy);
+        }
         let lane = self.lane_of(link, message.stream);
         let bound = match self.stream(message.stream).policy {
             Policy::Queue { bound, .. } => self.per_link(link, bound),
@@ -147,6 +150,14 @@ impl<S: Sink> Shard<S> {
         };
         self.slots.push_back(&mut self.lanes[lane].queue, id);
         self.lanes[lane].queued += 1;
+    }
+
+    /// Whether the device of a query has another one open that its link's sum of bounds does not see:
+    /// on a link of many devices those that are left over are not its own.
+    fn is_busy(&self, link: u32, message: &DueMessage) -> bool {
+        let stream = self.stream(message.stream);
+        let is_bounded = matches!(stream.policy, Policy::Shed { .. }) && stream.is_query();
+        is_bounded && self.class(link).devices_per_link > 1 && self.has_query(link, message)
     }
 
     pub(crate) fn id_of(&self, message: &DueMessage) -> MessageId {

@@ -1,5 +1,7 @@
 //! A platform that has commands, as Hono has them over CoAP.
 
+use std::collections::BTreeMap;
+
 use muster_model::{DeviceId, MessageId, Micros, RunId, Stamp, StreamId};
 use muster_platform::{CommandScratch, Commanding as To, Dialect};
 use muster_protocol::coap::{
@@ -36,6 +38,13 @@ pub(crate) enum Bringing {
     Damaged,
     /// A command with a body of so many bytes, in blocks.
     Long(usize),
+    /// A command that wants a reply, to whichever device of the link asked.
+    ToAsker {
+        /// Which that is.
+        device: u32,
+        /// Whether the path of the reply names it, as for a gateway.
+        is_named: bool,
+    },
 }
 
 /// What the platform was asked.
@@ -56,6 +65,8 @@ pub(crate) struct Commanding {
     pub(crate) replies: Vec<Asked>,
     pub(crate) others: Vec<Asked>,
     pub(crate) issued: u32,
+    /// To each device that asked.
+    pub(crate) issued_to: BTreeMap<u32, u32>,
     pub(crate) lost: u32,
 }
 
@@ -82,6 +93,12 @@ impl Asked {
         }
     }
 
+    /// The index of the device that the path names.
+    pub(crate) fn device(&self) -> u32 {
+        let name = self.path.get(2).and_then(|name| name.strip_prefix("f-"));
+        name.and_then(|index| index.parse().ok()).unwrap_or(0)
+    }
+
     fn is_query(&self) -> bool {
         self.query.iter().any(|text| text.starts_with("hono-ttd="))
     }
@@ -99,8 +116,12 @@ impl World {
     /// A request came.
     pub(crate) fn asked(&mut self, with: &Commands, pending: Pending, asked: Asked) {
         if asked.is_query() {
+            let mut brings = with.brings;
+            if let Bringing::ToAsker { device, .. } = &mut brings {
+                *device = asked.device();
+            }
             self.commanding.queries.push(asked);
-            return self.put_off(pending, with.after, with.brings);
+            return self.put_off(pending, with.after, brings);
         }
         let is_reply = asked.path[0].starts_with('c');
         let (kept, code) = match is_reply {
@@ -116,16 +137,21 @@ impl World {
         if what == Bringing::Nothing {
             return self.answer(pending, &Reply::new(Code::CHANGED, &[], b""));
         }
-        let seq = match what {
-            Bringing::TheFirst => 0,
+        let (device, seq) = match what {
+            Bringing::TheFirst => (0, 0),
+            Bringing::ToAsker { device, .. } => {
+                let issued = self.commanding.issued_to.entry(device).or_default();
+                *issued += 1;
+                (device, *issued - 1)
+            }
             Bringing::Nothing
             | Bringing::TwoWay
             | Bringing::OneWay
             | Bringing::Damaged
-            | Bringing::Long(_) => self.commanding.issued,
+            | Bringing::Long(_) => (0, self.commanding.issued),
         };
         self.commanding.issued += 1;
-        let mut body = body(seq);
+        let mut body = body_to(device, seq);
         if what == Bringing::Damaged {
             body[20] ^= 1;
         }
@@ -138,6 +164,7 @@ impl World {
         }
         let path = match what {
             Bringing::OneWay => vec!["c".to_owned()],
+            Bringing::ToAsker { device, is_named } => askers_path(device, seq, is_named),
             Bringing::Nothing
             | Bringing::TwoWay
             | Bringing::TheFirst
@@ -161,11 +188,24 @@ pub(crate) fn reply_path(seq: u32) -> Vec<String> {
     segments.chain([format!("0/{seq}/\u{e4} &?=")]).collect()
 }
 
-/// The body of a command to the device of the scenario.
+/// The same, where a device of a gateway asked.
+pub(crate) fn askers_path(device: u32, seq: u32, is_named: bool) -> Vec<String> {
+    let id = format!("{device}-{seq}");
+    match is_named {
+        true => vec!["cr".into(), String::new(), format!("f-{device:08}"), id],
+        false => vec!["cr".into(), id],
+    }
+}
+
+/// The body of a command to the first device of the scenario.
 pub(crate) fn body(seq: u32) -> Vec<u8> {
+    body_to(0, seq)
+}
+
+fn body_to(device: u32, seq: u32) -> Vec<u8> {
     let id = MessageId {
         run: RunId(1),
-        device: DeviceId(0),
+        device: DeviceId(device),
         stream: COMMANDS,
         seq,
     };
@@ -174,7 +214,7 @@ pub(crate) fn body(seq: u32) -> Vec<u8> {
             id,
             due: Some(Micros(7)),
         },
-        device: "f-00000000",
+        device: &format!("f-{device:08}"),
         tenant: "t1",
         is_two_way: true,
     };

@@ -4,5 +4,6 @@
 
 mod commanding;
 mod commands;
+mod gateways;
 mod messages;
 mod world;

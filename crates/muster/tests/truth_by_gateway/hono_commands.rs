@@ -25,6 +25,7 @@ fleet:
     tenant: t1
     CREDENTIAL
     obey-retry-after: false
+    client: { coap: { nstart: NSTART } }
     streams:
       - { name: asks, kind: command-query, QUERY }
       - { kind: command }
@@ -41,6 +42,14 @@ const SCHEMES: [(&str, &str); 2] = [
         "credential: { kind: psk, secret: \"key-${index}\" }",
     ),
 ];
+/// The same, with gateways that speak for four devices each.
+const GATEWAYS: [(&str, &str); 2] = [
+    ("coap", "gateway: { devices: 4 }"),
+    (
+        "coaps",
+        "gateway: { devices: 4, id: \"gw-${index}\" }\n    credential: { kind: psk, secret: \"key-${index}\" }",
+    ),
+];
 /// Queries of a run.
 const QUERIES: u64 = 40;
 /// A query in vain is over before the next one is due.
@@ -49,10 +58,25 @@ const TO_QUERIES: &str = "mode: two-way, to: waiting";
 
 /// Runs over both; what holds whatever happens is looked at here.
 fn runs(behaviour: &str, commands: &str, query: &str) -> Vec<Run> {
+    runs_over(&SCHEMES, (behaviour, commands, query))
+}
+
+fn runs_over(
+    schemes: &[(&str, &str); 2],
+    (behaviour, commands, query): (&str, &str, &str),
+) -> Vec<Run> {
     let run = |(scheme, credential): &(&str, &str)| {
         let scenario = SCENARIO
             .replace("SCHEME", scheme)
             .replace("CREDENTIAL", credential)
+            .replace(
+                "NSTART",
+                if credential.contains("gateway") {
+                    "4"
+                } else {
+                    "1"
+                },
+            )
             .replace("BEHAVIOUR", behaviour)
             .replace("COMMANDS", commands)
             .replace("QUERY", query);
@@ -61,7 +85,7 @@ fn runs(behaviour: &str, commands: &str, query: &str) -> Vec<Run> {
         run
     };
     std::thread::scope(|scope| {
-        let started = SCHEMES.each_ref().map(|over| scope.spawn(|| run(over)));
+        let started = schemes.each_ref().map(|over| scope.spawn(|| run(over)));
         started
             .into_iter()
             .map(|run| run.join().unwrap_or_else(|why| resume_unwind(why)))
@@ -132,6 +156,38 @@ fn every_query_is_answered_with_a_command_unless_that_is_lost() {
         // To have no command is to be accepted: the message came.
         assert_eq!(run.0.uplink("accepted"), QUERIES);
         assert_eq!(run.0.cell("accepted", "arrived"), QUERIES);
+    }
+}
+
+/// A gateway has one exchange open at a time until that is acknowledged, as NSTART has it; here four.
+#[test]
+fn each_device_behind_a_gateway_gets_the_command_that_is_its_own() {
+    let query = (
+        "lose-commands: 4, reject: { code: 503, count: 3 }",
+        TO_QUERIES,
+        NOW_AND_THEN,
+    );
+    for run in runs_over(&GATEWAYS, query) {
+        assert_eq!(run.get("queries"), QUERIES);
+        assert_eq!(run.get("query_rejected"), 3);
+        assert_eq!((run.get("issued"), run.get("delivered")), (37, 37));
+        assert_eq!(run.get("received_by_query"), QUERIES - 7);
+        assert_eq!(
+            (run.get("received"), run.get("received_foreign")),
+            (QUERIES - 7, 0)
+        );
+        assert_eq!(run.get("replies_arrived"), QUERIES - 7);
+        assert_eq!(run.not_received(), befell(&run, "lose-commands"));
+        assert_eq!(run.0.account("commands-undelivered"), 0);
+    }
+    let query = ("", "rate: 60/s, mode: two-way, to: online", NOW_AND_THEN);
+    for run in runs_over(&GATEWAYS, query) {
+        let (received, undeliverable) = (run.get("received"), run.get("undeliverable"));
+        assert_eq!(run.get("issued"), 180);
+        assert_eq!(run.get("delivered"), received);
+        assert_eq!(received + undeliverable, 180);
+        assert_eq!(run.get("replies_arrived"), received);
+        assert!(received > 20, "{received}");
     }
 }
 

@@ -5,6 +5,7 @@ use muster_protocol::mqtt::Qos;
 
 use super::coap;
 use super::command::one_device_a_link;
+use super::fleet::devices_per_link;
 use super::stream::{Class, overflow};
 use crate::plan::{Loop, Overflow, StreamKind};
 use crate::view::View;
@@ -17,7 +18,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
         ttd_view.wrong("no command comes at once", "such as 10s");
         return None;
     }
-    one_device_a_link(class, view, "queries")?;
+    many_can_ask(class, view)?;
     if class.seat.scheme.is_coap() {
         coap::asks(view, ttd)?;
     }
@@ -49,6 +50,25 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
         return None;
     }
     Some(StreamKind::CommandQuery { ttd })
+}
+
+/// Whether each device of a link may ask for commands of its own.
+fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
+    if !class.seat.dialect.asks() {
+        return one_device_a_link(class, view, "queries");
+    }
+    let loop_ = view.get("loop")?;
+    if devices_per_link(class.view) == 1
+        || loop_.get("overflow").is_none_or(|it| it.text() == "shed")
+    {
+        return Some(());
+    }
+    let what = "on a link of many devices a query does not wait for the one before of its device";
+    loop_.wrong(
+        what,
+        "use `overflow: shed` or `loop: closed`, or remove `loop`",
+    );
+    None
 }
 
 /// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`, or
