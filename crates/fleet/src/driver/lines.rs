@@ -60,6 +60,13 @@ pub trait Lines: Debug {
     /// What is known of a failure beyond its cause.
     fn detail(line: &Self::Line) -> Option<&str>;
 
+    /// By what a line proves who it is, as the platform knows it, never a secret; none where its layers
+    /// prove nothing.
+    #[cold]
+    fn proof(&mut self, _line: &Self::Line) -> Option<String> {
+        None
+    }
+
     /// How often it said again what the session knows nothing of.
     fn retransmitted(_line: &Self::Line) -> u64 {
         0

@@ -306,6 +306,19 @@ impl<C: Crypto> Lines for Secured<C> {
         None
     }
 
+    fn proof(&mut self, line: &SecuredLine<Dtls<C>>) -> Option<String> {
+        if line.has_key {
+            let is_known = self.introduce(line.link);
+            return is_known.then(|| format!("identity `{}`", self.identity));
+        }
+        let certificates = self.certificates.of(line.link);
+        let subject = certificates.identity(certificates.chain().first()?)?;
+        Some(match String::from_utf8_lossy(&subject) {
+            none if none.is_empty() => "certificate without a subject".to_owned(),
+            subject => format!("certificate of `{subject}`"),
+        })
+    }
+
     fn retransmitted(line: &SecuredLine<Dtls<C>>) -> u64 {
         u64::from(line.dtls.counts().resent)
     }

@@ -98,7 +98,9 @@ impl<L: Lines> Driver<L> {
             LayerError::Tls(_) | LayerError::WebSocket(_) => "",
         };
         let detail = detail.map_or_else(|| format!("{error}{help}"), str::to_owned);
-        let text = format!("device `{}`: {detail}", self.shard.name_of(link));
+        let proof = self.lines.proof(&self.each[link as usize]);
+        let proof = proof.map_or_else(String::new, |proof| format!(" ({proof})"));
+        let text = format!("device `{}`{proof}: {detail}", self.shard.name_of(link));
         self.troubles.push(Trouble::Handshake(text));
     }
 

@@ -49,10 +49,16 @@ fn a_server_that_takes_no_connection_id_ends_the_run_before_the_load() {
     assert_eq!(result["ledger"]["uplink"]["sent"], 0);
     let event = &result["events"][0];
     assert_eq!(event["kind"], "handshake-failed");
+    let detail = event["detail"].as_str().expect("a text");
+    assert!(detail.contains(REMEDY), "{detail}");
+    // Whom it was, and how the server knows it.
+    let named = detail
+        .split_once('`')
+        .and_then(|(_, rest)| rest.split_once('`'));
+    let (name, _) = named.expect("a device");
     assert!(
-        event["detail"]
-            .as_str()
-            .is_some_and(|it| it.contains(REMEDY))
+        detail.contains(&format!("device `{name}` (identity `{name}@t`): ")),
+        "{detail}"
     );
 }
 

@@ -288,7 +288,7 @@ pub(super) fn deal(
     fleet: &View<'_>,
     client: &mut CoapPlan,
     streams: &[StreamPlan],
-    (scheme, credential, links): (Scheme, &Credential, u32),
+    (scheme, links): (Scheme, u32),
 ) -> Option<()> {
     let lifetime_s = client.transmission.exchange_lifetime.as_secs_f64();
     let ids_s: f64 = streams.iter().map(ids_a_second).sum();
@@ -306,12 +306,6 @@ pub(super) fn deal(
     }
     if !is_shared {
         return Some(());
-    }
-    if scheme.is_dtls() && !matches!(credential, Credential::Psk { .. }) {
-        let what = "devices share sockets over `coaps` only with a shared key each";
-        let help = "use `credential: { kind: psk, ... }`, or `sockets: per-device`";
-        fleet.get("sockets")?.wrong(what, help);
-        return None;
     }
     let links = links.div_ceil(links.div_ceil(each));
     client.sockets = match scheme.is_dtls() {

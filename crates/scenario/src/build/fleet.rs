@@ -94,7 +94,7 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
             offline::warn(view, client, &streams, (&away, links, &connect));
         }
         ClientPlan::Coap(client) => {
-            coap::deal(view, client, &streams, (seat.scheme, &credential, links))?;
+            coap::deal(view, client, &streams, (seat.scheme, links))?;
         }
     }
     Some(FleetPlan {
