@@ -105,7 +105,7 @@ impl Commander {
         wall_ms_at_t0: u64,
     ) -> Option<Self> {
         let commanded = |fleet: &FleetPlan, stream: &StreamPlan| {
-            let StreamKind::Command { to, is_two_way } = stream.kind else {
+            let StreamKind::Command { to, is_two_way, .. } = stream.kind else {
                 return None;
             };
             let schedule = Arc::clone(&schedules[stream.id.index()]);
@@ -310,6 +310,7 @@ impl Commander {
             stream,
             id: copy.stamp.map(|stamp| stamp.id),
             issued: copy.stamp.and_then(|stamp| stamp.due),
+            status: copy.status,
             seen,
             integrity: if copy.stamp.is_some() {
                 Integrity::Intact

@@ -192,10 +192,18 @@ impl Placement<'_> {
     fn kind(&self, stream: &StreamPlan) -> Kind {
         match (stream.kind, &stream.filter) {
             (StreamKind::CommandQuery { ttd }, _) => Kind::Query { ttd },
-            (StreamKind::Command { is_two_way, to }, _) => {
+            (
+                StreamKind::Command {
+                    is_two_way,
+                    status,
+                    to,
+                },
+                _,
+            ) => {
                 let track = self.recorder.stream(stream.id);
                 Kind::Command {
                     is_two_way,
+                    status,
                     to,
                     most_per_device: track.map_or(0, |track| track.most_per_device),
                 }

@@ -76,6 +76,8 @@ pub enum Kind {
     Command {
         /// Whether a reply is wanted.
         is_two_way: bool,
+        /// What a device says became of a command, as a status of HTTP, where the dialect's replies tell.
+        status: u16,
         /// Which devices the schedule is for.
         to: CommandTarget,
         /// The numbers of a device's commands are all below this.

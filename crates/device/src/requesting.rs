@@ -8,7 +8,7 @@ use muster_protocol::coap::{
 };
 use muster_protocol::mqtt::Token;
 
-use crate::class::Class;
+use crate::class::{Class, Kind};
 use crate::protocols::Unfit;
 use crate::render::Unsent;
 use crate::reply_paths::ReplyPaths;
@@ -37,9 +37,6 @@ pub struct Further {
     wire: u32,
     payload: u32,
 }
-
-/// What a device says of every command that it replies to, as a status of HTTP.
-const REPLY_STATUS: u16 = 200;
 
 impl<S: Sink> Shard<S> {
     /// Sends the message in the scratch buffers for the first time. Where nobody waits for the
@@ -173,9 +170,9 @@ impl Class {
         submit: impl FnOnce(&coap::Request<'_>) -> T,
     ) -> T {
         let stream = &self.streams[lane as usize];
-        if stream.is_command() {
+        if let Kind::Command { status, .. } = stream.kind {
             let (to, payload) = (paths.get(at), &uplink.payload);
-            let request = self.dialect.ask_reply(to, REPLY_STATUS, payload, query);
+            let request = self.dialect.ask_reply(to, status, payload, query);
             return with_options(&request, submit);
         }
         let asking = Asking {

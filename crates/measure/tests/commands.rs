@@ -335,6 +335,7 @@ impl World {
         let integrity = self.integrity();
         let seen = Micros(7_000_000 + self.dice.roll(3_000_000));
         self.tell(Command::Reply(Reply {
+            status: None,
             stream,
             id,
             issued: id.map(|id| due(id.seq)),

@@ -295,6 +295,7 @@ fn command_round(recorder: &mut Recorder, seq: u32) {
             },
         }));
         recorder.command(&Command::Reply(Reply {
+            status: None,
             stream: id.stream,
             id: Some(id),
             issued: Some(due),

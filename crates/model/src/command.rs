@@ -155,6 +155,8 @@ pub struct Reply {
     pub id: Option<MessageId>,
     /// When that was issued, as the reply tells.
     pub issued: Option<Micros>,
+    /// What the device says became of the command, as a status of HTTP; none where replies do not tell.
+    pub status: Option<u16>,
     /// When the backend got it.
     pub seen: Micros,
     /// Whether it is what was sent.

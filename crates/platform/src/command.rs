@@ -25,6 +25,9 @@ pub struct CommandCopy<'a> {
     /// Whom it is for, where a link takes the commands of several devices; none where a link's are
     /// its own device's.
     pub device: Option<&'a str>,
+    /// Of a reply: what its device says became of the command, as a status of HTTP; none where replies
+    /// do not tell.
+    pub status: Option<u16>,
 }
 
 /// A command that the business application issues.
@@ -79,6 +82,7 @@ impl CommandCopy<'_> {
         stamp: None,
         request: 0,
         device: None,
+        status: None,
     };
 
     /// Reads the text of an id whose check covers `covered`.

@@ -92,6 +92,9 @@ pub struct CommandLedger {
     /// Replies that reached the backend although the platform was not known to accept them.
     #[serde(default)]
     pub replies_unanswered: Option<u64>,
+    /// Replies that reached the backend, by the status that they tell; empty where they tell none.
+    #[serde(default)]
+    pub replies_by_status: BTreeMap<String, u64>,
     /// Further copies of replies.
     #[serde(default)]
     pub replies_again: u64,

@@ -287,6 +287,7 @@ fn counted(counts: &CommandCounts) -> CommandLedger {
         answer_in_flight,
         answer_shed,
         answer_shed_by_cause: by_name(&counts.answers_shed),
+        replies_by_status: by_name(&counts.replies_by_status),
         replies_again: counts.replies_again,
         replies_foreign: counts.replies_foreign,
         replies_damaged: counts.replies_damaged,

@@ -35,6 +35,8 @@ pub struct CommandCounts {
     pub answers_shed: CountBy<ShedCause>,
     /// First copies of replies at the backend.
     pub replies: u64,
+    /// The same, by the status that they tell.
+    pub replies_by_status: CountBy<Reason>,
     /// Further copies of replies.
     pub replies_again: u64,
     /// Replies that name no command of this run.
@@ -140,6 +142,7 @@ impl CommandCounts {
         self.answers_rejected.merge(&other.answers_rejected);
         self.answers_shed.merge(&other.answers_shed);
         self.replies += other.replies;
+        self.replies_by_status.merge(&other.replies_by_status);
         self.replies_again += other.replies_again;
         self.replies_foreign += other.replies_foreign;
         self.replies_damaged += other.replies_damaged;

@@ -86,6 +86,8 @@ pub struct CommandLedger {
     pub replies_outstanding: Option<u64>,
     /// Not answered as the device knows, and the reply came all the same.
     pub replies_unanswered: Option<u64>,
+    /// First copies of replies at the backend, by the status that they tell; empty where they tell none.
+    pub replies_by_status: BTreeMap<String, u64>,
     /// Further copies of replies.
     pub replies_again: u64,
     /// Replies that name no command of this run.
@@ -209,13 +211,14 @@ impl CommandLedger {
         ]
     }
 
-    fn named_mut(&mut self) -> [&mut BTreeMap<String, u64>; 5] {
+    fn named_mut(&mut self) -> [&mut BTreeMap<String, u64>; 6] {
         [
             &mut self.query_rejected_by_code,
             &mut self.withheld_by_cause,
             &mut self.undeliverable_by_status,
             &mut self.answer_rejected_by_code,
             &mut self.answer_shed_by_cause,
+            &mut self.replies_by_status,
         ]
     }
 }

@@ -1,7 +1,7 @@
 //! Hears what is told of commands.
 
 use muster_model::{
-    Answer, Answering, Attempt, Command, Issue, Met, Presence, Query, QueryOutcome, Receipt, Reply,
+    Answer, Answering, Attempt, Command, Issue, Met, Presence, Query, QueryOutcome, Reason, Receipt, Reply,
 };
 
 use super::{
@@ -280,6 +280,10 @@ impl Recorder {
             return;
         }
         counts.replies += 1;
+        if let Some(status) = reply.status {
+            let status = Reason::Application(status);
+            counts.replies_by_status.add(status, 1);
+        }
         self.progress.commands.replies.add(digest(&id));
         if let Some((begun, issued)) = begun.zip(reply.issued) {
             let took = reply.seen - issued;

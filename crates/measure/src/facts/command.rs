@@ -163,6 +163,7 @@ mod tests {
             ),
             (
                 Command::Reply(Reply {
+                    status: None,
                     stream: StreamId(3),
                     id: Some(ID),
                     issued: Some(at(5)),

@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 
 use muster_model::Stamp;
 use muster_platform::{CommandScratch, Commanding, Dialect};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::Run;
 use crate::truth::{count, sum};
@@ -58,15 +58,17 @@ const TO_QUERIES: &str = "mode: two-way, to: waiting";
 
 /// Runs over both; what holds whatever happens is looked at here.
 fn runs(behaviour: &str, commands: &str, query: &str) -> Vec<Run> {
-    runs_over(&SCHEMES, (behaviour, commands, query))
+    runs_over(&SCHEMES, "{ kind: command }", (behaviour, commands, query))
 }
 
 fn runs_over(
     schemes: &[(&str, &str); 2],
+    taking: &str,
     (behaviour, commands, query): (&str, &str, &str),
 ) -> Vec<Run> {
     let run = |(scheme, credential): &(&str, &str)| {
         let scenario = SCENARIO
+            .replace("{ kind: command }", taking)
             .replace("SCHEME", scheme)
             .replace("CREDENTIAL", credential)
             .replace(
@@ -167,7 +169,7 @@ fn each_device_behind_a_gateway_gets_the_command_that_is_its_own() {
         TO_QUERIES,
         NOW_AND_THEN,
     );
-    for run in runs_over(&GATEWAYS, query) {
+    for run in runs_over(&GATEWAYS, "{ kind: command }", query) {
         assert_eq!(run.get("queries"), QUERIES);
         assert_eq!(run.get("query_rejected"), 3);
         assert_eq!((run.get("issued"), run.get("delivered")), (37, 37));
@@ -181,13 +183,47 @@ fn each_device_behind_a_gateway_gets_the_command_that_is_its_own() {
         assert_eq!(run.0.account("commands-undelivered"), 0);
     }
     let query = ("", "rate: 60/s, mode: two-way, to: online", NOW_AND_THEN);
-    for run in runs_over(&GATEWAYS, query) {
+    for run in runs_over(&GATEWAYS, "{ kind: command }", query) {
         let (received, undeliverable) = (run.get("received"), run.get("undeliverable"));
         assert_eq!(run.get("issued"), 180);
         assert_eq!(run.get("delivered"), received);
         assert_eq!(received + undeliverable, 180);
         assert_eq!(run.get("replies_arrived"), received);
         assert!(received > 20, "{received}");
+    }
+}
+
+#[test]
+fn a_reply_says_what_became_of_its_command_as_the_scenario_has_it() {
+    for (taking, status) in [
+        ("{ kind: command, status: 503 }", "503"),
+        ("{ kind: command }", "200"),
+    ] {
+        for run in runs_over(&SCHEMES, taking, ("", TO_QUERIES, NOW_AND_THEN)) {
+            assert_eq!(run.get("replies_arrived"), QUERIES);
+            let by_status = &run.ledger()["replies_by_status"];
+            assert_eq!(by_status, &json!({ status: QUERIES }));
+            assert_eq!(
+                run.get("answered"),
+                QUERIES,
+                "the platform takes any status"
+            );
+        }
+    }
+}
+
+/// Nothing but the path and the order of arrival tells whose it is.
+#[test]
+fn an_empty_notification_asks_for_a_command_as_well() {
+    let query = "every: 1500ms, ttd: 1s, payload: empty";
+    for run in runs("lose-commands: 4", TO_QUERIES, query) {
+        assert_eq!((run.get("queries"), run.get("issued")), (QUERIES, QUERIES));
+        assert_eq!(run.get("received_by_query"), QUERIES - 4);
+        assert_eq!(run.get("replies_arrived"), QUERIES - 4);
+        assert_eq!(run.0.cell("accepted", "arrived"), QUERIES);
+        for none in ["unstamped", "foreign", "corrupted"] {
+            assert_eq!(run.0.uplink(none), 0, "{none}");
+        }
     }
 }
 
@@ -247,6 +283,28 @@ fn a_second_command_in_the_time_of_a_query_is_undeliverable() {
         let [waiting, online] = ["waiting", "online"].map(|at| run.presence(at, "scheduled"));
         assert_eq!(waiting + online, 180);
         assert!(waiting > 20 && online > 20, "{waiting}, {online}");
+    }
+}
+
+/// Waiting, online without a query, and absent: each command has one end by where its device stood.
+#[test]
+fn of_commands_to_all_those_who_wait_get_one_each_and_nobody_else_any() {
+    for run in runs("", "rate: 60/s, mode: two-way, to: all", NOW_AND_THEN) {
+        let stood = ["waiting", "online", "offline"].map(|at| run.presence(at, "scheduled"));
+        assert_eq!((run.get("issued"), stood.iter().sum::<u64>()), (180, 180));
+        assert_eq!(stood[2], 80, "of nine to each device every second");
+        assert!(stood[0] > 10 && stood[1] > 10, "{stood:?}");
+        for came in ["received", "delivered", "replies_arrived"] {
+            assert_eq!(run.presence("offline", came), 0, "{came}");
+            let both = run.presence("waiting", came) + run.presence("online", came);
+            assert_eq!(both, run.get("received"), "{came}");
+        }
+        let (received, undeliverable) = (run.get("received"), run.get("undeliverable"));
+        assert_eq!(received + undeliverable, 180);
+        assert_eq!(run.get("received_by_query"), received);
+        assert_eq!(run.get("no_command") + received, run.get("queries"));
+        assert_eq!(run.0.account("commands-undelivered"), undeliverable);
+        assert_eq!(run.0.account("commands-handed"), received);
     }
 }
 

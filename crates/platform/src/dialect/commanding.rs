@@ -37,6 +37,15 @@ impl Dialect {
         }
     }
 
+    /// Whether a reply tells what became of its command by a status of the device's choice.
+    #[must_use]
+    pub const fn replies_with_status(self) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => false,
+            Self::Hono => true,
+        }
+    }
+
     /// What the business application subscribes to for what the platform says of the delivery of commands
     /// that want a reply; none where its first word on them is its last.
     #[must_use]

@@ -103,6 +103,7 @@ pub(crate) fn returned<'a>(
     }
     Some(Returned::Reply(CommandCopy {
         stamp: stamp.filter(|stamp| told == Some(*stamp)),
+        status,
         ..CommandCopy::UNREADABLE
     }))
 }
@@ -175,9 +176,13 @@ mod tests {
         ];
         let known = CommandCopy {
             stamp: Some(stamp()),
+            status: Some(200),
             ..CommandCopy::UNREADABLE
         };
-        let unknown = Some(Returned::Reply(CommandCopy::UNREADABLE));
+        let unknown = Some(Returned::Reply(CommandCopy {
+            stamp: None,
+            ..known
+        }));
         assert_eq!(
             read(&headers, &issued.payload),
             Some(Returned::Reply(known))

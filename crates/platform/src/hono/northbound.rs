@@ -145,9 +145,10 @@ pub(crate) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
 
 /// Reads a reply as the business application hears it; none if the topic is not one of replies.
 pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
-    let [word, ..] = levels(topic)?;
+    let [word, _, _, _, status] = levels(topic)?;
     (word == RESPONSE).then(|| CommandCopy {
         stamp: named(payload),
+        status: status.parse().ok(),
         ..CommandCopy::UNREADABLE
     })
 }
@@ -258,10 +259,10 @@ pub(super) mod tests {
     #[test]
     fn a_reply_names_its_command_in_its_body() {
         let (issued, mut topic) = (command(true), String::new());
-        write_reply_topic(["tload_tests", "ns:d-17", "7f3a"], 200, &mut topic);
-        assert_eq!(topic, "command_response/tload_tests/ns:d-17/7f3a/200");
+        write_reply_topic(["tload_tests", "ns:d-17", "7f3a"], 503, &mut topic);
+        assert_eq!(topic, "command_response/tload_tests/ns:d-17/7f3a/503");
         let read = reply(&topic, &issued.payload).expect("it is a reply");
-        assert_eq!(read.stamp, Some(stamp()));
+        assert_eq!((read.stamp, read.status), (Some(stamp()), Some(503)));
         assert_eq!(reply("telemetry/t/d", b""), None);
     }
 

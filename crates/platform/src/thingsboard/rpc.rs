@@ -65,7 +65,7 @@ pub(super) fn command(request: u32, payload: &[u8]) -> Downlink<'_> {
     Downlink::Command(CommandCopy {
         stamp: call.and_then(|call| named(call.params?)),
         request,
-        device: None,
+        ..CommandCopy::UNREADABLE
     })
 }
 
@@ -87,6 +87,7 @@ fn read_of_gateway(payload: &[u8]) -> Option<CommandCopy<'_>> {
         stamp: call.params.and_then(named),
         request: call.request?,
         device: Some(std::str::from_utf8(device?).ok()?),
+        ..CommandCopy::UNREADABLE
     })
 }
 

@@ -38,6 +38,7 @@ pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger 
         expired: of.expired,
         undeliverable: of.undeliverable,
         undeliverable_by_status: of.undeliverable_by_status.clone(),
+        replies_by_status: of.replies_by_status.clone(),
         unknown: of.unknown,
         received: of.received,
         received_again: of.received_again,

@@ -65,7 +65,12 @@ fn commands(of: &CommandLedger) -> Vec<Line> {
             (of.replies_outstanding, "outstanding", false),
             (Some(of.replies_again), "again", false),
         ];
-        let arrived = format!("{} arrived", known(of.replies_arrived));
+        let is_plain = of.replies_by_status.keys().all(|status| status == "200");
+        let by_status = match is_plain {
+            true => String::new(),
+            false => by(&of.replies_by_status),
+        };
+        let arrived = format!("{} arrived{by_status}", known(of.replies_arrived));
         lines.push(("  replies", listed(arrived, &parts)));
     }
     let rows = of.by_presence.iter().filter(|(_, row)| row.scheduled > 0);

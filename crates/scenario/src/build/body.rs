@@ -19,6 +19,8 @@ use crate::view::View;
 const SAP_MEASURES: &str = "sap-measures";
 /// The payload of the published test of Hono, by its name.
 const DITTO_MODIFY: &str = "ditto-modify";
+/// A message without a body, by which a device of Hono says that it is there, and asks for a command.
+const EMPTY: &str = "empty";
 /// What CoAP can name; the media type of Ditto's own protocol has no number there.
 const JSON: &str = "application/json";
 
@@ -44,6 +46,7 @@ pub(super) fn body(
     let of_board = board::payload(class, view, &carrier, schedule);
     let spec = match of_board {
         _ if is_ditto => ditto(class, &carrier)?,
+        _ if payload_view.text() == EMPTY => empty(class, view, &carrier)?,
         Some(spec) => spec?,
         None => payload(class, &payload_view, lane)?,
     };
@@ -129,6 +132,23 @@ fn ditto(class: &Class<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
         is_stamped: matches!(carrier, Carrier::Payload | Carrier::Field(_)),
     });
     Some(class.seat.dialect.payload(named, 0))
+}
+
+/// An empty notification: its type is told by the platform, and whose it is by its path.
+fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
+    if !class.seat.dialect.asks() {
+        let what = format!("{} has no empty notifications", class.seat.dialect);
+        let help = "use `payload: { size: 0 }`, or `dialect: hono`";
+        view.get("payload")?.wrong(what, help);
+        return None;
+    }
+    if !matches!(carrier, Carrier::Order | Carrier::None) {
+        let what = format!("an empty notification has no room for its carrier, {carrier}");
+        let help = "remove `carrier`, or use `order` or `none`";
+        view.get("carrier")?.wrong(what, help);
+        return None;
+    }
+    Some(PayloadSpec::Size(0))
 }
 
 fn measures(class: &Class<'_>, samples: u32, lane: u8) -> PayloadSpec {

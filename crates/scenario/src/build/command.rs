@@ -186,6 +186,7 @@ pub(super) fn command_stream(
     let rate = Rate::per_second(commands.rate.get() * share)?;
     let kind = StreamKind::Command {
         is_two_way: commands.is_two_way,
+        status: status(class, view, commands.is_two_way)?,
         to: commands.to,
     };
     let plan = silent(class, view, number)?;
@@ -207,6 +208,28 @@ pub(super) fn command_stream(
         ..plan
     })
 }
+
+/// What the devices say became of a command.
+fn status(class: &Class<'_>, view: &View<'_>, is_two_way: bool) -> Option<u16> {
+    let Some(written) = view.get("status") else {
+        return Some(DONE);
+    };
+    let dialect = class.seat.dialect;
+    if !dialect.replies_with_status() {
+        let what = format!("with {dialect} a reply says nothing of a status, or always 200");
+        written.wrong(what, "remove it, or use `dialect: hono`");
+        return None;
+    }
+    if !is_two_way {
+        let what = "no device replies to commands that are one-way";
+        written.wrong(what, "remove it, or use `commands: { mode: two-way }`");
+        return None;
+    }
+    view.whole("status")
+}
+
+/// The status of a reply that says nothing else: what was asked is done.
+const DONE: u16 = 200;
 
 /// The quality of service of what devices subscribe to and of their replies.
 fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option<Qos> {
@@ -365,7 +388,11 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
 /// A key that has a meaning for other kinds only.
 pub(super) fn refuse_strays(view: &View<'_>) -> Option<()> {
     let kind = view.text_of("kind");
-    for (key, of) in [("filter", "receive"), ("ttd", "command-query")] {
+    for (key, of) in [
+        ("filter", "receive"),
+        ("ttd", "command-query"),
+        ("status", "command"),
+    ] {
         if let (Some(stray), true) = (view.get(key), kind != of) {
             let what = format!("`{key}` has no meaning with `kind: {kind}`");
             stray.wrong(what, &format!("use `kind: {of}`, or remove it"));

@@ -68,6 +68,10 @@ fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
         false => ("none", non),
     };
     default(stream, "ack", ack);
+    // An empty notification has no room for an id.
+    if text(stream, "payload") == "empty" {
+        default(stream, "carrier", "order");
+    }
     // A query waits for as long as its device waits for a command, and some more.
     if text(stream, "kind") != "command-query" {
         default(stream, "timeout", timeout);

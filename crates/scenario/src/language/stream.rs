@@ -72,6 +72,11 @@ pub(super) static STREAM: Object = Object {
             "How long a device waits for a command once its query was taken (kind command-query); by default 10s",
         ),
         key(
+            "status",
+            one(Scalar::Whole(200, 599)),
+            "What a device's reply says became of a command, as a status of HTTP from 200 to 599 (kind command, hono); by default 200",
+        ),
+        key(
             "confirmable",
             one(Scalar::Bool),
             "CoAP: whether it is sent until it is acknowledged (CON, not NON); by default true",
@@ -112,6 +117,7 @@ const KINDS: &[Word] = &[
 ];
 
 const PAYLOADS: &[Word] = &[
+    word("empty"),
     word("ditto-modify"),
     word("smart-meter"),
     word("smart-tracker"),

@@ -63,6 +63,9 @@ pub enum StreamKind {
     Command {
         /// Whether a reply is wanted.
         is_two_way: bool,
+        /// What a device says became of a command, as a status of HTTP; told where the dialect's replies
+        /// have one of the device's choice.
+        status: u16,
         /// Which devices the schedule is for.
         to: CommandTarget,
     },
