@@ -1,7 +1,8 @@
 //! Hears what is told of commands.
 
 use muster_model::{
-    Answer, Answering, Attempt, Command, Issue, Met, Presence, Query, QueryOutcome, Reason, Receipt, Reply,
+    Answer, Answering, Attempt, Command, Issue, Met, Presence, Query, QueryOutcome, Reason,
+    Receipt, Reply,
 };
 
 use super::{
