@@ -4,11 +4,12 @@
 //! registry encrypts keys, it cannot read these.
 
 mod documents;
+mod lookup;
 mod outcome;
 mod parts;
 mod removal;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
@@ -18,6 +19,7 @@ use muster_scenario::{Plan, ProvisionPlan, Secret};
 use tokio::runtime::Runtime;
 
 use self::documents::Writer;
+use self::lookup::There;
 use self::outcome::{failed, in_time, taken, unusable};
 use self::parts::{BATCH, Parts};
 use self::removal::{Devices, begun};
@@ -51,13 +53,6 @@ pub(crate) struct Mongo {
 
 /// Devices of one tenant.
 type Batch = Vec<Record>;
-
-/// What the database has of a batch, by device.
-#[derive(Default)]
-struct There {
-    devices: BTreeMap<String, Document>,
-    credentials: BTreeMap<String, Document>,
-}
 
 impl Provisioner for Mongo {
     fn create(
@@ -313,81 +308,6 @@ impl Mongo {
         })
     }
 
-    /// The tenants without any device, of which no batch has to be looked for.
-    fn empty(
-        &self,
-        tenants: &BTreeSet<String>,
-        watch: &dyn Watch,
-    ) -> Result<BTreeSet<String>, ProvisionError> {
-        let mut empty = tenants.clone();
-        for collection in [DEVICES, CREDENTIALS] {
-            for tenant in tenants {
-                self.pacer.wait(watch)?;
-                let found = self.find_one(collection, doc! { "tenant-id": tenant });
-                let found = found.map_err(|error| self.failed("find", collection, &error))?;
-                if found.is_some() {
-                    empty.remove(tenant);
-                }
-            }
-        }
-        Ok(empty)
-    }
-
-    fn find_in_parts(&self, batch: &Batch, watch: &dyn Watch) -> Result<There, ProvisionError> {
-        let mut there = There::default();
-        self.parts.each(batch, |part| {
-            let found = self.find(part, watch)?;
-            there.devices.extend(found.devices);
-            there.credentials.extend(found.credentials);
-            Ok(())
-        })?;
-        Ok(there)
-    }
-
-    /// What the database has of some devices of one tenant.
-    fn find(&self, part: &[Record], watch: &dyn Watch) -> Result<There, ProvisionError> {
-        let Some(first) = part.first() else {
-            return Ok(There::default());
-        };
-        let names: Vec<&str> = part.iter().map(|record| record.device.as_str()).collect();
-        let filter = documents::named(&first.tenant, &names);
-        Ok(There {
-            devices: self.found(DEVICES, &filter, watch)?,
-            credentials: self.found(CREDENTIALS, &filter, watch)?,
-        })
-    }
-
-    fn found(
-        &self,
-        collection: &str,
-        filter: &Document,
-        watch: &dyn Watch,
-    ) -> Result<BTreeMap<String, Document>, ProvisionError> {
-        self.pacer.wait(watch)?;
-        let from = self.collection(collection);
-        let found = self.run(async {
-            let mut by_device = BTreeMap::new();
-            let mut found = from.find(filter.clone()).max_time(self.timeout).await?;
-            while found.advance().await? {
-                let document = found.deserialize_current()?;
-                if let Ok(device) = document.get_str("device-id") {
-                    by_device.insert(device.to_owned(), document);
-                }
-            }
-            Ok(by_device)
-        });
-        found.map_err(|error| self.failed("find", collection, &error))
-    }
-
-    fn find_one(
-        &self,
-        collection: &str,
-        filter: Document,
-    ) -> mongodb::error::Result<Option<Document>> {
-        let from = self.collection(collection);
-        self.run(from.find_one(filter).into_future())
-    }
-
     /// Inserts things that were not there; what somebody else was faster with is not ours.
     fn make(
         &self,
@@ -441,21 +361,6 @@ impl Mongo {
     ) -> ProvisionError {
         let call = format!("{what} in {}, {collection}", self.target);
         failed(call, error, self.timeout)
-    }
-}
-
-impl There {
-    /// The version of a device that is there since a killed process had begun to create it.
-    fn begun(&self, record: &Record, journal: &Journal) -> Option<String> {
-        let device = self.devices.get(&record.device)?;
-        begun(journal, DEVICE, &record.key(), device)
-    }
-
-    /// None if the device is not there; else in what it differs.
-    fn difference(&self, record: &Record) -> Option<Option<String>> {
-        let device = self.devices.get(&record.device)?;
-        let credentials = self.credentials.get(&record.device);
-        Some(documents::difference(record, device, credentials))
     }
 }
 
