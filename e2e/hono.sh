@@ -145,9 +145,13 @@ same "one device goes through the whole loop: exit code" "$STATUS" 0
 [ "$STATUS" -eq 0 ] || cat "$WORK/out"
 same "its topics were created as published" "$(partitions "$TELEMETRY") $(partitions "$EVENT") $(partitions "$REPLY")" "10 4 2"
 
-# Each device's first messages, of which a Hono that has just begun may refuse some.
+# Each device's first messages, of which a Hono that has just begun may refuse some. Its machine may be too busy with starting
+# it for a figure of time to hold; the counts have to.
 run cold "${RULES[@]}" --set phases.warm-up=0s --set "phases.measure=$((DEVICES / 50 + 10))s"
-check "cold: valid (exit code $STATUS)" test "$STATUS" -le 1
+# The rules of validity that a busy machine fails.
+readonly BUSY='"lateness-p99", "lateness-p99 of commands", "cpu", "cpu of consumers", "cpu-wait", "cpu-wait of consumers", "steal"'
+same "cold: invalid by nothing but a busy machine (exit code $STATUS)" \
+    "$(value "$WORK/cold" "[.verdict.rules[] | select(.consequence == \"invalidates\") | .rule] - [$BUSY] | join(\", \")")" ""
 [ "$STATUS" -le 1 ] || cat "$WORK/out"
 closes cold
 
@@ -170,6 +174,9 @@ hopeless no-tenant 4 'fleet[0].tenant=nobody'
 check "no tenant: likewise" grep -qF "handshake was not over in time" "$WORK/out"
 hopeless too-large 1 'fleet[0].streams.event.payload={ size: 3000 }'
 same "too large: rejected by code" "$(value "$WORK/too-large" '.ledger.by_stream["meters/event"].ledger.rejected_by_code | keys | join(" ")')" 4.13
+hopeless unknown-device 1 'fleet[0].streams.event.topic=event//nobody'
+same "unknown device: rejected by code" "$(value "$WORK/unknown-device" '.ledger.by_stream["meters/event"].ledger.rejected_by_code | keys | join(" ")')" 4.04
+says "unknown device: told with its meaning" "$(event unknown-device rejecting)" "the device is not registered"
 
 MEANWHILE=freeze_adapter
 fails adapter
