@@ -15,6 +15,10 @@ use crate::{ProvisionError, Watch};
 
 /// Bytes of an answer that are read at the most: a page of a list.
 const ANSWER_MAX: u64 = 8 << 20;
+/// The answer to a thing whose name is taken (RFC 9110 section 15.5.10).
+pub(crate) const CONFLICT: u16 = 409;
+/// The answer to a thing that is not there (RFC 9110 section 15.5.5).
+pub(crate) const NOT_FOUND: u16 = 404;
 /// Characters of an answer that an error shows.
 const SHOWN_MAX: usize = 300;
 

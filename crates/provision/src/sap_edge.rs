@@ -9,16 +9,12 @@ use serde_json::Value;
 use self::model::{CAPABILITY, DEVICE, Entity, GATEWAY, Kind, Model, SENSOR_TYPE};
 use crate::crew::each;
 use crate::journal::Standing;
-use crate::rest::{Answer, Ask, Rest, segment};
+use crate::rest::{Answer, Ask, CONFLICT, NOT_FOUND, Rest, segment};
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
 
 /// Where the API is, unless the address says another place.
 const PATH: &str = "/api/v1";
-/// The answer to a thing whose name is taken.
-const CONFLICT: u16 = 409;
-/// The answer to a thing that is not there.
-const NOT_FOUND: u16 = 404;
 
 /// Tells a SAP Edge of devices.
 #[derive(Debug)]

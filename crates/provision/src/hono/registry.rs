@@ -10,16 +10,12 @@ use super::model;
 use super::records::{Login, Record, count, records, tenants};
 use crate::crew::each;
 use crate::journal::Standing;
-use crate::rest::{Answer, Ask, Rest, segment};
+use crate::rest::{Answer, Ask, CONFLICT, NOT_FOUND, Rest, segment};
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
 
 pub(super) const TENANT: &str = "tenant";
 pub(super) const DEVICE: &str = "device";
-/// The answer to a thing whose name is taken.
-const CONFLICT: u16 = 409;
-/// The answer to a thing that is not there.
-const NOT_FOUND: u16 = 404;
 
 /// Tells a device registry.
 #[derive(Debug)]
