@@ -356,6 +356,7 @@ impl Recorder {
         let filling = live.window(key_due);
         let took = arrival.seen - due;
         filling.window.arrived_due += 1;
+        filling.window.early = filling.window.early.max(due - arrival.seen);
         filling.window.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
         count_above(&mut filling.window.above, bounds, took);
         filling.end_to_end.record(took, &mut self.pool);

@@ -63,6 +63,9 @@ pub struct ArrivalWindow {
     pub late: u64,
     /// First copies whose due instant nothing tells, by event.
     pub undated: u64,
+    /// By how much a first copy was seen before it was due, at the most, by due: only where sender and
+    /// consumer read different clocks.
+    pub early: Micros,
     /// By due: first copies above each registered end-to-end bound, ascending and once; empty if
     /// none counted anything.
     pub above: Vec<u64>,
@@ -189,6 +192,7 @@ impl ArrivalWindow {
         self.arrived_due += other.arrived_due;
         self.late += other.late;
         self.undated += other.undated;
+        self.early = self.early.max(other.early);
         add_above(&mut self.above, &other.above);
         self.end_to_end.merge(&other.end_to_end);
     }
@@ -303,8 +307,16 @@ impl WindowDelta {
         self.progress.merge(&other.progress);
     }
 
+    /// By how much a copy was seen before it was due, at the most: the clocks of sender and consumer are
+    /// apart by that at the least.
+    #[must_use]
+    pub fn early(&self) -> Micros {
+        let early = self.arrivals.values().map(|window| window.early);
+        early.max().unwrap_or_default()
+    }
+
     /// Forgets how long deliveries took: when sender and consumer read different clocks, it is
-    /// not known.
+    /// not known. By how much they were early stays.
     pub fn forget_end_to_end(&mut self) {
         for window in self.arrivals.values_mut() {
             window.end_to_end = Distribution::default();

@@ -274,6 +274,18 @@ fn with_two_clocks_nobody_knows_how_long_a_delivery_took() {
 }
 
 #[test]
+fn by_how_much_copies_were_early_is_kept_where_end_to_end_times_are_not() {
+    let mut line = Line::new();
+    accept_all(&mut line, 3);
+    line.arrive(0, 0, due(0) + Micros::from_millis(30));
+    line.arrive(1, 0, due(1) - Micros::from_millis(7));
+    line.arrive(2, 0, due(2) - Micros::from_millis(5));
+    let mut windows = line.recorder.flush(Micros::from_secs(20));
+    windows.forget_end_to_end();
+    assert_eq!(windows.early(), Micros::from_millis(7));
+}
+
+#[test]
 fn what_came_after_a_consumer_had_left_is_not_called_lost() {
     let mut line = Line::new();
     accept_all(&mut line, 30);

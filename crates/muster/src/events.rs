@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_cluster::Incidents;
 use muster_conduct::Trouble;
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
-use muster_model::figure;
+use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::line::CLOCKS_APART;
@@ -21,6 +21,9 @@ pub(crate) struct NotedEvent {
     pub(crate) kind: String,
     pub(crate) detail: String,
 }
+
+/// Two processes work out the beginning of a run from the wall clock, each with an error below this.
+const EARLY_MIN: Micros = Micros::from_millis(1);
 
 /// One of so many wanted in a second, or fewer, is next to none.
 const SOME_OF: u64 = 20;
@@ -80,6 +83,19 @@ pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<NotedEve
              arrivals are not known ({})",
             clocks.len(),
             clocks.join(", ")
+        ),
+    })
+}
+
+/// That copies were seen before they were due, which clocks that are apart alone can do.
+pub(crate) fn of_early(early: Micros) -> Option<NotedEvent> {
+    (early >= EARLY_MIN).then(|| NotedEvent {
+        t_s: 0.0,
+        until_s: None,
+        kind: CLOCKS_APART.to_owned(),
+        detail: format!(
+            "copies were seen up to {early} before their messages were due: the clock of those who consumed \
+             is behind that of the senders by that at the least; nothing was corrected by it"
         ),
     })
 }

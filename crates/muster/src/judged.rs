@@ -173,7 +173,8 @@ impl Archive {
         let mut all: Vec<Event> = self.events.iter().map(NotedEvent::event).collect();
         let is_measured = self.events.iter().any(|event| event.kind == CLOCKS_APART);
         let clocks = events::of_clocks(&self.header.clocks, is_measured);
-        all.extend(clocks.iter().map(NotedEvent::event));
+        let early = events::of_early(self.windows.early());
+        all.extend(clocks.iter().chain(&early).map(NotedEvent::event));
         all.extend(
             events::of_series(summary, &self.windows, self.header.part != Part::WHOLE)
                 .iter()

@@ -122,6 +122,26 @@ fn parts_of_two_hosts_do_not_and_say_so() {
 }
 
 #[test]
+fn copies_that_came_before_they_were_due_tell_by_how_much_clocks_are_apart_at_least() {
+    let told = |early_us: u64| {
+        let mut consumers = part(1, "other (2)");
+        for window in consumers.windows.arrivals.values_mut() {
+            window.early = Micros(early_us);
+        }
+        let mut whole = part(0, "box (1)");
+        whole.merge(consumers).expect("two parts of a run");
+        whole.header.part = Part::WHOLE;
+        let events = whole.report().expect("a report").events.into_iter();
+        let apart = events.filter(|event| event.kind == "clocks-apart");
+        apart.map(|event| event.detail).collect::<Vec<_>>()
+    };
+    let apart = told(12_000);
+    assert_eq!(apart.len(), 2, "{apart:?}");
+    assert!(apart[1].contains("seen up to 12 ms before"), "{apart:?}");
+    assert_eq!(told(0).len(), 1, "two hosts");
+}
+
+#[test]
 fn what_was_heard_ends_with_the_first_consumer_that_left() {
     let heard = |until| Listening::until(Micros::from_secs(until));
     let footer = |end, until: Option<u64>| Footer {

@@ -22,6 +22,16 @@ slo: { loss: 0, end-to-end: { p50: "<= 2s" } }
 validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
+/// The same with commands and their replies, and more time than settling is to take.
+fn with_commands() -> String {
+    let text = SCENARIO.replace(
+        "muster/#\" }",
+        "muster/#\", commands: { rate: 50/s, mode: two-way } }",
+    );
+    let text = text.replace("streams: [ ", "streams: [ { kind: command }, ");
+    text.replace("at-most: 6s", "at-most: 60s")
+}
+
 /// A gateway, and a folder with a scenario that names it.
 struct Site {
     folder: tempfile::TempDir,
@@ -44,9 +54,9 @@ const COUNTS: [&str; 9] = [
 
 impl Site {
     /// Both parts begin some seconds from now, in which their processes have to come up.
-    fn new() -> Self {
+    fn new(scenario: &str) -> Self {
         let gateway = Gateway::start::<&str>(&[]);
-        let folder = folder_with(&SCENARIO.replace("DEVICES", &gateway.url));
+        let folder = folder_with(&scenario.replace("DEVICES", &gateway.url));
         let ahead = Command::new("date")
             .args(["-u", "-d", "+4 seconds", "+%Y-%m-%dT%H:%M:%SZ"])
             .output()
@@ -93,7 +103,7 @@ fn uplink(result: &Value) -> Vec<&Value> {
 
 #[test]
 fn devices_and_backend_in_two_processes_make_the_ledger_of_one() {
-    let site = Site::new();
+    let site = Site::new(SCENARIO);
     let parts = [
         site.start("devices", "devices", &[]),
         site.start("backend", "backend", &[]),
@@ -180,13 +190,11 @@ fn kinds(result: &Value) -> Vec<&str> {
 
 #[test]
 fn parts_with_a_line_settle_once_all_has_arrived() {
-    let site = Site::new();
+    let site = Site::new(&with_commands());
     let port = free_port();
-    let at_most = ["--set", "phases.settle.at-most=60s"];
-    let [hear, tell] = ["--hear", "--tell"].map(|line| [&at_most[..], &[line, &port]].concat());
     let parts = [
-        site.start("backend", "backend", &hear),
-        site.start("devices", "devices", &tell),
+        site.start("backend", "backend", &["--hear", &port]),
+        site.start("devices", "devices", &["--tell", &port]),
     ];
     for (part, name) in parts.into_iter().zip(["backend", "devices"]) {
         let (code, said) = ended(part);
@@ -200,16 +208,29 @@ fn parts_with_a_line_settle_once_all_has_arrived() {
         &["merge", "devices", "backend", "--out", "whole"],
     );
     assert_eq!(merged.code, 0, "{merged:?}");
-    let ledger = &site.result("whole")["ledger"]["uplink"];
+    let ledger = &site.result("whole")["ledger"];
+    let (uplink, command) = (&ledger["uplink"], &ledger["command"]);
     assert_eq!(
-        (&ledger["arrived"], &ledger["residue"]),
+        (&uplink["arrived"], &uplink["residue"]),
         (&200.into(), &0.into())
     );
+    let counts = [
+        "issued",
+        "delivered",
+        "received",
+        "answered",
+        "replies_arrived",
+    ];
+    assert!(
+        counts.iter().all(|count| command[*count] == 100),
+        "{command}"
+    );
+    assert_eq!(command["residue"], 0);
 }
 
 #[test]
 fn a_part_that_hears_nobody_over_its_line_settles_by_itself_and_says_so() {
-    let site = Site::new();
+    let site = Site::new(SCENARIO);
     let devices = site.start("devices", "devices", &["--tell", &free_port()]);
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
