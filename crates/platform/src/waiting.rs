@@ -7,6 +7,8 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub struct Waiting<T> {
     by_device: HashMap<String, T>,
+    /// By device: the gateway that spoke for it last.
+    gateways: HashMap<String, String>,
     most: usize,
     /// Where a key is put together.
     key: String,
@@ -18,6 +20,7 @@ impl<T: Copy + PartialEq> Waiting<T> {
     pub fn new(most: usize) -> Self {
         Self {
             by_device: HashMap::new(),
+            gateways: HashMap::new(),
             most,
             key: String::new(),
         }
@@ -38,11 +41,28 @@ impl<T: Copy + PartialEq> Waiting<T> {
         has_room
     }
 
-    /// The request that a command to a device goes to, which then waits no longer; none if the device
-    /// does not wait, so that the command is refused with 503.
+    /// A gateway spoke for a device: commands to that go to the gateway where it waits and the device does
+    /// not. Where too many devices have gateways, those that come later have none.
+    pub fn speaks_for(&mut self, tenant: &str, gateway: &str, device: &str) {
+        self.name(tenant, device);
+        let is_same = |known: &String| {
+            let rest = known.strip_prefix(tenant);
+            rest.and_then(|rest| rest.strip_prefix(SEPARATOR)) == Some(gateway)
+        };
+        let known = self.gateways.get(&self.key);
+        let is_known = known.is_some_and(is_same);
+        if !is_known && (known.is_some() || self.gateways.len() < self.most) {
+            let gateway = [tenant, SEPARATOR, gateway].concat();
+            self.gateways.insert(self.key.clone(), gateway);
+        }
+    }
+
+    /// The request that a command to a device goes to, which then waits no longer: its own, else its
+    /// gateway's. None if neither waits, so that the command is refused with 503.
     pub fn hand(&mut self, tenant: &str, device: &str) -> Option<T> {
         self.name(tenant, device);
-        self.by_device.remove(&self.key)
+        let own = self.by_device.remove(&self.key);
+        own.or_else(|| self.by_device.remove(self.gateways.get(&self.key)?))
     }
 
     /// A request's time is over, or its link is gone.
@@ -65,12 +85,14 @@ impl<T: Copy + PartialEq> Waiting<T> {
         self.by_device.is_empty()
     }
 
-    /// No name holds NUL, so that no two devices have one key.
     fn name(&mut self, tenant: &str, device: &str) {
         self.key.clear();
-        self.key.extend([tenant, "\0", device]);
+        self.key.extend([tenant, SEPARATOR, device]);
     }
 }
+
+/// No name holds NUL, so that no two devices have one key.
+const SEPARATOR: &str = "\0";
 
 #[cfg(test)]
 mod tests {
@@ -93,6 +115,26 @@ mod tests {
         assert_eq!(waiting.hand("t", "d"), Some(2));
         waiting.end("t", "d", 2);
         assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn a_gateway_that_waits_gets_the_command_of_a_device_that_does_not() {
+        let mut waiting = Waiting::new(10);
+        waiting.speaks_for("t", "gw", "d");
+        assert_eq!(waiting.hand("t", "d"), None, "it does not wait");
+        assert!(waiting.wait("t", "gw", 1) && waiting.wait("t", "d", 2));
+        assert_eq!(waiting.hand("t", "e"), None, "it never spoke for that one");
+        assert_eq!(waiting.hand("u", "d"), None, "of another tenant");
+        assert_eq!(waiting.hand("t", "d"), Some(2));
+        assert_eq!(waiting.hand("t", "d"), Some(1));
+        assert!(waiting.is_empty());
+        waiting.speaks_for("t", "other", "d");
+        assert!(waiting.wait("t", "gw", 3) && waiting.wait("t", "other", 4));
+        assert_eq!(
+            waiting.hand("t", "d"),
+            Some(4),
+            "the last that spoke for it"
+        );
     }
 
     #[test]

@@ -193,6 +193,39 @@ fn each_device_behind_a_gateway_gets_the_command_that_is_its_own() {
     }
 }
 
+/// The gateway asks for itself; whom the command is for stands in the answer. Once it has spoken for its devices the platform
+/// knows that their commands go to it.
+#[test]
+fn a_gateway_that_waits_gets_the_commands_of_its_devices() {
+    let scenario = SCENARIO
+        .replace("SCHEME", "coaps")
+        .replace("CREDENTIAL", GATEWAYS[1].1)
+        .replace("devices: 4", "devices: 2")
+        .replace("NSTART", "1")
+        .replace("BEHAVIOUR", "")
+        .replace("COMMANDS", TO_QUERIES)
+        .replace(
+            "{ name: asks, kind: command-query, QUERY }",
+            "{ name: speaks, every: 3s }\n      - { name: asks, kind: command-query, every: 3s, ttd: 1s, topic: telemetry }",
+        )
+        .replace("measure: 3s", "measure: 6s");
+    let run = Run::scenario(&scenario);
+    run.agrees();
+    // Of the first queries some come before their device was spoken for.
+    let (received, in_vain) = (run.get("received_by_query"), run.get("no_command"));
+    assert_eq!(run.get("queries"), 40);
+    assert_eq!(received + in_vain, 40);
+    assert!(received >= 20, "{received}");
+    assert_eq!((run.get("issued"), run.get("delivered")), (40, received));
+    assert_eq!(run.get("undeliverable"), in_vain);
+    assert_eq!(
+        (run.get("received"), run.get("received_foreign")),
+        (received, 0)
+    );
+    assert_eq!(run.get("replies_arrived"), received);
+    assert_eq!(run.0.account("commands-handed"), received);
+}
+
 #[test]
 fn a_reply_says_what_became_of_its_command_as_the_scenario_has_it() {
     for (taking, status) in [

@@ -39,6 +39,8 @@ pub struct Upload<'a> {
     pub tenant: &'a str,
     /// Which.
     pub device: &'a str,
+    /// The gateway that speaks for it, if one does.
+    pub gateway: Option<&'a str>,
     /// The media type, as it surfaces.
     pub content_type: Option<&'a str>,
     /// For so many whole seconds the device waits for a command; none if it wants none.
@@ -75,6 +77,20 @@ enum Asker {
     Gateway,
     /// Somebody without credentials.
     Nobody,
+}
+
+impl Manner {
+    /// The same, where who asked is called so, and the command is for a device that it may only speak for.
+    #[must_use]
+    pub fn towards(self, asker: &str, device: &str) -> Self {
+        match self.asker {
+            Asker::Itself if asker != device => Self {
+                asker: Asker::Gateway,
+                ..self
+            },
+            Asker::Itself | Asker::Gateway | Asker::Nobody => self,
+        }
+    }
 }
 
 /// What stands in the answer beside a command; used again for every one.
@@ -193,16 +209,17 @@ fn upload<'a>(
     if endpoint == Endpoint::Event && !came.is_confirmable {
         return Err(refused(BAD_REQUEST, "an event has to be confirmable"));
     }
-    let asker = match peer {
-        None => Asker::Nobody,
-        Some(peer) if *peer == of => Asker::Itself,
-        Some(_) => Asker::Gateway,
+    let (asker, gateway) = match peer {
+        None => (Asker::Nobody, None),
+        Some(peer) if *peer == of => (Asker::Itself, None),
+        Some(peer) => (Asker::Gateway, Some(peer.device)),
     };
     let ttd_s = came.says(TTD).and_then(|text| text.parse().ok());
     Ok(Upload {
         endpoint,
         tenant: of.tenant,
         device: of.device,
+        gateway,
         content_type: content_type(came)?,
         ttd_s: ttd_s
             .filter(|ttd_s| *ttd_s > 0)
@@ -465,6 +482,26 @@ mod tests {
                     surfaces(&reply, peer, &command);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_gateway_that_asks_in_its_own_name_hears_whom_the_command_is_for() {
+        for (addressed, before) in [("dev1", vec!["cr"]), ("dev2", vec!["cr", "", "dev2"])] {
+            let (stamp, mut issued) = (stamp(), CommandScratch::default());
+            let to = Commanding {
+                stamp: &stamp,
+                device: addressed,
+                tenant: "t1",
+                is_two_way: true,
+            };
+            hono::write_command(&to, &mut issued);
+            let command = Commanded::of(&issued.topic).expect("it is a command");
+            let mut handed = HandedCommand::default();
+            let manner = manner("t", Some(&PEER)).towards("dev1", addressed);
+            assert!(handed.fill(manner, &command));
+            let path: Vec<&str> = handed.path.segments().collect();
+            assert_eq!(path[..path.len() - 1], before);
         }
     }
 

@@ -12,6 +12,7 @@ use crate::message::Message;
 use crate::shard::Shard;
 use crate::shard::answering::Asker;
 use crate::shard::uplink::Uplink;
+use crate::shared::locked;
 
 /// A path or a parameter that is no text.
 const NO_TEXT: Refusal = Refusal {
@@ -84,6 +85,9 @@ impl Shard {
         upload: &Upload<'_>,
     ) {
         self.counts().received.more();
+        if let Some(gateway) = upload.gateway {
+            locked(&self.shared.waiting).speaks_for(upload.tenant, gateway, upload.device);
+        }
         let mut asker = Asker::Peer {
             peer: from,
             pending: incoming.pending,

@@ -185,7 +185,8 @@ impl Shard {
         };
         self.cancel_alarm(io, query.alarm);
         let mut handed = HandedCommand::default();
-        if !handed.fill(query.manner, &command) {
+        let manner = query.manner.towards(&query.device, command.device);
+        if !handed.fill(manner, &command) {
             self.tell_undelivered(io, &command, MALFORMED, Commanded::NOT_TO_BE_HANDED);
             return self.change(io, query.peer, query.pending);
         }
