@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muster_conduct::{Handover, Order, Trouble, roster, uplink};
-use muster_model::{DeviceId, MessageId, Micros, StreamId};
+use muster_model::{DeviceId, MessageId, Micros, Reason, StreamId};
 use muster_platform::UplinkScratch;
 use muster_scenario::Plan;
 use rdkafka::config::ClientConfig;
@@ -24,6 +24,11 @@ const DELIVERED: usize = 0;
 const UNDELIVERABLE: usize = 2;
 
 fn plan(mock: &Mock, commands: &str) -> Plan {
+    plan_of(mock, commands, "ditto-modify")
+}
+
+/// The same, with queries that say so.
+fn plan_of(mock: &Mock, commands: &str, payload: &str) -> Plan {
     for topic in ["telemetry", "event", "command", "command_response"] {
         let name = format!("hono.{topic}.t1");
         mock.cluster.create_topic(&name, 3, 1).expect("a topic");
@@ -39,7 +44,7 @@ platform:
   kind: hono
   devices: [ 'coap://127.0.0.1:5683' ]
   backend: {{ url: 'kafka://{servers}', commands: {{ {commands} }} }}
-fleet: [ {{ name: meters, count: 10, tenant: t1, streams: [ {{ name: asks, kind: command-query, every: 1s, ttd: 5s }}, {{ kind: command }} ] }} ]
+fleet: [ {{ name: meters, count: 10, tenant: t1, streams: [ {{ name: asks, kind: command-query, every: 1s, ttd: 5s, payload: {payload} }}, {{ kind: command }} ] }} ]
 phases: {{ measure: 60s }}
 "
     ))
@@ -176,6 +181,38 @@ fn each_query_is_answered_once_and_reply_or_notice_says_what_became_of_the_comma
     assert_eq!(handover.account.backends[0].consumed, 11);
     assert!(hono.consumer.poll(Duration::from_millis(1)).is_none());
     assert!(!told(&troubles, "ConsumerRefused"), "{troubles:?}");
+}
+
+/// A record without a value, of whose device its key tells, and nothing else: one after the other.
+#[test]
+fn empty_notifications_are_told_by_their_order_and_answered_with_commands() {
+    let mock = Mock::start();
+    let plan = plan_of(&mock, "to: waiting, mode: two-way", "empty");
+    let hono = Hono::of(&mock);
+    let mut rig = Rig::up(&plan);
+    let notification = "application/vnd.eclipse-hono-empty-notification";
+    for _ in 0..2 {
+        for device in 0..5 {
+            let key = format!("meters-{device:08}");
+            let headers = OwnedHeaders::new().insert(Header {
+                key: "content-type",
+                value: Some(notification),
+            });
+            let record: BaseRecord<'_, str, [u8]> = BaseRecord::to("hono.telemetry.t1");
+            mock.send(record.key(key.as_str()).headers(headers));
+        }
+    }
+    let commands = hono.commands(10);
+    let replied = |it| hono.answer(it, "application/json", "503");
+    commands.iter().for_each(replied);
+    rig.until(|rig, _| rig.copies == 10 && rig.replies == 10);
+    let by_status: Vec<_> = rig.by_status.iter().collect();
+    assert_eq!(by_status, [(Reason::Application(503), 10)]);
+    let (handover, _) = rig.finish();
+    let account = &handover.account.backends[0];
+    assert_eq!((account.consumed, account.unstamped), (10, 0));
+    assert_eq!(account.read.count, 10);
+    assert_eq!(handover.account.commands[1].issued.count, 10);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use muster_backend::{ConsumersSpec, Seat, kafka_loop};
 use muster_conduct::{
     Dispatch, Handover, Order, Trouble, recorder_plan, roster, schedules, uplink,
 };
-use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, RunId, StreamId};
+use muster_measure::CountBy;
+use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, Reason, RunId, StreamId};
 use muster_net::{Clock, Mailbox, Waker};
 use muster_platform::UplinkScratch;
 use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
@@ -108,6 +109,8 @@ pub(crate) struct Rig {
     pub(crate) copies: u64,
     /// Copies of replies.
     pub(crate) replies: u64,
+    /// First copies of them, by the status that they tell.
+    pub(crate) by_status: CountBy<Reason>,
     /// Commands of which not all is known.
     pub(crate) open: u64,
 }
@@ -130,6 +133,7 @@ impl Rig {
             troubles: Vec::new(),
             copies: 0,
             replies: 0,
+            by_status: CountBy::default(),
             open: 0,
         };
         rig.order(Order::Connect);
@@ -178,6 +182,9 @@ impl Rig {
         self.copies += copies.map(|it| it.consumed).sum::<u64>();
         let replies = dispatch.windows.commands.values().map(|it| &it.counts);
         self.replies += replies.map(|it| it.replies + it.replies_again).sum::<u64>();
+        for it in dispatch.windows.commands.values() {
+            self.by_status.merge(&it.counts.replies_by_status);
+        }
         self.open = dispatch.progress.open;
         self.troubles.extend(dispatch.troubles);
         dispatch.handover
