@@ -3,58 +3,8 @@
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::{Delivery, Progress};
-
-/// The lengths that a run keeps to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Timetable {
-    /// The connect phase ends at the latest after this: the ramp and one connect time-out.
-    pub connect_at_most: Micros,
-    /// How far ahead the origin is announced, so that every agent hears of it in time.
-    pub lead: Micros,
-    /// Length of the warm-up.
-    pub warm_up: Micros,
-    /// Length of the measured phase.
-    pub measure: Micros,
-    /// Settling ends at the latest after this.
-    pub settle_at_most: Micros,
-    /// Settling ends when nothing arrived for this long.
-    pub quiet: Micros,
-    /// The origin, where conductors of several parts of a run have agreed on it beforehand; else
-    /// the connect phase ends as soon as it can.
-    pub agreed_origin: Option<Micros>,
-    /// Whether others carry parts of the run, of whose messages this conductor does not hear:
-    /// consumers then listen until settling is at its bound, for nobody here knows whether all
-    /// messages are final, unless the others tell ([`Conductor::hear_all`]).
-    pub is_part: bool,
-    /// Whether there are links at all: a part that has the backend alone waits for none.
-    pub has_links: bool,
-}
-
-impl Timetable {
-    /// How long after the connect phase's bound an agreed origin lies: a part that started its
-    /// ramp a little late must not miss it.
-    const AGREED_GRACE: Micros = Micros::from_secs(1);
-
-    /// The same timetable with the origin that every conductor who shares T0 agrees on, because
-    /// it follows from the timetable alone.
-    #[must_use]
-    pub fn agreed(self) -> Self {
-        let origin = self.origin_after(self.connect_at_most + Self::AGREED_GRACE);
-        Self {
-            agreed_origin: Some(origin),
-            ..self
-        }
-    }
-
-    /// The first origin from `earliest` on with which the measured phase starts on a whole second
-    /// of the run's clock, so that no one-second window is cut by it.
-    fn origin_after(&self, earliest: Micros) -> Micros {
-        const SECOND: u64 = 1_000_000;
-        let start = (earliest + self.warm_up).get().next_multiple_of(SECOND);
-        Micros(start) - self.warm_up
-    }
-}
+use crate::settling::Settling;
+use crate::{Delivery, Progress, Timetable};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,12 +104,15 @@ impl Conductor {
             }
             State::Connecting { since } => self.connecting(now, since, progress),
             State::Loading { end } => self.loading(now, end),
-            State::Settling(mut span) => {
-                if progress.open + progress.behind > 0 {
-                    span.busy = progress.at;
-                }
-                let is_settled = self.is_settled(progress, delivery, &span);
-                self.settling(now, is_settled, span)
+            State::Settling(mut settling) => {
+                let heard = (progress, delivery, self.hears_all);
+                let order = settling.step(now, &self.timetable, heard);
+                self.state = if order == Some(Order::Finish) {
+                    State::Finishing
+                } else {
+                    State::Settling(settling)
+                };
+                order
             }
             State::Finishing => None,
         }
@@ -172,14 +125,10 @@ impl Conductor {
             return;
         }
         match self.state {
-            State::Settling(mut span) => {
+            State::Settling(mut settling) => {
                 self.ending = Ending::Interrupted;
-                // Without a mark nothing is called lost that may only be late; with one, that
-                // takes the quiet time to which settling is down then.
-                if !span.marked {
-                    span.deadline = now;
-                }
-                self.state = State::Settling(span);
+                settling.interrupt(now);
+                self.state = State::Settling(settling);
             }
             State::Idle | State::Connecting { .. } | State::Loading { .. } | State::Finishing => {
                 self.stop(now, Ending::Interrupted);
@@ -218,7 +167,7 @@ impl Conductor {
             State::Connecting { since } => since + self.timetable.connect_at_most - now,
             State::Loading { .. } if now < self.measure_start() => self.measure_start() - now,
             State::Loading { end } => end - now,
-            State::Settling(span) => span.deadline - now,
+            State::Settling(settling) => settling.time_left(now),
             State::Finishing => Micros::ZERO,
         }
     }
@@ -280,35 +229,6 @@ impl Conductor {
         Some(Order::EndDue { at: end })
     }
 
-    fn settling(&mut self, now: Micros, is_settled: bool, mut span: Settling) -> Option<Order> {
-        if is_settled || now >= span.deadline {
-            self.state = State::Finishing;
-            return Some(Order::Finish);
-        }
-        let is_to_mark = !span.marked && now >= span.deadline - self.timetable.quiet;
-        span.marked |= is_to_mark;
-        self.state = State::Settling(span);
-        is_to_mark.then_some(Order::MarkDrain)
-    }
-
-    /// Consumers that were away may have missed what was under way: their silence counts from when
-    /// they are back, and up to when they are known to have listened.
-    fn is_settled(&self, progress: &Progress, delivery: &Delivery, span: &Settling) -> bool {
-        if progress.at <= span.end || progress.open + progress.behind > 0 {
-            return false;
-        }
-        let has_consumers = progress.consumers_wanted > 0;
-        if self.timetable.is_part && !(has_consumers && self.hears_all) {
-            return !has_consumers;
-        }
-        let last = delivery
-            .last_arrival
-            .map_or(span.end, |at| at.max(span.end));
-        let (quiet, heard) = (self.timetable.quiet, progress.listening);
-        let is_quiet = progress.at >= last + quiet && heard.is_quiet(last, quiet);
-        delivery.is_complete || is_quiet && heard.until >= span.busy
-    }
-
     fn stop(&mut self, now: Micros, ending: Ending) {
         let is_stopping = self.stop_at.is_some();
         if is_stopping || matches!(self.state, State::Settling(_) | State::Finishing) {
@@ -325,13 +245,7 @@ impl Conductor {
     }
 
     fn settle(&mut self, end: Micros) {
-        let deadline = end + self.timetable.settle_at_most;
-        self.state = State::Settling(Settling {
-            end,
-            deadline,
-            marked: false,
-            busy: end,
-        });
+        self.state = State::Settling(Settling::from(end, &self.timetable));
     }
 
     fn give_up(&mut self, ending: Ending) -> Order {
@@ -339,15 +253,6 @@ impl Conductor {
         self.state = State::Finishing;
         Order::Finish
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Settling {
-    end: Micros,
-    deadline: Micros,
-    marked: bool,
-    /// When something was not final, the last that is known.
-    busy: Micros,
 }
 
 #[cfg(test)]

@@ -29,19 +29,22 @@ mod part;
 mod placement;
 mod progress;
 mod says;
+mod settling;
 mod tape;
+mod timetable;
 mod trial;
 mod views;
 
 pub use commander::{
     CommandToken, Commander, Courier, Desk, MqttCourier, NOTICE_WAIT, Untaken, delivery_by_puback,
 };
-pub use conductor::{Conductor, Ending, Order, Phase, Timetable};
+pub use conductor::{Conductor, Ending, Order, Phase};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
 pub use part::{NoPart, Part};
 pub use placement::Placement;
 pub use progress::{Delivery, Progress};
 pub use says::{reader, roster, uplink};
 pub use tape::{Scribe, Tape};
+pub use timetable::Timetable;
 pub use trial::{LostCopy, Trial};
 pub use views::{PlanCalendar, recorder_plan, schedules, timetable};

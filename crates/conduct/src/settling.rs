@@ -1,0 +1,81 @@
+//! The wait for answers and arrivals after the last message was due.
+
+use muster_model::Micros;
+
+use crate::{Delivery, Order, Progress, Timetable};
+
+/// A run that settles.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settling {
+    /// When the last message was due.
+    end: Micros,
+    deadline: Micros,
+    marked: bool,
+    /// When something was not final, the last that is known.
+    busy: Micros,
+}
+
+impl Settling {
+    /// Nothing is due from `end` on.
+    pub(crate) fn from(end: Micros, timetable: &Timetable) -> Self {
+        Self {
+            end,
+            deadline: end + timetable.settle_at_most,
+            marked: false,
+            busy: end,
+        }
+    }
+
+    /// Whether it is time to mark the drain, or to finish.
+    pub(crate) fn step(
+        &mut self,
+        now: Micros,
+        timetable: &Timetable,
+        (progress, delivery, hears_all): (&Progress, &Delivery, bool),
+    ) -> Option<Order> {
+        if progress.open + progress.behind > 0 {
+            self.busy = progress.at;
+        }
+        if self.is_over(timetable, (progress, delivery, hears_all)) || now >= self.deadline {
+            return Some(Order::Finish);
+        }
+        let is_to_mark = !self.marked && now >= self.deadline - timetable.quiet;
+        self.marked |= is_to_mark;
+        is_to_mark.then_some(Order::MarkDrain)
+    }
+
+    /// It ends now. Without a mark nothing is called lost that may only be late; with one, that takes
+    /// the quiet time to which settling is down then.
+    pub(crate) fn interrupt(&mut self, now: Micros) {
+        if !self.marked {
+            self.deadline = now;
+        }
+    }
+
+    /// How long it lasts at the most from `now` on.
+    pub(crate) fn time_left(&self, now: Micros) -> Micros {
+        self.deadline - now
+    }
+
+    /// Consumers that were away may have missed what was under way: their silence counts from when
+    /// they are back, and up to when they are known to have listened.
+    fn is_over(
+        &self,
+        timetable: &Timetable,
+        (progress, delivery, hears_all): (&Progress, &Delivery, bool),
+    ) -> bool {
+        if progress.at <= self.end || progress.open + progress.behind > 0 {
+            return false;
+        }
+        let has_consumers = progress.consumers_wanted > 0;
+        if timetable.is_part && !(has_consumers && hears_all) {
+            return !has_consumers;
+        }
+        let last = delivery
+            .last_arrival
+            .map_or(self.end, |at| at.max(self.end));
+        let (quiet, heard) = (timetable.quiet, progress.listening);
+        let is_quiet = progress.at >= last + quiet && heard.is_quiet(last, quiet);
+        delivery.is_complete || is_quiet && heard.until >= self.busy
+    }
+}

@@ -1,0 +1,55 @@
+//! How long the phases of a run last, and when they begin.
+
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+/// The lengths that a run keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timetable {
+    /// The connect phase ends at the latest after this: the ramp and one connect time-out.
+    pub connect_at_most: Micros,
+    /// How far ahead the origin is announced, so that every agent hears of it in time.
+    pub lead: Micros,
+    /// Length of the warm-up.
+    pub warm_up: Micros,
+    /// Length of the measured phase.
+    pub measure: Micros,
+    /// Settling ends at the latest after this.
+    pub settle_at_most: Micros,
+    /// Settling ends when nothing arrived for this long.
+    pub quiet: Micros,
+    /// The origin, where conductors of several parts of a run have agreed on it beforehand; else
+    /// the connect phase ends as soon as it can.
+    pub agreed_origin: Option<Micros>,
+    /// Whether others carry parts of the run, of whose messages this conductor does not hear:
+    /// consumers then listen until settling is at its bound, for nobody here knows whether all
+    /// messages are final, unless the others tell ([`crate::Conductor::hear_all`]).
+    pub is_part: bool,
+    /// Whether there are links at all: a part that has the backend alone waits for none.
+    pub has_links: bool,
+}
+
+impl Timetable {
+    /// How long after the connect phase's bound an agreed origin lies: a part that started its
+    /// ramp a little late must not miss it.
+    const AGREED_GRACE: Micros = Micros::from_secs(1);
+
+    /// The same timetable with the origin that every conductor who shares T0 agrees on, because
+    /// it follows from the timetable alone.
+    #[must_use]
+    pub fn agreed(self) -> Self {
+        let origin = self.origin_after(self.connect_at_most + Self::AGREED_GRACE);
+        Self {
+            agreed_origin: Some(origin),
+            ..self
+        }
+    }
+
+    /// The first origin from `earliest` on with which the measured phase starts on a whole second
+    /// of the run's clock, so that no one-second window is cut by it.
+    pub(crate) fn origin_after(&self, earliest: Micros) -> Micros {
+        const SECOND: u64 = 1_000_000;
+        let start = (earliest + self.warm_up).get().next_multiple_of(SECOND);
+        Micros(start) - self.warm_up
+    }
+}
