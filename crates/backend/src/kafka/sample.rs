@@ -5,7 +5,7 @@ use rdkafka::statistics::{Broker, Partition, Statistics};
 
 /// How long a broker may owe an answer before it is called silent. A fetch is answered after half a
 /// second even where there is nothing to fetch.
-const SILENT_US: i64 = 3_000_000;
+pub(crate) const SILENT: Micros = Micros::from_secs(3);
 
 /// One look at a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn silence(broker: &Broker) -> Option<String> {
             "the connection to broker {name} is not up ({state})"
         ));
     }
-    let is_silent = broker.waitresp_cnt > 0 && broker.rxidle >= SILENT_US;
+    let is_silent = broker.waitresp_cnt > 0 && broker.rxidle >= SILENT.get().cast_signed();
     let silent_s = broker.rxidle / 1_000_000;
     is_silent.then(|| format!("broker {name} has not answered for {silent_s} s"))
 }

@@ -9,7 +9,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use super::client::GROUP_WAITS;
 use super::listener::News;
 use super::refusal::Refusal;
-use super::sample::{Connections, Sample};
+use super::sample::{Connections, SILENT, Sample};
 use crate::commanding::idle_notices;
 
 /// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
@@ -32,6 +32,8 @@ pub(crate) struct Standing {
     /// Since when it consumes, and until when that is known, while it is up and not paused.
     heard: Listening,
     is_paused: bool,
+    /// When it went on after its last pause, in which its brokers had nothing to answer.
+    resumed: Option<Micros>,
     /// Remedies that have been told since it was up the last time: it tries again and again.
     told: Vec<&'static str>,
     pub(crate) troubles: Vec<Trouble>,
@@ -76,6 +78,7 @@ impl Standing {
             stood_still: None,
             heard: Listening::deaf(Micros::ZERO),
             is_paused: false,
+            resumed: None,
             told: Vec::new(),
             troubles: Vec::new(),
             tries: 0,
@@ -105,6 +108,7 @@ impl Standing {
     /// It fetches nothing for a while, or again.
     pub(crate) fn pause(&mut self, now: Micros, is_paused: bool) {
         self.is_paused = is_paused;
+        self.resumed = (!is_paused).then_some(now);
         self.hears_from(now);
     }
 
@@ -230,8 +234,10 @@ impl Standing {
         }
         self.lag.last = sample.lag;
         let ended = self.ended(&sample.connections);
+        // Of an answer that it owes since a moment ago the library says that nothing came since before.
+        let has_just_gone_on = self.resumed.is_some_and(|at| now - at < SILENT);
         match (&sample.silent, self.state) {
-            (Some(why), State::Up) => self.lost(State::Silent, why),
+            (Some(why), State::Up) if !has_just_gone_on => self.lost(State::Silent, why),
             (None, State::Up) if ended > 0 => {
                 self.lost(
                     State::Silent,
@@ -240,7 +246,7 @@ impl Standing {
                 self.up(now);
             }
             (None, State::Silent) => self.up(now),
-            (Some(_), State::Down | State::Silent | State::Revoked)
+            (Some(_), State::Up | State::Down | State::Silent | State::Revoked)
             | (None, State::Up | State::Down | State::Revoked) => {}
         }
         let heard = now - sample.heard_ago;
@@ -415,6 +421,17 @@ mod tests {
         assert_eq!(standing.listening(secs(25)), Listening::deaf(secs(25)));
         standing.pause(secs(26), false);
         assert_eq!(standing.listening(secs(26)), from_to(26, 26));
+    }
+
+    #[test]
+    fn the_silence_of_a_pause_is_not_that_of_a_broker() {
+        let (secs, mut standing) = (Micros::from_secs, up());
+        standing.pause(secs(10), true);
+        standing.pause(secs(20), false);
+        standing.heard(secs(21), heard(10, Some("it owes an answer")));
+        assert_eq!(standing.troubles, []);
+        standing.heard(secs(23), heard(13, Some("it owes an answer")));
+        assert!(matches!(&standing.troubles[..], [Trouble::ConsumerLost(_)]));
     }
 
     #[test]
