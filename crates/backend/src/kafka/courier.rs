@@ -214,3 +214,48 @@ impl Drop for KafkaCourier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig};
+
+    use super::*;
+
+    /// Nobody is there to be woken.
+    struct Nobody;
+
+    impl Handler for Nobody {
+        fn opened(&mut self, _: &mut Io, _: Key) {}
+        fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
+        fn received(&mut self, _: &mut Io, _: Key, bytes: &mut [u8]) -> usize {
+            bytes.len()
+        }
+        fn flushed(&mut self, _: &mut Io, _: Key) {}
+        fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
+        fn timer(&mut self, _: &mut Io, _: u64) {}
+        fn woken(&mut self, _: &mut Io) {}
+        fn turn(&mut self, _: &mut Io) -> Option<Micros> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_the_library_refuses_at_once_has_a_report_as_what_a_broker_refuses() {
+        let mut event_loop = Loop::new(Clock::start(), &LoopConfig::default(), Nobody).unwrap();
+        let mut config = ClientConfig::new();
+        config.set("message.max.bytes", "1000");
+        let waker = event_loop.parts().1.waker();
+        let mut courier = KafkaCourier::open(&config, Dialect::Hono, waker).unwrap();
+        let command = CommandScratch {
+            topic: "command/t1/pump-1/id/set".to_owned(),
+            payload: vec![b'x'; 2_000],
+        };
+        let token = CommandToken(7);
+        assert_eq!(courier.take(Micros::ZERO, token, &command), Ok(()));
+        let report = courier.report().expect("it has its last word");
+        let told = (report.token, report.failed);
+        let too_large = RDKafkaErrorCode::MessageSizeTooLarge;
+        assert_eq!(told, (token, Some(too_large)));
+        assert!(courier.report().is_none() && courier.untaken().is_none());
+    }
+}
