@@ -1,7 +1,7 @@
 //! From rules and evidence to the one verdict.
 
 use muster_measure::Summary;
-use muster_model::{ConnectFailure, TlsFailure, figure};
+use muster_model::{ConnectFailure, Micros, TlsFailure, figure};
 
 use crate::{
     Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
@@ -173,7 +173,7 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     let left = outstanding(worst);
     let rate = backends[worst].still_delivering_per_s;
     let name = evidence.backend(worst);
-    let behind = match (left, rate) {
+    let mut behind = match (left, rate) {
         (0, _) => "everything due had come or was final when settling ended".to_owned(),
         (left, 0) => format!(
             "{} outstanding at {name}, which was not quiet for long",
@@ -187,6 +187,9 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
             )
         }
     };
+    if let Some(away) = away(evidence.summary).filter(|_| left > 0) {
+        behind = format!("{behind}; {away}");
+    }
     let since = evidence.summary.run.series.iter();
     let since = since
         .filter(|row| {
@@ -199,6 +202,16 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     rule.observed(Some(Figure::Count(left)))
         .evidence(behind)
         .decided(left == 0, since)
+}
+
+/// What consumers that did not listen while the run settled have to do with what is outstanding.
+fn away(summary: &Summary) -> Option<String> {
+    let since = summary.listening.since;
+    if since == Micros::MAX {
+        return Some("a consumer was away when settling ended".to_owned());
+    }
+    let is_back = since > summary.timeline.settle;
+    is_back.then(|| format!("a consumer was away until {:.0} s", since.as_secs_f64()))
 }
 
 /// Rule `stop-if`, if there is one: no condition ended the run.

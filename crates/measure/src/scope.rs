@@ -36,6 +36,7 @@ impl Closing<'_> {
         Summary {
             timeline: self.timeline,
             end: self.end,
+            listening: self.listening,
             has_one_clock: self.has_one_clock,
             measured_s: self.timeline.measured().as_secs_f64(),
             fleets: (0..self.plan.fleets.len()).map(fleet).collect(),

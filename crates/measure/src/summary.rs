@@ -1,6 +1,6 @@
 //! What judge and report read: ledgers, rates, latencies, exact counters and series per scope.
 
-use muster_model::{BackendId, FleetId, Micros, StreamId};
+use muster_model::{BackendId, FleetId, Listening, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -15,6 +15,8 @@ pub struct Summary {
     pub timeline: Timeline,
     /// When settling ended.
     pub end: Micros,
+    /// How consumers listened until then.
+    pub listening: Listening,
     /// Whether senders and consumers read one clock; else no end-to-end time is known.
     pub has_one_clock: bool,
     /// Length of the measured phase, in seconds.

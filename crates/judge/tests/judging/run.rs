@@ -11,7 +11,7 @@ use muster_measure::{
     LatencyTable, LatencyView, Ledger, LinkLedger, Outcomes, Phase, Rates, Scope as Measured,
     ScopeSummary, SecondRow, State, Summary, Timeline, WindowDelta, WindowKey,
 };
-use muster_model::{BackendId, Cause, FleetId, Micros, Outcome, Rate, StreamId};
+use muster_model::{BackendId, Cause, FleetId, Listening, Micros, Outcome, Rate, StreamId};
 
 /// Origin of every run here, in seconds.
 pub(crate) const ORIGIN: u64 = 2;
@@ -70,6 +70,7 @@ pub(crate) struct Run {
     pub(crate) holds: Option<Vec<Hold>>,
     pub(crate) backend: String,
     pub(crate) is_part: bool,
+    pub(crate) listening: Listening,
 }
 
 impl Run {
@@ -109,6 +110,7 @@ impl Run {
             holds: None,
             backend: "app".to_owned(),
             is_part: false,
+            listening: Listening::until(Micros::from_secs(MEASURE + measure_s + 20)),
         }
     }
 
@@ -183,6 +185,7 @@ impl Run {
                 settle: Micros::from_secs(MEASURE + self.measure_s),
             },
             end: self.end(),
+            listening: self.listening,
             has_one_clock: true,
             measured_s: self.measure_s as f64,
             fleets: vec![of(Measured::Fleet(FleetId(0)))],

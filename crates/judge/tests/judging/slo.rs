@@ -7,7 +7,7 @@ use muster_judge::{
     Scope, Share, SloBound, Unevaluated,
 };
 use muster_measure::Summary;
-use muster_model::{FleetId, Micros, Outcome, Reason, ShedCause, StreamId};
+use muster_model::{FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId};
 
 use crate::run::{MEASURE, Message, Run, failed, rule};
 
@@ -124,6 +124,33 @@ fn what_is_outstanding_fails_drain_and_is_never_called_loss() {
     assert_eq!(
         drain.evidence,
         "backend app still delivering 50/s, 2.0 s behind"
+    );
+}
+
+#[test]
+fn drain_says_where_a_consumer_was_away_while_settling() {
+    let mut run = Run::healthy(100, 10);
+    run.messages[0].seen = None;
+    run.messages[0].outstanding = true;
+    let told = |run: &Run| rule(&run.judged(), "drain").evidence.clone();
+    let first = "backend app still delivering 50/s, 0.0 s behind";
+    assert_eq!(told(&run), first);
+    run.listening = Listening::deaf(run.end());
+    let gone = format!("{first}; a consumer was away when settling ended");
+    assert_eq!(told(&run), gone);
+    (run.listening.since, run.listening.until) = (Micros::from_secs(20), run.end());
+    assert_eq!(
+        told(&run),
+        format!("{first}; a consumer was away until 20 s")
+    );
+    run.listening.since = Micros::from_secs(13);
+    assert_eq!(told(&run), first, "settling began at 14 s");
+    run.messages[0].outstanding = false;
+    run.messages[0].seen = Some(run.messages[0].ended);
+    run.listening = Listening::deaf(run.end());
+    assert!(
+        told(&run).starts_with("everything due had come"),
+        "nothing was missed"
     );
 }
 
