@@ -154,28 +154,13 @@ fn management(plan: &Plan) -> Result<u8> {
 /// What the plan needs of one thing, and what there is of it.
 struct Line {
     is_met: bool,
-    /// Whether a run that lacks it must not begin: it would spoil more than its own result, or
-    /// fail in its midst. What it lacks else, its rules on the generator tell.
-    is_vital: bool,
     text: String,
 }
 
-/// What this machine lacks for a run: what forbids it, and what is only worth a warning.
-#[derive(Default)]
-pub(crate) struct Shortage {
-    pub(crate) vital: Vec<String>,
-    pub(crate) others: Vec<String>,
-}
-
-/// What this machine lacks for so many needs.
-pub(crate) fn shortage(needs: &Needs) -> Shortage {
+/// What this machine lacks for so many needs, in words: a run does not begin unless that is nothing.
+pub(crate) fn shortage(needs: &Needs) -> Vec<String> {
     let short = compare(needs).into_iter().filter(|line| !line.is_met);
-    let (vital, others): (Vec<Line>, Vec<Line>) = short.partition(|line| line.is_vital);
-    let texts = |lines: Vec<Line>| lines.into_iter().map(|line| line.text).collect();
-    Shortage {
-        vital: texts(vital),
-        others: texts(others),
-    }
+    short.map(|line| line.text).collect()
 }
 
 fn compare(needs: &Needs) -> Vec<Line> {
@@ -199,7 +184,6 @@ fn of_descriptors(needs: &Needs, each: u64) -> Line {
     let plural = if processes == 1 { "" } else { "es" };
     Line {
         is_met: each > OWN_DESCRIPTORS,
-        is_vital: true,
         text: format!(
             "descriptors: {} needed, {each} a process ({OWN_DESCRIPTORS} of them its own), so \
              {processes} generator process{plural}",
@@ -224,7 +208,6 @@ fn rates(needs: &Needs) -> Line {
     let most = f64::from(cores) * RATE_MAX_PER_CORE;
     Line {
         is_met: peak <= most,
-        is_vital: false,
         text: format!(
             "rates: {} messages, at most {peak:.0}/s, where {cores} cores never send above \
              {most:.0}/s; {} links in at least {}",
@@ -238,7 +221,6 @@ fn bytes(needs: &Needs) -> Line {
     let most = f64::from(cores) * BYTES_MAX_PER_CORE / 1e6;
     Line {
         is_met: peak <= most,
-        is_vital: false,
         text: format!(
             "bytes: at most {peak:.1} MB/s of payload, where {cores} cores never send above \
              {most:.0} MB/s"
@@ -256,7 +238,6 @@ fn time(needs: &Needs) -> Line {
     };
     Line {
         is_met,
-        is_vital: true,
         text: format!(
             "time: at most {}, {} of it to connect{most}",
             needs.run, needs.connect
@@ -281,7 +262,6 @@ fn of_ports(need: &PortNeed, each: u32) -> Line {
     };
     Line {
         is_met: sources == 1 || is_loopback,
-        is_vital: true,
         text: format!(
             "ports towards {towards}: {} needed, {each} a source address, so {sources} of them; {there}",
             need.connections
@@ -298,7 +278,6 @@ fn memory(needs: &Needs, descriptors: u64) -> Option<Line> {
     let mib = |bytes: u64| bytes >> 20;
     Some(Line {
         is_met: wanted < there,
-        is_vital: true,
         text: format!(
             "memory: about {} MiB needed ({} of them the kernel's), {} MiB there",
             mib(wanted),

@@ -24,7 +24,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
-use crate::commands::check::{Shortage, shortage};
+use crate::commands::check::shortage;
 use crate::commands::repeat::repeat;
 use crate::folder::Folder;
 use crate::live::Fixed;
@@ -97,11 +97,11 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     clock_of(args)?;
     check_part(args, &plan)?;
     let shortage = shortage_of(part_of(args), &needs);
-    for short in &shortage.others {
-        outcome::remark(&format!("warning: infeasible on this machine: {short}"));
-    }
-    if !shortage.vital.is_empty() {
-        let lacks = shortage.vital.join("\n  ");
+    if !shortage.is_empty() {
+        let lacks = shortage.join(
+            "
+  ",
+        );
         return Ok(Done::none(
             &plan,
             &format!("infeasible on this machine\n  {lacks}"),
@@ -282,10 +282,10 @@ fn membership(args: &RunArgs, plan: &Plan) -> Membership {
 }
 
 /// What this machine lacks for its part of the run; a backend alone needs next to nothing.
-fn shortage_of(part: Part, needs: &Needs) -> Shortage {
+fn shortage_of(part: Part, needs: &Needs) -> Vec<String> {
     match part.links {
         Some(slice) => shortage(&needs.part(slice.of)),
-        None => Shortage::default(),
+        None => Vec::new(),
     }
 }
 

@@ -224,7 +224,15 @@ fn a_run_that_would_need_more_than_there_is_does_not_begin() {
     let folder = folder_with(&scenario);
     let ports = ["fleet.connect.rate=100000/s", "fleet.count=100000"];
     let memory = ["fleet.connect.rate=100000/s", "fleet.count=4000000000"];
-    for (values, thing) in [(ports, "  ports towards"), (memory, "  memory: ")] {
+    let rates = [
+        "fleet.connect.rate=100000/s",
+        "fleet.streams.rate=99000000/s",
+    ];
+    for (values, thing) in [
+        (ports, "  ports towards"),
+        (memory, "  memory: "),
+        (rates, "  rates: "),
+    ] {
         let options = values.iter().flat_map(|value| ["--set", value]);
         let run = ["run", "scenario.yaml", "--out", "out"].into_iter();
         let said = muster(folder.path(), &run.chain(options).collect::<Vec<_>>());
