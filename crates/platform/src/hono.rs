@@ -44,7 +44,10 @@ pub use requests::{Endpoint, Who, resource};
 pub(crate) use server::hear;
 pub use server::{HandedCommand, Manner, ReplyUpload, Upload, Wanted};
 
+use muster_model::Micros;
+
 use crate::dialect::Defaults;
+use crate::request::RequestLimits;
 
 /// The tenant that Hono's own examples have.
 pub const DEFAULT_TENANT: &str = "DEFAULT_TENANT";
@@ -59,6 +62,12 @@ pub(crate) const DEFAULTS: Defaults = Defaults {
 
 /// The `maxPayloadSize` of Hono's CoAP adapter unless it is set, in bytes.
 pub(crate) const MAX_PAYLOAD: u32 = 2_048;
+
+/// What the CoAP adapter takes in a request: its `maxPayloadSize`, and its `max-ttd` of a tenant.
+pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
+    body: MAX_PAYLOAD as usize,
+    ttd: Micros::from_secs(60),
+};
 
 /// The code of the server end's yes, as in HTTP.
 pub(crate) const ACCEPTED: u16 = 204;

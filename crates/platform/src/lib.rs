@@ -74,8 +74,8 @@ pub use incoming::{Incoming, Peer, Refusal};
 pub use kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
-    Answered, Asking, Field, Method, OPTIONS_MAX, ReplyPath, Request, SEGMENT_MAX, SEGMENTS_MAX,
-    Segments, Status,
+    Answered, Asking, Field, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
+    SEGMENTS_MAX, Segments, Status,
 };
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};

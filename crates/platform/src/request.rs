@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use muster_model::Reason;
+use muster_model::{Micros, Reason};
 
 use crate::command::CommandCopy;
 
@@ -18,6 +18,15 @@ pub const SEGMENTS_MAX: usize = 21;
 pub const OPTIONS_MAX: usize = SEGMENTS_MAX + 3;
 /// Segments of a path that tells where a reply goes.
 const REPLY_SEGMENTS_MAX: usize = 8;
+
+/// What a platform takes of requests as it comes from its installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestLimits {
+    /// Bytes of a body; more are refused.
+    pub body: usize,
+    /// How long it lets a device wait for a command.
+    pub ttd: Micros,
+}
 
 /// What is to be done with the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -25,6 +25,7 @@ pub(crate) fn fill(root: &mut Node) {
     fill_object(&SCENARIO, root);
     for fleet in list_mut(root, "fleet") {
         fill_fleet(fleet);
+        list_mut(fleet, "streams").for_each(leave_out_of_messages);
     }
     fill_settle(root);
     let traffic = Traffic::of(root, dialect);
@@ -173,6 +174,24 @@ fn fill_stream(stream: &mut Node) {
         default(in_flight, "bound", DEFAULT_BOUND);
     }
 }
+
+/// A stream whose devices send nothing by themselves has no defaults of messages either: what then still
+/// stands there is the scenario's own, and is refused.
+fn leave_out_of_messages(stream: &mut Node) {
+    if !matches!(text(stream, "kind"), "command" | "receive") {
+        return;
+    }
+    let place = stream.place;
+    if let Value::Map(entries) = &mut stream.value {
+        let is_default = |entry: &Entry| entry.node.place == place;
+        entries.retain(|entry| !OF_MESSAGES.contains(&entry.key.as_str()) || !is_default(entry));
+    }
+}
+
+/// Keys of a stream that say what its messages are, and how and when a device sends them.
+pub(crate) const OF_MESSAGES: [&str; 9] = [
+    "shape", "phase", "loop", "topic", "retain", "ack", "retry", "payload", "carrier",
+];
 
 /// What the topics begin with where the scenario names none.
 const OWN: &str = "muster/";

@@ -888,3 +888,30 @@ fn devices_over_coap_that_never_ask_are_warned_of() {
     let absent = commanded_over_coap("rate: 1/s, to: absent", "{ rate: 1/s }, { kind: command }");
     assert_eq!(plan(&absent).warnings, []);
 }
+
+/// What a Hono takes as it comes from its installation (`maxPayloadSize`, `max-ttd`).
+#[test]
+fn what_a_hono_takes_only_if_it_was_told_to_is_warned_of() {
+    let text = |platform: &str, size: u32, ttd: &str| {
+        format!(
+            "name: t\nplatform: {{ {platform}, backend: {{ url: 'kafka://h', commands: {{ to: waiting }} }} }}\n\
+             fleet:\n- streams:\n  - {{ rate: 1/s, payload: {{ size: {size} }} }}\n\
+             \x20 - {{ kind: command-query, every: 9m, ttd: {ttd} }}\n  - {{ kind: command }}\n"
+        )
+    };
+    let hono = "kind: hono, devices: [ 'coap://h' ]";
+    assert_eq!(plan(&text(hono, 2_048, "60s")).warnings, []);
+    let warned = plan(&text(hono, 2_049, "61s")).warnings;
+    let told = warned.iter().map(|one| (one.line, one.what.as_str()));
+    let told: Vec<_> = told.collect();
+    let body = "bodies of up to 2049 bytes, and by default Hono's adapter refuses (4.13) what is above 2048";
+    let wait = "these devices wait 61 s for a command, and by default Hono ends that after 60 s";
+    assert_eq!(told, [(5, body), (6, wait)]);
+    let gateway = text(
+        "dialect: hono, devices: [ 'coap://127.0.0.1:0' ]",
+        2_049,
+        "61s",
+    );
+    let gateway = gateway.replace("url: 'kafka://h', ", "");
+    assert_eq!(plan(&gateway).warnings, []);
+}

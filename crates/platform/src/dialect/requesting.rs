@@ -3,7 +3,9 @@
 use super::Dialect;
 use crate::hono::{self, Wanted};
 use crate::incoming::{Incoming, Peer};
-use crate::request::{Answered, Asking, Field, Method, ReplyPath, Request, Segments, Status};
+use crate::request::{
+    Answered, Asking, Field, Method, ReplyPath, Request, RequestLimits, Segments, Status,
+};
 
 impl Dialect {
     /// Whether devices send requests, each with an answer of its own in which a command may come, and
@@ -13,6 +15,16 @@ impl Dialect {
         match self {
             Self::Mqtt | Self::SapEdge | Self::Thingsboard => false,
             Self::Hono => true,
+        }
+    }
+
+    /// What the platform takes of requests unless whoever runs it has set something else; none where
+    /// nothing is known of it.
+    #[must_use]
+    pub const fn request_limits(self) -> Option<RequestLimits> {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
+            Self::Hono => Some(hono::REQUEST_LIMITS),
         }
     }
 

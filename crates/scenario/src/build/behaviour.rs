@@ -24,6 +24,27 @@ const OF_ACKNOWLEDGEMENT: [&str; 3] = ["answer-garbled", "answer-unknown", "answ
 /// And with several of them in one message, where what has a northbound has no such messages.
 const OF_BATCHES: [&str; 1] = ["answer-batch"];
 
+/// What it does wrong with commands.
+const OF_COMMANDS: [&str; 3] = ["lose-commands", "duplicate-commands", "delay-commands"];
+
+/// Refuses misbehaviour towards commands where no backend of the platform issues any.
+pub(super) fn has_commands(platform: &View<'_>, behaviour: &View<'_>) -> Option<()> {
+    let mut strays = OF_COMMANDS
+        .into_iter()
+        .filter(|key| behaviour.get(key).is_some());
+    let backends = platform.list("backend");
+    let has_any = backends
+        .iter()
+        .any(|backend| backend.get("commands").is_some());
+    let Some(stray) = strays.next().filter(|_| !has_any) else {
+        return Some(());
+    };
+    let what = format!("`{stray}` has no meaning: no backend issues commands");
+    let help = "add `commands: { rate: 50/s }` to `platform.backend`, or remove it";
+    behaviour.get(stray)?.wrong(what, help);
+    None
+}
+
 /// Reads `platform.behaviour`; `is_acknowledged` says that the application acknowledges messages of
 /// some stream.
 pub(super) fn behaviour(

@@ -2,12 +2,12 @@
 
 use muster_load::Template;
 use muster_model::Micros;
-use muster_platform::{Dialect, SEGMENT_MAX, SEGMENTS_MAX};
+use muster_platform::{Dialect, RequestLimits, SEGMENT_MAX, SEGMENTS_MAX};
 use muster_protocol::coap::{ClientSettings, Transmission, content_format};
 use muster_protocol::mqtt::Qos;
 
 use super::body::Body;
-use super::fleet::places;
+use super::fleet::{Seat, places};
 use super::stream::{Class, Delivery};
 use super::target;
 use crate::feasibility::{largest, peak};
@@ -180,7 +180,7 @@ pub(super) fn takes_kind(view: &View<'_>) -> Option<()> {
 }
 
 /// What asks for a command is confirmable, and tells for how many whole seconds the device waits.
-pub(super) fn asks(view: &View<'_>, ttd: Micros) -> Option<()> {
+pub(super) fn asks(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()> {
     let what = "of a query that is not confirmable nobody knows whether it was taken";
     is_confirmable(view, what)?;
     if !ttd.get().is_multiple_of(1_000_000) {
@@ -188,7 +188,36 @@ pub(super) fn asks(view: &View<'_>, ttd: Micros) -> Option<()> {
         view.get("ttd")?.wrong(what, "such as 1s");
         return None;
     }
+    if let Some(usual) = usual_limits(class.seat).filter(|usual| ttd > usual.ttd) {
+        let what = format!(
+            "these devices wait {ttd} for a command, and by default Hono ends that after {}",
+            usual.ttd
+        );
+        let help = "a shorter `ttd`, or a higher `max-ttd` of the adapter hono-coap in the tenant, if that is not done";
+        view.get("ttd")?.warn(what, help);
+    }
     Some(())
+}
+
+/// What the adapter takes unless it is configured otherwise; none where the target is not Hono itself.
+fn usual_limits(seat: &Seat<'_>) -> Option<RequestLimits> {
+    seat.dialect.request_limits().filter(|_| !seat.is_embedded)
+}
+
+/// Says so where the platform would refuse the longest bodies as they come from its installation.
+fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usize) {
+    let Some(usual) = usual_limits(class.seat).filter(|usual| most > usual.body) else {
+        return;
+    };
+    let what = format!(
+        "bodies of up to {most} bytes, and by default Hono's adapter refuses (4.13) what is above {}",
+        usual.body
+    );
+    let help =
+        "a smaller payload, or a higher `maxPayloadSize` of the adapter, if that is not done";
+    if let Some(payload) = view.get("payload") {
+        payload.warn(what, help);
+    }
 }
 
 /// Whether messages have a form in CoAP, whole: nothing of them is left out on the way.
@@ -209,6 +238,7 @@ pub(super) fn can_be_said(
         view.get("payload")?.wrong(what, help);
         return None;
     }
+    warn_of_large_bodies(class, view, body.most);
     let unknown = body.content_type.as_deref();
     if let Some(unknown) = unknown.filter(|it| content_format::of_media_type(it).is_none()) {
         let what = format!("CoAP has no number for `{unknown}`, so that it could not be told");

@@ -8,6 +8,7 @@ use muster_protocol::mqtt::{Qos, topic};
 use super::coap;
 use super::stream::{Class, timeout};
 use super::templates::device_template;
+use crate::defaults::OF_MESSAGES;
 use crate::plan::{Ack, Loop, StreamKind, StreamPlan};
 use crate::view::View;
 
@@ -177,6 +178,8 @@ pub(super) fn command_stream(
         "a stream of commands",
         "of the backend's `commands`",
     )?;
+    let whose = "the dialect's to say what a reply is and where it goes";
+    refuse_all(view, &OF_MESSAGES, "a stream of commands", whose)?;
     if !class.seat.dialect.commands_gateways() {
         one_device_a_link(class, view, "commands")?;
     }
@@ -239,6 +242,7 @@ fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option
         }
         return coap::replies(view);
     }
+    coap::is_no_key_of_streams(view, class.seat.scheme)?;
     let qos = Qos::from_bits(view.whole("qos")?)?;
     if commands.is_two_way && qos == Qos::AtMostOnce {
         let what = "whether a reply at QoS 0 was taken, nobody tells";
@@ -318,6 +322,9 @@ pub(super) fn receive_stream(
         "a stream that receives",
         "of the streams it subscribes to",
     )?;
+    let whose = "of the streams it subscribes to";
+    refuse_all(view, &OF_MESSAGES, "a stream that receives", whose)?;
+    coap::is_no_key_of_streams(view, class.seat.scheme)?;
     one_device_a_link(class, view, "subscriptions of its own")?;
     let Some(filter_view) = view.get("filter") else {
         let help = "add `filter: \"broadcast/#\"`";

@@ -121,6 +121,7 @@ fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
 }
 
 fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
+    only_of_other_kinds(view, &["cert", "key"])?;
     let Some(secret) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
         view.wrong("a credential of kind password has no secret", help);
@@ -152,6 +153,11 @@ fn certificate(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential>
     };
     let folder = cert.text();
     if folder.ends_with('/') {
+        if let Some(stray) = view.get("key") {
+            let what = "`key` has no meaning where `cert` is a folder, which has the keys too";
+            stray.wrong(what, "remove it, or name the file of the certificate");
+            return None;
+        }
         return Some(Credential::Certificate {
             cert: path(&cert, &format!("{folder}${{id}}.pem"), variables)?,
             key: path(&cert, &format!("{folder}${{id}}.key"), variables)?,

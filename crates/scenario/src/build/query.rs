@@ -20,7 +20,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
     }
     many_can_ask(class, view)?;
     if class.seat.scheme.is_coap() {
-        coap::asks(view, ttd)?;
+        coap::asks(class, view, ttd)?;
     }
     if !class.seat.dialect.has_northbound() {
         let what = format!("with {} no query reaches a backend", class.seat.dialect);

@@ -5,7 +5,7 @@ use muster_model::behaviour::{Amount, Behaviour};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Version, topic};
 
-use super::behaviour::behaviour;
+use super::behaviour;
 use super::coap;
 use super::expected::due_from;
 use super::fleet;
@@ -139,9 +139,10 @@ fn gateway(
         }
     }
     let behaviour = match view.get("behaviour") {
-        Some(behaviour_view) => {
-            has_links(&behaviour_view, scheme(view))?;
-            behaviour(&behaviour_view, dialect, is_acknowledged)?
+        Some(of) => {
+            has_links(&of, scheme(view))?;
+            behaviour::has_commands(view, &of)?;
+            behaviour::behaviour(&of, dialect, is_acknowledged)?
         }
         None => Behaviour::default(),
     };
