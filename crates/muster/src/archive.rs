@@ -303,6 +303,14 @@ impl Archive {
                  file, --set and --seed"
             );
         }
+        for archive in [&*self, &other] {
+            if archive.timeline.origin == Micros::MAX {
+                bail!(
+                    "merge the parts: part {} never had a message due; `muster report` of its folder says why",
+                    archive.header.part
+                );
+            }
+        }
         if other.timeline.origin != self.timeline.origin {
             bail!(
                 "merge the parts: one had messages due from {} us on, another from {} us on; give \
@@ -313,6 +321,7 @@ impl Archive {
         }
         self.timeline.settle = self.timeline.settle.max(other.timeline.settle);
         self.windows.merge(&other.windows);
+        self.header.co_located |= other.header.co_located;
         self.header.add_clocks(other.header.clocks);
         if !self.header.has_one_clock() {
             self.windows.forget_end_to_end();

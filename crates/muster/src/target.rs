@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_conduct::roster;
+use muster_conduct::{Part, roster};
 use muster_gateway::{
     ChildGateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, ManagementConfig, User,
 };
@@ -42,15 +42,16 @@ impl Addresses {
     }
 }
 
-/// Where a plan's devices and consumers connect.
-pub(crate) fn resolve(plan: &Plan) -> Result<Addresses> {
+/// Where a plan's devices and consumers connect, as far as a part of the run has any: the names of the
+/// other side need not be known on its host.
+pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
     let within = patience(plan);
     let of = |endpoint: &Endpoint| address(endpoint, within);
-    let devices = plan.platform.endpoints.iter().map(of);
-    let backends = plan
-        .backends
-        .iter()
-        .map(|backend| Ok(vec![of(&backend.endpoint)?]));
+    let devices = plan.platform.endpoints.iter();
+    let devices = devices.filter(|_| part.links.is_some()).map(of);
+    let backends = plan.backends.iter();
+    let backends = backends.filter(|_| part.consumers.is_some());
+    let backends = backends.map(|backend| Ok(vec![of(&backend.endpoint)?]));
     Ok(Addresses {
         devices: devices.collect::<Result<_>>()?,
         backends: backends.collect::<Result<_>>()?,

@@ -223,6 +223,30 @@ fn the_hash_of_the_plan_is_of_its_rules_and_load_and_not_of_labels_or_secrets() 
 }
 
 #[test]
+fn a_part_that_never_began_is_named() {
+    let mut whole = part(0, "box (1)");
+    let mut other = part(1, "box (1)");
+    other.timeline = Timeline::CONNECTING;
+    let refused = whole
+        .merge(other)
+        .expect_err("there is no whole")
+        .to_string();
+    assert!(
+        refused.contains("part 2 of 2 never had a message due"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_whole_is_co_located_if_a_part_is() {
+    let mut whole = part(0, "box (1)");
+    let mut other = part(1, "other (2)");
+    (whole.header.co_located, other.header.co_located) = (false, true);
+    whole.merge(other).expect("two parts of a run");
+    assert!(whole.header.co_located);
+}
+
+#[test]
 fn parts_of_different_scenarios_are_not_merged() {
     let mut whole = part(0, "box (1)");
     let mut other = part(1, "box (1)");

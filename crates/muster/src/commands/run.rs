@@ -109,7 +109,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     }
     check_facts(args, processes)?;
     check_layers(&plan)?;
-    let addresses = match target::resolve(&plan) {
+    let addresses = match target::resolve(&plan, part_of(args)) {
         Ok(addresses) => addresses,
         Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
     };
