@@ -278,6 +278,30 @@ fn a_separate_response_is_acknowledged_as_often_as_it_comes() {
     assert_eq!(device.client.counts().separate, 1);
 }
 
+/// Section 4.5 has the bound that a socket's memory has: what is forgotten for it is counted.
+#[test]
+fn separate_responses_that_are_forgotten_before_their_time_are_counted() {
+    let mut device = Device::new(ClientSettings {
+        remembered_max: 2,
+        ..ClientSettings::default()
+    });
+    let mut came = Vec::new();
+    for id in 0..3 {
+        device.ask(&Request::new(Code::GET, &[], b""));
+        let token = device.last().token;
+        let datagram = message(Kind::Confirmable, id, token, (Code::CONTENT, &[], b""));
+        assert!(device.hears(&datagram).is_some());
+        assert_eq!(device.client.counts().evicted, u32::from(id == 2));
+        came.push(datagram);
+    }
+    assert_eq!(
+        device.hears(&came[0]),
+        None,
+        "taken for an answer to nobody"
+    );
+    assert_eq!(device.sent, empty(Kind::Reset, 0));
+}
+
 /// RFC 7252 sections 4.2 and 5.2.2: a response implies the acknowledgement that was lost.
 #[test]
 fn a_separate_response_may_come_before_its_acknowledgement() {
