@@ -21,6 +21,16 @@ pub struct User {
     pub password: String,
 }
 
+/// A device that a gateway knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownDevice {
+    /// Whose it is.
+    pub tenant: String,
+    /// Its name.
+    pub device: String,
+}
+
 /// A method of enhanced authentication that devices have to use (MQTT 5 section 4.12).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -177,6 +187,8 @@ pub struct GatewayConfig {
     pub expected_uplinks: u64,
     /// Commands that the run will issue at most; the badly treated ones are spread over them.
     pub expected_commands: u64,
+    /// The devices whose requests it takes over CoAP; those of others are refused (4.04). None knows all.
+    pub devices: Option<Vec<KnownDevice>>,
     /// Device users; empty admits everyone, with or without a name.
     pub users: Vec<User>,
     /// The user of northbound consumers, whose links are never closed by `close-links`.
@@ -211,6 +223,7 @@ impl Default for GatewayConfig {
             seed: 1,
             expected_uplinks: 0,
             expected_commands: 0,
+            devices: None,
             users: Vec::new(),
             northbound: None,
             authentication: None,

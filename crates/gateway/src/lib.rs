@@ -20,6 +20,7 @@ mod child;
 mod config;
 mod fate;
 mod gateway;
+mod known;
 mod management;
 mod message;
 mod plot;
@@ -35,7 +36,7 @@ mod vouched;
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};
 pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
 pub use config::{
-    Demand, GatewayConfig, GatewayDtls, GatewayTls, ManagementConfig, SlowReader, User,
+    Demand, GatewayConfig, GatewayDtls, GatewayTls, KnownDevice, ManagementConfig, SlowReader, User,
 };
 pub use gateway::{Gateway, StartError};
 pub use management::MANAGEMENT_PATH;

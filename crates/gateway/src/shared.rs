@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::account::{Counts, GatewayAccount, Subject, hash};
 use crate::config::GatewayConfig;
+use crate::known::Known;
 use crate::management::{Counted, Registry};
 use crate::message::Message;
 use crate::plot::Plot;
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) plot: Mutex<Plot>,
     /// Of devices that a gateway announced, what that gateway's link logged in as.
     pub(crate) gateways: Mutex<FxHashMap<Box<str>, Arc<str>>>,
+    /// The devices that it knows over CoAP; none is all.
+    pub(crate) known: Option<Known>,
     /// The keys that devices share with the gateway.
     pub(crate) secrets: Arc<Secrets>,
     /// The sessions that they may resume.
@@ -132,6 +135,7 @@ impl Shared {
             registry: Mutex::default(),
             retained: Mutex::default(),
             gateways: Mutex::default(),
+            known: config.devices.as_deref().map(Known::new),
             secrets: Arc::new(secrets),
             resumable: Resumable::default(),
             waiting: Mutex::new(Waiting::new(QUERIES_MAX)),

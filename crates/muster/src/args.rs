@@ -332,6 +332,10 @@ pub(crate) struct GatewayArgs {
     /// 2048 with --dialect hono.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_payload: Option<u32>,
+    /// A file that names the devices that are registered, in lines `device@tenant`: requests of others over
+    /// CoAP are refused (4.04). Without it each device is.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) devices: Option<PathBuf>,
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,

@@ -18,6 +18,7 @@ mod probe;
 mod provisioned;
 mod published;
 mod reach;
+mod registered;
 mod scenario_file;
 mod screen;
 mod series;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig};
+use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig, KnownDevice};
 use muster_model::Micros;
 use muster_protocol::coap::{Code, Transmission};
 use muster_protocol::mqtt::{Qos, Version};
@@ -107,6 +107,34 @@ fn a_body_in_blocks_surfaces_whole() {
     assert_eq!(rig.surfaced(1), [("telemetry/T1/dev-1".to_owned(), body)]);
     let counts = rig.account().counts;
     assert_eq!((counts.received, counts.accepted), (1, 1));
+}
+
+#[test]
+fn a_device_that_is_not_registered_is_refused_where_registered_ones_are_named() {
+    let known = KnownDevice {
+        tenant: "T1".to_owned(),
+        device: "dev-1".to_owned(),
+    };
+    let mut rig = Rig::with(GatewayConfig {
+        devices: Some(vec![known]),
+        ..GatewayConfig::default()
+    });
+    let mut device = Device::new(rig.coap);
+    for (path, code) in [
+        ("t/T1/dev-1", Code::CHANGED),
+        ("t/T1/dev-2", Code::NOT_FOUND),
+        ("event/T2/dev-1", Code::NOT_FOUND),
+        ("cr/T1/dev-2/203abc", Code::NOT_FOUND),
+    ] {
+        let answer = device.answer(Ask {
+            query: "hono-cmd-status=200",
+            ..Ask::put(path, b"{}")
+        });
+        assert_eq!(answer.code, code, "{path}");
+    }
+    assert_eq!(rig.surfaced(1)[0].0, "telemetry/T1/dev-1");
+    let counts = rig.account().counts;
+    assert_eq!((counts.received, counts.refused_requests), (1, 3));
 }
 
 /// Hono's adapter takes 2,048 bytes unless it is told otherwise.

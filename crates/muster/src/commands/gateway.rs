@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_gateway::{
-    ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, MANAGEMENT_PATH,
-    ManagementConfig, SlowReader, run_until_stopped,
+    ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, KnownDevice,
+    MANAGEMENT_PATH, ManagementConfig, SlowReader, run_until_stopped,
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
@@ -18,7 +18,7 @@ use muster_scenario::{NoFiles, Overrides, PlatformKind, Source, parse};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::GatewayArgs;
-use crate::{outcome, users};
+use crate::{outcome, registered, users};
 
 /// The option that says how to misbehave.
 const BEHAVIOUR: &str = "--behaviour";
@@ -41,6 +41,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         coap: coap(args, ("--coap", args.coap))?,
         coaps: coaps(args)?,
         max_payload: max_payload(args)?,
+        devices: registered(args)?,
         threads: args.threads.unwrap_or_else(cores),
         dialect: args.dialect,
         behaviour: behaviour(args)?,
@@ -123,6 +124,20 @@ fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
         secret,
         certificate,
     }))
+}
+
+/// The devices that are registered; without the option each is.
+fn registered(args: &GatewayArgs) -> Result<Option<Vec<KnownDevice>>> {
+    let Some(path) = &args.devices else {
+        return Ok(None);
+    };
+    if !args.dialect.asks() {
+        bail!(
+            "read --devices: devices of {} do not speak CoAP; use --dialect hono",
+            args.dialect
+        );
+    }
+    registered::read(path).map(Some)
 }
 
 /// The longest payload over CoAP; without the option it is the dialect's own.

@@ -111,6 +111,11 @@ fn what_is_wrong_with_an_option_is_told_of_the_option() {
     }
     let err = said_of(&["gateway", "--behaviour", "dorp: 5"]);
     assert!(err.contains("--> --behaviour\n"), "{err}");
+    for option in [["--max-payload", "9"], ["--devices", "list"]] {
+        let err = said_of(&[&["gateway"], &option[..]].concat());
+        assert!(err.contains(option[0]), "{err}");
+        assert!(err.contains("use --dialect hono"), "{err}");
+    }
 }
 
 #[test]

@@ -19,6 +19,11 @@ const NO_TEXT: Refusal = Refusal {
     status: Status::new(4, 0),
     why: "the path or a parameter is not UTF-8",
 };
+/// A device that the gateway was not told of.
+const UNKNOWN: Refusal = Refusal {
+    status: Status::new(4, 4),
+    why: "the device is not registered",
+};
 /// A platform that has no requests.
 const NO_RESOURCES: Refusal = Refusal {
     status: Status::new(4, 4),
@@ -58,7 +63,7 @@ impl Shard {
             None => Wanted::Refused(NO_TEXT),
             Some(came) => {
                 let wanted = dialect.hear_request(&came, who.as_ref());
-                wanted.unwrap_or(Wanted::Refused(NO_RESOURCES))
+                self.of_known(wanted.unwrap_or(Wanted::Refused(NO_RESOURCES)))
             }
         };
         match wanted {
@@ -73,6 +78,19 @@ impl Shard {
                 self.counts().refused_requests.more();
                 self.decline(io, from, incoming.pending, &refusal);
             }
+        }
+    }
+
+    /// What is wanted, if it is of a device that is known.
+    fn of_known<'a>(&self, wanted: Wanted<'a>) -> Wanted<'a> {
+        let (tenant, device) = match &wanted {
+            Wanted::Upload(upload) => (upload.tenant, upload.device),
+            Wanted::Reply(reply) => (reply.tenant, reply.device),
+            Wanted::Refused(_) => return wanted,
+        };
+        match &self.shared.known {
+            Some(known) if !known.has(tenant, device) => Wanted::Refused(UNKNOWN),
+            Some(_) | None => wanted,
         }
     }
 
