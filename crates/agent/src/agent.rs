@@ -317,6 +317,8 @@ impl Agent {
             | Trouble::LinkRefused(_)
             | Trouble::Unreachable(_)
             | Trouble::Topics(_)
+            | Trouble::TopicsDiffer(_)
+            | Trouble::NewTenant(_)
             | Trouble::ConsumerLag(_)
             | Trouble::IdleNotices(_)
             | Trouble::ReceiveBuffer(_)

@@ -53,8 +53,13 @@ pub struct Seat {
 /// What a look at a cluster of Kafka found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// It answers; a line for each topic.
-    Found(Vec<String>),
+    /// It answers.
+    Found {
+        /// A line for each topic.
+        topics: Vec<String>,
+        /// What of them is not as the scenario has it.
+        warnings: Vec<String>,
+    },
     /// It refuses, for this reason.
     Refused(String),
     /// It does not answer, for this reason.

@@ -14,6 +14,7 @@ mod line;
 mod listener;
 mod look;
 mod refusal;
+mod rights;
 mod sample;
 mod standing;
 mod topics;

@@ -71,7 +71,7 @@ pub enum Trouble {
     NotListed(u64),
     /// The target refused a device: told once a cause, with the first device.
     LinkRefused(String),
-    /// What was found of the topics that a backend consumes, where that is worth a word.
+    /// A topic that a backend names was created.
     Topics(String),
     /// How far a consumer was behind what its broker had for it.
     ConsumerLag(String),
@@ -83,6 +83,10 @@ pub enum Trouble {
     Unreachable(String),
     /// The kernel granted a socket less of a receive buffer than it asked for.
     ReceiveBuffer(String),
+    /// A topic that was there has other partitions than the scenario says.
+    TopicsDiffer(String),
+    /// No topic of a tenant was there, so that the run created them all.
+    NewTenant(String),
 }
 
 impl Trouble {

@@ -4,7 +4,7 @@ use muster_load::{Schedule, Shape, StreamSchedule};
 use muster_measure::{Summary, WindowDelta};
 use muster_model::{FleetId, Micros, Rate};
 
-use crate::{GeneratorHealth, Stop};
+use crate::{GeneratorHealth, Stop, Warning};
 
 /// What a run has shown. The judge adds nothing to it and asks for nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,8 @@ pub struct Evidence<'a> {
     pub ending: &'a Ending,
     /// Whether this is one part of a run, so that nothing of the target can be judged by it.
     pub is_part: bool,
+    /// What was found before the load that is worth a warning.
+    pub found: &'a [Warning],
 }
 
 impl Evidence<'_> {

@@ -60,6 +60,10 @@ pub enum WarningKind {
     LinksDown,
     /// Datagrams brought errors back, or the kernel refused them.
     Unreachable,
+    /// A topic of the backend has other partitions than the scenario says.
+    TopicsDiffer,
+    /// The backend had no topic of a tenant, so that the run created them: the tenant may be misspelt.
+    NewTenant,
 }
 
 /// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.
@@ -70,6 +74,7 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
     }
     let mut found: Vec<Warning> = links(rules, evidence).into_iter().collect();
     found.extend(reach::warning(evidence));
+    found.extend_from_slice(evidence.found);
     for (at, stream) in evidence.streams.iter().enumerate() {
         let sees = |name: &str| rules.iter().any(|rule| sees(rule, name, &stream.name));
         let mut warn = |kind: WarningKind, detail: Option<String>| {

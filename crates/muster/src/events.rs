@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 
 use muster_cluster::Incidents;
 use muster_conduct::Trouble;
+use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::line::CLOCKS_APART;
+
+/// What was found of topics before the load, as events and as warnings.
+const TOPICS_DIFFER: &str = "topics-differ";
+const NEW_TENANT: &str = "new-tenant";
 
 /// Seconds without one of the things that happen all the time, before it is called an event.
 const GAP_MIN: u32 = 2;
@@ -44,6 +49,8 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
             format!("{further} further incidents are not listed"),
         ),
         Trouble::Topics(what) => ("topics", what.clone()),
+        Trouble::TopicsDiffer(what) => (TOPICS_DIFFER, what.clone()),
+        Trouble::NewTenant(what) => (NEW_TENANT, what.clone()),
         Trouble::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Trouble::IdleNotices(what) => ("idle-notices", what.clone()),
         Trouble::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
@@ -64,6 +71,27 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
         kind: kind.to_owned(),
         detail,
     }
+}
+
+/// The events that are warnings too: each once, however many consumers noticed it.
+pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
+    let mut found: Vec<Warning> = Vec::new();
+    for event in events {
+        let kind = match event.kind.as_str() {
+            TOPICS_DIFFER => WarningKind::TopicsDiffer,
+            NEW_TENANT => WarningKind::NewTenant,
+            _ => continue,
+        };
+        let warning = Warning {
+            kind,
+            scope: "run".to_owned(),
+            detail: event.detail.clone(),
+        };
+        if !found.contains(&warning) {
+            found.push(warning);
+        }
+    }
+    found
 }
 
 /// That senders and consumers did not read one clock, if so; `is_measured` says that the parts noted

@@ -52,6 +52,7 @@ impl Archive {
             backends: &backends,
             ending: &ending,
             is_part: self.header.part != Part::WHOLE,
+            found: &events::warnings(&self.events),
         };
         let verdict = judge(&plan.rules, &evidence);
         let names = Names {

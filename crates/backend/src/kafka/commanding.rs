@@ -12,7 +12,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::{BorrowedMessage, Message};
 
 use super::client::producer_config;
-use super::courier::KafkaCourier;
+use super::courier::{KafkaCourier, is_given_up};
 use super::delivery::delivery;
 use super::headers::headers;
 use super::refusal::Refusal;
@@ -91,7 +91,9 @@ impl Commanding {
     fn hear(&mut self, now: Micros, desk: &mut Desk<'_, Tape>) {
         while let Some(report) = self.courier.as_mut().and_then(KafkaCourier::report) {
             let delivery = report.failed.map_or(Delivery::Delivered, delivery);
-            if let Some(code) = report.failed.filter(|code| self.is_new(*code)) {
+            // Why the library has given up is told below, once.
+            let failed = report.failed.filter(|code| !is_given_up(*code));
+            if let Some(code) = failed.filter(|code| self.is_new(*code)) {
                 self.refusals.push(match delivery {
                     Delivery::Undeliverable(reason) => Refusal::of_command(code, reason),
                     Delivery::Delivered

@@ -124,7 +124,7 @@ impl KafkaCourier {
         let at_once = self.refused.pop();
         let report = at_once.or_else(|| self.reports.try_recv().ok())?;
         self.under_way -= 1;
-        self.is_broken |= report.failed == Some(RDKafkaErrorCode::Fatal);
+        self.is_broken |= report.failed.is_some_and(is_given_up);
         Some(report)
     }
 
@@ -158,6 +158,16 @@ impl KafkaCourier {
             .send(sent)
             .map_err(|(error, _)| code_of(&error))
     }
+}
+
+/// Whether a command ended because the library has given up for good.
+pub(crate) fn is_given_up(code: RDKafkaErrorCode) -> bool {
+    let given_up = [
+        RDKafkaErrorCode::Fatal,
+        RDKafkaErrorCode::PurgeQueue,
+        RDKafkaErrorCode::PurgeInflight,
+    ];
+    given_up.contains(&code)
 }
 
 /// Whether the library took a record.

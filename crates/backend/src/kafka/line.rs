@@ -13,7 +13,8 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::listener::{Heard, Listener, News};
 use super::refusal::Refusal;
-use super::topics::{code_of, ends, topics};
+use super::rights::may_read;
+use super::topics::{Finding, code_of, ends, topics};
 
 /// The consumer, and what it says beside messages.
 pub(crate) struct Line {
@@ -44,7 +45,7 @@ pub(crate) enum Turn {
 /// What a consumer is to consume.
 pub(crate) struct Prepared {
     /// What was found that is worth a word, whatever came of it.
-    pub(crate) told: Vec<String>,
+    pub(crate) told: Vec<Finding>,
     /// Whether it has its partitions now, or has only asked its group for them.
     pub(crate) has_all: Result<bool, Refusal>,
 }
@@ -125,7 +126,7 @@ impl Preparation {
         Prepared { told, has_all }
     }
 
-    fn take_up(&self, told: &mut Vec<String>) -> Result<bool, Refusal> {
+    fn take_up(&self, told: &mut Vec<Finding>) -> Result<bool, Refusal> {
         match &self.share {
             Share::Given(partitions, turn) => {
                 self.begin(partitions, *turn)?;
@@ -133,22 +134,22 @@ impl Preparation {
             }
             Share::All | Share::Asked => {}
         }
-        let topics = topics(&self.consumer, &self.config, &self.plan, told)?;
-        let is_alone = matches!(self.share, Share::All);
-        if is_alone {
-            self.assign(&self.ends(&topics.consumed)?)?;
-        } else {
-            self.join()?;
-        }
-        told.extend(topics.differences);
-        Ok(is_alone)
-    }
-
-    fn join(&self) -> Result<(), Refusal> {
+        let partitions = topics(&self.consumer, &self.config, &self.plan, told)?;
         let topics = self.plan.topics.iter();
         let consumed = topics.filter(|topic| topic.records.are_consumed());
         let consumed: Vec<&str> = consumed.map(|topic| topic.name.as_str()).collect();
-        let done = self.consumer.subscribe(&consumed);
+        may_read(&self.config, &consumed)?;
+        let is_alone = matches!(self.share, Share::All);
+        if is_alone {
+            self.assign(&self.ends(&partitions)?)?;
+        } else {
+            self.join(&consumed)?;
+        }
+        Ok(is_alone)
+    }
+
+    fn join(&self, consumed: &[&str]) -> Result<(), Refusal> {
+        let done = self.consumer.subscribe(consumed);
         done.map_err(|error| Refusal::of(code_of(&error), "join the group"))
     }
 

@@ -5,70 +5,152 @@ use std::time::Duration;
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_scenario::{BackendPlan, KafkaNorthbound};
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
-use super::listener::{Listener, News};
+use super::listener::{Heard, Listener, News};
 use super::refusal::Refusal;
-use super::topics::find;
+use super::rights::may_read;
+use super::topics::{REQUEST_MAX, code_of, difference, find, new_tenant, new_tenants};
 use crate::consumers::{Look, Seat};
+
+/// How long brokers are waited for at a time, after which it is looked whether they refuse.
+const GREETING: Duration = Duration::from_secs(1);
+/// How often they are.
+const GREETINGS: usize = 5;
 
 /// What the run of a plan would find there.
 #[must_use]
 pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
     let Some(kafka) = backend.kafka() else {
-        return Look::Found(Vec::new());
+        return Look::Found {
+            topics: Vec::new(),
+            warnings: Vec::new(),
+        };
     };
     let seat = Seat {
         backend: id,
         consumer: ConsumerId(0),
         target: ([0, 0, 0, 0], 0).into(),
     };
+    let config = config(backend, kafka, &seat, run);
     let (listener, heard) = Listener::new();
-    let made = config(backend, kafka, &seat, run).create_with_context(listener);
-    let consumer: BaseConsumer<Listener> = match made {
-        Ok(consumer) => consumer,
-        Err(error) => return refused(&Refusal::unbuilt(&error)),
-    };
-    match topics(&consumer, kafka) {
-        Ok(found) => Look::Found(found),
-        // The reason is said beside the answer.
-        Err(refusal) => {
-            while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
-            let has_group = backend.shared.is_some();
-            let said = heard.news.try_iter().filter_map(|news| match news {
-                News::Failed(code, _) if !has_group && Refusal::is_of_group(code) => None,
-                News::Failed(code, reason) => Some(Refusal::said(code, &reason)),
-                News::Revoked(_) | News::Sampled(_) => None,
-            });
-            let said: Vec<Refusal> = said.collect();
-            // What was asked is answered before what the library asked by itself.
-            let answers = [&refusal].into_iter().chain(&said);
-            let mut answers = answers.filter(|it| !it.is_silence());
-            let reason = answers.next().or(said.first());
-            refused(reason.unwrap_or(&refusal))
-        }
+    let found = config
+        .create_with_context(listener)
+        .map_err(|error| Refusal::unbuilt(&error))
+        .and_then(|consumer| {
+            let looking = Looking {
+                consumer,
+                heard,
+                has_group: backend.shared.is_some(),
+            };
+            looking.greet(kafka)?;
+            let found = looking.topics(kafka)?;
+            may_read(&config, &found.consumed)?;
+            looking.group(&found)?;
+            Ok(found)
+        });
+    match found {
+        Ok(Found {
+            topics, warnings, ..
+        }) => Look::Found { topics, warnings },
+        Err(refusal) if refusal.is_silence() => Look::Silent(refusal.to_string()),
+        Err(refusal) => Look::Refused(refusal.to_string()),
     }
 }
 
-fn topics(
-    consumer: &BaseConsumer<Listener>,
-    kafka: &KafkaNorthbound,
-) -> Result<Vec<String>, Refusal> {
-    let topics = kafka.topics.iter();
-    let found = topics.map(|topic| {
-        let (name, wanted) = (&topic.name, topic.partitions);
-        Ok(match find(consumer, topic)? {
-            Some(known) => format!("topic `{name}` has {} partitions", known.partitions),
-            None => format!("the run creates topic `{name}` with {wanted} partitions"),
-        })
-    });
-    found.collect()
+struct Looking {
+    consumer: BaseConsumer<Listener>,
+    heard: Heard,
+    has_group: bool,
 }
 
-fn refused(refusal: &Refusal) -> Look {
-    if refusal.is_silence() {
-        Look::Silent(refusal.to_string())
-    } else {
-        Look::Refused(refusal.to_string())
+#[derive(Default)]
+struct Found<'a> {
+    /// Those that are there and consumed.
+    consumed: Vec<&'a str>,
+    topics: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Looking {
+    /// Waits for an answer, whatever it is.
+    fn greet(&self, kafka: &KafkaNorthbound) -> Result<(), Refusal> {
+        let first = kafka.topics.first().map(|topic| topic.name.as_str());
+        let mut silence = None;
+        for _ in 0..GREETINGS {
+            let Err(error) = self.consumer.fetch_metadata(first, GREETING) else {
+                return Ok(());
+            };
+            let asked = Refusal::of(code_of(&error), "ask for the topics");
+            if !asked.is_silence() {
+                return Err(asked);
+            }
+            for said in self.said() {
+                if !said.is_silence() {
+                    return Err(said);
+                }
+                // The first says why; what follows is that nobody is left.
+                silence.get_or_insert(said);
+            }
+            silence.get_or_insert(asked);
+        }
+        silence.map_or(Ok(()), Err)
+    }
+
+    /// What the library says by itself.
+    fn said(&self) -> Vec<Refusal> {
+        let consumer = &self.consumer;
+        while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
+        let said = self.heard.news.try_iter().filter_map(|news| match news {
+            News::Failed(code, _) if !self.has_group && Refusal::is_of_group(code) => None,
+            News::Failed(code, reason) => Some(Refusal::said(code, &reason)),
+            News::Revoked(_) | News::Sampled(_) => None,
+        });
+        said.collect()
+    }
+
+    fn topics<'a>(&self, kafka: &'a KafkaNorthbound) -> Result<Found<'a>, Refusal> {
+        let (mut missing, mut found) = (Vec::new(), Found::default());
+        for topic in &kafka.topics {
+            let (name, wanted) = (&topic.name, topic.partitions);
+            let Some(known) = find(&self.consumer, topic)? else {
+                missing.push(topic);
+                let line = format!("the run creates topic `{name}` with {wanted} partitions");
+                found.topics.push(line);
+                continue;
+            };
+            let count = known.partitions;
+            let line = format!("topic `{name}` has {count} partitions");
+            found.topics.push(line);
+            found.warnings.extend(difference(topic, count));
+            if topic.records.are_consumed() {
+                found.consumed.push(name);
+            }
+        }
+        let tenants = new_tenants(kafka, &missing);
+        found.warnings.extend(tenants.map(new_tenant));
+        Ok(found)
+    }
+
+    /// Whether the group may be described, as who reads it may. Joining it would take partitions from others.
+    fn group(&self, found: &Found<'_>) -> Result<(), Refusal> {
+        let Some(topic) = found.consumed.first().filter(|_| self.has_group) else {
+            return Ok(());
+        };
+        let mut asked = TopicPartitionList::new();
+        asked.add_partition(topic, 0);
+        let told = self.consumer.committed_offsets(asked, REQUEST_MAX);
+        let told = told.and_then(|told| told.elements().iter().try_for_each(|it| it.error()));
+        match told.map_err(|error| code_of(&error)) {
+            Err(code) if Refusal::is_of_group(code) => {
+                Err(Refusal::of(code, "ask for what the group has read"))
+            }
+            // Why nothing was heard is said beside it.
+            Ok(()) | Err(_) => {
+                let mut said = self.said().into_iter();
+                said.find(|it| !it.is_silence()).map_or(Ok(()), Err)
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::client::GROUP_WAITS;
 use super::listener::News;
 use super::refusal::Refusal;
 use super::sample::{Connections, SILENT, Sample};
+use super::topics::Finding;
 use crate::commanding::idle_notices;
 
 /// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
@@ -36,6 +37,8 @@ pub(crate) struct Standing {
     resumed: Option<Micros>,
     /// Remedies that have been told since it was up the last time: it tries again and again.
     told: Vec<&'static str>,
+    /// What was found of topics, and told.
+    found: Vec<Finding>,
     pub(crate) troubles: Vec<Trouble>,
     /// How often it could not be brought up.
     tries: u32,
@@ -80,6 +83,7 @@ impl Standing {
             is_paused: false,
             resumed: None,
             told: Vec::new(),
+            found: Vec::new(),
             troubles: Vec::new(),
             tries: 0,
             untold: None,
@@ -133,9 +137,18 @@ impl Standing {
         }
     }
 
-    pub(crate) fn found(&mut self, told: Vec<String>) {
-        let text = |what| Trouble::Topics(format!("{}: {what}", self.name));
-        let told: Vec<Trouble> = told.into_iter().map(text).collect();
+    /// What was found of topics, which is not this consumer's alone.
+    pub(crate) fn found(&mut self, told: Vec<Finding>) {
+        let (_, place) = self.name.split_once(" of ").unwrap_or(("", &self.name));
+        // It may try again before it is up.
+        let new = told.into_iter().filter(|it| !self.found.contains(it));
+        let new: Vec<Finding> = new.collect();
+        self.found.extend_from_slice(&new);
+        let told = new.into_iter().map(|finding| match finding {
+            Finding::Created(what) => Trouble::Topics(format!("{place}: {what}")),
+            Finding::Differs(what) => Trouble::TopicsDiffer(format!("{place}: {what}")),
+            Finding::NewTenant(what) => Trouble::NewTenant(format!("{place}: {what}")),
+        });
         self.troubles.extend(told);
     }
 

@@ -1,5 +1,6 @@
 //! The topics of a backend: created where they are missing, and found with their ends.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,12 +26,15 @@ pub(crate) const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// What a broker says of its own default: as many replicas as it is configured to.
 const REPLICAS_OF_BROKER: i32 = -1;
 
-/// The topics of a backend, as they are.
-pub(crate) struct Topics {
-    /// Every partition of those that are consumed.
-    pub(crate) consumed: TopicPartitionList,
-    /// What is other than the scenario has it.
-    pub(crate) differences: Vec<String>,
+/// What is worth a word of topics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// One was created.
+    Created(String),
+    /// One has other partitions than the scenario says.
+    Differs(String),
+    /// None of a tenant's was there.
+    NewTenant(String),
 }
 
 /// What brokers have of a topic.
@@ -41,13 +45,13 @@ pub(crate) struct Known {
 }
 
 /// Finds the topics of a backend, and creates those that are missing, which it tells. Whether consumed or not, each
-/// is to have all its leaders.
+/// is to have all its leaders. What it gives is every partition of those that are consumed.
 pub(crate) fn topics(
     consumer: &BaseConsumer<Listener>,
     config: &ClientConfig,
     plan: &KafkaNorthbound,
-    told: &mut Vec<String>,
-) -> Result<Topics, Refusal> {
+    told: &mut Vec<Finding>,
+) -> Result<TopicPartitionList, Refusal> {
     let mut missing = Vec::new();
     for topic in &plan.topics {
         if find(consumer, topic)?.is_none() {
@@ -56,10 +60,9 @@ pub(crate) fn topics(
     }
     create(config, &missing)?;
     told.extend(missing.iter().map(|topic| created(topic)));
-    let mut found = Topics {
-        consumed: TopicPartitionList::new(),
-        differences: Vec::new(),
-    };
+    let tenants = new_tenants(plan, &missing);
+    told.extend(tenants.map(|tenant| Finding::NewTenant(new_tenant(tenant))));
+    let (mut consumed, mut differences) = (TopicPartitionList::new(), Vec::new());
     for topic in &plan.topics {
         let Some(known) = find(consumer, topic)? else {
             return Err(Refusal::missing(&topic.name));
@@ -68,26 +71,55 @@ pub(crate) fn topics(
             return Err(Refusal::leaderless(&topic.name, partition));
         }
         let count = known.partitions;
-        found.differences.extend(difference(topic, count));
+        differences.extend(difference(topic, count).map(Finding::Differs));
         if topic.records.are_consumed() {
             let last = i32::try_from(count).unwrap_or(i32::MAX) - 1;
-            let all = &mut found.consumed;
-            all.add_partition_range(&topic.name, 0, last);
+            consumed.add_partition_range(&topic.name, 0, last);
         }
     }
-    Ok(found)
+    // Whoever finds all of it tries no more.
+    told.extend(differences);
+    Ok(consumed)
 }
 
-fn difference(topic: &KafkaTopic, count: usize) -> Option<String> {
+/// What is other than the scenario has it.
+pub(crate) fn difference(topic: &KafkaTopic, count: usize) -> Option<String> {
     let (name, wanted) = (&topic.name, topic.partitions as usize);
     (count != wanted).then(|| {
-        format!("topic `{name}` has {count} partitions, not {wanted}, and was left as it is")
+        format!(
+            "topic `{name}` has {count} partitions, not {wanted} as platform.backend.topics has it, \
+             and is left as it is"
+        )
     })
 }
 
-fn created(topic: &KafkaTopic) -> String {
+/// Tenants of which every topic is missing, each once.
+pub(crate) fn new_tenants<'a>(
+    plan: &'a KafkaNorthbound,
+    missing: &[&KafkaTopic],
+) -> impl Iterator<Item = &'a str> {
+    let tenants = plan.topics.iter().filter_map(|it| it.tenant.as_deref());
+    let tenants: BTreeSet<&str> = tenants.collect();
+    let is_new = move |tenant: &&str| {
+        let mut topics = plan.topics.iter();
+        topics.all(|it| it.tenant.as_deref() != Some(tenant) || missing.contains(&it))
+    };
+    let new: Vec<&str> = tenants.into_iter().filter(is_new).collect();
+    new.into_iter()
+}
+
+pub(crate) fn new_tenant(tenant: &str) -> String {
+    format!(
+        "the platform had no topic of tenant `{tenant}`: is it spelt under `tenant` of the fleet as the \
+         platform has it?"
+    )
+}
+
+fn created(topic: &KafkaTopic) -> Finding {
     let (name, partitions) = (&topic.name, topic.partitions);
-    format!("topic `{name}` was created with {partitions} partitions")
+    Finding::Created(format!(
+        "topic `{name}` was created with {partitions} partitions"
+    ))
 }
 
 /// The same partitions, each at its end: what comes from here on is consumed, and nothing before.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use muster_backend::{Look, look};
 use muster_conduct::{Handover, Order, Trouble};
 use muster_model::{BackendId, Micros};
+use muster_scenario::Northbound;
 
 use headers::publish_named;
 use rig::{Mock, Rig, TOPIC, plan, plan_of, told};
@@ -261,6 +262,26 @@ fn a_topic_that_the_consumer_may_not_read_names_the_right() {
         told(&troubles, "allow platform.backend.user"),
         "{troubles:?}"
     );
+}
+
+#[test]
+fn a_topic_with_other_partitions_is_told_by_both_numbers() {
+    let mock = Mock::start();
+    let mut plan = plan(&mock.servers(), "consumers: 1");
+    let Northbound::Kafka(kafka) = &mut plan.backends[0].northbound else {
+        panic!("it is Kafka's");
+    };
+    kafka.topics[0].partitions = 9;
+    let Look::Found { warnings, .. } = look(&plan.backends[0], BackendId(0), rig::RUN) else {
+        panic!("it is there");
+    };
+    let differs = "topic `readings` has 4 partitions, not 9";
+    assert!(warnings[0].starts_with(differs), "{warnings:?}");
+    let rig = Rig::up(&plan);
+    let (_, troubles) = rig.finish();
+    let mut differing = troubles.iter();
+    let differing = differing.find(|it| matches!(it, Trouble::TopicsDiffer(_)));
+    assert!(format!("{differing:?}").contains(differs), "{troubles:?}");
 }
 
 /// The right to a group, so many times.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_judge::{
     Ending, Evidence, GeneratorHealth, Hold, Latency, RuleOutcome, RuleResult, Rules, Scope,
-    SloBound, StreamEvidence, Verdict, judge,
+    SloBound, StreamEvidence, Verdict, Warning, judge,
 };
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, BackendLedger, Distribution, Flow, Latency as Kept,
@@ -71,6 +71,7 @@ pub(crate) struct Run {
     pub(crate) backend: String,
     pub(crate) is_part: bool,
     pub(crate) listening: Listening,
+    pub(crate) found: Vec<Warning>,
 }
 
 impl Run {
@@ -111,6 +112,7 @@ impl Run {
             backend: "app".to_owned(),
             is_part: false,
             listening: Listening::until(Micros::from_secs(MEASURE + measure_s + 20)),
+            found: Vec::new(),
         }
     }
 
@@ -157,6 +159,7 @@ impl Run {
             backends: std::slice::from_ref(&self.backend),
             ending: &self.ending,
             is_part: self.is_part,
+            found: &self.found,
         };
         judge(&self.rules, &evidence)
     }

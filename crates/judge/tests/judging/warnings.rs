@@ -2,7 +2,7 @@
 
 use muster_judge::{
     Allowance, Ending, Latency, Percentile, RuleOutcome, Rules, RunResult, Share, SloBound,
-    WarningKind,
+    Warning, WarningKind,
 };
 use muster_model::{Cause, Micros, Outcome, ShedCause};
 
@@ -158,6 +158,18 @@ fn a_run_that_heard_nothing_but_icmp_errors_fails() {
     run.links.icmp_errors = Some(0);
     let mut rules = run.judged().rules.into_iter();
     assert!(rules.all(|it| it.rule != "reachable"));
+}
+
+#[test]
+fn what_was_found_before_the_load_is_told_and_moves_nothing() {
+    let mut run = unlooked();
+    let detail = "topic `readings` has 1 partition".to_owned();
+    run.found.push(Warning {
+        kind: WarningKind::TopicsDiffer,
+        scope: "run".to_owned(),
+        detail: detail.clone(),
+    });
+    assert_eq!(told(&run), [(WarningKind::TopicsDiffer, detail)]);
 }
 
 #[test]

@@ -111,10 +111,13 @@ fn clusters(plan: &Plan) -> u8 {
     let codes = backends.map(|(id, backend)| {
         let who = format!("{}, backend `{}`", backend.endpoint, backend.name);
         match look(backend, id, run) {
-            Look::Found(lines) => {
-                lines
-                    .iter()
-                    .for_each(|line| tell("ok", &format!("{who}: {line}")));
+            Look::Found { topics, warnings } => {
+                let say = |mark, lines: &[String]| {
+                    let lines = lines.iter();
+                    lines.for_each(|line| tell(mark, &format!("{who}: {line}")));
+                };
+                say("ok", &topics);
+                say("warning", &warnings);
                 outcome::PASS
             }
             Look::Refused(why) => {

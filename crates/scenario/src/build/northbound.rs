@@ -138,6 +138,7 @@ fn topics(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Vec
             name: name.to_owned(),
             partitions: named.whole(name)?,
             surface: String::new(),
+            tenant: None,
             records: KafkaRecords::Messages,
         })
     };
@@ -172,6 +173,7 @@ fn of_dialect(
                 name: class.topic.replace(TENANT, tenant),
                 partitions: partitions.unwrap_or(class.partitions),
                 surface: class.surface.replace(TENANT, tenant),
+                tenant: class.topic.contains(TENANT).then(|| (*tenant).to_owned()),
                 records: class.records,
             };
             if !topics.contains(&topic) {

@@ -156,6 +156,8 @@ pub struct KafkaTopic {
     /// How its records read as a topic of the dialect: this, and behind it the record's key. Empty
     /// where the dialect says nothing of Kafka: then the key alone, or this topic's name.
     pub surface: String,
+    /// The tenant of the platform whose it is; none where it is nobody's or everybody's.
+    pub tenant: Option<String>,
     /// What its records are.
     pub records: KafkaRecords,
 }

@@ -1,0 +1,78 @@
+//! Whether topics may be read, found out before the load: who may only describe them is refused nothing until it
+//! fetches.
+
+use std::time::Duration;
+
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::refusal::Refusal;
+use super::topics::{REQUEST_MAX, code_of};
+
+/// What makes the answer to a fetch be heard.
+const HEARD: [(&str, &str); 3] = [
+    ("auto.offset.reset", "error"),
+    ("enable.auto.commit", "false"),
+    ("statistics.interval.ms", "0"),
+];
+/// No partition holds so many records: a fetch from there is answered at once, and with none.
+const BEYOND: Offset = Offset::Offset(i64::MAX / 2);
+/// What the library says of it where it was not refused.
+const ALLOWED: [RDKafkaErrorCode; 2] = [
+    RDKafkaErrorCode::AutoOffsetReset,
+    RDKafkaErrorCode::OffsetOutOfRange,
+];
+/// How long is waited for a word of the library at a time, and how often at the most.
+const LOOK: Duration = Duration::from_millis(100);
+const LOOKS: u32 = (REQUEST_MAX.as_millis() / LOOK.as_millis()) as u32;
+
+/// Fetches once from beyond the end of each topic, by a client that is in no group and takes nothing from others.
+///
+/// # Errors
+/// What a broker refuses for good. Silence is none: whoever consumes finds out itself.
+pub(crate) fn may_read(config: &ClientConfig, topics: &[&str]) -> Result<(), Refusal> {
+    let mut config = config.clone();
+    for (key, value) in HEARD {
+        config.set(key, value);
+    }
+    let client: BaseConsumer = config.create().map_err(|error| Refusal::unbuilt(&error))?;
+    let mut looks = LOOKS;
+    for topic in topics {
+        fetch(&client, topic, &mut looks)?;
+    }
+    Ok(())
+}
+
+/// A right is one to the topic, so that its first partition tells.
+fn fetch(client: &BaseConsumer, topic: &str, looks: &mut u32) -> Result<(), Refusal> {
+    let refused = |code: RDKafkaErrorCode| Refusal::of(code, format!("read topic `{topic}`"));
+    let mut first = TopicPartitionList::new();
+    let assigned = first
+        .add_partition_offset(topic, 0, BEYOND)
+        .and_then(|()| client.assign(&first));
+    assigned.map_err(|error| refused(code_of(&error)))?;
+    while *looks > 0 {
+        *looks -= 1;
+        match client.poll(LOOK) {
+            Some(Ok(_)) => return Ok(()),
+            Some(Err(error)) => {
+                let code = code_of(&error);
+                if ALLOWED.contains(&code) {
+                    return Ok(());
+                }
+                if is_lasting(code) {
+                    return Err(refused(code));
+                }
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// The library asks for a group all the same, which is the consumer's own affair.
+fn is_lasting(code: RDKafkaErrorCode) -> bool {
+    Refusal::is_final(code) && !Refusal::is_of_group(code)
+}
