@@ -9,6 +9,7 @@ mod commanding;
 mod courier;
 mod delivery;
 mod driver;
+mod fetched;
 mod headers;
 mod line;
 mod listener;

@@ -9,11 +9,11 @@ use muster_platform::{Dialect, KafkaRecords};
 use muster_scenario::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::message::{BorrowedMessage, Message};
 
 use super::client::producer_config;
 use super::courier::{KafkaCourier, is_given_up};
 use super::delivery::delivery;
+use super::fetched::Record;
 use super::headers::headers;
 use super::refusal::Refusal;
 use crate::consumers::{ConsumersSpec, Seat};
@@ -140,7 +140,7 @@ impl Commanding {
     /// Whether a record is a reply or a notice, which is then told.
     pub(crate) fn returned(
         &mut self,
-        record: &BorrowedMessage<'_>,
+        record: &Record<'_>,
         seen: Micros,
         desk: &mut Desk<'_, Tape>,
     ) -> bool {
@@ -148,7 +148,7 @@ impl Commanding {
             return false;
         }
         let headers = headers(record).map(|(name, value)| (name, value.unwrap_or_default()));
-        let payload = record.payload().unwrap_or_default();
+        let payload = record.payload();
         self.commander.returned(headers, payload, seen, desk)
     }
 

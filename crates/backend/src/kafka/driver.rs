@@ -9,11 +9,11 @@ use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox
 use muster_platform::PROPERTY_NAME;
 use muster_scenario::{KafkaNorthbound, Pause};
 use rdkafka::config::ClientConfig;
-use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
 use super::commanding::Commanding;
+use super::fetched::Record;
 use super::headers::headers;
 use super::line::{Line, Prepared, Share, Turn};
 use super::refusal::Refusal;
@@ -313,27 +313,27 @@ impl KafkaDriver {
         let Some(line) = &self.line else {
             return;
         };
-        let mut seen = io.now();
-        for count in 0..BATCH {
-            let Some(message) = line.next() else {
-                return self.hear(io);
-            };
+        let (mut count, mut seen) = (0, io.now());
+        let has_more = line.take(BATCH, |record| {
             if count % PER_INSTANT == 0 {
                 seen = io.fresh_now();
             }
+            count += 1;
             if let Some(commanding) = &mut self.commanding
-                && commanding.returned(&message, seen, &mut self.intake.desk())
+                && commanding.returned(record, seen, &mut self.intake.desk())
             {
-                continue;
+                return;
             }
-            let copy = self.surfaces.read(&message);
+            let copy = self.surfaces.read(record);
             let id = self.intake.take(&self.seat, seen, &copy);
             if let Some((commanding, id)) = self.commanding.as_mut().zip(id) {
                 commanding.asked(&id, seen, &mut self.intake.desk());
             }
+        });
+        if has_more {
+            // What is left is told by nobody.
+            io.waker().wake();
         }
-        // What is left is told by nobody.
-        io.waker().wake();
         self.hear(io);
     }
 
@@ -398,31 +398,30 @@ impl KafkaDriver {
 impl Surfaces {
     /// A record as a copy of a message. Its key is its device, or all that is known of its topic at
     /// the platform.
-    fn read<'a>(&'a mut self, record: &'a BorrowedMessage<'_>) -> Surfaced<'a> {
-        let key = record.key().and_then(|key| std::str::from_utf8(key).ok());
-        let key = key.filter(|key| !key.is_empty());
+    fn read<'a>(&'a mut self, record: &'a Record<'_>) -> Surfaced<'a> {
+        let key = std::str::from_utf8(record.key()).unwrap_or_default();
         let topic = record.topic();
         let mut known = self.before.iter().filter(|(name, _)| name == topic);
         let before = known.next().map_or("", |(_, before)| before.as_str());
         let topic = match key {
-            Some(key) if before.is_empty() => key,
-            None if before.is_empty() => topic,
+            "" if before.is_empty() => topic,
+            key if before.is_empty() => key,
             key => {
                 self.text.clear();
-                self.text.extend([before, key.unwrap_or_default()]);
+                self.text.extend([before, key]);
                 &self.text
             }
         };
         Surfaced {
             topic,
-            payload: record.payload().unwrap_or_default(),
+            payload: record.payload(),
             property: self.reads_headers.then(|| header(record)).flatten(),
         }
     }
 }
 
 /// The header that carries a stamp.
-fn header<'a>(record: &'a BorrowedMessage<'_>) -> Option<&'a str> {
+fn header<'a>(record: &Record<'a>) -> Option<&'a str> {
     let mut headers = headers(record);
     let (_, stamp) = headers.find(|(name, _)| *name == PROPERTY_NAME)?;
     std::str::from_utf8(stamp?).ok()

@@ -15,30 +15,32 @@ use std::slice;
 use rdkafka::bindings::{
     rd_kafka_header_get_all, rd_kafka_headers_t, rd_kafka_message_headers, rd_kafka_resp_err_t,
 };
-use rdkafka::message::BorrowedMessage;
+use rdkafka::types::RDKafkaMessage;
+
+use super::fetched::Record;
 
 /// Each header's name and value, which may be none. Those with a name that is not UTF-8 are left out: neither
 /// Muster nor a platform writes such.
 pub(crate) fn headers<'a>(
-    record: &'a BorrowedMessage<'_>,
-) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>)> {
-    let all = list(record);
-    let headers = (0..).map_while(move |at| header(record, all?, at));
+    record: &Record<'a>,
+) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>)> + use<'a> {
+    let (all, message) = (list(record), record.message());
+    let headers = (0..).map_while(move |at| header(message, all?, at));
     headers.filter_map(|(name, value)| Some((name.to_str().ok()?, value)))
 }
 
 /// Those of a record that has any.
-fn list(record: &BorrowedMessage<'_>) -> Option<ptr::NonNull<rd_kafka_headers_t>> {
+fn list(record: &Record<'_>) -> Option<ptr::NonNull<rd_kafka_headers_t>> {
     let mut list = ptr::null_mut();
-    // SAFETY: the message is alive while it is borrowed, and keeps the list that is handed out.
-    let said = unsafe { rd_kafka_message_headers(record.ptr(), &raw mut list) };
+    // SAFETY: the message is alive as long as its record, and keeps the list that is handed out.
+    let said = unsafe { rd_kafka_message_headers(record.message(), &raw mut list) };
     let is_there = said == rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
     ptr::NonNull::new(list).filter(|_| is_there)
 }
 
 /// One header of a record's own list; none behind the last.
 fn header<'a>(
-    _record: &'a BorrowedMessage<'_>,
+    _message: &'a RDKafkaMessage,
     list: ptr::NonNull<rd_kafka_headers_t>,
     at: usize,
 ) -> Option<(&'a CStr, Option<&'a [u8]>)> {

@@ -11,6 +11,7 @@ use rdkafka::error::KafkaResult;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
+use super::fetched::{Fetched, Record};
 use super::listener::{Heard, Listener, News};
 use super::refusal::Refusal;
 use super::rights::may_read;
@@ -19,6 +20,7 @@ use super::topics::{Finding, code_of, ends, topics};
 /// The consumer, and what it says beside messages.
 pub(crate) struct Line {
     consumer: Arc<BaseConsumer<Listener>>,
+    fetched: Arc<Fetched>,
     heard: Heard,
 }
 
@@ -54,6 +56,7 @@ pub(crate) struct Prepared {
 /// thread of its own.
 pub(crate) struct Preparation {
     consumer: Arc<BaseConsumer<Listener>>,
+    fetched: Arc<Fetched>,
     config: ClientConfig,
     plan: KafkaNorthbound,
     share: Share,
@@ -65,9 +68,15 @@ impl Line {
         let (listener, heard) = Listener::new();
         let made: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
         let mut consumer = made.map_err(|error| Refusal::unbuilt(&error))?;
-        consumer.set_nonempty_callback(move || waker.wake());
+        let also = waker.clone();
+        consumer.set_nonempty_callback(move || also.wake());
         let consumer = Arc::new(consumer);
-        Ok(Self { consumer, heard })
+        let fetched = Arc::new(Fetched::new(Arc::clone(&consumer), waker));
+        Ok(Self {
+            consumer,
+            fetched,
+            heard,
+        })
     }
 
     pub(crate) fn prepare(
@@ -78,14 +87,28 @@ impl Line {
     ) -> Preparation {
         Preparation {
             consumer: Arc::clone(&self.consumer),
+            fetched: Arc::clone(&self.fetched),
             config: config.clone(),
             plan: plan.clone(),
             share,
         }
     }
 
-    /// The next copy; none once nothing waits. What else waited before it is news then.
-    pub(crate) fn next(&self) -> Option<BorrowedMessage<'_>> {
+    /// Hands over the copies that wait, at most so many; whether more may wait. What else waited is
+    /// news then.
+    pub(crate) fn take(&self, most: usize, mut each: impl FnMut(&Record<'_>)) -> bool {
+        // What was fetched before a partition's records were gathered comes first.
+        for _ in 0..most {
+            match self.next() {
+                Some(message) => each(&Record::of(&message)),
+                None => return self.fetched.take(most, each),
+            }
+        }
+        true
+    }
+
+    /// The next copy in the consumer's own queue; none once nothing waits there.
+    fn next(&self) -> Option<BorrowedMessage<'_>> {
         loop {
             match self.consumer.poll(Duration::ZERO) {
                 Some(Ok(message)) => return Some(message),
@@ -165,9 +188,16 @@ impl Preparation {
         committed.map_err(|error| Refusal::of(code_of(&error), "tell the group where it begins"))
     }
 
+    /// Records are gathered before the first is fetched, and once more after the library has stopped to fetch
+    /// what it fetched until now: it takes a partition's queue back then, a little after it has said so, and
+    /// before it answers what is asked next.
     fn assign(&self, from: &TopicPartitionList) -> Result<(), Refusal> {
+        self.fetched.gather(from);
         let done = self.consumer.assign(from);
-        done.map_err(|error| Refusal::of(code_of(&error), "take the partitions up"))
+        let done = done.and_then(|()| self.consumer.assignment());
+        done.map_err(|error| Refusal::of(code_of(&error), "take the partitions up"))?;
+        self.fetched.gather(from);
+        Ok(())
     }
 
     fn ends(&self, partitions: &TopicPartitionList) -> Result<TopicPartitionList, Refusal> {
