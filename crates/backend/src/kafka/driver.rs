@@ -225,7 +225,7 @@ impl KafkaDriver {
     }
 
     fn share(&self) -> Share {
-        let turn = match self.standing.has_been_up() {
+        let turn = match self.standing.goes_on() {
             true => Turn::Later,
             false => Turn::First,
         };

@@ -16,7 +16,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::{ptr, slice};
 
-use muster_net::Waker;
 use rdkafka::bindings;
 use rdkafka::client::ClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -31,9 +30,12 @@ use super::listener::Listener;
 pub(crate) struct Fetched {
     queue: *mut RDKafkaQueue,
     /// Called when the queue is no longer empty; ours to free.
-    waker: *mut Waker,
+    teller: *mut Teller,
     consumer: Arc<BaseConsumer<Listener>>,
 }
+
+/// What tells that something waits; called on threads of the library.
+type Teller = Box<dyn Fn() + Send + Sync>;
 
 // SAFETY: every function of librdkafka that takes a queue locks it.
 unsafe impl Send for Fetched {}
@@ -42,17 +44,17 @@ unsafe impl Sync for Fetched {}
 
 impl Fetched {
     /// An empty queue, in which nothing waits before [`Fetched::gather`].
-    pub(crate) fn new(consumer: Arc<BaseConsumer<Listener>>, waker: Waker) -> Self {
-        let waker = Box::into_raw(Box::new(waker));
-        // SAFETY: the client lives, since the consumer does, and the waker until the queue has forgotten it.
+    pub(crate) fn new(consumer: Arc<BaseConsumer<Listener>>, teller: Teller) -> Self {
+        let teller = Box::into_raw(Box::new(teller));
+        // SAFETY: the client lives, since the consumer does, and the teller until the queue has forgotten it.
         let queue = unsafe {
             let queue = bindings::rd_kafka_queue_new(consumer.client().native_ptr());
-            bindings::rd_kafka_queue_cb_event_enable(queue, Some(wake), waker.cast());
+            bindings::rd_kafka_queue_cb_event_enable(queue, Some(tell), teller.cast());
             queue
         };
         Self {
             queue,
-            waker,
+            teller,
             consumer,
         }
     }
@@ -100,12 +102,12 @@ impl Fetched {
 
 impl Drop for Fetched {
     fn drop(&mut self) {
-        // SAFETY: queue and client live; the library frees what waits, and calls the waker no more before that
+        // SAFETY: queue and client live; the library frees what waits, and calls the teller no more before that
         // is freed, which was made by `Box::into_raw`.
         unsafe {
             bindings::rd_kafka_queue_cb_event_enable(self.queue, None, ptr::null_mut());
             bindings::rd_kafka_queue_destroy(self.queue);
-            drop(Box::from_raw(self.waker));
+            drop(Box::from_raw(self.teller));
         }
     }
 }
@@ -205,7 +207,185 @@ unsafe extern "C" fn hand<F: FnMut(&Record<'_>)>(
     }
 }
 
-unsafe extern "C" fn wake(_: *mut RDKafka, waker: *mut c_void) {
-    // SAFETY: it is the waker that the queue was given, and lives longer than the queue knows it.
-    unsafe { &*waker.cast::<Waker>() }.wake();
+/// # Safety
+/// `teller` is that of the queue.
+unsafe extern "C" fn tell(_: *mut RDKafka, teller: *mut c_void) {
+    // SAFETY: so it is promised above; it is freed when the queue has forgotten it.
+    let teller = unsafe { &*teller.cast::<Teller>() };
+    teller();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use rdkafka::config::ClientConfig;
+    use rdkafka::error::KafkaResult;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
+    use rdkafka::topic_partition_list::Offset;
+
+    use super::super::listener::{Heard, News};
+    use super::*;
+
+    const TOPIC: &str = "t";
+    const PARTITIONS: i32 = 3;
+    const EACH: usize = 40;
+    const TURN: Duration = Duration::from_millis(100);
+    /// So many turns are far longer than it takes, so that only what hangs meets the bound.
+    const TURNS: usize = 300;
+
+    struct World {
+        consumer: Arc<BaseConsumer<Listener>>,
+        fetched: Fetched,
+        heard: Heard,
+        told: Arc<AtomicUsize>,
+        /// The last to end: a consumer takes its leave of it.
+        _cluster: MockCluster<'static, DefaultProducerContext>,
+    }
+
+    /// Partitions with so many records each, about to be fetched from the first.
+    fn world() -> World {
+        let cluster = MockCluster::new(1).expect("a mock cluster");
+        let made = cluster.create_topic(TOPIC, PARTITIONS, 1);
+        made.expect("a topic");
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", cluster.bootstrap_servers());
+        publish(&config);
+        config
+            .set("group.id", "g")
+            .set("enable.partition.eof", "true");
+        let (listener, heard) = Listener::new();
+        let consumer: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
+        let consumer = Arc::new(consumer.expect("a consumer"));
+        let told = Arc::new(AtomicUsize::new(0));
+        let telling = Arc::clone(&told);
+        let teller: Teller = Box::new(move || {
+            telling.fetch_add(1, Ordering::Relaxed);
+        });
+        let mut from = TopicPartitionList::new();
+        for partition in 0..PARTITIONS {
+            let added = from.add_partition_offset(TOPIC, partition, Offset::Beginning);
+            added.expect("an offset");
+        }
+        // As before each assignment of a run; else leaders are looked for half a minute later.
+        for partition in 0..PARTITIONS {
+            let ends = consumer.fetch_watermarks(TOPIC, partition, TURN * 100);
+            assert_eq!(ends.expect("ends").1, EACH as i64);
+        }
+        let fetched = Fetched::new(Arc::clone(&consumer), teller);
+        fetched.gather(&from);
+        consumer.assign(&from).expect("partitions");
+        World {
+            consumer,
+            fetched,
+            heard,
+            told,
+            _cluster: cluster,
+        }
+    }
+
+    fn publish(config: &ClientConfig) {
+        let producer: BaseProducer = config.create().expect("a producer");
+        for number in 0..EACH {
+            for partition in 0..PARTITIONS {
+                let payload = number.to_string();
+                let record = BaseRecord::<str, str>::to(TOPIC).partition(partition);
+                let sent = producer.send(record.key("k").payload(&payload));
+                assert!(sent.is_ok());
+            }
+        }
+        producer.flush(TURN * 100).expect("they are written");
+    }
+
+    /// The numbers by partition.
+    type Taken = BTreeMap<i32, Vec<String>>;
+
+    fn note(taken: &mut Taken, record: &Record<'_>) {
+        let text = String::from_utf8_lossy(record.payload()).into_owned();
+        taken.entry(record.0.partition).or_default().push(text);
+        assert_eq!((record.topic(), record.key()), (TOPIC, &b"k"[..]));
+    }
+
+    fn count(taken: &Taken) -> usize {
+        taken.values().map(Vec::len).sum()
+    }
+
+    fn all() -> Taken {
+        let numbers: Vec<_> = (0..EACH).map(|number| number.to_string()).collect();
+        (0..PARTITIONS).map(|it| (it, numbers.clone())).collect()
+    }
+
+    impl World {
+        /// Takes up to so many at a time until it is so.
+        fn take_until(&self, most: usize, taken: &mut Taken, is_so: impl Fn(&Taken) -> bool) {
+            for _ in 0..TURNS {
+                while self.fetched.take(most, |record| note(taken, record)) {}
+                if is_so(taken) {
+                    return;
+                }
+                let other = self.consumer.poll(TURN);
+                assert!(other.is_none(), "a record is in the consumer's queue");
+            }
+            panic!("only {taken:?}");
+        }
+    }
+
+    #[test]
+    fn records_are_handed_over_in_the_order_of_their_partition_and_so_many_at_a_time() {
+        let (world, mut taken) = (world(), Taken::new());
+        for _ in 0..TURNS {
+            let before = count(&taken);
+            let has_more = world.fetched.take(7, |record| note(&mut taken, record));
+            let came = count(&taken) - before;
+            assert!(came <= 7 && (has_more || came < 7), "{came}");
+            if taken == all() {
+                assert!(world.told.load(Ordering::Relaxed) > 0);
+                return;
+            }
+            if !has_more {
+                world.consumer.poll(TURN);
+            }
+        }
+        panic!("only {taken:?}");
+    }
+
+    /// The end of a partition is told as a refused fetch is: an error in the place of a record.
+    #[test]
+    fn an_error_in_the_place_of_a_record_is_heard_and_moves_no_position() {
+        let (world, mut taken) = (world(), Taken::new());
+        let ends = AtomicUsize::new(0);
+        world.take_until(1_000, &mut taken, |_| {
+            let news = std::iter::from_fn(|| world.heard.news.try_recv().ok());
+            let came = news.filter(|news| matches!(news, News::Failed(..))).count();
+            ends.fetch_add(came, Ordering::Relaxed) + came == PARTITIONS as usize
+        });
+        assert_eq!(taken, all());
+        let positions = world.consumer.position().expect("positions");
+        let after = Offset::Offset(EACH as i64);
+        assert!(
+            positions.elements().iter().all(|it| it.offset() == after),
+            "{positions:?}"
+        );
+    }
+
+    #[test]
+    fn a_panic_passes_the_library_and_what_was_not_handed_over_stays() {
+        let (world, mut taken) = (world(), Taken::new());
+        let mut take_one = || {
+            let turn = || {
+                world.fetched.take(1_000, |record| {
+                    note(&mut taken, record);
+                    panic!("of the test's own making");
+                })
+            };
+            catch_unwind(AssertUnwindSafe(turn)).is_err()
+        };
+        let is_caught = (0..TURNS).any(|_| take_one() || world.consumer.poll(TURN).is_some());
+        assert!(is_caught);
+        assert_eq!(count(&taken), 1);
+        world.take_until(1_000, &mut taken, |taken| *taken == all());
+    }
 }

@@ -71,7 +71,8 @@ impl Line {
         let also = waker.clone();
         consumer.set_nonempty_callback(move || also.wake());
         let consumer = Arc::new(consumer);
-        let fetched = Arc::new(Fetched::new(Arc::clone(&consumer), waker));
+        let wake = Box::new(move || waker.wake());
+        let fetched = Arc::new(Fetched::new(Arc::clone(&consumer), wake));
         Ok(Self {
             consumer,
             fetched,

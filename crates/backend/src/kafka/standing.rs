@@ -116,8 +116,9 @@ impl Standing {
         self.hears_from(now);
     }
 
-    pub(crate) fn has_been_up(&self) -> bool {
-        self.has_been_up
+    /// Whether what its group gives it goes on where the group was, and does not begin at the ends.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.has_been_up || self.has_begun
     }
 
     /// It could not be brought up, and tries again.

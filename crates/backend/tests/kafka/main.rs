@@ -133,6 +133,18 @@ fn a_consumer_that_cannot_take_its_groups_partitions_up_tries_again() {
     assert!(!told(&troubles, "ConsumerLost"), "{troubles:?}");
 }
 
+/// What came since messages are due would be missed if it began at the ends.
+#[test]
+fn a_consumer_that_is_given_partitions_during_the_load_goes_on_where_its_group_was() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    (0..20).for_each(|seq| mock.publish_message(&plan, seq));
+    let mut rig = Rig::start(&plan);
+    rig.begin();
+    rig.until(|rig, is_up| is_up && rig.copies == 20);
+    rig.finish();
+}
+
 /// As where another joins just then: the group goes on only when the partitions are assigned.
 #[test]
 fn a_consumer_that_cannot_tell_its_group_where_it_begins_tries_again() {
@@ -214,6 +226,40 @@ fn a_broker_that_ends_its_connections_is_told() {
     mock.publish_message(&plan, 0);
     rig.until(|rig, _| rig.copies == 1);
     rig.finish();
+}
+
+/// As where the right to read is taken away and given back.
+#[test]
+fn a_fetch_that_is_refused_for_a_while_is_told_and_nothing_is_left_out() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1, shared: g");
+    let mut rig = Rig::up(&plan);
+    (0..20).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, _| rig.copies == 20);
+    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    let asked = rdkafka::types::RDKafkaApiKey::Fetch;
+    mock.cluster.request_errors(asked, &[refused; 3]);
+    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    (20..40).for_each(|seq| mock.publish_message(&plan, seq));
+    rig.until(|rig, is_up| is_up && rig.copies >= 40);
+    let (handover, troubles) = rig.finish();
+    assert!(told(&troubles, "authorization failed"), "{troubles:?}");
+    assert_eq!(handover.account.backends[0].read.count, 40);
+}
+
+/// More than are taken in one turn, all waiting before the first is taken.
+#[test]
+fn many_that_wait_are_all_consumed() {
+    let mock = Mock::start();
+    let keys = "consumers: 1, pause: [ { at: 0s, for: 2s } ]";
+    let plan = plan(&mock.servers(), keys);
+    let mut rig = Rig::up(&plan);
+    rig.until(|_, _| true);
+    mock.publish_messages(&plan, 0..3_000);
+    rig.until(|rig, _| rig.copies == 3_000);
+    let (handover, troubles) = rig.finish();
+    assert!(!told(&troubles, "Consumer"), "{troubles:?}");
+    assert_eq!(handover.account.backends[0].read.count, 3_000);
 }
 
 #[test]

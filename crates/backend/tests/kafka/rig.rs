@@ -1,5 +1,6 @@
 //! What the tests share: the mock cluster, and a consumer on its thread.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -83,18 +84,27 @@ impl Mock {
 
     /// Publishes what a device of the plan says.
     pub(crate) fn publish_message(&self, plan: &Plan, seq: u32) {
+        self.publish_messages(plan, seq..seq + 1);
+    }
+
+    /// Publishes what devices of the plan say, at once.
+    pub(crate) fn publish_messages(&self, plan: &Plan, seqs: Range<u32>) {
         let (fleet, stream) = plan.stream(StreamId(0)).unwrap();
-        let id = MessageId {
-            run: RUN,
-            device: DeviceId(seq % 10),
-            stream: StreamId(0),
-            seq: seq / 10,
-        };
+        let (roster, uplink) = (roster(plan, fleet, 0), uplink(stream).unwrap());
         let mut scratch = UplinkScratch::default();
-        let roster = roster(plan, fleet, 0);
-        let uplink = uplink(stream).unwrap();
-        uplink.render(&roster, &id, Micros::ZERO, &mut scratch);
-        self.publish(scratch.topic(), &scratch.payload);
+        for seq in seqs {
+            let id = MessageId {
+                run: RUN,
+                device: DeviceId(seq % 10),
+                stream: StreamId(0),
+                seq: seq / 10,
+            };
+            uplink.render(&roster, &id, Micros::ZERO, &mut scratch);
+            let record = BaseRecord::to(TOPIC).key(scratch.topic());
+            let sent = self.producer.send(record.payload(&scratch.payload));
+            sent.map_err(|(error, _)| error).unwrap();
+        }
+        self.producer.flush(PATIENCE).unwrap();
     }
 }
 
