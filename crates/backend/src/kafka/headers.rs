@@ -39,11 +39,11 @@ fn list(record: &Record<'_>) -> Option<ptr::NonNull<rd_kafka_headers_t>> {
 }
 
 /// One header of a record's own list; none behind the last.
-fn header<'a>(
-    _message: &'a RDKafkaMessage,
+fn header(
+    _message: &RDKafkaMessage,
     list: ptr::NonNull<rd_kafka_headers_t>,
     at: usize,
-) -> Option<(&'a CStr, Option<&'a [u8]>)> {
+) -> Option<(&CStr, Option<&[u8]>)> {
     let (mut name, mut value, mut length) = (ptr::null(), ptr::null(), 0);
     // SAFETY: the list is the record's, which is alive; it is only read.
     let said = unsafe {
