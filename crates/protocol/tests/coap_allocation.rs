@@ -174,7 +174,7 @@ fn exchanges_allocate_nothing_and_a_device_at_rest_is_small() {
     let heap = heap_of(|| SharedClient::shared(Arc::clone(&settings), 1, lanes));
     assert_eq!(
         heap,
-        16 * lanes as usize,
-        "16 bytes a device behind a shared socket"
+        24 * lanes as usize,
+        "24 bytes a device behind a shared socket"
     );
 }

@@ -1,12 +1,12 @@
 //! The client end: requests of the devices behind one socket to one server.
 
+mod answered;
 mod by_id;
 mod event;
 mod exchange;
 mod receive;
 mod timer;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use muster_model::Micros;
@@ -29,17 +29,19 @@ const SLOT_BYTES: usize = 2;
 /// Shortest and longest token, in bytes.
 const TOKEN_LENGTHS: (u8, u8) = (SLOT_BYTES as u8, 8);
 
-/// What a device keeps of its own where it shares a socket.
+/// What a device keeps of its own where it shares a socket, and one place for what was answered on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lane {
     /// The server asked for silence until then.
     held: Micros,
     /// Interactions that wait for an answer (NSTART counts them).
     open: u16,
-    /// The message id of the request that was answered last in its acknowledgement.
+    /// The message id of a request on the socket that was answered in its acknowledgement.
     answered_id: u16,
-    /// That request's name plus one; none before there was one.
-    answered_name: Option<NonZeroU32>,
+    /// Stands for its token; 0 before there was one.
+    answered_token: u32,
+    /// Whose it was.
+    answered: Ticket,
 }
 
 /// What was answered to a message of the server's own.
@@ -57,11 +59,6 @@ pub struct ClientCounts {
     pub retransmitted: u32,
     /// Responses that came again ([`ClientEvent::Duplicate`]), and others that nobody waits for.
     pub duplicates: u32,
-    /// Separate responses that were forgotten before their lifetime was over, for there were too many:
-    /// a duplicate of one would be told as stray, and reset.
-    pub evicted: u32,
-    /// Responses in a message of their own.
-    pub separate: u32,
     /// Answers nobody waited for.
     pub stray: u32,
     /// Notifications that were overtaken by fresher ones.
@@ -452,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_lane_takes_little_memory() {
-        assert_eq!(size_of::<Lane>(), 16);
+        assert_eq!(size_of::<Lane>(), 24);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
 }
 
 /// The caller's name for an exchange, given back with what becomes of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Ticket {
     /// Which of the devices that share the socket; 0 where there is one.
     pub lane: u32,

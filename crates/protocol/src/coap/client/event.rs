@@ -48,8 +48,8 @@ pub enum ClientEvent<'a> {
         code: Option<Code>,
     },
     /// A response that came again (section 4.5). One in a message of its own was acknowledged again;
-    /// one in an acknowledgement is known for a second one as long as its device had no later answer,
-    /// and only if the request was sent once: each copy of it may have an answer.
+    /// one in an acknowledgement is known for a second one as long as its socket sent no more requests
+    /// since than devices share it, and only if the request was sent once: each copy of it may have an answer.
     Duplicate {
         /// Whose.
         ticket: Ticket,

@@ -297,7 +297,7 @@ impl Exchange {
         if block.offset() + length > settings.body_max as usize {
             return Step::Failed(Failure::BodyTooLarge);
         }
-        let etag = fold(message.options.first(OptionNumber::ETAG));
+        let etag = message.options.first(OptionNumber::ETAG).map_or(0, fold);
         if block.number > 0 && etag != self.etag && self.etag != 0 {
             return Step::Failed(Failure::BodyChanged);
         }
@@ -335,10 +335,11 @@ impl Exchange {
     }
 }
 
-/// A number that stands for an `ETag`; 0 for none.
-fn fold(etag: Option<&[u8]>) -> u32 {
+/// A number that stands for an `ETag` or a token; never 0.
+#[inline]
+pub(super) fn fold(bytes: &[u8]) -> u32 {
     let mixed = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    etag.map_or(0, |etag| etag.iter().fold(0x811c_9dc5, mixed) | 1)
+    bytes.iter().fold(0x811c_9dc5, mixed) | 1
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! What comes from the server.
 
-use std::num::NonZeroU32;
-
 use muster_model::Micros;
 
 use super::exchange::{CONFIRMABLE, DEREGISTERS, Exchange, FORGOTTEN, PING, Stage, Step};
@@ -102,22 +100,20 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         };
         match key.filter(is_it) {
             Some(key) => self.answer(now, key, message),
-            None => self.answered_again(message.id),
+            None => self.answered_again(message),
         }
     }
 
-    /// An answer to a message id that waits for none: a second one where it was a device's last,
-    /// else a stray.
+    /// An answer to a message that waits for none: a second one where the first is known, else a
+    /// stray.
     #[cold]
-    fn answered_again(&mut self, id: u16) -> Option<ClientEvent<'static>> {
-        let lanes = self.lanes.as_ref().iter().zip(0..);
-        let names = lanes.filter_map(|(lane, at)| Some((at, lane.name_of_answered(id)?)));
-        let Some((lane, name)) = names.last() else {
+    fn answered_again(&mut self, message: &Message<'_>) -> Option<ClientEvent<'static>> {
+        let lanes = self.lanes.as_ref();
+        let Some(ticket) = Lane::of_answered(lanes, message.id, message.token) else {
             self.counts.stray += 1;
             return None;
         };
         self.counts.duplicates += 1;
-        let ticket = Ticket { lane, name };
         Some(ClientEvent::Duplicate { ticket })
     }
 
@@ -125,13 +121,8 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     /// answers to its copies are no second ones.
     #[inline]
     fn note_answered(&mut self, exchange: &Exchange, kind: Kind) {
-        if kind != Kind::Acknowledgement || exchange.retries > 0 {
-            return;
-        }
-        let Ticket { lane, name } = exchange.ticket;
-        if let Some(lane) = self.lanes.as_mut().get_mut(lane as usize) {
-            lane.answered_id = exchange.id;
-            lane.answered_name = NonZeroU32::new(name.wrapping_add(1));
+        if kind == Kind::Acknowledgement && exchange.retries == 0 {
+            Lane::note(self.lanes.as_mut(), exchange);
         }
     }
 
@@ -182,7 +173,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         };
         let seen = self.seen.get_or_insert_default();
         seen.insert(now, now + lifetime, message.id, verdict);
-        self.counts.evicted += seen.keep(usize::from(self.settings.remembered_max));
+        seen.keep(usize::from(self.settings.remembered_max));
     }
 
     /// What a response means to its exchange.
@@ -215,12 +206,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             self.counts.stray += 1;
             return None;
         }
-        self.count_separate(message);
         self.advance(now, key, message)
-    }
-
-    fn count_separate(&mut self, message: &Message<'_>) {
-        self.counts.separate += u32::from(message.kind != Kind::Acknowledgement);
     }
 
     #[inline]
@@ -352,14 +338,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         let slot = *token.as_bytes().first_chunk::<SLOT_BYTES>()?;
         let (key, exchange) = self.exchanges.at(u16::from_be_bytes(slot))?;
         (exchange.token == token && !exchange.is(PING)).then_some(key)
-    }
-}
-
-impl Lane {
-    /// The name of the request that had this message id, if it is the one that was answered last.
-    fn name_of_answered(&self, id: u16) -> Option<u32> {
-        let name = self.answered_name.filter(|_| self.answered_id == id)?;
-        Some(name.get() - 1)
     }
 }
 
