@@ -34,7 +34,7 @@ pub struct ServerCounts {
     /// Requests that were forgotten before their lifetime was over, for there were too many: a
     /// duplicate of one would be told as a request.
     pub evicted: u32,
-    /// Bodies under way in blocks that were given up for want of room: the next block of one is
+    /// Bodies in blocks that were given up for want of room before their last block: the next of one is
     /// answered by 4.08.
     pub bodies_given_up: u32,
     /// Copies of confirmable messages of ours after the first.
@@ -153,7 +153,7 @@ impl Server {
     pub fn forget_beyond(&mut self, requests: usize) {
         self.coming.give_up();
         self.going.give_up();
-        self.counts.bodies_given_up += self.coming.given_up() + self.going.given_up();
+        self.counts.bodies_given_up += self.coming.take_given_up() + self.going.take_given_up();
         self.counts.evicted += self.seen.keep(requests);
         self.seen.shrink_to(requests);
         let seen = &mut self.seen;

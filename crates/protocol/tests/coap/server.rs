@@ -616,6 +616,49 @@ fn a_long_answer_is_fetched_block_by_block() {
     assert_eq!(peer.last().code, Code::BAD_REQUEST, "beyond the end");
 }
 
+/// What is kept of an answer is lost only on a client that has not asked for its last block.
+#[test]
+fn answers_that_were_fetched_whole_are_not_given_up() {
+    for (last, given_up) in [(1, 1), (2, 0), (3, 1)] {
+        let mut peer = Peer::new(ServerSettings {
+            block_size: size(64),
+            ..ServerSettings::default()
+        });
+        let datagram = get_block(1, Code::GET, block(0, false, 64));
+        let request = peer.asked(&datagram);
+        peer.says(&request, &Reply::new(Code::CONTENT, &[], &[7; 150]));
+        let datagram = get_block(2, Code::GET, block(last, false, 64));
+        assert_eq!(peer.hears(&datagram), None);
+        peer.server.forget_beyond(10);
+        let counted = peer.server.counts().bodies_given_up;
+        assert_eq!(counted, given_up, "after block {last}");
+    }
+}
+
+/// Of bodies under way that which was touched longest ago makes room.
+#[test]
+fn a_body_whose_blocks_still_come_outlasts_one_that_stands_still() {
+    let mut peer = Peer::new(ServerSettings {
+        bodies_max: 2,
+        ..ServerSettings::default()
+    });
+    let mut code = |id, path: &str, number| {
+        let value = block(number, true, 64).uint();
+        let options = [
+            Opt::text(OptionNumber::URI_PATH, path),
+            Opt::new(OptionNumber::BLOCK1, &value),
+        ];
+        let datagram = message(Kind::Confirmable, id, (Code::PUT, &options, &[7; 64]));
+        assert_eq!(peer.hears(&datagram), None);
+        peer.last().code
+    };
+    let came = [("a", 0), ("b", 0), ("a", 1), ("c", 0), ("a", 2)];
+    for (id, (path, number)) in (0..).zip(came) {
+        assert_eq!(code(id, path, number), Code::CONTINUE, "{path} {number}");
+    }
+    assert_eq!(code(9, "b", 1), Code::REQUEST_ENTITY_INCOMPLETE);
+}
+
 /// RFC 7959 section 2.4: where nothing is kept, a GET is asked of the caller again and cut, and what
 /// may not be repeated is 4.08.
 #[test]

@@ -5,19 +5,26 @@ use muster_model::Micros;
 
 use crate::coap::{Block, Code};
 
-/// Something that takes memory.
-pub(super) trait Weighed {
+/// A body that takes memory until it is over.
+pub(super) trait Underway {
     /// How many bytes.
     fn bytes(&self) -> usize;
+
+    /// Whether nothing of it is missing at its other end, so that it may go without a loss.
+    fn is_through(&self) -> bool;
 }
 
-impl Weighed for Vec<u8> {
+impl Underway for Vec<u8> {
     fn bytes(&self) -> usize {
         self.capacity()
     }
+
+    fn is_through(&self) -> bool {
+        false
+    }
 }
 
-/// Bodies of one direction and one peer.
+/// Bodies of one direction and one peer, that which was touched last at the end.
 #[derive(Debug)]
 pub(super) struct Bodies<T> {
     bodies: Vec<Body<T>>,
@@ -50,21 +57,28 @@ impl<T> Default for Bodies<T> {
     }
 }
 
-impl<T: Weighed> Bodies<T> {
+impl<T: Underway> Bodies<T> {
     /// Bytes of all that are under way.
     pub(super) fn bytes(&self) -> usize {
         self.bodies.iter().map(|body| body.value.bytes()).sum()
     }
 
     /// How many were given up for want of room since this was last asked.
-    pub(super) fn given_up(&mut self) -> u32 {
+    pub(super) fn take_given_up(&mut self) -> u32 {
         std::mem::take(&mut self.given_up)
     }
 
     /// Gives all up, and their memory back.
     pub(super) fn give_up(&mut self) {
-        self.given_up += self.bodies.len() as u32;
+        while !self.bodies.is_empty() {
+            self.give_up_at(0);
+        }
         self.bodies = Vec::new();
+    }
+
+    fn give_up_at(&mut self, at: usize) {
+        let body = self.bodies.remove(at);
+        self.given_up += u32::from(!body.value.is_through());
     }
 
     /// Gives up the oldest, but for that of `resource`, until there is room for so many bytes more.
@@ -74,8 +88,7 @@ impl<T: Weighed> Bodies<T> {
             let Some(oldest) = bodies.position(|body| body.resource != resource) else {
                 return;
             };
-            self.bodies.remove(oldest);
-            self.given_up += 1;
+            self.give_up_at(oldest);
         }
     }
 
@@ -91,8 +104,7 @@ impl<T: Weighed> Bodies<T> {
     pub(super) fn begin(&mut self, resource: u64, expires: Micros, value: T, bound: Bound) {
         self.take(resource);
         if self.bodies.len() >= usize::from(bound.bodies.max(1)) {
-            self.bodies.remove(0);
-            self.given_up += 1;
+            self.give_up_at(0);
         }
         self.make_room(resource, value.bytes(), bound.bytes);
         self.bodies.push(Body {
@@ -104,9 +116,10 @@ impl<T: Weighed> Bodies<T> {
 
     /// The body is under way for longer.
     pub(super) fn touch(&mut self, resource: u64, expires: Micros) {
-        let mut bodies = self.bodies.iter_mut();
-        if let Some(body) = bodies.find(|body| body.resource == resource) {
-            body.expires = expires;
+        let mut bodies = self.bodies.iter();
+        if let Some(at) = bodies.position(|body| body.resource == resource) {
+            let touched = self.bodies.remove(at);
+            self.bodies.push(Body { expires, ..touched });
         }
     }
 

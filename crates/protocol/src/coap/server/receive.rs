@@ -181,7 +181,7 @@ impl Server {
         };
         let announced = message.options.uint(OptionNumber::SIZE1);
         let joined = self.coming.join(joining, block, announced, message.payload);
-        self.counts.bodies_given_up += self.coming.given_up();
+        self.counts.bodies_given_up += self.coming.take_given_up();
         match joined {
             Joined::Whole(body) => Some(body),
             Joined::Continue => {

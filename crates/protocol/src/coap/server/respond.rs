@@ -2,7 +2,7 @@
 
 use muster_model::Micros;
 
-use super::bodies::Weighed;
+use super::bodies::Underway;
 use super::{Answered, Pending, Server};
 use crate::coap::message::write_merged;
 use crate::coap::request::out_of_order;
@@ -21,11 +21,17 @@ pub(super) struct Kept {
     /// The reply's options, as they are on the wire.
     options: Vec<u8>,
     body: Vec<u8>,
+    /// Whether the last block was asked for.
+    is_fetched: bool,
 }
 
-impl Weighed for Kept {
+impl Underway for Kept {
     fn bytes(&self) -> usize {
         self.options.len() + self.body.len()
+    }
+
+    fn is_through(&self) -> bool {
+        self.is_fetched
     }
 }
 
@@ -187,13 +193,15 @@ impl Server {
     /// Answers a request for a later block out of a body that is kept; whether there is one.
     pub(super) fn write_kept(&mut self, now: Micros, pending: Pending, out: &mut Vec<u8>) -> bool {
         let expires = self.body_expires(now);
-        let Some((kept, wanted)) = self.going.take(pending.resource).zip(pending.block2) else {
+        let Some((mut kept, wanted)) = self.going.take(pending.resource).zip(pending.block2) else {
             return false;
         };
         if let Ok((kind, id)) = self.address(now, &pending, false) {
             let size = wanted.size.min(self.settings.block_size);
             let is_there = wanted.offset() < kept.body.len();
             let block2 = Block::at(wanted.offset(), false, size).filter(|_| is_there);
+            kept.is_fetched |=
+                block2.is_some_and(|block| !block.is_before_the_end(kept.body.len()));
             let writing = Writing {
                 kind,
                 id,
@@ -277,6 +285,7 @@ impl Server {
             code: reply.code,
             options,
             body: reply.payload.to_vec(),
+            is_fetched: false,
         };
         self.keep_going(resource, self.body_expires(now), kept);
     }
@@ -284,7 +293,7 @@ impl Server {
     fn keep_going(&mut self, resource: u64, expires: Micros, kept: Kept) {
         let bound = self.bound_of_bodies();
         self.going.begin(resource, expires, kept, bound);
-        self.counts.bodies_given_up += self.going.given_up();
+        self.counts.bodies_given_up += self.going.take_given_up();
     }
 
     /// Keeps a reply for duplicates of its request.
