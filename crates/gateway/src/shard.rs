@@ -38,7 +38,7 @@ use coap::Coap;
 use delivery::Match;
 use link::{Link, Pause};
 
-pub(crate) use coap::{QUERIES_MAX, Waiter};
+pub(crate) use coap::{QUERIES_MAX, SPOKEN_FOR_MAX, Waiter};
 pub(crate) use session::Session;
 
 /// Most bytes gathered for one write: more would only wait in the kernel.

@@ -19,7 +19,7 @@ use crate::plot::Plot;
 use crate::resumable::Resumable;
 use crate::routes::{Gauge, Routes, SessionRef};
 use crate::secrets::Secrets;
-use crate::shard::{QUERIES_MAX, Session, Waiter};
+use crate::shard::{QUERIES_MAX, SPOKEN_FOR_MAX, Session, Waiter};
 
 /// No uplink has come yet.
 const NEVER: u64 = u64::MAX;
@@ -138,7 +138,7 @@ impl Shared {
             known: config.devices.as_deref().map(Known::new),
             secrets: Arc::new(secrets),
             resumable: Resumable::default(),
-            waiting: Mutex::new(Waiting::new(QUERIES_MAX)),
+            waiting: Mutex::new(Waiting::new(QUERIES_MAX, SPOKEN_FOR_MAX)),
             requests: AtomicU32::default(),
             plot: Mutex::new(Plot::new(&config)),
             counted: Mutex::default(),

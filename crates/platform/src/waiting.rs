@@ -8,19 +8,20 @@ use std::collections::HashMap;
 pub struct Waiting<T> {
     by_device: HashMap<String, T>,
     /// By device: the gateway that spoke for it last.
-    gateways: HashMap<String, String>,
+    gateways: Recent,
     most: usize,
     /// Where a key is put together.
     key: String,
 }
 
 impl<T: Copy + PartialEq> Waiting<T> {
-    /// Nobody waits; at most so many devices may.
+    /// Nobody waits; at most so many devices may, and of so many that were spoken for the gateway is
+    /// known at least.
     #[must_use]
-    pub fn new(most: usize) -> Self {
+    pub fn new(most: usize, spoken_for: usize) -> Self {
         Self {
             by_device: HashMap::new(),
-            gateways: HashMap::new(),
+            gateways: Recent::new(spoken_for),
             most,
             key: String::new(),
         }
@@ -42,16 +43,14 @@ impl<T: Copy + PartialEq> Waiting<T> {
     }
 
     /// A gateway spoke for a device: commands to that go to the gateway where it waits and the device does
-    /// not. Where too many devices have gateways, those that come later have none.
+    /// not. Where too many devices have gateways, those that were not spoken for longest are forgotten.
     pub fn speaks_for(&mut self, tenant: &str, gateway: &str, device: &str) {
         self.name(tenant, device);
         let is_same = |known: &String| {
             let rest = known.strip_prefix(tenant);
             rest.and_then(|rest| rest.strip_prefix(SEPARATOR)) == Some(gateway)
         };
-        let known = self.gateways.get(&self.key);
-        let is_known = known.is_some_and(is_same);
-        if !is_known && (known.is_some() || self.gateways.len() < self.most) {
+        if !self.gateways.renew(&self.key).is_some_and(is_same) {
             let gateway = [tenant, SEPARATOR, gateway].concat();
             self.gateways.insert(self.key.clone(), gateway);
         }
@@ -91,6 +90,44 @@ impl<T: Copy + PartialEq> Waiting<T> {
     }
 }
 
+/// Names by name, those that were used last: when the newer half is full, the older one is forgotten.
+#[derive(Debug)]
+struct Recent {
+    newer: HashMap<String, String>,
+    older: HashMap<String, String>,
+    /// Names of one half.
+    most: usize,
+}
+
+impl Recent {
+    fn new(most: usize) -> Self {
+        Self {
+            newer: HashMap::new(),
+            older: HashMap::new(),
+            most: most.max(1),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&String> {
+        self.newer.get(key).or_else(|| self.older.get(key))
+    }
+
+    /// What a name has, which is from now on among those used last.
+    fn renew(&mut self, key: &str) -> Option<&String> {
+        if let Some((key, value)) = self.older.remove_entry(key) {
+            self.insert(key, value);
+        }
+        self.newer.get(key)
+    }
+
+    fn insert(&mut self, key: String, value: String) {
+        if self.newer.len() >= self.most && !self.newer.contains_key(&key) {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.insert(key, value);
+    }
+}
+
 /// No name holds NUL, so that no two devices have one key.
 const SEPARATOR: &str = "\0";
 
@@ -100,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_device_gets_one_command_for_one_query() {
-        let mut waiting = Waiting::new(10);
+        let mut waiting = Waiting::new(10, 10);
         assert!(waiting.wait("t", "d", 1) && waiting.wait("t", "e", 2));
         assert_eq!(waiting.hand("t", "d"), Some(1));
         assert_eq!(waiting.hand("t", "d"), None);
@@ -109,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_last_of_two_queries_gets_the_command() {
-        let mut waiting = Waiting::new(10);
+        let mut waiting = Waiting::new(10, 10);
         assert!(waiting.wait("t", "d", 1) && waiting.wait("t", "d", 2));
         waiting.end("t", "d", 1);
         assert_eq!(waiting.hand("t", "d"), Some(2));
@@ -119,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_gateway_that_waits_gets_the_command_of_a_device_that_does_not() {
-        let mut waiting = Waiting::new(10);
+        let mut waiting = Waiting::new(10, 10);
         waiting.speaks_for("t", "gw", "d");
         assert_eq!(waiting.hand("t", "d"), None, "it does not wait");
         assert!(waiting.wait("t", "gw", 1) && waiting.wait("t", "d", 2));
@@ -138,8 +175,22 @@ mod tests {
     }
 
     #[test]
+    fn the_devices_that_were_not_spoken_for_longest_lose_their_gateway_first() {
+        let mut waiting = Waiting::new(1, 2);
+        for device in ["a", "b", "c", "a", "d", "e"] {
+            waiting.speaks_for("t", "gw", device);
+        }
+        let mut is_known = |device| {
+            assert!(waiting.wait("t", "gw", 1));
+            waiting.hand("t", device) == Some(1)
+        };
+        assert!(["a", "d", "e"].into_iter().all(&mut is_known));
+        assert!(!is_known("b"), "the oldest but one that spoke again");
+    }
+
+    #[test]
     fn no_more_wait_than_may() {
-        let mut waiting = Waiting::new(1);
+        let mut waiting = Waiting::new(1, 1);
         assert!(waiting.wait("t", "d", 1) && !waiting.wait("t", "e", 2));
         assert!(waiting.wait("t", "d", 3));
         assert_eq!(

@@ -22,7 +22,7 @@ use crate::vouched::Vouched;
 
 pub(super) use peer::Peer;
 pub(crate) use peers::PeerRef;
-pub(crate) use querying::{QUERIES_MAX, QueryRef, Waiter};
+pub(crate) use querying::{QUERIES_MAX, QueryRef, SPOKEN_FOR_MAX, Waiter};
 
 use peers::{Met, Peers};
 use querying::Query;

@@ -20,6 +20,8 @@ const ACKNOWLEDGED_AFTER: Micros = Micros::from_millis(500);
 /// Most requests that wait: one for each of the devices that one process of a generator can have,
 /// several times over.
 pub(crate) const QUERIES_MAX: usize = 100_000;
+/// Devices whose gateway is known at least: as many as a large run has, at some 150 bytes each.
+pub(crate) const SPOKEN_FOR_MAX: usize = 500_000;
 /// The status, as in HTTP, of a command whose device does not wait.
 const NOBODY_WAITS: u16 = 503;
 /// That of a command which cannot be told to any device, or not be put into an answer.
