@@ -309,10 +309,7 @@ fn a_command_whose_id_is_too_long_comes_back_and_the_next_is_handed_over() {
     let expected = format!("command_failure/T1/dev-1/{long}/400");
     assert_eq!(notice.0, expected);
     let why = String::from_utf8_lossy(&notice.1).into_owned();
-    assert!(
-        why.contains("longer than 255 characters: shorten it"),
-        "{why}"
-    );
+    assert!(why.contains("longer than 255 bytes: shorten it"), "{why}");
     rig.application
         .publish(&topic("7f3a"), b"off", Qos::AtLeastOnce);
     device.until("the command", |device| device.answers.contains_key(&query));

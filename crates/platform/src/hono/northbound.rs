@@ -53,11 +53,10 @@ impl<'a> Commanded<'a> {
     pub const CORRELATION_MAX: usize = 255;
 
     /// Why a command is refused whose correlation id is longer than any device can be told.
-    pub const TOO_LONG: &'static str =
-        "the correlation id is longer than 255 characters: shorten it";
+    pub const TOO_LONG: &'static str = "the correlation id is longer than 255 bytes: shorten it";
     /// Why a command is not handed over whose names are longer than one option of an answer.
     pub const NOT_TO_BE_HANDED: &'static str =
-        "an answer carries a correlation id of 252 characters and a name of 242: shorten them";
+        "an answer carries a correlation id of 252 bytes and a name of 242: shorten them";
 
     /// Reads the topic of a command; none if it is no such topic.
     #[must_use]

@@ -294,12 +294,24 @@ mod tests {
     use crate::command::tests::stamp;
     use crate::command::{CommandScratch, Commanding};
     use crate::hono;
-    use crate::request::{Answered, Asking, Request};
+    use crate::request::{Answered, Asking, Request, SEGMENT_MAX};
 
     const PEER: Peer<'static> = Peer {
         tenant: "t1",
         device: "dev1",
     };
+
+    #[test]
+    fn a_command_that_cannot_be_handed_over_is_told_the_lengths_that_can() {
+        let lengths = [
+            SEGMENT_MAX - request_id("").len(),
+            PARAMETER_MAX - COMMAND.len(),
+        ];
+        for length in lengths {
+            let told = Commanded::NOT_TO_BE_HANDED;
+            assert!(told.contains(&length.to_string()), "{length}: {told}");
+        }
+    }
 
     fn came<'a>(request: &Request<'a>) -> Incoming<'a> {
         let mut came = Incoming::new(request.method, request.is_confirmable, request.payload);
