@@ -169,7 +169,7 @@ pub struct GatewayConfig {
     /// requests are known (RFC 7252 section 4.8).
     pub transmission: Transmission,
     /// Bytes of the longest payload that it takes over CoAP, whatever it comes in; a longer one is
-    /// refused (4.13). None is the dialect's own, see [`Dialect::max_payload`].
+    /// refused (4.13). None is the dialect's own, see [`Dialect::request_limits`].
     pub max_payload: Option<u32>,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
@@ -303,8 +303,8 @@ impl GatewayConfig {
 
     /// Bytes of the longest payload over CoAP.
     pub(crate) fn max_payload(&self) -> u32 {
-        let own = self.max_payload.or(self.dialect.max_payload());
-        own.unwrap_or(u32::MAX)
+        let usual = self.dialect.request_limits().map(|limits| limits.body);
+        self.max_payload.or(usual).unwrap_or(u32::MAX)
     }
 
     /// How its addresses begin.

@@ -223,16 +223,6 @@ impl Dialect {
         }
     }
 
-    /// Bytes of the longest payload that the server end takes in a request unless it is told otherwise; none
-    /// where devices do not ask.
-    #[must_use]
-    pub const fn max_payload(self) -> Option<u32> {
-        match self {
-            Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
-            Self::Hono => Some(hono::MAX_PAYLOAD),
-        }
-    }
-
     /// Whether messages surface northbound where a backend can consume them.
     #[must_use]
     pub const fn has_northbound(self) -> bool {

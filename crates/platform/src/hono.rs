@@ -60,13 +60,12 @@ pub(crate) const DEFAULTS: Defaults = Defaults {
     acknowledged: &[],
 };
 
-/// The `maxPayloadSize` of Hono's CoAP adapter unless it is set, in bytes.
-pub(crate) const MAX_PAYLOAD: u32 = 2_048;
-
-/// What the CoAP adapter takes in a request: its `maxPayloadSize`, and its `max-ttd` of a tenant.
+/// What the CoAP adapter takes in a request unless it is configured otherwise.
 pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
-    body: MAX_PAYLOAD as usize,
+    body: 2_048,
+    body_key: "`maxPayloadSize` of the adapter",
     ttd: Micros::from_secs(60),
+    ttd_key: "`max-ttd` of the adapter hono-coap in the tenant",
 };
 
 /// The code of the server end's yes, as in HTTP.

@@ -22,10 +22,14 @@ const REPLY_SEGMENTS_MAX: usize = 8;
 /// What a platform takes of requests as it comes from its installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestLimits {
-    /// Bytes of a body; more are refused.
-    pub body: usize,
+    /// The longest body, in bytes; a longer one is refused.
+    pub body: u32,
+    /// Which of the platform's own settings that is.
+    pub body_key: &'static str,
     /// How long it lets a device wait for a command.
     pub ttd: Micros,
+    /// Which of the platform's own settings that is.
+    pub ttd_key: &'static str,
 }
 
 /// What is to be done with the resource.

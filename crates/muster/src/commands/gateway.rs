@@ -142,7 +142,7 @@ fn registered(args: &GatewayArgs) -> Result<Option<Vec<KnownDevice>>> {
 
 /// The longest payload over CoAP; without the option it is the dialect's own.
 fn max_payload(args: &GatewayArgs) -> Result<Option<u32>> {
-    if let (Some(bytes), None) = (args.max_payload, args.dialect.max_payload()) {
+    if let (Some(bytes), None) = (args.max_payload, args.dialect.request_limits()) {
         bail!(
             "limit --max-payload to {bytes} bytes: devices of {} do not speak CoAP; use --dialect hono",
             args.dialect

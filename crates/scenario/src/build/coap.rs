@@ -193,8 +193,11 @@ pub(super) fn asks(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()
             "these devices wait {ttd} for a command, and by default Hono ends that after {}",
             usual.ttd
         );
-        let help = "a shorter `ttd`, or a higher `max-ttd` of the adapter hono-coap in the tenant, if that is not done";
-        view.get("ttd")?.warn(what, help);
+        let help = format!(
+            "a shorter `ttd`, or a higher {}, if that is not done",
+            usual.ttd_key
+        );
+        view.get("ttd")?.warn(what, &help);
     }
     Some(())
 }
@@ -206,17 +209,20 @@ fn usual_limits(seat: &Seat<'_>) -> Option<RequestLimits> {
 
 /// Says so where the platform would refuse the longest bodies as they come from its installation.
 fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usize) {
-    let Some(usual) = usual_limits(class.seat).filter(|usual| most > usual.body) else {
+    let usual = usual_limits(class.seat).filter(|usual| most > usual.body as usize);
+    let Some(usual) = usual else {
         return;
     };
     let what = format!(
         "bodies of up to {most} bytes, and by default Hono's adapter refuses (4.13) what is above {}",
         usual.body
     );
-    let help =
-        "a smaller payload, or a higher `maxPayloadSize` of the adapter, if that is not done";
+    let help = format!(
+        "a smaller payload, or a higher {}, if that is not done",
+        usual.body_key
+    );
     if let Some(payload) = view.get("payload") {
-        payload.warn(what, help);
+        payload.warn(what, &help);
     }
 }
 

@@ -158,7 +158,7 @@ fn max_payload(platform: &View<'_>, dialect: Dialect) -> Option<Option<u32>> {
     let Some(view) = platform.get("max-payload") else {
         return Some(None);
     };
-    if dialect.max_payload().is_none() {
+    if dialect.request_limits().is_none() {
         let what = format!("`max-payload` is a limit of CoAP, which {dialect} does not speak");
         view.wrong(what, "remove it, or use `dialect: hono`");
         return None;
