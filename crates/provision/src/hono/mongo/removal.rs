@@ -1,6 +1,6 @@
 //! What goes again: documents of the version that we chose, and none that others have put in their place since.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mongodb::bson::{Document, doc};
 
@@ -78,6 +78,12 @@ impl Sorted {
         self.others.extend::<Vec<String>>(others);
     }
 
+    /// What is not there any more, or never was.
+    fn absent(&self) -> Vec<&str> {
+        let all = [&self.ours, &self.went, &self.gone, &self.never];
+        all.into_iter().flatten().map(|key| name_of(key)).collect()
+    }
+
     /// Notes that of ours so many went.
     fn settle(
         &self,
@@ -107,6 +113,96 @@ impl Sorted {
     }
 }
 
+/// What a database has of one tenant's devices.
+trait Registered {
+    /// The devices of these names that are there.
+    fn devices(&self, names: &[&str]) -> Result<BTreeMap<String, Document>, ProvisionError>;
+    /// Deletes devices of these names, as far as they have one of the versions; how many it were.
+    fn delete_devices(&self, names: &[&str], versions: &[String]) -> Result<u64, ProvisionError>;
+    fn delete_credentials(&self, names: &[&str]) -> Result<(), ProvisionError>;
+}
+
+struct OfTenant<'a> {
+    mongo: &'a Mongo,
+    tenant: &'a str,
+    work: &'a Work<'a>,
+}
+
+impl Registered for OfTenant<'_> {
+    fn devices(&self, names: &[&str]) -> Result<BTreeMap<String, Document>, ProvisionError> {
+        let named = documents::named(self.tenant, names);
+        self.mongo.found(DEVICES, &named, self.work.watch)
+    }
+
+    fn delete_devices(&self, names: &[&str], versions: &[String]) -> Result<u64, ProvisionError> {
+        let mut of_version = documents::named(self.tenant, names);
+        of_version.insert("version", doc! { "$in": versions });
+        self.mongo.delete(DEVICES, of_version, self.work)
+    }
+
+    fn delete_credentials(&self, names: &[&str]) -> Result<(), ProvisionError> {
+        let named = documents::named(self.tenant, names);
+        self.mongo.delete(CREDENTIALS, named, self.work).map(|_| ())
+    }
+}
+
+/// What became of a part, and how many of ours calls of ours deleted. Those are among `tried` from then on.
+///
+/// The credentials go last, and of all that is not there: a device that others change meanwhile keeps
+/// them, and what is cut off between the two is done by the next call, since the record has its device.
+fn end_part(
+    registered: &impl Registered,
+    (tenant, part): (&str, &[(String, Standing)]),
+    tried: &mut BTreeSet<String>,
+) -> Result<(Sorted, u64), ProvisionError> {
+    let names: Vec<&str> = part.iter().map(|(name, _)| name.as_str()).collect();
+    let found = registered.devices(&names)?;
+    let mut sorted = Sorted::default();
+    for (name, standing) in part {
+        sorted.sort(key(tenant, name), standing, (found.get(name), tried));
+    }
+    let mut removed = 0;
+    if !sorted.ours.is_empty() {
+        removed = end_ours(registered, &mut sorted, tried)?;
+    }
+    let absent = sorted.absent();
+    if !absent.is_empty() {
+        registered.delete_credentials(&absent)?;
+    }
+    Ok((sorted, removed))
+}
+
+/// Deletes the devices that are ours, as long as they are.
+fn end_ours(
+    registered: &impl Registered,
+    sorted: &mut Sorted,
+    tried: &mut BTreeSet<String>,
+) -> Result<u64, ProvisionError> {
+    let names: Vec<String> = sorted
+        .ours
+        .iter()
+        .map(|key| name_of(key).to_owned())
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let late = sorted
+        .ours
+        .iter()
+        .filter(|key| tried.contains(*key))
+        .cloned();
+    let late: Vec<String> = late.collect();
+    tried.extend(sorted.ours.iter().cloned());
+    let removed = registered.delete_devices(&names, &sorted.versions)?;
+    if removed == sorted.ours.len() as u64 {
+        return Ok(removed);
+    }
+    let still = registered.devices(&names)?;
+    sorted.take_back(|key| still.contains_key(name_of(key)));
+    // A call that was late may have ended between the look and this one.
+    let late = late.iter().filter(|key| sorted.ours.contains(key)).count() as u64;
+    let gone = (sorted.ours.len() as u64).saturating_sub(removed);
+    Ok(removed + gone.min(late))
+}
+
 impl Mongo {
     /// Removes devices of one tenant that we created, or had begun to, and whatever credentials they
     /// have.
@@ -117,40 +213,15 @@ impl Mongo {
         work: &Work<'_>,
     ) -> Result<(), ProvisionError> {
         let mut tried = BTreeSet::new();
+        let registered = OfTenant {
+            mongo: self,
+            tenant,
+            work,
+        };
         self.parts.each(devices, |part| {
-            let (sorted, removed) = self.end_part((tenant, part), &mut tried, work)?;
+            let (sorted, removed) = end_part(&registered, (tenant, part), &mut tried)?;
             sorted.settle((DEVICE, removed), journal, work)
         })
-    }
-
-    /// What became of a part, and how many of ours a call deleted. Those are among `tried` from then on.
-    fn end_part(
-        &self,
-        (tenant, part): (&str, &[(String, Standing)]),
-        tried: &mut BTreeSet<String>,
-        work: &Work<'_>,
-    ) -> Result<(Sorted, u64), ProvisionError> {
-        let names: Vec<&str> = part.iter().map(|(name, _)| name.as_str()).collect();
-        let found = self.found(DEVICES, &documents::named(tenant, &names), work.watch)?;
-        let mut sorted = Sorted::default();
-        for (name, standing) in part {
-            sorted.sort(key(tenant, name), standing, (found.get(name), tried));
-        }
-        if sorted.ours.is_empty() {
-            return Ok((sorted, 0));
-        }
-        let ours: Vec<&str> = sorted.ours.iter().map(|key| name_of(key)).collect();
-        let named = documents::named(tenant, &ours);
-        tried.extend(sorted.ours.iter().cloned());
-        self.delete(CREDENTIALS, named.clone(), work)?;
-        let mut of_version = named.clone();
-        of_version.insert("version", doc! { "$in": sorted.versions.clone() });
-        let removed = self.delete(DEVICES, of_version, work)?;
-        if removed < sorted.ours.len() as u64 {
-            let still = self.found(DEVICES, &named, work.watch)?;
-            sorted.take_back(|key| still.contains_key(name_of(key)));
-        }
-        Ok((sorted, removed))
     }
 
     /// Removes a tenant that we created, or had begun to.
@@ -196,6 +267,9 @@ fn name_of(key: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::time::Duration;
+
     use super::*;
 
     fn text(id: &str) -> String {
@@ -241,6 +315,117 @@ mod tests {
             (vec![text("t/a")], vec![text("t/b")], vec![text("t/c")])
         );
         assert_eq!(sorted.gone, [""; 0]);
+    }
+
+    /// A database in which something happens between the first look and the first call to delete.
+    struct Shared<F> {
+        devices: RefCell<BTreeMap<String, String>>,
+        credentials: RefCell<BTreeSet<String>>,
+        meanwhile: Cell<Option<F>>,
+        /// Whether the process is cut off before credentials go.
+        is_cut_off: Cell<bool>,
+    }
+
+    impl<F: FnOnce(&mut BTreeMap<String, String>)> Shared<F> {
+        fn of(names: [&str; 3], meanwhile: F) -> Self {
+            let names = || names.into_iter().map(str::to_owned);
+            Self {
+                devices: RefCell::new(names().map(|name| (name, text("v1"))).collect()),
+                credentials: RefCell::new(names().collect()),
+                meanwhile: Cell::new(Some(meanwhile)),
+                is_cut_off: Cell::new(false),
+            }
+        }
+
+        fn left(&self) -> (Vec<String>, Vec<String>) {
+            let devices = self.devices.borrow().keys().cloned().collect();
+            (devices, self.credentials.borrow().iter().cloned().collect())
+        }
+    }
+
+    impl<F: FnOnce(&mut BTreeMap<String, String>)> Registered for Shared<F> {
+        fn devices(&self, names: &[&str]) -> Result<BTreeMap<String, Document>, ProvisionError> {
+            let devices = self.devices.borrow();
+            let there = names.iter().filter_map(|name| devices.get_key_value(*name));
+            Ok(there
+                .map(|(name, version)| (name.clone(), doc! { "version": version }))
+                .collect())
+        }
+
+        fn delete_devices(
+            &self,
+            names: &[&str],
+            versions: &[String],
+        ) -> Result<u64, ProvisionError> {
+            let mut devices = self.devices.borrow_mut();
+            if let Some(meanwhile) = self.meanwhile.take() {
+                meanwhile(&mut devices);
+            }
+            let before = devices.len();
+            devices.retain(|name, version| {
+                !(names.contains(&name.as_str()) && versions.contains(version))
+            });
+            Ok((before - devices.len()) as u64)
+        }
+
+        fn delete_credentials(&self, names: &[&str]) -> Result<(), ProvisionError> {
+            if self.is_cut_off.take() {
+                return Err(late());
+            }
+            let mut credentials = self.credentials.borrow_mut();
+            credentials.retain(|name| !names.contains(&name.as_str()));
+            Ok(())
+        }
+    }
+
+    fn late() -> ProvisionError {
+        ProvisionError::Late {
+            call: text("delete"),
+            timeout: Duration::from_secs(10),
+        }
+    }
+
+    fn part() -> [(String, Standing); 3] {
+        ["a", "b", "c"].map(|name| (text(name), Standing::Created(text("v1"))))
+    }
+
+    #[test]
+    fn what_others_change_meanwhile_keeps_its_credentials() {
+        let shared = Shared::of(["a", "b", "c"], |devices| {
+            devices.insert(text("b"), text("v2"));
+        });
+        let (sorted, removed) = end_part(&shared, ("t", &part()), &mut BTreeSet::new())
+            .expect("the database does what it is asked to");
+        assert_eq!(shared.left(), (vec![text("b")], vec![text("b")]));
+        assert_eq!((sorted.others, removed), (vec![text("t/b")], 2));
+    }
+
+    #[test]
+    fn what_a_late_call_deletes_after_the_look_was_removed_by_us_and_not_by_others() {
+        let shared = Shared::of(["a", "b", "c"], |devices| {
+            devices.retain(|name, _| name == "c");
+        });
+        let mut tried = BTreeSet::from([text("t/a")]);
+        let (sorted, removed) = end_part(&shared, ("t", &part()), &mut tried)
+            .expect("the database does what it is asked to");
+        assert_eq!((sorted.ours.len(), removed), (3, 2), "others removed b");
+        assert_eq!(shared.left(), (vec![], vec![]));
+    }
+
+    /// The record has what was not settled, whether it was created for certain or only begun.
+    #[test]
+    fn credentials_go_by_the_next_call_if_the_process_ends_before_they_do() {
+        let begun = |(name, _)| (name, Standing::Creating(Some(text("v1"))));
+        for part in [part(), part().map(begun)] {
+            let shared = Shared::of(["a", "b", "c"], |_| {});
+            shared.is_cut_off.set(true);
+            let cut_off = end_part(&shared, ("t", &part), &mut BTreeSet::new());
+            assert!(cut_off.is_err());
+            assert_eq!(shared.left().1.len(), 3);
+            let again = end_part(&shared, ("t", &part), &mut BTreeSet::new());
+            assert!(again.is_ok());
+            assert_eq!(shared.left(), (vec![], vec![]));
+        }
     }
 
     /// They have a created thing's name where newer ones have its version.
