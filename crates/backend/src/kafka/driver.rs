@@ -278,7 +278,7 @@ impl KafkaDriver {
     }
 
     fn try_again(&mut self, io: &mut Io, refusal: &Refusal) {
-        self.standing.refused(refusal);
+        self.standing.not_up(refusal);
         self.prepare_again(io);
     }
 

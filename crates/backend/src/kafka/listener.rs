@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::statistics::Statistics;
@@ -44,6 +44,7 @@ pub(crate) struct Listener {
     is_touched: AtomicBool,
     /// Whether nobody takes up any more what the group gives.
     is_leaving: AtomicBool,
+    has_login: bool,
 }
 
 /// What a consumer hears.
@@ -64,12 +65,19 @@ impl Listener {
             given,
             is_touched: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
+            has_login: false,
         };
         let heard = Heard {
             news: heard,
             given: taken,
         };
         (listener, heard)
+    }
+
+    /// For a consumer with these settings.
+    pub(crate) fn with(self, config: &ClientConfig) -> Self {
+        let has_login = config.get("sasl.username").is_some();
+        Self { has_login, ..self }
     }
 
     pub(crate) fn leave(&self) {
@@ -110,7 +118,7 @@ impl ClientContext for Listener {
     fn log(&self, level: RDKafkaLogLevel, _: &str, text: &str) {
         self.touch();
         let is_error = (level as i32) <= RDKafkaLogLevel::Error as i32;
-        if !is_error && Refusal::is_of_listener(text) {
+        if !is_error && Refusal::is_of_listener(text, self.has_login) {
             let code = RDKafkaErrorCode::BrokerTransportFailure;
             self.tell(News::Failed(code, text.to_owned()));
         }

@@ -24,6 +24,8 @@ enum Nature {
     Passing,
     /// It stays until somebody does something.
     Lasting,
+    /// So it looks, if nobody answers afterwards either.
+    Suspected,
 }
 
 impl Refusal {
@@ -35,7 +37,11 @@ impl Refusal {
     /// What the library says by itself. Its words may say more than its code.
     pub(crate) fn said(code: Code, reason: &str) -> Self {
         let at_listener = remedy_at_listener(reason).map(|remedy| (Nature::Lasting, remedy));
-        let (nature, remedy) = at_listener.unwrap_or_else(|| remedy(code));
+        let (nature, remedy) = if is_ended_at_once(reason) {
+            (Nature::Suspected, OF_LOGIN)
+        } else {
+            at_listener.unwrap_or_else(|| remedy(code))
+        };
         Self {
             what: reason.to_owned(),
             remedy,
@@ -114,9 +120,15 @@ impl Refusal {
         self.nature == Nature::Passing
     }
 
+    /// Whether a connection that ended may have wanted a login, or its broker only ended: that nobody answers
+    /// the next time tells.
+    pub(crate) fn is_suspicion(&self) -> bool {
+        self.nature == Nature::Suspected
+    }
+
     /// Whether words of the library tell that a listener is not as the scenario has it, or refuses who it is.
-    pub(crate) fn is_of_listener(reason: &str) -> bool {
-        remedy_at_listener(reason).is_some()
+    pub(crate) fn is_of_listener(reason: &str, has_login: bool) -> bool {
+        remedy_at_listener(reason).is_some() || (!has_login && is_ended_at_once(reason))
     }
 
     /// Whether only a group is refused.
@@ -172,7 +184,7 @@ const OF_NOTHING: &str = "does a broker listen there, and can the address that i
 
 /// What would help where a listener is not as the scenario has it, by parts of what librdkafka and OpenSSL say: the
 /// code is mostly that of a connection that ended.
-const AT_LISTENERS: [(&[&str], &str); 11] = [
+const AT_LISTENERS: [(&[&str], &str); 10] = [
     (&["alert certificate required"], OWN_CERTIFICATE),
     (&["alert bad certificate"], OWN_CERTIFICATE),
     (&["alert certificate unknown"], OWN_CERTIFICATE),
@@ -192,11 +204,6 @@ const AT_LISTENERS: [(&[&str], &str); 11] = [
         &["Disconnected", "in state APIVERSION_QUERY"],
         "do the brokers speak TLS there? then use `kafkas://` in platform.backend.url",
     ),
-    // The next one is no login.
-    (
-        &["Disconnected", "in state UP"],
-        "do the brokers want a login there? then see platform.backend.user, `password` and `sasl`",
-    ),
     (
         &["Unsupported SASL mechanism"],
         "name one of those that the brokers support under platform.backend.sasl",
@@ -208,6 +215,12 @@ const AT_LISTENERS: [(&[&str], &str); 11] = [
 ];
 const OWN_CERTIFICATE: &str =
     "name under platform.backend.tls a `cert` that the brokers trust, and its `key`";
+
+/// What would help where a listener ends a connection at the first request that is no login.
+const OF_LOGIN: &str =
+    "do the brokers want a login there? then see platform.backend.user, `password` and `sasl`";
+/// Who is used for longer was allowed in: librdkafka's own bound for the same guess.
+const AT_ONCE_MS: u64 = 2_000;
 
 /// Where a broker refused something and nothing more is known.
 const OF_BROKERS: &str = "see the log of the brokers";
@@ -265,6 +278,17 @@ fn remedy_at_listener(reason: &str) -> Option<&'static str> {
     let mut known = AT_LISTENERS.iter();
     let known = known.find(|(parts, _)| parts.iter().all(|part| reason.contains(part)));
     known.map(|(_, remedy)| *remedy)
+}
+
+/// Whether a connection ended soon after both had agreed on how to speak. The library says it once in half a
+/// minute, however often it happens. Brokers that restart, or end what is idle, were in use for longer.
+fn is_ended_at_once(reason: &str) -> bool {
+    let lasted = reason
+        .split_once("Disconnected")
+        .and_then(|(_, rest)| rest.split_once("(after "))
+        .and_then(|(_, rest)| rest.split_once("ms in state UP"));
+    let lasted = lasted.and_then(|(lasted, _)| lasted.parse::<u64>().ok());
+    lasted.is_some_and(|lasted| lasted < AT_ONCE_MS)
 }
 
 fn remedy_of_command(code: Code) -> &'static str {
@@ -369,16 +393,37 @@ mod tests {
                 "SSL handshake failed: connecting to a PLAINTEXT broker listener?",
                 "use `kafka://`",
             ),
-            (
-                "127.0.0.1:9092/bootstrap: Disconnected (after 301ms in state UP)",
-                "platform.backend.user",
-            ),
         ] {
             let refusal = Refusal::said(Code::BrokerTransportFailure, said);
             assert!(!refusal.is_silence(), "{refusal}");
             assert!(refusal.remedy.contains(part), "{refusal}");
         }
         assert!(Refusal::said(Code::BrokerTransportFailure, "Connection refused").is_silence());
+    }
+
+    #[test]
+    fn only_a_connection_without_a_login_that_ends_at_once_may_have_wanted_one() {
+        let ended =
+            |lasted| format!("127.0.0.1:9092/1: Disconnected (after {lasted}ms in state UP)");
+        for (reason, has_login, may) in [
+            (ended("301"), false, true),
+            (ended("301"), true, false),
+            // A restart, and what a broker ends because it was idle.
+            (ended("60000"), false, false),
+            (ended("599999"), false, false),
+            (
+                "Disconnected (after 3ms in state CONNECT)".to_owned(),
+                false,
+                false,
+            ),
+        ] {
+            assert_eq!(Refusal::is_of_listener(&reason, has_login), may, "{reason}");
+        }
+        let suspected = Refusal::said(Code::BrokerTransportFailure, &ended("301"));
+        assert!(suspected.is_suspicion() && !suspected.is_silence());
+        assert!(suspected.remedy.contains("platform.backend.user"));
+        let ended = Refusal::said(Code::BrokerTransportFailure, &ended("60000"));
+        assert!(ended.is_silence(), "{ended}");
     }
 
     #[test]

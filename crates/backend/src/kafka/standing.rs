@@ -44,6 +44,8 @@ pub(crate) struct Standing {
     tries: u32,
     /// What kept it from coming up and was taken for passing.
     untold: Option<String>,
+    /// What may have kept it from coming up, if the next try has no answer either.
+    suspicion: Option<Refusal>,
     /// Connections that had ended by the last sample, by broker.
     ended: BTreeMap<i32, i64>,
     lag: Lag,
@@ -87,6 +89,7 @@ impl Standing {
             troubles: Vec::new(),
             tries: 0,
             untold: None,
+            suspicion: None,
             ended: BTreeMap::new(),
             lag: Lag::default(),
         }
@@ -122,8 +125,19 @@ impl Standing {
     }
 
     /// It could not be brought up, and tries again.
-    pub(crate) fn refused(&mut self, refusal: &Refusal) {
+    pub(crate) fn not_up(&mut self, refusal: &Refusal) {
         self.tries += 1;
+        let suspicion = self.suspicion.take();
+        self.refused(
+            suspicion
+                .as_ref()
+                .filter(|_| refusal.is_silence())
+                .unwrap_or(refusal),
+        );
+    }
+
+    /// What a broker refuses, or the library says of it.
+    fn refused(&mut self, refusal: &Refusal) {
         if refusal.is_passing() && self.tries < PASSING_TRIES {
             self.untold = Some(self.text(refusal));
             return;
@@ -159,6 +173,7 @@ impl Standing {
         self.hears_from(now);
         self.has_been_up = true;
         self.untold = None;
+        self.suspicion = None;
         self.told.clear();
         if matches!(before, State::Silent | State::Revoked) {
             self.troubles.push(Trouble::ConsumerBack(self.name.clone()));
@@ -236,7 +251,12 @@ impl Standing {
         if code == RDKafkaErrorCode::PollExceeded {
             self.away("it was not asked for messages in time, and its group left it out");
         } else if self.state == State::Down {
-            self.refused(&Refusal::said(code, reason));
+            let refusal = Refusal::said(code, reason);
+            if refusal.is_suspicion() {
+                self.suspicion = Some(refusal);
+            } else {
+                self.refused(&refusal);
+            }
         } else if Refusal::is_final(code) {
             self.lost(State::Silent, reason);
         }
@@ -390,6 +410,48 @@ mod tests {
             panic!("{:?}", standing.troubles);
         };
         assert!(why.contains("platform.backend.password"), "{why}");
+    }
+
+    fn ended_at_once() -> News {
+        let code = RDKafkaErrorCode::BrokerTransportFailure;
+        News::Failed(code, "Disconnected (after 5ms in state UP)".to_owned())
+    }
+
+    fn of_leaders() -> Refusal {
+        Refusal::leaderless("t", 0)
+    }
+
+    #[test]
+    fn a_login_is_asked_for_only_where_nobody_answers_after_a_connection_ended_at_once() {
+        let silence = Refusal::of(RDKafkaErrorCode::OperationTimedOut, "find topic `t`");
+        for (then, asked) in [(silence.clone(), true), (of_leaders(), false)] {
+            let mut standing = Standing::new("consumer 0".to_owned(), true);
+            standing.heard(Micros(0), ended_at_once());
+            assert_eq!(standing.troubles, []);
+            standing.not_up(&then);
+            standing.not_up(&silence);
+            let told = format!("{:?}", standing.troubles);
+            assert_eq!(told.contains("platform.backend.user"), asked, "{told}");
+        }
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
+        standing.heard(Micros(0), ended_at_once());
+        standing.up(Micros(1));
+        standing.not_up(&silence);
+        let told = format!("{:?}", standing.troubles);
+        assert!(!told.contains("platform.backend.user"), "{told}");
+    }
+
+    #[test]
+    fn only_tries_to_come_up_are_counted_as_such() {
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
+        let code = RDKafkaErrorCode::LeaderNotAvailable;
+        for _ in 0..2 * PASSING_TRIES {
+            standing.heard(Micros(0), News::Failed(code, "no leader".to_owned()));
+        }
+        standing.not_up(&of_leaders());
+        assert_eq!(standing.troubles, []);
+        (1..PASSING_TRIES).for_each(|_| standing.not_up(&of_leaders()));
+        assert_eq!(standing.troubles.len(), 1);
     }
 
     #[test]
