@@ -184,12 +184,13 @@ fn leave_out_of_messages(stream: &mut Node) {
     let place = stream.place;
     if let Value::Map(entries) = &mut stream.value {
         let is_default = |entry: &Entry| entry.node.place == place;
-        entries.retain(|entry| !OF_MESSAGES.contains(&entry.key.as_str()) || !is_default(entry));
+        entries
+            .retain(|entry| !KEYS_OF_MESSAGES.contains(&entry.key.as_str()) || !is_default(entry));
     }
 }
 
 /// Keys of a stream that say what its messages are, and how and when a device sends them.
-pub(crate) const OF_MESSAGES: [&str; 9] = [
+pub(crate) const KEYS_OF_MESSAGES: [&str; 9] = [
     "shape", "phase", "loop", "topic", "retain", "ack", "retry", "payload", "carrier",
 ];
 

@@ -8,7 +8,7 @@ use muster_protocol::mqtt::{Qos, topic};
 use super::coap;
 use super::stream::{Class, timeout};
 use super::templates::device_template;
-use crate::defaults::OF_MESSAGES;
+use crate::defaults::KEYS_OF_MESSAGES;
 use crate::plan::{Ack, Loop, StreamKind, StreamPlan};
 use crate::view::View;
 
@@ -179,7 +179,7 @@ pub(super) fn command_stream(
         "of the backend's `commands`",
     )?;
     let whose = "the dialect's to say what a reply is and where it goes";
-    refuse_all(view, &OF_MESSAGES, "a stream of commands", whose)?;
+    refuse_all(view, &KEYS_OF_MESSAGES, "a stream of commands", whose)?;
     if !class.seat.dialect.commands_gateways() {
         one_device_a_link(class, view, "commands")?;
     }
@@ -323,7 +323,7 @@ pub(super) fn receive_stream(
         "of the streams it subscribes to",
     )?;
     let whose = "of the streams it subscribes to";
-    refuse_all(view, &OF_MESSAGES, "a stream that receives", whose)?;
+    refuse_all(view, &KEYS_OF_MESSAGES, "a stream that receives", whose)?;
     coap::is_no_key_of_streams(view, class.seat.scheme)?;
     one_device_a_link(class, view, "subscriptions of its own")?;
     let Some(filter_view) = view.get("filter") else {

@@ -30,7 +30,7 @@ const COUNTS: [(&str, Counted, Needs); 3] = [
 /// The key about a share.
 const QUERIES: &str = "queries-with-command";
 /// What a stream without messages of its own cannot be asked for.
-const OF_MESSAGES: [&str; 8] = [
+const SLOS_OF_MESSAGES: [&str; 8] = [
     "loss",
     "failure-ratio",
     "connected",
@@ -94,7 +94,7 @@ pub(super) fn slos(
 
 /// Refuses what a stream without messages of its own cannot be asked for.
 pub(super) fn only(view: &View<'_>) {
-    for key in OF_MESSAGES {
+    for key in SLOS_OF_MESSAGES {
         if let Some(stray) = view.get(key) {
             let what = format!("`{key}` is about messages that devices send");
             let help = "put it into another stream; for commands there are `command-response`, \
