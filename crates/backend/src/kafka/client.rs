@@ -17,11 +17,12 @@ const ALWAYS: [(&str, &str); 6] = [
     ("socket.keepalive.enable", "true"),
 ];
 /// Of a consumer; what is fetched ahead stays within the library's bound of 64 MiB.
-const CONSUMING: [(&str, &str); 3] = [
+const CONSUMING: [(&str, &str); 4] = [
     // Where the broker has deleted what was to come next, all that is left is taken.
     ("auto.offset.reset", "earliest"),
     ("auto.commit.interval.ms", "1000"),
     ("statistics.interval.ms", "1000"),
+    ("session.timeout.ms", "10000"),
 ];
 /// How long a group that lost touch with a consumer waits for it before another, or the same by a new name,
 /// has its partitions: `session.timeout.ms`.
@@ -54,7 +55,6 @@ pub(crate) fn config(
     for (key, value) in CONSUMING {
         config.set(key, value);
     }
-    config.set("session.timeout.ms", (GROUP_WAITS.0 / 1_000).to_string());
     config.set("group.id", backend.shared.as_ref().unwrap_or(&name));
     config.set("enable.auto.commit", backend.shared.is_some().to_string());
     config
@@ -120,5 +120,18 @@ fn secure(backend: &BackendPlan, sasl: Sasl, config: &mut ClientConfig) {
     if tls.insecure {
         config.set("enable.ssl.certificate.verification", "false");
         config.set("ssl.endpoint.identification.algorithm", "none");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_of_every_consumer_have_how_long_its_group_waits() {
+        let mut all = KAFKA_SETTINGS.into_iter().flatten();
+        let told = all.find(|(key, _)| *key == "session.timeout.ms");
+        let told = told.and_then(|(_, ms)| ms.parse().ok());
+        assert_eq!(told.map(Micros::from_millis), Some(GROUP_WAITS));
     }
 }
