@@ -415,6 +415,7 @@ mod tests {
         agreed_origin: None,
         is_part: false,
         has_links: true,
+        devices_hear: false,
     };
 
     fn run() -> Run {

@@ -271,6 +271,7 @@ mod tests {
         agreed_origin: None,
         is_part: false,
         has_links: true,
+        devices_hear: false,
     };
 
     fn up(at: Micros) -> Progress {
@@ -489,6 +490,54 @@ mod tests {
         let mut run = settling();
         let order = run.step(secs(7.1), &up(secs(7.1)), &silent);
         assert_eq!(order, Some(Order::Finish));
+    }
+
+    fn settling_part(devices_hear: bool, hears_all: bool) -> Conductor {
+        let mut run = Conductor::new(Timetable {
+            is_part: true,
+            devices_hear,
+            ..TIMETABLE
+        });
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        run.step(secs(0.4), &up(secs(0.4)), &ALL);
+        run.step(secs(7.0), &up(secs(6.9)), &ALL);
+        run.hear_all(hears_all);
+        run
+    }
+
+    /// The backend may issue, and other parts' devices may send, what this one knows nothing of.
+    #[test]
+    fn devices_that_hear_of_others_stay_to_the_bound_if_nobody_tells_when_those_are_final() {
+        let mut run = settling_part(true, false);
+        for at in [7.1, 20.0, 33.9] {
+            assert_eq!(run.step(secs(at), &up(secs(at)), &ALL), None, "{at} s");
+        }
+        let order = run.step(secs(34.0), &up(secs(34.0)), &ALL);
+        assert_eq!(order, Some(Order::MarkDrain));
+        let order = run.step(secs(37.0), &up(secs(37.0)), &ALL);
+        assert_eq!(order, Some(Order::Finish));
+        let backend = Timetable {
+            has_links: false,
+            devices_hear: true,
+            ..TIMETABLE
+        };
+        assert!(!backend.hears_at_links());
+    }
+
+    #[test]
+    fn devices_of_several_parts_that_hear_each_other_settle_together_without_a_backend() {
+        let mut run = settling_part(true, true);
+        let open = Progress {
+            open: 1,
+            ..up(secs(7.1))
+        };
+        assert_eq!(run.step(secs(7.1), &open, &MISSING), None);
+        assert_eq!(run.step(secs(9.9), &up(secs(9.9)), &MISSING), None);
+        let order = run.step(secs(10.0), &up(secs(10.0)), &MISSING);
+        assert_eq!(order, Some(Order::Finish), "quiet for 3 s");
+        let mut run = settling_part(false, true);
+        let order = run.step(secs(7.1), &up(secs(7.1)), &MISSING);
+        assert_eq!(order, Some(Order::Finish), "nothing can come to them");
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Settling {
         timetable: &Timetable,
         (progress, delivery, hears_all): (&Progress, &Delivery, bool),
     ) -> Option<Order> {
-        if progress.open + progress.behind > 0 {
+        if is_busy(progress) {
             self.busy = progress.at;
         }
         if self.is_over(timetable, (progress, delivery, hears_all)) || now >= self.deadline {
@@ -64,12 +64,12 @@ impl Settling {
         timetable: &Timetable,
         (progress, delivery, hears_all): (&Progress, &Delivery, bool),
     ) -> bool {
-        if progress.at <= self.end || progress.open + progress.behind > 0 {
+        if progress.at <= self.end || is_busy(progress) {
             return false;
         }
-        let has_consumers = progress.consumers_wanted > 0;
-        if timetable.is_part && !(has_consumers && hears_all) {
-            return !has_consumers;
+        let is_told_of_others = progress.consumers_wanted > 0 || timetable.hears_at_links();
+        if timetable.is_part && !(is_told_of_others && hears_all) {
+            return !is_told_of_others;
         }
         let last = delivery
             .last_arrival
@@ -78,4 +78,9 @@ impl Settling {
         let is_quiet = progress.at >= last + quiet && heard.is_quiet(last, quiet);
         delivery.is_complete || is_quiet && heard.until >= self.busy
     }
+}
+
+/// Whether a message is open, or due and not yet taken.
+fn is_busy(progress: &Progress) -> bool {
+    progress.open > 0 || progress.behind > 0
 }

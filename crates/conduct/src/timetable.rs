@@ -22,11 +22,13 @@ pub struct Timetable {
     /// the connect phase ends as soon as it can.
     pub agreed_origin: Option<Micros>,
     /// Whether others carry parts of the run, of whose messages this conductor does not hear:
-    /// consumers then listen until settling is at its bound, for nobody here knows whether all
+    /// those who hear of them then listen until settling is at its bound, for nobody here knows whether all
     /// messages are final, unless the others tell ([`crate::Conductor::hear_all`]).
     pub is_part: bool,
     /// Whether there are links at all: a part that has the backend alone waits for none.
     pub has_links: bool,
+    /// Whether devices hear of others: the plan has commands, or streams of kind `receive`.
+    pub devices_hear: bool,
 }
 
 impl Timetable {
@@ -43,6 +45,11 @@ impl Timetable {
             agreed_origin: Some(origin),
             ..self
         }
+    }
+
+    /// Whether something may still come to links of this conductor when all that they sent is final.
+    pub(crate) fn hears_at_links(&self) -> bool {
+        self.has_links && self.devices_hear
     }
 
     /// The first origin from `earliest` on with which the measured phase starts on a whole second

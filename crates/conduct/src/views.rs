@@ -75,6 +75,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
         let ramp = f64::from(fleet.links) / fleet.connect.rate.get().max(f64::MIN_POSITIVE);
         Micros::from_secs_f64(ramp) + fleet.connect.timeout
     });
+    let mut streams = plan.streams();
     Timetable {
         connect_at_most: slowest.max().unwrap_or_default() + CONNECT_GRACE,
         lead: LEAD,
@@ -85,6 +86,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
         agreed_origin: None,
         is_part: false,
         has_links: true,
+        devices_hear: streams.any(|(_, stream)| !stream.is_uplink()),
     }
 }
 
