@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Slice;
 
+/// Into how many shares links or consumers may be divided at the most. A share is divided again
+/// among processes and their threads.
+pub(crate) const SHARES_MAX: u32 = 10_000;
+
 /// What one of several processes on one or several machines carries of a run: links, consumers, or
 /// some of both. The parts of a run carry each link and each consumer once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +24,8 @@ pub struct Part {
 /// What a text that is no part should have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no part; write devices or backend, i/n with 1 <= i <= n, such as 1/2, or both, such as \
-     devices:1/2"
+    "`{0}` is no part; write devices or backend, i/n with 1 <= i <= n <= {SHARES_MAX}, such as 1/2, or \
+     both, such as devices:1/2"
 )]
 pub struct NoPart(String);
 
@@ -106,11 +110,12 @@ impl FromStr for Part {
     }
 }
 
-/// `i/n` with 1 <= i <= n.
+/// `i/n` with 1 <= i <= n <= [`SHARES_MAX`].
 fn slice_of(text: &str) -> Option<Slice> {
     let (index, of) = text.split_once('/')?;
     let (index, of) = (index.parse::<u32>().ok()?, of.parse::<u32>().ok()?);
-    (1..=of).contains(&index).then(|| Slice {
+    let is_share = of <= SHARES_MAX && (1..=of).contains(&index);
+    is_share.then(|| Slice {
         index: index - 1,
         of,
     })
@@ -152,6 +157,8 @@ mod tests {
             "devices:",
             ":1/2",
             "devices:0/1",
+            "1/10001",
+            "backend:4294967295/4294967295",
             "1/2:devices",
         ] {
             let error = wrong.parse::<Part>().expect_err(wrong).to_string();
