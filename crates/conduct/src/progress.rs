@@ -73,7 +73,8 @@ impl Progress {
         }
     }
 
-    /// All of these together; the counts of nobody are zero.
+    /// All of these together; the counts of nobody are zero. Some come from other hosts: a sum that
+    /// cannot be stays at the most.
     #[must_use]
     pub fn united(all: impl IntoIterator<Item = Progress>) -> Self {
         let add = |mut sum: Self, other: Self| {
@@ -85,16 +86,16 @@ impl Progress {
 
     fn merge(&mut self, other: &Progress) {
         self.at = self.at.min(other.at);
-        self.links_wanted += other.links_wanted;
-        self.links_up += other.links_up;
-        self.links_untried += other.links_untried;
-        self.links_refused += other.links_refused;
-        self.links_failed += other.links_failed;
-        self.consumers_wanted += other.consumers_wanted;
-        self.consumers_up += other.consumers_up;
+        self.links_wanted = self.links_wanted.saturating_add(other.links_wanted);
+        self.links_up = self.links_up.saturating_add(other.links_up);
+        self.links_untried = self.links_untried.saturating_add(other.links_untried);
+        self.links_refused = self.links_refused.saturating_add(other.links_refused);
+        self.links_failed = self.links_failed.saturating_add(other.links_failed);
+        self.consumers_wanted = self.consumers_wanted.saturating_add(other.consumers_wanted);
+        self.consumers_up = self.consumers_up.saturating_add(other.consumers_up);
         self.listening = self.listening.and(other.listening);
-        self.open += other.open;
-        self.behind += other.behind;
+        self.open = self.open.saturating_add(other.open);
+        self.behind = self.behind.saturating_add(other.behind);
     }
 }
 

@@ -28,7 +28,7 @@ impl Tally {
 
     /// Counts all that `other` counted.
     pub fn merge(&mut self, other: &Tally) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.wrapping_add(other.sum);
     }
 

@@ -226,8 +226,8 @@ impl Progress {
 
     /// Adds what another part of the run came to.
     pub fn merge(&mut self, other: &Self) {
-        self.finals += other.finals;
-        self.sent += other.sent;
+        self.finals = self.finals.saturating_add(other.finals);
+        self.sent = self.sent.saturating_add(other.sent);
         self.expected.merge(&other.expected);
         let backends = self.arrived.len().max(other.arrived.len());
         self.arrived.resize(backends, Tally::default());

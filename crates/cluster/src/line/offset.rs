@@ -23,7 +23,8 @@ impl Offset {
         let (asked, heard) = word.heard?;
         let of = |at: Micros| i64::try_from(at.get()).ok();
         let (asked, heard, said, now) = (of(asked)?, of(heard)?, of(word.said)?, of(now)?);
-        let under_way = (now - asked) - (said - heard);
+        // All of them are at least 0, so that no difference of two leaves its type.
+        let under_way = (now - asked).checked_sub(said - heard)?;
         let ahead_us = i64::midpoint(heard - asked, said - now);
         Some(Self {
             clock: word.clock.clone(),

@@ -1,6 +1,9 @@
 //! Both ends of a line over loopback.
 
+use muster_measure::Tally;
 use muster_model::Listening;
+use proptest::prelude::*;
+use proptest::sample::Index;
 
 use super::*;
 
@@ -227,6 +230,129 @@ fn the_surer_measurement_counts_and_one_that_cannot_be_does_not() {
         Offset::of(&word(9_000, asked(1_000, 2_000)), Micros(1_100)),
         None
     );
+}
+
+/// A word as nobody who means well would say it.
+fn absurd(part: &str, number: u64) -> Word {
+    let at = Micros(number);
+    let listening = Listening {
+        since: at,
+        until: at,
+    };
+    let tally = Tally {
+        count: number,
+        sum: number,
+    };
+    Word {
+        from: part.parse().expect("a part"),
+        parts: vec![part.parse().expect("a part")],
+        progress: Progress {
+            at,
+            links_wanted: number,
+            links_up: number,
+            links_untried: number,
+            links_refused: number,
+            links_failed: number,
+            consumers_wanted: number,
+            consumers_up: number,
+            listening,
+            open: number,
+            behind: number,
+        },
+        windows: Windows {
+            finals: number,
+            sent: number,
+            expected: tally,
+            arrived: vec![tally],
+            last_arrival: vec![Some(at)],
+            ..Windows::default()
+        },
+        said: at,
+        heard: Some((at, Micros(u64::MAX / 2 - number / 2))),
+        ..blank()
+    }
+}
+
+#[test]
+fn words_with_numbers_that_cannot_be_are_borne() {
+    let numbers = [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX];
+    for (mine, theirs) in numbers
+        .into_iter()
+        .flat_map(|at| numbers.map(|of| (at, of)))
+    {
+        let [mut hear, _] = ends(["backend", "devices:1/2"]);
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+        for word in [absurd("devices:1/2", mine), absurd("devices:2/2", theirs)] {
+            let bytes = word.encoded().expect("it fits");
+            hear.company.hear(at, &bytes, Micros(mine / 2));
+        }
+        assert_eq!((hear.company.peers.len(), hear.company.ignored), (2, 0));
+        let (progress, windows) = hear.company.others(Micros(theirs), None);
+        let sum = mine.saturating_add(theirs);
+        let heard = progress.len();
+        if heard == 2 {
+            assert_eq!(Progress::united(progress).open, sum);
+            assert_eq!(windows.sent, sum);
+        }
+        let word = hear
+            .company
+            .word_for(Some(0), &own(1, 1, false), Micros(mine));
+        assert!(word.encoded().is_some());
+    }
+}
+
+#[test]
+fn instants_that_cannot_be_measure_nothing() {
+    let most = i64::MAX.unsigned_abs();
+    for at in [0, 1, most - 1, most, u64::MAX] {
+        for (asked, heard, said) in [(0, most, 0), (most, 0, most), (at, 0, most), (0, at, at)] {
+            let word = Word {
+                said: Micros(said),
+                heard: Some((Micros(asked), Micros(heard))),
+                ..blank()
+            };
+            if let Some(offset) = Offset::of(&word, Micros(at)) {
+                assert!(offset.bound_us <= most, "{offset:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_datagram_longer_than_any_word_is_none() {
+    let mut word = blank();
+    word.clock = "x".repeat(WORD_MAX);
+    let long = postcard::to_stdvec(&word).expect("memory for it");
+    let bytes = [&b"muster-line-1\0"[..], &long].concat();
+    assert_eq!(Word::decoded(&bytes), None);
+    assert_eq!(word.encoded(), None);
+}
+
+proptest! {
+    /// Any bytes, and words of which any byte was altered, are a word or none; what is one can be
+    /// taken in and answered.
+    #[test]
+    fn no_datagram_panics(
+        any in proptest::collection::vec(any::<u8>(), 0..200),
+        altered in proptest::collection::vec((any::<Index>(), any::<u8>()), 1..6),
+        number in any::<u64>(),
+        now in any::<u64>(),
+    ) {
+        let [mut hear, _] = ends(["backend", "devices:1/2"]);
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+        let mut bytes = absurd("devices:1/2", number).encoded().expect("it fits");
+        hear.company.hear(at, &bytes, Micros(now));
+        for (place, byte) in altered {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        for bytes in [&bytes, &any] {
+            hear.company.hear(at, bytes, Micros(now));
+        }
+        let all = hear.company.others(Micros(now), None).0;
+        let _ = Progress::united(all);
+        let _ = hear.company.word_for(Some(0), &own(1, 1, false), Micros(now)).encoded();
+    }
 }
 
 fn blank() -> Word {

@@ -51,6 +51,9 @@ impl Word {
 
     /// Reads a datagram; none if it is no word.
     pub(crate) fn decoded(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > WORD_MAX {
+            return None;
+        }
         let (word, rest) = postcard::take_from_bytes(bytes.strip_prefix(MAGIC)?).ok()?;
         rest.is_empty().then_some(word)
     }
