@@ -98,10 +98,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     check_part(args, &plan)?;
     let shortage = shortage_of(part_of(args), &needs);
     if !shortage.is_empty() {
-        let lacks = shortage.join(
-            "
-  ",
-        );
+        let lacks = shortage.join("\n  ");
         return Ok(Done::none(
             &plan,
             &format!("infeasible on this machine\n  {lacks}"),
