@@ -5,7 +5,7 @@ use muster_load::PayloadError;
 use muster_measure::{Account, Recorder};
 #[cfg(feature = "kafka")]
 use muster_model::BackendId;
-use muster_model::{Arrival, MessageId, Micros};
+use muster_model::{Arrival, Integrity, MessageId, Micros};
 use muster_platform::{DueTimes, Reader};
 
 use crate::consumers::{ConsumersSpec, Seat};
@@ -63,12 +63,14 @@ impl Intake {
         }
     }
 
-    /// One copy: counted before anything of it is decoded, then read. Gives its id.
+    /// One copy: counted before anything of it is decoded, then read. Gives its id. Whether the platform itself
+    /// says that no device has stamped it is asked only where no id is found.
     pub(crate) fn take(
         &mut self,
         seat: &Seat,
         seen: Micros,
         copy: &Surfaced<'_>,
+        is_platforms: impl FnOnce() -> bool,
     ) -> Option<MessageId> {
         let lost = self.lost_copy();
         // Without an account of arrivals nothing is consumed but replies.
@@ -83,12 +85,15 @@ impl Intake {
             return None;
         }
         let due_times = &mut self.due_times;
-        let read = self.readers[seat.backend.index()].read(
+        let mut read = self.readers[seat.backend.index()].read(
             copy.topic,
             copy.payload,
             copy.property,
             &mut |id| due_times.of(id),
         );
+        if read.id.is_none() && is_platforms() {
+            read.integrity = Integrity::Unchecked;
+        }
         self.account
             .read(seat.backend, read.id.as_ref(), read.integrity);
         self.tape.arrival(&Arrival {

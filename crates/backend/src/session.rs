@@ -120,7 +120,7 @@ impl Driver {
             property: property.map(|(_, text)| text),
         };
         let seat = self.consumers[at].seat;
-        if let Some(id) = self.intake.take(&seat, seen, &surfaced) {
+        if let Some(id) = self.intake.take(&seat, seen, &surfaced, || false) {
             self.command_asked(at, &id, seen);
         }
     }

@@ -67,8 +67,8 @@ pub use downlink::{
 };
 pub use due_times::DueTimes;
 pub use hono::{
-    Commanded, DEFAULT_TENANT, DittoPayload, Endpoint, HandedCommand, Identity, Manner, Notice,
-    ReplyUpload, Upload, Wanted, Who, resource,
+    CONTENT_TYPE, Commanded, DEFAULT_TENANT, DittoPayload, Endpoint, HandedCommand, Identity,
+    Manner, Notice, ReplyUpload, Upload, Wanted, Who, is_own_media_type, resource,
 };
 pub use incoming::{Incoming, Peer, Refusal};
 pub use kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};

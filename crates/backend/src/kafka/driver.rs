@@ -6,7 +6,7 @@ use std::thread;
 use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Trouble};
 use muster_model::Micros;
 use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox};
-use muster_platform::PROPERTY_NAME;
+use muster_platform::{CONTENT_TYPE, PROPERTY_NAME, is_own_media_type};
 use muster_scenario::{KafkaNorthbound, Pause};
 use rdkafka::config::ClientConfig;
 use rdkafka::topic_partition_list::TopicPartitionList;
@@ -325,7 +325,8 @@ impl KafkaDriver {
                 return;
             }
             let copy = self.surfaces.read(record);
-            let id = self.intake.take(&self.seat, seen, &copy);
+            let is_platforms = || header(record, CONTENT_TYPE).is_some_and(is_own_media_type);
+            let id = self.intake.take(&self.seat, seen, &copy, is_platforms);
             if let Some((commanding, id)) = self.commanding.as_mut().zip(id) {
                 commanding.asked(&id, seen, &mut self.intake.desk());
             }
@@ -415,14 +416,17 @@ impl Surfaces {
         Surfaced {
             topic,
             payload: record.payload(),
-            property: self.reads_headers.then(|| header(record)).flatten(),
+            property: self
+                .reads_headers
+                .then(|| header(record, PROPERTY_NAME))
+                .flatten(),
         }
     }
 }
 
-/// The header that carries a stamp.
-fn header<'a>(record: &Record<'a>) -> Option<&'a str> {
+/// The text of one header.
+fn header<'a>(record: &Record<'a>, wanted: &str) -> Option<&'a str> {
     let mut headers = headers(record);
-    let (_, stamp) = headers.find(|(name, _)| *name == PROPERTY_NAME)?;
-    std::str::from_utf8(stamp?).ok()
+    let (_, text) = headers.find(|(name, _)| *name == wanted)?;
+    std::str::from_utf8(text?).ok()
 }

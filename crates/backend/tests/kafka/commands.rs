@@ -215,6 +215,32 @@ fn empty_notifications_are_told_by_their_order_and_answered_with_commands() {
     assert_eq!(handover.account.commands[1].issued.count, 10);
 }
 
+/// What Hono tells of devices among their messages was altered by nobody; what has another media type was.
+#[test]
+fn what_hono_itself_tells_of_devices_is_unstamped_and_not_corrupted() {
+    let mock = Mock::start();
+    let plan = plan(&mock, "to: waiting, mode: two-way");
+    let mut rig = Rig::up(&plan);
+    for media_type in [
+        "application/vnd.eclipse-hono-empty-notification",
+        "application/vnd.eclipse-hono-dc-notification+json",
+        "application/vnd.eclipse-hono-device-provisioning-notification",
+        "application/vnd.eclipse.ditto+json",
+    ] {
+        let headers = OwnedHeaders::new().insert(Header {
+            key: "content-type",
+            value: Some(media_type),
+        });
+        let record = BaseRecord::to("hono.telemetry.t1").key("meters-00000003");
+        mock.send(record.headers(headers).payload(b"{}"));
+    }
+    rig.until(|rig, _| rig.copies == 4);
+    assert_eq!(rig.corrupted, 1);
+    let (handover, _) = rig.finish();
+    let account = &handover.account.backends[0];
+    assert_eq!((account.consumed, account.unstamped), (4, 4));
+}
+
 #[test]
 fn a_command_on_which_nothing_is_heard_before_the_end_is_delivered_if_a_broker_has_it() {
     let mock = Mock::start();

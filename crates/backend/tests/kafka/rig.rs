@@ -117,6 +117,8 @@ pub(crate) struct Rig {
     thread: JoinHandle<()>,
     pub(crate) troubles: Vec<Trouble>,
     pub(crate) copies: u64,
+    /// Of these the altered ones.
+    pub(crate) corrupted: u64,
     /// Copies of replies.
     pub(crate) replies: u64,
     /// First copies of them, by the status that they tell.
@@ -142,6 +144,7 @@ impl Rig {
             thread,
             troubles: Vec::new(),
             copies: 0,
+            corrupted: 0,
             replies: 0,
             by_status: CountBy::default(),
             open: 0,
@@ -188,8 +191,10 @@ impl Rig {
     }
 
     fn hear(&mut self, dispatch: Dispatch) -> Option<Box<Handover>> {
-        let copies = dispatch.windows.copies.values();
-        self.copies += copies.map(|it| it.consumed).sum::<u64>();
+        for it in dispatch.windows.copies.values() {
+            self.copies += it.consumed;
+            self.corrupted += it.corrupted;
+        }
         let replies = dispatch.windows.commands.values().map(|it| &it.counts);
         self.replies += replies.map(|it| it.replies + it.replies_again).sum::<u64>();
         for it in dispatch.windows.commands.values() {

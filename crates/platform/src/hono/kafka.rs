@@ -11,7 +11,8 @@ const COMMANDS: &str = "hono.command.";
 /// Headers. Every value is UTF-8 text: strings as they are, all else as JSON.
 const DEVICE_ID: &str = "device_id";
 const SUBJECT: &str = "subject";
-const CONTENT_TYPE: &str = "content-type";
+/// The header of a record that has its media type.
+pub const CONTENT_TYPE: &str = "content-type";
 const CORRELATION_ID: &str = "correlation-id";
 const RESPONSE_REQUIRED: &str = "response-required";
 const STATUS: &str = "status";

@@ -48,6 +48,13 @@ const NOTICE_TYPES: [&str; 2] = [
     "application/vnd.eclipse-hono-delivery-success-notification+json",
 ];
 
+/// Whether a media type is one of Hono's own: what has it was sent by no device, such as the notifications of
+/// connections, or is the word of a device that has nothing to say.
+#[must_use]
+pub fn is_own_media_type(media_type: &str) -> bool {
+    media_type.starts_with("application/vnd.eclipse-hono-")
+}
+
 impl<'a> Commanded<'a> {
     /// The longest correlation id that Hono takes, in bytes: two hexadecimal digits tell its length.
     pub const CORRELATION_MAX: usize = 255;
