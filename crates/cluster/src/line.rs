@@ -65,8 +65,10 @@ pub struct LineAccount {
 #[derive(Debug)]
 pub struct Line {
     socket: UdpSocket,
-    /// Where the listening part is; none for itself.
-    listener: Option<SocketAddr>,
+    /// Where the listening part may be; nowhere for itself.
+    listeners: Vec<SocketAddr>,
+    /// Which of these is told.
+    told: usize,
     company: Company,
     next_word: Micros,
 }
@@ -77,22 +79,16 @@ impl Line {
     /// # Errors
     /// The system gives no such socket, as where the port is taken.
     pub fn hear(at: SocketAddr, who: Membership) -> io::Result<Self> {
-        Self::new(UdpSocket::bind(at)?, None, who)
+        Self::new(UdpSocket::bind(at)?, Vec::new(), who)
     }
 
-    /// An end that tells the one at an address.
+    /// An end that tells the one at the first of these addresses where somebody listens.
     ///
     /// # Errors
-    /// The system gives no socket that leads there.
-    pub fn tell(listener: SocketAddr, who: Membership) -> io::Result<Self> {
-        let any = match listener {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let socket = UdpSocket::bind(any)?;
-        // Connected, it hears nobody else.
-        socket.connect(listener)?;
-        Self::new(socket, Some(listener), who)
+    /// The system gives no socket that leads to the first, or there is none.
+    pub fn tell(listeners: Vec<SocketAddr>, who: Membership) -> io::Result<Self> {
+        let first = listeners.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Self::new(towards(*first)?, listeners, who)
     }
 
     /// Where this end is.
@@ -103,7 +99,7 @@ impl Line {
         self.socket.local_addr()
     }
 
-    fn new(socket: UdpSocket, listener: Option<SocketAddr>, who: Membership) -> io::Result<Self> {
+    fn new(socket: UdpSocket, listeners: Vec<SocketAddr>, who: Membership) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let Membership { run, plan, .. } = who;
         let identity = Identity {
@@ -114,7 +110,8 @@ impl Line {
         };
         Ok(Self {
             socket,
-            listener,
+            listeners,
+            told: 0,
             company: Company::new(identity),
             next_word: Micros::ZERO,
         })
@@ -156,9 +153,10 @@ impl Line {
         LineAccount {
             was_complete,
             ignored: self.company.ignored,
-            offsets: match self.listener {
-                Some(_) => offsets.collect(),
-                None => Vec::new(),
+            offsets: if self.listeners.is_empty() {
+                Vec::new()
+            } else {
+                offsets.collect()
             },
         }
     }
@@ -168,9 +166,10 @@ impl Line {
     fn is_known_to_have_ended(&self) -> bool {
         let is_told = |word: &Word| word.has_heard_the_last || word.has_settled;
         let mut peers = self.company.peers.iter();
-        match self.listener {
-            Some(_) => peers.all(|peer| is_told(&peer.word)),
-            None => peers.all(|peer| peer.word.has_settled),
+        if self.listeners.is_empty() {
+            peers.all(|peer| peer.word.has_settled)
+        } else {
+            peers.all(|peer| is_told(&peer.word))
         }
     }
 
@@ -192,26 +191,52 @@ impl Line {
                 self.company.hear(from, &bytes[..length], clock.now());
                 true
             }
-            Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                self.try_next();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Turns to the next address, unless somebody was heard at this one. An address to which no
+    /// socket leads is passed over.
+    fn try_next(&mut self) {
+        if !self.company.peers.is_empty() || self.listeners.len() < 2 {
+            return;
+        }
+        self.told = (self.told + 1) % self.listeners.len();
+        let next = towards(self.listeners[self.told]);
+        let next = next.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+        if let Ok(socket) = next {
+            self.socket = socket;
         }
     }
 
     fn say(&mut self, clock: Clock, own: &Own) {
-        match self.listener {
-            Some(_) => {
-                let place = (!self.company.peers.is_empty()).then_some(0);
-                let word = self.company.word_for(place, own, clock.now());
-                // What is not sent now is said again soon.
-                let _ = word.encoded().map(|bytes| self.socket.send(&bytes));
-            }
-            None => {
-                for (place, peer) in self.company.peers.iter().enumerate() {
-                    let word = self.company.word_for(Some(place), own, clock.now());
-                    let _ = word
-                        .encoded()
-                        .map(|bytes| self.socket.send_to(&bytes, peer.at));
-                }
-            }
+        if !self.listeners.is_empty() {
+            let place = (!self.company.peers.is_empty()).then_some(0);
+            let word = self.company.word_for(place, own, clock.now());
+            // What is not sent now is said again soon.
+            let _ = word.encoded().map(|bytes| self.socket.send(&bytes));
+            return;
+        }
+        for (place, peer) in self.company.peers.iter().enumerate() {
+            let word = self.company.word_for(Some(place), own, clock.now());
+            let _ = word
+                .encoded()
+                .map(|bytes| self.socket.send_to(&bytes, peer.at));
         }
     }
+}
+
+/// A socket that tells one address, and hears nobody else.
+fn towards(listener: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match listener {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(listener)?;
+    Ok(socket)
 }

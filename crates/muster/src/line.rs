@@ -1,13 +1,14 @@
 //! The line to the other parts of a run: where it is, and what came of it in words.
 
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use muster_cluster::{Line, LineAccount, Membership, Offset};
 use muster_model::figure;
 
 use crate::args::RunArgs;
 use crate::events::NotedEvent;
+use crate::target;
 
 /// Opens the line that the arguments name; none if they name none.
 pub(crate) fn open(args: &RunArgs, who: impl FnOnce() -> Membership) -> Result<Option<Line>> {
@@ -20,24 +21,19 @@ pub(crate) fn open(args: &RunArgs, who: impl FnOnce() -> Membership) -> Result<O
     let Some(text) = &args.tell else {
         return Ok(None);
     };
-    let listener = listener(text)?;
-    let line = Line::tell(listener, who())
+    let line = Line::tell(listeners(text)?, who())
         .with_context(|| format!("tell the part that listens at --tell {text}"))?;
     Ok(Some(line))
 }
 
 /// A port alone is one of this machine's.
-fn listener(text: &str) -> Result<SocketAddr> {
+fn listeners(text: &str) -> Result<Vec<SocketAddr>> {
     if let Ok(port) = text.parse::<u16>() {
-        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        return Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
     }
-    let found = text.to_socket_addrs();
-    let mut found = found.with_context(|| {
+    target::addresses(text).with_context(|| {
         format!("look up --tell `{text}` (write the host and the port of --hear, such as backend.example:7411)")
-    })?;
-    found
-        .next()
-        .ok_or_else(|| anyhow!("look up --tell `{text}`: it has no address"))
+    })
 }
 
 /// What is worth a word of the line, at the end of settling; `clock` is this part's.

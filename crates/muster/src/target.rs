@@ -74,24 +74,22 @@ pub(crate) fn patience(plan: &Plan) -> Duration {
 /// the resolver's order and of either family, as usual clients have it; the first of all if none
 /// does, so that the run tells why.
 pub(crate) fn address(endpoint: &Endpoint, within: Duration) -> Result<SocketAddr> {
-    let found = (endpoint.host.as_str(), endpoint.port)
-        .to_socket_addrs()
-        .map_err(|error| {
-            anyhow!(
-                "look up `{}` of {endpoint}: {}",
-                endpoint.host,
-                bare(&error)
-            )
-        })?;
-    let found: Vec<SocketAddr> = found.collect();
+    let found = addresses((endpoint.host.as_str(), endpoint.port));
+    let found = found.map_err(|why| anyhow!("look up `{}` of {endpoint}: {why}", endpoint.host))?;
     match found[..] {
-        [] => bail!(
-            "look up `{}` of {endpoint}: it has no address",
-            endpoint.host
-        ),
         [only] => Ok(only),
-        [first, ..] => Ok(first_to_answer(&found, within).unwrap_or(first)),
+        _ => Ok(first_to_answer(&found, within).unwrap_or(found[0])),
     }
+}
+
+/// All addresses of a name, in the resolver's order: one at the least.
+pub(crate) fn addresses(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>> {
+    let found = name.to_socket_addrs();
+    let found: Vec<SocketAddr> = found.map_err(|error| anyhow!(bare(&error)))?.collect();
+    if found.is_empty() {
+        bail!("it has no address");
+    }
+    Ok(found)
 }
 
 /// What the resolver says, without its own "failed to ...".

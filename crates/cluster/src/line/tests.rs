@@ -43,7 +43,7 @@ fn ends(parts: [&str; 2]) -> [Line; 2] {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let hear = Line::hear(at, member(parts[0], 1)).expect("a free port");
     let at = hear.local_addr().expect("it has one");
-    let tell = Line::tell(at, member(parts[1], 1)).expect("a socket");
+    let tell = Line::tell(vec![at], member(parts[1], 1)).expect("a socket");
     [hear, tell]
 }
 
@@ -96,12 +96,30 @@ fn a_line_is_complete_only_with_every_part_of_the_run() {
         !lines.iter().any(hears),
         "one half of the devices is missing"
     );
-    let third = Line::tell(at, member("devices:2/2", 1)).expect("a socket");
+    let third = Line::tell(vec![at], member("devices:2/2", 1)).expect("a socket");
     lines.push((third, clock, own(4, 0, false)));
     until(&mut lines, |lines| lines.iter().all(hears));
     // Each is told of all others, by one word.
     let (progress, windows) = lines[1].0.others(clock.now()).expect("it is heard");
     assert_eq!((progress[0].open, windows.sent), (4, 204));
+}
+
+/// As `localhost` may have an address of either family, and one listens at one of them.
+#[test]
+fn where_nobody_listens_the_next_address_is_told() {
+    let clock = Clock::start();
+    let [hear, _] = ends(["backend", "devices"]);
+    let at = hear.local_addr().expect("it has one");
+    let nobody = SocketAddr::from(([127, 0, 0, 2], at.port()));
+    let tell = Line::tell(vec![nobody, at], member("devices", 1)).expect("a socket");
+    let mut lines = [
+        (hear, clock, own(0, 1, false)),
+        (tell, clock, own(3, 0, false)),
+    ];
+    until(&mut lines, |lines| lines.iter().all(hears));
+    assert_eq!(lines[1].0.told, 1);
+    lines[1].0.try_next();
+    assert_eq!(lines[1].0.told, 1, "somebody was heard there");
 }
 
 #[test]
@@ -110,7 +128,7 @@ fn what_is_no_word_of_this_run_is_counted_and_changes_nothing() {
     let [hear, tell] = ends(["backend", "devices"]);
     let at = hear.local_addr().expect("it has one");
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
-    let of_others = Line::tell(at, member("devices", 2)).expect("a socket");
+    let of_others = Line::tell(vec![at], member("devices", 2)).expect("a socket");
     let word = of_others
         .company
         .word_for(None, &own(0, 0, true), clock.now());
