@@ -35,6 +35,8 @@ pub struct Closing<'a> {
     pub end: Micros,
     /// How every consumer listened: until before the end where one of several parts left before the others.
     pub listening: Listening,
+    /// Until when every device heard: until before the end where one of several parts left before the others.
+    pub devices_until: Micros,
     /// Whether senders and consumers read one clock: else when a copy was seen and when it was due
     /// are instants of different clocks, and nothing between the two is known.
     pub has_one_clock: bool,

@@ -245,7 +245,17 @@ fn shard_of(fact: &Fact, per_link: u32) -> usize {
 }
 
 /// The summary of facts that so many processes told.
-fn close(own: &Account, facts: &[Fact], (per_link, processes): (u32, usize)) -> Summary {
+fn close(own: &Account, facts: &[Fact], split: (u32, usize)) -> Summary {
+    close_heard(own, facts, split, END)
+}
+
+/// The same where not every device heard to the end.
+fn close_heard(
+    own: &Account,
+    facts: &[Fact],
+    (per_link, processes): (u32, usize),
+    devices_until: Micros,
+) -> Summary {
     let plan = plan(per_link);
     let mut windows = WindowDelta::default();
     let mut identity = Identity::new(&plan);
@@ -279,6 +289,7 @@ fn close(own: &Account, facts: &[Fact], (per_link, processes): (u32, usize)) -> 
         timeline,
         end: END,
         listening: Listening::until(END),
+        devices_until,
         quiet: Micros::from_secs(3),
         has_one_clock: true,
         lost_ranges_most: 100,
@@ -329,6 +340,28 @@ fn is_overtaken(fate: &Fate, seq: u32) -> bool {
         let came = fate.copies[other as usize] > 0;
         came && seen(fate, other) < seen(fate, seq)
     })
+}
+
+/// Consumers that stay longer hear nothing of what comes to devices.
+#[test]
+fn nothing_that_came_after_the_first_devices_had_left_is_lost() {
+    let mut copies = vec![1; MESSAGES as usize];
+    copies[59] = 0;
+    let fate = Fate {
+        away: None,
+        is_kept: false,
+        copies,
+    };
+    let fates = vec![fate; SUBSCRIBERS as usize];
+    let (own, facts) = world(&fates, 1);
+    let last = (0..59).map(|seq| seen(&fates[0], seq)).max();
+    let quiet_at = last.expect("some came") + Micros::from_secs(3);
+    for (until, lost, outstanding) in [(quiet_at, 3, 0), (quiet_at - Micros(1), 0, 3)] {
+        let summary = close_heard(&own, &facts, (1, 1), until);
+        let ledger = summary.run.reception.expect("there are subscribers").ledger;
+        let found = (ledger.lost, ledger.outstanding, ledger.residue);
+        assert_eq!(found, (Some(lost), Some(outstanding), Some(0)));
+    }
 }
 
 proptest! {

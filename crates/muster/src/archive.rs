@@ -77,6 +77,8 @@ pub(crate) struct Footer {
     pub(crate) end: Micros,
     /// How every consumer listened; none without consumers.
     pub(crate) listening: Option<Listening>,
+    /// Until when every device heard; none without devices.
+    pub(crate) devices_until: Option<Micros>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
     pub(crate) target: NotedTarget,
@@ -171,6 +173,7 @@ impl Archive {
                 .iter()
                 .flat_map(|line| line::events(line, end_s, clock)),
         );
+        let devices_until = header.part.links.map(|_| data.end);
         Self {
             header,
             windows,
@@ -186,6 +189,7 @@ impl Archive {
                 afterlives: data.afterlives,
                 end: data.end,
                 listening: data.listening,
+                devices_until,
                 ending: data.ending,
                 stop: data.stop,
                 target,
@@ -384,6 +388,9 @@ impl Footer {
         // What came after the first consumer had left, nobody counted: it is no proof of a loss.
         let both = [self.listening, other.listening].into_iter().flatten();
         self.listening = both.reduce(Listening::and);
+        // Nor did anybody count what came to devices after the first of them had left.
+        let both = [self.devices_until, other.devices_until];
+        self.devices_until = both.into_iter().flatten().min();
         if self.ending == Ending::Planned {
             (self.ending, self.stop) = (other.ending, other.stop);
         }

@@ -104,6 +104,9 @@ impl Archive {
             listening: footer
                 .and_then(|footer| footer.listening)
                 .unwrap_or(Listening::until(end)),
+            devices_until: footer
+                .and_then(|footer| footer.devices_until)
+                .unwrap_or(end),
             has_one_clock: self.header.has_one_clock(),
             quiet: plan.phases.settle.quiet,
             lost_ranges_most: LOST_RANGES_MAX,

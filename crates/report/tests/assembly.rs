@@ -162,6 +162,7 @@ fn close(plan: &RecorderPlan, recorded: &Recorded, is_killed: bool) -> Summary {
         timeline: muster_measure::Timeline::starting(ORIGIN, plan.warm_up, plan.measure),
         end: END,
         listening: Listening::until(END),
+        devices_until: END,
         has_one_clock: true,
         quiet: Micros::from_secs(1),
         lost_ranges_most: 100,

@@ -327,6 +327,7 @@ impl World {
             timeline: self.timeline,
             end: self.queue.now(),
             listening: self.listening,
+            devices_until: self.queue.now(),
             has_one_clock: true,
             quiet: self.plan.phases.settle.quiet,
             lost_ranges_most: LOST_RANGES_MAX,

@@ -128,6 +128,7 @@ fn recorded(run: &Run) -> Summary {
         timeline,
         end,
         listening: Listening::until(end),
+        devices_until: end,
         has_one_clock: true,
         quiet: Micros::from_secs(3),
         lost_ranges_most: 100,

@@ -91,7 +91,7 @@ impl Closing<'_> {
         let (identity, calendar) = (self.identity?, self.calendar?);
         let quiet_since = identity.receptions.last.unwrap_or(self.timeline.settle);
         // Subscribers are devices, whether consumers listen or not.
-        let is_quiet = quiet_since + self.quiet <= self.listening.until;
+        let is_quiet = quiet_since + self.quiet <= self.devices_until;
         let mut walk = Walk {
             stream,
             ..Walk::default()

@@ -144,11 +144,12 @@ fn copies_that_came_before_they_were_due_tell_by_how_much_clocks_are_apart_at_le
 #[test]
 fn what_was_heard_ends_with_the_first_consumer_that_left() {
     let heard = |until| Listening::until(Micros::from_secs(until));
-    let footer = |end, until: Option<u64>| Footer {
+    let footer = |end, until: Option<u64>, devices: Option<u64>| Footer {
         health: GeneratorHealth::default(),
         afterlives: Vec::new(),
         end: Micros::from_secs(end),
         listening: until.map(heard),
+        devices_until: devices.map(Micros::from_secs),
         ending: Ending::Planned,
         stop: None,
         target: NotedTarget::default(),
@@ -158,7 +159,9 @@ fn what_was_heard_ends_with_the_first_consumer_that_left() {
         (None, Some(25), Some(25)),
         (None, None, None),
     ] {
-        let both = footer(20, mine).merged(footer(25, theirs));
+        let both = footer(20, mine, theirs).merged(footer(25, theirs, mine));
+        let devices = mine.into_iter().chain(theirs).min();
+        assert_eq!(both.devices_until, devices.map(Micros::from_secs));
         assert_eq!(both.listening, until.map(heard));
         assert_eq!(both.end, Micros::from_secs(25));
     }
