@@ -9,6 +9,7 @@
 )]
 
 use std::ffi::CStr;
+use std::marker::PhantomData;
 use std::ptr;
 use std::slice;
 
@@ -24,43 +25,52 @@ use super::fetched::Record;
 pub(crate) fn headers<'a>(
     record: &Record<'a>,
 ) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>)> + use<'a> {
-    let (all, message) = (list(record), record.message());
-    let headers = (0..).map_while(move |at| header(message, all?, at));
+    let all = Headers::of(record);
+    let headers = (0..).map_while(move |at| all?.header(at));
     headers.filter_map(|(name, value)| Some((name.to_str().ok()?, value)))
 }
 
-/// Those of a record that has any.
-fn list(record: &Record<'_>) -> Option<ptr::NonNull<rd_kafka_headers_t>> {
-    let mut list = ptr::null_mut();
-    // SAFETY: the message is alive as long as its record, and keeps the list that is handed out.
-    let said = unsafe { rd_kafka_message_headers(record.message(), &raw mut list) };
-    let is_there = said == rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
-    ptr::NonNull::new(list).filter(|_| is_there)
+/// The headers of a record, which is alive as long as they are looked at.
+#[derive(Clone, Copy)]
+struct Headers<'a> {
+    list: ptr::NonNull<rd_kafka_headers_t>,
+    record: PhantomData<&'a RDKafkaMessage>,
 }
 
-/// One header of a record's own list; none behind the last.
-fn header(
-    _message: &RDKafkaMessage,
-    list: ptr::NonNull<rd_kafka_headers_t>,
-    at: usize,
-) -> Option<(&CStr, Option<&[u8]>)> {
-    let (mut name, mut value, mut length) = (ptr::null(), ptr::null(), 0);
-    // SAFETY: the list is the record's, which is alive; it is only read.
-    let said = unsafe {
-        rd_kafka_header_get_all(
-            list.as_ptr(),
-            at,
-            &raw mut name,
-            &raw mut value,
-            &raw mut length,
-        )
-    };
-    if said != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR || name.is_null() {
-        return None;
+impl<'a> Headers<'a> {
+    /// Those of a record that has any.
+    fn of(record: &Record<'a>) -> Option<Self> {
+        let mut list = ptr::null_mut();
+        // SAFETY: the message is alive as long as its record, and keeps the list that is handed out.
+        let said = unsafe { rd_kafka_message_headers(record.message(), &raw mut list) };
+        let is_there = said == rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR;
+        let list = ptr::NonNull::new(list).filter(|_| is_there)?;
+        Some(Self {
+            list,
+            record: PhantomData,
+        })
     }
-    // SAFETY: the name ends with a zero, and lives as long as the record.
-    let name = unsafe { CStr::from_ptr(name) };
-    // SAFETY: a value that is there has so many bytes, and lives as long as the record.
-    let bytes = || unsafe { slice::from_raw_parts(value.cast(), length) };
-    Some((name, (!value.is_null()).then(bytes)))
+
+    /// One of them; none behind the last.
+    fn header(self, at: usize) -> Option<(&'a CStr, Option<&'a [u8]>)> {
+        let (mut name, mut value, mut length) = (ptr::null(), ptr::null(), 0);
+        // SAFETY: the list is the record's, which is alive; it is only read.
+        let said = unsafe {
+            rd_kafka_header_get_all(
+                self.list.as_ptr(),
+                at,
+                &raw mut name,
+                &raw mut value,
+                &raw mut length,
+            )
+        };
+        if said != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR || name.is_null() {
+            return None;
+        }
+        // SAFETY: the name ends with a zero, and lives as long as the record.
+        let name = unsafe { CStr::from_ptr(name) };
+        // SAFETY: a value that is there has so many bytes, and lives as long as the record.
+        let bytes = || unsafe { slice::from_raw_parts(value.cast(), length) };
+        Some((name, (!value.is_null()).then(bytes)))
+    }
 }
