@@ -387,7 +387,7 @@ impl Commander {
     ) -> Result<(), Untaken> {
         let stream = &self.streams[place];
         stream.roster.render_name(id.device, &mut self.name);
-        if stream.to.is_absent(id.seq) {
+        if stream.to.is_absent(id.device, id.seq) {
             self.name.push_str(ABSENT);
         }
         let to = Commanding {

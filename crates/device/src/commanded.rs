@@ -30,7 +30,7 @@ impl<S: Sink> Shard<S> {
 
     fn presence(&self, message: &DueMessage, at: u32, now: Micros) -> Presence {
         let is_absent = match self.stream(message.stream).kind {
-            Kind::Command { to, .. } => to.is_absent(message.seq),
+            Kind::Command { to, .. } => to.is_absent(message.device, message.seq),
             Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => false,
         };
         let link = &self.links[at as usize];

@@ -209,12 +209,14 @@ impl Delivery {
 
 impl CommandTarget {
     /// Whether a device's command of that number goes to its absent twin.
+    ///
+    /// By turns from device to device, and for each device from one round to the next.
     #[must_use]
-    pub const fn is_absent(self, seq: u32) -> bool {
+    pub const fn is_absent(self, device: DeviceId, seq: u32) -> bool {
         match self {
             Self::Online | Self::Waiting => false,
             Self::Absent => true,
-            Self::All => seq % 2 == 1,
+            Self::All => device.0 % 2 != seq % 2,
         }
     }
 }
@@ -269,5 +271,35 @@ impl QueryOutcome {
             Outcome::InFlight => Some(Self::InFlight),
             Outcome::Shed(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By turns along the order in which commands are due, and each device in every other round.
+    #[test]
+    fn commands_to_all_go_to_devices_and_absent_names_by_turns() {
+        let absent =
+            |n: u32, devices: u32| CommandTarget::All.is_absent(DeviceId(n % devices), n / devices);
+        for devices in [1, 99, 100] {
+            for n in 1..devices {
+                assert_ne!(
+                    absent(n - 1, devices),
+                    absent(n, devices),
+                    "{n} of {devices}"
+                );
+            }
+            for n in 0..devices {
+                assert_ne!(
+                    absent(n, devices),
+                    absent(n + devices, devices),
+                    "{n} of {devices}"
+                );
+            }
+        }
+        assert!(!absent(0, 100), "a device is the first");
+        assert_eq!((0..72).filter(|n| absent(*n, 100)).count(), 36);
     }
 }

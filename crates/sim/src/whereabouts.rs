@@ -70,7 +70,7 @@ impl Whereabouts {
     /// Where the device of a command stands, which came due just now.
     pub(crate) fn presence(&self, met: &Met) -> Presence {
         let target = self.targets.get(&met.id.stream);
-        let is_absent = target.is_some_and(|target| target.is_absent(met.id.seq));
+        let is_absent = target.is_some_and(|target| target.is_absent(met.id.device, met.id.seq));
         let ups = self
             .link_of(met.id.device)
             .and_then(|link| self.links.get(&link));

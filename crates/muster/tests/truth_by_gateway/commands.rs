@@ -240,10 +240,10 @@ fn commands_to_devices_without_a_session_are_undeliverable() {
 fn absent_devices_get_nothing_and_the_others_all() {
     let run = Run::of("", "rate: 60/s, mode: one-way, to: all", RESUMED, "");
     run.agrees();
-    assert_eq!(run.get("undeliverable"), 80);
-    assert_eq!(run.get("received"), 100);
-    assert_eq!(run.presence("offline", "scheduled"), 80);
-    assert_eq!(run.presence("online", "received"), 100);
+    assert_eq!(run.get("undeliverable"), 90);
+    assert_eq!(run.get("received"), 90);
+    assert_eq!(run.presence("offline", "scheduled"), 90);
+    assert_eq!(run.presence("online", "received"), 90);
 }
 
 #[test]
