@@ -400,18 +400,7 @@ fn outcomes(ledger: &UplinkLedger) -> Vec<String> {
 
 fn arrived(arrivals: &Arrivals) -> Vec<String> {
     let all = [
-        (arrivals.arrived, "arrived", true),
         (arrivals.lost, "lost", true),
-        (
-            arrivals.rejected_but_arrived,
-            "of them though rejected",
-            false,
-        ),
-        (
-            arrivals.timed_out_but_arrived,
-            "of them though timed out",
-            false,
-        ),
         (arrivals.lost_unacknowledged, "lost unacknowledged", false),
         (arrivals.outstanding, "outstanding", true),
         (arrivals.late, "late", false),
@@ -425,9 +414,29 @@ fn arrived(arrivals: &Arrivals) -> Vec<String> {
     let shown = all
         .into_iter()
         .filter(|(number, _, always)| *always || number.is_some_and(|n| n > 0));
-    shown
-        .map(|(number, name, _)| format!("{} {name}", known(number)))
+    let shown = shown.map(|(number, name, _)| format!("{} {name}", known(number)));
+    std::iter::once(first_copies(arrivals))
+        .chain(shown)
         .collect()
+}
+
+/// What arrived, and how much of that although the device's side was not told so.
+fn first_copies(arrivals: &Arrivals) -> String {
+    let against = [
+        (arrivals.rejected_but_arrived, "rejected"),
+        (arrivals.timed_out_but_arrived, "timed out"),
+    ];
+    let against = against
+        .into_iter()
+        .filter(|(number, _)| number.is_some_and(|n| n > 0));
+    let against: Vec<String> = against
+        .map(|(number, state)| format!("{} of these though {state}", known(number)))
+        .collect();
+    let arrived = known(arrivals.arrived);
+    if against.is_empty() {
+        return format!("{arrived} arrived");
+    }
+    format!("{arrived} arrived ({})", against.join(", "))
 }
 
 /// Messages that reached two consumers in processes of their own, each of which counted its copy

@@ -113,6 +113,20 @@ fn the_summary_fits_one_screen() {
     }
 }
 
+/// They are of the arrived, and not of the lost.
+#[test]
+fn what_arrived_although_it_failed_stands_with_the_arrived() {
+    let mut report = sample::failed();
+    let arrivals = &mut report.ledger.uplink.arrivals;
+    (arrivals.arrived, arrivals.lost) = (Some(1_187), Some(7));
+    arrivals.rejected_but_arrived = Some(2);
+    let told = "1,187 arrived (2 of these though rejected)  7 lost  ";
+    assert!(text(&report, 100).contains(told));
+    report.ledger.uplink.arrivals.timed_out_but_arrived = Some(3);
+    let told = "1,187 arrived (2 of these though rejected, 3 of these though timed out)  7 lost";
+    assert!(text(&report, 100).contains(told));
+}
+
 #[test]
 fn each_of_several_backends_has_a_line() {
     insta::assert_snapshot!(text(&sample::two_backends(), 100));
