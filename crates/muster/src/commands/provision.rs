@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use muster_platform::Dialect;
 use muster_provision::{Journal, ProvisionError, Provisioner, Tally, provisioner};
 use muster_scenario::{Plan, PlatformKind};
 
@@ -35,11 +36,8 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
 
 /// Whom to tell; the embedded gateway does not outlive its run.
 fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
-    if let PlatformKind::Gateway { .. } = plan.platform.kind {
-        bail!(
-            "provision the embedded gateway: it lives no longer than a run; start one with `muster \
-             gateway --dialect sap-edge --rest 127.0.0.1:8080` and use `kind: sap-edge`"
-        );
+    if let PlatformKind::Gateway { dialect, .. } = plan.platform.kind {
+        bail!("{}", of_embedded(dialect));
     }
     let found = provisioner(plan).context("prepare the calls")?;
     found.with_context(|| {
@@ -51,6 +49,23 @@ fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
         };
         format!("provision the devices: {why}")
     })
+}
+
+/// Why the embedded gateway of a dialect is told nothing, and what to do.
+fn of_embedded(dialect: Dialect) -> String {
+    let remedy = if dialect.is_provisioned() && dialect.has_rest() {
+        format!(
+            "start one with `muster gateway --dialect {dialect} --rest 127.0.0.1:8080` and use `kind: {dialect}`"
+        )
+    } else if dialect.is_provisioned() {
+        format!(
+            "it takes every device, so there is nothing to create; for a platform use `kind: {dialect}` with \
+             `provision: {{ url: ... }}`"
+        )
+    } else {
+        "it takes every device, so there is nothing to create".to_owned()
+    };
+    format!("provision the embedded gateway: it lives no longer than a run; {remedy}")
 }
 
 fn act(

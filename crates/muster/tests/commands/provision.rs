@@ -257,6 +257,19 @@ fn the_embedded_gateway_is_told_of_its_devices() {
     let said = muster(folder.path(), &["provision", "scenario.yaml", "create"]);
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("lives no longer than a run"), "{said:?}");
+    assert!(said.err.contains("use `kind: sap-edge`"), "{said:?}");
+}
+
+#[test]
+fn the_embedded_gateway_of_hono_is_not_told_and_the_remedy_is_honos() {
+    let folder = folder_with(
+        "name: own\nplatform: { dialect: hono, devices: [ 'coap://127.0.0.1:0' ] }\n\
+         fleet: [ { count: 10, streams: [ { rate: 50/s } ] } ]\n",
+    );
+    let said = muster(folder.path(), &["provision", "scenario.yaml", "create"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("use `kind: hono`"), "{said:?}");
+    assert!(!said.err.contains("sap-edge"), "{said:?}");
 }
 
 #[test]
