@@ -200,8 +200,10 @@ fn fleets(
         );
         return None;
     }
-    let is_embedded = root.get("platform")?.text_of("kind") == "gateway";
-    let scheme = target::scheme(&root.get("platform")?);
+    let platform = root.get("platform")?;
+    let is_embedded = platform.text_of("kind") == "gateway";
+    let scheme = target::scheme(&platform);
+    let request_limits = coap::request_limits(&platform, dialect);
     let mut next = Next::default();
     let mut fleets = Vec::new();
     for (number, view) in views.iter().enumerate() {
@@ -214,6 +216,7 @@ fn fleets(
             dialect,
             scheme,
             is_embedded,
+            request_limits,
             device: next.device,
             link: next.link,
             stream: next.stream,

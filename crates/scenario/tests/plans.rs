@@ -913,5 +913,41 @@ fn what_a_hono_takes_only_if_it_was_told_to_is_warned_of() {
         "61s",
     );
     let gateway = gateway.replace("url: 'kafka://h', ", "");
-    assert_eq!(plan(&gateway).warnings, []);
+    let warned = plan(&gateway).warnings;
+    let told: Vec<_> = warned.iter().map(|one| (one.line, &*one.what)).collect();
+    let body =
+        "bodies of up to 2049 bytes, and the embedded gateway refuses (4.13) what is above 2048";
+    let wait =
+        "these devices wait 61 s for a command, and the embedded gateway ends that after 60 s";
+    assert_eq!(told, [(5, body), (6, wait)]);
+    let larger = gateway.replace("dialect: hono", "dialect: hono, max-payload: 2049");
+    let warned = plan(&larger).warnings;
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    let smaller = gateway.replace("dialect: hono", "dialect: hono, max-payload: 2000");
+    let warned = plan(&smaller).warnings;
+    assert!(warned[0].what.ends_with("what is above 2000"), "{warned:?}");
+}
+
+/// The embedded gateway has no registry that says whose an auth-id is.
+#[test]
+fn devices_that_the_embedded_gateway_knows_by_another_name_are_warned_of() {
+    let warned = |id: &str, user: &str, keys: &str| {
+        let streams = "{ kind: command-query, every: 9s }, { kind: command }";
+        let text = commanded_over_coap("to: waiting", streams);
+        let fleet = format!(
+            "count: 10, id: '{id}', {keys}\n credential: {{ kind: psk, user: '{user}', secret: x }},"
+        );
+        let text = text.replace("count: 10,", &fleet);
+        plan(&text.replace("coap:", "coaps:")).warnings
+    };
+    let [other] = &warned("ns:d-${index}", "d-${index}@${tenant}", "")[..] else {
+        panic!("one warning");
+    };
+    assert_eq!(other.line, 4);
+    assert!(other.what.contains("is not `ns:d-9`"), "{other:?}");
+    assert!(other.help.contains("`id` of the fleet"), "{other:?}");
+    assert_eq!(warned("d-${index}", "d-${index}@${tenant}", ""), []);
+    // A gateway names its devices itself.
+    let gateway = "gateway: { devices: 5 },";
+    assert_eq!(warned("ns:d-${index}", "gw@${tenant}", gateway), []);
 }

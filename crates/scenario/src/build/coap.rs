@@ -2,12 +2,12 @@
 
 use muster_load::Template;
 use muster_model::Micros;
-use muster_platform::{Dialect, RequestLimits, SEGMENT_MAX, SEGMENTS_MAX};
+use muster_platform::{Carrier, Dialect, Identity, RequestLimits, SEGMENT_MAX, SEGMENTS_MAX};
 use muster_protocol::coap::{ClientSettings, Transmission, content_format};
 use muster_protocol::mqtt::Qos;
 
 use super::body::Body;
-use super::fleet::{Seat, places};
+use super::fleet::places;
 use super::stream::{Class, Delivery};
 use super::target;
 use crate::feasibility::{largest, peak};
@@ -188,38 +188,61 @@ pub(super) fn asks(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()
         view.get("ttd")?.wrong(what, "such as 1s");
         return None;
     }
-    if let Some(usual) = usual_limits(class.seat).filter(|usual| ttd > usual.ttd) {
+    let limits = class.seat.request_limits;
+    if let Some(limits) = limits.filter(|limits| ttd > limits.ttd) {
+        let (who, help) = if class.seat.is_embedded {
+            ("the embedded gateway", "a shorter `ttd`".to_owned())
+        } else {
+            let help = format!(
+                "a shorter `ttd`, or a higher {}, if that is not done",
+                limits.ttd_key
+            );
+            ("by default Hono", help)
+        };
         let what = format!(
-            "these devices wait {ttd} for a command, and by default Hono ends that after {}",
-            usual.ttd
-        );
-        let help = format!(
-            "a shorter `ttd`, or a higher {}, if that is not done",
-            usual.ttd_key
+            "these devices wait {ttd} for a command, and {who} ends that after {}",
+            limits.ttd
         );
         view.get("ttd")?.warn(what, &help);
     }
     Some(())
 }
 
-/// What the adapter takes unless it is configured otherwise; none where the target is not Hono itself.
-fn usual_limits(seat: &Seat<'_>) -> Option<RequestLimits> {
-    seat.dialect.request_limits().filter(|_| !seat.is_embedded)
+/// What the platform takes in a request: the embedded gateway as it was told to, and Hono's adapter
+/// as it comes from its installation.
+pub(super) fn request_limits(platform: &View<'_>, dialect: Dialect) -> Option<RequestLimits> {
+    let usual = dialect.request_limits()?;
+    let told = platform.get("max-payload");
+    let body = told.and_then(|_| platform.size("max-payload"));
+    Some(RequestLimits {
+        body: body.unwrap_or(usual.body),
+        ..usual
+    })
 }
 
-/// Says so where the platform would refuse the longest bodies as they come from its installation.
+/// Says so where the platform would refuse the longest bodies.
 fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usize) {
-    let usual = usual_limits(class.seat).filter(|usual| most > usual.body as usize);
-    let Some(usual) = usual else {
+    let limits = class.seat.request_limits;
+    let Some(limits) = limits.filter(|limits| most > limits.body as usize) else {
         return;
     };
+    let (who, help) = if class.seat.is_embedded {
+        (
+            "the embedded gateway",
+            "a smaller payload, or a higher `platform.max-payload`".to_owned(),
+        )
+    } else {
+        (
+            "by default Hono's adapter",
+            format!(
+                "a smaller payload, or a higher {}, if that is not done",
+                limits.body_key
+            ),
+        )
+    };
     let what = format!(
-        "bodies of up to {most} bytes, and by default Hono's adapter refuses (4.13) what is above {}",
-        usual.body
-    );
-    let help = format!(
-        "a smaller payload, or a higher {}, if that is not done",
-        usual.body_key
+        "bodies of up to {most} bytes, and {who} refuses (4.13) what is above {}",
+        limits.body
     );
     if let Some(payload) = view.get("payload") {
         payload.warn(what, &help);
@@ -290,6 +313,45 @@ pub(super) fn warn_of_deaf_devices(fleet: &View<'_>, commands: &View<'_>) {
         let what = "a command comes in the answer to a query, and these devices ask for none";
         let help = "add `{ kind: command-query, every: 10s }` to the streams of the fleet";
         commands.warn(what, help);
+    }
+}
+
+/// Says so where the embedded gateway, which takes what stands before the `@` of an identity for the
+/// device's name, would know a device by another one, and the fleet needs that it does not. The
+/// identity is not shown: it may come from the environment.
+pub(super) fn warn_of_other_identities(
+    class: &Class<'_>,
+    credential: &Credential,
+    streams: &[StreamPlan],
+) {
+    let Credential::Psk { identity, .. } = credential else {
+        return;
+    };
+    let is_by_name = |of: &StreamPlan| {
+        let is_commanded = matches!(
+            of.kind,
+            StreamKind::CommandQuery { .. } | StreamKind::Command { .. }
+        );
+        is_commanded || of.carrier == Carrier::Order
+    };
+    let is_gateway = class.view.get("gateway").is_some();
+    if !class.seat.is_embedded || is_gateway || !streams.iter().any(is_by_name) {
+        return;
+    }
+    let variables = class.variables;
+    let other = places(identity, variables).find_map(|place| {
+        let (told, name) = (variables.render(identity, place), variables.name(place));
+        let is_other = Identity::parse(&told).is_some_and(|it| it.auth_id != name);
+        is_other.then_some(name)
+    });
+    let user = class.view.get("credential").and_then(|of| of.get("user"));
+    if let (Some(name), Some(user)) = (other, user) {
+        let what = format!(
+            "the embedded gateway takes what stands before the `@` for the device's name, and here that \
+             is not `{name}`: no command reaches it, and its messages surface under the other name"
+        );
+        let help = "the same in `id` of the fleet, or `user: \"${id}@${tenant}\"`";
+        user.warn(what, help);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_load::{NameTemplate, Table};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
-use muster_platform::{Carrier, Dialect};
+use muster_platform::{Carrier, Dialect, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
 use super::coap;
@@ -34,6 +34,8 @@ pub(super) struct Seat<'a> {
     pub(super) scheme: Scheme,
     /// Whether the platform is the embedded gateway.
     pub(super) is_embedded: bool,
+    /// What the platform takes in a request; none where nothing is known of it.
+    pub(super) request_limits: Option<RequestLimits>,
     pub(super) device: u32,
     pub(super) link: u32,
     pub(super) stream: u16,
@@ -88,6 +90,7 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     };
     let (credential, streams) = (credential?, streams?);
     tokens_are_names(view, seat, &credential, &streams)?;
+    coap::warn_of_other_identities(&class, &credential, &streams);
     let (mut client, connect, away) = (client?, connect?, away?);
     match &mut client {
         ClientPlan::Mqtt(client) => {

@@ -126,11 +126,18 @@ impl Variables<'_> {
         }
     }
 
+    /// The name of a device, by its place in the fleet.
+    pub(super) fn name(&self, place: u32) -> String {
+        let mut name = String::new();
+        self.names
+            .render(self.index.0.saturating_add(place), &mut name);
+        name
+    }
+
     /// The text of a template for a device, by its place in the fleet.
     pub(super) fn render(&self, template: &Template, place: u32) -> String {
-        let mut name = String::new();
+        let name = self.name(place);
         let index = self.index.0.saturating_add(place);
-        self.names.render(index, &mut name);
         let id = MessageId {
             run: RunId(0),
             device: DeviceId(0),
