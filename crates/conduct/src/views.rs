@@ -9,7 +9,7 @@ use muster_measure::{
     Bounds, Calendar, FleetTrack, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };
 use muster_model::{CommandTarget, DeviceId, Micros, RunId, StreamId};
-use muster_platform::PublishedFigures;
+use muster_platform::{Carrier, PublishedFigures};
 use muster_scenario::{Ack, FleetPlan, Loop, Plan, StreamKind, StreamPlan};
 
 use crate::Timetable;
@@ -236,6 +236,7 @@ fn track(
         role: role(stream),
         answers: stream.ack != Ack::None && role(stream) == Role::Uplink,
         closed: stream.loop_ == Loop::Closed,
+        by_order: stream.carrier == Carrier::Order,
         deadline: stream.deadline,
         bounds: Bounds {
             response: bounds(Latency::Response),

@@ -108,6 +108,7 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::CutShort
             | Unevaluated::ConsumerDisturbed
             | Unevaluated::ClocksApart
+            | Unevaluated::OrderUnsure
             | Unevaluated::Unknown
             | Unevaluated::NotMeasured
             | Unevaluated::OnePart => true,

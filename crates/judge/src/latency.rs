@@ -32,6 +32,9 @@ pub(crate) fn evaluate(
     if of == Latency::EndToEnd && !evidence.summary.has_one_clock {
         return rule.not_evaluated(Unevaluated::ClocksApart);
     }
+    if of == Latency::EndToEnd && scope.unsure_by_order > 0 {
+        return rule.not_evaluated(Unevaluated::OrderUnsure);
+    }
     let counters = scope
         .above
         .iter()

@@ -44,6 +44,8 @@ pub enum Unevaluated {
     ConsumerDisturbed,
     /// Senders and consumers read clocks of different hosts.
     ClocksApart,
+    /// Nothing but order tells messages apart, and some that were due did not arrive.
+    OrderUnsure,
     /// The run was killed before this could be known.
     Unknown,
     /// This machine does not tell.
@@ -81,6 +83,9 @@ impl fmt::Display for Unevaluated {
             Self::ClocksApart => {
                 f.write_str("senders and consumers ran on hosts whose clocks may differ")
             }
+            Self::OrderUnsure => f.write_str(
+                "only their order tells messages apart, and not all that were due arrived",
+            ),
             Self::Unknown => f.write_str("the run ended before this could be known"),
             Self::NotMeasured => f.write_str("this machine does not tell"),
             Self::OnePart => f.write_str("judged once the parts are merged"),

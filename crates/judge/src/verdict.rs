@@ -267,6 +267,7 @@ impl RuleOutcome {
                 | Unevaluated::NoSuchLatency
                 | Unevaluated::ConsumerDisturbed
                 | Unevaluated::ClocksApart
+                | Unevaluated::OrderUnsure
                 | Unevaluated::Unknown
                 | Unevaluated::NotMeasured
                 | Unevaluated::OnePart => false,

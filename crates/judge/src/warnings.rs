@@ -54,6 +54,9 @@ pub enum WarningKind {
     /// Commands were delivered and not received, replies or messages for subscribers are lost, and
     /// no rule `commands-not-received`, `replies-lost` or `receive-loss` was evaluated on them.
     NotReceived,
+    /// Nothing but order tells the stream's messages apart, and not all that were due arrived: which did
+    /// is not known, nor when it was due.
+    OrderUnsure,
     /// There was a time of the load at which no link was up.
     NoLink,
     /// Links were missing when measuring ended, and no rule `disconnects` was evaluated.
@@ -94,6 +97,7 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
         if !sees("loss") && !is_consumer_disturbed(evidence) {
             warn(WarningKind::Lost, lost(evidence, StreamId(at as u8)));
         }
+        warn(WarningKind::OrderUnsure, order_unsure(scope));
         warn(WarningKind::Behind, behind(scope, evidence));
         let command = scope.command.as_ref().map(|command| &command.ledger);
         if !sees("queries-with-command") {
@@ -162,6 +166,20 @@ fn behind(scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<String> {
         "{share} of what was sent of the measured phase went out only after it ({})",
         figure::count(after)
     ))
+}
+
+/// How many copies may be of another message, where nothing but order tells.
+fn order_unsure(scope: &ScopeSummary) -> Option<String> {
+    let copies = scope.unsure_by_order;
+    (copies > 0).then(|| {
+        format!(
+            "which messages {} copies are of is not known, nor how long they took: only their order \
+             tells, and some that were due were never sent or did not arrive. As many count as \
+             arrived as came, of the accepted first: where others were refused or not answered, more \
+             may be lost. Take another `carrier`, or a payload with room for an id",
+            figure::count(copies)
+        )
+    })
 }
 
 /// Queries that were answered without a command, where there are commands at all.

@@ -107,6 +107,7 @@ fn plan() -> RecorderPlan {
             role: Role::Uplink,
             answers: true,
             closed: false,
+            by_order: false,
             deadline: None,
             bounds: Bounds::default(),
         }],

@@ -117,6 +117,7 @@ fn plan(devices: u32) -> RecorderPlan {
             role: Role::Uplink,
             answers: true,
             closed: false,
+            by_order: false,
             deadline: None,
             bounds: Bounds {
                 response: vec![Micros::from_millis(250)],

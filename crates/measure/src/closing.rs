@@ -190,7 +190,8 @@ impl<'a> Closing<'a> {
         match walk.map(|walk| walk.backends.first()) {
             Some(Some(backend)) => {
                 set_arrivals(&mut ledger, backend.figures.of(cohort));
-                let is_known = track.deadline.is_some() && self.has_one_clock;
+                let is_known =
+                    track.deadline.is_some() && self.has_one_clock && closed.unsure() == 0;
                 ledger.late = is_known.then_some(backend.figures.of(cohort).late);
             }
             None if self.plan.backends > 0 => {
@@ -313,14 +314,14 @@ impl<'a> Closing<'a> {
         if ledger.uplink.outstanding() > 0 {
             ledger.still_delivering_per_s = self.last_second(backend);
         }
-        self.backend_equations(backend, &mut ledger, &counted, equations);
+        self.backend_equations(backend, (&mut ledger, streams), &counted, equations);
         ledger
     }
 
     fn backend_equations(
         &self,
         backend: BackendId,
-        ledger: &mut BackendLedger,
+        (ledger, streams): (&mut BackendLedger, &[StreamClosed]),
         counted: &CopyCounts,
         equations: &mut Equations,
     ) {
@@ -357,7 +358,8 @@ impl<'a> Closing<'a> {
             own.unstamped,
             facts.unstamped,
         );
-        let first = ledger.uplink.arrived + ledger.split;
+        let surplus: u64 = streams.iter().map(|of| of.surplus(backend)).sum();
+        let first = ledger.uplink.arrived + ledger.split + surplus;
         about.counts("windows: first copies", self.first_copies(backend), first);
         about.counts("windows: consumed", counted.consumed, own.consumed);
         about.counts("windows: foreign", counted.foreign, seen.foreign);

@@ -22,6 +22,7 @@
 //!         role: Role::Uplink,
 //!         answers: true,
 //!         closed: false,
+//!         by_order: false,
 //!         deadline: None,
 //!         bounds: Bounds::default(),
 //!     }],
@@ -78,6 +79,7 @@ mod identity;
 mod ledger;
 mod live;
 mod lost;
+mod order;
 mod pages;
 mod plan;
 mod published;

@@ -57,6 +57,9 @@ pub struct StreamTrack {
     pub answers: bool,
     /// Whether the loop is closed: due instants then follow the answers, not the schedule.
     pub closed: bool,
+    /// Whether nothing but their order tells its messages apart at a backend: the n-th copy is
+    /// then recorded as the n-th message that was due.
+    pub by_order: bool,
     /// End-to-end time beyond which an arrival is late; none where nothing is late.
     pub deadline: Option<Micros>,
     /// Bounds for which messages above are counted exactly.

@@ -88,6 +88,7 @@ impl Closing<'_> {
             ),
             uplink: ledgers.uplink,
             measured: ledgers.measured,
+            unsure_by_order: unsure(streams),
         }
     }
 
@@ -185,8 +186,7 @@ impl Closing<'_> {
             service: answers.then(|| view(window.service, nothing(), false)),
             lateness: Some(view(window.lateness, nothing(), false)),
             held: Some(view(window.held, nothing(), false)),
-            end_to_end: self
-                .knows_delivery_times()
+            end_to_end: (self.knows_delivery_times() && unsure(streams) == 0)
                 .then(|| view(end_to_end, absent, is_known)),
             connect: connects.map(|connects| view(connects, nothing(), false)),
         }
@@ -200,6 +200,9 @@ impl Closing<'_> {
     fn above(&self, streams: &[&StreamClosed]) -> Vec<Above> {
         let mut found = Vec::new();
         for latency in Latency::ALL {
+            if latency == Latency::EndToEnd && unsure(streams) > 0 {
+                continue;
+            }
             let having: Vec<_> = streams
                 .iter()
                 .filter(|stream| self.has(latency, stream.stream))
@@ -303,6 +306,11 @@ impl Closing<'_> {
             datagrams_refused: own.map(|own| own.datagrams_refused),
         }
     }
+}
+
+/// Copies of which it is not known whose they are.
+fn unsure(streams: &[&StreamClosed]) -> u64 {
+    streams.iter().map(|stream| stream.unsure()).sum()
 }
 
 /// The residue of all ledgers of the run; none if one of them cannot be known.

@@ -87,7 +87,7 @@ impl Closing<'_> {
                 arrivals.arrived += window.arrived;
                 arrivals.again += window.again;
                 arrivals.arrived_due += window.arrived_due;
-                if backend == 0 {
+                if backend == 0 && stream.unsure() == 0 {
                     making.row.end_to_end.merge(&window.end_to_end);
                 }
             }

@@ -10,6 +10,7 @@ use crate::cohort::{Cohort, PerCohort};
 use crate::copies::Seen;
 use crate::identity::Finals;
 use crate::lost::keep_lost;
+use crate::order::Known;
 use crate::sweep::{clip, count, sweep};
 use crate::{
     ArrivalFigures, ArrivalRow, Calendar, Cold, Distribution, Identity, LostIds, SeqSet, State,
@@ -58,6 +59,10 @@ pub(crate) struct StreamWalk {
 #[derive(Debug, Default)]
 pub(crate) struct BackendWalk {
     pub(crate) figures: PerCohort<ArrivalFigures>,
+    /// Copies of which it is not known whose they are, nor when that was due.
+    pub(crate) unsure: u64,
+    /// Copies beyond all messages of their device's stream, where nothing but order tells.
+    pub(crate) surplus: u64,
     /// Absent messages by the second of their due.
     pub(crate) absent_due: BTreeMap<u32, ArrivalRow>,
     /// Measured cohort: how long the absent have been due at the end, those rejected left out.
@@ -122,6 +127,10 @@ impl StreamWalk {
                 if union.is_empty() && seen.is_none_or(|seen| seen.arrived.is_empty()) {
                     continue;
                 }
+                let nothing = Seen::default();
+                let seen = seen.unwrap_or(&nothing);
+                let known = track.by_order.then(|| backend.given(seen, &walked));
+                let seen = known.as_ref().unwrap_or(seen);
                 let border = grounds.border(at, seen);
                 backend.add_device(grounds, &walked, seen, (border, &mut lost[at]));
             }
@@ -153,27 +162,39 @@ impl StreamWalk {
 impl Grounds<'_> {
     /// From which number on an absent message of a device's stream may still come. A backend
     /// that has delivered nothing has been quiet since the last message was due, not for ever.
-    fn border(&self, backend: usize, seen: Option<&Seen>) -> u32 {
+    fn border(&self, backend: usize, seen: &Seen) -> u32 {
         let last = self.identity.backends[backend].last_arrival;
         let quiet_since = last.unwrap_or(self.settle);
         if self.listening.is_quiet(quiet_since, self.quiet) {
             u32::MAX
         } else {
-            seen.map_or(0, |seen| seen.drained)
+            seen.drained
         }
     }
 }
 
 impl BackendWalk {
+    /// Gives the copies of a device's stream to messages, where nothing but order tells.
+    fn given(&mut self, seen: &Seen, walked: &Walked<'_>) -> Seen {
+        let known = Known::of(seen, walked.finals, walked.primary);
+        self.unsure += known.unsure;
+        self.surplus += known.surplus.all;
+        for cohort in Cohort::BOTH {
+            let figures = self.figures.of_mut(cohort);
+            figures.copies += known.surplus.all;
+            figures.duplicates += known.surplus.all - known.surplus.own;
+            figures.duplicate_own += known.surplus.own;
+        }
+        known.seen
+    }
+
     fn add_device(
         &mut self,
         grounds: &Grounds<'_>,
         walked: &Walked<'_>,
-        seen: Option<&Seen>,
+        seen: &Seen,
         (border, lost): (u32, &mut LostIds),
     ) {
-        let nothing = Seen::default();
-        let seen = seen.unwrap_or(&nothing);
         let mut ranges = Vec::new();
         for (state, set) in walked.finals.sets(walked.primary) {
             if set.is_empty() {

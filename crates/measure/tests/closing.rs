@@ -6,7 +6,8 @@ use muster_measure::{
 };
 use muster_model::{
     Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, FleetId, Integrity,
-    LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, RunId, ShedCause, StreamId,
+    LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, Reason, RunId, ShedCause,
+    StreamId,
 };
 
 const STREAM: StreamId = StreamId(0);
@@ -43,6 +44,10 @@ fn due(seq: u32) -> Micros {
 }
 
 fn plan() -> RecorderPlan {
+    plan_of(false)
+}
+
+fn plan_of(by_order: bool) -> RecorderPlan {
     RecorderPlan {
         run: RunId(1),
         warm_up: Micros::from_secs(1),
@@ -55,6 +60,7 @@ fn plan() -> RecorderPlan {
             role: Role::Uplink,
             answers: true,
             closed: false,
+            by_order,
             deadline: None,
             bounds: Bounds {
                 response: vec![Micros::from_millis(50)],
@@ -75,6 +81,7 @@ fn plan() -> RecorderPlan {
 
 /// A recorder and the account beside it, told the same.
 struct Line {
+    plan: RecorderPlan,
     recorder: Recorder,
     account: Account,
     windows: WindowDelta,
@@ -82,11 +89,16 @@ struct Line {
 
 impl Line {
     fn new() -> Self {
-        let mut recorder = Recorder::new(plan());
+        Self::of(plan())
+    }
+
+    fn of(plan: RecorderPlan) -> Self {
+        let mut recorder = Recorder::new(plan.clone());
         recorder.start(ORIGIN);
         Self {
             recorder,
-            account: Account::new(&plan()),
+            account: Account::new(&plan),
+            plan,
             windows: WindowDelta::default(),
         }
     }
@@ -167,7 +179,7 @@ impl Line {
         self.windows.merge(&self.recorder.flush(end));
         let identity = self.recorder.finish();
         let closing = Closing {
-            plan: &plan(),
+            plan: &self.plan,
             windows: &self.windows,
             identity: Some(&identity),
             account: Some(&self.account),
@@ -271,6 +283,44 @@ fn with_two_clocks_nobody_knows_how_long_a_delivery_took() {
             has_one_clock
         );
         assert_eq!(run.uplink.arrived, Some(30));
+    }
+}
+
+/// The device sheds message 3, the target refuses 12 and takes the others; 28 copies come, which
+/// can be told apart by nothing but their order.
+#[test]
+fn by_order_what_was_shed_or_refused_is_neither_an_arrival_nor_makes_another_lost() {
+    let close = |copies: u32| {
+        let mut line = Line::of(plan_of(true));
+        for seq in 0..30 {
+            let outcome = match seq {
+                3 => Outcome::Shed(ShedCause::Busy),
+                12 => Outcome::Rejected(Reason::Coap(0xa3)),
+                _ => Outcome::Accepted,
+            };
+            line.end(seq, Micros::from_millis(20), outcome);
+        }
+        (0..copies).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(130)));
+        line.close(20, Micros::from_secs(20))
+    };
+    for (copies, lost, refused, again, unsure) in [
+        (28, 0, 0, 0, 25),
+        (25, 3, 0, 0, 25),
+        (29, 0, 1, 0, 26),
+        (31, 0, 1, 2, 31),
+    ] {
+        let summary = close(copies);
+        let uplink = &summary.run.uplink;
+        assert_eq!(summary.residue, Some(0), "{:?}", uplink.equations);
+        let arrived = u64::from(copies) - again;
+        assert_eq!((uplink.arrived, uplink.lost), (Some(arrived), Some(lost)));
+        assert_eq!(uplink.rejected_but_arrived, Some(refused));
+        assert_eq!(
+            (uplink.outstanding, uplink.duplicates),
+            (Some(0), Some(again))
+        );
+        assert_eq!(summary.run.unsure_by_order, unsure, "of {copies}");
+        assert!(summary.run.latency.end_to_end.is_none());
     }
 }
 
@@ -382,7 +432,7 @@ fn exact_counters_hold_what_a_rule_needs() {
     );
     line.end(25, Micros::from_secs(10), Outcome::InFlight);
     for seq in 26..30 {
-        let no = Outcome::Rejected(muster_model::Reason::Mqtt(0x97));
+        let no = Outcome::Rejected(Reason::Mqtt(0x97));
         line.end(seq, Micros::from_millis(1), no);
     }
     (0..21).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(50)));

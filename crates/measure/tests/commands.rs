@@ -92,6 +92,7 @@ fn plan() -> RecorderPlan {
         role,
         answers: role == Role::Uplink,
         closed: false,
+        by_order: false,
         deadline: None,
         bounds: Bounds {
             legs: legs(),

@@ -61,6 +61,7 @@ fn plan(devices: u32) -> RecorderPlan {
             role: Role::Uplink,
             answers: true,
             closed: false,
+            by_order: false,
             deadline: Some(Micros::from_secs(1)),
             bounds: Bounds {
                 response: vec![Micros::from_millis(5)],

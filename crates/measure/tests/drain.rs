@@ -32,6 +32,7 @@ fn plan(per_link: u32) -> RecorderPlan {
         role,
         answers: true,
         closed: false,
+        by_order: false,
         deadline: None,
         bounds: Bounds::default(),
     };

@@ -79,6 +79,7 @@ fn plan(cold: Cold) -> RecorderPlan {
         role: Role::Uplink,
         answers: at != 1,
         closed: at == 2,
+        by_order: false,
         deadline: (at == 0).then_some(Micros::from_millis(1_500)),
         bounds: Bounds {
             response: vec![Micros::from_millis(300), Micros::from_millis(100)],

@@ -64,6 +64,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
             role: Role::Uplink,
             answers: true,
             closed: false,
+            by_order: false,
             deadline: None,
             bounds: Bounds::default(),
         }],

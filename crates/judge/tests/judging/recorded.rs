@@ -79,6 +79,7 @@ fn plan(run: &Run) -> RecorderPlan {
         role: Role::Uplink,
         answers: true,
         closed: false,
+        by_order: false,
         deadline: None,
         bounds: Bounds {
             response: bounds(Latency::Response),

@@ -222,6 +222,7 @@ impl Run {
             latency: latencies(&measured, self.end().0),
             cold: None,
             warm: None,
+            unsure_by_order: 0,
             above: self.counters(&measured),
             series: self.series(),
             links: self.links.clone(),

@@ -260,6 +260,26 @@ fn an_empty_notification_asks_for_a_command_as_well() {
     }
 }
 
+/// What was shed or refused is no arrival, though nothing but their order tells messages apart.
+#[test]
+fn of_empty_notifications_none_is_lost_where_others_are_shed_or_refused() {
+    let behaviour = "lose-commands: 6, reject: { code: 503, count: 5 }";
+    let query = "every: 500ms, ttd: 1s, payload: empty";
+    for run in runs(behaviour, TO_QUERIES, query) {
+        let sent = run.get("queries");
+        assert!(run.0.uplink("shed") > 0, "a query waits, and others are due");
+        assert_eq!(run.0.uplink("rejected"), 5);
+        assert_eq!(run.0.cell("accepted", "arrived"), sent - 5);
+        for none in ["lost", "outstanding", "rejected_but_arrived", "residue"] {
+            assert_eq!(run.0.uplink(none), 0, "{none}");
+        }
+        let warnings = run.0.result["verdict"]["warnings"].as_array();
+        let unsure = |warning: &Value| warning["kind"] == "order-unsure";
+        assert!(warnings.is_some_and(|all| all.iter().any(unsure)));
+        assert_eq!(run.0.result["latency"]["end_to_end"], Value::Null);
+    }
+}
+
 #[test]
 fn a_doubled_command_finds_nobody_waiting_and_a_late_one_the_query_that_waits() {
     let behaviour = "duplicate-commands: 7, delay-commands: { count: 5, by: 300ms }";
