@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_judge::{
     Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, Rules, RunResult,
-    Scope, Share, SloBound, Unevaluated,
+    Scope, Share, SloBound, Unevaluated, WarningKind,
 };
 use muster_measure::Summary;
 use muster_model::{FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId};
@@ -264,6 +264,27 @@ fn end_to_end_is_not_judged_by_the_clocks_of_two_hosts() {
     let outcome = RuleOutcome::NotEvaluated(Unevaluated::ClocksApart);
     assert_eq!(rule(&verdict, "end-to-end p99").outcome, outcome);
     assert_eq!(verdict.result, RunResult::Invalid);
+}
+
+#[test]
+fn end_to_end_is_not_judged_where_it_is_not_known_which_message_came() {
+    let run = Run::healthy(100, 10).names(&[p99(Latency::EndToEnd, 50)]);
+    let mut summary = run.summary();
+    summary.run.unsure_by_order = 25;
+    summary.streams[0].unsure_by_order = 25;
+    let verdict = run.judged_by(&summary);
+    let outcome = RuleOutcome::NotEvaluated(Unevaluated::OrderUnsure);
+    assert_eq!(rule(&verdict, "end-to-end p99").outcome, outcome);
+    assert_eq!(verdict.result, RunResult::Invalid);
+    let [warning] = &verdict.warnings[..] else {
+        panic!("{:?}", verdict.warnings)
+    };
+    assert_eq!(warning.kind, WarningKind::OrderUnsure);
+    assert!(
+        warning
+            .detail
+            .starts_with("which messages 25 copies are of is not known")
+    );
 }
 
 #[test]

@@ -267,7 +267,10 @@ fn of_empty_notifications_none_is_lost_where_others_are_shed_or_refused() {
     let query = "every: 500ms, ttd: 1s, payload: empty";
     for run in runs(behaviour, TO_QUERIES, query) {
         let sent = run.get("queries");
-        assert!(run.0.uplink("shed") > 0, "a query waits, and others are due");
+        assert!(
+            run.0.uplink("shed") > 0,
+            "a query waits, and others are due"
+        );
         assert_eq!(run.0.uplink("rejected"), 5);
         assert_eq!(run.0.cell("accepted", "arrived"), sent - 5);
         for none in ["lost", "outstanding", "rejected_but_arrived", "residue"] {
