@@ -426,10 +426,9 @@ fn first_copies(arrivals: &Arrivals) -> String {
         (arrivals.rejected_but_arrived, "rejected"),
         (arrivals.timed_out_but_arrived, "timed out"),
     ];
-    let against = against
-        .into_iter()
-        .filter(|(number, _)| number.is_some_and(|n| n > 0));
     let against: Vec<String> = against
+        .into_iter()
+        .filter(|(number, _)| number.is_some_and(|n| n > 0))
         .map(|(number, state)| format!("{} of these though {state}", known(number)))
         .collect();
     let arrived = known(arrivals.arrived);
