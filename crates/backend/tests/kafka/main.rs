@@ -182,6 +182,9 @@ fn a_consumer_that_its_group_has_left_out_comes_back() {
     let mut rig = Rig::up(&plan);
     (0..20).for_each(|seq| mock.publish_message(&plan, seq));
     rig.until(|rig, _| rig.copies == 20);
+    // It tells its group once a second how far it is; what it had not told would come again.
+    let told_by = rig.clock.now() + Micros::from_secs(2);
+    rig.until(|rig, _| rig.clock.now() > told_by);
     let unknown = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
     let beat = rdkafka::types::RDKafkaApiKey::Heartbeat;
     mock.cluster.request_errors(beat, &[unknown]);
