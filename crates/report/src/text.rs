@@ -422,15 +422,14 @@ fn arrived(arrivals: &Arrivals) -> Vec<String> {
 
 /// What arrived, and how much of that although the device's side was not told so.
 fn first_copies(arrivals: &Arrivals) -> String {
-    let against = [
+    let against: Vec<String> = [
         (arrivals.rejected_but_arrived, "rejected"),
         (arrivals.timed_out_but_arrived, "timed out"),
-    ];
-    let against: Vec<String> = against
-        .into_iter()
-        .filter(|(number, _)| number.is_some_and(|n| n > 0))
-        .map(|(number, state)| format!("{} of these though {state}", known(number)))
-        .collect();
+    ]
+    .into_iter()
+    .filter(|(number, _)| number.is_some_and(|n| n > 0))
+    .map(|(number, state)| format!("{} of these though {state}", known(number)))
+    .collect();
     let arrived = known(arrivals.arrived);
     if against.is_empty() {
         return format!("{arrived} arrived");
