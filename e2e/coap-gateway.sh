@@ -152,8 +152,9 @@ at_libcoap() {
     kill "$server"
     wait "$server" || true
     same "$what: the verdict" "$status" 0
-    links=$(python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r["ledger"]["uplink"]["accepted"] > 0,
-r["links"]["connect_failures"], r["links"]["connected"] > 2)' "$WORK/$what/result.json")
+    # The end of the run may cut a handshake short, which is no failure of it.
+    links=$(python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); f = r["links"]["connect_failures"]
+f.pop("run-ended", None); print(r["ledger"]["uplink"]["accepted"] > 0, f, r["links"]["connected"] > 2)' "$WORK/$what/result.json")
     same "$what: accepted, failures, connected again" "$links" "True {} True"
     SESSIONS=$(logged 'session connected')
 }
