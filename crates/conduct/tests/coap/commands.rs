@@ -2,7 +2,7 @@
 
 use muster_measure::Counts;
 use muster_model::{
-    Answer, Answering, Attempt, Cause, Command, Integrity, Met, Micros, Outcome, Presence, Query,
+    Answer, Answering, Attempt, Cause, Command, Integrity, Met, Micros, Outcome, Presence,
     QueryOutcome, Reason, Receipt, ShedCause,
 };
 use muster_platform::{Dialect, Status};
@@ -62,38 +62,6 @@ impl Run {
         &self.told.counts
     }
 
-    fn queries(&self) -> Vec<Query> {
-        let queries = self
-            .told
-            .commands
-            .iter()
-            .filter_map(|command| match command {
-                Command::Query(query) => Some(*query),
-                Command::Issue(_)
-                | Command::Met(_)
-                | Command::Receipt(_)
-                | Command::Answer(_)
-                | Command::Reply(_) => None,
-            });
-        queries.collect()
-    }
-
-    fn receipts(&self) -> Vec<Receipt> {
-        let receipts = self
-            .told
-            .commands
-            .iter()
-            .filter_map(|command| match command {
-                Command::Receipt(receipt) => Some(*receipt),
-                Command::Query(_)
-                | Command::Issue(_)
-                | Command::Met(_)
-                | Command::Answer(_)
-                | Command::Reply(_) => None,
-            });
-        receipts.collect()
-    }
-
     fn answers(&self) -> Vec<Answer> {
         let answers = self
             .told
@@ -121,7 +89,7 @@ impl Run {
     }
 
     fn all_queries_ended_as(&self, outcome: QueryOutcome) {
-        let queries = self.queries();
+        let queries = self.told.queries();
         assert_eq!(
             queries.len(),
             QUERIES,
@@ -150,13 +118,19 @@ fn a_query_is_answered_with_a_command_whose_reply_goes_where_it_said_word_for_wo
     let uplinks = run.uplinks();
     assert!(uplinks.iter().all(|it| it.outcome == Outcome::Accepted));
     let took = COMMANDS.after + WAY + WAY;
-    assert!(run.queries().iter().all(|it| it.ended - it.due == took));
     assert!(
-        run.receipts()
+        run.told
+            .queries()
+            .iter()
+            .all(|it| it.ended - it.due == took)
+    );
+    assert!(
+        run.told
+            .receipts()
             .iter()
             .all(|it| it.integrity == Integrity::Intact)
     );
-    assert_eq!(run.receipts().len(), QUERIES);
+    assert_eq!(run.told.receipts().len(), QUERIES);
     run.all_answers_ended_as(Answering::Answered);
     let is_direct = |it: &Answer| it.ended - it.sent.unwrap() == WAY + WAY;
     assert!(run.answers().iter().all(is_direct));
@@ -190,7 +164,8 @@ fn a_command_in_the_acknowledgement_is_as_good_as_one_in_a_message_of_its_own() 
     run.all_queries_ended_as(QueryOutcome::Received);
     run.all_answers_ended_as(Answering::Answered);
     assert!(
-        run.queries()
+        run.told
+            .queries()
             .iter()
             .all(|it| it.ended - it.due == WAY + WAY)
     );
@@ -217,7 +192,7 @@ fn a_query_whose_time_is_over_had_no_command_and_was_accepted_all_the_same() {
     run.all_queries_ended_as(QueryOutcome::NoCommand);
     let uplinks = run.uplinks();
     assert!(uplinks.iter().all(|it| it.outcome == Outcome::Accepted));
-    assert_eq!((run.receipts(), run.answers()), (vec![], vec![]));
+    assert_eq!((run.told.receipts(), run.answers()), (vec![], vec![]));
 }
 
 #[test]
@@ -236,7 +211,7 @@ fn silence_ends_a_query_ten_seconds_after_its_time() {
     let run = Run::of(world, Micros::from_secs(300));
     let uplinks = run.uplinks();
     assert_eq!(shed(&uplinks, ShedCause::Busy), QUERIES - 1);
-    let [query] = run.queries()[..] else {
+    let [query] = run.told.queries()[..] else {
         panic!("one was sent");
     };
     assert_eq!(query.outcome, QueryOutcome::TimedOut);
@@ -253,7 +228,7 @@ fn what_is_due_while_a_query_is_under_way_is_shed_as_busy() {
     });
     let uplinks = run.uplinks();
     assert_eq!(shed(&uplinks, ShedCause::Busy), 6, "two of three");
-    assert_eq!(run.queries().len(), 4);
+    assert_eq!(run.told.queries().len(), 4);
     assert_eq!(run.answers().len(), 4);
 }
 
@@ -311,7 +286,7 @@ fn a_command_that_comes_again_is_counted_and_not_replied_to_again() {
     });
     // The device had a command in each of its answers.
     run.all_queries_ended_as(QueryOutcome::Received);
-    assert_eq!(run.receipts().len(), QUERIES);
+    assert_eq!(run.told.receipts().len(), QUERIES);
     assert_eq!(run.answers().len(), 1);
     assert_eq!(run.world.commanding.replies.len(), 1);
 }
@@ -323,7 +298,7 @@ fn a_damaged_command_is_told_as_such_and_believed_by_nobody() {
         ..COMMANDS
     });
     run.all_queries_ended_as(QueryOutcome::Received);
-    let receipts = run.receipts();
+    let receipts = run.told.receipts();
     assert_eq!(receipts.len(), QUERIES);
     let is_damaged = |it: &Receipt| it.integrity == Integrity::Corrupted && it.id.is_none();
     assert!(receipts.iter().all(is_damaged));
@@ -337,7 +312,7 @@ fn a_command_in_blocks_is_put_together_and_one_that_is_too_long_fails_its_query(
         ..COMMANDS
     });
     run.all_queries_ended_as(QueryOutcome::Received);
-    let receipts = run.receipts();
+    let receipts = run.told.receipts();
     assert!(receipts.iter().all(|it| it.integrity == Integrity::Intact));
     run.all_answers_ended_as(Answering::Answered);
     let run = Run::with(Commands {
@@ -345,7 +320,7 @@ fn a_command_in_blocks_is_put_together_and_one_that_is_too_long_fails_its_query(
         ..COMMANDS
     });
     run.all_queries_ended_as(QueryOutcome::Broken(Cause::Malformed));
-    assert_eq!(run.receipts(), []);
+    assert_eq!(run.told.receipts(), []);
 }
 
 #[test]
@@ -393,7 +368,7 @@ fn a_command_that_comes_after_the_query_was_given_up_is_late() {
     let run = Run::of(world, Micros::from_secs(300));
     run.all_queries_ended_as(QueryOutcome::TimedOut);
     assert_eq!(run.counts().answered_late, QUERIES as u64);
-    assert_eq!((run.receipts(), run.answers()), (vec![], vec![]));
+    assert_eq!((run.told.receipts(), run.answers()), (vec![], vec![]));
 }
 
 #[test]
@@ -417,7 +392,7 @@ fn what_is_open_when_the_run_or_the_link_ends_is_told_as_such() {
     world.run_until(SECOND);
     world.shard.closed(0, SECOND, Cause::Network);
     let run = Run::of(world, SECOND + SECOND);
-    let ended: Vec<_> = run.queries().iter().map(|it| it.outcome).collect();
+    let ended: Vec<_> = run.told.queries().iter().map(|it| it.outcome).collect();
     assert_eq!(ended, [QueryOutcome::Broken(Cause::Network)]);
 }
 

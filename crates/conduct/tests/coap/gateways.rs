@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_model::{
-    Answering, Command, Met, Micros, Outcome, Presence, Query, QueryOutcome, ShedCause,
-};
+use muster_model::{Answering, Command, Micros, Outcome, Presence, Query, QueryOutcome, ShedCause};
 use muster_protocol::coap::Code;
 
 use crate::commanding::{Bringing, Commands, askers_path};
@@ -40,32 +38,6 @@ fn run(world: &mut World) -> Told {
     world.end()
 }
 
-fn queries(told: &Told) -> Vec<Query> {
-    let of = told.commands.iter();
-    let queries = of.filter_map(|command| match command {
-        Command::Query(query) => Some(*query),
-        Command::Issue(_)
-        | Command::Met(_)
-        | Command::Receipt(_)
-        | Command::Answer(_)
-        | Command::Reply(_) => None,
-    });
-    queries.collect()
-}
-
-fn met(told: &Told) -> Vec<Met> {
-    let of = told.commands.iter();
-    let met = of.filter_map(|command| match command {
-        Command::Met(met) => Some(*met),
-        Command::Issue(_)
-        | Command::Query(_)
-        | Command::Receipt(_)
-        | Command::Answer(_)
-        | Command::Reply(_) => None,
-    });
-    met.collect()
-}
-
 /// By device: how many commands of this run came to it, and how many of its replies were taken.
 fn received(told: &Told) -> BTreeMap<u32, (u32, u32)> {
     let mut by_device: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
@@ -90,7 +62,7 @@ fn each_device_behind_a_gateway_gets_the_command_for_its_query_and_replies_where
     for is_named in [true, false] {
         let mut world = world(Micros::from_millis(500), is_named, "to: waiting", "");
         let told = run(&mut world);
-        let queries = queries(&told);
+        let queries = told.queries();
         assert_eq!(queries.len(), (DEVICES * QUERIES) as usize);
         let is_received = |it: &Query| it.outcome == QueryOutcome::Received;
         assert!(queries.iter().all(is_received), "{queries:?}");
@@ -117,7 +89,7 @@ fn a_device_behind_a_gateway_has_one_query_under_way_whatever_the_others_do() {
         let mut world = world(Micros::from_millis(1_500), true, "to: waiting", query);
         let told = run(&mut world);
         let mut open: BTreeMap<u32, Micros> = BTreeMap::new();
-        let mut queries = queries(&told);
+        let mut queries = told.queries();
         queries.sort_by_key(|query| query.taken);
         for query in &queries {
             let until = open.insert(query.id.device.0, query.ended);
@@ -141,8 +113,8 @@ fn a_device_behind_a_gateway_has_one_query_under_way_whatever_the_others_do() {
 fn a_device_behind_a_gateway_is_waiting_while_its_own_query_is_under_way() {
     let mut world = world(Micros::from_millis(300), true, "rate: 24/s, to: online", "");
     let told = run(&mut world);
-    let queries = queries(&told);
-    let met = met(&told);
+    let queries = told.queries();
+    let met = told.met();
     assert_eq!(met.len(), 24 * QUERIES as usize);
     for device in 0..DEVICES {
         let mut stood = [0, 0];

@@ -7,7 +7,8 @@ use muster_conduct::{Placement, Slice, recorder_plan, schedules};
 use muster_device::{Shard, Sink};
 use muster_measure::Counts;
 use muster_model::{
-    Attempt, Command, LinkFact, LinkId, Micros, Reception, RunId, ShedCause, StreamId,
+    Attempt, Command, LinkFact, LinkId, Met, Micros, Query, Receipt, Reception, RunId, ShedCause,
+    StreamId,
 };
 use muster_protocol::coap::{
     Code, Opt, OptionNumber, Pending, Reply, Server, ServerEvent, ServerSettings, Uint,
@@ -24,6 +25,45 @@ pub(crate) struct Told {
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) commands: Vec<Command>,
     pub(crate) counts: Counts,
+}
+
+impl Told {
+    pub(crate) fn queries(&self) -> Vec<Query> {
+        self.told_of(|command| match command {
+            Command::Query(query) => Some(*query),
+            Command::Issue(_)
+            | Command::Met(_)
+            | Command::Receipt(_)
+            | Command::Answer(_)
+            | Command::Reply(_) => None,
+        })
+    }
+
+    pub(crate) fn met(&self) -> Vec<Met> {
+        self.told_of(|command| match command {
+            Command::Met(met) => Some(*met),
+            Command::Issue(_)
+            | Command::Query(_)
+            | Command::Receipt(_)
+            | Command::Answer(_)
+            | Command::Reply(_) => None,
+        })
+    }
+
+    pub(crate) fn receipts(&self) -> Vec<Receipt> {
+        self.told_of(|command| match command {
+            Command::Receipt(receipt) => Some(*receipt),
+            Command::Issue(_)
+            | Command::Query(_)
+            | Command::Met(_)
+            | Command::Answer(_)
+            | Command::Reply(_) => None,
+        })
+    }
+
+    fn told_of<T>(&self, which: impl Fn(&Command) -> Option<T>) -> Vec<T> {
+        self.commands.iter().filter_map(which).collect()
+    }
 }
 
 impl Sink for Told {
