@@ -56,7 +56,8 @@ impl Run {
         let mut uplinks = BTreeMap::new();
         for n in 0..UPLINKS {
             let device = n % DEVICES;
-            let payload = format!("uplink {n} of device {device}");
+            // Its number twice, so that one flipped bit never makes another's payload of it.
+            let payload = format!("uplink {n} of device {device}: {n}");
             let hash = payload_hash(payload.as_bytes());
             let sent_at = consumer.now();
             let topic = format!("t/{device}");
