@@ -38,7 +38,13 @@ impl Sample {
             all.filter(|partition| partition.partition >= 0 && partition.desired)
         };
         let leads = |broker: &&Broker| partitions().any(|it| it.leader == broker.nodeid);
-        let brokers = statistics.brokers.values();
+        // Connections to a coordinator or to an address alone are numbered -1, as is the leader where there is none.
+        let brokers = || {
+            statistics
+                .brokers
+                .values()
+                .filter(|broker| broker.nodeid >= 0)
+        };
         let connections = |broker: &Broker| Connections {
             broker: broker.nodeid,
             ended: broker.disconnects.unwrap_or(0),
@@ -46,13 +52,9 @@ impl Sample {
         };
         Self {
             lag: partitions().map(lag).sum(),
-            heard_ago: heard_ago(brokers.clone().filter(leads)),
-            silent: brokers.clone().filter(leads).find_map(silence),
-            // Those that stand for addresses alone lead nothing, and have no number of their own.
-            connections: brokers
-                .filter(|broker| broker.nodeid >= 0)
-                .map(connections)
-                .collect(),
+            heard_ago: heard_ago(brokers().filter(leads)),
+            silent: brokers().filter(leads).find_map(silence),
+            connections: brokers().map(connections).collect(),
         }
     }
 }
@@ -79,9 +81,22 @@ fn silence(broker: &Broker) -> Option<String> {
             "the connection to broker {name} is not up ({state})"
         ));
     }
-    let is_silent = broker.waitresp_cnt > 0 && broker.rxidle >= SILENT.get().cast_signed();
-    let silent_s = broker.rxidle / 1_000_000;
-    is_silent.then(|| format!("broker {name} has not answered for {silent_s} s"))
+    let owed = owed(broker);
+    let silent_s = owed / 1_000_000;
+    (owed >= SILENT.get().cast_signed())
+        .then(|| format!("broker {name} has not answered for {silent_s} s"))
+}
+
+/// For how long it has owed an answer, at the most. What is asked of a connection that was idle is not owed
+/// since something came the last time, but since it was sent: so is the first fetch after a pause, after its
+/// group was given out anew, or of a broker that leads since now. Answers come in the order of the requests,
+/// so that a single one is that to the last; of several the first may be older.
+fn owed(broker: &Broker) -> i64 {
+    match broker.waitresp_cnt {
+        ..=0 => 0,
+        1 => broker.rxidle.min(broker.txidle),
+        _ => broker.rxidle,
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +133,7 @@ mod tests {
             nodename: "h:9092".to_owned(),
             state: state.to_owned(),
             waitresp_cnt: waiting,
+            txidle: idle_s * 1_000_000,
             rxidle: idle_s * 1_000_000,
             ..Broker::default()
         }
@@ -148,6 +164,19 @@ mod tests {
         assert_eq!(down, "the connection to broker h:9092 is not up (down)");
     }
 
+    /// As the first fetch after a group was given out anew.
+    #[test]
+    fn what_is_owed_since_a_moment_ago_is_not_owed_since_something_came() {
+        let of = |waiting, sent_ago| {
+            let mut broker = broker("UP", waiting, 7);
+            broker.txidle = sent_ago;
+            Sample::of(&statistics([0, 0], broker)).silent
+        };
+        assert_eq!(of(1, 400_000), None);
+        assert!(of(1, 3_000_000).is_some(), "it has owed it for long by now");
+        assert!(of(2, 400_000).is_some(), "the first may be as old");
+    }
+
     #[test]
     fn a_consumer_has_listened_until_the_leader_that_was_heard_longest_ago_was() {
         let mut statistics = statistics([0, 0], broker("UP", 1, 2));
@@ -166,6 +195,20 @@ mod tests {
             ..broker("DOWN", 0, 0)
         };
         statistics.brokers.insert("o".to_owned(), other);
+        assert_eq!(Sample::of(&statistics).silent, None);
+    }
+
+    #[test]
+    fn a_coordinator_leads_no_partition_that_has_no_leader() {
+        let mut statistics = statistics([0, 0], broker("UP", 1, 0));
+        for topic in statistics.topics.values_mut() {
+            topic.partitions.values_mut().for_each(|it| it.leader = -1);
+        }
+        let coordinator = Broker {
+            nodeid: -1,
+            ..broker("UP", 2, 7)
+        };
+        statistics.brokers.insert("c".to_owned(), coordinator);
         assert_eq!(Sample::of(&statistics).silent, None);
     }
 
