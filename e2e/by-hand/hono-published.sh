@@ -55,6 +55,7 @@ fi
 source e2e/peers/kafka/node.sh
 source e2e/hono/platform.sh
 need curl java kcat mvn
+ADAPTER_HEAP=3g
 start_hono
 redone 1 "${RATE1:-300}"
 redone 2 "${RATE2:-600}"
