@@ -1,25 +1,26 @@
 //! What every dialect keeps to against the reference gateway, under each misbehaviour that has a
 //! meaning for it: the ledger closes and is the gateway's own account. A dialect that stands in
-//! [`Dialect::ALL`] is tested here without another line.
+//! [`Dialect::ALL`] is tested here without another line, over each transport of its devices. Its commands
+//! are, where devices are told them; where they ask for them, `hono_commands` has what holds.
 
 use muster_platform::Dialect;
 
 use crate::truth::{MESSAGES, Truth, count, refusal};
 
 /// A scenario that leaves to the dialect what it can.
-const SCENARIO: &str = r"
+const SCENARIO: &str = r#"
 name: conformance
 seed: 7
-platform: { kind: gateway, dialect: DIALECT, behaviour: { BEHAVIOUR } }
+platform: { kind: gateway, dialect: DIALECT, devices: [ "SCHEME://127.0.0.1:0" ], behaviour: { BEHAVIOUR } }
 fleet:
   - count: 50
     reconnect: { min: 100ms, max: 200ms }
-    LOGIN
+    LINK
     streams: [ { name: readings, rate: 400/s, count: 12, timeout: 1s TOPIC } ]
 phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 15s, quiet: 400ms } }
 slo: { failure-ratio: 0 }
 validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
-";
+"#;
 
 /// Each misbehaviour as a scenario writes it, its name in the account, and how often it befalls.
 const MISBEHAVIOURS: [(&str, &str, u64); 13] = [
@@ -43,12 +44,14 @@ fn the_ledger_is_the_gateways_account_in_every_dialect_under_each_misbehaviour()
     // A run is mostly waiting: as many at once as there are topics.
     std::thread::scope(|scope| {
         for (dialect, topic) in all_topics() {
-            scope.spawn(move || is_the_gateways_account(dialect, topic));
+            for scheme in schemes(dialect) {
+                scope.spawn(move || is_the_gateways_account(dialect, scheme, topic));
+            }
         }
     });
 }
 
-fn is_the_gateways_account(dialect: Dialect, topic: &str) {
+fn is_the_gateways_account(dialect: Dialect, scheme: &str, topic: &str) {
     let mut met = 0;
     for (behaviour, name, times) in MISBEHAVIOURS {
         let lasts = if name == "answer-late" {
@@ -57,7 +60,8 @@ fn is_the_gateways_account(dialect: Dialect, topic: &str) {
             "1500ms"
         };
         let scenario = SCENARIO
-            .replace("LOGIN", login(topic))
+            .replace("SCHEME", scheme)
+            .replace("LINK", &link(scheme, topic))
             .replace(" TOPIC", &at(topic))
             .replace("DIALECT", dialect.name())
             .replace("BEHAVIOUR", behaviour)
@@ -68,19 +72,22 @@ fn is_the_gateways_account(dialect: Dialect, topic: &str) {
         }
         met += 1;
         let truth = Truth::run(&scenario);
-        agrees(&truth, &format!("{dialect} {topic}, {behaviour}"));
+        agrees(&truth, &format!("{dialect} {scheme} {topic}, {behaviour}"));
         if times > 0 {
             let befell = truth.gateway["misbehaved"][name].as_array();
             let befell = befell.map_or(0, |hashes| hashes.len() as u64);
-            assert_eq!(befell, times, "{dialect}, {behaviour}");
+            assert_eq!(befell, times, "{dialect} {scheme}, {behaviour}");
         }
     }
     assert!(met > 5, "{dialect} has hardly any misbehaviour");
 }
 
-/// The dialects whose devices publish.
-fn over_mqtt() -> impl Iterator<Item = Dialect> {
-    Dialect::ALL.into_iter().filter(|dialect| !dialect.asks())
+/// What the devices of a dialect can speak: where they ask, CoAP, plain and secured.
+fn schemes(dialect: Dialect) -> &'static [&'static str] {
+    match dialect.asks() {
+        true => &["coap", "coaps"],
+        false => &["mqtt"],
+    }
 }
 
 /// Every dialect with its defaults, and with its topics of requests but for their short forms, which the
@@ -93,14 +100,24 @@ fn all_topics() -> impl Iterator<Item = (Dialect, &'static str)> {
             .chain(long)
             .map(move |topic| (dialect, topic))
     };
-    over_mqtt().flat_map(of)
+    Dialect::ALL.into_iter().flat_map(of)
 }
 
-/// What the links that ask for devices log in as.
-fn login(topic: &str) -> &'static str {
-    match topic.starts_with("/provision") {
-        true => "credential: { kind: token, secret: provision }",
-        false => "",
+/// An attempt over CoAP ends before a copy of its request would be sent, and a refusal keeps nobody from
+/// sending the next.
+const COAP: &str = "obey-retry-after: false\n    client: { coap: { ack-timeout: 5s, nstart: 12 } }";
+
+/// What the links that ask for devices log in as, and those that are secured.
+fn link(scheme: &str, topic: &str) -> String {
+    match scheme {
+        "coap" => COAP.to_owned(),
+        "coaps" => format!(
+            "{COAP}\n    credential: {{ kind: psk, user: \"${{id}}@${{tenant}}\", secret: \"key-${{id}}\" }}"
+        ),
+        _ if topic.starts_with("/provision") => {
+            "credential: { kind: token, secret: provision }".to_owned()
+        }
+        _ => String::new(),
     }
 }
 
@@ -109,6 +126,11 @@ fn at(topic: &str) -> String {
         "" => String::new(),
         topic => format!(", topic: {topic}"),
     }
+}
+
+/// The dialects whose devices are told commands without asking.
+fn told_commands() -> impl Iterator<Item = Dialect> {
+    Dialect::ALL.into_iter().filter(|dialect| !dialect.asks())
 }
 
 /// Commands, as far as a dialect has them.
@@ -133,8 +155,8 @@ const OF_COMMANDS: [(&str, u64, u64); 4] = [
 ];
 
 #[test]
-fn the_ledger_of_commands_closes_in_every_dialect() {
-    let links = over_mqtt().flat_map(|dialect| {
+fn the_ledger_of_commands_closes_in_every_dialect_that_tells_them() {
+    let links = told_commands().flat_map(|dialect| {
         let of_gateways = dialect
             .commands_gateways()
             .then_some("gateway: { devices: 5 }");

@@ -46,9 +46,9 @@ const LINKS: u64 = DEVICES as u64 / 10;
 
 /// How devices connect.
 #[derive(Debug, Clone, Copy)]
-struct Over {
+pub(crate) struct Over {
     scheme: &'static str,
-    is_behind_gateways: bool,
+    pub(crate) is_behind_gateways: bool,
 }
 
 const EACH: [Over; 4] = [
@@ -58,7 +58,7 @@ const EACH: [Over; 4] = [
     over("coaps", true),
 ];
 
-const fn over(scheme: &'static str, is_behind_gateways: bool) -> Over {
+pub(crate) const fn over(scheme: &'static str, is_behind_gateways: bool) -> Over {
     Over {
         scheme,
         is_behind_gateways,
@@ -66,7 +66,7 @@ const fn over(scheme: &'static str, is_behind_gateways: bool) -> Over {
 }
 
 impl Over {
-    fn scenario(self, behaviour: &str, measure: &str) -> String {
+    pub(crate) fn scenario(self, behaviour: &str, measure: &str) -> String {
         let mut link = Vec::new();
         if self.is_behind_gateways {
             link.push(GATEWAYS);
@@ -83,18 +83,28 @@ impl Over {
     }
 
     fn truth(self, behaviour: &str, measure: &str) -> Truth {
-        let truth = Truth::run(&self.scenario(behaviour, measure));
-        let rest = "x".repeat(40);
-        truth.named_by_stamps(r#"{"id":""#, &format!(r#"","rest":"{rest}"}}"#))
+        named(&self.scenario(behaviour, measure))
     }
 }
 
+fn named(scenario: &str) -> Truth {
+    let rest = "x".repeat(40);
+    Truth::run(scenario).named_by_stamps(r#"{"id":""#, &format!(r#"","rest":"{rest}"}}"#))
+}
+
 /// Looks at one run for each way to connect, all at once.
-fn each(behaviour: &str, measure: &str, look: impl Fn(Over, &Truth) + Sync) {
-    let look = &look;
+pub(crate) fn each(behaviour: &str, measure: &str, look: impl Fn(Over, &Truth) + Sync) {
+    each_of(|over| over.scenario(behaviour, measure), look);
+}
+
+/// The same of scenarios that are altered.
+pub(crate) fn each_of(
+    scenario: impl Fn(Over) -> String + Sync,
+    look: impl Fn(Over, &Truth) + Sync,
+) {
+    let (scenario, look) = (&scenario, &look);
     std::thread::scope(|scope| {
-        let runs =
-            EACH.map(|over| scope.spawn(move || look(over, &over.truth(behaviour, measure))));
+        let runs = EACH.map(|over| scope.spawn(move || look(over, &named(&scenario(over)))));
         for run in runs {
             run.join().unwrap_or_else(|why| resume_unwind(why));
         }
@@ -185,6 +195,32 @@ fn the_corrupted_are_counted_whether_or_not_their_id_can_be_read() {
     });
 }
 
+/// By a count and by a share; what is answered no may be delivered all the same.
+#[test]
+fn the_rejected_are_the_same_whether_or_not_they_are_delivered() {
+    for (kind, amount, refused) in [("telemetry", "count: 31", 31), ("event", "share: 10%", 60)] {
+        let behaviour = format!("reject: {{ code: 429, {amount} }}, reject-but-deliver: 9");
+        let scenario = |over: Over| {
+            let scenario = over.scenario(&behaviour, "1500ms");
+            let scenario = scenario.replace("timeout: 1s", "timeout: 4s");
+            scenario.replace("rate: 400/s", &format!("kind: {kind}\n        rate: 400/s"))
+        };
+        each_of(scenario, |over, truth| {
+            truth.agrees();
+            let rejected = truth.befell("reject", refused);
+            let delivered = truth.befell("reject-but-deliver", 9);
+            assert_eq!(truth.in_state("rejected"), all([&rejected, &delivered]));
+            assert_eq!(truth.absent(), rejected, "{over:?}");
+            assert_eq!(truth.by_code("4.29"), refused as u64 + 9, "{over:?}");
+            assert_eq!(truth.uplink("rejected_but_arrived"), 9, "{over:?}");
+            assert_eq!(truth.cell("rejected", "arrived"), 9, "{over:?}");
+            assert_eq!(truth.not_arrived("rejected"), refused as u64, "{over:?}");
+            assert_eq!(truth.uplink("lost"), 0, "{over:?}");
+            assert_eq!(truth.exit_code, 1, "{over:?}");
+        });
+    }
+}
+
 /// Longer than the gateway takes, in one message and in blocks: none is delivered.
 #[test]
 fn what_is_too_long_is_refused_and_named() {
@@ -237,6 +273,6 @@ fn where_there_are_no_links_none_can_be_closed() {
     assert!(why.contains("truth.yaml:8:"), "{why}");
 }
 
-fn all<const N: usize>(sets: [&BTreeSet<Id>; N]) -> BTreeSet<Id> {
+pub(crate) fn all<const N: usize>(sets: [&BTreeSet<Id>; N]) -> BTreeSet<Id> {
     sets.into_iter().flatten().copied().collect()
 }

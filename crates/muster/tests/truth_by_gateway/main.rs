@@ -9,6 +9,7 @@ mod commands;
 mod conformance;
 mod hono;
 mod hono_commands;
+mod hono_service;
 mod mqtt;
 mod sap_edge;
 mod shared_sockets;

@@ -1,6 +1,7 @@
 //! Devices over CoAP that share their sockets: plain, where message ids and tokens tell them apart, and
 //! over DTLS, where connection ids do.
 
+use crate::hono::all;
 use crate::truth::{DEVICES, MESSAGES, Truth};
 
 /// At 400 messages a second the 65,536 ids of a socket last for 247 s with two sockets.
@@ -58,6 +59,15 @@ fn truth(over: Over, behaviour: &str) -> Truth {
     Truth::run(&scenario(over, behaviour, "247s")).named_by_stamps(r#"{"id":""#, r#""}"#)
 }
 
+/// The same, where no machine is so busy that what is answered at all is answered too late.
+fn patient(over: Over, behaviour: &str) -> Truth {
+    let scenario = scenario(over, behaviour, "247s");
+    let scenario = scenario
+        .replace("max-retransmit: 2", "max-retransmit: 5")
+        .replace(" timeout: 2s", " timeout: 6s");
+    Truth::run(&scenario).named_by_stamps(r#"{"id":""#, r#""}"#)
+}
+
 #[test]
 fn a_gateway_that_behaves_and_the_ledger_agree_and_the_gateway_sees_two_peers() {
     for over in BOTH {
@@ -111,6 +121,46 @@ fn those_that_nobody_answers_are_sent_again_and_time_out() {
         assert_eq!(truth.in_state("timed_out"), dropped);
         assert_eq!(truth.absent(), dropped);
         assert!(truth.uplink("retransmitted") >= 13);
+    }
+}
+
+/// What stands still answers nobody, so that all devices of a socket send again at once.
+#[test]
+fn what_is_refused_lost_or_sent_again_in_a_stall_keeps_its_counts() {
+    let behaviour = "reject: { code: \"4.04\", share: 5% }, reject-but-deliver: 9, \
+                     lose-after-accept: 7, service-time: 30ms, stall: { at: 500ms, for: 400ms }";
+    for over in BOTH {
+        let truth = patient(over, behaviour);
+        truth.agrees();
+        let rejected = truth.befell("reject", 30);
+        let delivered = truth.befell("reject-but-deliver", 9);
+        let lost = truth.befell("lose-after-accept", 7);
+        assert_eq!(truth.by_code("4.04"), 39);
+        assert_eq!(truth.cell("rejected", "arrived"), 9);
+        assert_eq!(truth.lost_ids(), lost);
+        assert_eq!(truth.in_state("rejected"), all([&rejected, &delivered]));
+        assert_eq!(truth.absent(), all([&rejected, &lost]));
+        assert_eq!(truth.account("stalled"), 1);
+        let again = truth.uplink("retransmitted");
+        assert_eq!(truth.account("received-again"), again);
+        assert!(again >= 20, "{again}");
+    }
+}
+
+#[test]
+fn a_full_queue_drops_or_blocks_what_it_says() {
+    for over in BOTH {
+        let truth = truth(over, "capacity: 200/s, queue: 20, full: drop");
+        truth.agrees();
+        let dropped = truth.account("capacity-dropped");
+        // A device that waits in vain sends nothing else meanwhile.
+        assert!(dropped > 20, "{dropped}");
+        assert_eq!(truth.not_arrived("timed_out"), dropped);
+        assert_eq!(truth.absent(), truth.in_state("timed_out"));
+        let truth = patient(over, "capacity: 200/s, queue: 20, full: block");
+        truth.agrees();
+        assert!(truth.account("capacity-blocked") > 20);
+        assert_eq!(truth.cell("accepted", "arrived"), MESSAGES);
     }
 }
 
