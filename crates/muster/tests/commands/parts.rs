@@ -33,10 +33,35 @@ fn with_commands() -> String {
     text.replace("at-most: 6s, quiet: 500ms", "at-most: 60s, quiet: 30s")
 }
 
+/// Devices that ask for commands, and the application that answers each of their queries. So long does
+/// quiet take that only who knows what all parts sent and got can end before.
+const HONO: &str = r#"
+name: apart
+platform:
+  kind: hono
+  devices: [ "DEVICES" ]
+  backend: { url: "BACKEND", commands: { to: waiting, mode: two-way } }
+fleet:
+  - name: meters
+    count: 20
+    tenant: t1
+    connect: { rate: 1000/s, timeout: 1s }
+    CREDENTIAL
+    streams:
+      - { name: readings, rate: 40/s }
+      - { name: alarms, kind: event, rate: 20/s }
+      - { name: asks, kind: command-query, every: 1500ms, ttd: 2s }
+      - { kind: command }
+phases: { warm-up: 0s, measure: 3s, settle: { at-most: 60s, quiet: 30s } }
+slo: { loss: 0, failure-ratio: 0, queries-with-command: 100% }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+const CREDENTIAL: &str = "credential: { kind: psk, user: \"${id}@${tenant}\", secret: key }";
+
 /// A gateway, and a folder with a scenario that names it.
 struct Site {
     folder: tempfile::TempDir,
-    _gateway: Gateway,
+    gateway: Gateway,
     start_at: String,
 }
 
@@ -57,7 +82,32 @@ impl Site {
     /// Both parts begin some seconds from now, in which their processes have to come up.
     fn new(scenario: &str) -> Self {
         let gateway = Gateway::start::<&str>(&[]);
-        let folder = folder_with(&scenario.replace("DEVICES", &gateway.url));
+        let scenario = scenario.replace("DEVICES", &gateway.url);
+        Self::at(gateway, &scenario)
+    }
+
+    /// A gateway of Hono's, whose devices are heard by this scheme, and its northbound.
+    fn of_hono(scheme: &str) -> Self {
+        let keys = tempfile::tempdir().expect("a folder");
+        let key = keys.path().join("key");
+        std::fs::write(&key, "key").expect("the key is written");
+        let heard = format!("--{scheme}");
+        let mut arguments = vec!["--dialect", "hono", &heard, "127.0.0.1:0"];
+        let mut credential = "";
+        if scheme == "coaps" {
+            arguments.extend(["--psk", key.to_str().expect("a path in UTF-8")]);
+            credential = CREDENTIAL;
+        }
+        let mut gateway = Gateway::start(&arguments);
+        let scenario = HONO
+            .replace("CREDENTIAL", credential)
+            .replace("BACKEND", &gateway.url)
+            .replace("DEVICES", &gateway.next_url());
+        Self::at(gateway, &scenario)
+    }
+
+    fn at(gateway: Gateway, scenario: &str) -> Self {
+        let folder = folder_with(scenario);
         let ahead = Command::new("date")
             .args(["-u", "-d", "+4 seconds", "+%Y-%m-%dT%H:%M:%SZ"])
             .output()
@@ -65,7 +115,7 @@ impl Site {
         let start_at = String::from_utf8(ahead.stdout).expect("it writes text");
         Self {
             folder,
-            _gateway: gateway,
+            gateway,
             start_at: start_at.trim().to_owned(),
         }
     }
@@ -227,6 +277,70 @@ fn parts_with_a_line_settle_once_all_has_arrived() {
         "{command}"
     );
     assert_eq!(command["residue"], 0);
+}
+
+/// What crosses between the parts: an arrival makes a command, which makes a reply.
+#[test]
+fn queries_of_one_part_are_answered_by_the_other_over_coap_and_dtls() {
+    std::thread::scope(|scope| {
+        for scheme in ["coap", "coaps"] {
+            scope.spawn(move || queries_are_answered(scheme));
+        }
+    });
+}
+
+fn queries_are_answered(scheme: &str) {
+    let site = Site::of_hono(scheme);
+    let port = free_port();
+    let parts = [
+        site.start("backend", "backend", &["--hear", &port]),
+        site.start("devices", "devices", &["--tell", &port]),
+    ];
+    for (part, name) in parts.into_iter().zip(["backend", "devices"]) {
+        let (code, said) = ended(part);
+        assert_eq!(code, Some(0), "{scheme} {name}: {said}");
+        let settled = settled_s(&site.result(name));
+        assert!(settled < 25.0, "{scheme} {name}: {settled} s");
+    }
+    let merged = muster(
+        site.path(),
+        &["merge", "devices", "backend", "--out", "whole"],
+    );
+    assert_eq!(merged.code, 0, "{scheme}: {merged:?}");
+    let (whole, devices, backend) = (
+        site.result("whole"),
+        site.result("devices"),
+        site.result("backend"),
+    );
+    let account = site.gateway.stop();
+    let (uplink, command) = (&whole["ledger"]["uplink"], &whole["ledger"]["command"]);
+    // 120 readings, 60 alarms and 40 queries.
+    for count in ["sent", "accepted", "consumed", "arrived"] {
+        assert_eq!(uplink[count], 220, "{scheme} {count}: {uplink}");
+    }
+    assert_eq!(account["received"], 220, "{account}");
+    for count in [
+        "queries",
+        "received_by_query",
+        "issued",
+        "delivered",
+        "received",
+        "answered",
+        "replies_arrived",
+    ] {
+        assert_eq!(command[count], 40, "{scheme} {count}: {command}");
+    }
+    for count in ["queries", "commands", "commands-handed", "replies"] {
+        assert_eq!(account[count], 40, "{scheme} {count}: {account}");
+    }
+    for ledger in [uplink, command] {
+        assert_eq!(ledger["residue"], 0, "{scheme}: {ledger}");
+    }
+    // Each part has seen its own end only.
+    assert_eq!(devices["ledger"]["command"]["issued"], 0);
+    assert_eq!(backend["ledger"]["command"]["received"], 0);
+    let loops = whole["latency"]["command_loop"]["count"].as_u64();
+    assert!(loops.is_some_and(|loops| loops > 20), "{loops:?}");
 }
 
 #[test]
