@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Commands over Apache Kafka 3.9: devices of Hono at the reference gateway, behind which a program of Kafka's own
 # client stands in for Hono's northbound (e2e/peers/kafka/Hono.java). Every count is compared with what is on Kafka's
-# topics: queries with their commands and replies, over a broker that stands still, and commands to whoever
-# is there or not, of which notices say that nobody has them.
+# topics: queries with their commands and replies, by one process and by two, over a broker that stands still, and commands
+# to whoever is there or not, of which notices say that nobody has them.
 source "$(dirname "$0")/lib.sh"
 source e2e/peers/kafka/node.sh
 need java kcat mosquitto_sub mvn jq
@@ -40,7 +40,27 @@ notices() {
         grep -c delivery-failure || true
 }
 
-# run NAME ARGUMENT...: one run, while `$MEANWHILE` is done, and by how much each topic grew.
+# whole NAME ARGUMENT...: one run.
+whole() {
+    "$MUSTER" run e2e/kafka-commands.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$1" \
+        --set "platform.devices=[$DEVICES]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" "${@:2}"
+}
+
+# apart NAME ARGUMENT...: the same as two processes, devices and backend, with a line between them; what is made of both.
+apart() {
+    local name=$1 line start pid pids=()
+    line=$(free_port)
+    start=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
+    whole "$name-backend" "${@:2}" --run-id 5eed --start-at "$start" --part backend --hear "$line" >"$WORK/$name-backend.txt" 2>&1 &
+    pids+=("$!")
+    whole "$name-devices" "${@:2}" --run-id 5eed --start-at "$start" --part devices --tell "$line" >"$WORK/$name-devices.txt" 2>&1 &
+    pids+=("$!")
+    STARTED+=("${pids[@]}")
+    for pid in "${pids[@]}"; do wait "$pid" || { cat "$WORK/$name"-*.txt; return 1; }; done
+    "$MUSTER" merge "$WORK/$name-devices" "$WORK/$name-backend" --out "$WORK/$name"
+}
+
+# run NAME ARGUMENT...: one run, as `$HOW` has it, while `$MEANWHILE` is done, and by how much each topic grew.
 run() {
     local name=$1 meanwhile class before=()
     shift
@@ -49,8 +69,7 @@ run() {
     (kcat -b "127.0.0.1:$KAFKA" -C -q -c 10 -o end -t "hono.telemetry.$TENANT" >/dev/null && ${MEANWHILE:-true}) &
     meanwhile=$!
     STARTED+=("$meanwhile")
-    status_of "$MUSTER" run e2e/kafka-commands.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$name" \
-        --set "platform.devices=[$DEVICES]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" "$@"
+    status_of "${HOW:-whole}" "$name" "$@"
     wait "$meanwhile" || true
     MESSAGES=$(($(on telemetry) - before[0] + $(on event) - before[1]))
     COMMANDS=$(($(on command) - before[2]))
@@ -77,6 +96,15 @@ passes queries
 counts queries
 same "queries: each had its command" "$(value "$WORK/queries" '.ledger.command | .queries == .received_by_query')" true
 same "queries: so many" "$(value "$WORK/queries" .ledger.command.queries)" "$QUERIES"
+
+HOW=apart
+passes parts
+HOW=whole
+counts parts
+same "parts: each query of one had its command of the other" "$(value "$WORK/parts" '.ledger.command |
+    [.queries, .received_by_query, .issued, .received, .replies_arrived] | join(" ")')" "$(printf "$QUERIES%.0s " 1 2 3 4)$QUERIES"
+same "parts: who asks issues nothing, and who answers receives nothing" "$(value "$WORK/parts-devices" .ledger.command.issued) $(
+    value "$WORK/parts-backend" .ledger.command.received)" "0 0"
 
 MEANWHILE="freeze_kafka 3"
 passes frozen
