@@ -270,7 +270,7 @@ impl GatewayConfig {
             &mut behaviour.reorder,
             &mut behaviour.deliver_late.count,
             &mut behaviour.corrupt,
-            &mut behaviour.reject_but_deliver,
+            &mut behaviour.reject_but_deliver.count,
             &mut behaviour.lose_commands,
             &mut behaviour.duplicate_commands,
             &mut behaviour.delay_commands.count,

@@ -104,7 +104,7 @@ impl Fate {
                     .reject
                     .map_or(0, |reject| reject.amount.of(expected));
             }
-            Self::RejectButDeliver => behaviour.reject_but_deliver,
+            Self::RejectButDeliver => behaviour.reject_but_deliver.count,
         };
         u64::from(count)
     }

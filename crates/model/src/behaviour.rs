@@ -42,9 +42,9 @@ pub struct Behaviour {
     pub corrupt: u32,
     /// Uplinks that are answered no and not delivered.
     pub reject: Option<Reject>,
-    /// Uplinks that are answered no, with [`Reject::DEFAULT_CODE`] or the code of `reject`, and
-    /// delivered nevertheless.
-    pub reject_but_deliver: u32,
+    /// Uplinks that are answered no at once, with [`Reject::DEFAULT_CODE`] or the code of `reject`, and
+    /// delivered nevertheless: at once, too, or late.
+    pub reject_but_deliver: Delayed,
     /// Commands that are accepted and never delivered.
     pub lose_commands: u32,
     /// Commands that are delivered twice.
@@ -149,6 +149,15 @@ pub struct Delayed {
     pub count: u32,
     /// By how much.
     pub by: Micros,
+}
+
+impl Delayed {
+    /// So many, and none of them late.
+    #[must_use]
+    pub const fn at_once(count: u32) -> Self {
+        let by = Micros::ZERO;
+        Self { count, by }
+    }
 }
 
 /// How acknowledgements by the application are gathered, device by device.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use muster_judge::{Allowance, Scope, SloBound};
 use muster_load::{PayloadSpec, Phase, Shape};
 use muster_measure::Cold;
-use muster_model::behaviour::{Amount, Capacity, Full, Service, ServiceTime};
+use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
 use muster_model::{DeviceId, LinkId, Micros, Rate, StreamId};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::coap::Transmission;
@@ -365,6 +365,22 @@ fn every_misbehaviour_is_read() {
         Some(Micros::from_secs(3))
     );
     assert!(behaviour.close_links.is_some());
+}
+
+#[test]
+fn what_is_refused_but_delivered_is_delivered_at_once_or_late() {
+    for (written, by) in [
+        ("5", Micros::ZERO),
+        ("{ count: 5, by: 3s }", Micros::from_secs(3)),
+    ] {
+        let text = format!(
+            "name: t\nfleet: [ {{}} ]\nplatform: {{ behaviour: {{ reject-but-deliver: {written} }} }}\n"
+        );
+        let PlatformKind::Gateway { behaviour, .. } = plan(&text).platform.kind else {
+            panic!("no gateway")
+        };
+        assert_eq!(behaviour.reject_but_deliver, Delayed { count: 5, by });
+    }
 }
 
 #[test]

@@ -241,11 +241,7 @@ impl Shard {
             }
             Fate::DeliverLate => {
                 self.say_yes(io, asker, 1);
-                let late = Alarm::Deliver {
-                    from: uplink.from,
-                    message: uplink.message,
-                };
-                self.set_alarm(io, now + behaviour.deliver_late.by, late);
+                self.deliver_at(io, now + behaviour.deliver_late.by, uplink);
             }
             Fate::Corrupt => {
                 let copies = self.put_through(io, &self.corrupted(uplink));
@@ -253,10 +249,21 @@ impl Shard {
             }
             Fate::Reject => self.say_no(io, asker, self.reject_code()),
             Fate::RejectButDeliver => {
-                self.put_through(io, &uplink);
+                match behaviour.reject_but_deliver.by {
+                    Micros::ZERO => _ = self.put_through(io, &uplink),
+                    by => self.deliver_at(io, now + by, uplink),
+                }
                 self.say_no(io, asker, self.reject_code());
             }
         }
+    }
+
+    fn deliver_at(&mut self, io: &mut Io, at: Micros, uplink: Uplink) {
+        let late = Alarm::Deliver {
+            from: uplink.from,
+            message: uplink.message,
+        };
+        self.set_alarm(io, at, late);
     }
 
     /// Delivers, and then what this uplink was to overtake.

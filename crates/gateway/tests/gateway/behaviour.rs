@@ -319,7 +319,7 @@ fn the_rejected_hear_the_code_and_do_not_arrive() {
 #[test]
 fn the_rejected_but_delivered_arrive() {
     let run = Run::new(Behaviour {
-        reject_but_deliver: 5,
+        reject_but_deliver: Delayed::at_once(5),
         ..Behaviour::default()
     });
     run.check("reject-but-deliver", 5, |fared| {
@@ -334,7 +334,7 @@ fn misbehaviours_go_together_and_keep_their_counts() {
         lose_after_accept: 10,
         drop: 9,
         duplicate: 8,
-        reject_but_deliver: 7,
+        reject_but_deliver: Delayed::at_once(7),
         ignore: 6,
         ..Behaviour::default()
     };

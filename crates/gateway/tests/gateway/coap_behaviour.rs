@@ -16,7 +16,7 @@ use muster_protocol::mqtt::{Qos, Version};
 
 use crate::device::{Answer, Ask, Device, PATIENCE};
 use crate::peer::{Got, Peer, Seen};
-use crate::told::befell;
+use crate::told::{befell, delayed};
 use crate::wire::Wire;
 
 const DEVICES: usize = 4;
@@ -356,7 +356,7 @@ fn the_rejected_hear_the_code_and_the_time_to_be_silent() {
             code: 503,
             amount: Amount::Count(10),
         }),
-        reject_but_deliver: 4,
+        reject_but_deliver: Delayed::at_once(4),
         ..Behaviour::default()
     };
     both(behaviour, |run| {
@@ -386,6 +386,30 @@ fn the_rejected_hear_the_code_and_the_time_to_be_silent() {
         run.check("reject", 3, |fared| {
             fared.is_rejected(Code::TOO_MANY_REQUESTS)
         });
+    });
+}
+
+#[test]
+fn what_is_refused_at_once_is_delivered_as_late_as_was_asked() {
+    let late = Delayed {
+        count: 5,
+        by: Micros::from_millis(600),
+    };
+    let behaviour = Behaviour {
+        reject_but_deliver: late,
+        ..Behaviour::default()
+    };
+    both(behaviour, |run| {
+        run.check("reject-but-deliver", 5, |fared| {
+            fared.is_rejected(Code::SERVICE_UNAVAILABLE) && fared.copies.len() == 1
+        });
+        let delay = |fared: &Fared| fared.copies[0] - fared.sent_at;
+        let delays = run
+            .uplinks
+            .iter()
+            .map(|(hash, fared)| (*hash, delay(fared)));
+        delayed(&run.account, "reject-but-deliver", (5, late.by), delays);
+        assert_eq!((run.accepted(), run.arrived.len()), (UPLINKS - 5, UPLINKS));
     });
 }
 
@@ -477,7 +501,7 @@ fn misbehaviours_go_together_and_keep_their_counts() {
         duplicate: 8,
         deliver_late: Delayed { count: 9, by },
         corrupt: 2,
-        reject_but_deliver: 5,
+        reject_but_deliver: Delayed::at_once(5),
         ..Behaviour::default()
     };
     both(behaviour, |run| {

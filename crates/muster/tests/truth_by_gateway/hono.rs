@@ -38,6 +38,8 @@ validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 /// Most bits of it that can be flipped lie outside the id.
 const PAYLOAD: &str =
     r#"template: '{"id":"${stamp}","rest":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}'"#;
+/// For how long nothing comes before a run is over in which something is missing.
+const QUIET: &str = "quiet: 400ms";
 /// Links of ten devices each.
 const GATEWAYS: &str = "gateway: { devices: 10, id: \"gw-${index}\" }";
 const KEYS: &str = "credential: { kind: psk, user: \"${id}@t1\", secret: \"key-${id}\" }";
@@ -177,6 +179,31 @@ fn what_becomes_of_the_delivery_is_found_of_each_message() {
         assert!(behind.is_subset(&reordered), "{over:?}");
         assert!(reordered.is_subset(&all([&behind, &late])), "{over:?}");
         assert_eq!(truth.uplink("reordered"), reordered.len() as u64);
+    });
+}
+
+/// Each comes after all others are due, when the run waits for one that never comes.
+#[test]
+fn those_that_are_refused_at_once_and_delivered_in_settling_are_both() {
+    let behaviour = "lose-after-accept: 1, reject-but-deliver: { count: 9, by: 1800ms }";
+    let waiting = |over: Over| over.scenario(behaviour, "1500ms").replace(QUIET, "quiet: 2500ms");
+    each_of(waiting, |over, truth| {
+        truth.agrees();
+        let both = truth.befell("reject-but-deliver", 9);
+        assert_eq!(truth.by_code("5.03"), 9, "{over:?}");
+        assert_eq!(truth.in_state("rejected"), both, "{over:?}");
+        assert_eq!(truth.uplink("rejected_but_arrived"), 9, "{over:?}");
+        assert_eq!(truth.cell("rejected", "arrived"), 9, "{over:?}");
+        let last_due = truth.fared.values().map(|fared| fared.due_us).max();
+        let in_settling = |at: &u64| Some(*at) > last_due;
+        for id in &both {
+            let fared = &truth.fared[id];
+            assert_eq!(fared.seen_us.len(), 1, "{over:?} {id:?}");
+            assert!(fared.seen_us.iter().all(in_settling), "{over:?} {fared:?}");
+            assert!(fared.ended_us < fared.seen_us[0], "{over:?} {fared:?}");
+        }
+        assert_eq!(truth.absent(), truth.befell("lose-after-accept", 1));
+        assert_eq!(truth.uplink("lost"), 1, "{over:?}");
     });
 }
 

@@ -90,7 +90,7 @@ pub(super) fn behaviour(
         deliver_late: delayed("deliver-late"),
         corrupt: count("corrupt"),
         reject: view.get("reject").and_then(|view| reject(&view, dialect)),
-        reject_but_deliver: count("reject-but-deliver"),
+        reject_but_deliver: perhaps_delayed(view, "reject-but-deliver").unwrap_or_default(),
         lose_commands: count("lose-commands"),
         duplicate_commands: count("duplicate-commands"),
         delay_commands: delayed("delay-commands"),
@@ -191,6 +191,15 @@ fn delayed(view: &View<'_>) -> Option<Delayed> {
         count: view.whole("count")?,
         by: view.time("by")?,
     })
+}
+
+/// So many: at once, or each late by so much.
+fn perhaps_delayed(behaviour: &View<'_>, key: &str) -> Option<Delayed> {
+    let view = behaviour.get(key)?;
+    if view.text().is_empty() {
+        return delayed(&view);
+    }
+    behaviour.whole(key).map(Delayed::at_once)
 }
 
 fn reject(view: &View<'_>, dialect: Dialect) -> Option<Reject> {

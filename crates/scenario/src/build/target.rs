@@ -486,7 +486,7 @@ fn misbehaviours(behaviour: &Behaviour) -> u64 {
         behaviour.reorder,
         behaviour.deliver_late.count,
         behaviour.corrupt,
-        behaviour.reject_but_deliver,
+        behaviour.reject_but_deliver.count,
         rejected,
     ];
     counts.into_iter().map(u64::from).sum()

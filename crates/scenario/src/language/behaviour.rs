@@ -54,8 +54,8 @@ pub(super) static BEHAVIOUR: Object = Object {
         ),
         key(
             "reject-but-deliver",
-            COUNT,
-            "Answered no, delivered nevertheless",
+            Kind::Either(&[COUNT, Kind::Object(&DELAYED)]),
+            "Answered no, delivered nevertheless: at once, or late",
         ),
         key("lose-commands", COUNT, "Commands accepted, never delivered"),
         key("duplicate-commands", COUNT, "Commands delivered twice"),
