@@ -37,6 +37,21 @@ impl<S: Sink> Shard<S> {
         }
     }
 
+    /// A further block of a body went out for the first time. A message is sent with its last block, which
+    /// it may have been, and its answer is waited for from then on.
+    pub(crate) fn sent_further(&mut self, id: SlotId, at: Micros) {
+        let slot = self.slots.get_mut(id);
+        if slot.tries == 0 {
+            slot.sent = Some(at);
+        }
+        let (link, stream) = (slot.link, slot.stream);
+        if slot.is_watched {
+            self.unwatch(link, stream, id);
+            self.slots.get_mut(id).flown = at;
+            self.watch(link, stream, id);
+        }
+    }
+
     /// The kernel holds a part of what was written on a link; nothing goes until
     /// [`Shard::flushed`].
     pub fn held(&mut self, link: u32) {
@@ -193,7 +208,12 @@ impl<S: Sink> Shard<S> {
         let stream = slot.stream;
         let lane = self.lane_of(link, stream);
         self.lanes[lane].flying += 1;
+        self.watch(link, stream, id);
+    }
+
+    fn watch(&mut self, link: u32, stream: StreamId, id: SlotId) {
         if self.stream(stream).sliding_timeout().is_some() {
+            let lane = self.lane_of(link, stream);
             self.slide.watch(&mut self.slots, lane, id);
         } else {
             self.slots.watch(&mut self.watched[stream.index()], id);

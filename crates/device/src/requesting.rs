@@ -33,6 +33,8 @@ pub struct Further {
     token: Token,
     key: ExchangeKey,
     is_copy: bool,
+    /// Whether a block of the message's body is in it for the first time.
+    is_block: bool,
     /// Bytes of the datagram, and of payload in it.
     wire: u32,
     payload: u32,
@@ -96,13 +98,16 @@ impl<S: Sink> Shard<S> {
         }
         let written = &out[before..];
         let is_copy = cause == Again::Retransmission;
+        let message = Message::decode(written).ok();
+        let is_block = !is_copy && message.as_ref().is_some_and(has_block);
         // Of a body in blocks a copy is of one of them, and a further block was counted with the first.
-        let of = is_copy.then(|| Message::decode(written).ok()).flatten();
+        let of = message.filter(|_| is_copy);
         self.further = Some(Further {
             link,
             token: Token(ticket.name),
             key,
             is_copy,
+            is_block,
             wire: written.len() as u32,
             payload: of.map_or(0, |message| message.payload.len() as u32),
         });
@@ -128,6 +133,10 @@ impl<S: Sink> Shard<S> {
     /// The kernel took it, at `at`.
     pub fn written_again(&mut self, further: &Further, at: Micros) {
         self.leaves_again(further);
+        let of_block = || self.open_request(further.link, further.token, further.key);
+        if let Some(id) = further.is_block.then(of_block).flatten() {
+            self.sent_further(id, at);
+        }
         let counts = self.sink.counts(stream_of(further.token), at);
         counts.bytes_wire += u64::from(further.wire);
         counts.bytes_payload += u64::from(further.payload);
@@ -184,6 +193,14 @@ impl Class {
         };
         with_options(&self.dialect.ask(&asking, query), submit)
     }
+}
+
+/// Whether it carries a block of its body, and does not ask for one of the answer's.
+fn has_block(request: &Message<'_>) -> bool {
+    request
+        .options
+        .block(OptionNumber::BLOCK1)
+        .is_ok_and(|block| block.is_some())
 }
 
 /// A plan over CoAP has whole seconds.

@@ -54,7 +54,8 @@ pub(crate) struct Slot {
     pub(crate) due: Micros,
     /// When the engine picked it up.
     pub(crate) taken: Micros,
-    /// When the kernel took its last byte for the first time.
+    /// When the kernel took its last byte for the first time; of a body in blocks that of the block that
+    /// went last so far.
     pub(crate) sent: Option<Micros>,
     /// From when on its answer is waited for: sent, or sent again by the application.
     pub(crate) flown: Micros,

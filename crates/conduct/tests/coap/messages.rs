@@ -173,9 +173,49 @@ fn a_body_longer_than_a_block_goes_in_several_and_is_one_message() {
         counts.bytes_wire > counts.bytes_payload,
         "all blocks are counted"
     );
+    // It is sent with its last block, four answers after it was taken.
     let round = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
-    let five_blocks = Micros(5 * (WAY + WAY).get());
-    assert!(attempts.iter().all(|it| round(it) == five_blocks));
+    assert!(attempts.iter().all(|it| round(it) == WAY + WAY));
+    let four_blocks = Micros(4 * (WAY + WAY).get());
+    assert!(attempts.iter().all(|it| held(it) == four_blocks));
+}
+
+fn held(attempt: &Attempt) -> Micros {
+    attempt.sent.unwrap() - attempt.taken.unwrap()
+}
+
+/// Each block is lost once; what counts is when the last one went for the first time.
+#[test]
+fn a_body_in_blocks_is_sent_with_its_last_block_and_no_copy_of_it() {
+    let (attempts, _) = run(Peer::Deaf, RETRANSMITS_AT_ONCE, "payload: { size: 5000 }");
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    let round = Micros::from_millis(300) + WAY + WAY;
+    let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
+    assert!(attempts.iter().all(|it| waited(it) == round));
+    assert!(attempts.iter().all(|it| held(it).get() >= 4 * round.get()));
+}
+
+const RETRANSMITS_AT_ONCE: &str = "client: { coap: { ack-timeout: 300ms, ack-random-factor: 1 } },";
+
+#[test]
+fn the_time_out_of_a_body_in_blocks_counts_from_the_block_that_went_last() {
+    let body = "payload: { size: 5000 }, timeout: 500ms";
+    // Five blocks of 302 ms each.
+    let (attempts, _) = run(Peer::Deaf, RETRANSMITS_AT_ONCE, body);
+    assert!(all_ended_as(&attempts, Outcome::Accepted));
+    // Of the first message the third block is met with silence, of the others the first.
+    let (mut attempts, _) = run(Peer::SilentAfter(2), "", body);
+    assert!(all_ended_as(&attempts, Outcome::TimedOut));
+    let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
+    assert!(
+        attempts
+            .iter()
+            .all(|it| waited(it) == Micros::from_millis(500))
+    );
+    attempts.sort_unstable_by_key(|attempt| attempt.id.seq);
+    let held: Vec<Micros> = attempts.iter().map(held).collect();
+    assert_eq!(held[0], Micros(2 * (WAY + WAY).get()));
+    assert_eq!(held[1..], [Micros::ZERO; MESSAGES - 1]);
 }
 
 #[test]

@@ -92,6 +92,8 @@ pub(crate) enum Peer {
     /// It hears every second datagram only.
     Deaf,
     Silent,
+    /// It hears so many datagrams, and no more.
+    SilentAfter(u32),
     Resets,
     /// It answers queries with commands, and takes replies.
     Commands(Commands),
@@ -246,12 +248,14 @@ impl World {
         match peer {
             Peer::Silent => return,
             Peer::Deaf if self.heard % 2 == 1 => return,
+            Peer::SilentAfter(most) if self.heard > most => return,
             Peer::Resets => {
                 let reset = vec![0x70, 0, datagram[2], datagram[3]];
                 return self.down.push_back((self.now + WAY, reset));
             }
             Peer::Commands(with) if self.loses(&with, datagram) => return,
             Peer::Deaf
+            | Peer::SilentAfter(_)
             | Peer::Answers(_)
             | Peer::Unavailable(_)
             | Peer::Later(_)
@@ -277,7 +281,7 @@ impl World {
                 );
             }
             Peer::Answers(code) => self.answer(pending, &Reply::new(code, &[], b"")),
-            Peer::Deaf | Peer::Silent | Peer::Resets => {
+            Peer::Deaf | Peer::Silent | Peer::SilentAfter(_) | Peer::Resets => {
                 self.answer(pending, &Reply::new(Code::CHANGED, &[], b""));
             }
         }
