@@ -186,7 +186,10 @@ fn what_becomes_of_the_delivery_is_found_of_each_message() {
 #[test]
 fn those_that_are_refused_at_once_and_delivered_in_settling_are_both() {
     let behaviour = "lose-after-accept: 1, reject-but-deliver: { count: 9, by: 1800ms }";
-    let waiting = |over: Over| over.scenario(behaviour, "1500ms").replace(QUIET, "quiet: 2500ms");
+    let waiting = |over: Over| {
+        over.scenario(behaviour, "1500ms")
+            .replace(QUIET, "quiet: 2500ms")
+    };
     each_of(waiting, |over, truth| {
         truth.agrees();
         let both = truth.befell("reject-but-deliver", 9);
