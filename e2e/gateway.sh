@@ -127,7 +127,8 @@ mosquitto_loss() {
 }
 
 install_clients
-cargo build -q --release -p muster-gateway --example serve
+# With the program among the packages its features hold, and what was built for it is not built again.
+cargo build -q --release -p muster -p muster-gateway --example serve
 target=$(cargo metadata --format-version 1 --no-deps |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
 binary="$target/release/examples/serve"
