@@ -1,9 +1,9 @@
 //! What the bare loop and the sink share: words of the command line, the clock, calls that may
 //! have nothing to give.
 //!
-//! Tools beside the line that `xtask bench` compares Muster with: `bare-loop` is the cheapest
-//! client that the kernel allows, `sink` the cheapest target. They must never know a crate of
-//! Muster's, else a fault of it would be on both sides of the comparison.
+//! Tools beside the line that `xtask bench` compares Muster with: `bare-loop` and `bare-coap` are the
+//! cheapest clients that the kernel allows, `sink` and `coap-sink` the cheapest targets. They must
+//! never know a crate of Muster's, else a fault of it would be on both sides of the comparison.
 //!
 //! ```
 //! let before = muster_bench::now(rustix::time::ClockId::Monotonic);
@@ -11,6 +11,7 @@
 //! ```
 
 pub mod packet;
+pub mod subscriber;
 
 use std::io::{self, Error, ErrorKind};
 use std::net::SocketAddr;

@@ -1,5 +1,8 @@
 //! As much of MQTT 3.1.1 and 5 as a target needs that believes whatever it is told.
 
+/// The PINGRESP.
+pub const PINGRESP: &[u8] = &[0xd0, 0];
+
 /// A control packet: the first byte of its fixed header, and what follows the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
@@ -33,6 +36,16 @@ pub fn split(bytes: &[u8]) -> Option<(Packet<'_>, &[u8])> {
 #[must_use]
 pub fn is_v5(connect: &[u8]) -> bool {
     connect.get(6) == Some(&5)
+}
+
+/// The CONNACK that welcomes a client without a session.
+#[must_use]
+pub fn connack(v5: bool) -> &'static [u8] {
+    if v5 {
+        &[0x20, 3, 0, 0, 0]
+    } else {
+        &[0x20, 2, 0, 0]
+    }
 }
 
 /// The parts of a PUBLISH; none if it is malformed.

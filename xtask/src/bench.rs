@@ -14,6 +14,7 @@ mod example;
 mod gateway;
 mod handshakes;
 mod kafka;
+mod matched;
 mod memory;
 mod peers;
 mod process;
@@ -63,13 +64,13 @@ pub enum Name {
     Publish,
     /// Connecting against the bare loop.
     Connect,
-    /// The bare loop against its twin in C.
+    /// The bare loops against their twins in C.
     Loops,
     /// What ledger and histograms cost.
     Ledger,
     /// What TLS and WebSocket cost.
     Tls,
-    /// CoAP against a bare socket loop.
+    /// CoAP against a bare socket loop, saturated and paced, with lateness.
     Coap,
     /// CoAP over DTLS against plain, and handshakes beside a published library's.
     Dtls,

@@ -1,16 +1,18 @@
-//! The kernel's share over CoAP: one thread, one epoll loop, a socket a link, nothing accounted. Each link sends
-//! 100 bytes in a confirmable request on the answer to the one before; prints JSON.
+//! The kernel's share over CoAP: one thread, one epoll loop, a socket a link, nothing accounted. Sends 100 bytes in
+//! a confirmable request, one unanswered a link, timed as exactly as Muster; prints JSON. Rate 0 is saturated: a link
+//! sends on the answer. Else evenly paced, and what comes due before the last answer is sent on that.
 
 use std::io::{Error, Result, Write, stdout};
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU64, time::Duration};
 
-use muster_bench::{SECOND_NS, arguments, now, unless};
+use muster_bench::{SECOND_NS, arguments, now, p99, unless};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
+use rustix::thread::set_current_timer_slack;
 use rustix::time::ClockId::{Monotonic, ThreadCPUTime};
 
 /// A confirmable POST on `/telemetry`, a token of two bytes, octet-stream (RFC 7252 section 3); the message id
@@ -24,6 +26,9 @@ struct Link {
     socket: OwnedFd,
     /// Of the request under way; its token is the same.
     id: u16,
+    is_unanswered: bool,
+    /// Due and not sent.
+    owed: u64,
 }
 
 struct Bare {
@@ -31,35 +36,32 @@ struct Bare {
     events: Vec<Event>,
     links: Vec<Link>,
     request: Vec<u8>,
+    answers: u64,
 }
 
 fn main() -> Result<()> {
-    let (to, [count, seconds]) = arguments("bare-coap ADDRESS LINKS SECONDS")?;
+    let (to, [count, rate, seconds]) = arguments("bare-coap ADDRESS LINKS RATE SECONDS")?;
     let mut bare = Bare {
         epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
         events: Vec::with_capacity(1024),
         links: Vec::new(),
         request: [HEAD, &[b'x'; 100]].concat(),
+        answers: 0,
     };
+    set_current_timer_slack(NonZeroU64::new(1))?;
     for index in 0..count {
         bare.open(to, index)?;
     }
-    let end = now(Monotonic) + seconds * SECOND_NS;
-    for index in 0..bare.links.len() {
-        bare.send(index)?;
+    let (open_cpu, begin) = (now(ThreadCPUTime), now(Monotonic));
+    let (end, mut late) = (begin + seconds * SECOND_NS, Vec::new());
+    match rate {
+        0 => bare.saturated(end)?,
+        _ => bare.paced([begin, end, SECOND_NS / rate], &mut late)?,
     }
-    let mut messages: u64 = 0;
-    while now(Monotonic) < end {
-        for at in 0..bare.wait()? {
-            let index = bare.events[at].data.u64() as usize;
-            if bare.hear(index)? {
-                messages += 1;
-                bare.send(index)?;
-            }
-        }
-    }
-    let cpu = now(ThreadCPUTime) as f64 / SECOND_NS as f64;
-    writeln!(stdout(), r#"{{"messages":{messages},"cpu_s":{cpu}}}"#)
+    let (cpu, wall) = (now(ThreadCPUTime) - open_cpu, now(Monotonic) - begin);
+    let (answers, p99) = (bare.answers, p99(late));
+    let told = format!(r#""messages":{answers},"cpu_ns":{cpu},"wall_ns":{wall}"#);
+    writeln!(stdout(), r#"{{{told},"lateness_p99_ns":{p99}}}"#)
 }
 
 impl Bare {
@@ -69,19 +71,62 @@ impl Bare {
         connect(&socket, &to)?;
         let events = EventFlags::IN | EventFlags::ET;
         epoll::add(&self.epoll, &socket, EventData::new_u64(index), events)?;
-        self.links.push(Link { socket, id: 0 });
+        self.links.push(Link {
+            socket,
+            id: 0,
+            is_unanswered: false,
+            owed: 0,
+        });
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<usize> {
-        let wait = Duration::from_secs(1).try_into().ok();
-        self.events.clear();
-        let room = rustix::buffer::spare_capacity(&mut self.events);
-        Ok(epoll::wait(&self.epoll, room, wait.as_ref())?)
+    fn saturated(&mut self, end: u64) -> Result<()> {
+        for index in 0..self.links.len() {
+            self.owe(index, u64::MAX)?;
+        }
+        while now(Monotonic) < end {
+            self.wait(SECOND_NS)?;
+        }
+        Ok(())
     }
 
+    fn paced(&mut self, [begin, end, period]: [u64; 3], late: &mut Vec<u64>) -> Result<()> {
+        for due in (begin..end).step_by(period as usize) {
+            let mut taken = now(Monotonic);
+            while taken < due {
+                self.wait(due - taken)?;
+                taken = now(Monotonic);
+            }
+            let index = late.len() % self.links.len();
+            late.push(taken - due);
+            self.owe(index, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Hears what comes within so long.
+    fn wait(&mut self, wait_ns: u64) -> Result<()> {
+        let wait = Duration::from_nanos(wait_ns).try_into().ok();
+        self.events.clear();
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        for at in 0..epoll::wait(&self.epoll, room, wait.as_ref())? {
+            self.hear(self.events[at].data.u64() as usize)?;
+        }
+        Ok(())
+    }
+
+    fn owe(&mut self, index: usize, messages: u64) -> Result<()> {
+        self.links[index].owed += messages;
+        self.send(index)
+    }
+
+    /// Sends what is owed, if the last request has its answer.
     fn send(&mut self, index: usize) -> Result<()> {
         let link = &mut self.links[index];
+        if link.is_unanswered || link.owed == 0 {
+            return Ok(());
+        }
+        (link.is_unanswered, link.owed) = (true, link.owed - 1);
         link.id = link.id.wrapping_add(1);
         self.request[ID].copy_from_slice(&link.id.to_be_bytes());
         self.request[TOKEN].copy_from_slice(&link.id.to_be_bytes());
@@ -89,15 +134,17 @@ impl Bare {
         Ok(())
     }
 
-    /// Whether that was the acknowledgement of what is under way, with a response of success.
-    fn hear(&mut self, index: usize) -> Result<bool> {
-        let (link, mut bytes) = (&self.links[index], [0; 256]);
+    /// Takes the acknowledgement of what is under way, with a response of success.
+    fn hear(&mut self, index: usize) -> Result<()> {
+        let (link, mut bytes) = (&mut self.links[index], [0; 256]);
         let got = recv(&link.socket, &mut bytes, RecvFlags::empty()).map(|(length, _)| length);
-        let id = link.id.to_be_bytes();
+        let [high, low] = link.id.to_be_bytes();
         match bytes[..unless(Errno::AGAIN, 0, got)?] {
-            [] => Ok(false),
-            [0x62, 0x44, ref rest @ ..] if rest.starts_with(&[id, id].concat()) => Ok(true),
-            _ => Err(Error::other("the target says something else")),
+            [] => return Ok(()),
+            [0x62, 0x44, ref rest @ ..] if *rest == [high, low, high, low] => {}
+            _ => return Err(Error::other("the target says something else")),
         }
+        (self.answers, link.is_unanswered) = (self.answers + 1, false);
+        self.send(index)
     }
 }

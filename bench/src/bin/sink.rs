@@ -216,12 +216,7 @@ impl Sink {
         match packet.head >> 4 {
             1 => {
                 link.v5 = packet::is_v5(packet.body);
-                let welcome: &[u8] = if link.v5 {
-                    &[0x20, 3, 0, 0, 0]
-                } else {
-                    &[0x20, 2, 0, 0]
-                };
-                self.answers.extend_from_slice(welcome);
+                self.answers.extend_from_slice(packet::connack(link.v5));
                 self.counts.connects += 1;
             }
             3 => self.publish(link, packet)?,
@@ -229,7 +224,7 @@ impl Sink {
                 packet::suback(packet.body, link.v5, &mut self.answers)?;
                 self.subscriber = Some(index);
             }
-            12 => self.answers.extend_from_slice(&[0xd0, 0]),
+            12 => self.answers.extend_from_slice(packet::PINGRESP),
             _ => return None,
         }
         Some(())

@@ -7,10 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::Extent;
-use super::coap::{LINKS, Target, scenario, with_sink};
+use super::coap::LINKS;
 use super::coap_memory::{PLAIN, anonymous};
 use super::process::{Process, per_cpu_second};
 use super::programs::Programs;
+use super::scenario;
+use super::side::Load;
+use super::sink::Sink;
 use super::table::{begin, end, median, row, thousands};
 use super::transports::{figure, result};
 
@@ -35,8 +38,9 @@ pub(super) fn beside(programs: &Programs, extent: &Extent, out: &mut dyn Write) 
     for _ in 0..extent.repetitions {
         let theirs = with_sink(programs, |sink| peer.per_cpu(sink, extent.seconds))?;
         let ours = with_sink(programs, |sink| {
-            let text = scenario(Target::Sink(sink), extent.seconds);
-            let result = result(programs, &text, extent.seconds)?;
+            let load = Load::saturated_coap(LINKS, extent.seconds);
+            let text = scenario::text(&load, sink, false);
+            let result = result(programs, &text, load.seconds)?;
             Ok(figure(&result, "/ledger/uplink/accepted")? / figure(&result, "/generator/cpu_s")?)
         })?;
         turns.push((theirs, ours));
@@ -129,4 +133,10 @@ impl<'a> Californium<'a> {
 
 fn slope(bytes: impl Fn(u32) -> Result<f64>) -> Result<f64> {
     Ok((bytes(MANY)? - bytes(FEW)?) / f64::from(MANY - FEW))
+}
+
+/// Runs something against a sink of its own, which ends after it.
+fn with_sink(programs: &Programs, run: impl FnOnce(&str) -> Result<f64>) -> Result<f64> {
+    let sink = Sink::run(&programs.coap.sink, programs)?;
+    run(&sink.address)
 }

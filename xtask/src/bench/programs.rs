@@ -12,16 +12,27 @@ use anyhow::{Context, Result, bail};
 pub(super) struct Programs {
     /// The binary under test.
     pub(super) muster: PathBuf,
-    /// The bare loop, in Rust and in C.
-    pub(super) bare: PathBuf,
-    pub(super) bare_in_c: PathBuf,
-    /// The target.
-    pub(super) sink: PathBuf,
+    /// What stands beside it over MQTT and over CoAP.
+    pub(super) mqtt: Cheapest,
+    pub(super) coap: Cheapest,
     /// The workspace.
     pub(super) root: PathBuf,
     /// What a run leaves behind, overwritten by the next.
     folder: PathBuf,
 }
+
+/// What the kernel allows over one protocol.
+#[derive(Debug)]
+pub(super) struct Cheapest {
+    /// The bare loop, in Rust and in C.
+    pub(super) bare: PathBuf,
+    pub(super) bare_in_c: PathBuf,
+    /// The target.
+    pub(super) sink: PathBuf,
+}
+
+/// Sources of the bare loops in C, and the names of what they become.
+const IN_C: [&str; 2] = ["bare_loop", "bare_coap"];
 
 impl Programs {
     /// Where the programs of the workspace are once they are built.
@@ -29,11 +40,16 @@ impl Programs {
         let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
         let (release, folder) = (target.join("release"), target.join("bench"));
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+        let [mqtt_in_c, coap_in_c] = IN_C;
+        let cheapest = |bare: &str, in_c: &str, sink: &str| Cheapest {
+            bare: release.join(bare),
+            bare_in_c: folder.join(in_c),
+            sink: release.join(sink),
+        };
         Ok(Self {
             muster: release.join("muster"),
-            bare: release.join("bare-loop"),
-            bare_in_c: folder.join("bare_loop"),
-            sink: release.join("sink"),
+            mqtt: cheapest("bare-loop", mqtt_in_c, "sink"),
+            coap: cheapest("bare-coap", coap_in_c, "coap-sink"),
             root: root.to_owned(),
             folder,
         })
@@ -45,14 +61,15 @@ impl Programs {
         run(cargo(&self.root)
             .args(["build", "--release"])
             .args(packages))?;
-        let mut cc = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        let source = self.root.join("bench/bare_loop.c");
-        run(cc.args(["-O2", "-o"]).arg(&self.bare_in_c).arg(source))
-    }
-
-    /// Another program of the bench, once it is built.
-    pub(super) fn beside(&self, name: &str) -> PathBuf {
-        self.muster.with_file_name(name)
+        for name in IN_C {
+            let mut cc = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+            let source = self.root.join(format!("bench/{name}.c"));
+            run(cc
+                .args(["-O2", "-o"])
+                .arg(self.folder.join(name))
+                .arg(source))?;
+        }
+        Ok(())
     }
 
     /// An example of a crate, built.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::process::{Cpu, Process, now};
-use super::programs::Programs;
+use super::programs::{Cheapest, Programs};
 use super::sink::Sink;
 
 /// How long connecting may take at most, and how long ending may take beyond its schedule.
@@ -31,13 +31,22 @@ pub(super) enum Side {
     MusterWithConsumer,
 }
 
+/// How a message travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// At this QoS: 0 or 1.
+    Mqtt(u8),
+    /// Confirmable, one unanswered a link.
+    Coap,
+}
+
 /// What is asked of a side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     /// Connections.
     pub(super) links: u32,
-    /// QoS of the messages: 0 or 1.
-    pub(super) qos: u8,
+    /// Of the messages.
+    pub(super) protocol: Protocol,
     /// Messages a second over all links; none is saturated.
     pub(super) rate: Option<u64>,
     /// Whether all devices send at the same instant, instead of evenly one after the other.
@@ -70,7 +79,7 @@ impl Load {
     pub(super) fn saturated(links: u32, qos: u8, seconds: u32) -> Self {
         Self {
             links,
-            qos,
+            protocol: Protocol::Mqtt(qos),
             rate: None,
             together: false,
             payload: 100,
@@ -79,11 +88,24 @@ impl Load {
         }
     }
 
+    /// The same over CoAP.
+    pub(super) fn saturated_coap(links: u32, seconds: u32) -> Self {
+        Self {
+            protocol: Protocol::Coap,
+            ..Self::saturated(links, 1, seconds)
+        }
+    }
+
     /// An even schedule.
     pub(super) fn paced(links: u32, qos: u8, seconds: u32, rate: u64) -> Self {
+        Self::saturated(links, qos, seconds).at(rate)
+    }
+
+    /// The same on an even schedule.
+    pub(super) fn at(self, rate: u64) -> Self {
         Self {
             rate: Some(rate),
-            ..Self::saturated(links, qos, seconds)
+            ..self
         }
     }
 
@@ -91,8 +113,24 @@ impl Load {
     pub(super) fn idle(links: u32, seconds: u32) -> Self {
         Self {
             idle: true,
-            rate: Some(1),
-            ..Self::saturated(links, 0, seconds)
+            ..Self::paced(links, 0, seconds, 1)
+        }
+    }
+}
+
+impl Protocol {
+    /// As a table calls it.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Mqtt(qos) => format!("QoS {qos}"),
+            Self::Coap => "CON".to_owned(),
+        }
+    }
+
+    fn cheapest(self, programs: &Programs) -> &Cheapest {
+        match self {
+            Self::Mqtt(_) => &programs.mqtt,
+            Self::Coap => &programs.coap,
         }
     }
 }
@@ -117,14 +155,15 @@ impl Sample {
 impl Side {
     /// Runs once and measures the steady part.
     pub(super) fn publish(self, programs: &Programs, load: &Load) -> Result<Sample> {
-        let mut sink = Sink::start(programs)?;
+        let mut sink = Sink::run(&load.protocol.cheapest(programs).sink, programs)?;
         let mut process = self.start(programs, load, &sink)?;
         let mut sample = steady(&mut process, &mut sink, load.seconds - AROUND)?;
         let limit = PATIENCE + Duration::from_secs(load.seconds.into());
         let (status, printed) = process.finish(limit)?;
         let told = match self {
             Self::Bare | Self::BareInC => own_account(&printed)?,
-            Self::Muster | Self::MusterWithConsumer => result(programs, &mut sink)?,
+            Self::Muster => result(programs, &mut sink, false)?,
+            Self::MusterWithConsumer => result(programs, &mut sink, true)?,
         };
         if !told.complete {
             bail!("{self:?} is not sound ({status}): {printed}");
@@ -136,9 +175,10 @@ impl Side {
     /// Starts against a sink of the caller's.
     pub(super) fn start(self, programs: &Programs, load: &Load, sink: &Sink) -> Result<Process> {
         let output = programs.scratch(&format!("client-{}.out", load.links));
+        let cheapest = load.protocol.cheapest(programs);
         match self {
-            Self::Bare => Process::start(&programs.bare, &bare_words(load, sink), output),
-            Self::BareInC => Process::start(&programs.bare_in_c, &bare_words(load, sink), output),
+            Self::Bare => Process::start(&cheapest.bare, &bare_words(load, sink), output),
+            Self::BareInC => Process::start(&cheapest.bare_in_c, &bare_words(load, sink), output),
             Self::Muster | Self::MusterWithConsumer => {
                 let path = programs.scratch(&format!("bench-{}.yaml", load.links));
                 let consumer = self == Self::MusterWithConsumer;
@@ -157,16 +197,16 @@ impl Side {
 }
 
 fn bare_words(load: &Load, sink: &Sink) -> Vec<OsString> {
-    let numbers = [
-        u64::from(load.links),
-        load.qos.into(),
-        load.rate.unwrap_or(0),
-        load.seconds.into(),
-    ];
-    let numbers = numbers.iter().map(|number| number.to_string().into());
-    std::iter::once(OsString::from(&sink.address))
-        .chain(numbers)
-        .collect()
+    let qos = match load.protocol {
+        Protocol::Mqtt(qos) => Some(qos.to_string()),
+        Protocol::Coap => None,
+    };
+    let pace = [load.rate.unwrap_or(0), load.seconds.into()];
+    let words = [sink.address.clone(), load.links.to_string()].into_iter();
+    let words = words
+        .chain(qos)
+        .chain(pace.map(|number| number.to_string()));
+    words.map(OsString::from).collect()
 }
 
 /// Marks a stretch of traffic: messages at the sink, CPU in procfs.
@@ -212,8 +252,9 @@ fn own_account(printed: &str) -> Result<Told> {
     })
 }
 
-/// What Muster's result says: its ledger has to close, and to agree with the sink's own count.
-fn result(programs: &Programs, sink: &mut Sink) -> Result<Told> {
+/// What Muster's result says: its ledger has to close, and to agree with the sink's own count; a consumer has to
+/// have everything.
+fn result(programs: &Programs, sink: &mut Sink, consumer: bool) -> Result<Told> {
     let path = programs.scratch("result").join("result.json");
     let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     let result: Value = serde_json::from_str(&text).context("read Muster's result")?;
@@ -221,7 +262,12 @@ fn result(programs: &Programs, sink: &mut Sink) -> Result<Told> {
     let sent = uplink["sent"]
         .as_u64()
         .context("the result tells what was sent")?;
-    let complete = uplink["residue"] == 0 && sent == sink.counts()?.messages;
+    let again = uplink["retransmitted"]
+        .as_u64()
+        .context("the result tells what was sent again")?;
+    let complete = uplink["residue"] == 0
+        && sent + again == sink.counts()?.messages
+        && (!consumer || uplink["arrived"] == sent);
     let lateness = result["latency"]["lateness"]["p99_us"].as_f64();
     Ok(Told {
         complete,

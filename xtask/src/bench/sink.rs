@@ -1,5 +1,6 @@
 //! The target of every run, in a process of its own.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -34,9 +35,15 @@ pub(super) struct Counts {
 }
 
 impl Sink {
+    /// Over MQTT.
     pub(super) fn start(programs: &Programs) -> Result<Self> {
+        Self::run(&programs.mqtt.sink, programs)
+    }
+
+    /// The program at this path.
+    pub(super) fn run(sink: &Path, programs: &Programs) -> Result<Self> {
         let output = programs.scratch("sink.out");
-        let mut process = Process::start(&programs.sink, &["127.0.0.1:0".into()], output)?;
+        let mut process = Process::start(sink, &["127.0.0.1:0".into()], output)?;
         let address = process.first_line()?;
         Ok(Self {
             process,
