@@ -1,25 +1,31 @@
 #!/usr/bin/env bash
 # A real Eclipse Hono 2.6 with Kafka: its devices are told to its registry, upload over CoAP and DTLS, and what the
 # application consumes is what Kafka's topics grew by and what Hono itself says it forwarded; devices ask for commands, which
-# the application sends over Kafka. Then its adapter stands still in the middle of a run, and then Kafka. DEVICES and MEASURE make it shorter; SHARED=1 is for a machine
-# that others work on, where time decides no verdict.
+# the application sends over Kafka; once more with devices and application as two processes. Then its adapter stands still
+# in the middle of a run, and then Kafka. DEVICES and MEASURE make it shorter; SHARED=1 is for a machine that others work on,
+# where time decides no verdict.
 source "$(dirname "$0")/lib.sh"
 source e2e/peers/kafka/node.sh
 source e2e/hono/platform.sh
 need curl java jq kcat mvn
 
 readonly DEVICES=${DEVICES:-2500} MEASURE=${MEASURE:-3m}
-readonly TENANT=load-tests
+readonly TENANT=load-tests TOLD=20
+OTHERS=0
 RULES=()
 [ -z "${SHARED:-}" ] || RULES=("${COUNTS_ONLY[@]}")
 readonly TELEMETRY=hono.telemetry.$TENANT EVENT=hono.event.$TENANT
 readonly COMMAND=hono.command.$TENANT REPLY=hono.command_response.$TENANT
 
-# ours COMMAND ARGUMENT...: a command of ours about the scenario at this Hono.
-ours() {
-    status_of "$MUSTER" "$1" e2e/hono.yaml --set "fleet[0].count=$DEVICES" \
+# at_hono COMMAND ARGUMENT...: a command of ours about the scenario at this Hono.
+at_hono() {
+    "$MUSTER" "$1" e2e/hono.yaml --set "fleet[0].count=$DEVICES" \
         --set "platform.devices=[$COAPS]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" \
         --set "provision.url=http://127.0.0.1:$REGISTRY" "${@:2}"
+}
+
+ours() {
+    status_of at_hono "$@"
 }
 
 # provisioned WHAT ACTION WANTED: what the registry was told, and how often.
@@ -58,7 +64,25 @@ in_the_middle() {
     $MEANWHILE
 }
 
-# run NAME ARGUMENT...: one run, in whose middle `$MEANWHILE` is done; what grew by it is in GROWTH.
+whole() {
+    at_hono run --quiet --out "$WORK/$1" "${@:2}"
+}
+
+# apart NAME ARGUMENT...: the same as two processes, devices and backend, with a line between them; what is made of both.
+apart() {
+    local name=$1 line start pid pids=()
+    line=$(free_port)
+    start=$(date -u -d '+8 seconds' +%Y-%m-%dT%H:%M:%SZ)
+    whole "$name-backend" "${@:2}" --run-id 5eed --start-at "$start" --part backend --hear "$line" >"$WORK/$name-backend.txt" 2>&1 &
+    pids+=("$!")
+    whole "$name-devices" "${@:2}" --run-id 5eed --start-at "$start" --part devices --tell "$line" >"$WORK/$name-devices.txt" 2>&1 &
+    pids+=("$!")
+    STARTED+=("${pids[@]}")
+    for pid in "${pids[@]}"; do wait "$pid" || { cat "$WORK/$name"-*.txt; return 1; }; done
+    "$MUSTER" merge "$WORK/$name-devices" "$WORK/$name-backend" --out "$WORK/$name"
+}
+
+# run NAME ARGUMENT...: one run, as `$HOW` has it, in whose middle `$MEANWHILE` is done; what grew by it is in GROWTH.
 run() {
     local name=$1 before after meanwhile
     shift
@@ -66,13 +90,27 @@ run() {
     in_the_middle &
     meanwhile=$!
     STARTED+=("$meanwhile")
-    ours run --quiet --out "$WORK/$name" "$@"
+    status_of "${HOW:-whole}" "$name" "$@"
     wait "$meanwhile" || true
     after=$(grown)
     read -r -a GROWTH < <(paste <(tr ' ' '\n' <<<"$after") <(tr ' ' '\n' <<<"$before") | awk '{ print $1 - $2 }' | paste -s)
 }
 
-# closes NAME: the ledgers of a run close and are those of Kafka and of Hono, to the unit.
+# within WHAT GOT WANTED LATE: as many as wanted, or more by some of those that were answered too late, with whatever code.
+within() {
+    check "$1 ($2, wanted $3, late $4)" test "$2" -ge "$3" -a "$2" -le $(($3 + $4))
+}
+
+# tell_of_connections: what an adapter that tells the application of connections writes among the events. That of CoAP,
+# whose producer of them is on, tells of none.
+tell_of_connections() {
+    seq -f 'meters:m-%04g|{"cause":"connected","source":"hono-mqtt"}' "$TOLD" |
+        kcat -P -b "127.0.0.1:$KAFKA" -t "$EVENT" -K '|' -H content-type=application/vnd.eclipse-hono-dc-notification+json \
+            -H orig_adapter=hono-mqtt -H orig_address=event
+}
+
+# closes NAME: the ledgers of a run close and are those of Kafka and of Hono, to the unit; of the events so many were written
+# by no device as `$OTHERS` says.
 closes() {
     local name=$1 out=$WORK/$1 u='.ledger.uplink' c='.ledger.command'
     local t='.ledger.by_stream["meters/telemetry", "meters/queries"].ledger' e='.ledger.by_stream["meters/event"].ledger'
@@ -80,11 +118,13 @@ closes() {
     same "$name: lost" "$(value "$out" "$u.lost")" 0
     same "$name: consumed is what Kafka's topics grew by" "$(value "$out" "$u.consumed")" $((GROWTH[0] + GROWTH[1]))
     same "$name: of telemetry" "$(value "$out" "[$t | .arrived + .duplicates] | add")" "${GROWTH[0]}"
-    same "$name: of events" "$(value "$out" "$e | .arrived + .duplicates")" "${GROWTH[1]}"
-    same "$name: nothing of others" "$(value "$out" "$u | .unstamped + .foreign")" 0
-    same "$name: Hono says it forwarded the telemetry that was accepted" "${GROWTH[2]}" "$(value "$out" "[$t.accepted] | add")"
-    same "$name: and the events" "${GROWTH[3]}" "$(value "$out" "$e.accepted")"
-    same "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" "$u.rejected")"
+    same "$name: of events" "$(value "$out" "$e | .arrived + .duplicates")" $((GROWTH[1] - OTHERS))
+    same "$name: what others wrote has no id, and nothing was altered" \
+        "$(value "$out" "$u | [.unstamped, .foreign, .corrupted] | join(\" \")")" "$OTHERS 0 0"
+    within "$name: Hono says it forwarded the telemetry that was accepted" "${GROWTH[2]}" "$(value "$out" "[$t.accepted] | add")" "$(value "$out" "$u.answered_late")"
+    within "$name: and the events" "${GROWTH[3]}" "$(value "$out" "$e.accepted")" "$(value "$out" "$u.answered_late")"
+    within "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" "$u.rejected")" "$(value "$out" "$u.answered_late")"
+    same "$name: and answered no other" $((GROWTH[2] + GROWTH[3] + GROWTH[4])) "$(value "$out" "$u | .accepted + .rejected + .answered_late")"
     same "$name: residue of commands" "$(value "$out" "$c.residue")" 0
     same "$name: what was issued is on the topic of commands" "$(value "$out" "$c.issued")" "${GROWTH[5]}"
     same "$name: replies and notices are on theirs" \
@@ -156,11 +196,13 @@ same "cold: invalid by nothing but a busy machine (exit code $STATUS)" \
 [ "$STATUS" -le 1 ] || cat "$WORK/out"
 closes cold
 
+MEANWHILE=tell_of_connections OTHERS=$TOLD
 run load "${RULES[@]}" --set "phases.measure=$MEASURE"
 same "load: exit code" "$STATUS" 0
 [ "$STATUS" -eq 0 ] || cat "$WORK/out"
 check "load: issued at least 99 % of offered" test "$(value "$WORK/load" '.rates | .issued >= 0.99 * .offered')" = true
 closes load
+MEANWHILE='' OTHERS=0
 check "load: at least 98 % of queries had a command" test "$(value "$WORK/load" '.ledger.command | .received_by_query >= 0.98 * .queries')" = true
 for name in cold load; do
     same "$name: every device's first messages are apart" "$(value "$WORK/$name" \
@@ -168,6 +210,16 @@ for name in cold load; do
     echo "# $name: p99 of first and of other answers: $(value "$WORK/$name" \
         '"\(.latency_cold.response.p99_us) us, \(.latency_warm.response.p99_us) us"')"
 done
+
+HOW=apart
+run parts "${COUNTS_ONLY[@]}" --set 'fleet[0].count=200' --set phases.warm-up=0s --set phases.measure=10s
+HOW=whole
+same "parts: exit code" "$STATUS" 0
+[ "$STATUS" -eq 0 ] || cat "$WORK/out"
+closes parts
+check "parts: queries of one had commands of the other" test "$(value "$WORK/parts" '.ledger.command | .queries >= 300 and .received_by_query >= 0.98 * .queries and .received == .replies_arrived')" = true
+same "parts: who asks issues nothing, and who answers receives nothing" "$(value "$WORK/parts-devices" .ledger.command.issued) $(
+    value "$WORK/parts-backend" .ledger.command.received)" "0 0"
 
 hopeless wrong-key 4 'fleet[0].credential.secret=another'
 check "wrong key: told" grep -qF "handshake was not over in time" "$WORK/out"

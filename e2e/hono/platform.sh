@@ -85,7 +85,7 @@ start_adapter() {
 hono.coap.bindAddress=127.0.0.1
 hono.coap.port=$port
 hono.coap.maxConnections=20000
-hono.connectionEvents.producer=none
+hono.connectionEvents.producer=events
 END
         for service in tenant registration credentials; do
             asks "$service" "$REGISTRY_AMQP"
