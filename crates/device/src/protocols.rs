@@ -65,6 +65,14 @@ impl Session {
         }
     }
 
+    /// What it counted of which no event tells. Those of a shared socket are the socket's.
+    pub(crate) fn counts(&self) -> Option<&coap::ClientCounts> {
+        match self {
+            Self::Coap(client) => Some(client.counts()),
+            Self::Mqtt(_) | Self::Shared => None,
+        }
+    }
+
     /// When its timer is to be called. What is due on a shared socket is the socket's.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Micros> {

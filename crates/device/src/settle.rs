@@ -24,6 +24,19 @@ impl<S: Sink> Shard<S> {
         for link in 0..self.links() {
             self.finish_link(link, now);
         }
+        self.account_sessions();
+    }
+
+    /// What sessions over UDP counted, each of which goes on over the ends of its link.
+    fn account_sessions(&mut self) {
+        let own = self.links.iter().filter_map(|link| link.session.counts());
+        let account = &mut self.account.links;
+        for counts in own.chain(self.sockets.counts()) {
+            account.coap_malformed += u64::from(counts.malformed);
+            account.coap_stray += u64::from(counts.stray);
+            account.coap_unexpected += u64::from(counts.unexpected);
+            account.coap_duplicates += u64::from(counts.duplicates);
+        }
     }
 
     /// Renders the last words of a link that is up, and says how its socket is to end.

@@ -115,6 +115,14 @@ impl Sockets {
         self.endpoints.get_mut(socket as usize)?.as_mut()
     }
 
+    /// What those counted that are one endpoint with their links.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = &coap::ClientCounts> {
+        self.endpoints
+            .iter()
+            .flatten()
+            .map(coap::SharedClient::counts)
+    }
+
     /// How many more requests a link may open on its socket.
     pub(crate) fn window_free(&self, class: u8, link: u32) -> u16 {
         let seat = self.seat(class, link);

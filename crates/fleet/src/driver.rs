@@ -362,7 +362,10 @@ impl<L: Lines> Driver<L> {
     fn forget(&mut self, io: &mut Io, link: u32) {
         self.keys[link as usize] = None;
         let line = std::mem::take(&mut self.each[link as usize]);
-        self.shard.account().links.dtls_retransmitted += L::retransmitted(&line);
+        let (counts, links) = (L::counts(&line), &mut self.shard.account().links);
+        links.dtls_retransmitted += u64::from(counts.resent);
+        links.dtls_discarded += u64::from(counts.discarded);
+        links.dtls_replayed += u64::from(counts.replayed);
         if L::IN_DATAGRAMS {
             self.leave_shared(link);
         }

@@ -66,6 +66,18 @@ pub struct LinkAccount {
     pub open_at_end: u64,
     /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
     pub dtls_retransmitted: u64,
+    /// Datagrams that are no message of CoAP.
+    pub coap_malformed: u64,
+    /// Answers of CoAP that nobody waited for, also those to copies of a request that had its answer.
+    pub coap_stray: u64,
+    /// Pings and requests of the platform, for which a device has no use.
+    pub coap_unexpected: u64,
+    /// Responses of CoAP that came again, whether or not it is known to which message.
+    pub coap_duplicates: u64,
+    /// Records of DTLS that did not open, could not be read, or were nobody's.
+    pub dtls_discarded: u64,
+    /// Records of DTLS that came again.
+    pub dtls_replayed: u64,
     /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
     /// of the kernel one counts.
     pub icmp_errors: u64,
@@ -238,6 +250,12 @@ impl LinkAccount {
         self.disconnected.merge(&other.disconnected);
         self.open_at_end += other.open_at_end;
         self.dtls_retransmitted += other.dtls_retransmitted;
+        self.coap_malformed += other.coap_malformed;
+        self.coap_stray += other.coap_stray;
+        self.coap_unexpected += other.coap_unexpected;
+        self.coap_duplicates += other.coap_duplicates;
+        self.dtls_discarded += other.dtls_discarded;
+        self.dtls_replayed += other.dtls_replayed;
         self.icmp_errors += other.icmp_errors;
         self.datagrams_refused += other.datagrams_refused;
     }

@@ -228,6 +228,18 @@ pub struct LinkLedger {
     pub open_at_end: Option<u64>,
     /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
     pub dtls_retransmitted: Option<u64>,
+    /// Datagrams that are no message of CoAP.
+    pub coap_malformed: Option<u64>,
+    /// Answers of CoAP that nobody waited for, also those to copies of a request that had its answer.
+    pub coap_stray: Option<u64>,
+    /// Pings and requests of the platform, for which a device has no use.
+    pub coap_unexpected: Option<u64>,
+    /// Responses of CoAP that came again, whether or not it is known to which message.
+    pub coap_duplicates: Option<u64>,
+    /// Records of DTLS that did not open, could not be read, or were nobody's.
+    pub dtls_discarded: Option<u64>,
+    /// Records of DTLS that came again.
+    pub dtls_replayed: Option<u64>,
     /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
     /// of the kernel one counts.
     pub icmp_errors: Option<u64>,

@@ -302,6 +302,12 @@ impl Closing<'_> {
             disconnects_later: by_name(&later.disconnects),
             open_at_end: own.map(|own| own.open_at_end),
             dtls_retransmitted: own.map(|own| own.dtls_retransmitted),
+            coap_malformed: own.map(|own| own.coap_malformed),
+            coap_stray: own.map(|own| own.coap_stray),
+            coap_unexpected: own.map(|own| own.coap_unexpected),
+            coap_duplicates: own.map(|own| own.coap_duplicates),
+            dtls_discarded: own.map(|own| own.dtls_discarded),
+            dtls_replayed: own.map(|own| own.dtls_replayed),
             icmp_errors: own.map(|own| own.icmp_errors),
             datagrams_refused: own.map(|own| own.datagrams_refused),
         }

@@ -217,6 +217,12 @@ impl From<&LinkLedger> for Links {
             disconnects: links.disconnects.clone(),
             open_at_end: links.open_at_end,
             dtls_retransmitted: links.dtls_retransmitted,
+            coap_malformed: links.coap_malformed,
+            coap_stray: links.coap_stray,
+            coap_unexpected: links.coap_unexpected,
+            coap_duplicates: links.coap_duplicates,
+            dtls_discarded: links.dtls_discarded,
+            dtls_replayed: links.dtls_replayed,
             icmp_errors: links.icmp_errors,
             datagrams_refused: links.datagrams_refused,
         }

@@ -53,7 +53,7 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.heading(report);
     screen.run(report);
     screen.rates(report);
-    screen.ledger(&report.ledger);
+    screen.ledger(report);
     screen.latency(report);
     screen.links(report);
     screen.happened(&report.events);
@@ -201,8 +201,8 @@ impl Screen {
         self.row("rates /s", &parts);
     }
 
-    fn ledger(&mut self, ledgers: &Ledgers) {
-        let ledger = &ledgers.uplink;
+    fn ledger(&mut self, report: &Report) {
+        let (ledgers, ledger) = (&report.ledger, &report.ledger.uplink);
         let mut due = vec![
             format!("{} due", known(ledger.scheduled)),
             format!("= {} sent", count(ledger.sent)),
@@ -218,7 +218,7 @@ impl Screen {
         if !strays.is_empty() {
             self.row("  answers", &strays);
         }
-        let packets = answers::packets(ledger);
+        let packets = answers::packets(ledger, &report.links);
         if !packets.is_empty() {
             self.row("  packets", &packets);
         }

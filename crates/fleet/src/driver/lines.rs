@@ -7,6 +7,7 @@ use muster_conduct::Tape;
 use muster_device::{Route, Seat, Shard, Then};
 use muster_model::Micros;
 use muster_net::{ConnectError, Io, Key, Written};
+use muster_protocol::dtls::Counts;
 use muster_protocol::layer::{Ended, Layer, LayerError, Layers, Pipe};
 
 /// What lies between the sockets of a shard's links and their sessions, of one kind for all of them.
@@ -67,9 +68,9 @@ pub trait Lines: Debug {
         None
     }
 
-    /// How often it said again what the session knows nothing of.
-    fn retransmitted(_line: &Self::Line) -> u64 {
-        0
+    /// What it counted that the session knows nothing of.
+    fn counts(_line: &Self::Line) -> Counts {
+        Counts::default()
     }
 }
 

@@ -10,8 +10,8 @@ use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_platform::Roster;
 use muster_protocol::dtls::{
-    Certificates, Context, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Session,
-    Settings, Timing,
+    Certificates, Context, Counts, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk,
+    Session, Settings, Timing,
 };
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::{Credential, FleetPlan, Plan};
@@ -319,7 +319,7 @@ impl<C: Crypto> Lines for Secured<C> {
         })
     }
 
-    fn retransmitted(line: &SecuredLine<Dtls<C>>) -> u64 {
-        u64::from(line.dtls.counts().resent)
+    fn counts(line: &SecuredLine<Dtls<C>>) -> Counts {
+        line.dtls.counts()
     }
 }

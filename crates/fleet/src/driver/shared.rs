@@ -206,6 +206,7 @@ impl<L: Lines> Driver<L> {
             Some(Route::Nobody) => None,
         };
         let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) else {
+            self.shard.account().links.dtls_discarded += 1;
             return;
         };
         self.link_received(io, link, bytes);

@@ -6,6 +6,7 @@ mod check;
 mod cpu;
 mod credentials;
 mod damage;
+mod datagrams;
 mod downlink;
 mod import;
 mod interrupt;

@@ -16,11 +16,22 @@ pub(super) fn strays(ledger: &UplinkLedger) -> Vec<String> {
 }
 
 /// What the protocol did beside sending each message once, as far as it did.
-pub(super) fn packets(ledger: &UplinkLedger) -> Vec<String> {
+pub(super) fn packets(ledger: &UplinkLedger, links: &Links) -> Vec<String> {
     some_of(&[
         (ledger.retransmitted, "retransmitted"),
         (ledger.separate_responses, "separate responses"),
         (ledger.duplicate_responses, "second answers"),
+        (links.coap_stray.unwrap_or(0), "answers nobody waited for"),
+        (
+            links.coap_unexpected.unwrap_or(0),
+            "pings and requests of the platform",
+        ),
+        (
+            links.coap_malformed.unwrap_or(0),
+            "datagrams that are no message",
+        ),
+        (links.dtls_discarded.unwrap_or(0), "records discarded"),
+        (links.dtls_replayed.unwrap_or(0), "records that came again"),
     ])
 }
 
