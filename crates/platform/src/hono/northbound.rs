@@ -149,11 +149,12 @@ pub(crate) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
     );
 }
 
-/// Reads a reply as the business application hears it; none if the topic is not one of replies.
+/// Reads a reply as the business application hears it; none if the topic is not one of replies. The
+/// correlation id says which command it is about, and the body has to say so too.
 pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
-    let [word, _, _, _, status] = levels(topic)?;
+    let [word, _, _, correlation_id, status] = levels(topic)?;
     (word == RESPONSE).then(|| CommandCopy {
-        stamp: named(payload),
+        stamp: read_named_text(correlation_id).filter(|stamp| named(payload) == Some(*stamp)),
         status: status.parse().ok(),
         ..CommandCopy::UNREADABLE
     })
@@ -262,14 +263,43 @@ pub(super) mod tests {
         assert_eq!(Notice::read("7f3a", 503), None);
     }
 
+    /// The topic of a reply under a correlation id.
+    fn reply_topic(correlation_id: &str) -> String {
+        let mut topic = String::new();
+        write_reply_topic(["tload_tests", "ns:d-17", correlation_id], 503, &mut topic);
+        topic
+    }
+
+    /// The correlation id of a command with this stamp.
+    fn correlation_id(stamp: &Stamp) -> String {
+        String::from_utf8_lossy(&named_text(stamp)).into_owned()
+    }
+
     #[test]
-    fn a_reply_names_its_command_in_its_body() {
-        let (issued, mut topic) = (command(true), String::new());
-        write_reply_topic(["tload_tests", "ns:d-17", "7f3a"], 503, &mut topic);
+    fn a_reply_names_its_command_in_its_topic_and_its_body() {
+        let issued = command(true);
+        let topic = reply_topic("7f3a");
         assert_eq!(topic, "command_response/tload_tests/ns:d-17/7f3a/503");
-        let read = reply(&topic, &issued.payload).expect("it is a reply");
+        let ours = reply_topic(&correlation_id(&stamp()));
+        let read = reply(&ours, &issued.payload).expect("it is a reply");
         assert_eq!((read.stamp, read.status), (Some(stamp()), Some(503)));
         assert_eq!(reply("telemetry/t/d", b""), None);
+    }
+
+    #[test]
+    fn a_reply_whose_topic_and_body_do_not_agree_is_nobodys() {
+        let (issued, mut other) = (command(true), stamp());
+        other.id.seq += 1;
+        let [ours, mixed_up] = [stamp(), other].map(|stamp| reply_topic(&correlation_id(&stamp)));
+        for (topic, payload) in [
+            (&mixed_up, issued.payload.as_slice()),
+            (&reply_topic("7f3a"), &issued.payload),
+            (&reply_topic(""), &issued.payload),
+            (&ours, b"{}"),
+        ] {
+            let read = reply(topic, payload).expect("it is a reply");
+            assert_eq!((read.stamp, read.status), (None, Some(503)), "{topic}");
+        }
     }
 
     #[test]
