@@ -25,6 +25,10 @@ pub(crate) fn leg(
     let Some((leg, view)) = found else {
         return rule.not_evaluated(Unevaluated::NoSuchLatency);
     };
+    // Replies end at our own consumer.
+    if of == Latency::CommandLoop && is_consumer_disturbed(evidence) {
+        return rule.not_evaluated(Unevaluated::ConsumerDisturbed);
+    }
     if of == Latency::CommandLoop && !evidence.summary.has_one_clock {
         return rule.not_evaluated(Unevaluated::ClocksApart);
     }
@@ -62,7 +66,11 @@ fn leg_of(
 
 /// Rules `commands-not-received`, `replies-lost` and `receive-loss`, on the whole run; none for a
 /// bound of another kind.
-pub(crate) fn absent(slo: &Slo, scope: &ScopeSummary) -> Option<RuleResult> {
+pub(crate) fn absent(
+    slo: &Slo,
+    scope: &ScopeSummary,
+    evidence: &Evidence<'_>,
+) -> Option<RuleResult> {
     let command = scope.command.as_ref().map(|command| &command.ledger);
     let received = scope.reception.as_ref().map(|reception| &reception.ledger);
     let (allowed, found) = match slo.bound {
@@ -89,7 +97,31 @@ pub(crate) fn absent(slo: &Slo, scope: &ScopeSummary) -> Option<RuleResult> {
         | SloBound::QueriesWithCommand(_)
         | SloBound::Stable => return None,
     };
+    if matches!(slo.bound, SloBound::RepliesLost(_)) && is_consumer_disturbed(evidence) {
+        return Some(replies_while_away(new(slo), allowed, found));
+    }
     Some(decide(new(slo), allowed, found))
+}
+
+/// Replies end at our own consumer: what did not come while it was away is no proof.
+fn replies_while_away(
+    rule: RuleResult,
+    allowed: Allowance,
+    found: Option<(Option<u64>, u64, u64)>,
+) -> RuleResult {
+    let rule = rule
+        .bound(allowed.figure())
+        .not_evaluated(Unevaluated::ConsumerDisturbed);
+    let Some((Some(lost), answered, _)) = found else {
+        return rule;
+    };
+    let told = format!(
+        "our own consumer was away: {} of {} replies lost, whenever they were sent",
+        figure::count(lost),
+        figure::count(answered)
+    );
+    rule.observed(Some(allowed.observed(lost, answered)))
+        .evidence(told)
 }
 
 /// Rule `queries-with-command`, on the measured cohort: of all queries that were due, whether they could be

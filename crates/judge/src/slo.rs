@@ -27,7 +27,7 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
             at_most,
         } => latency::evaluate(slo, (of, percentile, at_most), scope, evidence),
         SloBound::NotReceived(_) | SloBound::RepliesLost(_) | SloBound::ReceiveLoss(_) => {
-            return commands::absent(slo, scope);
+            return commands::absent(slo, scope, evidence);
         }
         SloBound::QueriesWithCommand(wanted) => commands::queries(slo, wanted, scope, evidence),
         SloBound::Stable => return None,

@@ -104,7 +104,9 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
             warn(WarningKind::NoCommand, no_command(command, evidence));
         }
         let reception = scope.reception.as_ref().map(|reception| &reception.ledger);
-        let looked = ["commands-not-received", "replies-lost", "receive-loss"].map(sees);
+        let mut looked = ["commands-not-received", "replies-lost", "receive-loss"].map(sees);
+        // Replies end at our own consumer.
+        looked[1] |= is_consumer_disturbed(evidence);
         let absent = not_received(command, reception, looked);
         warn(WarningKind::NotReceived, absent);
     }

@@ -1,10 +1,12 @@
 //! The service levels of commands.
 
+use std::collections::BTreeMap;
+
 use muster_judge::{
-    Figure, Incident, IncidentKind, RuleOutcome, RunResult, Share, SloBound, Unevaluated, Verdict,
-    WarningKind,
+    Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, RunResult, Share,
+    SloBound, Unevaluated, Verdict, WarningKind,
 };
-use muster_measure::{CommandSummary, QueriesDue};
+use muster_measure::{CommandSummary, LegSummary, QueriesDue};
 use muster_model::Micros;
 
 use crate::run::{Run, rule};
@@ -24,6 +26,16 @@ fn judged(run: &Run, ends: [u64; 6], shed: u64) -> Verdict {
     summary.streams[0].command = Some(command.clone());
     summary.run.command = Some(command);
     run.judged_by(&summary)
+}
+
+fn consumer_away() -> Incident {
+    Incident {
+        kind: IncidentKind::ConsumerAway,
+        from: Micros::from_secs(5),
+        until: Micros::from_secs(6),
+        count: 1,
+        detail: "consumer 0".to_owned(),
+    }
 }
 
 fn wants(percent: u32) -> Run {
@@ -77,13 +89,7 @@ fn a_killed_run_does_not_know_how_many_queries_were_due() {
 #[test]
 fn queries_are_not_judged_where_our_own_consumer_was_away() {
     let mut run = wants(98);
-    run.health.incidents.push(Incident {
-        kind: IncidentKind::ConsumerAway,
-        from: Micros::from_secs(5),
-        until: Micros::from_secs(6),
-        count: 1,
-        detail: "consumer 0".to_owned(),
-    });
+    run.health.incidents.push(consumer_away());
     let verdict = judged(&run, [0, 980, 0, 0, 0, 0], 0);
     assert_eq!(
         rule(&verdict, RULE).outcome,
@@ -100,4 +106,91 @@ fn queries_without_a_command_are_a_warning_unless_a_rule_looked() {
     };
     assert_eq!(kinds(&Run::healthy(100, 10)), [WarningKind::NoCommand]);
     assert_eq!(kinds(&wants(90)), []);
+}
+
+/// What the loop of 1,000 commands may take, as in the rule below.
+const BOUND: Micros = Micros::from_millis(100);
+
+/// A run of which rules look at the loop, and at what was lost of commands and of replies: of 1,000 commands one
+/// was not received and 40 replies never came.
+fn replies_lost(run: Run) -> Verdict {
+    let lost = Allowance::Count(0);
+    let run = run.names(&[
+        SloBound::RepliesLost(lost),
+        SloBound::NotReceived(lost),
+        SloBound::Latency {
+            of: Latency::CommandLoop,
+            percentile: Percentile::P99,
+            at_most: BOUND,
+        },
+        SloBound::Latency {
+            of: Latency::CommandResponse,
+            percentile: Percentile::P99,
+            at_most: BOUND,
+        },
+    ]);
+    run.judged_by(&with_replies_lost(&run))
+}
+
+fn with_replies_lost(run: &Run) -> muster_measure::Summary {
+    let leg = |ended| LegSummary {
+        begun: 1_000,
+        ended,
+        above: BTreeMap::from([(BOUND, 0)]),
+        ..LegSummary::default()
+    };
+    let mut command = CommandSummary {
+        legs: [leg(1_000), leg(1_000), leg(960)],
+        ..CommandSummary::default()
+    };
+    let ledger = &mut command.ledger;
+    (ledger.issued, ledger.delivered, ledger.received) = (1_001, 1_001, 1_000);
+    ledger.delivered_not_received = Some(1);
+    (ledger.answered, ledger.replies_lost) = (1_000, Some(40));
+    let mut summary = run.summary();
+    summary.streams[0].command = Some(command.clone());
+    summary.run.command = Some(command);
+    summary
+}
+
+#[test]
+fn what_ends_at_our_own_consumer_is_not_judged_where_it_was_away() {
+    let failed = |run: Run| {
+        let rules = replies_lost(run).rules.into_iter();
+        let failed = rules.filter(|rule| rule.outcome == RuleOutcome::Fail);
+        failed.map(|rule| rule.rule).collect::<Vec<_>>()
+    };
+    let healthy = || Run::healthy(100, 10);
+    let all = ["replies-lost", "commands-not-received", "command-loop p99"];
+    assert_eq!(failed(healthy()), all);
+    let mut away = healthy();
+    away.health.incidents.push(consumer_away());
+    let verdict = replies_lost(away);
+    for name in ["replies-lost", "command-loop p99"] {
+        let outcome = &rule(&verdict, name).outcome;
+        let reason = Unevaluated::ConsumerDisturbed;
+        assert_eq!(*outcome, RuleOutcome::NotEvaluated(reason), "{name}");
+    }
+    let told = "our own consumer was away: 40 of 1,000 replies lost, whenever they were sent";
+    assert_eq!(rule(&verdict, "replies-lost").evidence, told);
+    let of_devices = &rule(&verdict, "commands-not-received").outcome;
+    assert_eq!(*of_devices, RuleOutcome::Fail, "devices tell of it");
+    let of_devices = &rule(&verdict, "command-response p99").outcome;
+    assert_eq!(*of_devices, RuleOutcome::Pass, "devices tell of it");
+    assert_eq!(verdict.result, RunResult::Invalid);
+}
+
+#[test]
+fn replies_that_are_lost_are_no_warning_where_our_own_consumer_was_away() {
+    let told = |run: &Run| {
+        let warnings = run.judged_by(&with_replies_lost(run)).warnings.into_iter();
+        let mut found = warnings.filter(|one| one.kind == WarningKind::NotReceived);
+        found.next().map(|one| one.detail)
+    };
+    let mut run = Run::healthy(100, 10);
+    let commands = "1 of 1,001 delivered commands were not received";
+    let both = format!("{commands}; 40 of 1,000 replies are lost");
+    assert_eq!(told(&run), Some(both));
+    run.health.incidents.push(consumer_away());
+    assert_eq!(told(&run).as_deref(), Some(commands));
 }
