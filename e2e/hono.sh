@@ -206,9 +206,10 @@ MEANWHILE='' OTHERS=0
 check "load: at least 98 % of queries had a command" test "$(value "$WORK/load" '.ledger.command | .received_by_query >= 0.98 * .queries')" = true
 for name in cold load; do
     same "$name: every device's first messages are apart" "$(value "$WORK/$name" \
-        '[.latency_cold, .latency_warm | .end_to_end.count > 0] | all')" true
+        '[.latency_cold, .latency_warm | .end_to_end.count > 0 and .command_request.count > 0] | all')" true
     echo "# $name: p99 of first and of other answers: $(value "$WORK/$name" \
         '"\(.latency_cold.response.p99_us) us, \(.latency_warm.response.p99_us) us"')"
+    echo "# $name: first and other queries: $(value "$WORK/$name" '.ledger.command | "\(.queries_cold), \(.queries_warm)"')"
 done
 
 HOW=apart

@@ -101,8 +101,8 @@ pub use calendar::Calendar;
 pub use closing::Closing;
 pub use command::{
     ANSWERINGS, CommandAccount, CommandCounts, CommandLedger, CommandSummary, CommandWindow,
-    DELIVERIES, DeliveryCounts, Leg, LegCounts, LegSummary, PRESENCES, PresenceRow, QUERIES,
-    QueriesDue, answering_at, delivery_at, presence_at, query_at,
+    CommandsApart, DELIVERIES, DeliveryCounts, Leg, LegCounts, LegSummary, PRESENCES, PresenceRow,
+    QUERIES, QueriesDue, answering_at, delivery_at, presence_at, query_at,
 };
 pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes};
 pub use distribution::{Cell, Distribution, Latency, TOP};

@@ -425,7 +425,8 @@ impl Recorder {
         }
     }
 
-    fn key_due(&self, due: Micros, seq: u32) -> WindowKey {
+    /// The window of what began at an instant: what is cold is kept apart.
+    pub(crate) fn key_due(&self, due: Micros, seq: u32) -> WindowKey {
         let measure = self.timeline.measure;
         WindowKey {
             cold: self.plan.cold.holds(seq, Some(due), measure),

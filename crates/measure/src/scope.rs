@@ -331,7 +331,7 @@ fn residue_of(run: &ScopeSummary) -> Option<u64> {
 
 /// The messages that a table of latencies is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     /// The measured cohort.
     Measured,
     /// Those kept apart as cold, wherever they were due: with a warm-up the first message of a
@@ -342,7 +342,7 @@ enum Part {
 }
 
 impl Part {
-    fn holds(self, key: &WindowKey) -> bool {
+    pub(crate) fn holds(self, key: &WindowKey) -> bool {
         match self {
             Self::Measured => key.phase == Phase::Measure,
             Self::Cold => key.cold,

@@ -1,9 +1,11 @@
 //! The account of random commands and of subscribers: it closes, no fault of the recording stays
 //! unseen, and parts of a run merge to the whole.
 
+use std::collections::BTreeSet;
+
 use muster_measure::{
-    Account, Bounds, Calendar, Closing, Cold, Identity, PublishedPlan, Recorder, RecorderPlan,
-    Role, StreamTrack, Summary, Timeline, WindowDelta, query_at,
+    Account, Bounds, Calendar, Closing, Cold, Identity, PublishedPlan, QueriesDue, Recorder,
+    RecorderPlan, Role, StreamTrack, Summary, Timeline, WindowDelta, query_at,
 };
 use muster_model::{
     Answer, Answering, Arrival, Attempt, BackendId, Cause, Command, ConsumerId, Delivery, DeviceId,
@@ -371,13 +373,24 @@ impl World {
 
     /// The facts as so many recorders hear them, each its own share.
     fn record(&self, facts: &[Fact], recorders: usize) -> (WindowDelta, Identity) {
-        let mut heard: Vec<_> = (0..recorders).map(|_| Recorder::new(plan())).collect();
+        self.record_by(&plan(), facts, recorders)
+    }
+
+    fn record_by(
+        &self,
+        plan: &RecorderPlan,
+        facts: &[Fact],
+        recorders: usize,
+    ) -> (WindowDelta, Identity) {
+        let mut heard: Vec<_> = (0..recorders)
+            .map(|_| Recorder::new(plan.clone()))
+            .collect();
         heard.iter_mut().for_each(|recorder| recorder.start(ORIGIN));
         for fact in facts {
             heard[share(fact) % recorders].fact(fact);
         }
         let mut windows = WindowDelta::default();
-        let mut identity = Identity::new(&plan());
+        let mut identity = Identity::new(plan);
         for mut recorder in heard {
             windows.merge(&recorder.flush(END));
             identity.merge(recorder.finish());
@@ -406,8 +419,17 @@ fn share(fact: &Fact) -> usize {
 }
 
 fn summary(own: &Account, windows: &WindowDelta, identity: &Identity) -> Summary {
+    summary_by(&plan(), own, windows, identity)
+}
+
+fn summary_by(
+    plan: &RecorderPlan,
+    own: &Account,
+    windows: &WindowDelta,
+    identity: &Identity,
+) -> Summary {
     Closing {
-        plan: &plan(),
+        plan,
         windows,
         identity: Some(identity),
         account: Some(own),
@@ -544,6 +566,48 @@ fn shed_query(fact: &Fact) -> Option<Micros> {
     is_shed.then_some(attempt.due)
 }
 
+/// The queries that were due so, by their end.
+fn queries_due(facts: &[Fact], is_wanted: impl Fn(u32, Micros) -> bool) -> QueriesDue {
+    let mut due = QueriesDue::default();
+    for fact in facts {
+        if let Fact::Command(Command::Query(query)) = fact
+            && is_wanted(query.id.seq, query.due)
+        {
+            due.ends[query_at(&query.outcome)] += 1;
+        }
+        if let (Fact::Attempt(attempt), Some(at)) = (fact, shed_query(fact)) {
+            due.shed += u64::from(is_wanted(attempt.id.seq, at));
+        }
+    }
+    due
+}
+
+/// Replies that were due so and were answered, and commands that were issued so and whose reply came.
+fn replied(facts: &[Fact], is_wanted: impl Fn(u32, Micros) -> bool) -> [u64; 2] {
+    let mut answered = 0;
+    let mut seen = BTreeSet::new();
+    for fact in facts {
+        match fact {
+            Fact::Command(Command::Answer(answer)) => {
+                let is_answered =
+                    matches!(answer.outcome, Answering::Answered | Answering::Rejected(_));
+                answered += u64::from(is_answered && is_wanted(answer.id.seq, answer.due));
+            }
+            Fact::Command(Command::Reply(reply)) => {
+                let its = reply.id.filter(|id| id.run == RUN).zip(reply.issued);
+                let its = its.filter(|(id, at)| is_wanted(id.seq, *at));
+                seen.extend(its.map(|(id, _)| (id.stream, id.device, id.seq)));
+            }
+            Fact::Command(_)
+            | Fact::Attempt(_)
+            | Fact::Arrival(_)
+            | Fact::Link(_)
+            | Fact::Reception(_) => {}
+        }
+    }
+    [answered, seen.len() as u64]
+}
+
 /// When a leg began, if it did with this, and how long it took, if it ended.
 fn began(facts: &[Fact], leg: usize, command: &Command) -> Option<(Micros, Option<Micros>)> {
     if let (0, Command::Query(query)) = (leg, command) {
@@ -671,6 +735,38 @@ proptest! {
         prop_assert_eq!(printed.known.count + printed.censored.count, found.queries.due());
         let longest = if shed > 0 { SHED_AFTER } else { Micros(2_000) };
         prop_assert_eq!(printed.known.max_us.max(printed.censored.max_us), longest.get());
+    }
+
+    /// Queries, commands and replies that began cold stand apart from the others, leg by leg, as a plain
+    /// recount of the facts says; and the account closes as it does without.
+    #[test]
+    fn what_began_cold_stands_apart(seed: u64) {
+        let world = World::new(seed);
+        let whole = world.close(&world.facts, 1);
+        let whole = whole.run.command.as_ref().unwrap();
+        prop_assert!(whole.cold.is_none() && whole.warm.is_none());
+        for cold in [Cold::FirstMessage, Cold::First(Micros::from_secs(2))] {
+            let plan = RecorderPlan { cold, ..plan() };
+            let (windows, identity) = world.record_by(&plan, &world.facts, 2);
+            let summary = summary_by(&plan, &world.own, &windows, &identity);
+            prop_assert_eq!(residue_of(&summary), 0);
+            let found = summary.run.command.as_ref().unwrap();
+            prop_assert_eq!((&found.ledger, found.queries), (&whole.ledger, whole.queries));
+            prop_assert_eq!(&found.request, &whole.request);
+            prop_assert_eq!(&found.round, &whole.round);
+            for (is_cold, part) in [(true, &found.cold), (false, &found.warm)] {
+                let part = part.as_ref().unwrap();
+                let is_its = |seq, at| {
+                    cold.holds(seq, Some(at), ORIGIN) == is_cold && at < ORIGIN + MEASURE
+                };
+                let due = queries_due(&world.facts, is_its);
+                prop_assert_eq!(part.queries, due);
+                prop_assert_eq!(part.request.known.count, due.ends[0] + due.ends[2]);
+                prop_assert_eq!(part.request.known.count + part.request.censored.count, due.due());
+                let replied = replied(&world.facts, is_its);
+                prop_assert_eq!([part.response.known.count, part.round.known.count], replied);
+            }
+        }
     }
 
     /// A fact of a command or of a subscriber that is dropped, doubled or altered leaves a residue.

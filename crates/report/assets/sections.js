@@ -19,6 +19,9 @@ function ledger() {
 const COMMANDS = ["queries", "received_by_query", "no_command", "query_rejected", "query_timed_out", "query_broken", "query_in_flight", "scheduled", "withheld", "issued", "delivered", "expired", "undeliverable", "unknown", "received", "received_again", "received_foreign", "received_damaged", "delivered_not_received", "received_not_delivered",
   "one_way", "answered", "answer_rejected", "answer_timed_out", "answer_broken", "answer_in_flight", "answer_shed", "replies_arrived", "replies_lost", "replies_outstanding", "replies_unanswered", "replies_again", "replies_foreign", "replies_damaged"];
 
+/// What can become of a query that was due, and whether it is told as bad.
+const QUERIES_DUE = [["received_by_query", "with a command"], ["no_command", "without"], ["rejected", "rejected", true], ["timed_out", "timed out", true], ["broken", "broken", true], ["in_flight", "in flight", true], ["shed", "never sent", true]];
+
 /// What became of commands and queries; nothing where the scenario has none.
 function commands() {
   const one = report.ledger.command;
@@ -27,8 +30,11 @@ function commands() {
   const rows = COMMANDS.map((name) => [plain(name), n(one[name], bad.includes(name) && one[name] > 0)]);
   const stood = Object.entries(one.by_presence || {}).map(([name, row]) => [plain(name), n(row.scheduled), n(row.delivered), n(row.received), n(row.replies_arrived)]);
   const places = stood.length === 0 ? null : table(["the device was", ["due", "n"], ["delivered", "n"], ["received", "n"], ["replies arrived", "n"]], stood);
+  const parts = [["cold", one.queries_cold], ["warm", one.queries_warm]].filter(([, part]) => part);
+  const due = parts.map(([name, part]) => [name, ...QUERIES_DUE.map(([key, , isBad]) => n(part[key], isBad && part[key] > 0))]);
+  const apart = due.length === 0 ? null : table(["queries due", ...QUERIES_DUE.map(([, head]) => [head, "n"])], due);
   const words = isKnown(one.residue) ? `residue ${count(one.residue)}` : "residue not known";
-  return [el("p", { class: "hint" }, `Commands: ${count(one.issued)} issued, ${count(one.delivered)} delivered as the platform says, ${count(one.received)} received as the devices say; ${words}.`), equations(one), places, offlineQueue(one.offline_queue, "commands"), details("Every count of commands", table(["", ["whole run", "n"]], rows))];
+  return [el("p", { class: "hint" }, `Commands: ${count(one.issued)} issued, ${count(one.delivered)} delivered as the platform says, ${count(one.received)} received as the devices say; ${words}.`), equations(one), apart, places, offlineQueue(one.offline_queue, "commands"), details("Every count of commands", table(["", ["whole run", "n"]], rows))];
 }
 
 /// What devices got that subscribe to other devices' messages.
@@ -158,7 +164,7 @@ const PERCENTILES = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
 const LEGS = [["response", "response"], ["service", "service"], ["end_to_end", "end-to-end"], ["held", "held"], ["lateness", "lateness (own)"], ["connect", "connect"], ["command_request", "command request"], ["command_response", "command response"], ["command_loop", "command loop"]];
 
 /// Which legs the messages kept apart as cold have for themselves.
-const APART = ["response", "end_to_end"];
+const APART = ["response", "end_to_end", "command_request", "command_response", "command_loop"];
 
 /// One row a leg; below it its cold and its warm messages, where the scenario keeps them apart.
 function latencies(of) {

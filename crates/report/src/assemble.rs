@@ -117,8 +117,8 @@ impl Assembly<'_> {
             links: Links::from(&scope.links),
             rates: Rates::from(&scope.rates),
             latency,
-            latency_cold: scope.cold.as_ref().map(Latencies::from),
-            latency_warm: scope.warm.as_ref().map(Latencies::from),
+            latency_cold: cold(scope),
+            latency_warm: warm(scope),
             generator: GeneratorUse {
                 lateness_p99_us: run.generator.lateness_p99_us.or(lateness_p99_us),
                 ..run.generator
@@ -130,6 +130,16 @@ impl Assembly<'_> {
             ..Report::default()
         }
     }
+}
+
+fn cold(scope: &ScopeSummary) -> Option<Latencies> {
+    let command = scope.command.as_ref();
+    downlink::apart(scope.cold.as_ref(), command, |of| of.cold.as_ref())
+}
+
+fn warm(scope: &ScopeSummary) -> Option<Latencies> {
+    let command = scope.command.as_ref();
+    downlink::apart(scope.warm.as_ref(), command, |of| of.warm.as_ref())
 }
 
 fn phases(summary: &Summary) -> Vec<Phase> {
@@ -170,8 +180,8 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
                 Latencies::from(&scope.latency),
                 scope.command.as_ref(),
             ),
-            latency_cold: scope.cold.as_ref().map(Latencies::from),
-            latency_warm: scope.warm.as_ref().map(Latencies::from),
+            latency_cold: cold(scope),
+            latency_warm: warm(scope),
             command: commands(scope),
             receive: receptions(scope),
         };

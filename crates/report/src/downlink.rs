@@ -25,6 +25,12 @@ pub struct CommandLedger {
     pub query_broken: u64,
     /// Queries open at the end of settling.
     pub query_in_flight: u64,
+    /// The queries kept apart as cold; null where none are, or there are no queries.
+    #[serde(default)]
+    pub queries_cold: Option<QueriesDue>,
+    /// The queries due while measuring without them; null likewise.
+    #[serde(default)]
+    pub queries_warm: Option<QueriesDue>,
     /// Commands that came due by the schedule; null where they follow queries.
     #[serde(default)]
     pub scheduled: Option<u64>,
@@ -121,6 +127,25 @@ pub struct CommandLedger {
     /// The equations that do not hold.
     #[serde(default)]
     pub equations: Vec<Equation>,
+}
+
+/// What became of queries that were due, whether they could be sent or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QueriesDue {
+    /// A command came.
+    pub received_by_query: u64,
+    /// Answered without a command.
+    pub no_command: u64,
+    /// Refused.
+    pub rejected: u64,
+    /// No answer in time.
+    pub timed_out: u64,
+    /// The link ended before the answer.
+    pub broken: u64,
+    /// Open at the end of settling.
+    pub in_flight: u64,
+    /// Never sent.
+    pub shed: u64,
 }
 
 /// What became of the commands that came due while their devices stood in one place.

@@ -35,7 +35,9 @@ mod window;
 
 pub use assemble::{Assembly, Names, RunFacts};
 pub use csv::csv;
-pub use downlink::{CommandLedger, DrainLedger, PresenceRow, ReceiveLedger, SubscriberRow};
+pub use downlink::{
+    CommandLedger, DrainLedger, PresenceRow, QueriesDue, ReceiveLedger, SubscriberRow,
+};
 pub use figures::{
     Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates, TargetUse,
 };

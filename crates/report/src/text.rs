@@ -28,9 +28,9 @@ const LEGS: [(&str, Leg, bool); 7] = [
     ("end-to-end", |of| of.end_to_end.as_ref(), true),
     ("lateness (own)", |of| of.lateness.as_ref(), false),
     ("connect", |of| of.connect.as_ref(), false),
-    ("query", |of| of.command_request.as_ref(), false),
-    ("reply", |of| of.command_response.as_ref(), false),
-    ("command loop", |of| of.command_loop.as_ref(), false),
+    ("query", |of| of.command_request.as_ref(), true),
+    ("reply", |of| of.command_response.as_ref(), true),
+    ("command loop", |of| of.command_loop.as_ref(), true),
 ];
 
 /// The least width of the summary: that of the table of latencies.

@@ -8,20 +8,23 @@ use super::equations::Witnesses;
 use super::ledger::by_name as rows_by_name;
 use super::{
     ANSWERED, ANSWERING_NAMES, CommandCounts, CommandLedger, CommandSets, CommandSummary,
-    CommandWindow, DELIVERED, DELIVERY_NAMES, Leg, LegSummary, PRESENCES, PresenceRow, QUERY_NAMES,
+    CommandWindow, CommandsApart, DELIVERED, DELIVERY_NAMES, Leg, LegSummary, PRESENCES,
+    PresenceRow, QUERY_NAMES,
 };
 use crate::closing::{Closing, by_name};
 use crate::drain::{DrainClosed, DrainWalk};
 use crate::equations::Equations;
 use crate::lost::keep_lost;
-use crate::scope::view;
+use crate::scope::{Part, view};
 use crate::sweep::{count, sweep};
-use crate::{Distribution, LostIds, Phase, Role, SeqSet, State, StreamTrack, WindowKey};
+use crate::{Cold, Distribution, LostIds, Role, SeqSet, State, StreamTrack, WindowKey};
 
 /// The commands of one stream, closed, with the times of its measured cohort.
 pub(crate) struct CommandsClosed {
     pub(crate) ledger: CommandLedger,
     times: CommandWindow,
+    /// The cold ones, and those of the measured cohort that are not; none where none are kept apart.
+    apart: Option<[CommandWindow; 2]>,
     pub(crate) legs: [LegSummary; Leg::ALL.len()],
     drain: Option<DrainClosed>,
 }
@@ -68,7 +71,10 @@ impl Closing<'_> {
             return None;
         }
         let all = self.command_windows(stream, |_| true);
-        let times = self.command_windows(stream, |key| key.phase == Phase::Measure);
+        let part = |part: Part| self.command_windows(stream, |key| part.holds(key));
+        let times = part(Part::Measured);
+        let is_apart = self.plan.cold != Cold::Nothing;
+        let apart = is_apart.then(|| [Part::Cold, Part::Warm].map(part));
         let mut ledger = counted(&all.counts);
         if let Some(own) = self.account {
             ledger.queries = own.streams.get(stream.index())?.sent.count;
@@ -95,6 +101,7 @@ impl Closing<'_> {
             legs,
             ledger,
             times,
+            apart,
             drain,
         })
     }
@@ -205,35 +212,64 @@ impl CommandsClosed {
             let sum = sum.get_or_insert_with(|| CommandsClosed {
                 ledger: CommandLedger::default(),
                 times: CommandWindow::default(),
+                apart: None,
                 legs: Default::default(),
                 drain: None,
             });
             sum.ledger.merge(&part.ledger);
             sum.times.merge(&part.times);
+            for (at, theirs) in part.apart.iter().flatten().enumerate() {
+                sum.apart.get_or_insert_default()[at].merge(theirs);
+            }
             for (mine, theirs) in sum.legs.iter_mut().zip(&part.legs) {
                 mine.merge(theirs);
             }
         }
         let CommandsClosed {
             mut ledger,
-            times,
+            mut times,
+            apart,
             legs,
             ..
         } = sum?;
         if !is_whole {
             ledger.residue = None;
         }
-        let nothing = Distribution::default;
+        let lateness = view(
+            std::mem::take(&mut times.lateness),
+            Distribution::default(),
+            false,
+        );
+        let (cold, warm) = apart.map(|[cold, warm]| (cold.into(), warm.into())).unzip();
+        let CommandsApart {
+            request,
+            response,
+            round,
+            queries,
+        } = CommandsApart::from(times);
         Some(CommandSummary {
             ledger,
-            request: view(times.request, times.request_censored, true),
-            response: view(times.response, times.response_censored, true),
-            round: view(times.round, nothing(), false),
+            request,
+            response,
+            round,
             legs,
-            queries: times.queries,
-            lateness: view(times.lateness, nothing(), false),
+            queries,
+            cold,
+            warm,
+            lateness,
             drain,
         })
+    }
+}
+
+impl From<CommandWindow> for CommandsApart {
+    fn from(window: CommandWindow) -> Self {
+        Self {
+            request: view(window.request, window.request_censored, true),
+            response: view(window.response, window.response_censored, true),
+            round: view(window.round, Distribution::default(), false),
+            queries: window.queries,
+        }
     }
 }
 

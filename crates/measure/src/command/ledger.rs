@@ -133,10 +133,28 @@ pub struct CommandSummary {
     pub legs: [LegSummary; Leg::ALL.len()],
     /// The queries of the measured cohort.
     pub queries: QueriesDue,
+    /// What is kept apart as cold, wherever it began; none where nothing is.
+    pub cold: Option<CommandsApart>,
+    /// The measured cohort without that; none likewise.
+    pub warm: Option<CommandsApart>,
     /// From when a command could go to its issue, which is our own lateness; measured cohort.
     pub lateness: LatencyView,
     /// How what was kept for those that were offline drained; none if none was, on purpose.
     pub drain: Option<DrainSummary>,
+}
+
+/// The times of one part of the queries, commands and replies of a scope, each leg in the part in which it
+/// began.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandsApart {
+    /// From a query's due instant to its answer.
+    pub request: LatencyView,
+    /// From the instant a reply was due to the platform's answer to it.
+    pub response: LatencyView,
+    /// From a command's issue to its reply's arrival.
+    pub round: LatencyView,
+    /// The queries that were due, by their end.
+    pub queries: QueriesDue,
 }
 
 impl CommandLedger {

@@ -77,7 +77,7 @@ impl Recorder {
             .tell(&Command::Query(*query));
         let sets = self.identity.command_sets(&self.plan, &query.id);
         sets.queries.insert(query_at(&query.outcome), query.id.seq);
-        let (ended, due) = (self.key(query.ended), self.key(query.due));
+        let (ended, due) = (self.key(query.ended), self.key_due(query.due, query.id.seq));
         let took = query.ended - query.due;
         let live = &mut self.commands[stream.index()];
         live.window(ended).window.counts.count_query(&query.outcome);
@@ -104,7 +104,7 @@ impl Recorder {
 
     /// A query that was never sent is none, but it was due, and no command came.
     pub(crate) fn shed_query(&mut self, attempt: &Attempt) {
-        let due = self.key(attempt.due);
+        let due = self.key_due(attempt.due, attempt.id.seq);
         let filling = self.commands[attempt.id.stream.index()].window(due);
         filling.window.queries.shed += 1;
         filling.window.legs[Leg::Request.index()].begun += 1;
@@ -131,7 +131,7 @@ impl Recorder {
             self.progress.commands.delivered.add(message);
         }
         let ended = self.key(issue.ended);
-        let begun = self.key(issue.issued.unwrap_or(issue.due));
+        let begun = self.key_due(issue.issued.unwrap_or(issue.due), id.seq);
         let due = self.key(issue.due);
         let live = &mut self.commands[stream.index()];
         live.window(ended)
@@ -221,7 +221,7 @@ impl Recorder {
         let sets = self.identity.command_sets(&self.plan, id);
         sets.answers.insert(answering_at(&answer.outcome), id.seq);
         self.published.answer(answer);
-        let (ended, due) = (self.key(answer.ended), self.key(answer.due));
+        let (ended, due) = (self.key(answer.ended), self.key_due(answer.due, id.seq));
         let took = answer.ended - answer.due;
         let live = &mut self.commands[stream.index()];
         live.window(ended)
@@ -252,7 +252,9 @@ impl Recorder {
         if reply.stream.index() >= self.commands.len() {
             return;
         }
-        let (seen, begun) = (self.key(reply.seen), reply.issued.map(|at| self.key(at)));
+        let begun = reply.id.zip(reply.issued);
+        let begun = begun.map(|(id, at)| self.key_due(at, id.seq));
+        let seen = self.key(reply.seen);
         let facts = self.identity.facts.command(reply.stream);
         facts.replies_taken += 1;
         facts.tell(&Command::Reply(*reply));

@@ -1,16 +1,22 @@
 //! The ledgers of what goes to the devices, as the result writes them.
 
-use muster_measure::{CommandSummary, DrainSummary, ReceptionSummary};
+use muster_measure::{
+    CommandSummary, CommandsApart, DrainSummary, LatencyTable, LatencyView, ReceptionSummary,
+};
 use muster_model::{DeviceId, Micros};
 
 use super::accounts::{equation, lost_ids, of_device};
 use crate::{
-    CommandLedger, DrainLedger, Latencies, Latency, Names, PresenceRow, ReceiveLedger,
+    CommandLedger, DrainLedger, Latencies, Latency, Names, PresenceRow, QueriesDue, ReceiveLedger,
     SubscriberRow,
 };
 
 /// Commands and queries.
 pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger {
+    let [queries_cold, queries_warm] = [&of.cold, &of.warm].map(|part| {
+        let part = part.as_ref().filter(|_| has_queries(of));
+        part.map(|part| queries_due(&part.queries))
+    });
     let (of, drain) = (&of.ledger, of.drain.as_ref());
     let rows = of.by_presence.iter().flatten().map(|(name, row)| {
         let row = PresenceRow {
@@ -30,6 +36,8 @@ pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger 
         query_timed_out: of.query_timed_out,
         query_broken: of.query_broken,
         query_in_flight: of.query_in_flight,
+        queries_cold,
+        queries_warm,
         scheduled: of.scheduled,
         withheld: of.withheld,
         withheld_by_cause: of.withheld_by_cause.clone(),
@@ -72,17 +80,62 @@ pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger 
 
 /// The legs of commands beside the others.
 pub(super) fn with_commands(latencies: Latencies, of: Option<&CommandSummary>) -> Latencies {
-    let Some(of) = of else {
-        return latencies;
-    };
-    let has_queries = of.ledger.queries > 0 || of.request.figures.censored > 0;
+    match of {
+        Some(of) => with_legs(latencies, of, [&of.request, &of.response, &of.round]),
+        None => latencies,
+    }
+}
+
+/// The same of those that are kept apart, or of the others.
+pub(super) fn apart(
+    latencies: Option<&LatencyTable>,
+    of: Option<&CommandSummary>,
+    part: fn(&CommandSummary) -> Option<&CommandsApart>,
+) -> Option<Latencies> {
+    let latencies = Latencies::from(latencies?);
+    let found = of.and_then(|of| Some((of, part(of)?)));
+    Some(match found {
+        Some((of, part)) => with_legs(latencies, of, [&part.request, &part.response, &part.round]),
+        None => latencies,
+    })
+}
+
+fn with_legs(
+    latencies: Latencies,
+    of: &CommandSummary,
+    [request, response, round]: [&LatencyView; 3],
+) -> Latencies {
     let has_replies = of.ledger.received > of.ledger.one_way;
     let leg = |view, has_any: bool| has_any.then(|| Latency::from(view));
     Latencies {
-        command_request: leg(&of.request, has_queries),
-        command_response: leg(&of.response, has_replies),
-        command_loop: leg(&of.round, has_replies),
+        command_request: leg(request, has_queries(of)),
+        command_response: leg(response, has_replies),
+        command_loop: leg(round, has_replies),
         ..latencies
+    }
+}
+
+fn has_queries(of: &CommandSummary) -> bool {
+    of.ledger.queries > 0 || of.request.figures.censored > 0
+}
+
+fn queries_due(of: &muster_measure::QueriesDue) -> QueriesDue {
+    let [
+        received_by_query,
+        no_command,
+        rejected,
+        timed_out,
+        broken,
+        in_flight,
+    ] = of.ends;
+    QueriesDue {
+        received_by_query,
+        no_command,
+        rejected,
+        timed_out,
+        broken,
+        in_flight,
+        shed: of.shed,
     }
 }
 

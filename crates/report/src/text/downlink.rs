@@ -4,7 +4,7 @@ use super::by;
 use muster_model::{Micros, figure};
 
 use crate::number::{count, known, per_second};
-use crate::{CommandLedger, DrainLedger, Ledgers, ReceiveLedger};
+use crate::{CommandLedger, DrainLedger, Ledgers, QueriesDue, ReceiveLedger};
 
 /// A label and what stands behind it.
 type Line = (&'static str, Vec<String>);
@@ -20,18 +20,7 @@ pub(super) fn rows(ledgers: &Ledgers) -> Vec<Line> {
 }
 
 fn commands(of: &CommandLedger) -> Vec<Line> {
-    let mut lines = Vec::new();
-    if of.queries > 0 {
-        let parts = [
-            (of.received_by_query, "with a command", true),
-            (of.no_command, "without", true),
-            (of.query_rejected, "rejected", false),
-            (of.query_timed_out, "timed out", false),
-            (of.query_broken, "broken", false),
-            (of.query_in_flight, "in flight", false),
-        ];
-        lines.push(("  queries", told(of.queries, "sent", &parts)));
-    }
+    let mut lines = queries(of);
     let undeliverable = format!("undeliverable{}", by(&of.undeliverable_by_status));
     let parts = [
         (of.delivered, "delivered", true),
@@ -85,6 +74,41 @@ fn commands(of: &CommandLedger) -> Vec<Line> {
     }
     lines.extend(of.offline_queue.iter().map(|of| drain(of, "commands")));
     lines
+}
+
+/// The queries that were sent; below them the cold ones and the others, where the scenario keeps them apart.
+fn queries(of: &CommandLedger) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if of.queries > 0 {
+        let parts = [
+            (of.received_by_query, "with a command", true),
+            (of.no_command, "without", true),
+            (of.query_rejected, "rejected", false),
+            (of.query_timed_out, "timed out", false),
+            (of.query_broken, "broken", false),
+            (of.query_in_flight, "in flight", false),
+        ];
+        lines.push(("  queries", told(of.queries, "sent", &parts)));
+    }
+    let apart = [("    cold", of.queries_cold), ("    warm", of.queries_warm)];
+    let apart = apart.into_iter();
+    lines.extend(apart.filter_map(|(label, part)| Some((label, due(&part?)))));
+    lines
+}
+
+/// Queries that were due, of which some could not be sent.
+fn due(of: &QueriesDue) -> Vec<String> {
+    let parts = [
+        (of.received_by_query, "with a command", true),
+        (of.no_command, "without", true),
+        (of.rejected, "rejected", false),
+        (of.timed_out, "timed out", false),
+        (of.broken, "broken", false),
+        (of.in_flight, "in flight", false),
+        (of.shed, "never sent", false),
+    ];
+    let all = parts.iter().map(|(part, ..)| part).sum();
+    told(all, "due", &parts)
 }
 
 /// How what was kept for devices that were offline came to them.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use muster_report::{
-    CommandLedger, DrainLedger, Equation, Latency, Percentiles, PresenceRow, ReceiveLedger, Report,
-    SubscriberRow, csv,
+    CommandLedger, DrainLedger, Equation, Latency, Percentiles, PresenceRow, QueriesDue,
+    ReceiveLedger, Report, SubscriberRow, csv,
 };
 use serde_json::Value;
 
@@ -147,6 +147,8 @@ fn full() -> Report {
     };
     report.ledger.command = Some(CommandLedger {
         offline_queue: Some(queue.clone()),
+        queries_cold: Some(QueriesDue::default()),
+        queries_warm: Some(QueriesDue::default()),
         by_presence: BTreeMap::from([("online".to_owned(), PresenceRow::default())]),
         equations: vec![equation.clone()],
         ..CommandLedger::default()
