@@ -391,6 +391,38 @@ fn a_refused_query_has_no_command_whether_or_not_it_surfaced() {
 }
 
 #[test]
+fn each_devices_first_query_and_command_stand_apart_where_the_scenario_wants_it() {
+    // What follows the streams stands at the top of the scenario.
+    let taking = "{ kind: command }\ncold: { first-message: true }";
+    let told = ("reject: { code: 503, count: 6 }", TO_QUERIES, NOW_AND_THEN);
+    for run in runs_over(&SCHEMES, taking, told) {
+        let apart = ["queries_cold", "queries_warm"].map(|part| &run.ledger()[part]);
+        for queries in apart {
+            assert_eq!(sum(queries), QUERIES / 2, "{queries}");
+            assert_eq!(queries["no_command"], json!(0));
+        }
+        let rejected = apart.map(|queries| count(&queries["rejected"]));
+        assert_eq!(rejected.iter().sum::<u64>(), 6);
+        let result = &run.0.result;
+        let of = |table: &str, leg: &str, key: &str| count(&result[table][leg][key]);
+        for leg in ["command_request", "command_response", "command_loop"] {
+            let [all, cold, warm] = ["latency", "latency_cold", "latency_warm"]
+                .map(|table| of(table, leg, "count") + of(table, leg, "censored"));
+            assert_eq!(cold + warm, all, "{leg}");
+            assert!((14..=20).contains(&cold), "{leg}: {cold}");
+        }
+        let asked = of("latency_cold", "command_request", "count");
+        assert_eq!(asked, QUERIES / 2, "also those that were refused");
+        let own = &result["ledger"]["by_stream"]["pumps/asks"]["latency_cold"];
+        assert_eq!(
+            own["command_request"],
+            result["latency_cold"]["command_request"]
+        );
+        assert_eq!(own["command_loop"], Value::Null);
+    }
+}
+
+#[test]
 fn a_query_that_nobody_answers_times_out_and_its_device_asks_nothing_else_meanwhile() {
     let query = "every: 3s, ttd: 1s, timeout: 2s";
     for run in runs("drop: 3, ignore: 2", TO_QUERIES, query) {
