@@ -309,7 +309,7 @@ impl Agent {
                 let now = self.clock.now();
                 self.log.end(IncidentKind::ConsumerAway, &who, now);
             }
-            Trouble::ConsumerLost(_)
+            Trouble::ConsumerLost { .. }
             | Trouble::ConsumerRefused(_)
             | Trouble::Rejecting(_)
             | Trouble::Unsendable(_)

@@ -68,7 +68,9 @@ impl Driver {
         let was_up = self.consumers[at].state == State::Up;
         if was_up {
             let text = format!("{}: {why}", self.name(at));
-            self.troubles.push(Trouble::ConsumerLost(text));
+            let since = io.now();
+            self.troubles
+                .push(Trouble::ConsumerLost { what: text, since });
         }
         if self.consumers[at].is_untold() && why != REFUSED {
             let text = format!("{}: {why}", self.name(at));

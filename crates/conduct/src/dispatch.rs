@@ -54,7 +54,12 @@ pub enum Trouble {
     /// A consumer lost its connection, or could not have one, by a limit of ours: own fault.
     ConsumerAway(String),
     /// A consumer lost its connection, for a cause of the target's.
-    ConsumerLost(String),
+    ConsumerLost {
+        /// Which one, and why.
+        what: String,
+        /// When its broker was heard the last time; where nobody knows, when it was lost.
+        since: Micros,
+    },
     /// A consumer is connected and subscribed again.
     ConsumerBack(String),
     /// A consumer's subscription or credential was refused.

@@ -165,7 +165,7 @@ impl Archive {
         let unread = written.as_ref().err().map(|error| format!("{error:#}"));
         let mut windows = written.map(|archive| archive.windows).unwrap_or_default();
         windows.merge(&data.unkept);
-        let mut events: Vec<NotedEvent> = data.incidents.iter().map(events::of_incident).collect();
+        let mut events = events::of_incidents(&data.incidents);
         let end_s = data.end.as_secs_f64();
         let clock = header.clocks.first().map_or("", String::as_str);
         events.extend(

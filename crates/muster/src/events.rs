@@ -15,6 +15,10 @@ use crate::line::CLOCKS_APART;
 const TOPICS_DIFFER: &str = "topics-differ";
 const NEW_TENANT: &str = "new-tenant";
 
+/// What lasts until the consumer is back.
+const CONSUMER_AWAY: &str = "consumer-away";
+const CONSUMER_LOST: &str = "consumer-lost";
+
 /// Seconds without one of the things that happen all the time, before it is called an event.
 const GAP_MIN: u32 = 2;
 
@@ -33,12 +37,41 @@ const EARLY_MIN: Micros = Micros::from_millis(1);
 /// One of so many wanted in a second, or fewer, is next to none.
 const SOME_OF: u64 = 20;
 
+/// The incidents of a run as events, in their order.
+pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<NotedEvent> {
+    let mut events: Vec<NotedEvent> = incidents.iter().map(of_incident).collect();
+    for (at, incident) in incidents.iter().enumerate() {
+        if let Trouble::ConsumerBack(name) = &incident.trouble {
+            end(&mut events[..at], name, incident.at);
+        }
+    }
+    events
+}
+
+/// A consumer is back: what kept it away is over.
+fn end(events: &mut [NotedEvent], name: &str, at: Micros) {
+    let its = format!("{name}: ");
+    let lasting = events.iter_mut().filter(|event| {
+        [CONSUMER_AWAY, CONSUMER_LOST].contains(&event.kind.as_str())
+            && event.until_s.is_none()
+            && event.detail.starts_with(&its)
+    });
+    for event in lasting {
+        event.until_s = Some(at.as_secs_f64().max(event.t_s));
+    }
+}
+
 /// An incident of the generator or its consumers as an event.
-pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
+fn of_incident(incident: &Incidents) -> NotedEvent {
+    let since = if let Trouble::ConsumerLost { since, .. } = &incident.trouble {
+        incident.at.min(*since)
+    } else {
+        incident.at
+    };
     let (kind, detail) = match &incident.trouble {
         Trouble::Limit(what) => ("generator-limit", what.clone()),
-        Trouble::ConsumerAway(what) => ("consumer-away", what.clone()),
-        Trouble::ConsumerLost(what) => ("consumer-lost", what.clone()),
+        Trouble::ConsumerAway(what) => (CONSUMER_AWAY, what.clone()),
+        Trouble::ConsumerLost { what, .. } => (CONSUMER_LOST, what.clone()),
         Trouble::ConsumerBack(what) => ("consumer-back", what.clone()),
         Trouble::ConsumerRefused(what) => ("consumer-refused", what.clone()),
         Trouble::Rejecting(what) => ("rejecting", what.clone()),
@@ -66,7 +99,7 @@ pub(crate) fn of_incident(incident: &Incidents) -> NotedEvent {
         Trouble::LinkRefused(what) => ("device-refused", what.clone()),
     };
     NotedEvent {
-        t_s: incident.at.as_secs_f64(),
+        t_s: since.as_secs_f64(),
         until_s: None,
         kind: kind.to_owned(),
         detail,
@@ -277,6 +310,38 @@ mod tests {
         });
         assert_eq!(event.kind, "not-listed");
         assert_eq!(event.detail, "7 further incidents are not listed");
+    }
+
+    #[test]
+    fn a_consumer_was_lost_from_the_last_answer_until_it_was_back() {
+        let (secs, what) = (Micros::from_secs, |of: &str| format!("{of}: silent"));
+        let lost = |of: &str, since| Trouble::ConsumerLost {
+            what: what(of),
+            since: secs(since),
+        };
+        let told = [
+            (13, lost("consumer 1", 10)),
+            (13, lost("consumer 10", 11)),
+            (20, Trouble::ConsumerBack("consumer 1".to_owned())),
+            (30, Trouble::ConsumerAway(what("consumer 1"))),
+            (31, Trouble::ConsumerBack("consumer 1".to_owned())),
+        ];
+        let told = told.map(|(at, trouble)| Incidents {
+            at: secs(at),
+            trouble,
+        });
+        let events = of_incidents(&told);
+        let events = events
+            .iter()
+            .map(|event| (event.kind.as_str(), event.t_s, event.until_s));
+        let expected = [
+            ("consumer-lost", 10.0, Some(20.0)),
+            ("consumer-lost", 11.0, None),
+            ("consumer-back", 20.0, None),
+            ("consumer-away", 30.0, Some(31.0)),
+            ("consumer-back", 31.0, None),
+        ];
+        assert!(events.eq(expected), "{told:?}");
     }
 
     fn found(rows: &[(u64, u64)]) -> Vec<(u32, u32)> {

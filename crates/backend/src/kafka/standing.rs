@@ -185,7 +185,7 @@ impl Standing {
         match news {
             // The library asks for a group all the same, and needs none.
             News::Failed(code, _) if !self.has_group && Refusal::is_of_group(code) => {}
-            News::Failed(code, reason) => self.failed(code, &reason),
+            News::Failed(code, reason) => self.failed(now, code, &reason),
             News::Revoked(partitions) => self.revoked(now, partitions),
             News::Sampled(sample) => self.sampled(now, &sample),
         }
@@ -247,7 +247,7 @@ impl Standing {
         }
     }
 
-    fn failed(&mut self, code: RDKafkaErrorCode, reason: &str) {
+    fn failed(&mut self, now: Micros, code: RDKafkaErrorCode, reason: &str) {
         if code == RDKafkaErrorCode::PollExceeded {
             self.away("it was not asked for messages in time, and its group left it out");
         } else if self.state == State::Down {
@@ -258,7 +258,7 @@ impl Standing {
                 self.refused(&refusal);
             }
         } else if Refusal::is_final(code) {
-            self.lost(State::Silent, reason);
+            self.lost(now, State::Silent, reason);
         }
     }
 
@@ -267,13 +267,18 @@ impl Standing {
             (self.lag.most, self.lag.at) = (sample.lag, now);
         }
         self.lag.last = sample.lag;
+        let heard = now - sample.heard_ago;
+        self.heard.until = self.heard.until.max(heard);
         let ended = self.ended(&sample.connections);
         // Of an answer that it owes since a moment ago the library says that nothing came since before.
         let has_just_gone_on = self.resumed.is_some_and(|at| now - at < SILENT);
         match (&sample.silent, self.state) {
-            (Some(why), State::Up) if !has_just_gone_on => self.lost(State::Silent, why),
+            (Some(why), State::Up) if !has_just_gone_on => {
+                self.lost(self.heard.until, State::Silent, why);
+            }
             (None, State::Up) if ended > 0 => {
                 self.lost(
+                    now,
                     State::Silent,
                     "a connection to a broker ended, and was opened again",
                 );
@@ -283,8 +288,6 @@ impl Standing {
             (Some(_), State::Up | State::Down | State::Silent | State::Revoked)
             | (None, State::Up | State::Down | State::Revoked) => {}
         }
-        let heard = now - sample.heard_ago;
-        self.heard.until = self.heard.until.max(heard);
     }
 
     fn hears_from(&mut self, now: Micros) {
@@ -317,7 +320,7 @@ impl Standing {
             ));
         } else {
             let why = format!("its group took {partitions} partitions back (a rebalance)");
-            self.lost(State::Revoked, &why);
+            self.lost(now, State::Revoked, &why);
         }
     }
 
@@ -329,13 +332,13 @@ impl Standing {
     }
 
     /// What it never had it cannot lose.
-    fn lost(&mut self, to: State, why: &str) {
+    fn lost(&mut self, since: Micros, to: State, why: &str) {
         if self.state == State::Down {
             return;
         }
         if std::mem::replace(&mut self.state, to) == State::Up {
-            let text = self.text(why);
-            self.troubles.push(Trouble::ConsumerLost(text));
+            let what = self.text(why);
+            self.troubles.push(Trouble::ConsumerLost { what, since });
         }
     }
 
@@ -378,7 +381,8 @@ mod tests {
         standing.heard(Micros(1), sample(&[(1, 0, false), (2, 5, true)]));
         assert_eq!(standing.troubles, []);
         standing.heard(Micros(2), sample(&[(1, 4, false), (2, 6, true)]));
-        let [Trouble::ConsumerLost(_), Trouble::ConsumerBack(_)] = &standing.troubles[..] else {
+        let [Trouble::ConsumerLost { .. }, Trouble::ConsumerBack(_)] = &standing.troubles[..]
+        else {
             panic!("{:?}", standing.troubles);
         };
     }
@@ -488,6 +492,9 @@ mod tests {
         assert_eq!(standing.listening(secs(11)), from_to(0, 9));
         standing.heard(secs(12), heard(3, Some("it owes an answer")));
         assert_eq!(standing.listening(secs(12)), Listening::deaf(secs(12)));
+        let what = "consumer 0: it owes an answer".to_owned();
+        let since = secs(9);
+        assert_eq!(standing.troubles, [Trouble::ConsumerLost { what, since }]);
         standing.heard(secs(20), heard(0, None));
         assert_eq!(standing.listening(secs(20)), from_to(20, 20));
         standing.heard(secs(21), News::Revoked(3));
@@ -507,7 +514,10 @@ mod tests {
         standing.heard(secs(21), heard(10, Some("it owes an answer")));
         assert_eq!(standing.troubles, []);
         standing.heard(secs(23), heard(13, Some("it owes an answer")));
-        assert!(matches!(&standing.troubles[..], [Trouble::ConsumerLost(_)]));
+        assert!(matches!(
+            &standing.troubles[..],
+            [Trouble::ConsumerLost { .. }]
+        ));
     }
 
     #[test]
@@ -520,7 +530,10 @@ mod tests {
         standing.begin();
         assert_eq!(standing.troubles, []);
         standing.heard(Micros(3), News::Revoked(4));
-        assert!(matches!(&standing.troubles[..], [Trouble::ConsumerLost(_)]));
+        assert!(matches!(
+            &standing.troubles[..],
+            [Trouble::ConsumerLost { .. }]
+        ));
     }
 
     #[test]
