@@ -90,8 +90,8 @@ pub struct Incident {
 /// The kinds of incident, each of which makes a run invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum IncidentKind {
-    /// The kernel dropped what came in because our receive queue was full (`SO_RXQ_OVFL`,
-    /// `RcvbufErrors`).
+    /// The kernel dropped what came in because our receive queue was full (`SO_RXQ_OVFL` of
+    /// the datagrams read, `SO_MEMINFO` of the socket where none came after).
     ReceiveDrop,
     /// A bound of ours on descriptors, ports, buffers or another pool was reached.
     LimitReached,
