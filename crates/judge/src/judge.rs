@@ -48,18 +48,17 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .then(|| would_be(&results))
         .flatten();
     // What one part did not send or did not get may have been another's.
-    let is_warned = match result {
-        RunResult::Pass | RunResult::Fail | RunResult::Invalid => !evidence.is_part,
-        RunResult::None | RunResult::Part => false,
+    let warnings = match result {
+        _ if evidence.is_part => Vec::new(),
+        RunResult::Pass | RunResult::Fail | RunResult::Invalid => warnings(&results, evidence),
+        // Its verdict says all the rest.
+        RunResult::None => evidence.found.to_vec(),
+        RunResult::Part => Vec::new(),
     };
     Verdict {
         result,
         would_be,
-        warnings: if is_warned {
-            warnings(&results, evidence)
-        } else {
-            Vec::new()
-        },
+        warnings,
         rules: results,
     }
 }

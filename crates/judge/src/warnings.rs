@@ -8,7 +8,7 @@ use muster_measure::{CommandLedger, LinksSecond, ReceptionLedger, ScopeSummary};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Evidence, RuleOutcome, RuleResult, reach, slo::is_consumer_disturbed};
+use crate::{Evidence, RuleOutcome, RuleResult, reach, slo::is_consumer_disturbed};
 
 /// The share of a stream's messages from which on that they were not sent, failed or were lost is
 /// worth a warning: it is beyond what stray errors come to, and would spoil a p99.
@@ -70,11 +70,8 @@ pub enum WarningKind {
 }
 
 /// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.
-/// There is none on a run that never began, which its verdict says.
+/// Not for a run that never began, of which there is only what was found before it.
 pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<Warning> {
-    if matches!(evidence.ending, Ending::NotBegun(_)) {
-        return Vec::new();
-    }
     let mut found: Vec<Warning> = links(rules, evidence).into_iter().collect();
     found.extend(reach::warning(evidence));
     found.extend_from_slice(evidence.found);

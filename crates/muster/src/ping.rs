@@ -11,6 +11,7 @@ use muster_protocol::coap::{Client, ClientEvent, ClientSettings, Ticket};
 use muster_protocol::dtls::{
     Certificates, Context, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
 };
+use muster_scenario::PlatformPlan;
 use muster_transport::AwsLc;
 
 use crate::probe::Answer;
@@ -39,16 +40,21 @@ pub(crate) enum Caller<'a> {
 }
 
 /// A socket towards one address, and the time that is left.
-struct Line {
+struct Line<'a> {
+    platform: &'a PlatformPlan,
     socket: UdpSocket,
     clock: Clock,
     begun: Micros,
     end: Micros,
 }
 
-/// Asks at an address, for so long at the most.
-pub(crate) fn ping(address: SocketAddr, at_most: Micros, caller: &Caller<'_>) -> Answer {
-    let asked = Line::to(address, at_most).and_then(|line| match caller {
+/// Asks at an address of a platform, for so long at the most.
+pub(crate) fn ping(
+    (platform, address): (&PlatformPlan, SocketAddr),
+    at_most: Micros,
+    caller: &Caller<'_>,
+) -> Answer {
+    let asked = Line::to((platform, address), at_most).and_then(|line| match caller {
         Caller::Plain => line.sign_of_life(),
         Caller::Shared { .. } | Caller::Certified { .. } => line.session(caller),
     });
@@ -61,8 +67,11 @@ pub(crate) fn ping(address: SocketAddr, at_most: Micros, caller: &Caller<'_>) ->
     })
 }
 
-impl Line {
-    fn to(address: SocketAddr, at_most: Micros) -> io::Result<Self> {
+impl<'a> Line<'a> {
+    fn to(
+        (platform, address): (&'a PlatformPlan, SocketAddr),
+        at_most: Micros,
+    ) -> io::Result<Self> {
         let any = match address {
             SocketAddr::V4(_) => "0.0.0.0:0",
             SocketAddr::V6(_) => "[::]:0",
@@ -72,6 +81,7 @@ impl Line {
         let clock = Clock::start();
         let begun = clock.now();
         Ok(Self {
+            platform,
             socket,
             clock,
             begun,
@@ -84,7 +94,7 @@ impl Line {
     }
 
     /// The next datagram; none if there is none until an instant.
-    fn receive<'a>(&self, until: Micros, room: &'a mut [u8]) -> io::Result<Option<&'a mut [u8]>> {
+    fn receive<'b>(&self, until: Micros, room: &'b mut [u8]) -> io::Result<Option<&'b mut [u8]>> {
         let left = until - self.clock.now();
         // No time at all would be for ever.
         let left = Duration::from_micros(left.get().max(1_000));
@@ -158,7 +168,7 @@ impl Line {
             self.send(&mut out)?;
             let now = self.clock.now();
             if now >= self.end {
-                return Ok(Answer::NoHandshake(Fault::TimedOut.to_string()));
+                return Ok(self.no_handshake(Fault::TimedOut));
             }
             let until = dtls.deadline().map_or(self.end, |at| at.min(self.end));
             let event = match self.receive(until, &mut room)? {
@@ -176,15 +186,19 @@ impl Line {
                 }
                 Some(Event::Failed(fault)) => {
                     self.send(&mut out)?;
-                    let remedy = muster_agent::remedy(fault);
-                    return Ok(Answer::NoHandshake(format!("{fault}{remedy}")));
+                    return Ok(self.no_handshake(fault));
                 }
                 Some(Event::Closed) => {
-                    return Ok(Answer::NoHandshake(Fault::ClosedEarly.to_string()));
+                    return Ok(self.no_handshake(Fault::ClosedEarly));
                 }
                 Some(Event::Data(_)) | None => {}
             }
         }
+    }
+
+    fn no_handshake(&self, fault: Fault) -> Answer {
+        let remedy = muster_agent::remedy(fault, self.platform);
+        Answer::NoHandshake(format!("{fault}{remedy}"))
     }
 
     fn send(&self, out: &mut Datagrams) -> io::Result<()> {
@@ -219,6 +233,8 @@ fn for_server(name: &str) -> Opening<'_> {
 
 #[cfg(test)]
 mod tests {
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
+
     use super::*;
 
     /// Answers a ping by changing it so.
@@ -235,9 +251,20 @@ mod tests {
         address
     }
 
+    fn platform() -> PlatformPlan {
+        let source = Source {
+            name: "t.yaml",
+            text: "name: t\nplatform: { kind: hono, devices: [ 'coap://127.0.0.1' ] }\nfleet: [ { streams: [] } ]\n",
+        };
+        let plan = parse(source, &Overrides::new(), &NoFiles);
+        plan.unwrap_or_else(|problems| panic!("{problems}"))
+            .platform
+    }
+
     #[test]
     fn a_reset_is_a_sign_of_life_and_nothing_else_is() {
-        let ask = |address| ping(address, Micros::from_secs(10), &Caller::Plain);
+        let platform = platform();
+        let ask = |address| ping((&platform, address), Micros::from_secs(10), &Caller::Plain);
         let reset = peer(|ping| ping[0] = 0x70);
         assert!(matches!(ask(reset), Answer::Taken(_)));
         let reset_of_another = peer(|ping| (ping[0], ping[3]) = (0x70, !ping[3]));

@@ -86,7 +86,7 @@ fn pings(plan: &Plan) -> Result<Vec<Reached>> {
         };
         let at_most = fleet.connect.timeout;
         let answer = target::address(endpoint, Duration::ZERO)
-            .map(|address| ping::ping(address, at_most, &caller));
+            .map(|address| ping::ping((&plan.platform, address), at_most, &caller));
         Reached {
             who: format!("{endpoint}, device `{name}`"),
             keys: format!("`credential` of fleet `{}`", fleet.name),

@@ -37,7 +37,7 @@ pub(crate) use ditto::payload;
 pub use identity::Identity;
 pub use kafka::CONTENT_TYPE;
 pub(crate) use kafka::{TOPICS as KAFKA_TOPICS, kafka_command, returned};
-pub(crate) use meanings::hint;
+pub(crate) use meanings::{HANDSHAKE_HINT, hint};
 pub use northbound::{Commanded, Notice, is_own_media_type};
 pub(crate) use northbound::{NOTICES, REPLIES, reply, surface, write_command};
 pub(crate) use requests::ask;

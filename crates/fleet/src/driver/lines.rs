@@ -61,6 +61,12 @@ pub trait Lines: Debug {
     /// What is known of a failure beyond its cause.
     fn detail(line: &Self::Line) -> Option<&str>;
 
+    /// What the scenario can do about a failure, as the end of a sentence; empty where nothing.
+    #[cold]
+    fn remedy(&self, _error: LayerError) -> &'static str {
+        ""
+    }
+
     /// By what a line proves who it is, as the platform knows it, never a secret; none where its layers
     /// prove nothing.
     #[cold]

@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 use zeroize::Zeroizing;
 
 use super::lines::{Above, Lines, Read, Who};
+use super::wire::remedy;
 use super::writing::send_each;
 
 /// A handshake is given up by its link (`connect.timeout`), and not by itself before that.
@@ -304,6 +305,13 @@ impl<C: Crypto> Lines for Secured<C> {
 
     fn detail(_line: &SecuredLine<Dtls<C>>) -> Option<&str> {
         None
+    }
+
+    fn remedy(&self, error: LayerError) -> &'static str {
+        match error {
+            LayerError::Dtls(fault) => remedy(fault, &self.plan.platform),
+            LayerError::Tls(_) | LayerError::WebSocket(_) => "",
+        }
     }
 
     fn proof(&mut self, line: &SecuredLine<Dtls<C>>) -> Option<String> {

@@ -7,6 +7,7 @@ use muster_net::{Io, Key};
 use muster_protocol::dtls;
 use muster_protocol::layer::{Ended, LayerError};
 use muster_protocol::websocket::Fault;
+use muster_scenario::{PlatformKind, PlatformPlan};
 
 use super::lines::Who;
 use super::{Above, Driver, Lines};
@@ -93,10 +94,7 @@ impl<L: Lines> Driver<L> {
         }
         self.told.push(error);
         let detail = L::detail(&self.each[link as usize]);
-        let help = match error {
-            LayerError::Dtls(fault) => remedy(fault),
-            LayerError::Tls(_) | LayerError::WebSocket(_) => "",
-        };
+        let help = self.lines.remedy(error);
         let detail = detail.map_or_else(|| format!("{error}{help}"), str::to_owned);
         let proof = self.lines.proof(&self.each[link as usize]);
         let proof = proof.map_or_else(String::new, |proof| format!(" ({proof})"));
@@ -118,11 +116,15 @@ impl<L: Lines> Driver<L> {
 
 /// What the scenario can do about a failure of DTLS, as the end of a sentence; empty where nothing.
 #[must_use]
-pub fn remedy(fault: dtls::Fault) -> &'static str {
-    if fault == dtls::Fault::NoConnectionId {
-        ", by which devices on one socket are told apart: use `sockets: per-device`"
-    } else {
-        ""
+pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> &'static str {
+    match (fault, &platform.kind) {
+        (dtls::Fault::NoConnectionId, _) => {
+            ", by which devices on one socket are told apart: use `sockets: per-device`"
+        }
+        (dtls::Fault::TimedOut, PlatformKind::Deployed { dialect }) => {
+            dialect.handshake_hint().unwrap_or_default()
+        }
+        _ => "",
     }
 }
 

@@ -130,11 +130,17 @@ fn a_pass_says_that_the_offered_rate_was_not_reached() {
 }
 
 #[test]
-fn a_run_that_never_began_has_a_verdict_and_no_warning() {
+fn a_run_that_never_began_has_a_verdict_and_what_was_found_before_it() {
     let mut run = unlooked();
     sheds(&mut run, ShedCause::Offline, 4_000);
     run.ending = Ending::NotBegun("nobody was there".to_owned());
     assert_eq!(run.judged().warnings, []);
+    run.found.push(Warning {
+        kind: WarningKind::NewTenant,
+        scope: "run".to_owned(),
+        detail: "there was no topic of tenant `t1`".to_owned(),
+    });
+    assert_eq!(run.judged().warnings, run.found);
 }
 
 /// Datagrams that nobody acknowledges by design, at an address that ICMP says nobody listens at.

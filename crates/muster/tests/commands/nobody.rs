@@ -63,4 +63,9 @@ fn flights_of_a_handshake_that_are_said_again_are_counted() {
     let again = result["links"]["dtls_retransmitted"].as_u64();
     assert!(again >= Some(5), "{out}");
     assert!(result["links"]["icmp_errors"].as_u64() > Some(0));
+    let failed = result["events"].as_array().expect("events");
+    let failed = failed.iter().find(|it| it["kind"] == "handshake-failed");
+    let said = failed.and_then(|it| it["detail"].as_str());
+    let asks = |said: &str| said.contains("Is the tenant?") && said.contains("`muster provision`");
+    assert!(said.is_some_and(asks), "{said:?}");
 }

@@ -77,6 +77,16 @@ impl Dialect {
         }
     }
 
+    /// What else to look at where a handshake is not answered, as the end of a sentence; none where the
+    /// platform answers it whoever asks.
+    #[must_use]
+    pub const fn handshake_hint(self) -> Option<&'static str> {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Thingsboard => None,
+            Self::Hono => Some(hono::HANDSHAKE_HINT),
+        }
+    }
+
     /// What a request means at the server end; none where the dialect has no requests. `peer` is who the
     /// link's credentials belong to.
     #[must_use]
