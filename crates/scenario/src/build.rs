@@ -54,6 +54,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     if let Some(platform) = &platform {
         let views = root.list("fleet");
         transport::certificates_are_shown(&views, &fleets, platform.scheme())?;
+        transport::warn_of_full_handshakes(&views, &fleets, platform);
         let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
         for (view, fleet) in views.iter().zip(&fleets) {
             if is_embedded && platform.scheme().is_dtls() {

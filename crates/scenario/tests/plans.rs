@@ -525,6 +525,39 @@ fn what_is_likely_a_slip_is_a_warning() {
 }
 
 #[test]
+fn links_over_dtls_that_come_back_in_full_are_warned_of() {
+    let found = |scheme: &str, tls: &str, fleet: &str| {
+        let text = format!(
+            "name: t\nplatform: {{ kind: hono, devices: [ '{scheme}://h' ]{tls} }}\nfleet: [ {{ {fleet}, tenant: t1, \
+             streams: [ {{ rate: 5/s }} ] }} ]\n"
+        );
+        let warned = plan(&text).warnings.into_iter();
+        let warned =
+            warned.filter(|warning| warning.what.contains("every reconnect is a full handshake"));
+        warned
+            .map(|warning| warning.to_string())
+            .collect::<Vec<_>>()
+    };
+    let key = ", credential: { kind: psk, user: '${id}@${tenant}', secret: k }";
+    let comes_back = format!("connect: {{ lifetime: 10s }}{key}");
+    let offline = format!("offline: {{ at: 1s, for: 5s }}{key}");
+    for fleet in [&comes_back, &offline] {
+        let warned = found("coaps", "", fleet);
+        assert_eq!(warned.len(), 1, "{fleet}: {warned:?}");
+        assert!(
+            warned[0].contains("`tls: { session-resumption: true }`"),
+            "{warned:?}"
+        );
+        for told in ["true", "false"] {
+            let told = format!(", tls: {{ session-resumption: {told} }}");
+            assert_eq!(found("coaps", &told, fleet), [""; 0]);
+        }
+    }
+    assert_eq!(found("coaps", "", &format!("count: 2{key}")), [""; 0]);
+    assert_eq!(found("coap", "", "connect: { lifetime: 10s }"), [""; 0]);
+}
+
+#[test]
 fn old_mqtt_and_wills_are_read() {
     let text = "name: t\nfleet:\n- client: { version: 3.1.1, clean-start: false, keep-alive: 0s, \
                 will: { topic: \"w/${id}\", payload: gone, qos: 1 } }\n  data: meters.csv\n  count: 3\n  \

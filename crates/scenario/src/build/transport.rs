@@ -1,6 +1,8 @@
 //! TLS, and whether it goes with the addresses.
 
-use crate::plan::{Credential, Endpoint, FleetPlan, PemFile, Scheme, Secret, TlsPlan, TlsVersions};
+use crate::plan::{
+    Credential, Endpoint, FleetPlan, PemFile, PlatformPlan, Scheme, Secret, TlsPlan, TlsVersions,
+};
 use crate::view::View;
 
 /// Reads a `tls` map.
@@ -137,6 +139,31 @@ pub(super) fn fits_datagrams(view: &View<'_>, scheme: Scheme) -> Option<()> {
             let what = format!("`{key}` has no meaning over `{}`", scheme.name());
             stray.wrong(what, "remove it; devices speak DTLS 1.2");
             None
+        }
+    }
+}
+
+/// Over DTLS a link that comes back opens its session in full unless the scenario says otherwise, which is
+/// for whoever runs it to know: it is most of what such a link costs both ends.
+pub(super) fn warn_of_full_handshakes(
+    views: &[View<'_>],
+    fleets: &[FleetPlan],
+    platform: &PlatformPlan,
+) {
+    if !platform.scheme().is_dtls() || platform.tls.resumption.is_some() {
+        return;
+    }
+    for (view, fleet) in views.iter().zip(fleets) {
+        let ends = match (fleet.connect.lifetime, &fleet.offline) {
+            (Some(_), _) => view.get("connect").and_then(|it| it.get("lifetime")),
+            (None, Some(_)) => view.get("offline"),
+            (None, None) => None,
+        };
+        if let Some(ends) = ends {
+            let what = "links connect again, and over DTLS every reconnect is a full handshake";
+            let help = "`tls: { session-resumption: true }` under `platform` resumes, where the server does; \
+                        `false` says that it is meant so";
+            ends.warn(what, help);
         }
     }
 }
