@@ -53,6 +53,10 @@ impl Watch for Watcher<'_> {
         }
     }
 
+    fn remark(&self, what: &str) {
+        outcome::remark(&format!("warning: {what}"));
+    }
+
     fn is_over(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

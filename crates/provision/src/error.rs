@@ -80,6 +80,21 @@ pub enum ProvisionError {
         /// The fleet's tenant.
         tenant: String,
     },
+    /// Two devices prove themselves as the same one.
+    #[error(
+        "the devices `{one}` and `{other}` of tenant `{tenant}` both log in as `{auth_id}`, by which Hono knows one \
+         device alone: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`, and give each device its own `id`"
+    )]
+    SameLogin {
+        /// Their tenant.
+        tenant: String,
+        /// What both say they are.
+        auth_id: String,
+        /// A device or gateway.
+        one: String,
+        /// Another one.
+        other: String,
+    },
     /// The registry's database says no.
     #[error("{call}: {why}; {remedy}")]
     Database {

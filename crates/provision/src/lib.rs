@@ -21,5 +21,5 @@ mod work;
 
 pub use error::ProvisionError;
 pub use journal::{JOURNAL, Journal};
-pub use provisioner::{Provisioner, Watch, provisioner};
+pub use provisioner::{Provisioner, Watch, distinct, provisioner};
 pub use tally::{Counts, Tally};

@@ -3,7 +3,7 @@
 use muster_platform::Dialect;
 use muster_scenario::{Plan, ProvisionPlan, Secret};
 
-use crate::hono::Registry;
+use crate::hono::{self, Registry};
 use crate::sap_edge::SapEdge;
 use crate::{Journal, ProvisionError, Tally};
 
@@ -52,6 +52,9 @@ pub trait Watch: Sync {
 
     /// Whether to stop.
     fn is_over(&self) -> bool;
+
+    /// Something went otherwise than it should, and what was wanted is done all the same.
+    fn remark(&self, _what: &str) {}
 }
 
 /// Who tells the platform of a plan; none where there is nobody to tell, or no address.
@@ -75,9 +78,20 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
     })
 }
 
+/// Whether the platform can tell the devices of a plan apart by what they log in as.
+///
+/// # Errors
+/// [`ProvisionError::SameLogin`] and [`ProvisionError::Identity`], naming devices.
+pub fn distinct(plan: &Plan) -> Result<(), ProvisionError> {
+    match plan.platform.dialect() {
+        Dialect::Mqtt | Dialect::Thingsboard | Dialect::SapEdge => Ok(()),
+        Dialect::Hono => hono::distinct(plan),
+    }
+}
+
 #[cfg(feature = "mongodb")]
 fn database(plan: &ProvisionPlan, uri: &Secret) -> Result<Box<dyn Provisioner>, ProvisionError> {
-    Ok(Box::new(crate::hono::Mongo::new(plan, uri)?))
+    Ok(Box::new(hono::Mongo::new(plan, uri)?))
 }
 
 #[cfg(not(feature = "mongodb"))]

@@ -9,7 +9,7 @@ use muster_backend::{Look, look};
 use muster_model::{BackendId, Reason, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_provision::provisioner;
+use muster_provision::{distinct, provisioner};
 use muster_scenario::{
     LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, ProvisionMode, needs,
 };
@@ -144,7 +144,8 @@ fn management(plan: &Plan) -> Result<u8> {
     };
     let target = provisioner.target();
     let interrupted = AtomicBool::new(false);
-    let greeted = provisioner.greet(&Watcher::new(&interrupted, true));
+    let greeted =
+        distinct(plan).and_then(|()| provisioner.greet(&Watcher::new(&interrupted, true)));
     let (mark, said, code) = match greeted {
         Ok(()) => ("ok", "answers".to_owned(), outcome::PASS),
         Err(error) if error.is_silence() => ("silent", error.to_string(), outcome::SILENT),

@@ -126,6 +126,7 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::NoGateway { .. } => outcome::FAIL,
         ProvisionError::Transport(_)
         | ProvisionError::Identity { .. }
+        | ProvisionError::SameLogin { .. }
         | ProvisionError::NoMongo
         | ProvisionError::Random
         | ProvisionError::Journal { .. }

@@ -4,6 +4,7 @@
 //! registry encrypts keys, it cannot read these.
 
 mod documents;
+mod indexes;
 mod lookup;
 mod outcome;
 mod parts;
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use mongodb::options::{ClientOptions, IndexOptions, InsertManyOptions};
-use mongodb::{Client, Collection, Database, IndexModel};
+use mongodb::options::{ClientOptions, InsertManyOptions};
+use mongodb::{Client, Collection, Database};
 use muster_scenario::{Plan, ProvisionPlan, Secret};
 use tokio::runtime::Runtime;
 
@@ -23,6 +24,7 @@ use self::lookup::There;
 use self::outcome::{failed, in_time, taken, unusable};
 use self::parts::{BATCH, Parts};
 use self::removal::{Devices, begun};
+use super::distinct;
 use super::records::{Record, count, records, tenants};
 use super::registry::{DEVICE, TENANT};
 use crate::crew::each;
@@ -61,6 +63,7 @@ impl Provisioner for Mongo {
         journal: &Journal,
         watch: &dyn Watch,
     ) -> Result<Tally, ProvisionError> {
+        distinct(plan)?;
         self.index(watch)?;
         let tenants = tenants(plan);
         let work = Work::new(watch, tenants.len() as u64 + count(plan));
@@ -162,26 +165,6 @@ impl Mongo {
         call: impl Future<Output = mongodb::error::Result<T>>,
     ) -> mongodb::error::Result<T> {
         self.runtime.block_on(in_time(self.timeout + MARGIN, call))
-    }
-
-    /// The registry's own indexes, as it makes them at its start, as far as they keep one thing from being
-    /// there twice.
-    fn index(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
-        let of_device = || doc! { "tenant-id": 1, "device-id": 1 };
-        let indexes = [
-            (TENANTS, doc! { "tenant-id": 1 }),
-            (DEVICES, of_device()),
-            (CREDENTIALS, of_device()),
-        ];
-        for (collection, keys) in indexes {
-            self.pacer.wait(watch)?;
-            let unique = IndexOptions::builder().unique(true).build();
-            let index = IndexModel::builder().keys(keys).options(unique).build();
-            let indexed = self.collection(collection);
-            let made = self.run(indexed.create_index(index).into_future());
-            made.map_err(|error| self.failed("index", collection, &error))?;
-        }
-        Ok(())
     }
 
     fn ensure_tenant(

@@ -5,6 +5,7 @@ mod removal;
 use muster_scenario::{Plan, ProvisionPlan, RegistryApi, WebAddress};
 use serde_json::{Value, json};
 
+use super::distinct;
 use super::made::Made;
 use super::model;
 use super::records::{Login, Record, count, records, tenants};
@@ -46,6 +47,7 @@ impl Provisioner for Registry {
         journal: &Journal,
         watch: &dyn Watch,
     ) -> Result<Tally, ProvisionError> {
+        distinct(plan)?;
         self.all(plan, watch, |wanted, work| {
             self.ensure(wanted, journal, work)
         })

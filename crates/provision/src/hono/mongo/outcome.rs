@@ -7,7 +7,7 @@ use mongodb::error::{Error, ErrorKind, Result};
 use crate::ProvisionError;
 
 /// The database's code for a key of a unique index that is there already.
-const DUPLICATE_KEY: i32 = 11_000;
+pub(super) const DUPLICATE_KEY: i32 = 11_000;
 
 /// The code of a call that the database itself gave up since it took too long.
 const MAX_TIME_EXPIRED: i32 = 50;
