@@ -82,8 +82,8 @@ pub enum ProvisionError {
     },
     /// Two devices prove themselves as the same one.
     #[error(
-        "the devices `{one}` and `{other}` of tenant `{tenant}` both log in as `{auth_id}`, by which Hono knows one \
-         device alone: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`, and give each device its own `id`"
+        "tell the devices `{one}` and `{other}` of tenant `{tenant}` apart: both log in as `{auth_id}`, by which Hono \
+         knows one device alone: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`, and give each device its own `id`"
     )]
     SameLogin {
         /// Their tenant.

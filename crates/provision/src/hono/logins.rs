@@ -90,7 +90,9 @@ mod tests {
         let same = OWN.replace("${id}@", "same@");
         let told_of = told(&[&same]).expect_err("three devices are one");
         assert!(
-            told_of.starts_with("the devices `d-0` and `d-1` of tenant `t1` both log in as `same`"),
+            told_of.starts_with(
+                "tell the devices `d-0` and `d-1` of tenant `t1` apart: both log in as `same`"
+            ),
             "{told_of}"
         );
         assert!(told_of.contains("user: \"${id}@${tenant}\""), "{told_of}");
@@ -100,7 +102,7 @@ mod tests {
         let later = later.replace("count: 3", "count: 1");
         let across = told(&[OWN, &later]).expect_err("two fleets share one");
         assert!(
-            across.starts_with("the devices `d-2` and `e-0`"),
+            across.starts_with("tell the devices `d-2` and `e-0`"),
             "{across}"
         );
     }

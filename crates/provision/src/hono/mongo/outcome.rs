@@ -46,8 +46,23 @@ pub(super) fn failed(call: String, error: &Error, timeout: Duration) -> Provisio
     }
     ProvisionError::Database {
         call,
-        why: error.kind.to_string(),
+        why: reason(error),
         remedy: "what was written until now is recorded, and the same can be tried again",
+    }
+}
+
+/// The database's reason; of an insert the first one, since each document has its own.
+fn reason(error: &Error) -> String {
+    let ErrorKind::InsertMany(failure) = &*error.kind else {
+        return error.kind.to_string();
+    };
+    let mut errors = failure.write_errors.iter().flatten();
+    match errors.next() {
+        Some(first) => match errors.count() {
+            0 => first.message.clone(),
+            more => format!("{} (and {more} more)", first.message),
+        },
+        None => error.kind.to_string(),
     }
 }
 
@@ -113,6 +128,14 @@ mod tests {
         assert_eq!(taken(&keys, &all), keys);
         let silent = Error::custom("the connection is gone");
         assert_eq!(taken(&keys, &silent), [""; 0]);
+    }
+
+    /// A thousand documents have a thousand errors.
+    #[test]
+    fn of_an_insert_the_first_error_is_told() {
+        assert_eq!(reason(&insert_many(&[(1, 11_000)])), "no");
+        let two = insert_many(&[(1, 11_000), (2, 189), (3, 189)]);
+        assert_eq!(reason(&two), "no (and 2 more)");
     }
 
     #[test]
