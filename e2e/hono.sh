@@ -11,7 +11,7 @@ need curl java jq kcat mvn
 
 readonly DEVICES=${DEVICES:-2500} MEASURE=${MEASURE:-3m}
 readonly TENANT=load-tests TOLD=20
-OTHERS=0
+OTHERS=0 HOW=whole
 RULES=()
 [ -z "${SHARED:-}" ] || RULES=("${COUNTS_ONLY[@]}")
 readonly TELEMETRY=hono.telemetry.$TENANT EVENT=hono.event.$TENANT
@@ -21,7 +21,7 @@ readonly COMMAND=hono.command.$TENANT REPLY=hono.command_response.$TENANT
 at_hono() {
     "$MUSTER" "$1" e2e/hono.yaml --set "fleet[0].count=$DEVICES" \
         --set "platform.devices=[$COAPS]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" \
-        --set "provision.url=http://127.0.0.1:$REGISTRY" "${@:2}"
+        --set "provision.url=http://127.0.0.1:$REGISTRY" --set "monitor[0].counters=$METRICS" "${@:2}"
 }
 
 ours() {
@@ -90,7 +90,7 @@ run() {
     in_the_middle &
     meanwhile=$!
     STARTED+=("$meanwhile")
-    status_of "${HOW:-whole}" "$name" "$@"
+    status_of "$HOW" "$name" "$@"
     wait "$meanwhile" || true
     after=$(grown)
     read -r -a GROWTH < <(paste <(tr ' ' '\n' <<<"$after") <(tr ' ' '\n' <<<"$before") | awk '{ print $1 - $2 }' | paste -s)
@@ -109,6 +109,15 @@ tell_of_connections() {
             -H orig_adapter=hono-mqtt -H orig_address=event
 }
 
+# counted NAME: what a run says of Hono's counters is what is read of them here. Neither of two parts can tell it of itself.
+counted() {
+    local name=$1 out=$WORK/$1
+    same "$name: the result has Hono's counters as they are read here" "$(value "$out" '.target.counters |
+        [map(select(.status == "forwarded" and .type == "telemetry")), map(select(.status == "forwarded" and .type == "event")),
+        map(select(.status == "undeliverable"))] | map(map(.grown) | add) | join(" ")')" "${GROWTH[*]:2:3}"
+    same "$name: and says that they are the ledger's" "$(value "$out" '[.target.counters[] | select(.status != "unprocessable").agrees] | all')" true
+}
+
 # closes NAME: the ledgers of a run close and are those of Kafka and of Hono, to the unit; of the events so many were written
 # by no device as `$OTHERS` says.
 closes() {
@@ -125,6 +134,7 @@ closes() {
     within "$name: and the events" "${GROWTH[3]}" "$(value "$out" "$e.accepted")" "$(value "$out" "$u.answered_late")"
     within "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" "$u.rejected")" "$(value "$out" "$u.answered_late")"
     same "$name: and answered no other" $((GROWTH[2] + GROWTH[3] + GROWTH[4])) "$(value "$out" "$u | .accepted + .rejected + .answered_late")"
+    [ "$HOW" = apart ] || counted "$name"
     same "$name: residue of commands" "$(value "$out" "$c.residue")" 0
     same "$name: what was issued is on the topic of commands" "$(value "$out" "$c.issued")" "${GROWTH[5]}"
     same "$name: replies and notices are on theirs" \

@@ -67,6 +67,10 @@ pub enum WarningKind {
     TopicsDiffer,
     /// The backend had no topic of a tenant, so that the run created them: the tenant may be misspelt.
     NewTenant,
+    /// The platform's own counters grew by another number than the ledger has.
+    CountersDiffer,
+    /// By how much the platform's own counters grew is not known.
+    CountersUnread,
 }
 
 /// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.

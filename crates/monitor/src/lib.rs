@@ -1,12 +1,13 @@
-//! What the generator itself, its host and the target's processes use, read once a second.
+//! What the generator itself, its host and the target's processes use, read once a second, and
+//! what the target counts itself, read when the caller has time.
 //!
 //! Layer 6, beside the straight line: the figures here never touch a message. They tell whether
 //! the generator may be believed (`judge` decides, this crate only reads) and what the target
 //! paid for the load. It must never know a protocol, a scenario or a verdict.
 //!
-//! Everything comes from procfs, sysfs and the clocks of the kernel. The parsers of
-//! [`procfs`] are pure functions of a file's text, so that they are tested on captured files;
-//! the monitors keep their files open and read them again in place.
+//! What is used comes from procfs, sysfs and the clocks of the kernel; what the target counts from a
+//! page over HTTP ([`CounterPage`]). The parsers of [`procfs`] and [`prometheus`] are pure functions
+//! of a text, so that they are tested on captured ones; the monitors keep their files open and read them again in place.
 //!
 //! ```
 //! use muster_monitor::{GeneratorMonitor, Role, current_thread};
@@ -24,7 +25,9 @@ mod clock;
 mod environment;
 mod generator;
 mod health;
+mod page;
 pub mod procfs;
+pub mod prometheus;
 mod reread;
 mod target;
 
@@ -34,5 +37,6 @@ pub use generator::{
     GeneratorMonitor, GeneratorSample, Role, ThreadId, ThreadShare, current_thread, thread_cpu_us,
 };
 pub use health::HealthLog;
+pub use page::{CounterPage, PageError};
 pub use reread::MonitorError;
 pub use target::{TargetMonitor, TargetSample};

@@ -14,6 +14,7 @@ use muster_model::{Listening, Micros, RunId};
 use muster_scenario::{ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
 
+use crate::counters::{Counted, NotedCounter};
 use crate::events::{self, NotedEvent};
 use crate::line;
 use crate::scenario_file::sha256;
@@ -67,6 +68,8 @@ pub(crate) enum Note {
     Timeline(Timeline),
     /// Something that happened.
     Event(NotedEvent),
+    /// How the platform's own counters grew.
+    Counters(Vec<NotedCounter>),
 }
 
 /// What is known at the end: the last record.
@@ -100,6 +103,8 @@ pub(crate) struct Archive {
     pub(crate) account: Option<Account>,
     pub(crate) timeline: Timeline,
     pub(crate) events: Vec<NotedEvent>,
+    /// None where nobody read any.
+    pub(crate) counters: Option<Vec<NotedCounter>>,
     pub(crate) pulses: Pulses,
     pub(crate) footer: Option<Footer>,
     /// Whole records that were read.
@@ -181,6 +186,7 @@ impl Archive {
             account: data.account,
             timeline: data.timeline,
             events,
+            counters: None,
             pulses: Pulses::default(),
             records: 0,
             unread,
@@ -197,6 +203,14 @@ impl Archive {
         }
     }
 
+    /// Adds what the platform's own counters said, if they were read.
+    pub(crate) fn add_counted(&mut self, counted: Option<Counted>) {
+        if let Some(counted) = counted {
+            self.counters = Some(counted.counters);
+            self.events.extend(counted.unread);
+        }
+    }
+
     /// The records that follow the windows at the end of a run.
     pub(crate) fn last_records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = self
@@ -204,6 +218,8 @@ impl Archive {
             .iter()
             .map(|event| Record::Event(encoded(&Note::Event(event.clone()))))
             .collect();
+        let counters = self.counters.clone().map(Note::Counters);
+        records.extend(counters.map(|note| Record::Event(encoded(&note))));
         records.push(Record::Event(encoded(&Note::Timeline(self.timeline))));
         records.extend(
             self.identity
@@ -252,6 +268,7 @@ impl Archive {
             account: None,
             timeline: Timeline::CONNECTING,
             events: Vec::new(),
+            counters: None,
             pulses: Pulses::default(),
             footer: None,
             records: 0,
@@ -371,6 +388,7 @@ impl Archive {
             Record::Event(bytes) => match decoded(&bytes)? {
                 Note::Timeline(timeline) => self.timeline = timeline,
                 Note::Event(event) => self.events.push(event),
+                Note::Counters(counters) => self.counters = Some(counters),
             },
             Record::Identity(identity) => self.identity = Some(*identity),
             Record::Account(account) => self.account = Some(*account),

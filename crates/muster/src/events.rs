@@ -14,6 +14,8 @@ use crate::line::CLOCKS_APART;
 /// What was found of topics before the load, as events and as warnings.
 const TOPICS_DIFFER: &str = "topics-differ";
 const NEW_TENANT: &str = "new-tenant";
+/// The growth of the platform's own counters is not known.
+pub(crate) const COUNTERS_UNREAD: &str = "counters-unread";
 
 /// What lasts until the consumer is back.
 const CONSUMER_AWAY: &str = "consumer-away";
@@ -113,6 +115,7 @@ pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
         let kind = match event.kind.as_str() {
             TOPICS_DIFFER => WarningKind::TopicsDiffer,
             NEW_TENANT => WarningKind::NewTenant,
+            COUNTERS_UNREAD => WarningKind::CountersUnread,
             _ => continue,
         };
         let warning = Warning {

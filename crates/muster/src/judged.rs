@@ -9,12 +9,13 @@ use muster_agent::Afterlife;
 use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
-use muster_measure::{Calendar, Closing, Summary, Timeline};
+use muster_measure::{Calendar, Closing, Ledger, Summary, Timeline};
 use muster_model::{DeviceId, Listening, Micros};
 use muster_report::{Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse};
 use muster_scenario::{Loop, Plan};
 
 use crate::archive::Archive;
+use crate::counters;
 use crate::events::{self, NotedEvent};
 use crate::line::CLOCKS_APART;
 use crate::live::PulseLog;
@@ -44,6 +45,11 @@ impl Archive {
             .collect();
         let streams = stream_evidence(plan, &schedules, self.timeline);
         let ending = self.ending(&summary);
+        let counters = self.counters.as_deref();
+        let of_streams: Vec<&Ledger> = summary.streams.iter().map(|it| &it.uplink).collect();
+        let counters = counters.map(|noted| counters::compared(plan, noted, &of_streams));
+        let mut found = events::warnings(&self.events);
+        found.extend(counters.iter().flatten().filter_map(counters::differing));
         let evidence = Evidence {
             summary: &summary,
             windows: &self.windows,
@@ -52,7 +58,7 @@ impl Archive {
             backends: &backends,
             ending: &ending,
             is_part: self.header.part != Part::WHOLE,
-            found: &events::warnings(&self.events),
+            found: &found,
         };
         let verdict = judge(&plan.rules, &evidence);
         let names = Names {
@@ -69,6 +75,10 @@ impl Archive {
                     &summary,
                     self.targets(),
                 ),
+                target: TargetUse {
+                    counters,
+                    ..self.target()
+                },
                 ..self.facts(&summary)?
             },
             names: &names,
@@ -197,7 +207,6 @@ impl Archive {
             environment: self.environment()?,
             co_located: Some(self.header.co_located),
             generator: self.generator(summary),
-            target: self.target(),
             events: all,
             ..RunFacts::default()
         })
@@ -244,6 +253,7 @@ impl Archive {
             cpu: Some(noted.cpu_s.clone()),
             memory: Some(noted.memory_bytes.clone()),
             io: None,
+            counters: None,
         }
     }
 }

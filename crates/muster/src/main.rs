@@ -6,6 +6,7 @@ mod archive;
 mod args;
 mod beginning;
 mod commands;
+mod counters;
 mod events;
 mod folder;
 mod judged;

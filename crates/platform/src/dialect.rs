@@ -1,6 +1,7 @@
 //! The dialects there are: the one place that names them all.
 
 mod commanding;
+mod counting;
 mod requesting;
 mod serving;
 

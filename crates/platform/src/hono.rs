@@ -23,6 +23,7 @@
 //! says what it means. [`Waiting`](crate::Waiting) holds who waits for a command.
 
 mod commands;
+mod counters;
 mod ditto;
 mod identity;
 mod kafka;
@@ -32,6 +33,7 @@ mod requests;
 mod server;
 
 pub(crate) use commands::{answered, ask_reply, write_reply};
+pub(crate) use counters::{COUNTERS, counted_as};
 pub use ditto::DittoPayload;
 pub(crate) use ditto::payload;
 pub use identity::Identity;

@@ -35,6 +35,7 @@
 mod blind;
 mod carrier;
 mod command;
+mod counters;
 mod dialect;
 mod downlink;
 mod due_times;
@@ -59,6 +60,7 @@ pub use carrier::{Carrier, PROPERTY_NAME};
 pub use command::{
     COMMAND_BYTES, CommandCopy, CommandScratch, Commanding, Handing, REPLY_BYTES, Replying,
 };
+pub use counters::{CounterMeans, Counters};
 pub use dialect::{
     Defaults, Dialect, NamedPayload, PublishedFigures, SUBSCRIPTIONS_MAX, Subscription,
 };

@@ -181,6 +181,30 @@ pub struct TargetUse {
     pub memory: Option<BTreeMap<String, u64>>,
     /// Bytes read and written by process.
     pub io: Option<BTreeMap<String, u64>>,
+    /// How the platform's own counters grew, beside the ledger.
+    #[serde(default)]
+    pub counters: Option<Vec<CounterGrowth>>,
+}
+
+/// How one of the platform's own counters grew from before the load to after settling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterGrowth {
+    /// Whose counter it is: the dialect's name.
+    pub platform: String,
+    /// Which messages it counts, in the platform's word.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What the platform made of them, in its word.
+    pub status: String,
+    /// By how much it grew; none if that is not known.
+    pub grown: Option<u64>,
+    /// What the ledger has of that, warm-up and measured phase: accepted, or rejected with a code of
+    /// that class.
+    pub ledger: u64,
+    /// Messages of the type that were sent and of which no answer tells: some may be counted too.
+    pub unanswered: u64,
+    /// Whether both tell the same; none where that cannot be said.
+    pub agrees: Option<bool>,
 }
 
 /// Something that happened, in seconds since T0.

@@ -39,7 +39,8 @@ pub use downlink::{
     CommandLedger, DrainLedger, PresenceRow, QueriesDue, ReceiveLedger, SubscriberRow,
 };
 pub use figures::{
-    Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates, TargetUse,
+    CounterGrowth, Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates,
+    TargetUse,
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};

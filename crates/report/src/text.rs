@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use muster_judge::Warning;
-use muster_model::Reason;
 
 use crate::number::{bytes, count, known, latency, per_second, seconds};
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
 };
 
 mod answers;
+mod counters;
 mod downlink;
 mod happened;
 
@@ -56,6 +56,7 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.ledger(report);
     screen.latency(report);
     screen.links(report);
+    screen.counters(&report.target);
     screen.happened(&report.events);
     screen.generator(report);
     screen.stability(report);
@@ -472,16 +473,6 @@ fn percentile_cells(of: &Percentiles) -> String {
     cells.concat()
 }
 
-/// A cause with what its code means, if it has one: `rejected-0x86 bad user name or password`.
-fn in_words(cause: &str) -> String {
-    let code = cause.trim_start_matches("subscribe-");
-    let reason = Reason::named(code.trim_start_matches("rejected-"));
-    match reason.and_then(Reason::meaning) {
-        Some(meaning) => format!("{cause} {meaning}"),
-        None => cause.to_owned(),
-    }
-}
-
 /// The three largest of the causes or codes, in brackets.
 pub(super) fn by(causes: &BTreeMap<String, u64>) -> String {
     let mut causes: Vec<(&String, &u64)> = causes.iter().filter(|(_, n)| **n > 0).collect();
@@ -492,7 +483,7 @@ pub(super) fn by(causes: &BTreeMap<String, u64>) -> String {
     let shown: Vec<String> = causes
         .iter()
         .take(3)
-        .map(|(cause, n)| format!("{} {}", in_words(cause), count(**n)))
+        .map(|(cause, n)| format!("{} {}", answers::in_words(cause), count(**n)))
         .collect();
     let more = if causes.len() > 3 { ", ..." } else { "" };
     format!(" ({}{more})", shown.join(", "))

@@ -12,6 +12,7 @@ mod command;
 mod credential;
 mod expected;
 mod fleet;
+mod monitor;
 mod northbound;
 mod offline;
 mod provision;
@@ -66,6 +67,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         Some(platform) => provision::provision(root, platform),
         None => Some(None),
     };
+    let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
         true => backends.as_deref()?,
         false => &[],
@@ -83,6 +85,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         platform: platform?,
         backends: backends?,
         provision: provision?,
+        monitor: monitor?,
         fleets,
         phases,
         cold: cold(root)?,

@@ -284,8 +284,7 @@ pub(crate) static SCENARIO: Object = Object {
             "monitor",
             Kind::List(&Kind::Object(&platform::MONITOR)),
             "What else is watched",
-        )
-        .later(work::MONITORING),
+        ),
         key(
             "slo",
             Kind::Object(&judging::SLO),
@@ -394,8 +393,8 @@ mod tests {
 
     #[test]
     fn what_is_not_yet_built_is_refused_as_such() {
-        let text =
-            "name: t\nfleet: [ { streams: [ { rate: 1/s } ] } ]\nplatform: { devices: [ x ] }\n";
+        let text = "name: t\nfleet: [ { streams: [ { rate: 1/s } ] } ]\nplatform: { devices: [ x ] }\n\
+                    monitor: [ { name: m } ]\n";
         for later in all_later() {
             let mut overrides = Overrides::new();
             overrides.set(&later.path, &later.value);

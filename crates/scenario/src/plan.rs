@@ -16,6 +16,7 @@ use crate::Problem;
 
 mod coap;
 mod fleet;
+mod monitor;
 mod one_of_each;
 mod provision;
 mod secret;
@@ -28,6 +29,7 @@ pub use fleet::{
     AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, MqttPlan, ReconnectPlan,
     WillPlan,
 };
+pub use monitor::MonitorPlan;
 pub use provision::{ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 pub(crate) use secret::MASK;
 pub use secret::Secret;
@@ -55,6 +57,10 @@ pub struct Plan {
     /// was asked for.
     #[serde(skip)]
     pub provision: Option<ProvisionPlan>,
+    /// Where the platform's own counters are read, before the load and after it; only whoever starts the
+    /// run has a use for it.
+    #[serde(skip)]
+    pub monitor: Vec<MonitorPlan>,
     /// The fleets, at the index of their `FleetId`; never empty.
     pub fleets: Vec<FleetPlan>,
     /// How long each phase lasts.

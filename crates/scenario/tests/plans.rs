@@ -773,6 +773,27 @@ fn a_token_is_in_no_copy_of_a_plan_that_leaves_the_process() {
 }
 
 #[test]
+fn counters_are_read_where_each_entry_says_and_by_nobody_but_who_starts_the_run() {
+    let text = "name: t\nplatform: { kind: hono, devices: [ 'coap://h' ] }\n\
+                monitor: [ { name: a, counters: 'http://127.0.0.1:8088/prometheus' }, \
+                           { name: b, counters: 'http://[::1]:8088/prometheus' } ]\n\
+                fleet: [ { streams: [ { rate: 1/s } ] } ]\n";
+    let plan = plan(text);
+    let pages = plan.monitor.iter();
+    let pages: Vec<String> = pages
+        .map(|page| format!("{} {}", page.name, page.counters))
+        .collect();
+    let wanted = [
+        "a http://127.0.0.1:8088/prometheus",
+        "b http://[::1]:8088/prometheus",
+    ];
+    assert_eq!(pages, wanted);
+    let bytes = postcard::to_stdvec(&plan).unwrap();
+    let crossed: Plan = postcard::from_bytes(&bytes).unwrap();
+    assert_eq!(crossed.monitor, []);
+}
+
+#[test]
 fn who_asks_for_provisioning_where_there_is_none_hears_so() {
     let warned = |plan: Plan| -> Vec<String> {
         assert_eq!(plan.provision, None);

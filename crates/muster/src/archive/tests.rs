@@ -40,6 +40,7 @@ fn archive(plan: Plan, windows: WindowDelta) -> Archive {
         account: None,
         timeline: Timeline::starting(Micros::ZERO, Micros::ZERO, Micros::from_secs(10)),
         events: Vec::new(),
+        counters: None,
         pulses: Pulses::default(),
         footer: None,
         records: 0,

@@ -26,6 +26,7 @@ use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
 use crate::commands::check::shortage;
 use crate::commands::repeat::repeat;
+use crate::counters::CounterWatch;
 use crate::folder::Folder;
 use crate::live::Fixed;
 use crate::provisioned::{self, Provisioned};
@@ -127,12 +128,14 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
             });
         }
     };
+    let counters = CounterWatch::begin(&plan, part_of(args));
     let run = Ready {
         plan,
         target,
         folder,
         facts,
         provisioned,
+        counters,
         clock: clock_of(args)?,
         line,
     };
@@ -155,6 +158,7 @@ struct Ready {
     folder: Folder,
     facts: Option<FactsLog>,
     provisioned: Option<Provisioned>,
+    counters: Option<CounterWatch>,
     clock: Clock,
     line: Option<Line>,
 }
@@ -174,6 +178,7 @@ impl Ready {
             mut folder,
             facts,
             provisioned,
+            counters,
             clock,
             line,
         } = self;
@@ -201,12 +206,14 @@ impl Ready {
             },
         );
         drop(force);
+        let counted = counters.map(|counters| counters.end(clock));
         let told = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
         let (mut folder, last) = watcher.end();
         let mut archive = Archive::of(header, data, noted.used, folder.path());
         archive.events.extend(noted.events);
         archive.events.extend(told.into_iter().flatten());
+        archive.add_counted(counted);
         if let Some(Err(missing)) = facts.map(FactsLog::close) {
             outcome::remark(&format!("warning: --facts lacks {missing}"));
         }

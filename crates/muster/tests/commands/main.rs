@@ -3,6 +3,7 @@
 mod authentication;
 mod certificates;
 mod check;
+mod counters;
 mod cpu;
 mod credentials;
 mod damage;

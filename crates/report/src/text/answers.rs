@@ -1,5 +1,7 @@
 //! Answers and packets that are no message's end.
 
+use muster_model::Reason;
+
 use super::count;
 use crate::Links;
 use crate::ledger::UplinkLedger;
@@ -55,4 +57,14 @@ fn some_of(kinds: &[(u64, &str)]) -> Vec<String> {
     kinds
         .map(|(number, kind)| format!("{} {kind}", count(*number)))
         .collect()
+}
+
+/// A cause with what its code means, if it has one: `rejected-0x86 bad user name or password`.
+pub(super) fn in_words(cause: &str) -> String {
+    let code = cause.trim_start_matches("subscribe-");
+    let reason = Reason::named(code.trim_start_matches("rejected-"));
+    match reason.and_then(Reason::meaning) {
+        Some(meaning) => format!("{cause} {meaning}"),
+        None => cause.to_owned(),
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use muster_report::{
-    CommandLedger, DrainLedger, Equation, Latency, Percentiles, PresenceRow, QueriesDue,
-    ReceiveLedger, Report, SubscriberRow, csv,
+    CommandLedger, CounterGrowth, DrainLedger, Equation, Latency, Percentiles, PresenceRow,
+    QueriesDue, ReceiveLedger, Report, SubscriberRow, csv,
 };
 use serde_json::Value;
 
@@ -164,6 +164,15 @@ fn full() -> Report {
         ..ReceiveLedger::default()
     });
     report.ledger.uplink.equations.push(equation);
+    report.target.counters = Some(vec![CounterGrowth {
+        platform: "hono".to_owned(),
+        kind: "telemetry".to_owned(),
+        status: "forwarded".to_owned(),
+        grown: Some(1),
+        ledger: 1,
+        unanswered: 0,
+        agrees: Some(true),
+    }]);
     report
 }
 

@@ -302,6 +302,7 @@ impl Run {
                 cpu: Some(BTreeMap::from([("gateway".to_owned(), 71.4)])),
                 memory: Some(BTreeMap::from([("gateway".to_owned(), 61_200_000)])),
                 io: None,
+                counters: None,
             },
             events: Vec::new(),
             windows: series::windows(self, end as u64 + 4),

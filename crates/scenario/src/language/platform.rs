@@ -335,7 +335,12 @@ pub(super) static HOOKS: Object = Object {
 
 pub(super) static MONITOR: Object = Object {
     keys: &[
-        key("name", one(Scalar::Text), "Its name in the result"),
-        key("process", one(Scalar::Text), "The process to watch"),
+        key("name", one(Scalar::Text), "Its name in the result").required(),
+        key("process", one(Scalar::Text), "The process to watch").later(work::MONITORING),
+        key(
+            "counters",
+            one(Scalar::Web),
+            "Where the platform tells its own counters, in the text format of Prometheus; those of several entries are summed",
+        ),
     ],
 };

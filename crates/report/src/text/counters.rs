@@ -1,0 +1,91 @@
+//! What the platform's own counters say, beside the ledger.
+
+use super::Screen;
+use crate::number::{count, known};
+use crate::{CounterGrowth, TargetUse};
+
+impl Screen {
+    /// One line; what neither the platform nor the ledger knows any of is left out.
+    pub(super) fn counters(&mut self, target: &TargetUse) {
+        let all = target.counters.iter().flatten();
+        let told: Vec<&CounterGrowth> = all
+            .filter(|it| it.ledger > 0 || it.grown != Some(0))
+            .collect();
+        let Some(first) = told.first() else {
+            return;
+        };
+        let label = format!("{} says", first.platform);
+        let parts: Vec<String> = told.iter().map(|it| said(it)).collect();
+        self.row(&label, &[parts.join(", ")]);
+    }
+}
+
+/// What one counter says, and whether the ledger says so too.
+fn said(of: &CounterGrowth) -> String {
+    let says = format!("{} {} {}", known(of.grown), of.kind, of.status);
+    match (of.agrees, of.grown == Some(of.ledger)) {
+        (_, true) => format!("{says}, as the ledger"),
+        (Some(true), false) => format!(
+            "{says}, the ledger {} and {} without an answer",
+            count(of.ledger),
+            count(of.unanswered)
+        ),
+        (Some(false) | None, false) => format!("{says}, the ledger {}", count(of.ledger)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{CounterGrowth, Report, text};
+
+    fn summary(grown: Option<u64>, agrees: Option<bool>) -> String {
+        let mut report = Report::default();
+        let growth = |status: &str, grown, ledger| CounterGrowth {
+            platform: "hono".to_owned(),
+            kind: "telemetry".to_owned(),
+            status: status.to_owned(),
+            grown,
+            ledger,
+            unanswered: 5,
+            agrees,
+        };
+        let both = [
+            growth("forwarded", grown, 18_500),
+            growth("undeliverable", Some(0), 0),
+        ];
+        report.target.counters = Some(both.into());
+        text(&report, 100)
+    }
+
+    #[test]
+    fn what_the_platform_says_stands_beside_the_ledger() {
+        for (grown, agrees, told) in [
+            (
+                Some(18_500),
+                Some(true),
+                "18,500 telemetry forwarded, as the ledger\n",
+            ),
+            (
+                Some(18_503),
+                Some(true),
+                "18,503 telemetry forwarded, the ledger 18,500 and 5 without an answer\n",
+            ),
+            (
+                Some(7),
+                Some(false),
+                "7 telemetry forwarded, the ledger 18,500\n",
+            ),
+            (None, None, "- telemetry forwarded, the ledger 18,500\n"),
+        ] {
+            let summary = summary(grown, agrees);
+            let line = format!("hono says  {told}");
+            assert!(summary.contains(&line), "{summary}");
+            assert!(!summary.contains("undeliverable"), "{summary}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_read_no_counters_says_nothing_of_them() {
+        assert!(!text(&Report::default(), 100).contains("says"));
+    }
+}
