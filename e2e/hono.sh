@@ -68,20 +68,6 @@ whole() {
     at_hono run --quiet --out "$WORK/$1" "${@:2}"
 }
 
-# apart NAME ARGUMENT...: the same as two processes, devices and backend, with a line between them; what is made of both.
-apart() {
-    local name=$1 line start pid pids=()
-    line=$(free_port)
-    start=$(date -u -d '+8 seconds' +%Y-%m-%dT%H:%M:%SZ)
-    whole "$name-backend" "${@:2}" --run-id 5eed --start-at "$start" --part backend --hear "$line" >"$WORK/$name-backend.txt" 2>&1 &
-    pids+=("$!")
-    whole "$name-devices" "${@:2}" --run-id 5eed --start-at "$start" --part devices --tell "$line" >"$WORK/$name-devices.txt" 2>&1 &
-    pids+=("$!")
-    STARTED+=("${pids[@]}")
-    for pid in "${pids[@]}"; do wait "$pid" || { cat "$WORK/$name"-*.txt; return 1; }; done
-    "$MUSTER" merge "$WORK/$name-devices" "$WORK/$name-backend" --out "$WORK/$name"
-}
-
 # run NAME ARGUMENT...: one run, as `$HOW` has it, in whose middle `$MEANWHILE` is done; what grew by it is in GROWTH.
 run() {
     local name=$1 before after meanwhile
@@ -134,7 +120,7 @@ closes() {
     within "$name: and the events" "${GROWTH[3]}" "$(value "$out" "$e.accepted")" "$(value "$out" "$u.answered_late")"
     within "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" "$u.rejected")" "$(value "$out" "$u.answered_late")"
     same "$name: and answered no other" $((GROWTH[2] + GROWTH[3] + GROWTH[4])) "$(value "$out" "$u | .accepted + .rejected + .answered_late")"
-    [ "$HOW" = apart ] || counted "$name"
+    [ "$HOW" = in_two_parts ] || counted "$name"
     same "$name: residue of commands" "$(value "$out" "$c.residue")" 0
     same "$name: what was issued is on the topic of commands" "$(value "$out" "$c.issued")" "${GROWTH[5]}"
     same "$name: replies and notices are on theirs" \
@@ -222,12 +208,12 @@ for name in cold load; do
     echo "# $name: first and other queries: $(value "$WORK/$name" '.ledger.command | "\(.queries_cold), \(.queries_warm)"')"
 done
 
-HOW=apart
+HOW=in_two_parts
 run parts "${COUNTS_ONLY[@]}" --set 'fleet[0].count=200' --set phases.warm-up=0s --set phases.measure=10s
-HOW=whole
 same "parts: exit code" "$STATUS" 0
 [ "$STATUS" -eq 0 ] || cat "$WORK/out"
 closes parts
+HOW=whole
 check "parts: queries of one had commands of the other" test "$(value "$WORK/parts" '.ledger.command | .queries >= 300 and .received_by_query >= 0.98 * .queries and .received == .replies_arrived')" = true
 same "parts: who asks issues nothing, and who answers receives nothing" "$(value "$WORK/parts-devices" .ledger.command.issued) $(
     value "$WORK/parts-backend" .ledger.command.received)" "0 0"

@@ -46,20 +46,6 @@ whole() {
         --set "platform.devices=[$DEVICES]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" "${@:2}"
 }
 
-# apart NAME ARGUMENT...: the same as two processes, devices and backend, with a line between them; what is made of both.
-apart() {
-    local name=$1 line start pid pids=()
-    line=$(free_port)
-    start=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
-    whole "$name-backend" "${@:2}" --run-id 5eed --start-at "$start" --part backend --hear "$line" >"$WORK/$name-backend.txt" 2>&1 &
-    pids+=("$!")
-    whole "$name-devices" "${@:2}" --run-id 5eed --start-at "$start" --part devices --tell "$line" >"$WORK/$name-devices.txt" 2>&1 &
-    pids+=("$!")
-    STARTED+=("${pids[@]}")
-    for pid in "${pids[@]}"; do wait "$pid" || { cat "$WORK/$name"-*.txt; return 1; }; done
-    "$MUSTER" merge "$WORK/$name-devices" "$WORK/$name-backend" --out "$WORK/$name"
-}
-
 # run NAME ARGUMENT...: one run, as `$HOW` has it, while `$MEANWHILE` is done, and by how much each topic grew.
 run() {
     local name=$1 meanwhile class before=()
@@ -97,7 +83,7 @@ counts queries
 same "queries: each had its command" "$(value "$WORK/queries" '.ledger.command | .queries == .received_by_query')" true
 same "queries: so many" "$(value "$WORK/queries" .ledger.command.queries)" "$QUERIES"
 
-HOW=apart
+HOW=in_two_parts
 passes parts
 HOW=whole
 counts parts

@@ -75,6 +75,22 @@ for port in random.sample(range(16000, 32000), 200):
 PYTHON
 }
 
+# in_two_parts NAME ARGUMENT...: a run of the script's `whole` as two processes, devices and backend, with a line between them, and
+# what is made of both.
+in_two_parts() {
+    local name=$1 line start pid pids=() failed=0
+    line=$(free_port)
+    start=$(date -u -d '+8 seconds' +%Y-%m-%dT%H:%M:%SZ)
+    whole "$name-backend" "${@:2}" --run-id 5eed --start-at "$start" --part backend --hear "$line" >"$WORK/$name-backend.txt" 2>&1 &
+    pids+=("$!")
+    whole "$name-devices" "${@:2}" --run-id 5eed --start-at "$start" --part devices --tell "$line" >"$WORK/$name-devices.txt" 2>&1 &
+    pids+=("$!")
+    STARTED+=("${pids[@]}")
+    for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    [ "$failed" -eq 0 ] || { cat "$WORK/$name"-*.txt; return 1; }
+    "$MUSTER" merge "$WORK/$name-devices" "$WORK/$name-backend" --out "$WORK/$name"
+}
+
 # listens PORT: waits up to five seconds for somebody to listen there.
 listens() {
     local tries

@@ -49,11 +49,16 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .flatten();
     // What one part did not send or did not get may have been another's.
     let warnings = match result {
-        _ if evidence.is_part => Vec::new(),
-        RunResult::Pass | RunResult::Fail | RunResult::Invalid => warnings(&results, evidence),
+        RunResult::Pass | RunResult::Fail | RunResult::Invalid if !evidence.is_part => {
+            warnings(&results, evidence)
+        }
         // Its verdict says all the rest.
-        RunResult::None => evidence.found.to_vec(),
-        RunResult::Part => Vec::new(),
+        RunResult::None if !evidence.is_part => evidence.found.to_vec(),
+        RunResult::Pass
+        | RunResult::Fail
+        | RunResult::Invalid
+        | RunResult::None
+        | RunResult::Part => Vec::new(),
     };
     Verdict {
         result,

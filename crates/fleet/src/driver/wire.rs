@@ -117,14 +117,31 @@ impl<L: Lines> Driver<L> {
 /// What the scenario can do about a failure of DTLS, as the end of a sentence; empty where nothing.
 #[must_use]
 pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> &'static str {
-    match (fault, &platform.kind) {
-        (dtls::Fault::NoConnectionId, _) => {
+    match fault {
+        dtls::Fault::NoConnectionId => {
             ", by which devices on one socket are told apart: use `sockets: per-device`"
         }
-        (dtls::Fault::TimedOut, PlatformKind::Deployed { dialect }) => {
-            dialect.handshake_hint().unwrap_or_default()
-        }
-        _ => "",
+        dtls::Fault::TimedOut => match &platform.kind {
+            PlatformKind::Deployed { dialect } => dialect.handshake_hint().unwrap_or_default(),
+            PlatformKind::Gateway { .. } => "",
+        },
+        dtls::Fault::Alert(_)
+        | dtls::Fault::ClosedEarly
+        | dtls::Fault::Malformed
+        | dtls::Fault::Unexpected
+        | dtls::Fault::Version
+        | dtls::Fault::NothingInCommon
+        | dtls::Fault::Illegal
+        | dtls::Fault::Extension
+        | dtls::Fault::NoExtendedMasterSecret
+        | dtls::Fault::UnknownIdentity
+        | dtls::Fault::Certificate(_)
+        | dtls::Fault::Signature
+        | dtls::Fault::Finished
+        | dtls::Fault::TooLong
+        | dtls::Fault::OwnCredential
+        | dtls::Fault::NoRandomness
+        | dtls::Fault::UsedUp => "",
     }
 }
 

@@ -9,6 +9,8 @@ use muster_model::behaviour::{
 use muster_model::{Micros, Rate, Reason};
 use muster_protocol::mqtt::{Qos, Version};
 
+use crate::coap_behaviour::due;
+use crate::device::PATIENCE;
 use crate::peer::{Got, Peer, Seen};
 use crate::told::{befell, delayed};
 
@@ -71,8 +73,10 @@ impl Run {
                 },
             );
         }
-        let until = consumer.now() + settle;
-        while consumer.now() < until {
+        let (until, give_up) = (consumer.now() + settle, consumer.now() + PATIENCE);
+        let are_missing = |arrived| arrived < due(&behaviour, &gateway.account().counts);
+        while consumer.now() < until || are_missing(consumer.got().len()) {
+            assert!(consumer.now() < give_up, "{} came", consumer.got().len());
             consumer.read();
             peers.iter_mut().for_each(Peer::read);
         }

@@ -174,7 +174,7 @@ fn settle(
 }
 
 /// How many messages are to arrive, once each request was answered or given up.
-fn due(behaviour: &Behaviour, counts: &GatewayCounts) -> usize {
+pub(crate) fn due(behaviour: &Behaviour, counts: &GatewayCounts) -> usize {
     let all = UPLINKS as u64;
     let rejected = behaviour.reject.map_or(0, |reject| reject.amount.of(all));
     let lost = u64::from(behaviour.lose_after_accept + behaviour.drop) + rejected;
@@ -393,7 +393,7 @@ fn the_rejected_hear_the_code_and_the_time_to_be_silent() {
 fn what_is_refused_at_once_is_delivered_as_late_as_was_asked() {
     let late = Delayed {
         count: 5,
-        by: Micros::from_millis(600),
+        by: Micros::from_secs(2),
     };
     let behaviour = Behaviour {
         reject_but_deliver: late,
