@@ -393,7 +393,7 @@ fn the_rejected_hear_the_code_and_the_time_to_be_silent() {
 fn what_is_refused_at_once_is_delivered_as_late_as_was_asked() {
     let late = Delayed {
         count: 5,
-        by: Micros::from_secs(2),
+        by: Micros::from_millis(600),
     };
     let behaviour = Behaviour {
         reject_but_deliver: late,
