@@ -2,22 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use muster_model::Micros;
-use muster_net::Clock;
 use muster_protocol::coap::{
     Again, Client, ClientEvent, ClientSettings, Code, ExchangeKey, Opt, OptionNumber, Request,
     Response, Ticket, Transmission, Uint, content_format,
 };
 
+use crate::peer::CLOCK;
 use crate::wire::Wire;
 
 /// Longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Micros = Micros::from_secs(20);
-
-/// One clock for all devices, so that their instants can be compared.
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
 
 /// What a device asks.
 #[derive(Debug, Clone)]

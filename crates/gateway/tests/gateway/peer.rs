@@ -68,8 +68,8 @@ pub(crate) struct Got {
     pub(crate) at: Micros,
 }
 
-/// One clock for all peers, so that their instants can be compared.
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
+/// One clock for all peers and devices, so that their instants can be compared.
+pub(crate) static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
 
 pub(crate) struct Peer {
     stream: TcpStream,
