@@ -116,7 +116,8 @@ impl Reading {
             let is_ours = label(self.names.tenant).is_some_and(|it| self.tenants.contains(&it));
             let key = label(self.names.kind).zip(label(self.names.status));
             if let (true, Some(key), Some(count)) = (is_ours, key, sample.count()) {
-                *counts.entry(key).or_default() += count;
+                let sum = counts.entry(key).or_default();
+                *sum = sum.saturating_add(count);
             }
         }
         counts
@@ -172,7 +173,8 @@ fn summed(grown: &[Result<Counts, String>], t_s: f64) -> Counted {
         .collect();
     let mut sums = Counts::new();
     for (key, count) in grown.iter().flatten().flatten() {
-        *sums.entry(key.clone()).or_default() += count;
+        let sum = sums.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*count);
     }
     let counters = sums.into_iter().map(|((kind, status), sum)| NotedCounter {
         kind,

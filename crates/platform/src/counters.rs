@@ -25,14 +25,3 @@ pub enum CounterMeans {
     /// That the platform could not take them: a code of class 5.
     RefusedAsUnable,
 }
-
-impl Counters {
-    /// What a status means; none if it is not known.
-    #[must_use]
-    pub fn means(&self, status: &str) -> Option<CounterMeans> {
-        let mut known = self.statuses.iter();
-        known
-            .find(|(name, _)| *name == status)
-            .map(|(_, means)| *means)
-    }
-}

@@ -168,3 +168,11 @@ fn what_others_sent_is_told_and_what_is_not_known_is_no_difference() {
         assert_eq!(rows.iter().find_map(differing), None);
     }
 }
+
+#[test]
+fn what_is_beyond_all_counting_is_counted_as_the_most() {
+    let line = "hono_telemetry_processing_duration_seconds_count{tenant=\"t1\",type=\"event\",status=\"forwarded\"} \
+                9007199254740991\n";
+    let most = counts(&[("event", "forwarded", u64::MAX)]);
+    assert_eq!(reading(&["t1"]).counts(&line.repeat(2_049)), most);
+}

@@ -239,27 +239,40 @@ fn kinds(result: &Value) -> Vec<&str> {
     kinds.map(|kind| kind.expect("a kind")).collect()
 }
 
-#[test]
-fn parts_with_a_line_settle_once_all_has_arrived() {
-    let site = Site::new(&with_commands());
+/// The results of both together, of the backend and of the devices, which had a line between them and so
+/// did not wait for the end of settling.
+fn in_two_parts(site: &Site) -> [Value; 3] {
     let port = free_port();
     let parts = [
         site.start("backend", "backend", &["--hear", &port]),
         site.start("devices", "devices", &["--tell", &port]),
     ];
-    for (part, name) in parts.into_iter().zip(["backend", "devices"]) {
-        let (code, said) = ended(part);
-        assert_eq!(code, Some(0), "{name}: {said}");
-        let result = site.result(name);
-        assert!(settled_s(&result) < 25.0, "{name}: {said}");
-        assert_eq!(kinds(&result), [""; 0], "{name}");
-    }
-    let merged = muster(
-        site.path(),
-        &["merge", "devices", "backend", "--out", "whole"],
-    );
+    let parts = parts.into_iter().zip(["backend", "devices"]);
+    let [backend, devices] = parts
+        .map(|(part, name)| {
+            let (code, said) = ended(part);
+            assert_eq!(code, Some(0), "{name}: {said}");
+            let result = site.result(name);
+            assert!(settled_s(&result) < 25.0, "{name}: {said}");
+            result
+        })
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("two");
+    let merge = ["merge", "devices", "backend", "--out", "whole"];
+    let merged = muster(site.path(), &merge);
     assert_eq!(merged.code, 0, "{merged:?}");
-    let ledger = &site.result("whole")["ledger"];
+    [site.result("whole"), backend, devices]
+}
+
+#[test]
+fn parts_with_a_line_settle_once_all_has_arrived() {
+    let site = Site::new(&with_commands());
+    let [whole, parts @ ..] = in_two_parts(&site);
+    for part in &parts {
+        assert_eq!(kinds(part), [""; 0]);
+    }
+    let ledger = &whole["ledger"];
     let (uplink, command) = (&ledger["uplink"], &ledger["command"]);
     assert_eq!(
         (&uplink["arrived"], &uplink["residue"]),
@@ -291,27 +304,7 @@ fn queries_of_one_part_are_answered_by_the_other_over_coap_and_dtls() {
 
 fn queries_are_answered(scheme: &str) {
     let site = Site::of_hono(scheme);
-    let port = free_port();
-    let parts = [
-        site.start("backend", "backend", &["--hear", &port]),
-        site.start("devices", "devices", &["--tell", &port]),
-    ];
-    for (part, name) in parts.into_iter().zip(["backend", "devices"]) {
-        let (code, said) = ended(part);
-        assert_eq!(code, Some(0), "{scheme} {name}: {said}");
-        let settled = settled_s(&site.result(name));
-        assert!(settled < 25.0, "{scheme} {name}: {settled} s");
-    }
-    let merged = muster(
-        site.path(),
-        &["merge", "devices", "backend", "--out", "whole"],
-    );
-    assert_eq!(merged.code, 0, "{scheme}: {merged:?}");
-    let (whole, devices, backend) = (
-        site.result("whole"),
-        site.result("devices"),
-        site.result("backend"),
-    );
+    let [whole, backend, devices] = in_two_parts(&site);
     let account = site.gateway.stop();
     let (uplink, command) = (&whole["ledger"]["uplink"], &whole["ledger"]["command"]);
     // 120 readings, 60 alarms and 40 queries.

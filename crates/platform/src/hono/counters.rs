@@ -43,12 +43,4 @@ mod tests {
             assert_eq!(counted_as(path), counted, "{path}");
         }
     }
-
-    #[test]
-    fn each_status_has_a_meaning_and_others_have_none() {
-        assert_eq!(COUNTERS.means("forwarded"), Some(CounterMeans::Accepted));
-        let unable = Some(CounterMeans::RefusedAsUnable);
-        assert_eq!(COUNTERS.means("undeliverable"), unable);
-        assert_eq!(COUNTERS.means("lost"), None);
-    }
 }
