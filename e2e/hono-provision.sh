@@ -71,7 +71,9 @@ mkdir "$RECORD"
 KILLED=$!
 until_lines 3000 '"creating"' "$RECORD/provisioned.jsonl"
 kill -KILL "$KILLED"
-wait "$KILLED" || true
+STATUS=0
+wait "$KILLED" || STATUS=$?
+same "it was killed before it was done" "$STATUS" 137
 status_of "$MUSTER" provision "$WORK/some.yaml" create --quiet --out "$RECORD"
 echo "# after the kill: $(head -1 "$WORK/out")"
 told "taken up" "$WORK/some.yaml" verify "device: $SOME already there; tenant: 1 already there"
