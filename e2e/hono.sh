@@ -104,6 +104,9 @@ counted() {
     same "$name: and says that they are the ledger's" "$(value "$out" '[.target.counters[] | select(.status != "unprocessable").agrees] | all')" true
 }
 
+# Notices that changed nothing, such as a second one: the consumers tell how many there were.
+readonly IDLE='([.events[] | select(.kind == "idle-notices").detail | capture(": (?<n>[0-9,]+) notices").n | gsub(","; "") | tonumber] | add // 0)'
+
 # closes NAME: the ledgers of a run close and are those of Kafka and of Hono, to the unit; of the events so many were written
 # by no device as `$OTHERS` says.
 closes() {
@@ -124,7 +127,7 @@ closes() {
     same "$name: residue of commands" "$(value "$out" "$c.residue")" 0
     same "$name: what was issued is on the topic of commands" "$(value "$out" "$c.issued")" "${GROWTH[5]}"
     same "$name: replies and notices are on theirs" \
-        "$(value "$out" "$c | .replies_arrived + .replies_unanswered + .replies_again + (.undeliverable_by_status | add // 0)")" "${GROWTH[6]}"
+        "$(value "$out" "($c | .replies_arrived + .replies_unanswered + .replies_again + (.undeliverable_by_status | add // 0)) + $IDLE")" "${GROWTH[6]}"
 }
 
 # fails NAME ARGUMENT...: a run of a minute's half that fails, and is valid.

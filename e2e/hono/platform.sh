@@ -36,9 +36,12 @@ listening() {
 }
 
 # start_service NAME HEAP PORT: starts what $WORK/NAME.properties configures and waits until it says that it is ready; its
-# process id is in SERVICE. It shares its machine with the load, which must not be the one that waits for a processor.
+# process id is in SERVICE. It shares its machine with the load, which must not be the
+# one that waits for a processor; where others work there too (SHARED), they would take it all from a service that yields.
 start_service() {
-    nice -n 10 java "-Xmx$2" -XX:+UseSerialGC -Dvertx.disableDnsResolver=true -Dvertx.json.base64=legacy \
+    local yielding=10
+    [ -z "${SHARED:-}" ] || yielding=0
+    nice -n "$yielding" java "-Xmx$2" -XX:+UseSerialGC -Dvertx.disableDnsResolver=true -Dvertx.json.base64=legacy \
         "-Dquarkus.config.locations=$WORK/$1.properties" -jar "$HONO_BUILT/$1/quarkus-app/quarkus-run.jar" >"$WORK/$1.log" 2>&1 &
     SERVICE=$!
     STARTED+=("$SERVICE")
