@@ -54,6 +54,6 @@ done
 for name in first second devices; do
     check "$name settled once all had arrived" jq -e \
         '[.phases[] | select(.phase == "settle") | .until_s - .from_s] | first < 30' "$WORK/$name/result.json"
-    same "$name: consumers lost by others' leaving" "$(value "$WORK/$name" '[.events[].kind | select(. == "consumer-lost" or . == "consumer-away")] | length')" 0
+    same "$name: consumers lost by others' leaving" "$(event "$name" consumer-lost)$(event "$name" consumer-away)" ""
 done
 finish

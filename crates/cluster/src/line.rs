@@ -30,7 +30,8 @@ pub(crate) use company::Own;
 const SAY_EVERY: Micros = Micros::from_millis(250);
 /// Datagrams that are read in one turn: a flood holds up no run.
 const READ_MAX: usize = 64;
-/// How long a part that has ended waits until the others know of it.
+/// How long a part that has settled waits until the others have, and one that has ended until they
+/// know of it.
 const LINGER: Micros = Micros::from_secs(1);
 /// How often it says so meanwhile, and how long it waits for a word.
 const LINGER_EVERY: Micros = Micros::from_millis(50);
@@ -71,6 +72,8 @@ pub struct Line {
     told: usize,
     company: Company,
     next_word: Micros,
+    /// When this part had settled.
+    settled: Option<Micros>,
 }
 
 impl Line {
@@ -114,6 +117,7 @@ impl Line {
             told: 0,
             company: Company::new(identity),
             next_word: Micros::ZERO,
+            settled: None,
         })
     }
 
@@ -122,8 +126,23 @@ impl Line {
         self.read(clock);
         if clock.now() >= self.next_word {
             self.say(clock, &own());
-            self.next_word = clock.now() + SAY_EVERY;
+            let every = self.settled.map_or(SAY_EVERY, |_| LINGER_EVERY);
+            self.next_word = clock.now() + every;
         }
+    }
+
+    /// This part has settled, which the others are told at once.
+    pub(crate) fn settled(&mut self, now: Micros) {
+        self.settled = Some(now);
+        self.next_word = now;
+    }
+
+    /// Whether this part may leave the others. A consumer that leaves its group takes partitions
+    /// from those that still listen, so that all stay until all have settled, or a second has passed.
+    pub(crate) fn may_leave(&self, now: Micros) -> bool {
+        let mut peers = self.company.peers.iter();
+        let is_over = |since| now >= since + LINGER || peers.all(|peer| peer.word.has_settled);
+        self.settled.is_some_and(is_over)
     }
 
     /// How all other parts stand; none while one of them is not heard of.

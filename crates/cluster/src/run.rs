@@ -114,6 +114,7 @@ pub fn carry_out(
     } = surroundings;
     let mut run = Run::new(force.agents(), timetable, rules, clock);
     let mut next_show = Micros::ZERO;
+    let mut is_leaving = false;
     while !run.is_over() {
         if let Some((agent, news)) = force.next(WAIT) {
             run.hear(agent, news, observer);
@@ -127,7 +128,16 @@ pub fn carry_out(
             run.hear_others(line, clock.now());
         }
         while let Some(order) = run.step(clock.now()) {
-            force.order(order);
+            if order != Order::Finish {
+                force.order(order);
+                continue;
+            }
+            is_leaving = true;
+            line.iter_mut().for_each(|line| line.settled(clock.now()));
+        }
+        if is_leaving && line.as_ref().is_none_or(|line| line.may_leave(clock.now())) {
+            force.order(Order::Finish);
+            is_leaving = false;
         }
         if clock.now() >= next_show {
             next_show = clock.now() + SHOW_EVERY;
@@ -250,11 +260,25 @@ impl Run {
     }
 
     fn note(&mut self, at: Micros, trouble: Trouble) {
+        if self.is_of_leaving(at, &trouble) {
+            return;
+        }
         if self.incidents.len() < INCIDENTS_MAX {
             self.incidents.push(Incidents { at, trouble });
         } else {
             self.further_incidents += 1;
         }
+    }
+
+    /// Once all have settled their consumers leave one after the other, and those that are left are
+    /// given other partitions, which is nothing of the run.
+    fn is_of_leaving(&self, at: Micros, trouble: &Trouble) -> bool {
+        let since = match trouble {
+            Trouble::ConsumerLost { since, .. } => *since,
+            Trouble::ConsumerAway(_) | Trouble::ConsumerBack(_) => at,
+            _ => return false,
+        };
+        self.finished_at.is_some_and(|finished| since > finished)
     }
 
     fn step(&mut self, now: Micros) -> Option<Order> {
@@ -445,6 +469,23 @@ mod tests {
             run.watch(Micros::from_secs(20));
             assert_eq!(run.watched, watched);
         }
+    }
+
+    #[test]
+    fn what_consumers_lose_by_leaving_is_nothing_of_the_run() {
+        let mut run = run();
+        run.finished_at = Some(Micros::from_secs(9));
+        let lost = |since| Trouble::ConsumerLost {
+            what: "a".to_owned(),
+            since: Micros::from_secs(since),
+        };
+        let lag = Trouble::ConsumerLag("a".to_owned());
+        for trouble in [lost(8), lost(10), lag.clone()] {
+            run.note(Micros::from_secs(11), trouble);
+        }
+        let incidents = run.into_data().incidents.into_iter();
+        let noted: Vec<Trouble> = incidents.map(|it| it.trouble).collect();
+        assert_eq!(noted, [lost(8), lag]);
     }
 
     #[test]

@@ -200,6 +200,40 @@ fn the_last_word_is_said_until_it_is_heard() {
 }
 
 #[test]
+fn nobody_leaves_before_all_have_settled_or_a_second_has_passed() {
+    let clock = Clock::start();
+    let [hear, tell] = ends(["backend:1/2", "devices"]);
+    let at = hear.local_addr().expect("it has one");
+    let third = Line::tell(vec![at], member("backend:2/2", 1)).expect("a socket");
+    let mut lines = [
+        (hear, clock, own(0, 1, false)),
+        (tell, clock, own(0, 0, false)),
+        (third, clock, own(0, 1, false)),
+    ];
+    until(&mut lines, |lines| lines.iter().all(hears));
+    let now = clock.now();
+    let settle = |(line, _, own): &mut (Line, Clock, Own)| {
+        own.has_settled = true;
+        line.settled(now);
+    };
+    lines[..2].iter_mut().for_each(settle);
+    until(&mut lines, |lines| {
+        let mut peers = lines[0].0.company.peers.iter();
+        peers.any(|peer| peer.word.has_settled)
+    });
+    for (line, ..) in &lines {
+        assert!(!line.may_leave(now), "the third has not settled");
+    }
+    let second = now + Micros::from_secs(1);
+    let may = [0, 1, 2].map(|at| lines[at].0.may_leave(second));
+    assert_eq!(may, [true, true, false], "it still listens");
+    settle(&mut lines[2]);
+    until(&mut lines, |lines| {
+        lines.iter().all(|(line, ..)| line.may_leave(now))
+    });
+}
+
+#[test]
 fn the_one_that_tells_knows_how_far_the_clocks_are_apart() {
     let clock = Clock::start();
     for (ms, sign) in [(250, 1), (0, 0), (250, -1)] {
