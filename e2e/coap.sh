@@ -7,8 +7,9 @@ readonly PEERS=${COAP_PEERS:-libcoap}
 readonly CALIFORNIUM=$PWD/target/peers/californium
 need cargo cmp
 
-cargo build --quiet -p muster-protocol --example coap
-OURS=target/debug/examples/coap
+# With the program among the packages its features hold, and what was built for it is not built again.
+cargo build --release --quiet -p muster -p muster-protocol --example coap
+OURS=target/release/examples/coap
 head -c 5000 /dev/urandom >"$WORK/body"
 
 # ask WANTED ARGUMENT...: our client's one line begins with what is wanted and counts no fault.
