@@ -273,12 +273,13 @@ impl Run {
     /// Once all have settled their consumers leave one after the other, and those that are left are
     /// given other partitions, which is nothing of the run.
     fn is_of_leaving(&self, at: Micros, trouble: &Trouble) -> bool {
-        let since = match trouble {
-            Trouble::ConsumerLost { since, .. } => *since,
-            Trouble::ConsumerAway(_) | Trouble::ConsumerBack(_) => at,
-            _ => return false,
+        let Some(finished) = self.finished_at else {
+            return false;
         };
-        self.finished_at.is_some_and(|finished| since > finished)
+        if let Trouble::ConsumerLost { since, .. } = trouble {
+            return *since > finished;
+        }
+        at > finished && matches!(trouble, Trouble::ConsumerAway(_) | Trouble::ConsumerBack(_))
     }
 
     fn step(&mut self, now: Micros) -> Option<Order> {
