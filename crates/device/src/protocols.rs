@@ -123,6 +123,14 @@ impl<S: Sink> Shard<S> {
         }
     }
 
+    /// What secures a link is a new session, to which nothing of the last one belongs.
+    pub fn secured(&mut self, link: u32) {
+        match &mut self.links[link as usize].session {
+            Session::Coap(client) => client.begin_session(),
+            Session::Mqtt(_) | Session::Shared => {}
+        }
+    }
+
     /// Ends the exchanges of a link on a socket that goes on.
     fn abandon_all(&mut self, link: u32) {
         let state = &self.links[link as usize];

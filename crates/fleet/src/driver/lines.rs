@@ -99,6 +99,11 @@ pub struct Above<'a> {
 }
 
 impl Above<'_> {
+    /// What secures the link is a new session.
+    pub(super) fn secured(&mut self) {
+        self.shard.secured(self.link);
+    }
+
     /// The session may speak from now on.
     pub(super) fn greet(&mut self) {
         self.shard.opened(self.link, self.now, self.out);

@@ -249,6 +249,7 @@ impl<C: Crypto> Lines for Secured<C> {
                     let session = line.dtls.take_session();
                     let sessions = &mut self.sessions;
                     session.map(|session| sessions.insert(line.link, Box::new(session)));
+                    above.secured();
                     above.greet();
                 }
                 Event::Data(plain) => {

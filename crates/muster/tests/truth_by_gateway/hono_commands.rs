@@ -447,3 +447,35 @@ fn a_query_that_nobody_answers_times_out_and_its_device_asks_nothing_else_meanwh
         assert_eq!(run.get("query_timed_out"), 4);
     }
 }
+
+/// RFC 7252 section 9.1.1: message ids are those of a session. With each that comes from the same port the
+/// gateway begins at the same one.
+#[test]
+fn of_answers_in_later_sessions_of_a_shared_socket_none_is_taken_for_one_that_came() {
+    let shared = format!(
+        "{}\n    sockets: shared\n    connect: {{ lifetime: 1s }}",
+        SCHEMES[1].1
+    );
+    let nothing = ("", "rate: 1/s, mode: two-way, to: absent");
+    let late = (
+        "delay-commands: { count: 1000, by: 1200ms }",
+        "mode: two-way, to: waiting",
+    );
+    for ((behaviour, commands), answer) in [(nothing, "no_command"), (late, "received_by_query")] {
+        let scenario = SCENARIO
+            .replace("SCHEME", "coaps")
+            .replace("CREDENTIAL", &shared)
+            .replace("NSTART", "1")
+            .replace("BEHAVIOUR", behaviour)
+            .replace("COMMANDS", commands)
+            .replace("QUERY", "every: 2500ms, ttd: 2s")
+            .replace("measure: 3s", "measure: 10s");
+        let run = Run::scenario(&scenario);
+        agrees(&run);
+        let sessions = run.0.account("dtls-handshakes");
+        assert!(sessions >= 40, "two of each device: {sessions}");
+        assert!(run.get("queries") >= 40, "{}", run.ledger());
+        assert_eq!(run.get(answer), run.get("queries"), "{}", run.ledger());
+        assert_eq!(run.0.uplink("duplicate_responses"), 0);
+    }
+}

@@ -262,6 +262,16 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         }
     }
 
+    /// Message ids and tokens are a session's (RFC 7252 section 9.1.1): with a new one of DTLS, after
+    /// [`Endpoint::drop_all`], nothing is remembered of what came. A new socket alone changes nothing.
+    pub fn begin_session(&mut self) {
+        self.seen = None;
+        self.lanes
+            .as_mut()
+            .iter_mut()
+            .for_each(Lane::forget_answered);
+    }
+
     /// How many more interactions a device may open now.
     #[must_use]
     #[inline]

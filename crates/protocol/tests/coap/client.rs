@@ -359,6 +359,44 @@ fn separate_responses_beyond_the_bound_are_forgotten() {
     assert_eq!(device.sent, empty(Kind::Reset, 0));
 }
 
+/// RFC 7252 section 9.1.1: the message ids of the server are those of a session, and a server may begin
+/// each with the same one. With a new socket alone its endpoint stays, and so does what it said.
+#[test]
+fn what_came_is_forgotten_with_a_session_and_not_with_a_socket() {
+    for is_new in [true, false] {
+        let mut device = Device::standard();
+        let mut told = Vec::new();
+        for _ in 0..2 {
+            device.ask(&Request::new(Code::GET, &[], b""));
+            let (token, rest) = (device.last().token, (Code::CONTENT, &[][..], &b""[..]));
+            let datagram = message(Kind::Confirmable, 0xad7b, token, rest);
+            let event = device.hears(&datagram);
+            told.push(matches!(event, Some(ClientEvent::Response(_))));
+            assert_eq!(device.sent, empty(Kind::Acknowledgement, 0xad7b));
+            device.client.drop_all(|_| {});
+            if is_new {
+                device.client.begin_session();
+            }
+        }
+        assert_eq!(told, [true, is_new]);
+        let duplicates = device.client.counts().duplicates;
+        assert_eq!(duplicates, u32::from(!is_new));
+    }
+}
+
+/// RFC 7252 section 9.1.1: nor does an answer belong to a session that came after its request.
+#[test]
+fn a_session_has_no_second_answers_to_requests_of_the_one_before() {
+    let mut device = Device::standard();
+    device.ask(&Request::new(Code::POST, &[], b""));
+    let datagram = answer(&device.last(), Code::CHANGED, &[], b"");
+    assert!(device.hears(&datagram).is_some());
+    device.client.begin_session();
+    assert_eq!(device.hears(&datagram), None);
+    let counts = device.client.counts();
+    assert_eq!((counts.duplicates, counts.stray), (0, 1));
+}
+
 /// RFC 7252 sections 4.2 and 5.2.2: a response implies the acknowledgement that was lost.
 #[test]
 fn a_separate_response_may_come_before_its_acknowledgement() {

@@ -18,6 +18,15 @@ impl Lane {
         }
     }
 
+    /// No second answer can come any more.
+    pub(super) fn forget_answered(&mut self) {
+        *self = Self {
+            held: self.held,
+            open: self.open,
+            ..Self::default()
+        };
+    }
+
     /// Whose request had this message id and token, if it was answered and no later one took its place.
     pub(super) fn of_answered(lanes: &[Self], id: u16, token: Token) -> Option<Ticket> {
         let lane = lanes.get(place_of(id, lanes.len())?)?;
