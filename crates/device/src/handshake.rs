@@ -53,6 +53,25 @@ impl<S: Sink> Shard<S> {
             .min()
     }
 
+    /// How many ramps links connect by; they are numbered from 0.
+    #[must_use]
+    pub fn ramps(&self) -> usize {
+        self.ramps.len()
+    }
+
+    /// The ramp that a link connects by.
+    #[must_use]
+    pub fn ramp_of(&self, link: u32) -> usize {
+        usize::from(self.links[link as usize].class)
+    }
+
+    /// Whether handshakes under way leave room for another one of a ramp.
+    #[must_use]
+    pub fn has_room(&self, ramp: usize) -> bool {
+        let class = &self.ramps[ramp];
+        class.ramp.has_room(class.pending)
+    }
+
     /// A socket is opening for a link.
     pub fn opening(&mut self, link: u32, now: Micros) {
         self.opening_after(link, Micros::ZERO, now);

@@ -85,7 +85,7 @@ pub fn shard_loop<L: Lines>(
     let recorder = muster_measure::Recorder::new(spec.recorder.clone());
     let shard = spec.shard(Tape::new(recorder, scribe))?;
     let links = shard.links() as usize;
-    let shared = Shared::of(shard.sockets());
+    let shared = Shared::of(shard.sockets(), shard.ramps());
     let driver = Driver {
         shard,
         keys: vec![None; links],
@@ -189,6 +189,9 @@ impl<L: Lines> Handler for Driver<L> {
         while let Some(link) = self.shard.expire(now) {
             self.arm(io, link);
             self.pump(io, link);
+        }
+        if L::IN_DATAGRAMS {
+            self.use_room(io);
         }
         let connects_left = self.is_ramping && self.connect(io);
         let due_left = self.take_due(io);

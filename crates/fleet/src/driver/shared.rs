@@ -31,6 +31,8 @@ pub(super) struct SharedSocket {
     /// The link whose handshake is under way: there is one at a time, since records in the clear
     /// do not say whose they are.
     shaking: Option<u32>,
+    /// Whether it waits in the queue of its ramp until fewer handshakes are under way.
+    is_queued: bool,
     overheard: Overheard,
     /// What was gathered of messages and the kernel has not taken yet; its place here is its mark.
     pub(super) unsent: Vec<Gathered>,
@@ -51,6 +53,8 @@ pub(super) struct Shared {
     pub(super) sockets: Vec<SharedSocket>,
     /// Those on which a link may be opened.
     ready: Vec<u32>,
+    /// By ramp: those that wait until fewer handshakes are under way, in their order, each once.
+    queues: Vec<VecDeque<u32>>,
     /// Those with messages that were gathered in this turn.
     pub(super) gathered: Vec<u32>,
     /// An empty list, to be lent to a socket whose own is walked.
@@ -60,10 +64,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn of(sockets: u32) -> Self {
+    pub(super) fn of(sockets: u32, ramps: usize) -> Self {
         Self {
             sockets: (0..sockets).map(|_| SharedSocket::default()).collect(),
             ready: Vec::new(),
+            queues: vec![VecDeque::new(); ramps],
             gathered: Vec::new(),
             spare: Vec::new(),
             refused: Vec::new(),
@@ -74,6 +79,11 @@ impl Shared {
     pub(super) fn opened(&mut self, socket: u32) {
         self.sockets[socket as usize].is_open = true;
         self.ready.push(socket);
+    }
+
+    fn queue_up(&mut self, socket: u32, ramp: usize) {
+        self.sockets[socket as usize].is_queued = true;
+        self.queues[ramp].push_back(socket);
     }
 }
 
@@ -150,6 +160,25 @@ impl<L: Lines> Driver<L> {
         }
     }
 
+    /// Opens links whose sockets wait for room, as far as there is some by now: before further links
+    /// have their turn, which would wait behind them.
+    pub(super) fn use_room(&mut self, io: &mut Io) {
+        while let Some(ramp) = self.ramp_with_room() {
+            let Some(socket) = self.shared.queues[ramp].pop_front() else {
+                return;
+            };
+            self.shared.sockets[socket as usize].is_queued = false;
+            self.open_waiting(io, socket);
+        }
+    }
+
+    /// A ramp that has room for a socket in its queue.
+    fn ramp_with_room(&self) -> Option<usize> {
+        let mut queues = (0..).zip(&self.shared.queues);
+        let found = queues.find(|(ramp, queue)| !queue.is_empty() && self.shard.has_room(*ramp));
+        found.map(|(ramp, _)| ramp)
+    }
+
     /// Does what the turn's end is for: opens links whose sockets are free, and sends what was
     /// gathered; whether more is to be done at once.
     pub(super) fn turn_of_shared(&mut self, io: &mut Io) -> bool {
@@ -170,7 +199,8 @@ impl<L: Lines> Driver<L> {
                 Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => {}
             }
         }
-        !self.shared.ready.is_empty() || !self.shared.gathered.is_empty()
+        let is_work_left = !self.shared.ready.is_empty() || !self.shared.gathered.is_empty();
+        is_work_left || self.ramp_with_room().is_some()
     }
 
     fn open_waiting(&mut self, io: &mut Io, at: u32) {
@@ -179,12 +209,17 @@ impl<L: Lines> Driver<L> {
             let Some(key) = socket.key.filter(|_| socket.is_open) else {
                 return;
             };
-            if socket.shaking.is_some() {
+            if socket.shaking.is_some() || socket.is_queued {
                 return;
             }
-            let Some((link, asked)) = socket.waiting.pop_front() else {
+            let Some(&(link, asked)) = socket.waiting.front() else {
                 return;
             };
+            let ramp = self.shard.ramp_of(link);
+            if !self.shard.has_room(ramp) {
+                return self.shared.queue_up(at, ramp);
+            }
+            socket.waiting.pop_front();
             self.keys[link as usize] = Some(key);
             let now = io.fresh_now();
             self.shard.opening_after(link, now - asked, now);
@@ -264,7 +299,11 @@ impl<L: Lines> Driver<L> {
     /// The kernel has ended a socket, and with it all links on it.
     pub(super) fn closed_at(&mut self, io: &mut Io, at: u32, why: Closed) {
         let socket = &mut self.shared.sockets[at as usize];
-        let waiting = std::mem::take(socket).waiting;
+        let SharedSocket {
+            waiting, is_queued, ..
+        } = std::mem::take(socket);
+        // Its place in the queue stays until its turn comes there.
+        socket.is_queued = is_queued;
         for lane in 0..self.shard.lanes_of(at) {
             let link = self.shard.link_at(Seat { socket: at, lane });
             if let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) {

@@ -1,9 +1,10 @@
 //! Links over DTLS that share one socket.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use muster_conduct::{Order, Scribe};
 use muster_fleet::{LinkCertificates, Secured};
@@ -31,29 +32,54 @@ fleet:
     streams: [ { rate: 1/s } ]
 phases: { measure: 60s }
 ";
+/// Twelve links on six sockets, since each uses as many message ids as half a socket has.
+const CROWDED: &str = "
+name: crowded
+platform: { kind: hono, devices: [ 'coaps://127.0.0.1:5684' ] }
+fleet:
+  - name: meters
+    count: 12
+    tenant: t
+    sockets: shared
+    credential: { kind: psk, user: '${id}@t', secret: right }
+    connect: { rate: 100000/s, pending: 2, timeout: 2s }
+    reconnect: { min: 60s, max: 60s }
+    streams: [ { rate: 1200/s } ]
+phases: { measure: 60s }
+";
+const CROWD: usize = 12;
+const CROWDED_SOCKETS: usize = 6;
+const ROOM: usize = 2;
 /// Of the ClientHello's random, behind the headers of record and message and the version.
 const RANDOM: std::ops::Range<usize> = 27..59;
 
-/// Tells what happened to links.
+/// Tells what happened to links, and how many handshakes are over.
 #[derive(Debug)]
-struct Happened(Sender<LinkFact>);
+struct Happened {
+    told: Sender<LinkFact>,
+    over: Arc<AtomicUsize>,
+}
 
 impl Scribe for Happened {
     fn note(&mut self, fact: &Fact) {
         if let Fact::Link(link) = fact {
-            let _ = self.0.send(*link);
+            self.over.fetch_add(1, Ordering::SeqCst);
+            let _ = self.told.send(*link);
         }
     }
 }
 
-/// A shard whose ten links have one socket, before whatever is at this address.
-fn start(socket: &UdpSocket) -> (Shard, Receiver<LinkFact>) {
-    let (told, happened) = channel();
+/// A shard whose links share sockets, before whatever is at this address.
+fn start(scenario: &str, socket: &UdpSocket) -> (Shard, Receiver<LinkFact>, Arc<AtomicUsize>) {
+    let ((told, happened), over) = (channel(), Arc::default());
     let target = socket.local_addr().expect("it is bound");
-    let scribe = Box::new(Happened(told));
+    let scribe = Box::new(Happened {
+        told,
+        over: Arc::clone(&over),
+    });
     let judge =
         DtlsCertificates::new(None, &TlsSpec::default(), None).expect("whom the host trusts");
-    let shard = Shard::start_over(SCENARIO, target, Some(scribe), |plan| {
+    let shard = Shard::start_over(scenario, target, Some(scribe), |plan| {
         Secured::new(
             plan,
             AwsLc::new(),
@@ -61,7 +87,7 @@ fn start(socket: &UdpSocket) -> (Shard, Receiver<LinkFact>) {
         )
     });
     shard.order(Order::Connect);
-    (shard, happened)
+    (shard, happened, over)
 }
 
 /// Of who comes first it knows another key than that.
@@ -136,7 +162,7 @@ fn serve(socket: &UdpSocket) {
 #[test]
 fn of_ten_links_one_with_a_wrong_key_takes_no_other_along() {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let (_shard, happened) = start(&socket);
+    let (_shard, happened, _) = start(SCENARIO, &socket);
     std::thread::spawn(move || serve(&socket));
     let (mut up, mut failed) = (BTreeSet::new(), BTreeSet::new());
     while up.len() < LINKS - 1 {
@@ -156,4 +182,92 @@ fn of_ten_links_one_with_a_wrong_key_takes_no_other_along() {
             LinkEvent::Returned { .. } | LinkEvent::Disconnected(_) => panic!("{link:?}"),
         }
     }
+}
+
+/// Everybody's key is the same.
+struct Right;
+
+impl Keys for Right {
+    fn find(&self, _identity: &[u8]) -> Found {
+        Found::Key(Zeroizing::new(b"right".to_vec()))
+    }
+}
+
+/// What a server saw.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Crowd {
+    sockets: usize,
+    /// The most handshakes that had begun and were not over.
+    most: usize,
+}
+
+/// A server that leaves the first handshakes, for which there is room, without an answer.
+fn serve_crowd(socket: &UdpSocket, over: &AtomicUsize, crowd: &Mutex<Crowd>) {
+    let (clock, mut crypto, settings) = (Clock::start(), AwsLc::new(), Settings::default());
+    let (mut begun, mut sessions) = (Vec::new(), BTreeMap::new());
+    let (mut out, mut bytes) = (Datagrams::new(), [0; 4_096]);
+    while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+        let mut context = Context {
+            crypto: &mut crypto,
+            settings: &settings,
+            certificates: None,
+            keys: Some(&Right),
+            sessions: None,
+        };
+        let datagram = &mut bytes[..length];
+        if let Greeting::Welcome(welcome) = greet(&context, datagram, b"", &mut out)
+            && !begun.contains(welcome.random())
+        {
+            begun.push(*welcome.random());
+            let id = (begun.len() as u32).to_be_bytes();
+            let session = (begun.len() > ROOM)
+                .then(|| Dtls::server(clock.now(), welcome, &context, Some(&id)));
+            sessions.insert(from, session);
+            let mut crowd = crowd.lock().expect("nobody panics with it");
+            let under_way = begun.len().saturating_sub(over.load(Ordering::SeqCst));
+            *crowd = Crowd {
+                sockets: sessions.len(),
+                most: crowd.most.max(under_way),
+            };
+        }
+        let Some(Some(dtls)) = sessions.get_mut(&from) else {
+            continue;
+        };
+        let mut input = Incoming::new(datagram);
+        while let Some(event) = dtls.poll(clock.now(), &mut context, &mut input, &mut out) {
+            assert!(matches!(event, Event::Connected(_)), "{event:?}");
+        }
+        for answer in out.iter() {
+            let _ = socket.send_to(answer, from);
+        }
+        out.clear();
+    }
+}
+
+/// Those that begin first are never answered, so that all others wait until these are given up.
+#[test]
+fn no_more_handshakes_are_under_way_than_may_be_on_all_sockets_together() {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let (_shard, happened, over) = start(CROWDED, &socket);
+    let crowd = Arc::new(Mutex::new(Crowd::default()));
+    let seen = Arc::clone(&crowd);
+    std::thread::spawn(move || serve_crowd(&socket, &over, &seen));
+    let (mut up, mut failed) = (BTreeSet::new(), BTreeSet::new());
+    while up.len() + failed.len() < CROWD {
+        let link = happened.recv().expect("the shard lives");
+        match link.event {
+            LinkEvent::Connected { .. } => assert!(up.insert(link.link), "{link:?}"),
+            LinkEvent::Failed(failure) => {
+                assert_eq!(failure, ConnectFailure::TimedOut);
+                assert!(failed.insert(link.link), "{link:?}");
+            }
+            LinkEvent::Returned { .. } | LinkEvent::Disconnected(_) => panic!("{link:?}"),
+        }
+    }
+    assert_eq!((up.len(), failed.len()), (CROWD - ROOM, ROOM));
+    let expected = Crowd {
+        sockets: CROWDED_SOCKETS,
+        most: ROOM,
+    };
+    assert_eq!(*crowd.lock().expect("nobody panicked"), expected);
 }
