@@ -62,7 +62,7 @@ impl Coap {
         let settings = ServerSettings {
             transmission,
             body_max: max_payload,
-            bodies_max: u8::MAX,
+            bodies_max: u16::from(u8::MAX),
             bodies_bytes_max: BODIES_BYTES,
             ..ServerSettings::default()
         };

@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 use muster_model::Micros;
 use rustc_hash::FxHashMap;
 
+/// Entries whose memory is given back once far fewer are left.
+const LARGE: usize = 1_024;
+
 /// What came from one peer in the last lifetime, in the order in which it came; each with what is
 /// to be known of it.
 #[derive(Debug)]
@@ -51,6 +54,9 @@ impl<V> Seen<V> {
             .is_some_and(|entry| entry.expires <= now)
         {
             self.drop_oldest();
+        }
+        if self.entries.capacity() > LARGE && self.entries.capacity() > 4 * self.entries.len() {
+            self.shrink_to(self.entries.len());
         }
         let number = self.first.wrapping_add(self.entries.len() as u32);
         self.by_id.insert(id, number);

@@ -39,6 +39,9 @@ pub struct ServerCounts {
     pub bodies_given_up: u32,
     /// Copies of confirmable messages of ours after the first.
     pub retransmitted: u32,
+    /// Confirmable messages of ours of which no more copies are sent for want of room; their
+    /// acknowledgements are stray.
+    pub copies_given_up: u32,
     /// Requests that were rejected by the session: critical options, blocks, proxying.
     pub rejected: u32,
     /// Pings.
@@ -141,16 +144,18 @@ impl Server {
         !is_known && self.deadline().is_none() && self.observers.is_empty()
     }
 
-    /// Bytes that it keeps for duplicates of requests and of bodies under way in blocks, about.
+    /// Bytes that it keeps for duplicates of requests, of messages that wait for acknowledgements and
+    /// of bodies under way in blocks, about.
     #[must_use]
     pub fn kept(&self) -> usize {
         let bodies = self.coming.bytes() + self.going.bytes();
-        self.seen.len() * REMEMBERED + self.replies.len() + bodies
+        self.seen.len() * REMEMBERED + self.replies.len() + self.waiting.bytes() + bodies
     }
 
-    /// Keeps no more than the last so many requests for their duplicates, with what was replied, and
-    /// no body under way.
+    /// Keeps no more than the last so many requests for their duplicates, with what was replied, no
+    /// more than so many messages that wait for acknowledgements, and no body under way.
     pub fn forget_beyond(&mut self, requests: usize) {
+        self.counts.copies_given_up += self.waiting.keep(requests);
         self.coming.give_up();
         self.going.give_up();
         self.counts.bodies_given_up += self.coming.take_given_up() + self.going.take_given_up();

@@ -128,7 +128,8 @@ pub struct ServerSettings {
     pub remembered_max: u32,
     /// Bytes of replies kept for duplicates, of one peer.
     pub replies_max: u32,
-    /// Confirmable messages of ours that wait for an acknowledgement, of one peer.
+    /// Confirmable messages of ours that wait for an acknowledgement, of one peer; nearly as many as
+    /// there are message ids can.
     pub transmissions_max: u16,
     /// The largest block that is sent or taken.
     pub block_size: BlockSize,
@@ -136,7 +137,7 @@ pub struct ServerSettings {
     pub body_max: u32,
     /// Bodies under way in blocks at once in each direction, of one peer; beyond, the oldest is given
     /// up.
-    pub bodies_max: u8,
+    pub bodies_max: u16,
     /// Bytes of them in each direction, but for a single one; beyond, the oldest is given up.
     pub bodies_bytes_max: u32,
     /// Observers of one peer.
@@ -145,7 +146,8 @@ pub struct ServerSettings {
 
 impl Default for ServerSettings {
     /// The standard's times; bounds that one device cannot reach in earnest, and 64 KiB of
-    /// replies.
+    /// replies. A peer behind whose address many devices stand needs more; nothing is taken before
+    /// it is used.
     fn default() -> Self {
         Self {
             transmission: Transmission::default(),

@@ -62,6 +62,11 @@ impl<T> Slab<T> {
         usize::from(self.len)
     }
 
+    /// Exchanges that there is memory for.
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
     /// All that is kept, in no order.
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = (ExchangeKey, &T)> {

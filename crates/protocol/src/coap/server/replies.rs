@@ -12,6 +12,9 @@ pub(super) struct Replies {
     marks: VecDeque<Mark>,
 }
 
+/// Bytes of replies whose memory is given back once far fewer are left.
+const LARGE: usize = 1 << 16;
+
 #[derive(Debug)]
 struct Mark {
     request: u32,
@@ -41,6 +44,9 @@ impl Replies {
             .filter(|length| *length <= bound)?;
         let room = bound as usize - reply.len();
         self.drop_while(|bytes, request| bytes > room || !is_known(request));
+        if self.bytes.capacity() > LARGE {
+            self.give_back();
+        }
         let at = self.first.wrapping_add(self.bytes.len() as u32);
         self.bytes.extend(reply);
         self.marks.push_back(Mark { request, length });
@@ -52,9 +58,14 @@ impl Replies {
     pub(super) fn drop_forgotten(&mut self, marks: usize, mut is_known: impl FnMut(u32) -> bool) {
         self.drop_while(|_, request| !is_known(request));
         self.marks.shrink_to(2 * marks);
-        // To shrink is to copy: only what gives back more than it copies.
+        self.give_back();
+    }
+
+    /// To shrink is to copy: only what gives back more than it copies.
+    fn give_back(&mut self) {
         if self.bytes.capacity() > 4 * self.bytes.len() {
             self.bytes.shrink_to(2 * self.bytes.len());
+            self.marks.shrink_to(2 * self.marks.len());
         }
     }
 

@@ -11,6 +11,8 @@ use crate::coap::{ExchangeKey, Transmission};
 const SPARE_MAX: usize = 4;
 /// Bytes of the longest buffer that is.
 const SPARE_BYTES: usize = 2_048;
+/// Messages that there is room for as long as none waits.
+const SPARE_ROOM: usize = 64;
 
 /// One message that waits.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(super) struct Waiting {
     messages: Slab<Message>,
     by_id: FxHashMap<u16, ExchangeKey>,
     spare: Vec<Vec<u8>>,
+    /// Of the messages' own.
+    bytes: usize,
 }
 
 /// What is due.
@@ -42,6 +46,28 @@ pub(super) enum Due {
 impl Waiting {
     pub(super) fn len(&self) -> usize {
         self.messages.len()
+    }
+
+    /// Bytes that all take that wait, and what finds them.
+    pub(super) fn bytes(&self) -> usize {
+        let of_ids = self.by_id.capacity() * size_of::<(u16, ExchangeKey)>();
+        self.bytes + of_ids + self.messages.capacity() * Slab::<Message>::ENTRY_BYTES
+    }
+
+    /// Keeps no more than so many, and gives memory back beyond twice as many; how many were given up.
+    pub(super) fn keep(&mut self, most: usize) -> u32 {
+        let before = self.len();
+        if before <= most && self.messages.capacity() <= 2 * most {
+            return 0;
+        }
+        let mut old = std::mem::take(self);
+        while let Some((key, deadline)) = old.messages.first() {
+            let message = old.messages.remove(key);
+            if let Some(message) = message.filter(|_| old.len() < most) {
+                self.wait(deadline, message);
+            }
+        }
+        (before - self.len()) as u32
     }
 
     pub(super) fn deadline(&self) -> Option<Micros> {
@@ -66,8 +92,14 @@ impl Waiting {
             timeout,
             bytes,
         };
-        if let Some(key) = self.messages.insert(now + timeout, message) {
+        self.wait(now + timeout, message);
+    }
+
+    fn wait(&mut self, deadline: Micros, message: Message) {
+        let (id, bytes) = (message.id, message.bytes.capacity());
+        if let Some(key) = self.messages.insert(deadline, message) {
             self.by_id.insert(id, key);
+            self.bytes += bytes;
         }
     }
 
@@ -109,6 +141,10 @@ impl Waiting {
         let mut message = self.messages.remove(key)?;
         self.by_id.remove(&message.id);
         let mut bytes = std::mem::take(&mut message.bytes);
+        self.bytes -= bytes.capacity();
+        if self.len() == 0 && self.messages.capacity() > SPARE_ROOM {
+            (self.messages, self.by_id) = Default::default();
+        }
         if self.spare.len() < SPARE_MAX && bytes.capacity() <= SPARE_BYTES {
             bytes.clear();
             self.spare.push(bytes);
