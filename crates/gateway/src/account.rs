@@ -244,6 +244,9 @@ counts! {
     /// Bodies over CoAP that were given up between two of their blocks, for want of memory: the next block
     /// of one is refused with 4.08.
     bodies_given_up,
+    /// Copies of requests over CoAP that met silence, since what the first was answered with was no longer
+    /// kept.
+    unrepeatable,
     /// Acknowledgements, resets and responses over CoAP that nobody waited for.
     stray,
     /// Answers over CoAP in a message of their own.
@@ -254,13 +257,17 @@ counts! {
     separate_refused,
     /// Copies of them after the first.
     retransmitted,
+    /// Those of which no more copies are sent, for want of memory; their acknowledgements are stray.
+    separate_given_up,
     /// Requests that waited for a command.
     queries,
     /// Those of them that got none in time.
     queries_without_command,
+    /// Those whose peer was gone before they were answered.
+    queries_abandoned,
     /// Commands put into the answers to them.
     commands_handed,
-    /// Commands that no device waited for, or that no answer can carry.
+    /// Commands that no device waited for, that no answer can carry, or whose answer could not be said.
     commands_undelivered,
     /// Datagrams that the kernel dropped, since the receive buffer was full.
     datagrams_dropped,

@@ -221,7 +221,9 @@ impl Shard {
                 Mail::Granted { to, session } => self.granted(io, to, session),
                 Mail::FirstUplink(at) => self.plan_alarms(io, at),
                 Mail::Room => self.resume_waiting(io),
-                Mail::Command { to, message } => self.put_into_answer(io, to, &message),
+                Mail::Command { to, message } => {
+                    self.put_into_answer(io, to, &message);
+                }
             }
         }
         self.inbox = inbox;

@@ -1,8 +1,10 @@
 //! Devices over CoAP: the sockets that hear them, and the peers that were heard.
 
+mod bounds;
 mod hearing;
 mod peer;
 mod peers;
+mod queries;
 mod querying;
 mod replying;
 mod securing;
@@ -17,30 +19,27 @@ use muster_protocol::coap::{Server, ServerCounts, ServerEvent, ServerSettings, T
 use super::Shard;
 use super::alarms::Alarm;
 use crate::config::GatewayDtls;
-use crate::slab::Slab;
 use crate::vouched::Vouched;
 
 pub(super) use peer::Peer;
 pub(crate) use peers::PeerRef;
-pub(crate) use querying::{QUERIES_MAX, QueryRef, SPOKEN_FOR_MAX, Waiter};
+pub(crate) use queries::QueryRef;
+pub(crate) use querying::{QUERIES_MAX, SPOKEN_FOR_MAX, Waiter};
 
-use peers::{Met, Peers};
-use querying::Query;
+use peers::{Gone, Met, Peers};
+use queries::Queries;
 use securing::Secure;
 
 /// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
 /// fewer.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Bytes of the bodies of one peer that are under way in blocks, in each direction.
-const BODIES_BYTES: u32 = 1 << 20;
-
 /// What one thread knows of its devices over CoAP.
 #[derive(Debug)]
 pub(super) struct Coap {
     sockets: Vec<Socket>,
     peers: Peers,
-    queries: Slab<Query>,
+    queries: Queries,
     settings: Arc<ServerSettings>,
     /// What DTLS needs, if there is a socket of it.
     secure: Option<Box<Secure>>,
@@ -59,18 +58,11 @@ struct Socket {
 
 impl Coap {
     pub(super) fn new(transmission: Transmission, max_payload: u32) -> Self {
-        let settings = ServerSettings {
-            transmission,
-            body_max: max_payload,
-            bodies_max: u16::from(u8::MAX),
-            bodies_bytes_max: BODIES_BYTES,
-            ..ServerSettings::default()
-        };
         Self {
             sockets: Vec::new(),
             peers: Peers::new(),
-            queries: Slab::new(),
-            settings: Arc::new(settings),
+            queries: Queries::new(),
+            settings: Arc::new(bounds::of_a_peer(transmission, max_payload)),
             secure: None,
             out: Vec::new(),
         }
@@ -159,11 +151,12 @@ impl Shard {
     /// Forgets a peer.
     fn forget_peer(&mut self, io: &mut Io, peer: PeerRef) {
         if let Some(gone) = self.coap.peers.remove(peer) {
-            self.part_with(io, gone);
+            self.part_with(io, (peer, gone));
         }
     }
 
-    fn part_with(&mut self, io: &mut Io, gone: Peer) {
+    fn part_with(&mut self, io: &mut Io, (peer, gone): Gone) {
+        self.end_queries(io, peer);
         self.cancel_alarm(io, gone.alarm.map(|(_, alarm)| alarm));
         self.deliver_overtaken(io, gone.overtaken);
     }
@@ -281,6 +274,11 @@ impl Shard {
         let counts = self.counts();
         for (count, before, after) in [
             (&counts.received_again, before.duplicates, after.duplicates),
+            (
+                &counts.unrepeatable,
+                before.unrepeatable,
+                after.unrepeatable,
+            ),
             (&counts.malformed, before.malformed, after.malformed),
             (&counts.stray, before.stray, after.stray),
             (&counts.refused_requests, before.rejected, after.rejected),
@@ -295,8 +293,16 @@ impl Shard {
                 before.retransmitted,
                 after.retransmitted,
             ),
+            (
+                &counts.separate_given_up,
+                before.copies_given_up,
+                after.copies_given_up,
+            ),
         ] {
             count.add(u64::from(after.wrapping_sub(before)));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,7 +116,7 @@ impl Shard {
     /// first was handed on, or its notice was sent.
     fn route_again(&mut self, io: &mut Io, message: &Arc<Message>, from: SessionRef) {
         if self.shared.config.dialect.asks() {
-            let copies = usize::from(self.is_handed(io, message));
+            let copies = self.pass_to_query(io, message).unwrap_or(0);
             self.counts().commands_routed.add(copies as u64);
         } else {
             self.route(io, message, from);

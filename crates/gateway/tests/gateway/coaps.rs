@@ -255,6 +255,35 @@ fn what_is_no_record_of_anybody_is_discarded() {
     assert_eq!(gateway.stop().counts.dtls_discarded, 4);
 }
 
+/// A device whose session was closed waits no more, though its time is not over.
+#[test]
+fn a_command_to_a_device_whose_session_was_closed_comes_back() {
+    let mut config = config();
+    config.behaviour.close_links = Some(CloseLinks {
+        at: Micros::from_millis(600),
+        share: 1.0,
+    });
+    let (gateway, addr) = start(config);
+    let mut application = application(&gateway);
+    let mut device = Device::secure(addr, SENSOR);
+    let query = device.ask(Ask {
+        query: "hono-ttd=20",
+        ..Ask::post("e", b"{}")
+    });
+    device.until("the end", |device| device.wire.ended().is_some());
+    assert_eq!(device.acknowledged, [query]);
+    application.publish("command/T1/sensor1/7f3a/set", b"on", Qos::AtLeastOnce);
+    let notice = application.messages(2).remove(1);
+    assert_eq!(notice.topic, "command_failure/T1/sensor1/7f3a/503");
+    let counts = gateway.stop().counts;
+    assert_eq!((counts.queries, counts.queries_abandoned), (1, 1));
+    assert_eq!(
+        (counts.commands_undelivered, counts.commands_handed),
+        (1, 0)
+    );
+    assert_eq!((counts.commands_routed, counts.unanswerable), (0, 0));
+}
+
 #[test]
 fn half_of_the_sessions_can_be_closed() {
     let behaviour = Behaviour {

@@ -479,3 +479,50 @@ fn of_answers_in_later_sessions_of_a_shared_socket_none_is_taken_for_one_that_ca
         assert_eq!(run.0.uplink("duplicate_responses"), 0);
     }
 }
+
+/// A query ends with its link, so that no command goes where nobody is any more. What is over before and
+/// after stands apart by the instants: all ask at the beginning, and commands come between.
+#[test]
+fn commands_to_devices_whose_links_were_closed_are_undeliverable() {
+    let scenario = SCENARIO
+        .replace("SCHEME", "coaps")
+        .replace("CREDENTIAL", SCHEMES[1].1)
+        .replace("NSTART", "1")
+        .replace("BEHAVIOUR", "close-links: { at: 950ms, share: 50% }")
+        .replace("COMMANDS", "rate: 10/s, mode: two-way, to: online")
+        .replace("QUERY", "every: 3s, phase: together, ttd: 4s");
+    let run = Run::scenario(&scenario);
+    agrees(&run);
+    assert_eq!(run.0.account("closed-links"), 10);
+    let abandoned = run.0.account("queries-abandoned");
+    assert!(abandoned > 0, "half of those that waited, about");
+    assert_eq!(run.get("query_broken"), abandoned);
+    assert_eq!(run.get("issued"), 30);
+    let (received, undeliverable) = (run.get("received"), run.get("undeliverable"));
+    assert_eq!(run.get("delivered_not_received"), 0);
+    assert_eq!(run.get("delivered"), received);
+    assert_eq!(received + undeliverable, 30);
+    assert_eq!(run.0.account("commands-undelivered"), undeliverable);
+}
+
+/// The gateway stands still while they wait, and then answers all of them before it hears an acknowledgement.
+#[test]
+fn all_devices_of_a_shared_socket_can_be_answered_at_once() {
+    let scenario = SCENARIO
+        .replace("SCHEME", "coap")
+        .replace("CREDENTIAL", "sockets: shared")
+        .replace("count: 20", "count: 150")
+        .replace("NSTART", "1")
+        .replace(
+            "BEHAVIOUR",
+            "lose-commands: 150, stall: { at: 900ms, for: 500ms }",
+        )
+        .replace("COMMANDS", TO_QUERIES)
+        .replace("QUERY", "every: 3s, phase: together, ttd: 1s");
+    let run = Run::scenario(&scenario);
+    agrees(&run);
+    assert_eq!(run.0.account("peers"), 1);
+    assert_eq!((run.get("queries"), run.get("no_command")), (150, 150));
+    assert_eq!(run.0.account("separate"), 150);
+    assert_eq!(run.0.account("unanswerable"), 0);
+}

@@ -7,8 +7,8 @@ use muster_net::Key;
 use muster_protocol::coap::ServerCounts;
 use rustc_hash::FxHashMap;
 
-use super::Peer;
 use super::securing::Guard;
+use super::{Peer, bounds};
 use crate::slab::Slab;
 
 /// Names one peer, and never another one after it.
@@ -57,22 +57,18 @@ pub(super) struct Peers {
     hand: u32,
 }
 
+/// A peer that was forgotten, and what its name was.
+pub(super) type Gone = (PeerRef, Peer);
+
 /// A peer that was added, and the one that was forgotten for it, if there were as many as may be.
-pub(super) type Met = (PeerRef, Option<Peer>);
+pub(super) type Met = (PeerRef, Option<Gone>);
 
 impl Peers {
-    /// Most peers: a socket for each of the devices that one process of a generator can have,
-    /// several times over.
-    const MOST: usize = 100_000;
-    /// Bytes that sessions keep for duplicates, and of bodies under way in blocks.
-    const MOST_KEPT: usize = 256 << 20;
-    /// Requests of one peer that are remembered however many bytes are kept.
-    const LEAST: usize = 64;
     /// Places that are looked at for somebody to forget.
     const LOOKS: usize = 64;
 
     pub(super) fn new() -> Self {
-        Self::of(Self::MOST, Self::MOST_KEPT)
+        Self::of(bounds::PEERS, bounds::ALL_KEPT)
     }
 
     fn of(most: usize, most_kept: usize) -> Self {
@@ -184,14 +180,15 @@ impl Peers {
         Some(gone)
     }
 
-    /// Looks at what the session of a peer keeps for duplicates and of bodies in blocks: where all of
-    /// them keep more than they may, it forgets all but a few requests. Its counts before and after.
+    /// Looks at what the session of a peer keeps for duplicates, of answers that wait and of bodies in
+    /// blocks: where all of them keep more than they may, it forgets all but a few requests and
+    /// answers. Its counts before and after.
     pub(super) fn weigh(&mut self, peer: PeerRef) -> Option<(ServerCounts, ServerCounts)> {
         let peer = self.slab.get_mut(peer.slot, peer.generation)?;
         let before = *peer.coap.counts();
         let others = self.kept - peer.kept;
         if others + peer.coap.kept() > self.most_kept {
-            peer.coap.forget_beyond(Self::LEAST);
+            peer.coap.forget_beyond(bounds::LEAST_KEPT);
         }
         peer.kept = peer.coap.kept();
         self.kept = others + peer.kept;
@@ -203,7 +200,7 @@ impl Peers {
     }
 
     /// Makes room for one more, by forgetting one if there are as many as may be.
-    fn make_room(&mut self, now: Micros) -> Option<Option<Peer>> {
+    fn make_room(&mut self, now: Micros) -> Option<Option<Gone>> {
         if self.slab.len() < self.most {
             return Some(None);
         }
@@ -213,7 +210,8 @@ impl Peers {
             if let Some((generation, peer)) = self.slab.at(slot)
                 && peer.is_idle(now)
             {
-                return Some(self.remove(PeerRef { slot, generation }));
+                let idle = PeerRef { slot, generation };
+                return Some(self.remove(idle).map(|peer| (idle, peer)));
             }
         }
         None
@@ -225,7 +223,10 @@ mod tests {
     use std::sync::Arc;
 
     use muster_net::{Clock, Closed, Handler, Io, ListenerId, Loop, LoopConfig, PortUse};
-    use muster_protocol::coap::{Block, BlockSize, Code, Header, Kind, Opt, OptionNumber, Token};
+    use muster_protocol::coap::{
+        Block, BlockSize, Code, Header, Kind, Opt, OptionNumber, Reply, ServerEvent,
+        ServerSettings, Token, Transmission,
+    };
 
     use super::*;
 
@@ -256,8 +257,12 @@ mod tests {
     }
 
     fn peer(socket: Key, port: u16) -> Peer {
+        peer_with(socket, port, ServerSettings::default())
+    }
+
+    fn peer_with(socket: Key, port: u16, settings: ServerSettings) -> Peer {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        Peer::new(socket, address, Arc::default(), 1)
+        Peer::new(socket, address, Arc::new(settings), 1)
     }
 
     #[test]
@@ -290,7 +295,7 @@ mod tests {
         assert!(coap.receive(Micros(0), &request, &mut Vec::new()).is_some());
         let (idle, _) = peers.insert(Micros(0), peer(socket, 2)).expect("room");
         let (third, gone) = peers.insert(Micros(1), peer(socket, 3)).expect("room");
-        assert_eq!(gone.map(|gone| gone.address.port()), Some(2));
+        assert_eq!(gone.map(|(_, gone)| gone.address.port()), Some(2));
         assert!(peers.get_mut(idle).is_none() && peers.get_mut(busy).is_some());
         let coap = &mut peers.get_mut(third).expect("it is there").coap;
         assert!(coap.receive(Micros(1), &request, &mut Vec::new()).is_some());
@@ -327,7 +332,7 @@ mod tests {
             met.push(peer);
         }
         let of_one = |requests: usize| requests * 48;
-        assert_eq!(peers.kept, of_one(1_000) + 3 * of_one(Peers::LEAST));
+        assert_eq!(peers.kept, of_one(1_000) + 3 * of_one(bounds::LEAST_KEPT));
         assert_eq!(forgot, 3 * (1_000 - 64));
         for peer in met {
             assert!(peers.remove(peer).is_some_and(|gone| gone.kept > 0));
@@ -361,5 +366,44 @@ mod tests {
             assert!(peers.kept < 22_000, "{}", peers.kept);
         }
         assert!((30..40).contains(&given_up), "{given_up}");
+    }
+
+    /// The same of answers that wait for their acknowledgements.
+    #[test]
+    fn sessions_keep_no_more_of_answers_than_all_may() {
+        let (socket, mut peers) = (socket(), Peers::of(10, 200_000));
+        let settings = bounds::of_a_peer(Transmission::default(), 2_048);
+        let (peer, _) = peers
+            .insert(Micros(0), peer_with(socket, 1, settings))
+            .expect("room");
+        let reply = Reply::new(Code::CHANGED, &[], &[7; 500]);
+        for id in 0..2_000 {
+            let header = Header {
+                kind: Kind::NonConfirmable,
+                code: Code::GET,
+                id,
+                token: Token::EMPTY,
+            };
+            let (mut request, mut answer) = (Vec::new(), Vec::new());
+            header.write(&mut request);
+            let coap = &mut peers.get_mut(peer).expect("it is there").coap;
+            let event = coap.receive(Micros(0), &request, &mut answer);
+            let Some(ServerEvent::Request(asked)) = event else {
+                panic!("a request");
+            };
+            let said = coap.respond(Micros(0), asked.pending, &reply, &mut answer);
+            assert_eq!(said, Ok(()));
+            peers.weigh(peer);
+            assert!(peers.kept < 210_000, "{}", peers.kept);
+        }
+        let coap = &mut peers.get_mut(peer).expect("it is there").coap;
+        let given_up = coap.counts().copies_given_up;
+        let mut copies = 0;
+        let due = coap.deadline().expect("a copy") + Micros::from_secs(3);
+        while coap.wake(due, &mut Vec::new()).is_some() {
+            copies += 1;
+        }
+        assert!(copies >= bounds::LEAST_KEPT as u32, "{copies}");
+        assert_eq!(given_up + copies, 2_000);
     }
 }

@@ -8,7 +8,7 @@ use muster_platform::{CommandScratch, Commanded, HandedCommand, Manner, Status, 
 use muster_protocol::coap::Pending;
 use muster_protocol::mqtt::{Publish, Qos};
 
-use super::PeerRef;
+use super::{PeerRef, QueryRef};
 use crate::message::Message;
 use crate::shard::Shard;
 use crate::shard::alarms::Alarm;
@@ -26,13 +26,8 @@ pub(crate) const SPOKEN_FOR_MAX: usize = 500_000;
 const NOBODY_WAITS: u16 = 503;
 /// That of a command which cannot be told to any device, or not be put into an answer.
 const MALFORMED: u16 = 400;
-
-/// Names one request that waits, and never another one after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct QueryRef {
-    slot: u32,
-    generation: u32,
-}
+/// Why a command comes back whose device waits and cannot be answered.
+const UNANSWERABLE: &str = "the device's request cannot be answered";
 
 /// A request that waits, as all threads know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +39,7 @@ pub(crate) struct Waiter {
 /// A request that wants a command in its answer.
 #[derive(Debug)]
 pub(super) struct Query {
-    peer: PeerRef,
+    pub(super) peer: PeerRef,
     pending: Pending,
     tenant: Box<str>,
     device: Box<str>,
@@ -75,23 +70,36 @@ impl Shard {
             until: Micros::MAX,
             alarm: None,
         };
-        let (slot, generation) = self.coap.queries.insert_with(|_, _| query);
-        Some(QueryRef { slot, generation })
+        Some(self.coap.queries.insert(query))
     }
 
     /// The request is answered otherwise.
     pub(in crate::shard) fn forget_query(&mut self, query: Option<QueryRef>) {
         if let Some(query) = query {
-            self.coap.queries.remove(query.slot, query.generation);
+            self.coap.queries.remove(query);
         }
     }
 
-    /// The message was taken: the device waits from now on.
+    /// A peer is gone, and what it asked waits no more: commands find nobody.
+    pub(super) fn end_queries(&mut self, io: &mut Io, of: PeerRef) {
+        while let Some(query) = self.coap.queries.last_of(of)
+            && let Some(ended) = self.coap.queries.remove(query)
+        {
+            self.cancel_alarm(io, ended.alarm);
+            let waiter = self.waiter(query);
+            locked(&self.shared.waiting).end(&ended.tenant, &ended.device, waiter);
+            if ended.until < Micros::MAX {
+                self.counts().queries_abandoned.more();
+            }
+        }
+    }
+
+    /// The message was taken: the device waits from now on, unless it is gone.
     pub(in crate::shard) fn wait_for_command(&mut self, io: &mut Io, of: QueryRef) {
         let now = io.now();
         let waiter = self.waiter(of);
-        let Some(query) = self.coap.queries.get_mut(of.slot, of.generation) else {
-            return;
+        let Some(query) = self.coap.queries.get_mut(of) else {
+            return self.counts().unanswerable.more();
         };
         query.until = now + query.waits;
         let at = query.until.min(now + ACKNOWLEDGED_AFTER);
@@ -110,7 +118,7 @@ impl Shard {
 
     fn set_query_alarm(&mut self, io: &mut Io, of: QueryRef, at: Micros) {
         let alarm = self.set_alarm(io, at, Alarm::Query(of));
-        if let Some(query) = self.coap.queries.get_mut(of.slot, of.generation) {
+        if let Some(query) = self.coap.queries.get_mut(of) {
             query.alarm = Some(alarm);
         }
     }
@@ -118,14 +126,14 @@ impl Shard {
     /// The request has waited long enough: for its acknowledgement, or for a command.
     pub(in crate::shard) fn query_due(&mut self, io: &mut Io, of: QueryRef) {
         let now = io.now();
-        let Some(query) = self.coap.queries.get_mut(of.slot, of.generation) else {
+        let Some(query) = self.coap.queries.get_mut(of) else {
             return;
         };
         query.alarm = None;
         let (peer, pending, until) = (query.peer, query.pending, query.until);
         if now >= until {
             let waiter = self.waiter(of);
-            let Some(query) = self.coap.queries.remove(of.slot, of.generation) else {
+            let Some(query) = self.coap.queries.remove(of) else {
                 return;
             };
             locked(&self.shared.waiting).end(&query.tenant, &query.device, waiter);
@@ -133,9 +141,7 @@ impl Shard {
             return self.change(io, peer, pending);
         }
         let pending = self.separate(io, peer, pending);
-        if let (Some(query), Some(pending)) =
-            (self.coap.queries.get_mut(of.slot, of.generation), pending)
-        {
+        if let (Some(query), Some(pending)) = (self.coap.queries.get_mut(of), pending) {
             query.pending = pending;
         }
         self.set_query_alarm(io, of, until);
@@ -144,8 +150,8 @@ impl Shard {
     /// Hands a command on to the request of its device that waits: the number of copies, and if it is
     /// none the application is told.
     pub(in crate::shard) fn hand_to_query(&mut self, io: &mut Io, message: &Arc<Message>) -> usize {
-        if self.is_handed(io, message) {
-            return 1;
+        if let Some(copies) = self.pass_to_query(io, message) {
+            return copies;
         }
         if let Some(command) = Commanded::of(&message.topic) {
             let (status, why) = match command.is_takeable() {
@@ -157,46 +163,54 @@ impl Shard {
         0
     }
 
-    /// Hands a command on to the request of its device that waits, if one does.
-    pub(in crate::shard) fn is_handed(&mut self, io: &mut Io, message: &Arc<Message>) -> bool {
-        let command = Commanded::of(&message.topic).filter(Commanded::is_takeable);
-        let Some(command) = command else {
-            return false;
-        };
-        let waiter = locked(&self.shared.waiting).hand(command.tenant, command.device);
-        let Some(to) = waiter else {
-            return false;
-        };
+    /// Hands a command on to the request of its device that waits: the number of copies that went there;
+    /// none if no request waits.
+    pub(in crate::shard) fn pass_to_query(
+        &mut self,
+        io: &mut Io,
+        message: &Arc<Message>,
+    ) -> Option<usize> {
+        let command = Commanded::of(&message.topic).filter(Commanded::is_takeable)?;
+        let to = locked(&self.shared.waiting).hand(command.tenant, command.device)?;
         if to.shard == self.index {
-            self.put_into_answer(io, to, message);
-        } else {
-            let message = Arc::clone(message);
-            self.outboxes[usize::from(to.shard)].push(Mail::Command { to, message });
+            return Some(usize::from(self.put_into_answer(io, to, message)));
         }
-        true
+        let message = Arc::clone(message);
+        self.outboxes[usize::from(to.shard)].push(Mail::Command { to, message });
+        Some(1)
     }
 
-    /// Puts a command into the answer to a request, if that still waits.
-    pub(in crate::shard) fn put_into_answer(&mut self, io: &mut Io, to: Waiter, message: &Message) {
+    /// Puts a command into the answer to a request; false, and the application is told, if that waits no
+    /// more or cannot be answered so.
+    pub(in crate::shard) fn put_into_answer(
+        &mut self,
+        io: &mut Io,
+        to: Waiter,
+        message: &Message,
+    ) -> bool {
         let Some(command) = Commanded::of(&message.topic) else {
-            return;
+            return false;
         };
-        let QueryRef { slot, generation } = to.query;
-        let Some(query) = self.coap.queries.remove(slot, generation) else {
-            return self.tell_undelivered(io, &command, NOBODY_WAITS, "the device waits no more");
+        let Some(query) = self.coap.queries.remove(to.query) else {
+            self.tell_undelivered(io, &command, NOBODY_WAITS, "the device waits no more");
+            return false;
         };
         self.cancel_alarm(io, query.alarm);
         let mut handed = HandedCommand::default();
         let manner = query.manner.towards(&query.device, command.device);
         if !handed.fill(manner, &command) {
             self.tell_undelivered(io, &command, MALFORMED, Commanded::NOT_TO_BE_HANDED);
-            return self.change(io, query.peer, query.pending);
+            self.change(io, query.peer, query.pending);
+            return false;
         }
         let answer = (Status::new(2, 4), handed.fields(), &message.payload[..]);
-        if self.respond_with(io, query.peer, query.pending, answer) {
-            self.counts().accepted.more();
-            self.counts().commands_handed.more();
+        if !self.respond_with(io, query.peer, query.pending, answer) {
+            self.tell_undelivered(io, &command, NOBODY_WAITS, UNANSWERABLE);
+            return false;
         }
+        self.counts().accepted.more();
+        self.counts().commands_handed.more();
+        true
     }
 
     /// Tells the application that a command was not delivered, where it can be told.

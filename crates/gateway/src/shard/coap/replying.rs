@@ -64,7 +64,7 @@ impl Shard {
         }
     }
 
-    /// Answers no; whether the peer is still there.
+    /// Answers no; whether that could be said.
     pub(super) fn decline(
         &mut self,
         io: &mut Io,
@@ -76,8 +76,8 @@ impl Shard {
         self.respond_with(io, to, pending, (refusal.status, refusal.fields(), body))
     }
 
-    /// Answers with a code of the dialect, what stands beside it, and a body; whether the peer is
-    /// still there.
+    /// Answers with a code of the dialect, what stands beside it, and a body; whether that could be
+    /// said.
     pub(super) fn respond_with<'a>(
         &mut self,
         io: &mut Io,
@@ -94,7 +94,7 @@ impl Shard {
         self.respond(io, to, pending, &Reply::new(code, &options, body))
     }
 
-    /// Answers; whether the peer is still there.
+    /// Answers; whether the peer is still there, and has room for one more answer.
     fn respond(&mut self, io: &mut Io, to: PeerRef, pending: Pending, reply: &Reply<'_>) -> bool {
         let Some(datagram) = self.write_reply(io, to, pending, reply) else {
             return false;

@@ -1,0 +1,158 @@
+//! One thread's end of CoAP, moved by hand.
+
+use muster_net::{Clock, Loop, LoopConfig, PortUse};
+use muster_platform::Dialect;
+use muster_protocol::coap::{Code, Header, Kind, Opt, OptionNumber, Token};
+use muster_protocol::mqtt::{Publish, Qos};
+use muster_transport::Servers;
+
+use super::*;
+use crate::config::GatewayConfig;
+use crate::message::Message;
+use crate::shared::Shared;
+
+/// A thread that hears devices at a socket, as long as it is told what they say.
+struct Rig {
+    event_loop: Loop<Shard>,
+    socket: Key,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let config = GatewayConfig {
+            dialect: Dialect::Hono,
+            ..GatewayConfig::default()
+        };
+        let layers = Servers::new(&config.layers()).expect("none");
+        let shard = Shard::new(0, Arc::new(Shared::new(config)), layers);
+        let event_loop = Loop::new(Clock::start(), &LoopConfig::default(), shard);
+        let mut event_loop = event_loop.expect("a loop");
+        let (shard, io) = event_loop.parts();
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (socket, _) = io.bind_udp(here, PortUse::Alone).expect("a port");
+        shard.hear_coap(io, socket);
+        Self { event_loop, socket }
+    }
+
+    fn settle(&mut self, settings: ServerSettings) {
+        self.event_loop.parts().0.coap.settings = Arc::new(settings);
+    }
+
+    /// A device asks for a command in a NON, whose answer is a message of its own.
+    fn ask(&mut self, from: SocketAddr, id: u16, device: &str) {
+        let path = ["t", "T1", device].map(|segment| Opt::text(OptionNumber::URI_PATH, segment));
+        let ttd = Opt::text(OptionNumber::URI_QUERY, "hono-ttd=20");
+        let options: Vec<Opt<'_>> = path.into_iter().chain([ttd]).collect();
+        let header = Header {
+            kind: Kind::NonConfirmable,
+            code: Code::PUT,
+            id,
+            token: Token::EMPTY,
+        };
+        let mut request = Vec::new();
+        header.write_with(&options, b"{}", &mut request);
+        let (shard, io) = self.event_loop.parts();
+        shard.heard(io, self.socket, from, &mut request);
+    }
+
+    /// How many copies of a command to a device went on.
+    fn command(&mut self, device: &str) -> usize {
+        let (shard, io) = self.event_loop.parts();
+        let topic = format!("command/T1/{device}/7f3a/set");
+        let publish = Publish {
+            qos: Qos::AtLeastOnce,
+            ..Publish::new(&topic, b"on")
+        };
+        let message = Arc::new(Message::new(&publish, io.now()));
+        shard.hand_to_query(io, &message)
+    }
+
+    fn forget(&mut self, from: SocketAddr) {
+        let (shard, io) = self.event_loop.parts();
+        let peer = shard.coap.peers.at(self.socket, from).expect("it is there");
+        shard.forget_peer(io, peer);
+    }
+
+    fn counts(&mut self) -> crate::GatewayCounts {
+        self.event_loop.parts().0.counts().read()
+    }
+
+    /// Queries that are kept, those that all threads know, and alarms.
+    fn waiting(&mut self) -> [usize; 3] {
+        let shard = self.event_loop.parts().0;
+        let known = crate::shared::locked(&shard.shared.waiting).len();
+        [shard.coap.queries.len(), known, shard.alarms.len()]
+    }
+}
+
+fn at(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+#[test]
+fn a_command_whose_answer_finds_no_room_is_undelivered() {
+    let mut rig = Rig::new();
+    rig.settle(ServerSettings {
+        transmissions_max: 1,
+        ..ServerSettings::default()
+    });
+    for (id, device) in [(1, "a"), (2, "b")] {
+        rig.ask(at(9), id, device);
+    }
+    assert_eq!((rig.command("a"), rig.command("b")), (1, 0));
+    let counts = rig.counts();
+    assert_eq!((counts.queries, counts.commands_handed), (2, 1));
+    assert_eq!((counts.commands_undelivered, counts.unanswerable), (1, 1));
+}
+
+#[test]
+fn queries_of_a_peer_that_is_gone_end_and_those_of_others_do_not() {
+    let mut rig = Rig::new();
+    for (id, port, device) in [
+        (1, 8, "a"),
+        (2, 9, "b"),
+        (3, 8, "c"),
+        (4, 9, "d"),
+        (5, 8, "e"),
+    ] {
+        rig.ask(at(port), id, device);
+    }
+    assert_eq!(rig.waiting(), [5; 3]);
+    assert_eq!(rig.command("c"), 1, "of the middle of those of its peer");
+    rig.forget(at(8));
+    assert_eq!(rig.waiting(), [2; 3]);
+    let had = ["a", "b", "c", "d", "e"].map(|device| rig.command(device));
+    assert_eq!(had, [0, 1, 0, 1, 0]);
+    let counts = rig.counts();
+    assert_eq!((counts.queries, counts.queries_abandoned), (5, 2));
+    assert_eq!(
+        (counts.commands_handed, counts.commands_undelivered),
+        (3, 3)
+    );
+    assert_eq!(counts.unanswerable, 0);
+}
+
+#[test]
+fn the_account_has_copies_that_met_silence_and_answers_that_were_given_up() {
+    let mut rig = Rig::new();
+    let after = ServerCounts {
+        unrepeatable: 3,
+        copies_given_up: 2,
+        ..ServerCounts::default()
+    };
+    let shard = rig.event_loop.parts().0;
+    shard.note(&ServerCounts::default(), &after);
+    let counts = rig.counts();
+    assert_eq!((counts.unrepeatable, counts.separate_given_up), (3, 2));
+}
+
+/// All devices behind an address speak at once, and none of them is heard before all have.
+#[test]
+fn a_whole_shared_socket_is_within_the_bounds_of_a_peer() {
+    let mut rig = Rig::new();
+    for id in 0..2_000 {
+        rig.ask(at(9), id, &format!("dev-{id}"));
+    }
+    let copies: usize = (0..2_000).map(|id| rig.command(&format!("dev-{id}"))).sum();
+    assert_eq!((copies, rig.counts().unanswerable), (2_000, 0));
+}
