@@ -77,6 +77,14 @@ same "it was killed before it was done" "$STATUS" 137
 status_of "$MUSTER" provision "$WORK/some.yaml" create --quiet --out "$RECORD"
 echo "# after the kill: $(head -1 "$WORK/out")"
 told "taken up" "$WORK/some.yaml" verify "device: $SOME already there; tenant: 1 already there"
+
+# The same, all of it only begun, and with other keys: what is ours has the keys that are wanted now.
+grep -E '"target"|"creating"' "$RECORD/provisioned.jsonl" >"$WORK/begun"
+cp "$WORK/begun" "$RECORD/provisioned.jsonl"
+sed 's/key-/other-/' "$WORK/some.yaml" >"$WORK/other.yaml"
+told "taken up with other keys" "$WORK/other.yaml" create "device: $SOME already there; tenant: 1 already there"
+told "and has them" "$WORK/other.yaml" verify "device: $SOME already there; tenant: 1 already there"
+told "and no others" "$WORK/some.yaml" verify "device: $SOME different; tenant: 1 already there"
 told "taken up and removed" "$WORK/some.yaml" remove "device: $SOME removed; tenant: 1 removed"
 told "nothing stays" "$WORK/some.yaml" verify "device: $SOME missing; tenant: 1 missing"
 

@@ -16,8 +16,8 @@ use muster_model::{LinkId, Micros};
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_scenario::{
-    Credential, Endpoint, FleetPlan, Needs, PemFile, Plan, PlatformKind, ProvisionMode, Secret,
-    WebAddress,
+    ApiCredential, Credential, Endpoint, FleetPlan, Needs, PemFile, Plan, PlatformKind,
+    ProvisionMode, Secret, WebAddress,
 };
 use muster_transport::throwaway;
 
@@ -403,7 +403,8 @@ fn introduce(
     let first = gateways.first().map(|process| &process.gateway);
     let api = first.and_then(ChildGateway::management_addr);
     if let (Some(provision), Some(api)) = (&mut plan.provision, api) {
-        provision.token = management.and_then(|it| it.token).map(Secret::new);
+        let token = management.and_then(|it| it.token).map(Secret::new);
+        provision.credential = token.map(ApiCredential::Bearer);
         provision.api = Some(WebAddress {
             is_tls: false,
             host: api.ip().to_string(),

@@ -11,14 +11,14 @@ pub enum ProvisionError {
     #[error("call the management API: {0}")]
     Transport(#[from] TransportError),
     /// There is no answer.
-    #[error("{call}: {why}; look whether the management API is there (`provision.url`){hint}")]
+    #[error("{call}: {why}; look whether {look}")]
     Silent {
         /// The method and the address.
         call: String,
         /// The system's reason.
         why: String,
-        /// What else may help.
-        hint: &'static str,
+        /// Whether what is so.
+        look: &'static str,
     },
     /// The answer is no.
     #[error("{call}: status {status}, {said}; {remedy}")]

@@ -303,9 +303,13 @@ fn check_head(head: &Head, target: &str) -> Result<(), String> {
     if head.target == target {
         return Ok(());
     }
+    let key = if target.starts_with("mongodb://") {
+        "`provision.mongodb` leads to"
+    } else {
+        "`provision.url` is"
+    };
     Err(format!(
-        "it tells what was created at {}, and `provision.url` is {target}; name another folder \
-         with --out",
+        "it tells what was created at {}, and {key} {target}; name another folder with --out",
         head.target
     ))
 }
@@ -402,6 +406,12 @@ mod tests {
         assert!(refused(TARGET).contains("another process is at work"));
         drop(journal);
         assert!(refused("http://other").contains("created at http://127.0.0.1:8080/api/v1"));
+        assert!(refused("http://other").contains("`provision.url` is http://other;"));
+        let of_database = refused("mongodb://h/db");
+        assert!(
+            of_database.contains("`provision.mongodb` leads to mongodb://h/db;"),
+            "{of_database}"
+        );
         std::fs::write(folder.path().join(JOURNAL), "{}\n").expect("written");
         assert!(refused(TARGET).contains("line 1 is none of a record"));
         let nowhere = Journal::open(Path::new("/nowhere"), TARGET).expect_err("no folder");

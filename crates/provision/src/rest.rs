@@ -1,15 +1,16 @@
-//! Calls of a management API over HTTP, with a bearer token (RFC 6750) and JSON.
+//! Calls of a management API over HTTP, with JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_scenario::{ProvisionPlan, Secret, WebAddress};
+use muster_scenario::{ProvisionPlan, WebAddress};
 use muster_transport::{Pem, TransportError, crypto_provider, trusted};
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::typestate::WithBody;
 use ureq::{Agent, Body, http};
 
+use crate::authorization::Authorization;
 use crate::pacer::Pacer;
 use crate::{ProvisionError, Watch};
 
@@ -27,7 +28,7 @@ const SHOWN_MAX: usize = 300;
 pub(crate) struct Rest {
     agent: Agent,
     base: String,
-    token: Option<Secret>,
+    authorization: Option<Authorization>,
     pacer: Pacer,
 }
 
@@ -67,7 +68,7 @@ impl Rest {
     ) -> Result<Self, TransportError> {
         let path = if api.path.is_empty() { path } else { "" };
         let pending = usize::from(plan.pending);
-        // Links of devices know no proxy either, and a redirection would carry the token elsewhere.
+        // Links of devices know no proxy either, and a redirection would carry our secrets elsewhere.
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_micros(plan.timeout.get())))
@@ -85,7 +86,7 @@ impl Rest {
         Ok(Self {
             agent: config.build().new_agent(),
             base: format!("{api}{path}"),
-            token: plan.token.clone(),
+            authorization: plan.credential.as_ref().map(Authorization::new),
             pacer: Pacer::new(plan.rate),
         })
     }
@@ -136,19 +137,19 @@ impl Rest {
     }
 
     fn authorized<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
-        match &self.token {
-            Some(token) => request.header("authorization", format!("Bearer {}", token.expose())),
+        match &self.authorization {
+            Some(ours) => request.header("authorization", ours.header()),
             None => request,
         }
     }
 
-    /// Status and text; a platform that repeats our token has it masked.
+    /// Status and text; a platform that repeats our secrets has them masked.
     fn read(&self, mut response: http::Response<Body>) -> Result<(u16, String), ureq::Error> {
         let body = response.body_mut().with_config().limit(ANSWER_MAX);
         let bytes = body.read_to_vec()?;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some(token) = &self.token {
-            text = text.replace(token.expose().as_str(), "***");
+        if let Some(ours) = &self.authorization {
+            text = ours.mask(text);
         }
         Ok((response.status().as_u16(), text))
     }
@@ -203,8 +204,14 @@ impl Answer {
 
 fn remedy(status: u16) -> &'static str {
     match status {
-        401 => "give a token that is valid now by `provision.token`, such as \"${file:token.txt}\"",
-        403 => "give a token by `provision.token` whose owner may manage devices",
+        401 => {
+            "give a token that is valid now by `provision.token`, such as \"${file:token.txt}\", or, where \
+             HTTP Basic is wanted, `provision.user` and `provision.password`"
+        }
+        403 => {
+            "give a token by `provision.token`, or a `provision.user` with its `provision.password`, whose \
+             owner may manage devices"
+        }
         404 => "look whether `provision.url` is the base of the management API",
         409 => "look what is in its way there",
         429 => "lower `provision.rate`",
@@ -220,12 +227,12 @@ fn remedy(status: u16) -> &'static str {
 fn silent(call: String, error: &ureq::Error) -> ProvisionError {
     let why = error.to_string();
     let is_certificate = why.contains("certificate");
-    let hint = if is_certificate {
-        ", and whom `tls.ca` trusts"
+    let look = if is_certificate {
+        "the management API is there (`provision.url`), and whom `tls.ca` trusts"
     } else {
-        ""
+        "the management API is there (`provision.url`)"
     };
-    ProvisionError::Silent { call, why, hint }
+    ProvisionError::Silent { call, why, look }
 }
 
 /// The one stack of cryptography, and whom we trust.

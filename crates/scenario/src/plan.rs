@@ -30,7 +30,7 @@ pub use fleet::{
     WillPlan,
 };
 pub use monitor::MonitorPlan;
-pub use provision::{ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
+pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 pub(crate) use secret::MASK;
 pub use secret::Secret;
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};

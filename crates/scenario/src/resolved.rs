@@ -53,7 +53,7 @@ fn value(kind: &'static Kind, node: &Node) -> Json {
     }
 }
 
-/// The places of the secrets that a scenario spells out.
+/// The places of the secrets that a scenario spells out, also in addresses where none belongs.
 pub(crate) fn spelt_out(root: &Node) -> Vec<Place> {
     let mut found = Vec::new();
     collect(&Kind::Object(&SCENARIO), root, &mut found);
@@ -80,6 +80,11 @@ fn collect(kind: &Kind, node: &Node, found: &mut Vec<Place>) {
         }
         Kind::One(Scalar::Secret) => {
             if node.text().is_some_and(|text| masked(text) == MASK) {
+                found.push(node.place);
+            }
+        }
+        Kind::One(Scalar::Web) => {
+            if node.text().is_some_and(|text| text.contains('@')) {
                 found.push(node.place);
             }
         }

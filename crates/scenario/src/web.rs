@@ -9,8 +9,13 @@ use crate::units::Unreadable;
 /// # Errors
 /// Anything else, also user names, queries and port 0.
 pub(crate) fn read(url: &str) -> Result<WebAddress, Unreadable> {
+    // What stands before an `@` may be a password.
+    let shown = url
+        .rsplit_once('@')
+        .map(|(_, after)| format!("***@{after}"));
+    let shown = shown.unwrap_or_else(|| url.to_owned());
     let bad = |what: &str| Unreadable {
-        what: format!("`{url}` {what}"),
+        what: format!("`{shown}` {what}"),
         help: "such as https://gateway.example:8080/api/v1".to_owned(),
     };
     let (is_tls, rest) = match url.split_once("://") {
@@ -20,7 +25,10 @@ pub(crate) fn read(url: &str) -> Result<WebAddress, Unreadable> {
     };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
-        return Err(bad("holds a user name, which goes into no URL"));
+        return Err(Unreadable {
+            help: "remove it; `provision` has the keys `user` and `password`".to_owned(),
+            ..bad("holds a user name, which goes into no URL")
+        });
     }
     if path.contains(['?', '#']) || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(bad("has more than a path behind its host"));
@@ -60,6 +68,16 @@ mod tests {
         ] {
             assert_eq!(read(url).unwrap().to_string(), printed);
         }
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_not_shown() {
+        let refused = read("https://me:hun@ter2@h:1/v1").unwrap_err();
+        let what = "`***@h:1/v1` holds a user name, which goes into no URL";
+        assert_eq!(refused.what, what);
+        assert!(refused.help.contains("`password`"), "{}", refused.help);
+        let slash = read("https://me:hun/ter2@h").unwrap_err();
+        assert_eq!(slash.what, "`***@h` has no port from 1 to 65535");
     }
 
     #[test]

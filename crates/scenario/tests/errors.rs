@@ -42,6 +42,7 @@ fn world() -> World {
         ("empty.csv", b"\n"),
         ("body.bin", b"0123456789"),
         ("dollar.txt", b"pa$\n"),
+        ("colon.txt", b"me:hunter2\n"),
         (
             "ca.pem",
             b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n",
@@ -117,6 +118,19 @@ fn each_slip_is_one_problem_with_place_cause_and_cure() {
             "the table differs; `just bless` writes it anew:\n{now}"
         );
     }
+}
+
+#[test]
+fn a_password_in_an_address_is_shown_nowhere() {
+    let text = "name: t\nplatform: { kind: hono, devices: [ 'coap://h' ] }\n\
+                provision: { url: 'https://me:hunter2@h' }\nfleet: [ { streams: [] } ]\n";
+    let found = problems(text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].help.contains("`user` and `password`"),
+        "{found:#?}"
+    );
+    assert!(!Problems(found).to_string().contains("hunter2"));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use muster_platform::{Carrier, Dialect};
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
 use muster_scenario::{
-    Ack, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems, ProvisionMode,
-    Reader, Sockets, Source, StreamKind, StreamPlan, needs, parse,
+    Ack, ApiCredential, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems,
+    ProvisionMode, Reader, Secret, Sockets, Source, StreamKind, StreamPlan, needs, parse,
 };
 use proptest::prelude::*;
 
@@ -751,7 +751,8 @@ fn provisioning_has_the_documented_defaults() {
     assert_eq!(provision.mode, ProvisionMode::Auto);
     assert!(provision.remove);
     assert_eq!(provision.api.unwrap().to_string(), "https://h");
-    assert_eq!(provision.token.unwrap().expose(), "from-file");
+    let token = Secret::new("from-file".to_owned());
+    assert_eq!(provision.credential, Some(ApiCredential::Bearer(token)));
     assert_eq!(provision.rate, Rate::per_second(100.0).unwrap());
     assert_eq!(provision.pending, 8);
     assert_eq!(provision.timeout, Micros::from_secs(30));
@@ -770,6 +771,33 @@ fn a_token_is_in_no_copy_of_a_plan_that_leaves_the_process() {
     let bytes = postcard::to_stdvec(&plan).unwrap();
     let has_token = bytes.windows(7).any(|part| part == b"hunter2");
     assert!(!has_token);
+}
+
+#[test]
+fn user_and_password_are_in_no_copy_of_a_plan_that_leaves_the_process() {
+    let keys =
+        "url: 'http://127.0.0.1', gateway: edge-1, user: harry, password: '${file:secret.txt}'";
+    let from_file = provisioned(keys);
+    let [user, password] = ["harry", "from-file"].map(|text| Secret::new(text.to_owned()));
+    let credential = from_file.provision.unwrap().credential;
+    assert_eq!(credential, Some(ApiCredential::Basic { user, password }));
+    let plan = provisioned(&keys.replace("'${file:secret.txt}'", "hunter2"));
+    assert!(
+        plan.resolved.contains(r#""user":"***","password":"***""#),
+        "{}",
+        plan.resolved
+    );
+    let bytes = postcard::to_stdvec(&plan).unwrap();
+    let has = |secret: &[u8]| bytes.windows(secret.len()).any(|part| part == secret);
+    assert!(!has(b"hunter2") && !has(b"harry"));
+    assert!(!format!("{plan:?}").contains("hunter2"));
+    let there = provisioned("url: 'http://gateway.example', gateway: edge-1, user: u, password: x");
+    let warned = &there.warnings[0];
+    assert!(
+        warned.what.contains("the password crosses the network"),
+        "{}",
+        warned.what
+    );
 }
 
 #[test]

@@ -41,14 +41,24 @@ fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
     }
     let found = provisioner(plan).context("prepare the calls")?;
     found.with_context(|| {
-        let dialect = plan.platform.dialect();
-        let why = if dialect.is_provisioned() {
-            "the scenario has no `provision: { url: ..., gateway: ... }`".to_owned()
-        } else {
-            format!("{dialect} has nobody to be told")
-        };
+        let why = without_address(plan.platform.dialect());
         format!("provision the devices: {why}")
     })
+}
+
+/// What the scenario of a dialect has not.
+fn without_address(dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Hono => {
+            "the scenario has no `provision: { url: ... }`, which names the registry's management \
+                          API, or `provision: { mongodb: ... }`, its database"
+                .to_owned()
+        }
+        Dialect::SapEdge => {
+            "the scenario has no `provision: { url: ..., gateway: ... }`".to_owned()
+        }
+        Dialect::Mqtt | Dialect::Thingsboard => format!("{dialect} has nobody to be told"),
+    }
 }
 
 /// Why the embedded gateway of a dialect is told nothing, and what to do.

@@ -272,6 +272,38 @@ fn the_embedded_gateway_of_hono_is_not_told_and_the_remedy_is_honos() {
     assert!(!said.err.contains("sap-edge"), "{said:?}");
 }
 
+/// What the remedy names is what the scenario takes.
+#[test]
+fn who_has_no_address_of_the_platform_hears_which_keys_name_it() {
+    let scenario = |provision: &str| {
+        folder_with(&format!(
+            "name: h\nplatform: {{ kind: hono, devices: [ 'coap://127.0.0.1' ] }}\n{provision}\
+             fleet: [ {{ streams: [] }} ]\n"
+        ))
+    };
+    let hono = scenario("");
+    let said = muster(hono.path(), &["provision", "scenario.yaml", "verify"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    for key in ["`provision: { url: ... }`", "`provision: { mongodb: ... }`"] {
+        assert!(said.err.contains(key), "{said:?}");
+    }
+    assert!(!said.err.contains("gateway"), "{said:?}");
+    let told = scenario("provision: { url: 'http://127.0.0.1:1' }\n");
+    let said = muster(told.path(), &["provision", "scenario.yaml", "verify"]);
+    assert_eq!(said.code, 4, "{said:?}");
+    let site = Site::start("mode: auto");
+    let text = std::fs::read_to_string(site.path().join("scenario.yaml")).expect("it is there");
+    let without = text.lines().filter(|line| !line.starts_with("provision:"));
+    let without: Vec<&str> = without.collect();
+    std::fs::write(site.path().join("scenario.yaml"), without.join("\n")).expect("written");
+    let said = site.provision("verify", &[]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(
+        said.err.contains("`provision: { url: ..., gateway: ... }`"),
+        "{said:?}"
+    );
+}
+
 #[test]
 fn who_cannot_be_told_is_said_to_be_so() {
     let site = Site::start("mode: auto");

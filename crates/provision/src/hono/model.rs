@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::records::{Login, LoginKind, Record};
-use super::secrets::{Hashed, base64};
+use super::secrets::Hashed;
 use crate::ProvisionError;
+use crate::base64::base64;
 
 /// A tenant whose messages go over Kafka; without it older releases choose AMQP.
 pub(super) fn tenant() -> Value {

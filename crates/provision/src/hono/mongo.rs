@@ -9,6 +9,7 @@ mod lookup;
 mod outcome;
 mod parts;
 mod removal;
+mod wanting;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use self::lookup::There;
 use self::outcome::{failed, in_time, taken, unusable};
 use self::parts::{BATCH, Parts};
 use self::removal::{Devices, begun};
+use self::wanting::Wanting;
 use super::distinct;
 use super::records::{Record, count, records, tenants};
 use super::registry::{DEVICE, TENANT};
@@ -221,62 +223,38 @@ impl Mongo {
         found.map_err(|error| self.failed("find", TENANTS, &error))
     }
 
-    /// Creates what is not there of a batch. What a killed process had begun is completed.
+    /// Creates what is not there of a batch. What a killed process had begun is completed, and made again
+    /// where it is not what is wanted now.
     fn ensure(
         &self,
         (batch, there): (&Batch, &There),
         journal: &Journal,
         work: &Work<'_>,
     ) -> Result<(), ProvisionError> {
-        let (known, new): (Vec<_>, Vec<_>) = batch
-            .iter()
-            .partition(|record| there.devices.contains_key(&record.device));
-        let cut_off = self.take(&known, there, journal)?;
-        let devices: Vec<Document> = new.iter().map(|it| self.writer.device(it)).collect();
-        let made = things(new.iter().map(|record| record.key()), &devices);
+        let wanting = match Wanting::of(batch, there, journal) {
+            Ok(wanting) => wanting,
+            Err((key, how)) => return self.differs(Some(how), DEVICE, &key),
+        };
+        journal.refused_all(DEVICE, &wanting.others)?;
+        self.clear(&wanting, work)?;
+        let devices = wanting.new.iter().map(|it| self.writer.device(it));
+        let devices: Vec<Document> = devices.collect();
+        let made = things(wanting.new.iter().map(|record| record.key()), &devices);
         self.make((DEVICE, &made), (DEVICES, devices), journal, work.watch)?;
-        let completed = cut_off.iter();
-        let completed = completed.map(|(record, version)| (record.key(), version.clone()));
-        let completed: Vec<Thing> = completed.collect();
-        let lacks = |record: &&Record| !there.credentials.contains_key(&record.device);
-        let ours = cut_off.iter().map(|(record, _)| *record).chain(new);
-        let without = ours.filter(lacks);
-        let credentials = without.map(|record| self.writer.credentials(record));
+        let credentials = wanting.bare.iter();
+        let credentials = credentials.map(|record| self.writer.credentials(record));
         let credentials: Result<Vec<Document>, _> = credentials.collect();
         if let credentials @ [_, ..] = &*credentials? {
             self.pacer.wait(work.watch)?;
             let inserted = self.insert(CREDENTIALS, credentials);
             inserted.map_err(|error| self.failed("insert", CREDENTIALS, &error))?;
         }
-        journal.created_all(DEVICE, &completed)?;
+        journal.created_all(DEVICE, &wanting.begun)?;
         journal.created_all(DEVICE, &made)?;
         work.done_all(batch.len() as u64, |tally| {
             tally.ensured(DEVICE, batch.len() as u64, made.len() as u64);
         });
         Ok(())
-    }
-
-    /// What is there of a batch serves if it has the wanted content. What a killed process had begun, with
-    /// its versions, is ours, unless others have made it since.
-    fn take<'a>(
-        &self,
-        known: &[&'a Record],
-        there: &There,
-        journal: &Journal,
-    ) -> Result<Vec<(&'a Record, String)>, ProvisionError> {
-        let (mut ours, mut made_since) = (Vec::new(), Vec::new());
-        for &record in known {
-            if let Some(version) = there.begun(record, journal) {
-                ours.push((record, version));
-                continue;
-            }
-            self.differs(there.difference(record).flatten(), DEVICE, &record.key())?;
-            if journal.is_begun(DEVICE, &record.key()) {
-                made_since.push(record.key());
-            }
-        }
-        journal.refused_all(DEVICE, &made_since)?;
-        Ok(ours)
     }
 
     fn look(&self, batch: &Batch, work: &Work<'_>) -> Result<(), ProvisionError> {
@@ -342,8 +320,8 @@ impl Mongo {
         collection: &str,
         error: &mongodb::error::Error,
     ) -> ProvisionError {
-        let call = format!("{what} in {}, {collection}", self.target);
-        failed(call, error, self.timeout)
+        let place = format!("{}, {collection}", self.target);
+        failed((what, &place), error, self.timeout)
     }
 }
 

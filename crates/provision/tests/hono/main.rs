@@ -262,6 +262,32 @@ fn an_identity_of_another_tenant_is_refused_before_any_device() {
     assert!(world.server.below("/v1/devices").is_empty());
 }
 
+/// A registry whose `authenticationRequired` is true, as it is unless it was set otherwise. The header is the
+/// second example of RFC 7617 (section 2.1), whose password has a letter outside ASCII.
+#[test]
+fn a_registry_that_wants_http_basic_is_told_user_and_password() {
+    for api in [V1, LEGACY] {
+        let server = Server::start();
+        server.held().authorization = Some("Basic dGVzdDoxMjPCow==".to_owned());
+        let world = |keys: &str| World::at(server.clone(), 2, &format!("{api}{keys}"), PSK);
+        let right = world(", user: test, password: '123\u{a3}'");
+        assert_eq!(right.create().unwrap().kinds["device"].created, 2, "{api}");
+        assert!(right.verify().unwrap().is_as_wanted());
+        assert!(!right.record().contains("123"), "{}", right.record());
+        right.remove().unwrap();
+        for keys in ["", ", token: t0ken", ", user: test, password: hunter2"] {
+            let error = world(keys).create().unwrap_err().to_string();
+            for part in ["status 401", "`provision.token`", "`provision.password`"] {
+                assert!(error.contains(part), "{error}");
+            }
+            for secret in ["hunter2", "dGVzd", "t0ken"] {
+                assert!(!error.contains(secret), "{error}");
+            }
+        }
+        assert!(server.below("/").is_empty());
+    }
+}
+
 #[test]
 fn the_record_holds_no_secret_and_a_greeting_changes_nothing() {
     let world = World::start(1, V1, PSK);

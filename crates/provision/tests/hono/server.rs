@@ -14,6 +14,8 @@ pub(crate) struct Held {
     pub(crate) calls: Vec<String>,
     /// The calls of this method and path are answered with 500, so many times.
     pub(crate) failing: Option<(String, u32)>,
+    /// What each call has to say of who makes it; calls that do not are answered with 401.
+    pub(crate) authorization: Option<String>,
 }
 
 /// A running registry.
@@ -52,11 +54,17 @@ impl Server {
 fn serve(stream: TcpStream, held: &Mutex<Held>) {
     let mut reader = BufReader::new(stream);
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+    let mut said = None;
     let _ = reader.read_line(&mut first);
     while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
         let lower = line.to_ascii_lowercase();
         if let Some(value) = lower.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
+        }
+        if lower.starts_with("authorization:") {
+            said = line
+                .split_once(':')
+                .map(|(_, value)| value.trim().to_owned());
         }
         line.clear();
     }
@@ -68,7 +76,17 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
     };
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let path = &path.replace("%3A", ":");
-    let (status, said) = held.lock().unwrap().answer(method, path, body);
+    let mut held = held.lock().unwrap();
+    let (status, said) = if held.authorization.is_none() || held.authorization == said {
+        held.answer(method, path, body)
+    } else {
+        // As no registry should, it repeats what it was told.
+        (
+            401,
+            json!({ "error": format!("not for {}", said.unwrap_or_default()) }),
+        )
+    };
+    drop(held);
     let said = if said.is_null() {
         String::new()
     } else {

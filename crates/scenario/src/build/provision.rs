@@ -1,13 +1,15 @@
 //! What the platform is told of the devices.
 
+mod login;
+
 use muster_model::Micros;
 use muster_platform::Dialect;
 
+use self::login::login;
 use super::secret::secret;
 use super::transport;
 use crate::plan::{
-    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, Secret,
-    WebAddress,
+    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
 use crate::view::View;
 use crate::web;
@@ -17,8 +19,10 @@ const NO_URL: (&str, &str) = (
     "`provision` has no `url`",
     "add `url: ...`, the address of the platform's management API, or write `mode: none`",
 );
-/// Keys of a management API, of which the first says where it is.
-const OF_PLATFORMS: [&str; 6] = ["url", "token", "tls", "gateway", "api", "mongodb"];
+/// Keys of a management API, of which the first says where it is, and last what is there in its place.
+const OF_PLATFORMS: [&str; 8] = [
+    "url", "token", "user", "password", "tls", "gateway", "api", "mongodb",
+];
 /// The lowest rate of calls: one a minute.
 const SLOWEST: f64 = 1.0 / 60.0;
 
@@ -55,7 +59,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     }
     if let Some(uri) = view.get("mongodb").filter(|_| dialect == Dialect::Hono) {
         let why = ("the registry's database is written to", "keep one of both");
-        has_none(&view, &OF_PLATFORMS[..5], why)?;
+        has_none(&view, &OF_PLATFORMS[..7], why)?;
         let mongodb = Some(secret(&uri)?);
         let rest = rest(&view, mode, "")?;
         return Some(Some(ProvisionPlan { mongodb, ..rest }));
@@ -69,13 +73,13 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     };
     let gateway = gateway(&view, dialect)?;
     let registry = registry(&view, dialect)?;
-    let token = token(&view, &api)?;
+    let credential = login(&view, &api)?;
     let (ca, insecure) = trust(&view, &api, platform)?;
     let rest = rest(&view, mode, &gateway)?;
     Some(Some(ProvisionPlan {
         api: Some(api),
         registry,
-        token,
+        credential,
         ca,
         insecure,
         ..rest
@@ -130,7 +134,7 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
         api: None,
         registry: RegistryApi::V1,
         mongodb: None,
-        token: None,
+        credential: None,
         ca: None,
         insecure: false,
         gateway: gateway.to_owned(),
@@ -174,7 +178,7 @@ fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan
     let why = "the embedded gateway's management API is the run's own";
     has_none(
         view,
-        &["url", "token", "tls", "api", "mongodb"],
+        &["url", "token", "user", "password", "tls", "api", "mongodb"],
         (why, "remove it"),
     )?;
     if mode == ProvisionMode::Verify {
@@ -183,27 +187,6 @@ fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan
         return None;
     }
     rest(view, mode, view.text_of("gateway")).map(Some)
-}
-
-/// The outer option: whether it can be used; the inner one: whether there is one.
-fn token(view: &View<'_>, api: &WebAddress) -> Option<Option<Secret>> {
-    let Some(stands) = view.get("token") else {
-        return Some(None);
-    };
-    let token = secret(&stands)?;
-    let text = token.expose();
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        // What is wrong with it is not shown, since it may be half of a secret.
-        let what = "this is no bearer token: it is empty, or holds a blank, a line break or a \
-                    letter outside ASCII";
-        stands.wrong(what, "the token alone, on one line (RFC 6750 section 2.1)");
-        return None;
-    }
-    if !api.is_tls && !api.is_loopback() {
-        let what = "the token crosses the network for everybody to read";
-        stands.warn(what, "an `https` address as `url`");
-    }
-    Some(Some(token))
 }
 
 /// Whose certificate is taken, and whether any is.

@@ -297,6 +297,12 @@ pub(super) static PROVISION: Object = Object {
             "The bearer token of the management API",
         ),
         key(
+            "user",
+            one(Scalar::Secret),
+            "In place of a token, who calls the management API by HTTP Basic",
+        ),
+        key("password", one(Scalar::Secret), "The password of `user`"),
+        key(
             "tls",
             Kind::Object(&PROVISION_TLS),
             "How the certificate there is checked; by default as that of the devices' address",

@@ -8,7 +8,7 @@ use super::{PemFile, Secret};
 
 /// How the devices of a plan come to be known to the platform.
 ///
-/// It is no part of a plan's binary form: it holds a token, and only whoever starts the run has a
+/// It is no part of a plan's binary form: it holds secrets, and only whoever starts the run has a
 /// use for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvisionPlan {
@@ -23,8 +23,8 @@ pub struct ProvisionPlan {
     /// The connection string of the registry's database, where that is written to and no management
     /// API is called.
     pub mongodb: Option<Secret>,
-    /// What authorises the calls (RFC 6750).
-    pub token: Option<Secret>,
+    /// What authorises the calls.
+    pub credential: Option<ApiCredential>,
     /// Whose certificate is taken there; none is whom this machine trusts.
     pub ca: Option<PemFile>,
     /// Whether any certificate will do there.
@@ -49,6 +49,20 @@ impl ProvisionPlan {
         let is_tls = self.api.as_ref().is_some_and(|api| api.is_tls);
         is_tls && self.insecure && self.mode != ProvisionMode::None
     }
+}
+
+/// What authorises the calls of a management API.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApiCredential {
+    /// A bearer token (RFC 6750).
+    Bearer(Secret),
+    /// HTTP Basic (RFC 7617).
+    Basic {
+        /// Without a colon.
+        user: Secret,
+        /// Its password.
+        password: Secret,
+    },
 }
 
 /// The management API of Hono's device registry.

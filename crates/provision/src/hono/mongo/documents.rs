@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::ProvisionError;
 use crate::hono::model;
-use crate::hono::records::Record;
+use crate::hono::records::{LoginKind, Record};
 use crate::hono::secrets::Unique;
 
 /// Writes documents as the registry does: with a version that nothing else has, and the instant of their
@@ -117,21 +117,35 @@ pub(super) fn difference(
     device: &Document,
     credentials: Option<&Document>,
 ) -> Option<String> {
-    let differs = model::device_difference(record, &value(device, "device"));
-    differs.or_else(|| {
-        let Some(credentials) = credentials else {
-            return Some("it has no document of credentials".to_owned());
-        };
-        let found = value(credentials, "credentials");
-        let found = found.as_array().map_or(&[][..], Vec::as_slice);
-        model::credentials_difference(record, found)
+    device_difference(record, device).or_else(|| match credentials {
+        Some(credentials) => credentials_difference(record, credentials),
+        None => Some("it has no document of credentials".to_owned()),
     })
+}
+
+pub(super) fn device_difference(record: &Record, device: &Document) -> Option<String> {
+    model::device_difference(record, &value(device, "device"))
+}
+
+/// In what credentials that are there differ.
+pub(super) fn credentials_difference(record: &Record, credentials: &Document) -> Option<String> {
+    let found = value(credentials, "credentials");
+    model::credentials_difference(record, found.as_array().map_or(&[][..], Vec::as_slice))
+}
+
+/// Whether credentials that are there are for certain the wanted ones. Of a password only a hash is there.
+pub(super) fn are_wanted(record: &Record, credentials: &Document) -> bool {
+    match record.login.as_ref().map(|login| login.kind) {
+        Some(LoginKind::Psk) => credentials_difference(record, credentials).is_none(),
+        Some(LoginKind::Password) => false,
+        None => value(credentials, "credentials") == json!([]),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hono::records::{Login, LoginKind};
+    use crate::hono::records::Login;
 
     fn record(login: Option<Login>) -> Record {
         Record {

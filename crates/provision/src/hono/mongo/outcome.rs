@@ -12,6 +12,9 @@ pub(super) const DUPLICATE_KEY: i32 = 11_000;
 /// The code of a call that the database itself gave up since it took too long.
 const MAX_TIME_EXPIRED: i32 = 50;
 
+/// The code of a call for which the user has no right.
+const UNAUTHORIZED: i32 = 13;
+
 /// The mark of an answer that did not come in time.
 struct Late;
 
@@ -24,16 +27,30 @@ pub(super) async fn in_time<T>(
     answer.unwrap_or_else(|_| Err(Error::custom(Late)))
 }
 
-/// A call that failed.
-pub(super) fn failed(call: String, error: &Error, timeout: Duration) -> ProvisionError {
+/// A call that failed: what was to be done, and where.
+pub(super) fn failed(
+    (what, place): (&str, &str),
+    error: &Error,
+    timeout: Duration,
+) -> ProvisionError {
+    let call = format!("{what} in {place}");
     if is_late(error) {
         return ProvisionError::Late { call, timeout };
+    }
+    if let Some(said) = without_right(error) {
+        let right = right(what);
+        return ProvisionError::Database {
+            call,
+            why: format!("the database grants no right to `{right}` there: {said}"),
+            remedy: "give user and password in the connection string (`provision.mongodb`), and give that \
+                     user the role `readWrite` on the registry's database",
+        };
     }
     if let ErrorKind::ServerSelection { message, .. } = &*error.kind {
         return ProvisionError::Silent {
             call,
             why: message.clone(),
-            hint: ", and the connection string (`provision.mongodb`)",
+            look: "the database is there and is what the connection string names (`provision.mongodb`)",
         };
     }
     if let ErrorKind::Authentication { message, .. } = &*error.kind {
@@ -48,6 +65,26 @@ pub(super) fn failed(call: String, error: &Error, timeout: Duration) -> Provisio
         call,
         why: reason(error),
         remedy: "what was written until now is recorded, and the same can be tried again",
+    }
+}
+
+/// What the database says to a user without a right. It repeats the call, with all documents, which is not
+/// shown.
+fn without_right(error: &Error) -> Option<&str> {
+    let ErrorKind::Command(told) = &*error.kind else {
+        return None;
+    };
+    let said = told.message.split(" to execute command").next();
+    said.filter(|_| told.code == UNAUTHORIZED)
+}
+
+/// The database's name for the right that a call of ours needs.
+fn right(what: &str) -> &str {
+    match what {
+        "delete" => "remove",
+        "index" => "createIndex",
+        "count" => "find",
+        _ => what,
     }
 }
 
@@ -104,7 +141,7 @@ pub(super) fn unusable(uri: &str, why: &str) -> ProvisionError {
 #[cfg(test)]
 mod tests {
     use mongodb::bson::{deserialize_from_document, doc};
-    use mongodb::error::InsertManyError;
+    use mongodb::error::{CommandError, InsertManyError};
 
     use super::*;
 
@@ -147,18 +184,42 @@ mod tests {
             std::future::pending::<Result<()>>(),
         ));
         let late = late.expect_err("it never comes");
-        let told = failed(
-            "delete in db, devices".to_owned(),
-            &late,
-            Duration::from_secs(10),
-        )
-        .to_string();
+        let place = ("delete", "db, devices");
+        let told = failed(place, &late, Duration::from_secs(10)).to_string();
         assert!(
             told.starts_with("delete in db, devices: no answer within 10 s"),
             "{told}"
         );
         assert!(told.contains("raise `provision.timeout`"), "{told}");
         assert_eq!(limited(std::future::ready(Ok(7))).expect("it is there"), 7);
+    }
+
+    /// As MongoDB writes it, and with a user that is not named at all.
+    #[test]
+    fn a_right_that_is_missing_is_named_without_the_documents_of_the_call() {
+        let said = "not authorized on registry to execute command { insert: \"credentials\", documents: \
+                    [ { key: \"c2VjcmV0\" } ] }";
+        for (what, right) in [
+            ("insert", "insert"),
+            ("delete", "remove"),
+            ("find", "find"),
+            ("count", "find"),
+            ("index", "createIndex"),
+        ] {
+            let told = doc! { "code": 13, "codeName": "Unauthorized", "errmsg": said };
+            let told: CommandError = deserialize_from_document(told).expect("the driver reads it");
+            let error = Error::from(ErrorKind::Command(told));
+            let told = failed((what, "db, devices"), &error, Duration::ZERO).to_string();
+            let begins = format!(
+                "{what} in db, devices: the database grants no right to `{right}` there: not authorized on registry;"
+            );
+            assert!(told.starts_with(&begins), "{told}");
+            assert!(
+                told.contains("role `readWrite`") && !told.contains("c2VjcmV0"),
+                "{told}"
+            );
+            assert!(!told.contains("tried again"), "{told}");
+        }
     }
 
     #[test]

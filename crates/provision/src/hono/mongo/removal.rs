@@ -246,7 +246,7 @@ impl Mongo {
         sorted.settle((TENANT, removed), journal, work)
     }
 
-    fn delete(
+    pub(super) fn delete(
         &self,
         collection: &str,
         filter: Document,
