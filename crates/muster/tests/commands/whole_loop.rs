@@ -78,3 +78,106 @@ fn a_refusal_is_told_with_what_it_means_there() {
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.out.contains("see `muster provision`"), "{}", said.out);
 }
+
+const COMMANDED: &str = r#"
+name: loop
+platform:
+  kind: gateway
+  dialect: DIALECT
+  devices: [ "SCHEME://127.0.0.1:0" ]
+  PLATFORM
+  backend: { commands: { COMMANDS } }
+fleet:
+  - name: pumps
+    count: 500
+    tenant: t1
+    obey-retry-after: false
+    streams:
+      - { name: readings, rate: 1000/s, timeout: 2s, payload: { size: 40 } }
+      - { kind: command, timeout: 2s }
+ASKING
+phases: { measure: 10m, settle: { at-most: 6s, quiet: 3s } }
+"#;
+const ASKING: &str =
+    "      - { name: asks, kind: command-query, every: 1m, ttd: 1s, payload: { size: 40 } }";
+const TO_QUERIES: &str = "mode: two-way, to: waiting";
+
+/// What a check says of a platform with commands, to devices of MQTT and to those of CoAP.
+fn commanded(dialect: &str, (platform, commands): (&str, &str), asking: &str) -> Said {
+    let scheme = if dialect == "hono" { "coap" } else { "mqtt" };
+    let text = COMMANDED
+        .replace("DIALECT", dialect)
+        .replace("SCHEME", scheme)
+        .replace("PLATFORM", platform)
+        .replace("COMMANDS", commands)
+        .replace("ASKING", asking);
+    let text = match dialect {
+        "hono" => text,
+        _ => text.replace("    obey-retry-after: false\n", ""),
+    };
+    let folder = folder_with(&text);
+    muster(folder.path(), &["check", "scenario.yaml", "--loop"])
+}
+
+#[test]
+fn a_command_that_came_is_told_with_its_reply() {
+    let seen = "a command was received, and its reply seen within ";
+    let alone = "a command was received";
+    for (dialect, commands, asking, told) in [
+        ("mqtt", "rate: 10/s, mode: two-way", "", seen),
+        ("mqtt", TO_QUERIES, ASKING, seen),
+        ("hono", TO_QUERIES, ASKING, seen),
+        ("hono", "mode: one-way, to: waiting", ASKING, alone),
+    ] {
+        let said = commanded(dialect, ("", commands), asking);
+        assert_eq!(said.code, 0, "{said:?}");
+        let line = line(&said, "pumps/command");
+        let (_, words) = line.split_once(": ").expect("a line names its stream");
+        assert!(line.starts_with("ok "), "{line}");
+        match told == alone {
+            true => assert_eq!(words, alone),
+            false => assert!(words.starts_with(told), "{line}"),
+        }
+    }
+}
+
+/// The gateway takes the messages, and no reply, which is longer.
+#[test]
+fn a_reply_that_is_refused_is_no_success() {
+    let said = commanded("hono", ("max-payload: 50", TO_QUERIES), ASKING);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(line(&said, "pumps/asks").starts_with("ok "), "{said:?}");
+    let line = line(&said, "pumps/command");
+    let told = "a command was received, and its reply was refused with 4.13";
+    assert!(
+        line.starts_with("refused ") && line.ends_with(told),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_command_that_did_not_come_and_one_that_nobody_asked_for_are_no_success() {
+    for (behaviour, code, of_query, of_command) in [
+        (
+            "behaviour: { lose-commands: 1 }",
+            4,
+            "no command came for the query",
+            "a command was issued, and did not come",
+        ),
+        (
+            "behaviour: { reject: { code: 503, share: 100% } }",
+            2,
+            "5.03",
+            "no command was issued, as no query came to the backend",
+        ),
+    ] {
+        let said = commanded("hono", (behaviour, TO_QUERIES), ASKING);
+        assert_eq!(said.code, code, "{said:?}");
+        let told = |what: &str| {
+            let mut lines = said.out.lines();
+            let line = lines.find(|line| line.ends_with(what));
+            line.is_some_and(|line| !line.starts_with("ok "))
+        };
+        assert!(told(of_query) && told(of_command), "{said:?}");
+    }
+}

@@ -1,17 +1,26 @@
 //! One device of each fleet through the whole loop: to the platform, to every backend, and back.
 
-use anyhow::{Context, Result};
-use muster_model::Micros;
-use muster_report::{CommandLedger, Latency, Report, StreamAccount, UplinkLedger};
-use muster_scenario::ProvisionMode;
+mod downlink;
 
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use muster_model::{CommandTarget, Micros};
+use muster_report::{Latency, Report, StreamAccount, UplinkLedger};
+use muster_scenario::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
+
+use self::downlink::Taking;
 use super::tell;
 use crate::args::{CheckArgs, RunArgs};
 use crate::commands::run::{once, stop_by_signal};
 use crate::outcome;
 use crate::scenario_file::Loaded;
 
+/// What the streams of a run counted, by name.
+type Accounts = BTreeMap<String, StreamAccount>;
+
 /// What became of one message.
+#[derive(Debug)]
 struct Said {
     mark: &'static str,
     text: String,
@@ -39,22 +48,20 @@ pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
     }
     let sha256 = loaded.sha256.clone();
     let interrupted = stop_by_signal()?;
-    let done = once(&run, &Loaded { plan, sha256 }, &interrupted)?;
+    let loaded = Loaded { plan, sha256 };
+    let done = once(&run, &loaded, &interrupted)?;
     let Some(report) = &done.report else {
         outcome::say(&done.summary);
         return Ok(done.outcome().exit_code());
     };
-    Ok(told(report))
+    Ok(told(report, &loaded.plan))
 }
 
-fn told(report: &Report) -> u8 {
+fn told(report: &Report, plan: &Plan) -> u8 {
     let mut code = outcome::PASS;
-    for (name, account) in &report.ledger.by_stream {
-        let has_commands = report.ledger.by_stream.values().any(issues);
-        for said in of_stream(account, has_commands) {
-            tell(said.mark, &format!("{name}: {}", said.text));
-            code = code.max(said.code);
-        }
+    for (name, said) in of_streams(&report.ledger.by_stream, plan) {
+        tell(said.mark, &format!("{name}: {}", said.text));
+        code = code.max(said.code);
     }
     if code != outcome::PASS {
         let details = report.events.iter();
@@ -63,22 +70,55 @@ fn told(report: &Report) -> u8 {
     code
 }
 
-/// Whether the backend issued commands on this stream.
-fn issues(account: &StreamAccount) -> bool {
-    account
-        .command
-        .as_ref()
-        .is_some_and(|ledger| ledger.issued > 0)
+/// What is to be said of each stream, by its name.
+fn of_streams(accounts: &Accounts, plan: &Plan) -> Vec<(String, Said)> {
+    let mut all = Vec::new();
+    for (fleet, stream) in plan.streams() {
+        let name = name(fleet, stream);
+        if let Some(account) = accounts.get(&name) {
+            let said = of_stream(account, stream, taking(accounts, fleet).as_ref());
+            all.extend(said.into_iter().map(|said| (name.clone(), said)));
+        }
+    }
+    all
 }
 
-fn of_stream(account: &StreamAccount, has_commands: bool) -> Vec<Said> {
+fn name(fleet: &FleetPlan, stream: &StreamPlan) -> String {
+    format!("{}/{}", fleet.name, stream.name)
+}
+
+/// What became of the commands to the device of a fleet.
+fn taking<'a>(accounts: &'a Accounts, fleet: &FleetPlan) -> Option<Taking<'a>> {
+    fleet.streams.iter().find_map(|stream| {
+        let StreamKind::Command { to, .. } = stream.kind else {
+            return None;
+        };
+        let account = accounts.get(&name(fleet, stream))?;
+        Some(Taking {
+            ledger: account.command.as_ref()?,
+            follows_queries: to == CommandTarget::Waiting,
+            is_absent: to.is_absent(fleet.first_device, 0),
+            after: within(account.latency.command_loop.as_ref()),
+        })
+    })
+}
+
+fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_>>) -> Vec<Said> {
     let mut all = Vec::new();
     if account.ledger.scheduled.unwrap_or(0) > 0 {
         all.push(of_uplink(account));
     }
-    if let Some(ledger) = &account.command {
-        all.extend(of_commands(account, ledger, has_commands));
-    }
+    let of_commands = match of.kind {
+        StreamKind::Command { .. } => taking.map(Taking::of_command),
+        StreamKind::CommandQuery { .. } => {
+            let query = account.command.as_ref();
+            query
+                .zip(taking)
+                .and_then(|(query, taking)| taking.of_query(query))
+        }
+        StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive => None,
+    };
+    all.extend(of_commands);
     all
 }
 
@@ -125,44 +165,6 @@ fn arrival(account: &StreamAccount, ledger: &UplinkLedger) -> Said {
             )
         }
     }
-}
-
-fn of_commands(
-    account: &StreamAccount,
-    ledger: &CommandLedger,
-    has_commands: bool,
-) -> Option<Said> {
-    let after = within(account.latency.command_loop.as_ref());
-    if ledger.queries > 0 && ledger.received_by_query == 0 && has_commands {
-        return Some(Said::new(
-            outcome::SILENT,
-            "lost",
-            "no command came for the query",
-        ));
-    }
-    if ledger.received == 0 {
-        return (ledger.issued > 0 && ledger.queries == 0).then(|| {
-            Said::new(
-                outcome::SILENT,
-                "lost",
-                "a command was issued, and did not come",
-            )
-        });
-    }
-    let answered = match (ledger.answered, ledger.replies_arrived, after) {
-        (0, _, _) => "received".to_owned(),
-        (_, Some(0), _) => {
-            let text = "the reply to a command was accepted, and not seen at the backend";
-            return Some(Said::new(outcome::SILENT, "lost", text));
-        }
-        (_, _, Some(after)) => format!("received, and its reply seen within {after}"),
-        (_, _, None) => "received, and replied to".to_owned(),
-    };
-    Some(Said::new(
-        outcome::PASS,
-        "ok",
-        format!("a command was {answered}"),
-    ))
 }
 
 /// How long the only one of a leg took.
