@@ -69,6 +69,17 @@ pub enum ProvisionError {
         /// Its alternate id.
         gateway: String,
     },
+    /// The platform does not know the tenant, and is not to be told of it.
+    #[error(
+        "{call}: there is no tenant `{tenant}`, and `provision.mode: verify` creates none; create it and its devices, \
+         such as by `muster provision SCENARIO create`, or name a `tenant` that is there"
+    )]
+    NoTenant {
+        /// The method and the address by which it was looked for.
+        call: String,
+        /// Its name.
+        tenant: String,
+    },
     /// What a link proves itself with is not of its tenant.
     #[error(
         "the identity `{told}` is not `<auth-id>@{tenant}`, as which Hono knows a device of that \

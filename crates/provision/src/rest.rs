@@ -172,6 +172,11 @@ impl Answer {
         serde_json::from_str(&self.text).map_err(|error| self.unreadable(&error.to_string()))
     }
 
+    /// What stands in it, whatever it says.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// It is no.
     pub(crate) fn refused(&self) -> ProvisionError {
         ProvisionError::Refused {

@@ -399,3 +399,29 @@ fn a_management_api_that_refuses_or_is_silent_is_no_success_of_a_check() {
         assert_eq!(code, wanted, "{value}");
     }
 }
+
+/// It is a management API, and none of a Hono.
+#[test]
+fn a_check_takes_not_every_404_for_a_registry() {
+    let mut gateway = Gateway::start(&["--dialect", "sap-edge", "--rest", "127.0.0.1:0"]);
+    let rest = gateway.next_url();
+    let folder = folder_with(&format!(
+        "name: wrong\nplatform: {{ kind: hono, devices: [ 'coap://127.0.0.1:1' ] }}\n\
+         provision: {{ url: '{rest}' }}\nfleet: [ {{ count: 1, tenant: t1, streams: [] }} ]\n",
+    ));
+    for path in ["", "/wrong", "/api/v1"] {
+        let set = format!("provision.url={rest}{path}");
+        let said = muster(folder.path(), &["check", "scenario.yaml", "--set", &set]);
+        let mut lines = said.out.lines();
+        let line = lines.find(|line| line.contains("management API:"));
+        let line = line.unwrap_or_else(|| panic!("it is told: {said:?}"));
+        assert!(
+            line.starts_with("refused ") && line.contains("status 404"),
+            "{line}"
+        );
+        assert!(
+            line.ends_with("is the base of the management API"),
+            "{line}"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 
 mod removal;
 
-use muster_scenario::{Plan, ProvisionPlan, RegistryApi, WebAddress};
+use muster_scenario::{Plan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 use serde_json::{Value, json};
 
 use super::distinct;
@@ -26,6 +26,8 @@ pub(crate) struct Registry {
     pending: u16,
     /// One that every plan of it has.
     tenant: String,
+    /// Whether a run creates what is not there.
+    is_told: bool,
 }
 
 /// A thing that is wanted.
@@ -58,8 +60,21 @@ impl Provisioner for Registry {
     }
 
     fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
-        self.find(&Wanted::Tenant(self.tenant.clone()), watch)?;
-        Ok(())
+        let path = self.named(TENANT, &self.tenant);
+        let answer = self.rest.call(&path, Ask::Read, watch)?;
+        if answer.status != NOT_FOUND {
+            return self.thing(TENANT, &answer).map(|_| ());
+        }
+        if !self.is_registrys(&answer) {
+            return Err(answer.refused());
+        }
+        if self.is_told {
+            return Ok(());
+        }
+        Err(ProvisionError::NoTenant {
+            call: answer.call,
+            tenant: self.tenant.clone(),
+        })
     }
 
     /// Devices first: without their tenant nobody could take them away.
@@ -96,7 +111,19 @@ impl Registry {
             api: provision.registry,
             pending: provision.pending,
             tenant: tenants(plan).pop_first().unwrap_or_default(),
+            is_told: provision.mode == ProvisionMode::Auto,
         })
+    }
+
+    /// Whether it is a registry that has not what it was asked for, rather than somebody who has no
+    /// such path: Hono says so in an object of nothing but `error`, and of an unknown path in a page.
+    /// Before release 1.0 it said nothing at all.
+    fn is_registrys(&self, answer: &Answer) -> bool {
+        match serde_json::from_str(answer.text()) {
+            Ok(Value::Object(said)) => said.len() == 1 && said.contains_key("error"),
+            Ok(_) => false,
+            Err(_) => self.api == RegistryApi::Legacy && answer.text().is_empty(),
+        }
     }
 
     /// Does the work for all tenants, one by one, and then for all devices.

@@ -301,3 +301,55 @@ fn the_record_holds_no_secret_and_a_greeting_changes_nothing() {
         "{record}"
     );
 }
+
+/// Hono answers a path that nobody serves with a page, other servers with what they please.
+#[test]
+fn who_serves_no_such_path_is_no_registry_and_the_remedy_is_told() {
+    let page = "<html><body><h1>Resource not found</h1></body></html>";
+    let spring = r#"{"status":404,"error":"Not Found","path":"/wrong/tenants/t1"}"#;
+    for (api, _) in APIS {
+        for said in [
+            page,
+            spring,
+            r#"{"message":"no"}"#,
+            r#"["error"]"#,
+            "404",
+            "",
+        ] {
+            let world = World::start(1, api, PSK);
+            world.server.held().nobody = Some(said);
+            let greeted = world.greet().map_err(|error| error.to_string());
+            if api == LEGACY && said.is_empty() {
+                assert_eq!(
+                    greeted,
+                    Ok(()),
+                    "a registry of that time has no words for it"
+                );
+                continue;
+            }
+            let error = greeted.unwrap_err();
+            let remedy = "look whether `provision.url` is the base of the management API";
+            assert!(
+                error.contains("status 404") && error.ends_with(remedy),
+                "{api}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_tenant_that_nobody_creates_has_to_be_there() {
+    for (api, _) in APIS {
+        let told = World::start(1, api, PSK);
+        told.greet().unwrap();
+        let looking = World::at(told.server.clone(), 1, &format!("{api}, mode: verify"), PSK);
+        let error = looking.greet().unwrap_err().to_string();
+        assert!(error.contains("there is no tenant `t1`"), "{error}");
+        assert!(
+            error.contains("`muster provision SCENARIO create`"),
+            "{error}"
+        );
+        told.create().unwrap();
+        looking.greet().unwrap();
+    }
+}

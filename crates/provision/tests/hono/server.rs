@@ -16,6 +16,8 @@ pub(crate) struct Held {
     pub(crate) failing: Option<(String, u32)>,
     /// What each call has to say of who makes it; calls that do not are answered with 401.
     pub(crate) authorization: Option<String>,
+    /// Nobody serves any path, and this is what is answered with 404.
+    pub(crate) nobody: Option<&'static str>,
 }
 
 /// A running registry.
@@ -86,12 +88,12 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
             json!({ "error": format!("not for {}", said.unwrap_or_default()) }),
         )
     };
-    drop(held);
-    let said = if said.is_null() {
-        String::new()
-    } else {
-        said.to_string()
+    let said = match held.nobody {
+        Some(page) => page.to_owned(),
+        None if said.is_null() => String::new(),
+        None => said.to_string(),
     };
+    drop(held);
     let length = said.len();
     let _ = write!(
         reader.get_mut(),
@@ -102,6 +104,9 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
 impl Held {
     fn answer(&mut self, method: &str, path: &str, body: Value) -> (u16, Value) {
         self.calls.push(format!("{method} {path}"));
+        if self.nobody.is_some() {
+            return (404, Value::Null);
+        }
         if let Some((call, times)) = &mut self.failing
             && *call == format!("{method} {path}")
             && *times > 0
