@@ -107,6 +107,20 @@ counted() {
 # Notices that changed nothing, such as a second one: the consumers tell how many there were.
 readonly IDLE='([.events[] | select(.kind == "idle-notices").detail | capture(": (?<n>[0-9,]+) notices").n | gsub(","; "") | tonumber] | add // 0)'
 
+# The figures of the published form that are not those of the ledger, as [published, ledger]; `{}` where all are.
+readonly UNLIKE='.published.hono as $p | .ledger.by_stream as $s | $s["meters/queries"].command as $q | $s["meters/replies"].command as $r |
+    $s["meters/telemetry"].ledger as $t | $s["meters/event"].ledger as $e | {
+    telemetry: [$p.publishedTelemetryCount, $t.sent], event: [$p.publishedEventsCount, $e.sent],
+    queries: [$p.publishedCommandQueries, $q.queries], received: [$p.receivedCommands, $q.received_by_query],
+    answered: [$p.answeredCommandsCount, $r.answered], missing: [$p.coapErrorsSendCommandRequest.missingCommand // 0, $q.no_command],
+    errors_telemetry: [$p.coapErrorsSendTelemetry | add // 0, ($t | .rejected + .timed_out + .broken)],
+    errors_event: [$p.coapErrorsSendEvent | add // 0, ($e | .rejected + .timed_out + .broken)],
+    errors_request: [$p.coapErrorsSendCommandRequest | add // 0, ($q | .no_command + .query_rejected + .query_timed_out + .query_broken)],
+    errors_response: [$p.coapErrorsSendCommandResponse | add // 0, ($r | .answer_rejected + .answer_timed_out + .answer_broken)],
+    not_issued: [$p.notIssued, {telemetry: $t.shed, event: $e.shed, commandRequest: $s["meters/queries"].ledger.shed, commandResponse: $r.answer_shed}],
+    in_flight: [$p.inFlightAtStop, {telemetry: $t.in_flight, event: $e.in_flight, commandRequest: $q.query_in_flight, commandResponse: $r.answer_in_flight}]
+    } | with_entries(select(.value[0] != .value[1])) | tojson'
+
 # closes NAME: the ledgers of a run close and are those of Kafka and of Hono, to the unit; of the events so many were written
 # by no device as `$OTHERS` says.
 closes() {
@@ -124,6 +138,7 @@ closes() {
     within "$name: and could not deliver what it rejected" "${GROWTH[4]}" "$(value "$out" "$u.rejected")" "$(value "$out" "$u.answered_late")"
     same "$name: and answered no other" $((GROWTH[2] + GROWTH[3] + GROWTH[4])) "$(value "$out" "$u | .accepted + .rejected + .answered_late")"
     [ "$HOW" = in_two_parts ] || counted "$name"
+    same "$name: the published form has the figures of the ledger" "$(value "$out" "$UNLIKE")" "{}"
     same "$name: residue of commands" "$(value "$out" "$c.residue")" 0
     same "$name: what was issued is on the topic of commands" "$(value "$out" "$c.issued")" "${GROWTH[5]}"
     same "$name: replies and notices are on theirs" \
@@ -171,6 +186,15 @@ BEGAN=$SECONDS
 start_hono
 echo "# up after $((SECONDS - BEGAN)) s"
 
+# A registry that does not know the tenant yet is one all the same; a path that it does not serve is none.
+readonly ASKS=(check --set provision.mode=auto)
+ours "${ASKS[@]}"
+check "a registry without the tenant is found" grep -q "^ok .*management API: answers" "$WORK/out"
+ours "${ASKS[@]}" --set "provision.url=http://127.0.0.1:$REGISTRY/wrong"
+check "a wrong path is not taken for it" grep -q "^refused .*status 404.*is the base of the management API" "$WORK/out"
+ours "${ASKS[@]}" --set provision.mode=verify
+check "and a tenant that is not created is missing" grep -q "^refused .*there is no tenant .$TENANT." "$WORK/out"
+
 # A tenant and a device of somebody else.
 curl -s -o /dev/null -H content-type:application/json -d '{"ext":{"messaging-type":"kafka"}}' "http://127.0.0.1:$REGISTRY/v1/tenants/$TENANT"
 curl -s -o /dev/null -H content-type:application/json -d '{}' "http://127.0.0.1:$REGISTRY/v1/devices/$TENANT/somebody"
@@ -182,6 +206,7 @@ same "one has its key" "$(curl -s "http://127.0.0.1:$REGISTRY/v1/credentials/$TE
 ours check --loop
 same "one device goes through the whole loop: exit code" "$STATUS" 0
 [ "$STATUS" -eq 0 ] || cat "$WORK/out"
+check "its command came, and the reply" grep -q "a command was received, and its reply seen within" "$WORK/out"
 same "its topics were created as published" "$(partitions "$TELEMETRY") $(partitions "$EVENT") $(partitions "$REPLY")" "10 4 2"
 
 # Each device's first messages, of which a Hono that has just begun may refuse some. Its machine may be too busy with starting

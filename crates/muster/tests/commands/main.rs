@@ -16,6 +16,7 @@ mod parts;
 mod processes;
 mod program;
 mod provision;
+mod published;
 mod repeat;
 mod shared_sockets;
 mod texts;
