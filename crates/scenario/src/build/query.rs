@@ -7,7 +7,7 @@ use super::coap;
 use super::command::one_device_a_link;
 use super::fleet::devices_per_link;
 use super::stream::{Class, overflow};
-use crate::plan::{Loop, Overflow, StreamKind};
+use crate::plan::{Loop, Overflow, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// How long a device waits for a command: what a query's time-out adds to.
@@ -91,4 +91,33 @@ pub(super) fn loop_(view: &View<'_>) -> Option<Loop> {
             None
         }
     }
+}
+
+/// The devices of a fleet take commands by one stream, and ask for them by one.
+pub(super) fn one_of_each_kind(streams: &[StreamPlan], views: &[View<'_>]) -> Option<()> {
+    let taking = (
+        "takes the commands of these devices",
+        "one stream of kind command a fleet",
+    );
+    alone(streams, views, StreamPlan::is_command, taking)?;
+    let asking = (
+        "asks for these devices, each of which has one query under way at the most",
+        "one stream of kind command-query a fleet, at the sum of their rates",
+    );
+    alone(streams, views, StreamPlan::is_query, asking)
+}
+
+fn alone(
+    streams: &[StreamPlan],
+    views: &[View<'_>],
+    is_of_kind: fn(&StreamPlan) -> bool,
+    (what, help): (&str, &str),
+) -> Option<()> {
+    let both = streams.iter().zip(views);
+    let mut of_kind = both.filter(|(stream, _)| is_of_kind(stream));
+    let (Some((first, _)), Some((_, second))) = (of_kind.next(), of_kind.next()) else {
+        return Some(());
+    };
+    second.wrong(format!("`{}` {what}", first.name), help);
+    None
 }

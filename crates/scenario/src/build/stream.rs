@@ -33,12 +33,7 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
         .map(|(number, view)| stream(class, view, number))
         .collect();
     let streams: Vec<StreamPlan> = built.into_iter().collect::<Option<_>>()?;
-    let mut commands = streams.iter().zip(&views).filter(|(s, _)| s.is_command());
-    if let (Some((first, _)), Some((_, second))) = (commands.next(), commands.next()) {
-        let what = format!("`{}` takes the commands of these devices", first.name);
-        second.wrong(what, "one stream of kind command a fleet");
-        return None;
-    }
+    query::one_of_each_kind(&streams, &views)?;
     for (at, (stream, view)) in streams.iter().zip(&views).enumerate() {
         if by_topic(stream).is_some() {
             lead_back(stream, view, &streams[..at])?;

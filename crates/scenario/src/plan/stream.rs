@@ -88,6 +88,12 @@ impl StreamPlan {
     pub const fn is_command(&self) -> bool {
         matches!(self.kind, StreamKind::Command { .. })
     }
+
+    /// Whether its messages ask for commands.
+    #[must_use]
+    pub const fn is_query(&self) -> bool {
+        matches!(self.kind, StreamKind::CommandQuery { .. })
+    }
 }
 
 /// What happens when a message is due and the device is busy.
