@@ -133,7 +133,8 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::Differs { .. }
         | ProvisionError::Database { .. }
         | ProvisionError::Late { .. }
-        | ProvisionError::NoGateway { .. } => outcome::FAIL,
+        | ProvisionError::NoGateway { .. }
+        | ProvisionError::NoTenant { .. } => outcome::FAIL,
         ProvisionError::Transport(_)
         | ProvisionError::Identity { .. }
         | ProvisionError::SameLogin { .. }
