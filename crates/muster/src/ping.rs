@@ -21,7 +21,8 @@ const TICKET: Ticket = Ticket { lane: 0, name: 0 };
 /// More than a datagram of a handshake has.
 const DATAGRAM_MAX: usize = 1 << 14;
 
-/// Whom a device asks for, and how it proves who it is.
+/// Whom a device asks for, how it proves who it is, and whether it shares its socket, so that it needs a
+/// connection id.
 pub(crate) enum Caller<'a> {
     /// Over UDP as it is.
     Plain,
@@ -29,13 +30,13 @@ pub(crate) enum Caller<'a> {
     Shared {
         identity: &'a str,
         key: &'a str,
-        /// Whether it shares its socket, so that it needs a connection id.
         needs_id: bool,
     },
     /// By its certificate if it has one; the server's must be trusted and have this name.
     Certified {
         server: &'a str,
         certificates: &'a dyn Certificates,
+        needs_id: bool,
     },
 }
 
@@ -136,24 +137,23 @@ impl<'a> Line<'a> {
 
     fn session(&self, caller: &Caller<'_>) -> io::Result<Answer> {
         let (mut crypto, settings) = (AwsLc::new(), Settings::default());
-        let (opening, certificates) = match caller {
-            Caller::Plain => (Opening::default(), None),
+        let (opening, needs_id, certificates) = match caller {
+            Caller::Plain => (Opening::default(), false, None),
             Caller::Shared {
                 identity,
                 key,
                 needs_id,
-            } => {
-                let opening = Opening {
-                    connection_id: needs_id.then_some(b"muster"),
-                    needs_connection_id: *needs_id,
-                    ..by_key(identity, key)
-                };
-                (opening, None)
-            }
+            } => (by_key(identity, key), *needs_id, None),
             Caller::Certified {
                 server,
                 certificates,
-            } => (for_server(server), Some(*certificates)),
+                needs_id,
+            } => (for_server(server), *needs_id, Some(*certificates)),
+        };
+        let opening = Opening {
+            connection_id: needs_id.then_some(b"muster"),
+            needs_connection_id: needs_id,
+            ..opening
         };
         let mut context = Context {
             crypto: &mut crypto,

@@ -81,6 +81,7 @@ fn pings(plan: &Plan) -> Result<Vec<Reached>> {
                     .as_ref()
                     .unwrap_or(&endpoint.host),
                 certificates: certificates.of(link.0),
+                needs_id: is_known_by_id(fleet),
             },
             (LinkLines::Datagrams | LinkLines::Streams(_), _) => ping::Caller::Plain,
         };

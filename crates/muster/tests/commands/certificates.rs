@@ -24,6 +24,7 @@ phases: { warm-up: 0s, measure: 2s, settle: { at-most: 20s, quiet: 500ms } }
 validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
+const PER_DEVICE: &str = "use `sockets: per-device`";
 const CERTIFICATE: &str = "credential: { kind: certificate, cert: certs/ }";
 
 fn scenario(platform: &str, credential: &str) -> String {
@@ -152,6 +153,37 @@ fn devices_share_a_socket_whatever_they_prove_themselves_by() {
     }
 }
 
+/// Whatever devices prove themselves by, `check` and the run say the same of a server that takes no connection ids.
+#[test]
+fn a_server_that_takes_no_connection_id_is_found_by_the_check_and_ends_the_run() {
+    for (credential, asks) in [
+        (CERTIFICATE, &["--client-ca", "ca.pem"][..]),
+        ("credential: { kind: none }", &[]),
+    ] {
+        let shared = format!("{credential}\n    sockets: shared");
+        let (folder, authority) = folder("", unchanged);
+        let path = folder.path();
+        let tls = "tls: { ca: ca.pem, server-name: localhost }";
+        let start = |options: &[&str]| {
+            let options = [asks, options].concat();
+            start_certified((path, &authority), (tls, &shared), &options)
+        };
+        let _declining = start(&["--no-connection-id"]);
+        for command in [
+            &["check", "scenario.yaml"][..],
+            &["run", "scenario.yaml", "--quiet", "--out", "out"],
+        ] {
+            let said = muster(path, command);
+            assert_eq!(said.code, 4, "{credential}: {said:?}");
+            let is_named = said.unbroken().contains(PER_DEVICE);
+            assert!(is_named, "{credential}: {}", said.out);
+        }
+        let _taking = start(&[]);
+        let said = muster(path, &["check", "scenario.yaml"]);
+        assert_eq!(said.code, 0, "{credential}: {said:?}");
+    }
+}
+
 /// A device that proves nothing looks at the server's certificate, and names itself in its paths.
 #[test]
 fn a_device_without_credentials_knows_the_server_by_its_certificate() {
@@ -209,22 +241,26 @@ fn a_handshake_that_fails_is_counted_by_its_cause() {
     }
 }
 
-/// A run and a check towards a gateway with a certificate for `localhost`, whose devices' certificates are
-/// changed so, fail by this cause.
-fn fails(tls: &str, credential: &str, change: fn(&mut CertificateParams), cause: &str) {
-    let (folder, authority) = folder("", change);
-    let path = folder.path();
+/// A gateway with a certificate for `localhost`, and in the folder the scenario of devices that go there. Files among
+/// the options are the folder's.
+fn start_certified(
+    (path, authority): (&Path, &Authority),
+    (tls, credential): (&str, &str),
+    options: &[&str],
+) -> Gateway {
     authority.write(&path.join("server"), "server", &p256(), unchanged);
-    fs::write(
-        path.join("other.pem"),
-        Authority::new("somebody else").0.pem(),
-    )
-    .expect("it is written");
-    let file = |name: &str| path.join(name).display().to_string();
-    let [cert, key, ca] = ["server.pem", "server.key", "ca.pem"].map(file);
-    let certified = ["--cert", &cert, "--key", &key, "--client-ca", &ca];
-    let heard = ["--dialect", "hono", "--coaps", "127.0.0.1:0"];
-    let mut gateway = Gateway::start(&[&heard[..], &certified].concat());
+    let mut all = ["--dialect", "hono", "--coaps", "127.0.0.1:0"]
+        .map(str::to_owned)
+        .to_vec();
+    let certified = ["--cert", "server.pem", "--key", "server.key"];
+    for option in certified.iter().chain(options) {
+        let is_file = path.join(option).is_file();
+        all.push(match is_file {
+            true => path.join(option).display().to_string(),
+            false => (*option).to_owned(),
+        });
+    }
+    let mut gateway = Gateway::start(&all);
     let platform = format!("kind: hono, devices: [ '{}' ], {tls}", gateway.next_url());
     let text = SCENARIO
         .replace("PLATFORM", &platform)
@@ -232,6 +268,21 @@ fn fails(tls: &str, credential: &str, change: fn(&mut CertificateParams), cause:
         // No further try is under way when the run gives up.
         .replace("min: 100ms, max: 200ms", "min: 60s, max: 60s");
     fs::write(path.join("scenario.yaml"), text).expect("it is written");
+    gateway
+}
+
+/// A run and a check towards a gateway with a certificate for `localhost`, whose devices' certificates are
+/// changed so, fail by this cause.
+fn fails(tls: &str, credential: &str, change: fn(&mut CertificateParams), cause: &str) {
+    let (folder, authority) = folder("", change);
+    let path = folder.path();
+    fs::write(
+        path.join("other.pem"),
+        Authority::new("somebody else").0.pem(),
+    )
+    .expect("it is written");
+    let asks = ["--client-ca", "ca.pem"];
+    let _gateway = start_certified((path, &authority), (tls, credential), &asks);
     let said = muster(path, &["run", "scenario.yaml", "--quiet", "--out", "out"]);
     assert_eq!(said.code, 4, "{cause}: {said:?}");
     let result = json(&path.join("out/result.json"));

@@ -16,6 +16,14 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
+impl Said {
+    /// Its output, as if no line had been broken.
+    pub(crate) fn unbroken(&self) -> String {
+        let words: Vec<&str> = self.out.split_whitespace().collect();
+        words.join(" ")
+    }
+}
+
 /// The program with arguments, to be run in a folder.
 pub(crate) fn program<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
