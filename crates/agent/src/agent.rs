@@ -439,3 +439,64 @@ fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &SyncSender<Re
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use muster_conduct::Trial;
+    use muster_model::RunId;
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
+
+    use super::*;
+
+    /// One device over CoAP, whose ramp has not begun.
+    fn agent() -> Agent {
+        let source = Source {
+            name: "t.yaml",
+            text: "name: t\nplatform: { kind: hono, devices: [ 'coap://127.0.0.1' ] }\nfleet: [ { streams: [] } ]\n",
+        };
+        let plan = parse(source, &Overrides::default(), &NoFiles);
+        let clock = Clock::start();
+        let assignment = Assignment {
+            name: String::new(),
+            plan: plan.unwrap_or_else(|problems| panic!("{problems}")),
+            run: RunId(1),
+            slice: Some(Slice::WHOLE),
+            t0_ns: clock.t0_ns(),
+            wall_ms_at_t0: clock.wall_ms_at_t0(),
+            shards: 1,
+            targets: vec![SocketAddr::from(([127, 0, 0, 1], 5683))],
+            seats: Vec::new(),
+            trial: Trial {
+                slots: 1,
+                buffers: 1,
+                lost_copy: None,
+            },
+        };
+        Agent::start(assignment, None).expect("it starts")
+    }
+
+    #[test]
+    fn what_a_shard_tells_of_drops_is_an_incident_of_the_generator_with_its_count() {
+        let mut agent = agent();
+        for count in [7, 5] {
+            let dispatch = Dispatch {
+                troubles: vec![Trouble::ReceiveDrop(count)],
+                ..Dispatch::default()
+            };
+            agent.heard(0, Box::new(dispatch));
+        }
+        agent.order(Order::Finish);
+        let afterlife = loop {
+            match agent.next(Duration::from_secs(60)) {
+                Some(News::Ended(afterlife)) => break afterlife,
+                Some(News::Lost(why)) => panic!("{why}"),
+                Some(News::Dispatch(_) | News::Pulse(_)) | None => {}
+            }
+        };
+        let incidents = afterlife.health.incidents.iter();
+        let drops = incidents.filter(|it| it.kind == IncidentKind::ReceiveDrop);
+        assert_eq!(drops.map(|it| it.count).sum::<u64>(), 12);
+    }
+}

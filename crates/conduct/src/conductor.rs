@@ -55,6 +55,8 @@ pub enum Ending {
     Unreachable,
     /// The consumers did not come up, so arrivals could not have been counted.
     ConsumersUnreachable,
+    /// A peer declined what links on one socket cannot do without, so that they never come up.
+    SharingDeclined,
 }
 
 /// The state machine of a run.
@@ -190,6 +192,9 @@ impl Conductor {
     }
 
     fn connecting(&mut self, now: Micros, since: Micros, progress: &Progress) -> Option<Order> {
+        if progress.links_declined > 0 {
+            return Some(self.give_up(Ending::SharingDeclined));
+        }
         let out_of_time = now >= since + self.timetable.connect_at_most;
         // An agent that has not told since the ramp began is not counted among the wanted yet.
         if progress.at <= since && !out_of_time {
@@ -618,6 +623,24 @@ mod tests {
         };
         assert_eq!(run.step(secs(0.2), &dead, &ALL), Some(Order::Finish));
         assert_eq!(run.ending(), Ending::Unreachable);
+    }
+
+    /// Of two links one is up and one on a shared socket never will be, whatever others still wait for.
+    #[test]
+    fn a_link_that_cannot_share_its_socket_ends_the_run_before_anything_is_due() {
+        let mut run = Conductor::new(TIMETABLE);
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        let declined = Progress {
+            links_up: 1,
+            links_failed: 1,
+            links_declined: 1,
+            consumers_wanted: 1,
+            ..up(secs(0.2))
+        };
+        let told = Progress::united([declined, up(secs(0.2))]);
+        assert_eq!(run.step(secs(0.2), &told, &ALL), Some(Order::Finish));
+        assert_eq!(run.ending(), Ending::SharingDeclined);
+        assert_eq!(run.origin(), None);
     }
 
     #[test]

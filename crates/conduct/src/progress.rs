@@ -20,6 +20,8 @@ pub struct Progress {
     pub links_refused: u64,
     /// Tries that ended without a link, for whatever cause.
     pub links_failed: u64,
+    /// Those of them in which the peer declined what links on one socket cannot do without.
+    pub links_declined: u64,
     /// Consumer sessions that the plan wants.
     pub consumers_wanted: u64,
     /// Consumer sessions that are subscribed.
@@ -54,7 +56,7 @@ impl Delivery {
 }
 
 impl Progress {
-    /// How far the links of a shard have come.
+    /// How far the links of a shard have come. Whether one was declined is known to whoever drives it.
     #[must_use]
     pub fn of<S: Sink>(shard: &Shard<S>, at: Micros) -> Self {
         let tally = shard.tally();
@@ -65,6 +67,7 @@ impl Progress {
             links_untried: u64::from(tally.untried),
             links_refused: tally.refused,
             links_failed: tally.failed,
+            links_declined: 0,
             consumers_wanted: 0,
             consumers_up: 0,
             listening: Listening::NOBODY,
@@ -91,6 +94,7 @@ impl Progress {
         self.links_untried = self.links_untried.saturating_add(other.links_untried);
         self.links_refused = self.links_refused.saturating_add(other.links_refused);
         self.links_failed = self.links_failed.saturating_add(other.links_failed);
+        self.links_declined = self.links_declined.saturating_add(other.links_declined);
         self.consumers_wanted = self.consumers_wanted.saturating_add(other.consumers_wanted);
         self.consumers_up = self.consumers_up.saturating_add(other.consumers_up);
         self.listening = self.listening.and(other.listening);

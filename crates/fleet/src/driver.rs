@@ -19,6 +19,8 @@ mod lines;
 #[cfg(test)]
 mod narrow;
 mod overheard;
+#[cfg(test)]
+mod receiving;
 mod secured;
 mod shared;
 mod telling;
@@ -51,6 +53,8 @@ pub struct Driver<L: Lines> {
     held: BTreeMap<u32, Further>,
     /// Failures of lines that were told with all that is known of them.
     told: Vec<LayerError>,
+    /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
+    declined: u64,
     targets: Vec<SocketAddr>,
     plan: Arc<Plan>,
     /// Control bytes that wait behind a message the kernel holds a part of, by link.
@@ -95,6 +99,7 @@ pub fn shard_loop<L: Lines>(
         shared,
         held: BTreeMap::new(),
         told: Vec::new(),
+        declined: 0,
         targets,
         plan: Arc::clone(&spec.plan),
         waiting: BTreeMap::new(),

@@ -153,6 +153,12 @@ impl Archive {
                 failures(summary),
                 self.events_of("handshake-failed", "; ")
             )),
+            Ending::SharingDeclined => muster_judge::Ending::NotBegun(format!(
+                "devices that share a socket could not connect to {}{}{}",
+                self.targets(),
+                failures(summary),
+                self.events_of("handshake-failed", "; ")
+            )),
             Ending::ConsumersUnreachable => {
                 let whys = self.events_of("consumer-refused", ": ");
                 muster_judge::Ending::NotBegun(format!(

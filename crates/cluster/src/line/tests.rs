@@ -305,6 +305,7 @@ fn absurd(part: &str, number: u64) -> Word {
             links_untried: number,
             links_refused: number,
             links_failed: number,
+            links_declined: number,
             consumers_wanted: number,
             consumers_up: number,
             listening,
@@ -375,7 +376,7 @@ fn a_datagram_longer_than_any_word_is_none() {
     let mut word = blank();
     word.clock = "x".repeat(WORD_MAX);
     let long = postcard::to_stdvec(&word).expect("memory for it");
-    let bytes = [&b"muster-line-1\0"[..], &long].concat();
+    let bytes = [&b"muster-line-2\0"[..], &long].concat();
     assert_eq!(Word::decoded(&bytes), None);
     assert_eq!(word.encoded(), None);
 }

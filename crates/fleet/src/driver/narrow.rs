@@ -107,16 +107,24 @@ impl Scribe for Told {
     }
 }
 
-struct Rig {
-    shard: Loop<Driver<Narrow>>,
+/// A shard whose turns are the test's.
+pub(super) struct Rig<L: Lines> {
+    pub(super) shard: Loop<Driver<L>>,
     told: Receiver<Attempt>,
     dispatches: Receiver<(usize, Box<Dispatch>)>,
     attempts: Vec<Attempt>,
 }
 
-impl Rig {
-    /// Devices that are up, and whose messages are due from now on.
+impl Rig<Narrow> {
     fn new(fleet: &str, buffers: u32) -> Self {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 5683));
+        Self::over(Narrow::default(), nowhere, fleet, buffers)
+    }
+}
+
+impl<L: Lines> Rig<L> {
+    /// Devices that are up, and whose messages are due from now on.
+    pub(super) fn over(lines: L, target: SocketAddr, fleet: &str, buffers: u32) -> Self {
         let text = format!(
             "name: t\nplatform: {{ kind: hono, devices: [ 'coap://127.0.0.1' ] }}\nfleet: [ {{ \
              tenant: t1, connect: {{ rate: 100000/s }}, {fleet} }} ]\n\
@@ -143,9 +151,7 @@ impl Rig {
         let (told, attempts) = channel();
         let ((_, inbox), (outbox, dispatches)) = (sync_channel(1), sync_channel(10_000));
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let target = SocketAddr::from(([127, 0, 0, 1], 5683));
         let scribe = Some(Box::new(Told(told)) as Box<dyn Scribe>);
-        let lines = Narrow::default();
         let shard = shard_loop(&spec, vec![target], lines, scribe, mailbox);
         let mut rig = Self {
             shard: shard.expect("it can be placed"),
@@ -160,7 +166,7 @@ impl Rig {
         rig
     }
 
-    fn driver(&mut self) -> &mut Driver<Narrow> {
+    pub(super) fn driver(&mut self) -> &mut Driver<L> {
         self.shard.parts().0
     }
 
@@ -169,7 +175,7 @@ impl Rig {
         driver.obey(io, order);
     }
 
-    fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) {
+    pub(super) fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) {
         for _ in 0..TURNS_MAX {
             self.attempts.extend(self.told.try_iter());
             if is_so(self) {
@@ -180,12 +186,18 @@ impl Rig {
         panic!("it never came to that: {:?}", self.attempts);
     }
 
-    fn has_trouble(&mut self, what: &str) -> bool {
+    /// What is told, and was not looked at before, or will be.
+    pub(super) fn troubles(&mut self) -> Vec<Trouble> {
         let troubles = self.dispatches.try_iter();
         let troubles = troubles.flat_map(|(_, dispatch)| dispatch.troubles);
         let mut all: Vec<Trouble> = troubles.collect();
         all.extend(self.driver().troubles.iter().cloned());
-        all.iter()
+        all
+    }
+
+    fn has_trouble(&mut self, what: &str) -> bool {
+        self.troubles()
+            .iter()
             .any(|it| matches!(it, Trouble::Limit(text) if text.contains(what)))
     }
 

@@ -14,7 +14,10 @@ impl<L: Lines> Driver<L> {
         self.tell_dropped(io.counts().datagrams_dropped);
         self.tell_unreachable(io);
         self.tell_unsendable();
-        let progress = Progress::of(&self.shard, now);
+        let progress = Progress {
+            links_declined: self.declined,
+            ..Progress::of(&self.shard, now)
+        };
         let refusals = self.shard.take_refusals().into_iter();
         self.troubles.extend(refusals.map(Trouble::Rejecting));
         let refused = self.shard.take_refused_links().into_iter();

@@ -79,6 +79,7 @@ impl<L: Lines> Driver<L> {
             Ended::Failed(error) => error,
         };
         self.tell(link, error);
+        self.declined += u64::from(error == LayerError::Dtls(dtls::Fault::NoConnectionId));
         if self.shard.is_handshaking(link) {
             self.shard
                 .connect_failed(link, now, failure_of_layer(error));

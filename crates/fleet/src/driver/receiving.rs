@@ -1,0 +1,82 @@
+//! What is told of receive buffers, on sockets of UDP.
+
+use std::net::UdpSocket;
+
+use super::narrow::Rig;
+use super::*;
+
+const NON: &str = "streams: [ { rate: 100/s, confirmable: false, payload: { size: 64 } } ]";
+/// Far more than any receive buffer that nobody asked for holds.
+const BURST: u64 = 5_000;
+const NOTHING: [u64; 0] = [];
+
+/// Devices over UDP, and the peer whom they talk to.
+fn rig(fleet: &str) -> (Rig<Datagrams>, UdpSocket) {
+    let peer = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    peer.set_nonblocking(true).expect("a socket");
+    let target = peer.local_addr().expect("its address");
+    (Rig::over(Datagrams, target, fleet, 16), peer)
+}
+
+fn came(rig: &mut Rig<Datagrams>) -> u64 {
+    rig.shard.parts().1.counts().datagrams_in
+}
+
+/// What the next dispatch tells of drops.
+fn dropped(rig: &mut Rig<Datagrams>) -> Vec<u64> {
+    let (driver, io) = rig.shard.parts();
+    let now = io.now();
+    driver.dispatch(io, now);
+    let troubles = rig.troubles().into_iter();
+    let drops = troubles.filter_map(|trouble| {
+        if let Trouble::ReceiveDrop(count) = trouble {
+            Some(count)
+        } else {
+            None
+        }
+    });
+    drops.collect()
+}
+
+/// The kernel drops at once what finds no room, and nobody reads while the burst comes.
+#[test]
+fn what_a_receive_buffer_had_no_room_for_is_told_to_the_datagram_and_once() {
+    for sockets in ["", "sockets: shared, "] {
+        let (mut rig, peer) = rig(&format!("{sockets}{NON}"));
+        let (mut device, mut room) = (None, [0; 2_048]);
+        rig.until(|_| {
+            device = peer.recv_from(&mut room).ok().map(|(_, from)| from);
+            device.is_some()
+        });
+        let device = device.expect("it spoke");
+        assert_eq!(dropped(&mut rig), NOTHING, "{sockets}");
+        for _ in 0..BURST {
+            peer.send_to(&[0xff; 512], device).expect("it is sent");
+        }
+        let mut before = 0;
+        rig.until(|rig| std::mem::replace(&mut before, came(rig)) == came(rig) && before > 0);
+        assert!(before < BURST, "{sockets}");
+        // Of drops the next datagram tells.
+        peer.send_to(&[0xff], device).expect("it is sent");
+        rig.until(|rig| came(rig) > before);
+        assert_eq!(dropped(&mut rig), [BURST - before], "{sockets}");
+        assert_eq!(dropped(&mut rig), NOTHING, "{sockets}");
+    }
+}
+
+#[test]
+fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbers() {
+    let most = limits::receive_buffer_max().expect("Linux");
+    for links in [1, 2_000] {
+        let (mut rig, _peer) = rig(&format!("count: {links}, sockets: shared, {NON}"));
+        let wanted = muster_scenario::shared_receive_buffer(links) as u64;
+        let is_less = most < wanted;
+        let numbers =
+            format!("of {wanted} bytes and was granted {most}: raise `net.core.rmem_max`");
+        let is_it =
+            |it: &Trouble| matches!(it, Trouble::ReceiveBuffer(text) if text.contains(&numbers));
+        let troubles = rig.troubles();
+        assert_eq!(troubles.iter().any(is_it), is_less, "{links}: {troubles:?}");
+        assert!(is_less || troubles.is_empty(), "{links}: {troubles:?}");
+    }
+}
