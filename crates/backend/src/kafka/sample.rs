@@ -11,8 +11,8 @@ pub(crate) const SILENT: Micros = Micros::from_secs(3);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sample {
     /// Messages between what was consumed and the ends of its partitions, as the last answers had
-    /// them.
-    pub(crate) lag: u64,
+    /// them; none where nothing was consumed or fetched yet.
+    pub(crate) lag: Option<u64>,
     /// How long ago brokers that lead its partitions were all heard, of those that owe an answer.
     pub(crate) heard_ago: Micros,
     /// A broker that leads one of its partitions and does not answer, and why that is thought.
@@ -51,7 +51,7 @@ impl Sample {
             is_leader: leads(&broker),
         };
         Self {
-            lag: partitions().map(lag).sum(),
+            lag: partitions().filter_map(lag).reduce(|sum, more| sum + more),
             heard_ago: heard_ago(brokers().filter(leads)),
             silent: brokers().filter(leads).find_map(silence),
             connections: brokers().map(connections).collect(),
@@ -59,11 +59,11 @@ impl Sample {
     }
 }
 
-/// Zero where nothing was consumed or fetched yet.
-fn lag(partition: &Partition) -> u64 {
+/// None where nothing was consumed or fetched yet.
+fn lag(partition: &Partition) -> Option<u64> {
     let is_known = partition.app_offset >= 0 && partition.hi_offset >= 0;
     let behind = partition.hi_offset - partition.app_offset;
-    u64::try_from(behind).unwrap_or(0) * u64::from(is_known)
+    is_known.then(|| u64::try_from(behind).unwrap_or(0))
 }
 
 /// A fetch waits for half a second at the broker, so that this is hardly ever more.
@@ -142,9 +142,12 @@ mod tests {
     #[test]
     fn lag_is_the_sum_over_the_partitions_of_which_something_is_known() {
         let of = |consumed| Sample::of(&statistics(consumed, broker("UP", 1, 0))).lag;
-        assert_eq!(of([100, 93]), 7);
-        assert_eq!(of([40, 60]), 100);
-        assert_eq!(of([-1_001, 99]), 1, "nothing of the first was consumed yet");
+        assert_eq!(of([100, 93]), Some(7));
+        assert_eq!(of([40, 60]), Some(100));
+        assert_eq!(of([100, 100]), Some(0));
+        // Nothing of the first was consumed yet, and then of neither.
+        assert_eq!(of([-1_001, 99]), Some(1));
+        assert_eq!(of([-1_001, -1_001]), None);
     }
 
     #[test]

@@ -66,9 +66,37 @@ enum State {
 /// How far it was behind.
 #[derive(Debug, Default)]
 struct Lag {
+    /// How often it was known.
+    samples: u64,
     most: u64,
     at: Micros,
     last: u64,
+}
+
+impl Lag {
+    fn add(&mut self, now: Micros, behind: u64) {
+        if behind > self.most {
+            (self.most, self.at) = (behind, now);
+        }
+        self.samples += 1;
+        self.last = behind;
+    }
+
+    /// None where it was never known, which is not the same as none at all.
+    fn told(&self) -> Option<String> {
+        let [samples, most, last] = [self.samples, self.most, self.last].map(figure::count);
+        let at = self.at.as_secs_f64();
+        match (self.samples, self.most) {
+            (0, _) => None,
+            (_, 0) => Some(format!(
+                "never behind the ends of its partitions, sampled {samples}x"
+            )),
+            (_, _) => Some(format!(
+                "at most {most} messages behind the ends of its partitions, at {at:.0} s; {last} when \
+                 last sampled, {samples}x in all"
+            )),
+        }
+    }
 }
 
 impl Standing {
@@ -208,16 +236,9 @@ impl Standing {
     pub(crate) fn finish(&mut self) {
         let untold = self.untold.take();
         self.troubles.extend(untold.map(Trouble::ConsumerRefused));
-        if self.lag.most == 0 {
-            return;
+        if let Some(what) = self.lag.told() {
+            self.troubles.push(Trouble::ConsumerLag(self.text(what)));
         }
-        let (most, last) = (figure::count(self.lag.most), figure::count(self.lag.last));
-        let at = self.lag.at.as_secs_f64();
-        let what = format!(
-            "at most {most} messages behind the ends of its partitions, at {at:.0} s; {last} when \
-             last sampled"
-        );
-        self.troubles.push(Trouble::ConsumerLag(self.text(what)));
     }
 
     /// Commands are refused.
@@ -263,10 +284,9 @@ impl Standing {
     }
 
     fn sampled(&mut self, now: Micros, sample: &Sample) {
-        if sample.lag > self.lag.most {
-            (self.lag.most, self.lag.at) = (sample.lag, now);
+        if let Some(lag) = sample.lag {
+            self.lag.add(now, lag);
         }
-        self.lag.last = sample.lag;
         let heard = now - sample.heard_ago;
         self.heard.until = self.heard.until.max(heard);
         let ended = self.ended(&sample.connections);
@@ -360,7 +380,7 @@ mod tests {
                 is_leader,
             });
         News::Sampled(Sample {
-            lag: 0,
+            lag: None,
             heard_ago: Micros::ZERO,
             silent: None,
             connections: connections.collect(),
@@ -472,7 +492,7 @@ mod tests {
 
     fn heard(ago_s: u64, silent: Option<&str>) -> News {
         News::Sampled(Sample {
-            lag: 0,
+            lag: None,
             heard_ago: Micros::from_secs(ago_s),
             silent: silent.map(str::to_owned),
             connections: Vec::new(),
@@ -504,6 +524,40 @@ mod tests {
         assert_eq!(standing.listening(secs(25)), Listening::deaf(secs(25)));
         standing.pause(secs(26), false);
         assert_eq!(standing.listening(secs(26)), from_to(26, 26));
+    }
+
+    #[test]
+    fn how_far_it_was_behind_is_told_if_it_was_ever_known() {
+        for (samples, told) in [
+            (&[None, None][..], &[][..]),
+            (
+                &[None, Some(0), Some(0)],
+                &["consumer 0: never behind the ends of its partitions, sampled 2x"],
+            ),
+            (
+                &[Some(0), Some(1_300), None, Some(7)],
+                &[
+                    "consumer 0: at most 1,300 messages behind the ends of its partitions, at 1 s; 7 when last \
+                   sampled, 3x in all",
+                ],
+            ),
+        ] {
+            let mut standing = up();
+            for (at, lag) in (0..).zip(samples) {
+                standing.sampled(
+                    Micros::from_secs(at),
+                    &Sample {
+                        lag: *lag,
+                        heard_ago: Micros::ZERO,
+                        silent: None,
+                        connections: Vec::new(),
+                    },
+                );
+            }
+            standing.finish();
+            let told = told.iter().map(|it| Trouble::ConsumerLag((*it).to_owned()));
+            assert_eq!(standing.troubles, told.collect::<Vec<_>>());
+        }
     }
 
     #[test]
