@@ -39,11 +39,6 @@ registry_says() {
     curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$REGISTRY/v1/$1"
 }
 
-# partitions TOPIC: how many it has.
-partitions() {
-    kcat -b "127.0.0.1:$KAFKA" -L -t "$1" | grep -c 'partition [0-9]*, leader'
-}
-
 # hono_counts TYPE STATUS: how many messages the adapter says it has handled so.
 hono_counts() {
     curl -s "$METRICS" | grep '^hono_telemetry_processing_duration_seconds_count' |

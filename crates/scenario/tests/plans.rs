@@ -421,6 +421,39 @@ fn kafka_has_servers_and_topics_in_place_of_a_filter() {
     assert_eq!((backends.len(), backends[0].mqtt()), (1, None));
 }
 
+/// What a run creates where it is missing is what is documented, and each is created once for a tenant.
+#[test]
+fn topics_of_hono_have_the_documented_partitions_unless_the_scenario_says_others() {
+    let topics = |keys: &str| -> Vec<(String, u32)> {
+        let text = format!(
+            "name: t\nplatform: {{ kind: hono, devices: [ 'coap://127.0.0.1' ], backend: {{ url: 'kafka://a'{keys} \
+             }} }}\nfleet: [ {{ name: a, tenant: t1, streams: [] }}, {{ name: b, tenant: t1, streams: [] }} ]\n"
+        );
+        let backends = plan(&text).backends;
+        let topics = backends[0].kafka().unwrap().topics.iter();
+        topics.map(|it| (it.name.clone(), it.partitions)).collect()
+    };
+    let named = |name: &str, partitions| (format!("hono.{name}"), partitions);
+    let mut expected = [
+        named("telemetry.t1", 10),
+        named("event.t1", 4),
+        named("command_response.t1", 2),
+        named("command.t1", 3),
+        named("notification.registry-tenant", 4),
+        named("notification.registry-device", 4),
+    ];
+    assert_eq!(topics(""), expected);
+    for (name, partitions) in &expected {
+        let row = format!("| `{}` | {partitions} |", name.replace("t1", "<tenant>"));
+        assert!(
+            include_str!("../../../docs/kafka.md").contains(&row),
+            "{row}"
+        );
+    }
+    (expected[0].1, expected[3].1) = (3, 7);
+    assert_eq!(topics(", topics: { telemetry: 3, command: 7 }"), expected);
+}
+
 #[test]
 fn consumers_speak_the_newest_version_of_the_devices() {
     let spoken = |fleets: &str, keys: &str| {

@@ -63,6 +63,11 @@ ends() {
     { kcat -b "127.0.0.1:$KAFKA" -Q "${asked[@]}" 2>/dev/null || true; } | awk '{ sum += $NF } END { print sum + 0 }'
 }
 
+# partitions TOPIC: how many it has.
+partitions() {
+    kcat -b "127.0.0.1:$KAFKA" -L -t "$1" | grep -c 'partition [0-9]*, leader'
+}
+
 # freeze_kafka SECONDS: Kafka stands still until a client of others has waited for it in vain, which takes so long.
 freeze_kafka() {
     kill -STOP "$NODE"
