@@ -64,19 +64,28 @@ fn what_a_receive_buffer_had_no_room_for_is_told_to_the_datagram_and_once() {
     }
 }
 
+/// More than any system grants.
+const TOO_MUCH: usize = 1 << 30;
+
 #[test]
 fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbers() {
-    let most = limits::receive_buffer_max().expect("Linux");
+    let most = limits::receive_buffer_max().expect("Linux") as usize;
     for links in [1, 2_000] {
         let (mut rig, _peer) = rig(&format!("count: {links}, sockets: shared, {NON}"));
-        let wanted = muster_scenario::shared_receive_buffer(links) as u64;
-        let is_less = most < wanted;
-        let numbers =
-            format!("of {wanted} bytes and was granted {most}: raise `net.core.rmem_max`");
-        let is_it =
-            |it: &Trouble| matches!(it, Trouble::ReceiveBuffer(text) if text.contains(&numbers));
-        let troubles = rig.troubles();
-        assert_eq!(troubles.iter().any(is_it), is_less, "{links}: {troubles:?}");
-        assert!(is_less || troubles.is_empty(), "{links}: {troubles:?}");
+        let wanted = muster_scenario::shared_receive_buffer(links);
+        let (driver, io) = rig.shard.parts();
+        let key = driver.shared.sockets[0].key.expect("it stands");
+        assert_eq!(io.receive_buffer(key), Some(wanted.min(most)), "{links}");
+        assert_eq!(tells_less(&mut rig, (wanted, most)), most < wanted);
+        let (driver, io) = rig.shard.parts();
+        driver.ask_for_buffer(io, key, TOO_MUCH);
+        assert!(tells_less(&mut rig, (TOO_MUCH, most)));
     }
+}
+
+fn tells_less(rig: &mut Rig<Datagrams>, (wanted, most): (usize, usize)) -> bool {
+    let numbers = format!("of {wanted} bytes and was granted {most}: raise `net.core.rmem_max`");
+    let troubles = rig.troubles().into_iter();
+    let mut told = troubles.filter(|it| matches!(it, Trouble::ReceiveBuffer(_)));
+    told.any(|it| matches!(it, Trouble::ReceiveBuffer(text) if text.contains(&numbers)))
 }

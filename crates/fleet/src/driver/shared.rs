@@ -135,7 +135,8 @@ impl<L: Lines> Driver<L> {
         match L::connect(io, target, source) {
             Ok(key) => {
                 io.set_tag(key, OF_SOCKET | socket);
-                self.ask_for_buffer(io, socket, key);
+                let wanted = shared_receive_buffer(self.shard.lanes_of(socket));
+                self.ask_for_buffer(io, key, wanted);
                 self.shared.sockets[socket as usize].key = Some(key);
                 true
             }
@@ -147,8 +148,7 @@ impl<L: Lines> Driver<L> {
     }
 
     /// A burst of answers must find room: what the kernel granted less of is told.
-    fn ask_for_buffer(&mut self, io: &mut Io, socket: u32, key: Key) {
-        let wanted = shared_receive_buffer(self.shard.lanes_of(socket));
+    pub(super) fn ask_for_buffer(&mut self, io: &mut Io, key: Key, wanted: usize) {
         io.set_receive_buffer(key, wanted);
         let granted = io.receive_buffer(key).unwrap_or(wanted);
         if granted < wanted {
