@@ -247,3 +247,14 @@ pub(crate) fn told(troubles: &[Trouble], part: &str) -> bool {
     let texts = troubles.iter().map(|trouble| format!("{trouble:?}"));
     texts.into_iter().any(|text| text.contains(part))
 }
+
+/// Whether a consumer was refused or away; how far it was behind is told of each.
+pub(crate) fn disturbed(troubles: &[Trouble]) -> bool {
+    let what = [
+        "ConsumerAway",
+        "ConsumerLost",
+        "ConsumerBack",
+        "ConsumerRefused",
+    ];
+    what.iter().any(|what| told(troubles, what))
+}
