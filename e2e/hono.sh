@@ -142,7 +142,7 @@ closes() {
 
 # fails NAME ARGUMENT...: a run of a minute's half that fails, and is valid.
 fails() {
-    run "$@" --set phases.warm-up=2s --set phases.measure=30s --set 'slo.end-to-end.p99=<= 1s' "${COUNTS_ONLY[@]}"
+    run "$@" --set phases.warm-up=2s --set phases.measure=30s --set 'slo.end-to-end.p99=<= 1s' "${RULES[@]}"
     same "$1: exit code" "$STATUS" 1
     [ "$STATUS" -eq 1 ] || cat "$WORK/out"
     same "$1: nothing of it is invalid" "$(value "$WORK/$1" '[.verdict.rules[] | select(.consequence == "invalidates")] | length')" 0
