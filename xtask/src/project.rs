@@ -66,10 +66,12 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
             .with_context(|| format!("listing {}", folder.display()))?
             .path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // `.git` is a folder, and in a worktree a file.
+        if SKIPPED.contains(&name.as_ref()) {
+            continue;
+        }
         if path.is_dir() {
-            if !SKIPPED.contains(&name.as_ref()) {
-                files.extend(files_below(&path)?);
-            }
+            files.extend(files_below(&path)?);
         } else if path.is_file() {
             files.push(path);
         }
