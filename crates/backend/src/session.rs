@@ -75,7 +75,7 @@ impl Driver {
             },
             ClientEvent::Refused(reason) => return self.refused(io, at, Request::Connect, *reason),
             ClientEvent::KeepAliveExpired => {
-                self.give_up(io, at, "no sign of life within the keep-alive");
+                self.give_up(io, at, "a ping had no answer in time");
                 return false;
             }
             ClientEvent::Disconnected {

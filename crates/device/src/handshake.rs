@@ -151,6 +151,7 @@ impl<S: Sink> Shard<S> {
     pub fn closed(&mut self, link: u32, now: Micros, cause: Cause) {
         match self.links[link as usize].state {
             State::Up => {
+                let cause = self.blamed(link, now, cause);
                 self.disconnected(link, now, cause);
                 if cause.is_on_purpose() {
                     self.retry_at_once(link, now);
@@ -257,6 +258,28 @@ impl<S: Sink> Shard<S> {
         self.tell(link, now, LinkEvent::Connected { took });
     }
 
+    /// The cause of an end, after a look at the part that our own silence may have in it.
+    fn blamed(&self, link: u32, now: Micros, cause: Cause) -> Cause {
+        let is_by_peer = match cause {
+            Cause::PeerClosed | Cause::Reset | Cause::PeerDisconnect(_) => true,
+            Cause::Network
+            | Cause::PingUnanswered
+            | Cause::KeepAliveMissed
+            | Cause::Malformed
+            | Cause::Tls(_)
+            | Cause::Lifetime
+            | Cause::Offline
+            | Cause::SessionLost
+            | Cause::Unsendable => false,
+        };
+        let session = &self.links[link as usize].session;
+        if is_by_peer && session.has_missed_keep_alive(now) {
+            Cause::KeepAliveMissed
+        } else {
+            cause
+        }
+    }
+
     fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) {
         self.tally.up -= 1;
         self.account.disconnected(self.link_id(link), &cause);
@@ -332,11 +355,12 @@ fn failure_of(cause: Cause) -> ConnectFailure {
         | Cause::Reset
         | Cause::Lifetime
         | Cause::Offline
+        | Cause::KeepAliveMissed
         | Cause::SessionLost
         | Cause::Unsendable => ConnectFailure::Closed,
         Cause::Network => ConnectFailure::Unreachable,
         Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
-        Cause::KeepAlive => ConnectFailure::TimedOut,
+        Cause::PingUnanswered => ConnectFailure::TimedOut,
         Cause::Malformed => ConnectFailure::Malformed,
         Cause::Tls(failure) => ConnectFailure::Tls(failure),
     }

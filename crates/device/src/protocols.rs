@@ -45,7 +45,10 @@ impl Session {
     pub(crate) fn new(client: &Client, seed: u64) -> Self {
         match &client.protocol {
             Protocol::Mqtt(settings) => {
-                let limits = mqtt::ClientLimits::default();
+                let limits = mqtt::ClientLimits {
+                    ping_timeout: client.handshake_timeout,
+                    ..mqtt::ClientLimits::default()
+                };
                 Self::Mqtt(mqtt::Client::new(settings.version, &limits))
             }
             Protocol::Coap { settings, sockets } => match sockets {
@@ -80,6 +83,14 @@ impl Session {
             Self::Mqtt(client) => client.deadline(),
             Self::Coap(client) => client.deadline(),
             Self::Shared => None,
+        }
+    }
+
+    /// Whether the platform may have ended the link because nothing was sent on it for too long.
+    pub(crate) fn has_missed_keep_alive(&self, now: Micros) -> bool {
+        match self {
+            Self::Mqtt(client) => client.has_missed_keep_alive(now),
+            Self::Coap(_) | Self::Shared => false,
         }
     }
 

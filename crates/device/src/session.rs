@@ -128,7 +128,7 @@ impl<S: Sink> Shard<S> {
                 self.answered_late(stream_of(*token), *reason, now);
             }
             ClientEvent::Resend { token } => self.resend(link, *token),
-            ClientEvent::KeepAliveExpired => return self.lost(link, now, Cause::KeepAlive),
+            ClientEvent::KeepAliveExpired => return self.lost(link, now, Cause::PingUnanswered),
             ClientEvent::Disconnected {
                 reason,
                 properties: _,

@@ -231,8 +231,8 @@ mod tests {
             "reception\t1\t2\t3\t4\t5\t9\t8\t5\tintact",
         );
         check(
-            link(LinkEvent::Disconnected(Cause::KeepAlive)),
-            "link\t7\t11\tdisconnected\tkeep-alive",
+            link(LinkEvent::Disconnected(Cause::PingUnanswered)),
+            "link\t7\t11\tdisconnected\tping-unanswered",
         );
         check(
             link(LinkEvent::Returned { is_kept: true }),

@@ -143,13 +143,14 @@ pub(crate) fn cause_key(cause: &Cause) -> u64 {
         Cause::Reset => 2 << 16,
         Cause::Network => 3 << 16,
         Cause::PeerDisconnect(reason) => 4 << 16 | reason_key(reason),
-        Cause::KeepAlive => 5 << 16,
+        Cause::PingUnanswered => 5 << 16,
         Cause::Malformed => 6 << 16,
         Cause::Lifetime => 7 << 16,
         Cause::SessionLost => 8 << 16,
         Cause::Unsendable => 9 << 16,
         Cause::Tls(failure) => 10 << 16 | tls_key(failure),
         Cause::Offline => 11 << 16,
+        Cause::KeepAliveMissed => 12 << 16,
     }
 }
 

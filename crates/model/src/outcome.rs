@@ -36,8 +36,11 @@ pub enum Cause {
     Network,
     /// The peer said goodbye with a code (MQTT 5 DISCONNECT).
     PeerDisconnect(Reason),
-    /// No sign of life within the keep-alive.
-    KeepAlive,
+    /// A ping had no answer in time: the peer's silence.
+    PingUnanswered,
+    /// The peer ended the link after we had sent nothing for one and a half keep-alives: our own
+    /// silence.
+    KeepAliveMissed,
     /// The peer's bytes were not the protocol.
     Malformed,
     /// TLS could not go on, or the peer ended it with an alert.
@@ -146,7 +149,8 @@ impl fmt::Display for Cause {
             Self::Reset => f.write_str("reset"),
             Self::Network => f.write_str("network"),
             Self::PeerDisconnect(reason) => write!(f, "disconnect-{reason}"),
-            Self::KeepAlive => f.write_str("keep-alive"),
+            Self::PingUnanswered => f.write_str("ping-unanswered"),
+            Self::KeepAliveMissed => f.write_str("keep-alive-missed-by-us"),
             Self::Malformed => f.write_str("malformed"),
             Self::Tls(failure) => failure.fmt(f),
             Self::Lifetime => f.write_str("lifetime"),

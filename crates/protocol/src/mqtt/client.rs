@@ -2,6 +2,7 @@
 
 mod connect;
 mod event;
+mod keep_alive;
 mod receive;
 
 use muster_model::Micros;
@@ -15,6 +16,7 @@ use super::inflight::Wait;
 use super::outbound::{Outbound, check_size, put_disconnect};
 use super::packet::{self, Filter, Filters, PINGREQ, Texts};
 use super::{Properties, Property, Publish, Refused, Token, Version, reason};
+use keep_alive::KeepAlive;
 
 /// What a client bounds beside what it announces in its [`Connect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub struct ClientLimits {
     /// Bytes of the largest packet that is taken, whatever was announced; MQTT 3.1.1 has no
     /// other bound.
     pub maximum_packet_size: u32,
-    /// How long after a ping the server may show no sign of life.
+    /// Time that the server has to answer a ping; a shorter keep-alive shortens it.
     pub ping_timeout: Micros,
 }
 
@@ -80,9 +82,6 @@ enum Phase {
     Ended,
 }
 
-/// No ping waits for an answer.
-const NO_PING: Micros = Micros::MAX;
-
 /// What few clients have, in memory of its own so that the others stay small.
 #[derive(Debug, Default)]
 struct Rare {
@@ -98,15 +97,12 @@ pub struct Client {
     outbound: Outbound,
     rare: Option<Box<Rare>>,
     counts: ClientCounts,
-    last_sent: Micros,
-    pinged: Micros,
-    ping_timeout: Micros,
+    keep_alive: KeepAlive,
     maximum_packet_limit: u32,
     /// Of this connection: the limit, or less if less was announced.
     maximum_packet_size: u32,
     receive_maximum: u16,
     topic_alias_maximum: u16,
-    keep_alive: u16,
     version: Version,
     phase: Phase,
     clean_start: bool,
@@ -120,14 +116,11 @@ impl Client {
             outbound: Outbound::default(),
             rare: None,
             counts: ClientCounts::default(),
-            last_sent: Micros::ZERO,
-            pinged: NO_PING,
-            ping_timeout: limits.ping_timeout,
+            keep_alive: KeepAlive::new(limits.ping_timeout),
             maximum_packet_limit: limits.maximum_packet_size,
             maximum_packet_size: limits.maximum_packet_size,
             receive_maximum: u16::MAX,
             topic_alias_maximum: 0,
-            keep_alive: 0,
             version,
             phase: Phase::Closed,
             clean_start: true,
@@ -177,11 +170,9 @@ impl Client {
             let known = &mut self.rare.get_or_insert_default().authentication;
             Authentication::begin(known, method, now);
         }
-        self.keep_alive = connect.keep_alive;
+        self.keep_alive.begin(now, connect.keep_alive);
         self.clean_start = connect.clean_start;
         self.phase = Phase::Connecting;
-        self.pinged = NO_PING;
-        self.last_sent = now;
         Ok(())
     }
 
@@ -199,7 +190,7 @@ impl Client {
     ) -> Result<(), Refused> {
         self.check_open()?;
         self.outbound.publish(self.version, token, publish, out)?;
-        self.last_sent = now;
+        self.keep_alive.sent(now);
         Ok(())
     }
 
@@ -216,7 +207,7 @@ impl Client {
     ) -> Result<(), Refused> {
         self.check_open()?;
         self.outbound.republish(self.version, token, publish, out)?;
-        self.last_sent = now;
+        self.keep_alive.sent(now);
         Ok(())
     }
 
@@ -287,7 +278,7 @@ impl Client {
                 check_size(packet.remaining(version), maximum)?;
                 Ok(packet.write(version, out)?)
             })?;
-        self.last_sent = now;
+        self.keep_alive.sent(now);
         Ok(())
     }
 
@@ -315,7 +306,7 @@ impl Client {
                 check_size(packet.remaining(version), maximum)?;
                 Ok(packet.write(version, out)?)
             })?;
-        self.last_sent = now;
+        self.keep_alive.sent(now);
         Ok(())
     }
 
@@ -383,7 +374,7 @@ impl Client {
             maximum,
         };
         known.ok_or(Refused::Authentication)?.put(step, out)?;
-        self.last_sent = now;
+        self.keep_alive.sent(now);
         Ok(())
     }
 
@@ -393,10 +384,7 @@ impl Client {
             return;
         }
         out.extend_from_slice(&PINGREQ);
-        self.last_sent = now;
-        if self.pinged == NO_PING {
-            self.pinged = now;
-        }
+        self.keep_alive.pinged(now);
     }
 
     /// Pings without waiting for the answer: for a caller that reads nothing just now, and finds it
@@ -404,7 +392,7 @@ impl Client {
     pub fn ping_unheard(&mut self, now: Micros, out: &mut Vec<u8>) {
         if self.phase == Phase::Open {
             out.extend_from_slice(&PINGREQ);
-            self.last_sent = now;
+            self.keep_alive.sent(now);
         }
     }
 
@@ -437,12 +425,7 @@ impl Client {
         if self.phase != Phase::Open {
             return None;
         }
-        let ping = self.ping_due();
-        let answer = (self.pinged != NO_PING).then(|| self.pinged + self.ping_timeout);
-        match (ping, answer) {
-            (Some(ping), Some(answer)) => Some(ping.min(answer)),
-            (ping, answer) => ping.or(answer),
-        }
+        self.keep_alive.deadline()
     }
 
     /// Sends the ping that is due, or says that the last one was not answered. Calls before the
@@ -451,14 +434,27 @@ impl Client {
         if self.phase != Phase::Open {
             return None;
         }
-        if self.pinged != NO_PING && now >= self.pinged + self.ping_timeout {
+        if self.keep_alive.is_expired(now) {
             self.phase = Phase::Ended;
             return Some(ClientEvent::KeepAliveExpired);
         }
-        if self.ping_due().is_some_and(|due| now >= due) {
+        if self.keep_alive.is_ping_due(now) {
             self.ping(now, out);
         }
         None
+    }
+
+    /// Whether the server may have ended this connection because nothing was sent on it for one and
+    /// a half keep-alives.
+    #[must_use]
+    pub fn has_missed_keep_alive(&self, now: Micros) -> bool {
+        self.keep_alive.is_missed(now)
+    }
+
+    /// When the last bytes came on this connection; none while a ping has no answer.
+    #[must_use]
+    pub fn last_received(&self) -> Option<Micros> {
+        self.keep_alive.last_received()
     }
 
     /// The transport has ended; the session's state is kept for the next [`Client::connect`].
@@ -491,10 +487,5 @@ impl Client {
 
     fn authentication_mut(&mut self) -> Option<&mut Authentication> {
         self.rare.as_deref_mut()?.authentication.as_deref_mut()
-    }
-
-    fn ping_due(&self) -> Option<Micros> {
-        let keep_alive = Micros::from_secs(u64::from(self.keep_alive));
-        (self.keep_alive > 0).then(|| self.last_sent + keep_alive)
     }
 }

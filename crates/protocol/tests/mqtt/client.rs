@@ -674,17 +674,12 @@ fn keep_alive_pings_after_silence_and_gives_up_after_more() {
     assert_eq!(line.written(), [0; 0]);
     assert_eq!(line.client.timer(due, &mut line.out), None);
     assert_eq!(line.written(), [0xc0, 0]);
-    assert_eq!(line.feed(&[0xd0, 0]), ["Pong"]);
+    assert_eq!(line.feed_at(due, &[0xd0, 0]), ["Pong"]);
     let due = due + Micros::from_secs(5);
     assert_eq!(line.client.deadline(), Some(due));
     line.client.timer(due, &mut line.out);
-    assert_eq!(
-        line.client.deadline(),
-        Some(due + Micros::from_secs(5)),
-        "the next ping"
-    );
-    line.client.timer(due + Micros::from_secs(5), &mut line.out);
-    let end = due + ClientLimits::default().ping_timeout;
+    let end = due + Micros::from_secs(5);
+    assert_eq!(line.client.deadline(), Some(end), "a keep-alive later");
     assert_eq!(
         line.client.timer(end, &mut line.out),
         Some(ClientEvent::KeepAliveExpired)
@@ -693,15 +688,86 @@ fn keep_alive_pings_after_silence_and_gives_up_after_more() {
     assert_eq!(line.client.deadline(), None);
 }
 
-#[test]
-fn what_is_sent_puts_the_ping_off() {
-    let mut line = Line::open(Version::V311, &[]);
-    let later = NOW + Micros::from_secs(40);
+/// Publishes at QoS 0.
+fn publish_at(line: &mut Line, now: Micros) {
     let publish = Publish::new("t", b"x");
-    line.client
-        .publish(later, Token(1), &publish, &mut line.out)
-        .unwrap();
-    assert_eq!(line.client.deadline(), Some(later + Micros::from_secs(60)));
+    let written = line.client.publish(now, Token(1), &publish, &mut line.out);
+    written.unwrap();
+    line.written();
+}
+
+const A_MESSAGE: &[u8] = b"\x30\x04\x00\x01tx";
+
+#[test]
+fn what_is_sent_and_received_puts_the_ping_off() {
+    let mut line = Line::open(Version::V311, &[]);
+    let secs = |seconds| NOW + Micros::from_secs(seconds);
+    publish_at(&mut line, secs(40));
+    assert_eq!(
+        line.client.deadline(),
+        Some(secs(60)),
+        "nothing was received"
+    );
+    line.feed_at(secs(50), A_MESSAGE);
+    assert_eq!(line.client.deadline(), Some(secs(100)), "nothing was sent");
+    assert_eq!(line.client.timer(secs(99), &mut line.out), None);
+    assert_eq!(line.written(), [0; 0]);
+    // The first byte of a packet that is still coming.
+    publish_at(&mut line, secs(70));
+    line.feed_at(secs(75), &A_MESSAGE[..3]);
+    assert_eq!(line.client.deadline(), Some(secs(130)));
+}
+
+#[test]
+fn a_peer_that_hangs_is_found_by_a_client_that_never_stops_sending() {
+    let mut line = Line::open(Version::V311, &[]);
+    let secs = |seconds: f64| NOW + Micros::from_secs_f64(seconds);
+    let mut pings = Vec::new();
+    for step in 1..200 {
+        let now = secs(f64::from(step));
+        publish_at(&mut line, now);
+        let due = line.client.deadline().expect("the keep-alive is on");
+        if now < due {
+            continue;
+        }
+        if line.client.timer(now, &mut line.out) == Some(ClientEvent::KeepAliveExpired) {
+            assert_eq!(pings, [60]);
+            return assert_eq!(step, 70, "10 s after the ping");
+        }
+        assert_eq!(line.written(), [0xc0, 0]);
+        pings.push(step);
+    }
+    panic!("it was never found: {pings:?}");
+}
+
+/// A process that stood still finds the answer in its socket.
+#[test]
+fn an_answer_that_may_lie_unread_gets_its_time_again() {
+    let mut line = Line::open(Version::V311, &[]);
+    let secs = |seconds| NOW + Micros::from_secs(seconds);
+    line.client.timer(secs(60), &mut line.out);
+    assert_eq!(line.client.timer(secs(75), &mut line.out), None, "5 s late");
+    assert_eq!(line.client.deadline(), Some(secs(85)));
+    let expired = line.client.timer(secs(85), &mut line.out);
+    assert_eq!(expired, Some(ClientEvent::KeepAliveExpired));
+}
+
+/// MQTT-3.1.2-22.
+#[test]
+fn a_client_knows_that_it_was_silent_for_too_long() {
+    let mut line = Line::open(Version::V311, &[]);
+    let secs = |seconds| NOW + Micros::from_secs(seconds);
+    assert!(!line.client.has_missed_keep_alive(secs(89)));
+    assert!(line.client.has_missed_keep_alive(secs(90)));
+    publish_at(&mut line, secs(91));
+    assert!(
+        line.client.has_missed_keep_alive(secs(92)),
+        "it was, before"
+    );
+    line.feed_at(secs(93), A_MESSAGE);
+    assert!(line.client.has_missed_keep_alive(secs(93)), "sent before");
+    line.feed_at(secs(94), &[0xd0, 0]);
+    assert!(!line.client.has_missed_keep_alive(secs(95)));
 }
 
 #[test]
@@ -745,8 +811,9 @@ fn an_answer_that_nobody_reads_is_not_waited_for() {
     let later = NOW + Micros::from_secs(9);
     line.client.ping_unheard(later, &mut line.out);
     assert_eq!(line.written(), [0xc0, 0]);
-    assert_eq!(line.client.deadline(), Some(later + Micros::from_secs(10)));
-    assert_eq!(line.feed(&[0xd0, 0]), ["Pong"]);
+    // Nothing was received for a keep-alive, and no answer is waited for.
+    assert_eq!(line.client.deadline(), Some(NOW + Micros::from_secs(10)));
+    assert_eq!(line.feed_at(later, &[0xd0, 0]), ["Pong"]);
 }
 
 #[test]

@@ -69,9 +69,13 @@ impl Line {
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.feed_at(NOW, bytes)
+    }
+
+    pub(crate) fn feed_at(&mut self, now: Micros, bytes: &[u8]) -> Vec<String> {
         let mut input = Input::new(bytes);
         let mut events = Vec::new();
-        while let Some(event) = self.client.poll(NOW, &mut input, &mut self.out) {
+        while let Some(event) = self.client.poll(now, &mut input, &mut self.out) {
             events.push(format!("{event:?}"));
         }
         events

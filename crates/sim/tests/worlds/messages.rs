@@ -350,8 +350,29 @@ fn a_half_open_link_is_found_by_keep_alive() {
     let fleet = "client: { keep-alive: 1s }, reconnect: { min: 100ms, max: 1s },";
     let run = run(fleet, "qos: 1, timeout: 20s", ways);
     let links = &run.summary.run.links;
-    assert!(links.disconnects.contains_key("keep-alive"), "{links:?}");
+    assert!(
+        links.disconnects.contains_key("ping-unanswered"),
+        "{links:?}"
+    );
     assert!(uplink(&run).broken > 0);
+}
+
+/// Each message puts off nothing: the peer's silence counts, not ours.
+#[test]
+fn a_peer_that_hangs_is_found_by_devices_that_send_more_often_than_their_keep_alive() {
+    for (qos, answer_time) in [(0, "10s"), (1, "10s"), (0, "1s")] {
+        let ways = Behaviour {
+            incidents: incident(500, What::HalfOpen),
+            ..Behaviour::default()
+        };
+        let fleet = format!(
+            "client: {{ keep-alive: 2s }}, connect: {{ timeout: {answer_time} }}, reconnect: {{ min: 1m, max: 1m }},"
+        );
+        let run = run(&fleet, &format!("qos: {qos}"), ways);
+        let links = &run.summary.run.links;
+        assert_eq!(links.disconnects["ping-unanswered"], 12, "{links:?}");
+        assert_eq!(links.disconnects.len(), 1, "{links:?}");
+    }
 }
 
 /// MQTT-3.14.4-2.
@@ -549,7 +570,7 @@ fn what_is_half_written_when_a_link_is_given_up_arrives_once() {
     };
     let fleet = "client: { keep-alive: 1s }, reconnect: { min: 10ms, max: 1s },";
     let run = run(fleet, "qos: 0", ways);
-    assert!(run.summary.run.links.disconnects["keep-alive"] > 0);
+    assert!(run.summary.run.links.disconnects["ping-unanswered"] > 0);
     assert_eq!(uplink(&run).duplicates, Some(0));
     assert_eq!(uplink(&run).arrived, Some(uplink(&run).sent));
 }

@@ -2,7 +2,7 @@
 
 use muster_model::{Micros, Reason};
 
-use super::{Client, ClientEvent, Connected, Message, NO_PING, Phase};
+use super::{Client, ClientEvent, Connected, Message, Phase};
 use crate::mqtt::authentication::check_method;
 use crate::mqtt::inbound::{Arrived, alias_of};
 use crate::mqtt::inflight::Wait;
@@ -31,7 +31,13 @@ impl Client {
             }
             let taken = match input.take(self.maximum_packet_size) {
                 Ok(Some(frame)) => self.receive(now, frame, out),
-                Ok(None) => return None,
+                Ok(None) => {
+                    // A large packet that is still coming is a sign of life as well.
+                    if !input.rest().is_empty() {
+                        self.keep_alive.received(now);
+                    }
+                    return None;
+                }
                 Err(malformed) => Err(malformed),
             };
             match taken {
@@ -52,7 +58,7 @@ impl Client {
     ) -> Result<Option<ClientEvent<'a>>, Malformed> {
         check_flags(frame.first)?;
         // Any packet is a sign of life.
-        self.pinged = NO_PING;
+        self.keep_alive.received(now);
         let packet_kind = frame.first >> 4;
         if self.phase == Phase::Connecting {
             return self.receive_first(packet_kind, frame.body).map(Some);
@@ -106,10 +112,12 @@ impl Client {
             retain_available: connack.retain_available(),
         };
         self.open(connack.session_present, peer);
-        self.keep_alive = connack.server_keep_alive().unwrap_or(self.keep_alive);
+        if let Some(seconds) = connack.server_keep_alive() {
+            self.keep_alive.set_interval(seconds);
+        }
         Ok(ClientEvent::Connected(Connected {
             session_present: connack.session_present,
-            keep_alive: self.keep_alive,
+            keep_alive: self.keep_alive.interval_s(),
             receive_maximum: peer.receive_maximum,
             maximum_packet_size: peer.maximum_packet_size,
             topic_alias_maximum: peer.topic_alias_maximum,
@@ -141,7 +149,7 @@ impl Client {
         let answer = match packet_kind {
             kind::PUBACK => self.outbound.puback(&ack)?,
             kind::PUBREC => {
-                self.last_sent = now;
+                self.keep_alive.sent(now);
                 self.outbound.pubrec(self.version, &ack, out)?
             }
             _ => self.outbound.pubcomp(&ack)?,
@@ -178,7 +186,7 @@ impl Client {
         let publish = Publish::read(self.version, frame.first, frame.body)?;
         let topic = self.topic(&publish)?;
         if let Some(id) = publish.packet_id {
-            self.last_sent = now;
+            self.keep_alive.sent(now);
             if !self.acknowledge(id, publish.qos, out)? {
                 return Ok(None);
             }
@@ -238,7 +246,7 @@ impl Client {
             reason::PACKET_ID_NOT_FOUND
         };
         put_acknowledge(self.version, kind::PUBCOMP, (id, code), out);
-        self.last_sent = now;
+        self.keep_alive.sent(now);
         Ok(())
     }
 
@@ -262,7 +270,10 @@ impl Client {
                 let id = self.outbound.answered_request(Wait::Unsuback, packet_id)?;
                 id.map(|id| ClientEvent::Unsubscribed { id, codes })
             }
-            (kind::PINGRESP, _) if body.is_empty() => Some(ClientEvent::Pong),
+            (kind::PINGRESP, _) if body.is_empty() => {
+                self.keep_alive.answered();
+                Some(ClientEvent::Pong)
+            }
             (kind::PINGRESP, _) => return Err(Malformed::Trailing),
             (kind::DISCONNECT, Version::V5) => Some(self.receive_disconnect(body)?),
             (kind::AUTH, Version::V5) => Some(self.receive_auth(body)?),

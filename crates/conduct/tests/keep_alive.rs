@@ -1,0 +1,76 @@
+//! Whose silence it was that ended a link.
+
+use std::collections::BTreeMap;
+
+use muster_conduct::{Placement, Slice, Tape, recorder_plan, schedules};
+use muster_device::{SLOT_MAX, Shard};
+use muster_measure::Recorder;
+use muster_model::{Cause, Micros, Reason, RunId};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
+
+const SCENARIO: &str = "
+name: silent
+fleet: [ { name: meters, count: 1, client: { keep-alive: 10s, version: 3.1.1 }, streams: [ { rate: 1/s } ] } ]
+phases: { measure: 1s }
+";
+
+/// A session of MQTT 3.1.1 is taken.
+const CONNACK: &[u8] = &[0x20, 2, 0, 0];
+
+/// One link that came up at T0.
+fn connected() -> Shard<Tape> {
+    let source = Source {
+        name: "silent.yaml",
+        text: SCENARIO,
+    };
+    let plan = parse(source, &Overrides::default(), &NoFiles).expect("a scenario");
+    let schedules = schedules(&plan).expect("a schedule");
+    let recorder = recorder_plan(&plan, RunId(1), &schedules);
+    let placement = Placement {
+        plan: &plan,
+        recorder: &recorder,
+        schedules: &schedules,
+        run: RunId(1),
+        slice: Slice::WHOLE,
+        wall_ms_at_t0: 0,
+        slot_limit: SLOT_MAX,
+    };
+    let tape = Tape::new(Recorder::new(recorder.clone()), None);
+    let mut shard = placement.shard(tape).expect("a shard");
+    let mut out = Vec::new();
+    shard.start_ramp(Micros::ZERO);
+    let link = shard.next_to_connect(Micros::ZERO).expect("its turn");
+    shard.opening(link, Micros::ZERO);
+    shard.opened(link, Micros::ZERO, &mut out);
+    let _ = shard.received(link, Micros::ZERO, CONNACK, &mut out);
+    assert!(shard.is_up(link));
+    shard
+}
+
+/// The causes by which links ended that the recorder has.
+fn causes(shard: &mut Shard<Tape>, now: Micros) -> BTreeMap<String, u64> {
+    let windows = shard.sink().recorder().flush(now);
+    let ended = windows.links.values();
+    let ended = ended.flat_map(|window| window.counts.disconnects.iter());
+    ended.map(|(cause, n)| (cause.to_string(), n)).collect()
+}
+
+#[test]
+fn a_link_that_ends_after_our_own_silence_is_no_fault_of_the_platform() {
+    let taken_over = Cause::PeerDisconnect(Reason::Mqtt(0x8d));
+    for (cause, silent_for, named) in [
+        (Cause::PeerClosed, 14, "closed-by-peer"),
+        (Cause::PeerClosed, 15, "keep-alive-missed-by-us"),
+        (Cause::Reset, 15, "keep-alive-missed-by-us"),
+        (taken_over, 14, "disconnect-0x8d"),
+        (taken_over, 15, "keep-alive-missed-by-us"),
+        (Cause::Malformed, 15, "malformed"),
+        (Cause::Network, 15, "network"),
+    ] {
+        let mut shard = connected();
+        let now = Micros::from_secs(silent_for);
+        shard.closed(0, now, cause);
+        let causes = causes(&mut shard, now);
+        assert_eq!(causes, BTreeMap::from([(named.to_owned(), 1)]), "{cause}");
+    }
+}

@@ -1,0 +1,183 @@
+//! The silence of a connection, in both directions (section 3.1.2.10).
+
+use muster_model::Micros;
+
+/// A timer that runs later than this ran late by our own fault: the answer may lie unread.
+const OWN_DELAY: Micros = Micros::from_millis(100);
+
+/// A client's keep-alive: when a ping is due, and when its answer is overdue.
+///
+/// A ping is due once nothing was sent, or nothing was received, for a keep-alive, so that a peer
+/// that hangs is found by a client that never stops sending, too.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeepAlive {
+    /// When the last packet was rendered.
+    sent: Micros,
+    /// When the last bytes came; while a ping has no answer, when that was sent.
+    since: Micros,
+    /// Time that an answer to a ping has, in microseconds; a shorter keep-alive shortens it.
+    timeout_us: u32,
+    /// In seconds; 0 is none.
+    interval_s: u16,
+    flags: Flags,
+}
+
+/// What is remembered of pings, in a byte without a niche: a `bool` here would move the tag of an
+/// enum of sessions to where the other protocols' sessions have their fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Flags(u8);
+
+impl Flags {
+    /// A ping has no answer yet.
+    const PINGED: u8 = 1;
+    /// We were silent for one and a half keep-alives, and no ping was answered since.
+    const MISSED: u8 = 2;
+
+    const fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    fn set(&mut self, flag: u8, is_set: bool) {
+        self.0 = if is_set {
+            self.0 | flag
+        } else {
+            self.0 & !flag
+        };
+    }
+}
+
+impl KeepAlive {
+    pub(super) fn new(timeout: Micros) -> Self {
+        Self {
+            sent: Micros::ZERO,
+            since: Micros::ZERO,
+            timeout_us: u32::try_from(timeout.get()).unwrap_or(u32::MAX),
+            interval_s: 0,
+            flags: Flags::default(),
+        }
+    }
+
+    /// CONNECT was sent with this keep-alive.
+    pub(super) fn begin(&mut self, now: Micros, interval_s: u16) {
+        *self = Self {
+            sent: now,
+            since: now,
+            timeout_us: self.timeout_us,
+            interval_s,
+            flags: Flags::default(),
+        };
+    }
+
+    pub(super) const fn interval_s(&self) -> u16 {
+        self.interval_s
+    }
+
+    /// The server's keep-alive holds instead.
+    pub(super) fn set_interval(&mut self, seconds: u16) {
+        self.interval_s = seconds;
+    }
+
+    /// A packet was rendered.
+    #[inline]
+    pub(super) fn sent(&mut self, now: Micros) {
+        if self.is_overslept(now) {
+            self.flags.set(Flags::MISSED, true);
+        }
+        self.sent = now;
+    }
+
+    /// A packet, or a part of one, came.
+    #[inline]
+    pub(super) fn received(&mut self, now: Micros) {
+        self.since = now;
+        self.flags.set(Flags::PINGED, false);
+    }
+
+    /// The server has answered a ping, so that it has let an earlier silence of ours pass.
+    pub(super) fn answered(&mut self) {
+        self.flags.set(Flags::MISSED, false);
+    }
+
+    /// A ping was rendered whose answer is waited for.
+    pub(super) fn pinged(&mut self, now: Micros) {
+        self.sent(now);
+        if !self.is_pinged() {
+            self.flags.set(Flags::PINGED, true);
+            self.since = now;
+        }
+    }
+
+    /// When the last bytes came; none while a ping has no answer.
+    pub(super) fn last_received(&self) -> Option<Micros> {
+        (!self.is_pinged()).then_some(self.since)
+    }
+
+    /// When something is due next.
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<Micros> {
+        match (self.ping_due(), self.answer_due()) {
+            (Some(ping), Some(answer)) => Some(ping.min(answer)),
+            (ping, answer) => ping.or(answer),
+        }
+    }
+
+    /// When the next ping is due.
+    #[inline]
+    fn ping_due(&self) -> Option<Micros> {
+        let silent_since = if self.is_pinged() {
+            self.sent
+        } else {
+            self.sent.min(self.since)
+        };
+        (self.interval_s > 0).then(|| silent_since + self.interval())
+    }
+
+    pub(super) fn is_ping_due(&self, now: Micros) -> bool {
+        self.ping_due().is_some_and(|due| now >= due)
+    }
+
+    fn answer_due(&self) -> Option<Micros> {
+        self.is_pinged().then(|| self.since + self.answer_time())
+    }
+
+    /// Whether the answer to a ping is overdue. If this is asked late, the answer gets its time
+    /// again.
+    pub(super) fn is_expired(&mut self, now: Micros) -> bool {
+        let Some(due) = self.answer_due().filter(|due| now >= *due) else {
+            return false;
+        };
+        let is_on_time = now <= due + OWN_DELAY;
+        if !is_on_time {
+            self.since = now;
+        }
+        is_on_time
+    }
+
+    /// Whether the server may have ended the connection because we sent nothing for one and a half
+    /// keep-alives.
+    pub(super) fn is_missed(&self, now: Micros) -> bool {
+        self.flags.has(Flags::MISSED) || self.is_overslept(now)
+    }
+
+    #[inline]
+    fn is_overslept(&self, now: Micros) -> bool {
+        let most = u64::from(self.interval_s) * 1_500_000;
+        self.interval_s > 0 && now - self.sent >= Micros(most)
+    }
+
+    const fn is_pinged(&self) -> bool {
+        self.flags.has(Flags::PINGED)
+    }
+
+    fn interval(&self) -> Micros {
+        Micros::from_secs(u64::from(self.interval_s))
+    }
+
+    fn answer_time(&self) -> Micros {
+        let timeout = Micros(u64::from(self.timeout_us));
+        match self.interval_s {
+            0 => timeout,
+            _ => timeout.min(self.interval()),
+        }
+    }
+}
