@@ -61,7 +61,7 @@ class Facts:
         self.receipts, self.replies, self.receptions = [], [], []
         self.runs, self.lines = Counter(), 0
         with open(path, encoding="ascii") as lines:
-            if next(lines) != "# muster-facts/1\n":
+            if next(lines) != "# muster-facts/2\n":
                 sys.exit(f"{path}: not a facts file of version 1")
             for line in lines:
                 kind, *fields = line.rstrip("\n").split("\t")

@@ -215,6 +215,7 @@ mod tests {
             link: LinkId(link),
             at: Micros(u64::from(link)),
             event: LinkEvent::Connected { took: Micros(1) },
+            by_us: false,
         })
     }
 

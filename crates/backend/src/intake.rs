@@ -103,6 +103,7 @@ impl Intake {
             backend: seat.backend,
             consumer: seat.consumer,
             integrity: read.integrity,
+            own: Micros::ZERO,
         });
         read.id
     }

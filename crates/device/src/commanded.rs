@@ -229,6 +229,7 @@ impl<S: Sink> Shard<S> {
             sent: None,
             ended: now,
             outcome,
+            own: Micros::ZERO,
         };
         self.tell_command(id.stream, Command::Answer(answer));
     }
@@ -242,6 +243,7 @@ impl<S: Sink> Shard<S> {
             sent: slot.sent,
             ended: at,
             outcome: Answering::of(outcome),
+            own: Micros::ZERO,
         };
         let (link, stream, request) = (slot.link, slot.stream, slot.request);
         if self.is_in_datagrams(link) {
@@ -279,6 +281,7 @@ impl<S: Sink> Shard<S> {
             taken: slot.taken,
             ended: at,
             outcome: outcome.unwrap_or(QueryOutcome::Received),
+            own: Micros::ZERO,
         };
         self.tell_command(stream, Command::Query(query));
     }

@@ -344,6 +344,7 @@ impl<S: Sink> Shard<S> {
             link: self.link_id(link),
             at,
             event,
+            by_us: false,
         };
         self.sink.link(&fact);
     }

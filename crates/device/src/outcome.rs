@@ -98,6 +98,7 @@ impl<S: Sink> Shard<S> {
             ended: at,
             outcome,
             resent: slot.resent,
+            own: Micros::ZERO,
         };
         let (stream, device, resent) = (slot.stream, slot.device, slot.resent);
         self.account.ended(&message, &outcome, resent);

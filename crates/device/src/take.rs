@@ -106,6 +106,7 @@ impl<S: Sink> Shard<S> {
             ended: now,
             outcome,
             resent: false,
+            own: Micros::ZERO,
         });
         self.agenda.ended(message.stream, message.device, now);
     }

@@ -66,6 +66,7 @@ fn message(recorder: &mut Recorder, device: u32, seq: u32) {
             Outcome::Accepted
         },
         resent: false,
+        own: Micros::ZERO,
     });
     if dice != 1 {
         recorder.copies(BackendId(0), due + took).consumed += 1;
@@ -76,6 +77,7 @@ fn message(recorder: &mut Recorder, device: u32, seq: u32) {
             backend: BackendId(0),
             consumer: ConsumerId(0),
             integrity: Integrity::Intact,
+            own: Micros::ZERO,
         });
     }
     if (n + 1).is_multiple_of(RATE) {

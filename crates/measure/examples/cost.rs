@@ -89,6 +89,7 @@ fn message(n: u64, devices: u32, account: &mut Account, recorder: &mut Recorder)
         ended,
         outcome: Outcome::Accepted,
         resent: false,
+        own: Micros::ZERO,
     });
     recorder.counts(StreamId(0), sent).bytes_payload += 100;
     account.consumed(BackendId(0));
@@ -101,6 +102,7 @@ fn message(n: u64, devices: u32, account: &mut Account, recorder: &mut Recorder)
         backend: BackendId(0),
         consumer: ConsumerId(0),
         integrity: Integrity::Intact,
+        own: Micros::ZERO,
     });
 }
 

@@ -29,6 +29,11 @@ impl BoundTable {
         self.response.len() + self.service.len() + self.lateness.len() + self.held.len()
     }
 
+    /// Counts the lower time of an answer in counters of the bounds on response alone.
+    pub(crate) fn count_lower(&self, above: &mut Vec<u64>, lower: Micros) {
+        count_above(above, &self.response, lower);
+    }
+
     /// Counts a time that it took in the counters of all bounds.
     pub(crate) fn count(&self, above: &mut [u64], latency: Latency, took: Micros) {
         let (start, bounds) = match latency {

@@ -96,6 +96,8 @@ pub struct LinkCounts {
     pub connected: u64,
     /// Tries that ended without one, by cause.
     pub failures: CountBy<ConnectFailure>,
+    /// Tries among them that timed out while our own delay exceeded half of the time-out.
+    pub timed_out_by_us: u64,
     /// Usable links that ended, by cause.
     pub disconnects: CountBy<Cause>,
 }
@@ -265,6 +267,7 @@ impl LinkCounts {
         self.opened += other.opened;
         self.connected += other.connected;
         self.failures.merge(&other.failures);
+        self.timed_out_by_us += other.timed_out_by_us;
         self.disconnects.merge(&other.disconnects);
     }
 }

@@ -4,21 +4,22 @@
 //! tells the others:
 //!
 //! ```text
-//! attempt  run device stream seq due_us taken_us sent_us ended_us state code resent
-//! arrival  run device stream seq due_us seen_us backend consumer integrity
-//! link     link at_us event detail
-//! query    run device stream seq due_us ended_us outcome code
+//! attempt  run device stream seq due_us taken_us sent_us ended_us state code resent own_us
+//! arrival  run device stream seq due_us seen_us backend consumer integrity own_us
+//! link     link at_us event detail by_us
+//! query    run device stream seq due_us ended_us outcome code own_us
 //! issue    run device stream seq due_us issued_us ended_us delivery code
 //! presence run device stream seq due_us presence
 //! receipt  run device stream seq at_us by_device by_stream integrity
-//! answer   run device stream seq due_us sent_us ended_us outcome code
+//! answer   run device stream seq due_us sent_us ended_us outcome code own_us
 //! reply    run device stream seq issued_us seen_us integrity
 //! reception run device stream seq due_us seen_us by_device by_stream integrity
 //! ```
 //!
 //! Instants are microseconds since T0. `state` is `accepted`, `rejected`, `timed_out`, `broken`,
 //! `unacknowledged`, `in_flight` or `shed`; `code` is the wire code or the cause; `resent` is 0
-//! or 1. `integrity` is `intact`, `corrupted` or `unchecked`. `event` is `connected` (detail: how
+//! or 1. `own_us` is the part of the time since due that may be our own, in microseconds; `by_us` is 1
+//! if a try timed out while our own delay exceeded half of the time-out. `integrity` is `intact`, `corrupted` or `unchecked`. `event` is `connected` (detail: how
 //! long it took, in microseconds), `returned` (detail: whether the platform still had the session, 0
 //! or 1), `failed` or `disconnected` (detail: the cause). The words of
 //! commands are those of the ledger of commands, such as `undeliverable` and `answer_rejected`, and
@@ -37,7 +38,7 @@ mod command;
 use crate::State;
 
 /// The first line of a facts file: its format and version.
-pub const FACTS_HEADER: &str = "# muster-facts/1\n";
+pub const FACTS_HEADER: &str = "# muster-facts/2\n";
 
 /// Appends the line of a fact, its newline included.
 pub fn encode_fact(fact: &Fact, out: &mut String) {
@@ -71,7 +72,8 @@ fn write_attempt(attempt: &Attempt, out: &mut String) -> fmt::Result {
             write!(out, "-")?;
         }
     }
-    writeln!(out, "\t{}", u8::from(attempt.resent))
+    let (resent, own) = (u8::from(attempt.resent), attempt.own.get());
+    writeln!(out, "\t{resent}\t{own}")
 }
 
 fn write_arrival(arrival: &Arrival, out: &mut String) -> fmt::Result {
@@ -80,7 +82,8 @@ fn write_arrival(arrival: &Arrival, out: &mut String) -> fmt::Result {
     write_instant(arrival.due, out)?;
     let integrity = integrity(arrival.integrity);
     let (seen, backend, consumer) = (arrival.seen.get(), arrival.backend.0, arrival.consumer.0);
-    writeln!(out, "\t{seen}\t{backend}\t{consumer}\t{integrity}")
+    let own = arrival.own.get();
+    writeln!(out, "\t{seen}\t{backend}\t{consumer}\t{integrity}\t{own}")
 }
 
 fn write_reception(reception: &Reception, out: &mut String) -> fmt::Result {
@@ -116,9 +119,10 @@ fn write_link(fact: &LinkFact, out: &mut String) -> fmt::Result {
     let mut line = |event: &str, detail: &dyn Display| {
         writeln!(
             out,
-            "link\t{}\t{}\t{event}\t{detail}",
+            "link\t{}\t{}\t{event}\t{detail}\t{}",
             fact.link.0,
-            fact.at.get()
+            fact.at.get(),
+            u8::from(fact.by_us)
         )
     };
     match &fact.event {
@@ -139,8 +143,8 @@ fn write_instant(at: Option<Micros>, out: &mut String) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use muster_model::{
-        BackendId, Cause, ConsumerId, DeviceId, LinkId, MessageId, Reason, RunId, ShedCause,
-        StreamId,
+        BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, LinkId, MessageId, Reason, RunId,
+        ShedCause, StreamId,
     };
 
     use super::*;
@@ -167,6 +171,7 @@ mod tests {
             ended: Micros(8),
             outcome,
             resent: sent == Some(7),
+            own: Micros(2),
         })
     }
 
@@ -178,6 +183,7 @@ mod tests {
             backend: BackendId(1),
             consumer: ConsumerId(12),
             integrity,
+            own: Micros(3),
         })
     }
 
@@ -186,6 +192,7 @@ mod tests {
             link: LinkId(7),
             at: Micros(11),
             event,
+            by_us: false,
         })
     }
 
@@ -193,31 +200,31 @@ mod tests {
     fn every_kind_of_fact_has_its_line() {
         check(
             attempt(Outcome::Accepted, Some(7)),
-            "attempt\t1\t2\t3\t4\t5\t6\t7\t8\taccepted\t-\t1",
+            "attempt\t1\t2\t3\t4\t5\t6\t7\t8\taccepted\t-\t1\t2",
         );
         check(
             attempt(Outcome::Rejected(Reason::Mqtt(0x97)), Some(6)),
-            "attempt\t1\t2\t3\t4\t5\t6\t6\t8\trejected\t0x97\t0",
+            "attempt\t1\t2\t3\t4\t5\t6\t6\t8\trejected\t0x97\t0\t2",
         );
         check(
             attempt(Outcome::Shed(ShedCause::QueueFull), None),
-            "attempt\t1\t2\t3\t4\t5\t6\t-\t8\tshed\tqueue-full\t0",
+            "attempt\t1\t2\t3\t4\t5\t6\t-\t8\tshed\tqueue-full\t0\t2",
         );
         check(
             attempt(Outcome::Broken(Cause::Reset), Some(6)),
-            "attempt\t1\t2\t3\t4\t5\t6\t6\t8\tbroken\treset\t0",
+            "attempt\t1\t2\t3\t4\t5\t6\t6\t8\tbroken\treset\t0\t2",
         );
         check(
             arrival(Some(ID), Some(5), Integrity::Intact),
-            "arrival\t1\t2\t3\t4\t5\t9\t1\t12\tintact",
+            "arrival\t1\t2\t3\t4\t5\t9\t1\t12\tintact\t3",
         );
         check(
             arrival(None, None, Integrity::Corrupted),
-            "arrival\t-\t-\t-\t-\t-\t9\t1\t12\tcorrupted",
+            "arrival\t-\t-\t-\t-\t-\t9\t1\t12\tcorrupted\t3",
         );
         check(
             link(LinkEvent::Connected { took: Micros(3) }),
-            "link\t7\t11\tconnected\t3",
+            "link\t7\t11\tconnected\t3\t0",
         );
         check(
             Fact::Reception(Reception {
@@ -232,11 +239,20 @@ mod tests {
         );
         check(
             link(LinkEvent::Disconnected(Cause::PingUnanswered)),
-            "link\t7\t11\tdisconnected\tping-unanswered",
+            "link\t7\t11\tdisconnected\tping-unanswered\t0",
+        );
+        check(
+            Fact::Link(LinkFact {
+                link: LinkId(7),
+                at: Micros(11),
+                event: LinkEvent::Failed(ConnectFailure::TimedOut),
+                by_us: true,
+            }),
+            "link\t7\t11\tfailed\ttimed-out\t1",
         );
         check(
             link(LinkEvent::Returned { is_kept: true }),
-            "link\t7\t11\treturned\t1",
+            "link\t7\t11\treturned\t1\t0",
         );
     }
 }

@@ -220,6 +220,12 @@ pub struct LinkLedger {
     pub connected: u64,
     /// Tries that ended without one, by cause.
     pub connect_failures: BTreeMap<String, u64>,
+    /// Tries among them that timed out while our own delay exceeded half of the time-out.
+    #[serde(default)]
+    pub timed_out_by_us: u64,
+    /// Of these, those that ended in the connect phase.
+    #[serde(default)]
+    pub timed_out_by_us_at_start: u64,
     /// Usable links that ended, by cause.
     pub disconnects: BTreeMap<String, u64>,
     /// Of these, those that ended after the connect phase.

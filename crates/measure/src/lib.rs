@@ -47,6 +47,7 @@
 //!     ended: Micros(1_900),
 //!     outcome: Outcome::Accepted,
 //!     resent: false,
+//!     own: Micros(10),
 //! });
 //!
 //! let windows = recorder.flush(Micros::from_secs(1));
@@ -68,6 +69,7 @@ mod cohort;
 mod command;
 mod copies;
 mod counts;
+mod delivery;
 mod digest_of_times;
 mod distribution;
 mod drain;
@@ -126,8 +128,8 @@ pub use seq_set::{Runs, SeqSet};
 pub use slot_times::SlotTimes;
 pub use state::State;
 pub use summary::{
-    Above, ArrivalRow, LatencyFigures, LatencyTable, LatencyView, Percentiles, Rates, Scope,
-    ScopeSummary, SecondRow, Summary,
+    Above, ArrivalRow, DeliverySecond, DeliverySeconds, LatencyFigures, LatencyTable, LatencyView,
+    Percentiles, Rates, Scope, ScopeSummary, SecondRow, Summary,
 };
 pub use tally::{Tally, digest};
 pub use window::{

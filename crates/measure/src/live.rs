@@ -86,6 +86,7 @@ impl<F: Filling> Live<F> {
 pub(crate) struct UplinkFilling {
     pub(crate) window: UplinkWindow,
     pub(crate) response: Gauge,
+    pub(crate) lower: Gauge,
     pub(crate) service: Gauge,
     pub(crate) lateness: Gauge,
     pub(crate) held: Gauge,
@@ -93,7 +94,7 @@ pub(crate) struct UplinkFilling {
 }
 
 impl UplinkFilling {
-    const GAUGES: usize = 5;
+    const GAUGES: usize = 6;
 }
 
 impl Filling for UplinkFilling {
@@ -102,11 +103,13 @@ impl Filling for UplinkFilling {
     fn take(&mut self, pool: &mut CellPool) -> UplinkWindow {
         let window = UplinkWindow {
             response: self.response.take(pool),
+            lower: self.lower.take(pool),
             service: self.service.take(pool),
             lateness: self.lateness.take(pool),
             held: self.held.take(pool),
             censored: self.censored.take(pool),
             above: take_above(&mut self.window.above),
+            above_lower: take_above(&mut self.window.above_lower),
             ..self.window.clone()
         };
         self.window.counts = Default::default();
@@ -130,11 +133,14 @@ impl Filling for ArrivalFilling {
         let window = ArrivalWindow {
             end_to_end: self.end_to_end.take(pool),
             above: take_above(&mut self.window.above),
+            above_lower: take_above(&mut self.window.above_lower),
             ..self.window.clone()
         };
         let above = std::mem::take(&mut self.window.above);
+        let above_lower = std::mem::take(&mut self.window.above_lower);
         self.window = ArrivalWindow {
             above,
+            above_lower,
             ..ArrivalWindow::default()
         };
         window

@@ -231,6 +231,7 @@ mod tests {
             ended: Micros::from_millis(u64::from(seq) * 100 + took_ms),
             outcome,
             resent: false,
+            own: Micros::ZERO,
         };
         let mut published = Published::of(PublishedPlan::ByDevice(2), 1);
         published.attempt(&attempt(0, 10, Outcome::Accepted), Role::Uplink);
@@ -271,6 +272,7 @@ mod tests {
                 ended: Micros::ZERO,
                 outcome: Outcome::Accepted,
                 resent: false,
+                own: Micros::ZERO,
             },
             Role::Uplink,
         );
@@ -294,6 +296,7 @@ mod tests {
             ended: at(107),
             outcome,
             resent: false,
+            own: Micros::ZERO,
         };
         let query = |outcome| Query {
             id: id(1),
@@ -301,6 +304,7 @@ mod tests {
             taken: at(100),
             ended: at(300),
             outcome,
+            own: Micros::ZERO,
         };
         let answer = |outcome| Answer {
             id: id(2),
@@ -308,6 +312,7 @@ mod tests {
             sent: Some(at(301)),
             ended: at(333),
             outcome,
+            own: Micros::ZERO,
         };
         let mut published = Published::of(PublishedPlan::BySlot, 3);
         published.attempt(&attempt(0, Outcome::Accepted), Role::Uplink);

@@ -17,7 +17,7 @@ use crate::published::Published;
 use crate::reception::ReceptionFilling;
 use crate::tally::{digest_copy, digest_ended};
 use crate::{
-    CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, Role, State, Tally,
+    CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, Role, State,
     Timeline, WindowDelta, WindowKey, digest,
 };
 
@@ -85,7 +85,7 @@ impl Recorder {
             commands: plan.streams.iter().map(|_| Live::default()).collect(),
             receptions: plan.streams.iter().map(|_| Live::default()).collect(),
             pool: CellPool::default(),
-            progress: empty_progress(&plan),
+            progress: Progress::empty(&plan),
             published: Published::of(plan.published, plan.streams.len()),
             is_draining: false,
             plan,
@@ -189,7 +189,10 @@ impl Recorder {
                 window.connect.record(*took);
             }
             LinkEvent::Returned { is_kept: _ } => {}
-            LinkEvent::Failed(failure) => window.counts.failures.add(*failure, 1),
+            LinkEvent::Failed(failure) => {
+                window.counts.failures.add(*failure, 1);
+                window.counts.timed_out_by_us += u64::from(fact.by_us);
+            }
             LinkEvent::Disconnected(cause) => window.counts.disconnects.add(*cause, 1),
         }
     }
@@ -260,7 +263,7 @@ impl Recorder {
                 delta.links.insert((*fleet, key), window);
             });
         }
-        delta.progress = std::mem::replace(&mut self.progress, empty_progress(&self.plan));
+        delta.progress = std::mem::replace(&mut self.progress, Progress::empty(&self.plan));
         delta
     }
 
@@ -359,6 +362,7 @@ impl Recorder {
         filling.window.early = filling.window.early.max(due - arrival.seen);
         filling.window.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
         count_above(&mut filling.window.above, bounds, took);
+        count_above(&mut filling.window.above_lower, bounds, took - arrival.own);
         filling.end_to_end.record(took, &mut self.pool);
     }
 
@@ -464,13 +468,17 @@ impl StreamRecorder {
             }
         }
         let Some(state) = state else { return };
-        let response = attempt.ended - attempt.due;
+        let response = attempt.upper();
         if !state.is_answer() {
             filling.censored.record(response, pool);
             return;
         }
         filling.response.record(response, pool);
         self.bounds.count(above, Latency::Response, response);
+        let lower = attempt.lower();
+        filling.lower.record(lower, pool);
+        self.bounds
+            .count_lower(&mut filling.window.above_lower, lower);
         if let Some(sent) = attempt.sent {
             filling.service.record(attempt.ended - sent, pool);
             self.bounds
@@ -485,13 +493,4 @@ fn begin_order(seen: &mut Seen, is_draining: bool) -> u32 {
         seen.drained = 0;
     }
     0
-}
-
-fn empty_progress(plan: &RecorderPlan) -> Progress {
-    Progress {
-        arrived: vec![Tally::default(); usize::from(plan.backends)],
-        last_arrival: vec![None; usize::from(plan.backends)],
-        has_subscribers: plan.streams.iter().any(|track| track.role == Role::Receive),
-        ..Progress::default()
-    }
 }

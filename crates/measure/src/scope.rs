@@ -63,6 +63,7 @@ impl Closing<'_> {
                 self.complete(ledger, cohort, closed);
             }
         }
+        let series = self.series(streams);
         let apart = |part: Part| {
             let is_apart = self.plan.cold != Cold::Nothing;
             is_apart.then(|| self.latencies(streams, None, part))
@@ -74,7 +75,8 @@ impl Closing<'_> {
             cold: apart(Part::Cold),
             warm: apart(Part::Warm),
             above: self.above(streams),
-            series: self.series(streams),
+            delivery: self.delivery(streams, &series),
+            series,
             links: self.link_ledger(fleet),
             command: CommandsClosed::sum(
                 streams.iter().filter_map(|stream| stream.commands.as_ref()),
@@ -182,6 +184,7 @@ impl Closing<'_> {
         let window = sum.uplink;
         let is_known = self.is_whole();
         LatencyTable {
+            response_lower: answers.then(|| view(window.lower, window.censored.clone(), true)),
             response: answers.then(|| view(window.response, window.censored, true)),
             service: answers.then(|| view(window.service, nothing(), false)),
             lateness: Some(view(window.lateness, nothing(), false)),
@@ -246,17 +249,27 @@ impl Closing<'_> {
         let bounds = &self.plan.streams[stream.stream.index()].bounds;
         let at = bounds.place(latency, bound)?;
         let gathered = &stream.gathered.measured;
-        let counters = match backend {
-            Some(backend) => &gathered.arrivals.get(backend.index())?.above,
-            None => &gathered.uplink.above,
+        let (uppers, lowers) = match backend {
+            Some(backend) => {
+                let seen = gathered.arrivals.get(backend.index())?;
+                (&seen.above, &seen.above_lower)
+            }
+            None => (&gathered.uplink.above, &gathered.uplink.above_lower),
         };
-        let above = counters.get(at).copied().unwrap_or(0);
+        let counter = |counters: &[u64]| counters.get(at).copied().unwrap_or(0);
+        let above = counter(uppers);
+        let has_two_times = matches!(latency, Latency::Response | Latency::EndToEnd);
         let (missing, n) = missing_of(stream, latency, backend);
         Some(Above {
             latency,
             backend,
             bound,
             above,
+            above_lower: if has_two_times {
+                counter(lowers)
+            } else {
+                above
+            },
             missing,
             n,
         })
@@ -298,6 +311,8 @@ impl Closing<'_> {
             opened: own.map_or(all.opened, |own| own.opened),
             connected: all.connected,
             connect_failures: by_name(&all.failures),
+            timed_out_by_us: all.timed_out_by_us,
+            timed_out_by_us_at_start: before.timed_out_by_us,
             disconnects: by_name(&all.disconnects),
             disconnects_later: by_name(&later.disconnects),
             open_at_end: own.map(|own| own.open_at_end),
@@ -404,6 +419,7 @@ fn missing_end_to_end(
 fn sum_above(parts: Vec<Above>) -> Option<Above> {
     parts.into_iter().reduce(|sum, part| Above {
         above: sum.above + part.above,
+        above_lower: sum.above_lower + part.above_lower,
         missing: sum.missing + part.missing,
         n: sum.n + part.n,
         ..sum

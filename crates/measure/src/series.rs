@@ -54,7 +54,9 @@ impl Closing<'_> {
             flow: Flow::default(),
             arrivals: vec![ArrivalRow::default(); usize::from(self.plan.backends)],
             lateness_p99_us: None,
+            lateness_max_us: None,
             response: Distribution::default(),
+            lower: Distribution::default(),
             censored: Distribution::default(),
             end_to_end: Distribution::default(),
         };
@@ -72,6 +74,7 @@ impl Closing<'_> {
             making.row.due.merge(&window.outcomes);
             making.row.flow.merge(&window.flow);
             making.row.response.merge(&window.response);
+            making.row.lower.merge(&window.lower);
             making.row.censored.merge(&window.censored);
             making.lateness.merge(&window.lateness);
         }
@@ -151,6 +154,7 @@ impl Making {
     fn finish(self) -> SecondRow {
         let mut row = self.row;
         row.lateness_p99_us = self.lateness.quantile_us(0.99);
+        row.lateness_max_us = (self.lateness.count > 0).then_some(self.lateness.max_us);
         row
     }
 }

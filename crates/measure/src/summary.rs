@@ -69,6 +69,9 @@ pub struct ScopeSummary {
     /// Exact counters of the measured cohort for every bound registered on all streams of the
     /// scope that have the latency.
     pub above: Vec<Above>,
+    /// What decides a rule on end-to-end times again without some seconds: for every bound
+    /// registered on all streams of the scope, and every backend.
+    pub delivery: Vec<DeliverySeconds>,
     /// What happened second by second, in order.
     pub series: Vec<SecondRow>,
     /// The links of the fleet, of the stream's fleet, or of all.
@@ -135,6 +138,8 @@ pub struct Percentiles {
 pub struct LatencyTable {
     /// `ended - due`.
     pub response: Option<LatencyView>,
+    /// `ended - due - own` of the same messages: their lower times, the unanswered in full.
+    pub response_lower: Option<LatencyView>,
     /// `ended - sent`.
     pub service: Option<LatencyView>,
     /// `taken - due`.
@@ -171,12 +176,44 @@ pub struct Above {
     pub bound: Micros,
     /// Messages known to be above it.
     pub above: u64,
+    /// Messages whose lower time is above it; equals `above` for latencies without two times.
+    pub above_lower: u64,
     /// Messages without a time that count as above. Response: shed, timed out, broken, in
     /// flight. Service: the same without shed. End-to-end: neither arrived nor rejected, and
     /// arrived without a due instant. Lateness and held: none.
     pub missing: u64,
     /// The number of messages. Response: scheduled. Service and held: sent. Lateness: taken.
     /// End-to-end: scheduled without those rejected and not arrived.
+    pub n: u64,
+}
+
+/// The counters of [`Above`] for one end-to-end bound at one backend, second by second of due.
+///
+/// Over all seconds they sum to that `Above`, unless a border of phases cuts a second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliverySeconds {
+    /// At which backend.
+    pub backend: BackendId,
+    /// The bound.
+    pub bound: Micros,
+    /// The seconds of the measured phase in which a message was due, in order.
+    pub seconds: Vec<DeliverySecond>,
+}
+
+/// The messages due in one second at one backend, against one bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DeliverySecond {
+    /// The second since T0.
+    pub second: u32,
+    /// Largest lateness of those due in it.
+    pub lateness_max_us: u64,
+    /// Messages known to be above the bound.
+    pub above: u64,
+    /// Messages above it by their lower time.
+    pub above_lower: u64,
+    /// Messages without a time that count as above.
+    pub missing: u64,
+    /// The number of messages: scheduled without those rejected and not arrived.
     pub n: u64,
 }
 
@@ -199,8 +236,12 @@ pub struct SecondRow {
     pub arrivals: Vec<ArrivalRow>,
     /// 99th percentile of lateness of those due in it.
     pub lateness_p99_us: Option<u64>,
+    /// Largest lateness of those due in it.
+    pub lateness_max_us: Option<u64>,
     /// Known responses of those due in it.
     pub response: Distribution,
+    /// Lower times of the same messages, without our own delay.
+    pub lower: Distribution,
     /// Lower bounds of the unanswered due in it.
     pub censored: Distribution,
     /// Known end-to-end times at the first backend of those due in it.
@@ -252,6 +293,28 @@ impl ScopeSummary {
             above.latency == latency && above.bound == bound && above.backend == backend
         };
         self.above.iter().find(is_it)
+    }
+
+    /// The sum of `ended - due` of the answered, measured cohort, in microseconds.
+    #[must_use]
+    pub fn response_sum_us(&self) -> u64 {
+        let response = self.latency.response.as_ref();
+        response.map_or(0, |view| view.known.sum_us)
+    }
+
+    /// The part of [`ScopeSummary::response_sum_us`] that may be the generator's own.
+    #[must_use]
+    pub fn own_sum_us(&self) -> u64 {
+        let lower = self.latency.response_lower.as_ref();
+        let lower = lower.map_or(0, |view| view.known.sum_us);
+        self.response_sum_us().saturating_sub(lower)
+    }
+
+    /// The seconds of a registered end-to-end bound at a backend.
+    #[must_use]
+    pub fn delivery(&self, bound: Micros, backend: BackendId) -> Option<&DeliverySeconds> {
+        let mut known = self.delivery.iter();
+        known.find(|known| known.bound == bound && known.backend == backend)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CommandWindow, CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes, Phase,
-    ReceptionWindow, Tally,
+    ReceptionWindow, RecorderPlan, Role, Tally,
 };
 
 /// Which window: a second of the run's clock, cut at the borders of the phases, so that windows
@@ -37,8 +37,13 @@ pub struct UplinkWindow {
     /// response, service, lateness and held in turn, each ascending and once; empty if none
     /// counted anything.
     pub above: Vec<u64>,
+    /// By due: answered messages whose lower time exceeds each registered bound on response,
+    /// ascending and once; empty if none counted anything.
+    pub above_lower: Vec<u64>,
     /// By due: `ended - due` of the answered.
     pub response: Distribution,
+    /// By due: `ended - due - own` of the answered, their lower times.
+    pub lower: Distribution,
     /// By due: `ended - sent` of the answered.
     pub service: Distribution,
     /// By due: `taken - due`.
@@ -69,6 +74,8 @@ pub struct ArrivalWindow {
     /// By due: first copies above each registered end-to-end bound, ascending and once; empty if
     /// none counted anything.
     pub above: Vec<u64>,
+    /// By due: the same by the lower time, `seen - due - own`.
+    pub above_lower: Vec<u64>,
     /// By due: `seen - due` of first copies.
     pub end_to_end: Distribution,
 }
@@ -176,7 +183,9 @@ impl UplinkWindow {
         self.flow.merge(&other.flow);
         self.outcomes.merge(&other.outcomes);
         add_above(&mut self.above, &other.above);
+        add_above(&mut self.above_lower, &other.above_lower);
         self.response.merge(&other.response);
+        self.lower.merge(&other.lower);
         self.service.merge(&other.service);
         self.lateness.merge(&other.lateness);
         self.held.merge(&other.held);
@@ -194,6 +203,7 @@ impl ArrivalWindow {
         self.undated += other.undated;
         self.early = self.early.max(other.early);
         add_above(&mut self.above, &other.above);
+        add_above(&mut self.above_lower, &other.above_lower);
         self.end_to_end.merge(&other.end_to_end);
     }
 }
@@ -207,6 +217,16 @@ impl LinkWindow {
 }
 
 impl Progress {
+    /// The progress of a run in which nothing has happened.
+    pub(crate) fn empty(plan: &RecorderPlan) -> Self {
+        Self {
+            arrived: vec![Tally::default(); usize::from(plan.backends)],
+            last_arrival: vec![None; usize::from(plan.backends)],
+            has_subscribers: plan.streams.iter().any(|track| track.role == Role::Receive),
+            ..Self::default()
+        }
+    }
+
     /// Whether every message accepted or unacknowledged has arrived at every backend, and
     /// nothing else has, and every command its device, and every reply the backend: then no copy is
     /// to be waited for. Where something else arrived too
@@ -321,6 +341,7 @@ impl WindowDelta {
         for window in self.arrivals.values_mut() {
             window.end_to_end = Distribution::default();
             window.above.clear();
+            window.above_lower.clear();
             window.late = 0;
         }
         for window in self.receptions.values_mut() {
@@ -363,7 +384,8 @@ impl WindowDelta {
     }
 }
 
-fn add_above(mine: &mut Vec<u64>, theirs: &[u64]) {
+/// Adds counters place by place; the shorter side counts as zero.
+pub(crate) fn add_above(mine: &mut Vec<u64>, theirs: &[u64]) {
     if mine.len() < theirs.len() {
         mine.resize(theirs.len(), 0);
     }

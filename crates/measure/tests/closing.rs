@@ -113,6 +113,10 @@ impl Line {
     }
 
     fn end(&mut self, seq: u32, took: Micros, outcome: Outcome) {
+        self.end_own(seq, took, outcome, Micros::ZERO);
+    }
+
+    fn end_own(&mut self, seq: u32, took: Micros, outcome: Outcome, own: Micros) {
         let (id, due) = (Self::id(seq), due(seq));
         let is_sent = State::from(&outcome) != State::Shed;
         if is_sent {
@@ -127,10 +131,15 @@ impl Line {
             ended: due + took,
             outcome,
             resent: false,
+            own,
         });
     }
 
     fn arrive(&mut self, seq: u32, consumer: u16, seen: Micros) {
+        self.arrive_own(seq, consumer, seen, Micros::ZERO);
+    }
+
+    fn arrive_own(&mut self, seq: u32, consumer: u16, seen: Micros, own: Micros) {
         let id = Self::id(seq);
         self.account.consumed(BACKEND);
         self.account.read(BACKEND, Some(&id), Integrity::Intact);
@@ -142,6 +151,7 @@ impl Line {
             backend: BACKEND,
             consumer: ConsumerId(consumer),
             integrity: Integrity::Intact,
+            own,
         });
     }
 
@@ -153,7 +163,12 @@ impl Line {
             LinkEvent::Failed(failure) => self.account.connect_failed(link, &failure),
             LinkEvent::Disconnected(cause) => self.account.disconnected(link, &cause),
         }
-        self.recorder.link(&LinkFact { link, at, event });
+        self.recorder.link(&LinkFact {
+            link,
+            at,
+            event,
+            by_us: false,
+        });
     }
 
     fn opened(&mut self, link: u32) {
@@ -594,4 +609,106 @@ fn a_percentile_needs_ten_values_above_it() {
     ] {
         assert_eq!(Percentiles::needed(share), needed);
     }
+}
+
+/// Twenty measured messages against a bound of 50 ms: three take 60 ms, of which our own part is
+/// 5, 20 and 60 ms.
+#[test]
+fn each_answer_is_counted_by_its_upper_and_its_lower_time() {
+    let ms = Micros::from_millis;
+    let mut line = Line::new();
+    for seq in 0..30 {
+        let (took, own) = match seq {
+            12 => (ms(60), ms(5)),
+            13 => (ms(60), ms(20)),
+            14 => (ms(60), ms(60)),
+            _ => (ms(20), ms(1)),
+        };
+        line.end_own(seq, took, Outcome::Accepted, own);
+        line.arrive_own(seq, 0, due(seq) + took, own);
+    }
+    let run = line.close(20, Micros::from_secs(9)).run;
+    let response = run
+        .above(Latency::Response, ms(50), None)
+        .expect("it is registered");
+    assert_eq!((response.above, response.above_lower), (3, 1));
+    let seen = run.above(Latency::EndToEnd, ms(50), Some(BACKEND));
+    let seen = seen.expect("it is registered");
+    assert_eq!((seen.above, seen.above_lower), (3, 1));
+    let lower = run.latency.response_lower.as_ref().expect("answers exist");
+    assert_eq!(
+        (lower.figures.count, lower.figures.max_us),
+        (20, Some(55_000))
+    );
+    assert_eq!(run.response_sum_us(), 3 * 60_000 + 17 * 20_000);
+    assert_eq!(run.own_sum_us(), 85_000 + 17 * 1_000);
+}
+
+/// What is never answered is above a bound in full, by either time.
+#[test]
+fn the_unanswered_have_no_part_of_our_own() {
+    let ms = Micros::from_millis;
+    let mut line = Line::new();
+    accept_all(&mut line, 29);
+    line.end_own(29, ms(10_000), Outcome::TimedOut, ms(9_000));
+    let run = line.close(20, Micros::from_secs(14)).run;
+    let above = run
+        .above(Latency::Response, ms(50), None)
+        .expect("it is registered");
+    assert_eq!((above.above, above.above_lower, above.missing), (0, 0, 1));
+    assert_eq!(run.own_sum_us(), 0);
+}
+
+/// The seconds of a bound on end-to-end times sum to its counters.
+#[test]
+fn the_seconds_of_a_bound_are_its_counters() {
+    let ms = Micros::from_millis;
+    let mut line = Line::new();
+    for seq in 0..30 {
+        let outcome = match seq {
+            17 => Outcome::Rejected(Reason::Mqtt(0x97)),
+            _ => Outcome::Accepted,
+        };
+        line.end(seq, ms(20), outcome);
+        let took = if seq % 7 == 0 { ms(80) } else { ms(30) };
+        let is_seen = !matches!(seq, 11 | 17 | 25);
+        if is_seen {
+            line.arrive_own(seq, 0, due(seq) + took, ms(40));
+        }
+    }
+    let run = line.close(20, Micros::from_secs(9)).run;
+    let whole = run.above(Latency::EndToEnd, ms(50), Some(BACKEND));
+    let whole = whole.expect("it is registered");
+    let seconds = &run.delivery(ms(50), BACKEND).expect("likewise").seconds;
+    let sum = |of: fn(&muster_measure::DeliverySecond) -> u64| seconds.iter().map(of).sum::<u64>();
+    assert_eq!(
+        seconds.iter().map(|of| of.second).collect::<Vec<_>>(),
+        [2, 3]
+    );
+    assert_eq!((sum(|of| of.above), whole.above), (3, 3));
+    assert_eq!((sum(|of| of.above_lower), whole.above_lower), (0, 0));
+    assert_eq!((sum(|of| of.missing), whole.missing), (2, 2));
+    assert_eq!((sum(|of| of.n), whole.n), (19, 19));
+}
+
+#[test]
+fn tries_that_timed_out_by_our_own_delay_are_counted_apart() {
+    let mut line = Line::new();
+    for link in 0..3 {
+        line.opened(link);
+        line.account
+            .connect_failed(LinkId(link), &ConnectFailure::TimedOut);
+        line.recorder.link(&LinkFact {
+            link: LinkId(link),
+            at: Micros(500),
+            event: LinkEvent::Failed(ConnectFailure::TimedOut),
+            by_us: link == 1,
+        });
+    }
+    let links = line.close(0, Micros::from_secs(9)).run.links;
+    assert_eq!(links.connect_failures["timed-out"], 3);
+    assert_eq!(
+        (links.timed_out_by_us, links.timed_out_by_us_at_start),
+        (1, 1)
+    );
 }

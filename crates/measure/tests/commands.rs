@@ -179,6 +179,7 @@ impl World {
             ended: due(id.seq) + Micros(1_000),
             outcome,
             resent: false,
+            own: Micros::ZERO,
         }));
     }
 
@@ -194,6 +195,7 @@ impl World {
             ended: due(id.seq) + SHED_AFTER,
             outcome,
             resent: false,
+            own: Micros::ZERO,
         }));
     }
 
@@ -245,6 +247,7 @@ impl World {
             taken: due(id.seq),
             ended: due(id.seq) + Micros(2_000),
             outcome: of_query,
+            own: Micros::ZERO,
         }));
     }
 
@@ -325,6 +328,7 @@ impl World {
             sent: is_sent.then_some(at),
             ended: at + Micros(self.dice.0 % 5_000),
             outcome,
+            own: Micros::ZERO,
         }));
         if is_sent && self.dice.roll(5) > 0 {
             for _ in 0..=self.dice.roll(4) / 3 {
@@ -894,6 +898,7 @@ fn a_reply_may_still_come_while_its_backend_is_not_quiet() {
             sent: Some(at),
             ended: at,
             outcome: Answering::Answered,
+            own: Micros::ZERO,
         }));
         if let Some(seen) = arrival {
             recorder.fact(&Fact::Arrival(Arrival {
@@ -903,6 +908,7 @@ fn a_reply_may_still_come_while_its_backend_is_not_quiet() {
                 backend: BackendId(0),
                 consumer: ConsumerId(0),
                 integrity: Integrity::Intact,
+                own: Micros::ZERO,
             }));
         }
         let mut windows = WindowDelta::default();

@@ -101,6 +101,7 @@ fn tell_attempt(recorder: &mut Recorder, id: MessageId, due: Micros, outcome: Ou
         ended,
         outcome,
         resent: false,
+        own: Micros::ZERO,
     });
 }
 
@@ -113,6 +114,7 @@ fn tell_arrival(recorder: &mut Recorder, id: Option<MessageId>, due: Micros) {
         backend: BackendId(0),
         consumer: ConsumerId(0),
         integrity: Integrity::Intact,
+        own: Micros::ZERO,
     });
 }
 
@@ -224,6 +226,7 @@ fn pause(recorder: &mut Recorder, from_s: u32, seconds: u32) {
             ended: end + Micros(mix(6, u64::from(n)) % 3_000_000),
             outcome: Outcome::Accepted,
             resent: false,
+            own: Micros::ZERO,
         });
     }
     drop(recorder.flush(end));
@@ -294,6 +297,7 @@ fn command_round(recorder: &mut Recorder, seq: u32) {
             } else {
                 Answering::Answered
             },
+            own: Micros::ZERO,
         }));
         recorder.command(&Command::Reply(Reply {
             status: None,

@@ -218,11 +218,17 @@ fn sent(id: MessageId) -> Fact {
         ended: at,
         outcome: Outcome::Accepted,
         resent: false,
+        own: Micros::ZERO,
     })
 }
 
 fn changed(link: LinkId, at: Micros, event: LinkEvent) -> Fact {
-    Fact::Link(LinkFact { link, at, event })
+    Fact::Link(LinkFact {
+        link,
+        at,
+        event,
+        by_us: false,
+    })
 }
 
 fn received(subscriber: DeviceId, seq: u32, seen: Micros) -> Reception {
@@ -271,6 +277,7 @@ fn close_heard(
                 link,
                 at,
                 event: LinkEvent::Connected { .. },
+                ..
             }) = fact
             {
                 recorder.opened(*link, *at);

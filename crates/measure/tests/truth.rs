@@ -214,8 +214,15 @@ impl World {
     }
 
     fn tell_link(&mut self, link: LinkId, at: Micros, event: LinkEvent) {
-        self.facts
-            .push((0, Fact::Link(LinkFact { link, at, event })));
+        self.facts.push((
+            0,
+            Fact::Link(LinkFact {
+                link,
+                at,
+                event,
+                by_us: false,
+            }),
+        ));
     }
 
     fn live(&mut self, id: MessageId, dice: &mut Dice) {
@@ -240,6 +247,7 @@ impl World {
             ended,
             outcome,
             resent,
+            own: Micros((ended - due).get() / 3),
         };
         self.facts.push((0, Fact::Attempt(attempt)));
         if let Some(sent) = sent {
@@ -279,6 +287,7 @@ impl World {
             backend,
             consumer,
             integrity,
+            own: due.map_or(Micros::ZERO, |due| Micros((seen - due).get() / 4)),
         };
         self.facts.push((process, Fact::Arrival(arrival)));
     }

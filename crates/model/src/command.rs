@@ -85,6 +85,8 @@ pub struct Query {
     pub ended: Micros,
     /// How.
     pub outcome: QueryOutcome,
+    /// The part of `ended - due` that may be the generator's own; never more than that.
+    pub own: Micros,
 }
 
 /// The backend issued a command; told once, when it learns no more of it.
@@ -144,6 +146,8 @@ pub struct Answer {
     pub ended: Micros,
     /// That state.
     pub outcome: Answering,
+    /// The part of `ended - due` that may be the generator's own; never more than that.
+    pub own: Micros,
 }
 
 /// One copy of a reply reached the backend.

@@ -24,6 +24,8 @@ pub struct Attempt {
     pub outcome: Outcome,
     /// Whether the message went out more than once (DUP), so that a second copy is our own.
     pub resent: bool,
+    /// The part of `ended - due` that may be the generator's own; never more than that.
+    pub own: Micros,
 }
 
 /// Whether the bytes that arrived are the bytes that were sent, as far as the carrier tells.
@@ -52,6 +54,22 @@ pub struct Arrival {
     pub consumer: ConsumerId,
     /// Whether it is what was sent.
     pub integrity: Integrity,
+    /// The part of `seen - due` that may be the consumer's own; never more than that.
+    pub own: Micros,
+}
+
+impl Attempt {
+    /// The time from due to the final state: the upper of the two times of an answer.
+    #[must_use]
+    pub fn upper(&self) -> Micros {
+        self.ended - self.due
+    }
+
+    /// The upper time without the generator's own part.
+    #[must_use]
+    pub fn lower(&self) -> Micros {
+        self.upper() - self.own
+    }
 }
 
 /// What became of a link.
@@ -83,6 +101,9 @@ pub struct LinkFact {
     pub at: Micros,
     /// What.
     pub event: LinkEvent,
+    /// Whether a try that timed out may have done so by our own delay: that exceeded half of the
+    /// time-out.
+    pub by_us: bool,
 }
 
 /// One thing that happened, told once.

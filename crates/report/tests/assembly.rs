@@ -94,6 +94,7 @@ fn record(plan: &RecorderPlan) -> Recorded {
             link,
             at: took,
             event: LinkEvent::Connected { took },
+            by_us: false,
         });
         account.opened();
         account.connected(link);
@@ -130,6 +131,7 @@ fn message(recorder: &mut Recorder, account: &mut Account, (device, seq): (u32, 
         ended: due + Micros(1_020),
         outcome: Outcome::Accepted,
         resent: false,
+        own: Micros::ZERO,
     };
     account.scheduled(&id);
     account.sent(&id);
@@ -149,6 +151,7 @@ fn message(recorder: &mut Recorder, account: &mut Account, (device, seq): (u32, 
         backend,
         consumer: ConsumerId(0),
         integrity: Integrity::Intact,
+        own: Micros::ZERO,
     });
 }
 

@@ -68,6 +68,7 @@ impl Consumers {
                 backend,
                 consumer: ConsumerId(0),
                 integrity: read.integrity,
+                own: Micros::ZERO,
             });
             if let Some(id) = read.id {
                 each(backend, &id);

@@ -310,6 +310,7 @@ impl Line {
                 backend: BACKEND,
                 consumer: ConsumerId(0),
                 integrity: copy.integrity,
+                own: Micros::ZERO,
             });
         });
     }

@@ -143,7 +143,12 @@ fn connect(recorder: &mut Recorder, account: &mut Account) {
         recorder.opened(link, at);
         account.opened();
         let event = LinkEvent::Connected { took: Micros(300) };
-        recorder.link(&LinkFact { link, at, event });
+        recorder.link(&LinkFact {
+            link,
+            at,
+            event,
+            by_us: false,
+        });
         account.connected(link);
     }
 }
@@ -159,6 +164,7 @@ fn tell_attempt(id: MessageId, message: &Message, recorder: &mut Recorder, accou
         ended: Micros(message.ended),
         outcome: message.outcome,
         resent: false,
+        own: Micros::ZERO,
     };
     if attempt.sent.is_some() {
         account.sent(&id);
@@ -181,6 +187,7 @@ fn tell_arrival(id: MessageId, message: &Message, recorder: &mut Recorder, accou
         backend: BackendId(0),
         consumer: ConsumerId(0),
         integrity: Integrity::Intact,
+        own: Micros::ZERO,
     });
 }
 

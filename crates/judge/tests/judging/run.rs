@@ -224,6 +224,7 @@ impl Run {
             warm: None,
             unsure_by_order: 0,
             above: self.counters(&measured),
+            delivery: Vec::new(),
             series: self.series(),
             links: self.links.clone(),
         }
@@ -245,6 +246,7 @@ impl Run {
                     backend,
                     bound,
                     above,
+                    above_lower: above,
                     missing,
                     n,
                 });
@@ -304,7 +306,9 @@ fn empty(second: u64, settle: u64, rate: u64) -> SecondRow {
         flow: Flow::default(),
         arrivals: vec![ArrivalRow::default()],
         lateness_p99_us: None,
+        lateness_max_us: None,
         response: Distribution::default(),
+        lower: Distribution::default(),
         censored: Distribution::default(),
         end_to_end: Distribution::default(),
     }
@@ -314,7 +318,10 @@ fn add_due(row: &mut SecondRow, message: &Message) {
     row.due.count(&message.outcome);
     let took = Micros(message.ended - message.due);
     match message.is_answered() {
-        true => row.response.record(took),
+        true => {
+            row.response.record(took);
+            row.lower.record(took);
+        }
         false => row.censored.record(took),
     }
     let at = &mut row.arrivals[0];
@@ -419,6 +426,7 @@ fn latencies(messages: &[Message], end: u64) -> LatencyTable {
     };
     LatencyTable {
         response: view(&response),
+        response_lower: view(&response),
         lateness: view(&|m| Some(Ok(m.late))),
         end_to_end: view(&end_to_end),
         ..LatencyTable::default()

@@ -243,14 +243,18 @@ impl CommandsClosed {
         let (cold, warm) = apart.map(|[cold, warm]| (cold.into(), warm.into())).unzip();
         let CommandsApart {
             request,
+            request_lower,
             response,
+            response_lower,
             round,
             queries,
         } = CommandsApart::from(times);
         Some(CommandSummary {
             ledger,
             request,
+            request_lower,
             response,
+            response_lower,
             round,
             legs,
             queries,
@@ -265,7 +269,13 @@ impl CommandsClosed {
 impl From<CommandWindow> for CommandsApart {
     fn from(window: CommandWindow) -> Self {
         Self {
+            request_lower: view(window.request_lower, window.request_censored.clone(), true),
             request: view(window.request, window.request_censored, true),
+            response_lower: view(
+                window.response_lower,
+                window.response_censored.clone(),
+                true,
+            ),
             response: view(window.response, window.response_censored, true),
             round: view(window.round, Distribution::default(), false),
             queries: window.queries,

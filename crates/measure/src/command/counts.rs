@@ -63,10 +63,14 @@ pub struct CommandWindow {
     pub counts: CommandCounts,
     /// From a query's due instant to its answer.
     pub request: Distribution,
+    /// The same without our own delay: the lower times.
+    pub request_lower: Distribution,
     /// The least that the others can have taken.
     pub request_censored: Distribution,
     /// From a command's receipt, when the reply is due, to the platform's answer to the reply.
     pub response: Distribution,
+    /// The same without our own delay: the lower times.
+    pub response_lower: Distribution,
     /// The least that the others can have taken.
     pub response_censored: Distribution,
     /// From a command's issue to its reply's arrival.
@@ -171,8 +175,10 @@ impl CommandWindow {
     pub fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
         self.request.merge(&other.request);
+        self.request_lower.merge(&other.request_lower);
         self.request_censored.merge(&other.request_censored);
         self.response.merge(&other.response);
+        self.response_lower.merge(&other.response_lower);
         self.response_censored.merge(&other.response_censored);
         self.round.merge(&other.round);
         for (mine, theirs) in self.legs.iter_mut().zip(&other.legs) {

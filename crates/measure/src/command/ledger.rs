@@ -125,8 +125,12 @@ pub struct CommandSummary {
     pub ledger: CommandLedger,
     /// From a query's due instant to its answer, measured cohort.
     pub request: LatencyView,
+    /// The lower times of the same queries, without our own delay.
+    pub request_lower: LatencyView,
     /// From the instant a reply was due to the platform's answer to it, measured cohort.
     pub response: LatencyView,
+    /// The lower times of the same replies, without our own delay.
+    pub response_lower: LatencyView,
     /// From a command's issue to its reply's arrival, measured cohort.
     pub round: LatencyView,
     /// Each leg against the registered bounds, measured cohort, at the index of [`Leg`].
@@ -149,8 +153,12 @@ pub struct CommandSummary {
 pub struct CommandsApart {
     /// From a query's due instant to its answer.
     pub request: LatencyView,
+    /// The lower times of the same queries, without our own delay.
+    pub request_lower: LatencyView,
     /// From the instant a reply was due to the platform's answer to it.
     pub response: LatencyView,
+    /// The lower times of the same replies, without our own delay.
+    pub response_lower: LatencyView,
     /// From a command's issue to its reply's arrival.
     pub round: LatencyView,
     /// The queries that were due, by their end.

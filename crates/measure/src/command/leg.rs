@@ -6,6 +6,7 @@ use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
 use crate::above::count_above;
+use crate::window::add_above;
 
 /// A way that a command, its query or its reply takes (SEMANTICS section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +30,8 @@ pub struct LegCounts {
     pub excused: u64,
     /// How many of these took longer than each registered bound; empty while none ended.
     pub above: Vec<u64>,
+    /// The same by the lower time, without our own delay.
+    pub above_lower: Vec<u64>,
 }
 
 /// One leg of the measured cohort of one scope.
@@ -43,6 +46,8 @@ pub struct LegSummary {
     /// How many of these took longer, by bound. Of a bound that not all streams of the scope have
     /// registered it is too few.
     pub above: BTreeMap<Micros, u64>,
+    /// The same by the lower time, without our own delay; of [`Leg::Loop`] equal to `above`.
+    pub above_lower: BTreeMap<Micros, u64>,
 }
 
 impl Leg {
@@ -57,22 +62,19 @@ impl Leg {
 }
 
 impl LegCounts {
-    /// Counts an end after so long a time.
-    pub(crate) fn end(&mut self, bounds: &[Micros], took: Micros) {
+    /// Counts an end by its upper and its lower time.
+    pub(crate) fn end(&mut self, bounds: &[Micros], upper: Micros, lower: Micros) {
         self.ended += 1;
-        count_above(&mut self.above, bounds, took);
+        count_above(&mut self.above, bounds, upper);
+        count_above(&mut self.above_lower, bounds, lower);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.begun += other.begun;
         self.ended += other.ended;
         self.excused += other.excused;
-        if self.above.len() < other.above.len() {
-            self.above.resize(other.above.len(), 0);
-        }
-        for (mine, theirs) in self.above.iter_mut().zip(&other.above) {
-            *mine += theirs;
-        }
+        add_above(&mut self.above, &other.above);
+        add_above(&mut self.above_lower, &other.above_lower);
     }
 }
 
@@ -90,6 +92,9 @@ impl LegSummary {
         for (bound, above) in &other.above {
             *self.above.entry(*bound).or_default() += above;
         }
+        for (bound, above) in &other.above_lower {
+            *self.above_lower.entry(*bound).or_default() += above;
+        }
     }
 
     /// Adds one stream's, whose bounds these are.
@@ -98,8 +103,9 @@ impl LegSummary {
         self.ended += counts.ended;
         self.excused += counts.excused;
         for (place, bound) in bounds.iter().enumerate() {
-            let above = counts.above.get(place).copied().unwrap_or(0);
-            *self.above.entry(*bound).or_default() += above;
+            let at_place = |above: &[u64]| above.get(place).copied().unwrap_or(0);
+            *self.above.entry(*bound).or_default() += at_place(&counts.above);
+            *self.above_lower.entry(*bound).or_default() += at_place(&counts.above_lower);
         }
     }
 }

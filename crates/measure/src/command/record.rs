@@ -24,15 +24,17 @@ const PLAIN: Manner = Manner {
 pub(crate) struct CommandFilling {
     window: CommandWindow,
     request: Gauge,
+    request_lower: Gauge,
     request_censored: Gauge,
     response: Gauge,
+    response_lower: Gauge,
     response_censored: Gauge,
     round: Gauge,
     lateness: Gauge,
 }
 
 impl CommandFilling {
-    pub(crate) const GAUGES: usize = 6;
+    pub(crate) const GAUGES: usize = 8;
 }
 
 impl Filling for CommandFilling {
@@ -44,8 +46,10 @@ impl Filling for CommandFilling {
             legs: std::mem::take(&mut self.window.legs),
             queries: std::mem::take(&mut self.window.queries),
             request: self.request.take(pool),
+            request_lower: self.request_lower.take(pool),
             request_censored: self.request_censored.take(pool),
             response: self.response.take(pool),
+            response_lower: self.response_lower.take(pool),
             response_censored: self.response_censored.take(pool),
             round: self.round.take(pool),
             lateness: self.lateness.take(pool),
@@ -79,6 +83,7 @@ impl Recorder {
         sets.queries.insert(query_at(&query.outcome), query.id.seq);
         let (ended, due) = (self.key(query.ended), self.key_due(query.due, query.id.seq));
         let took = query.ended - query.due;
+        let lower = took - query.own;
         let live = &mut self.commands[stream.index()];
         live.window(ended).window.counts.count_query(&query.outcome);
         let filling = live.window(due);
@@ -89,11 +94,12 @@ impl Recorder {
         self.published.query(query);
         match query.outcome {
             QueryOutcome::Received | QueryOutcome::Rejected(_) => {
-                leg.end(bounds, took);
+                leg.end(bounds, took, lower);
                 filling.request.record(took, &mut self.pool);
+                filling.request_lower.record(lower, &mut self.pool);
             }
             QueryOutcome::NoCommand => {
-                leg.end(bounds, took);
+                leg.end(bounds, took, lower);
                 filling.request_censored.record(took, &mut self.pool);
             }
             QueryOutcome::TimedOut | QueryOutcome::Broken(_) | QueryOutcome::InFlight => {
@@ -223,6 +229,7 @@ impl Recorder {
         self.published.answer(answer);
         let (ended, due) = (self.key(answer.ended), self.key_due(answer.due, id.seq));
         let took = answer.ended - answer.due;
+        let lower = took - answer.own;
         let live = &mut self.commands[stream.index()];
         live.window(ended)
             .window
@@ -234,8 +241,9 @@ impl Recorder {
         match answer.outcome {
             Answering::Answered | Answering::Rejected(_) => {
                 let bounds = &self.plan.streams[stream.index()].bounds.legs;
-                leg.end(&bounds[Leg::Response.index()], took);
+                leg.end(&bounds[Leg::Response.index()], took, lower);
                 filling.response.record(took, &mut self.pool);
+                filling.response_lower.record(lower, &mut self.pool);
                 if answer.outcome == Answering::Answered {
                     self.progress.commands.answered.add(message);
                 }
@@ -293,7 +301,8 @@ impl Recorder {
             let filling = live.window(begun);
             if !is_excused {
                 let bounds = &self.plan.streams[id.stream.index()].bounds.legs;
-                filling.window.legs[Leg::Loop.index()].end(&bounds[Leg::Loop.index()], took);
+                let leg = &mut filling.window.legs[Leg::Loop.index()];
+                leg.end(&bounds[Leg::Loop.index()], took, took);
             }
             filling.round.record(took, &mut self.pool);
         }

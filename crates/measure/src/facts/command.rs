@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write};
 
 use muster_model::{
-    Answer, Answering, Command, Delivery, Issue, Met, Query, QueryOutcome, Receipt, Reply,
+    Answer, Answering, Command, Delivery, Issue, Met, Micros, Query, QueryOutcome, Receipt, Reply,
 };
 
 use super::{integrity, write_id, write_instant};
@@ -29,12 +29,12 @@ fn write_query(query: &Query, out: &mut String) -> fmt::Result {
     write!(out, "\t{}\t{}", query.due.get(), query.ended.get())?;
     let name = QUERY_NAMES[query_at(&query.outcome)];
     match &query.outcome {
-        QueryOutcome::Rejected(reason) => end(name, reason, out),
-        QueryOutcome::Broken(cause) => end(name, cause, out),
+        QueryOutcome::Rejected(reason) => end_own(name, reason, query.own, out),
+        QueryOutcome::Broken(cause) => end_own(name, cause, query.own, out),
         QueryOutcome::Received
         | QueryOutcome::NoCommand
         | QueryOutcome::TimedOut
-        | QueryOutcome::InFlight => end(name, &'-', out),
+        | QueryOutcome::InFlight => end_own(name, &'-', query.own, out),
     }
 }
 
@@ -74,11 +74,11 @@ fn write_answer(answer: &Answer, out: &mut String) -> fmt::Result {
     write!(out, "\t{}", answer.ended.get())?;
     let name = ANSWERING_NAMES[answering_at(&answer.outcome)];
     match &answer.outcome {
-        Answering::Rejected(reason) => end(name, reason, out),
-        Answering::Broken(cause) => end(name, cause, out),
-        Answering::Shed(cause) => end(name, cause, out),
+        Answering::Rejected(reason) => end_own(name, reason, answer.own, out),
+        Answering::Broken(cause) => end_own(name, cause, answer.own, out),
+        Answering::Shed(cause) => end_own(name, cause, answer.own, out),
         Answering::Answered | Answering::OneWay | Answering::TimedOut | Answering::InFlight => {
-            end(name, &'-', out)
+            end_own(name, &'-', answer.own, out)
         }
     }
 }
@@ -95,9 +95,13 @@ fn end(name: &str, code: &dyn Display, out: &mut String) -> fmt::Result {
     writeln!(out, "\t{name}\t{code}")
 }
 
+fn end_own(name: &str, code: &dyn Display, own: Micros, out: &mut String) -> fmt::Result {
+    writeln!(out, "\t{name}\t{code}\t{}", own.get())
+}
+
 #[cfg(test)]
 mod tests {
-    use muster_model::{DeviceId, Integrity, MessageId, Micros, Presence, Reason, RunId, StreamId};
+    use muster_model::{DeviceId, Integrity, MessageId, Presence, Reason, RunId, StreamId};
 
     use super::*;
 
@@ -107,6 +111,12 @@ mod tests {
         stream: StreamId(3),
         seq: 4,
     };
+
+    fn check((command, line): &(Command, &str)) {
+        let mut out = String::new();
+        write(command, &mut out).unwrap();
+        assert_eq!(out, format!("{line}\n"));
+    }
 
     #[test]
     fn every_kind_of_fact_has_its_line() {
@@ -119,8 +129,9 @@ mod tests {
                     taken: at(5),
                     ended: at(6),
                     outcome: QueryOutcome::Rejected(Reason::Mqtt(0x97)),
+                    own: at(1),
                 }),
-                "query\t1\t2\t3\t4\t5\t6\tquery_rejected\t0x97",
+                "query\t1\t2\t3\t4\t5\t6\tquery_rejected\t0x97\t1",
             ),
             (
                 Command::Issue(Issue {
@@ -158,8 +169,9 @@ mod tests {
                     sent: Some(at(8)),
                     ended: at(9),
                     outcome: Answering::Answered,
+                    own: at(2),
                 }),
-                "answer\t1\t2\t3\t4\t7\t8\t9\tanswered\t-",
+                "answer\t1\t2\t3\t4\t7\t8\t9\tanswered\t-\t2",
             ),
             (
                 Command::Reply(Reply {
@@ -173,10 +185,6 @@ mod tests {
                 "reply\t1\t2\t3\t4\t5\t10\tintact",
             ),
         ];
-        for (command, line) in cases {
-            let mut out = String::new();
-            write(&command, &mut out).unwrap();
-            assert_eq!(out, format!("{line}\n"));
-        }
+        cases.iter().for_each(check);
     }
 }
