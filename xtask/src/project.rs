@@ -102,6 +102,7 @@ mod tests {
         write("src/b.rs", b"b")?;
         write("src/a.rs", b"a")?;
         write("target/debug/c.rs", b"c")?;
+        write(".git", b"of a worktree")?;
         write("picture.png", &[0xff, 0xfe, 0x00])?;
         let found = text_files(folder.path())?;
         let paths: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
