@@ -3,13 +3,15 @@
 use muster_conduct::Trouble;
 use muster_model::Micros;
 use muster_net::{Closed, Io};
-use muster_protocol::layer::{Ended, Layer, Pipe};
+use muster_protocol::layer::{Ended, Layer, LayerError, Pipe};
 
 use crate::consumers::State;
 use crate::driver::Driver;
 
 /// Why a consumer was given up whose refusal has been told with its code.
 pub(crate) const REFUSED: &str = "refused";
+/// Where a scenario says how consumers check certificates.
+pub const TLS_KEYS: &str = "platform.backend.tls";
 /// The wait before a consumer connects again: short, for what it misses is missed by the run.
 const RETRY: Micros = Micros::from_millis(100);
 /// The longest such wait.
@@ -35,6 +37,14 @@ pub fn words(why: Closed, waited: Option<&str>) -> String {
     }
 }
 
+/// The key of a scenario that can end a failure of TLS, as the end of a sentence.
+fn remedy(error: LayerError) -> String {
+    match error {
+        LayerError::Tls(failure) => failure.remedy(TLS_KEYS),
+        LayerError::Dtls(_) | LayerError::WebSocket(_) => String::new(),
+    }
+}
+
 impl Driver {
     /// The layer of a consumer is at its end, which ends the connection.
     pub(crate) fn ended(&mut self, io: &mut Io, at: usize, end: Ended) {
@@ -42,7 +52,7 @@ impl Driver {
             Ended::Closed(_) => "the broker closed the connection".to_owned(),
             Ended::Failed(error) => {
                 let detail = self.consumers[at].pipe.layer.detail();
-                detail.map_or_else(|| error.to_string(), str::to_owned)
+                detail.map_or_else(|| error.to_string(), str::to_owned) + &remedy(error)
             }
         };
         self.give_up(io, at, &why);

@@ -18,7 +18,7 @@ mod session;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat, client_id, hello};
 pub use driver::{Driver, consumers_loop};
-pub use ending::words;
+pub use ending::{TLS_KEYS, words};
 #[cfg(feature = "kafka")]
 pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaDriver, kafka_is_built, kafka_loop, look};

@@ -31,6 +31,25 @@ pub enum TlsFailure {
 }
 
 impl TlsFailure {
+    /// The remedy as the end of a sentence, empty where none is known; `keys` is the place of the keys of
+    /// TLS in a scenario, such as `platform.tls`.
+    #[must_use]
+    pub fn remedy(self, keys: &str) -> String {
+        match self {
+            Self::UnknownIssuer => format!("; name the file of its CA in `{keys}.ca`"),
+            Self::WrongName => {
+                format!("; name the host of its certificate in `{keys}.server-name`")
+            }
+            Self::Expired => "; renew the server's certificate".to_owned(),
+            Self::NotYetValid => "; compare the clocks of both machines".to_owned(),
+            Self::NothingInCommon => format!("; see `{keys}.version` and `{keys}.alpn`"),
+            Self::Malformed => {
+                "; does this port speak TLS? If not, use the scheme without TLS".to_owned()
+            }
+            Self::BadCertificate | Self::Alert(_) | Self::OwnCredential => String::new(),
+        }
+    }
+
     /// Whether a cause, as results name it, is one of these.
     #[must_use]
     pub fn is_name(cause: &str) -> bool {
@@ -92,6 +111,14 @@ const fn alert(code: u8) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_that_a_key_can_end_names_that_key() {
+        let remedy = |failure: TlsFailure| failure.remedy("platform.backend.tls");
+        assert!(remedy(TlsFailure::UnknownIssuer).contains("`platform.backend.tls.ca`"));
+        assert!(remedy(TlsFailure::WrongName).contains("`platform.backend.tls.server-name`"));
+        assert_eq!(remedy(TlsFailure::Alert(40)), "");
+    }
 
     #[test]
     fn a_failure_prints_its_cause_and_the_code_on_the_wire() {

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use muster_conduct::{LostCopy, Part};
 use muster_gateway::Dialect;
 
@@ -63,6 +64,16 @@ pub(crate) enum Command {
         after_help = "Example: muster gateway --listen 127.0.0.1:1883 --behaviour 'service-time: 2ms'"
     )]
     Gateway(GatewayArgs),
+    /// Print the completions of a shell.
+    #[command(
+        after_help = "Example: muster completions bash > ~/.local/share/bash-completion/completions/muster"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one a command.
+    #[command(
+        after_help = "Example: muster man --out ~/.local/share/man/man1; then man muster-run"
+    )]
+    Man(ManArgs),
     /// Print the JSON schema of the scenario.
     #[command(after_help = "Example: muster schema > muster-schema.json")]
     Schema,
@@ -189,6 +200,24 @@ pub(crate) struct CheckArgs {
     /// platform and on to the backends, and one command. The run after it counts them as `foreign`.
     #[arg(long = "loop", conflicts_with = "offline")]
     pub(crate) whole_loop: bool,
+    /// Open each link of each fleet once, with its own credential, and close it again: as many at once
+    /// and as fast as `connect` of the fleet allows, and 256 at most.
+    #[arg(long, conflicts_with = "offline")]
+    pub(crate) all_links: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell.
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write `muster.1`, `muster-run.1` and the others into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

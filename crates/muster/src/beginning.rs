@@ -8,10 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use muster_net::Clock;
 use signal_hook::SigId;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::{pipe, unregister};
 
-use crate::outcome;
+use crate::{outcome, signals};
 
 /// The shortest time-out: none at all would be one without an end.
 const WAIT_LEAST: Duration = Duration::from_micros(1);
@@ -25,7 +24,7 @@ pub(crate) fn wait(clock: Clock, is_quiet: bool, interrupted: &AtomicBool) -> Re
     if !is_quiet {
         outcome::say(&format!("the run begins in {:.0} s", left().as_secs_f64()));
     }
-    let (mut signalled, registered) = signals().context("wait for the beginning")?;
+    let (mut signalled, registered) = listen().context("wait for the beginning")?;
     // A signal before this stands in the flag, one from here on comes by the socket.
     while !left().is_zero() && !interrupted.load(Ordering::Relaxed) {
         signalled.set_read_timeout(Some(left().max(WAIT_LEAST)))?;
@@ -39,11 +38,9 @@ pub(crate) fn wait(clock: Clock, is_quiet: bool, interrupted: &AtomicBool) -> Re
 }
 
 /// A socket that can be read from once the user asks for the end.
-fn signals() -> std::io::Result<(UnixStream, [SigId; 2])> {
+fn listen() -> std::io::Result<(UnixStream, Vec<SigId>)> {
     let (signalled, told) = UnixStream::pair()?;
-    let registered = [
-        pipe::register(SIGINT, told.try_clone()?)?,
-        pipe::register(SIGTERM, told)?,
-    ];
-    Ok((signalled, registered))
+    let signals = signals::ending().into_iter();
+    let registered = signals.map(|signal| pipe::register(signal, told.try_clone()?));
+    Ok((signalled, registered.collect::<std::io::Result<_>>()?))
 }

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod gateway;
 pub(crate) mod import;
+pub(crate) mod manual;
 pub(crate) mod merge;
 pub(crate) mod provision;
 pub(crate) mod repeat;

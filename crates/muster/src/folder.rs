@@ -1,7 +1,7 @@
 //! The folder of a result: `windows.bin` while the run goes on, the reports at its end.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +15,9 @@ pub(crate) struct Folder {
     /// The first thing that went wrong while writing, if something did.
     pub(crate) broken: Option<String>,
 }
+
+/// Runs of one scenario that may begin in one second.
+const RESERVED_MAX: u32 = 1_000;
 
 /// Bytes that a folder should have free before a run begins: windows of hours.
 const FREE_WANTED: u64 = 64 << 20;
@@ -38,6 +41,12 @@ impl Folder {
         }
         check_room(path)?;
         fs::create_dir_all(path).with_context(|| wanted("create the result folder", path))?;
+        Self::open(path)
+    }
+
+    /// Opens `windows.bin` in a folder that is there.
+    fn open(path: &Path) -> Result<Self> {
+        let file = path.join("windows.bin");
         let windows = OpenOptions::new().create(true).append(true).open(&file);
         let windows = windows.inspect_err(|_| {
             // It goes only if it is empty, and so it is the one that was just made.
@@ -49,6 +58,12 @@ impl Folder {
             buffer: Vec::new(),
             broken: None,
         })
+    }
+
+    /// Creates a folder of this name that nobody else has: if there is one, the name goes on with `-2`,
+    /// `-3` and so on.
+    pub(crate) fn create_own(path: &Path) -> Result<Self> {
+        Self::open(&reserve(path)?)
     }
 
     /// Takes the folder away again: there will be no run.
@@ -86,6 +101,33 @@ impl Folder {
     }
 }
 
+/// Creates a folder of this name that nobody else has, and gives its path.
+pub(crate) fn reserve(path: &Path) -> Result<PathBuf> {
+    check_room(path)?;
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).with_context(|| wanted("create the folder", parent))?;
+    }
+    let further = (2..=RESERVED_MAX).map(|number| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("-{number}"));
+        PathBuf::from(name)
+    });
+    for path in std::iter::once(path.to_owned()).chain(further) {
+        // Of two processes that create one folder, one is told that it exists.
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error).with_context(|| wanted("create the result folder", &path));
+            }
+        }
+    }
+    bail!(
+        "create the result folder {}: {RESERVED_MAX} of that name are there; name another with --out",
+        path.display()
+    )
+}
+
 /// What could not be done with a folder, and the remedy.
 fn wanted(what: &str, path: &Path) -> String {
     format!(
@@ -118,5 +160,27 @@ fn check_room(path: &Path) -> Result<()> {
             path.display()
         ),
         Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn runs_that_begin_in_one_second_have_folders_of_their_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("results/first-20261121T101500Z");
+        let made = std::thread::scope(|scope| {
+            let begin = || scope.spawn(|| Folder::create_own(&path).map(|own| own.path));
+            let begun: Vec<_> = (0..8).map(|_| begin()).collect();
+            let ended = begun.into_iter().map(|run| run.join().expect("it ends"));
+            ended.collect::<Result<BTreeSet<_>>>()
+        });
+        let made = made.expect("each has one");
+        assert_eq!(made.len(), 8, "{made:?}");
+        assert!(made.contains(&path), "the first one has the plain name");
     }
 }

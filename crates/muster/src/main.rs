@@ -23,6 +23,7 @@ mod registered;
 mod scenario_file;
 mod screen;
 mod series;
+mod signals;
 mod sockets;
 mod target;
 mod users;
@@ -45,6 +46,8 @@ fn main() -> ExitCode {
         Command::Provision(provision) => commands::provision::provision(&provision),
         Command::Import(import) => commands::import::import(&import),
         Command::Gateway(gateway) => commands::gateway::gateway(&gateway),
+        Command::Completions(shell) => commands::manual::completions(&shell),
+        Command::Man(man) => commands::manual::man(&man),
         Command::Schema => commands::schema::schema(),
         Command::Agent => commands::agent::agent(),
     };

@@ -15,8 +15,10 @@ use crate::wall_clock;
 /// Opens all that is written, so that what can go wrong does so before the run. It comes last of
 /// all that may be refused, so that a run which is refused leaves nothing behind.
 pub(crate) fn open(args: &RunArgs, plan: &Plan) -> Result<(Folder, Option<FactsLog>)> {
-    let out = args.out.clone().unwrap_or_else(|| default_folder(plan));
-    let folder = Folder::create(&out)?;
+    let folder = match &args.out {
+        Some(out) => Folder::create(out)?,
+        None => Folder::create_own(&default_folder(plan))?,
+    };
     match open_files(args) {
         Ok(facts) => Ok((folder, facts)),
         Err(error) => {

@@ -1,5 +1,7 @@
 //! Opens one session at each of several addresses and closes it at once: who answers there?
 
+mod security;
+
 use std::net::SocketAddr;
 
 use muster_backend::words;
@@ -8,6 +10,8 @@ use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, 
 use muster_protocol::layer::{Ended, Layer, Pipe};
 use muster_protocol::mqtt::{self, ClientEvent, Input};
 use muster_transport::{Any, TlsClient};
+
+pub(crate) use self::security::Security;
 
 /// How often is looked whether all is over: the loop tells of ends after its turn.
 const LOOK_EVERY: Micros = Micros::from_millis(10);
@@ -25,6 +29,8 @@ pub(crate) struct Call {
     pub(crate) connect: Vec<u8>,
     /// What answers a challenge, if the CONNECT names a method for one.
     pub(crate) proof: Option<Proof>,
+    /// What the scenario says of TLS there.
+    pub(crate) security: Security,
     /// How long the handshake may take, from the SYN.
     pub(crate) at_most: Micros,
 }
@@ -87,6 +93,8 @@ struct Line {
     pipe: Pipe<Any<TlsClient>>,
     since: Micros,
     key: Option<Key>,
+    /// Whether a byte came.
+    is_heard: bool,
     answer: Option<Answer>,
 }
 
@@ -97,6 +105,7 @@ impl Line {
             call,
             since: Micros::ZERO,
             key: None,
+            is_heard: false,
             answer: None,
         }
     }
@@ -119,9 +128,22 @@ impl Line {
             Ended::Failed(error) => {
                 let detail = self.pipe.layer.detail();
                 let detail = detail.map_or_else(|| error.to_string(), str::to_owned);
-                Answer::NoHandshake(detail)
+                let remedy = self.call.security.remedy(error);
+                Answer::NoHandshake(format!("{detail}{remedy}"))
             }
         }
+    }
+
+    /// What the end of the connection means.
+    fn closed(&self, why: Closed) -> Answer {
+        let said = words(why, CONNACK);
+        let is_hung_up = matches!(why, Closed::Peer | Closed::Reset) && !self.is_heard;
+        let hint = if is_hung_up {
+            self.call.security.hint_on_silence()
+        } else {
+            String::new()
+        };
+        Answer::Silent(format!("{said}{hint}"))
     }
 }
 
@@ -169,6 +191,12 @@ impl Handler for Probe {
         let (at, now) = (io.tag(key) as usize, io.fresh_now());
         let line = &mut self.lines[at];
         let mut wire = Vec::new();
+        if !std::mem::replace(&mut line.is_heard, true)
+            && let Some(what) = line.call.security.misread(bytes)
+        {
+            self.answered(io, at, Answer::Nonsense(what), wire);
+            return bytes.len();
+        }
         let was_open = line.pipe.layer.is_open();
         let fed = line.pipe.receive(bytes, &mut wire);
         line.greet(was_open, &mut wire);
@@ -204,7 +232,8 @@ impl Handler for Probe {
     fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
         let at = io.tag(key) as usize;
         self.lines[at].key = None;
-        self.answered(io, at, Answer::Silent(words(why, CONNACK)), Vec::new());
+        let answer = self.lines[at].closed(why);
+        self.answered(io, at, answer, Vec::new());
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {

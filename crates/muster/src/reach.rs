@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use muster_agent::{LinkLines, consumer_layers, link_layers, link_lines};
+use muster_agent::{LinkLines, consumer_layers, link_lines};
 use muster_conduct::{Placement, Slice, roster};
 use muster_device::Hello;
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
@@ -17,7 +17,7 @@ use muster_scenario::{
 };
 use muster_transport::{Any, Clients, TlsClient};
 
-use crate::probe::{Answer, Call, Proof, probe};
+use crate::probe::{Answer, Call, Proof, Security, probe};
 use crate::{ping, target};
 
 /// How long a consumer of the run tries for one session.
@@ -27,37 +27,60 @@ const CONSUMER_AT_MOST: Micros = Micros::from_secs(10);
 pub(crate) struct Reached {
     /// Who would connect there, and where that is.
     pub(crate) who: String,
+    /// His name alone.
+    pub(crate) name: String,
     /// Where the scenario says what he proves himself with.
     pub(crate) keys: String,
     pub(crate) answer: Answer,
 }
 
-/// Tries each address of the devices, for each fleet with the first of its links that the run
-/// would connect there, and each of MQTT's backends with its first consumer.
-pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
-    let run = RunId(Clock::start().t0_ns() as u32);
-    let (devices, mut pinged) = match plan.platform.scheme().is_coap() {
-        true => (Vec::new(), pings(plan)?),
-        false => (devices(plan)?, Vec::new()),
-    };
-    let backends = (0..).map(BackendId).zip(&plan.backends);
-    let consumers = backends
-        .filter_map(|(id, backend)| Some(consumer(plan, (backend, backend.mqtt()?), id, run)));
-    let callers: Vec<Caller> = devices.into_iter().chain(consumers).collect();
-    pinged.extend(answers(callers)?);
-    Ok(pinged)
+/// A link of a fleet.
+pub(crate) type FleetLink<'a> = (&'a FleetPlan, LinkId);
+
+/// Where the scenario says how devices check certificates.
+const DEVICE_TLS_KEYS: &str = "platform.tls";
+
+/// What the links of a plan are opened with.
+pub(crate) struct LinkTrial<'a> {
+    plan: &'a Plan,
+    lines: LinkLines,
 }
 
-/// Each address of devices over CoAP, by the first link of each fleet that the run would open there.
-fn pings(plan: &Plan) -> Result<Vec<Reached>> {
-    let lines = link_lines(plan, Slice::WHOLE)?;
-    let reached = first_links(plan).map(|(fleet, link)| {
+impl<'a> LinkTrial<'a> {
+    /// Reads the certificates of all links.
+    pub(crate) fn new(plan: &'a Plan) -> Result<Self> {
+        let lines = link_lines(plan, Slice::WHOLE)?;
+        Ok(Self { plan, lines })
+    }
+
+    /// Opens some links at once, each where the run would connect it; over CoAP one after the other. The
+    /// answers are in their order.
+    pub(crate) fn open<'b>(
+        &mut self,
+        links: impl Iterator<Item = FleetLink<'b>>,
+    ) -> Result<Vec<Reached>> {
+        match &mut self.lines {
+            LinkLines::Streams(layers) => {
+                let callers =
+                    links.filter_map(|(fleet, link)| device(self.plan, layers, fleet, link));
+                answers(callers.collect())
+            }
+            LinkLines::Datagrams | LinkLines::Secured(_) => Ok(self.pings(links)),
+        }
+    }
+
+    fn pings<'b>(&self, links: impl Iterator<Item = FleetLink<'b>>) -> Vec<Reached> {
+        links.map(|(fleet, link)| self.ping(fleet, link)).collect()
+    }
+    /// Asks for a sign of life, or opens a session of DTLS.
+    fn ping(&self, fleet: &FleetPlan, link: LinkId) -> Reached {
+        let plan = self.plan;
         let endpoint = endpoint_of(plan, link);
         let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
         let mut name = String::new();
         fleet.render_link_name(link, &roster, &mut name);
         let (mut identity, mut key) = (String::new(), String::new());
-        let caller = match (&lines, &fleet.credential) {
+        let caller = match (&self.lines, &fleet.credential) {
             (
                 LinkLines::Secured(_),
                 Credential::Psk {
@@ -90,15 +113,27 @@ fn pings(plan: &Plan) -> Result<Vec<Reached>> {
             .map(|address| ping::ping((&plan.platform, address), at_most, &caller));
         Reached {
             who: format!("{endpoint}, device `{name}`"),
+            name: name.clone(),
             keys: format!("`credential` of fleet `{}`", fleet.name),
             answer: answer.unwrap_or_else(|error| Answer::Silent(format!("failed to {error:#}"))),
         }
-    });
-    Ok(reached.collect())
+    }
+}
+
+/// Tries each address of the devices, for each fleet with the first of its links that the run
+/// would connect there, and each of MQTT's backends with its first consumer.
+pub(crate) fn reach(plan: &Plan) -> Result<Vec<Reached>> {
+    let run = RunId(Clock::start().t0_ns() as u32);
+    let mut reached = LinkTrial::new(plan)?.open(first_links(plan))?;
+    let backends = (0..).map(BackendId).zip(&plan.backends);
+    let consumers = backends
+        .filter_map(|(id, backend)| Some(consumer(plan, (backend, backend.mqtt()?), id, run)));
+    reached.extend(answers(consumers.collect())?);
+    Ok(reached)
 }
 
 /// For each address the first link of each fleet that the run would connect there.
-fn first_links(plan: &Plan) -> impl Iterator<Item = (&FleetPlan, LinkId)> {
+fn first_links(plan: &Plan) -> impl Iterator<Item = FleetLink<'_>> {
     plan.fleets.iter().flat_map(|fleet| {
         let addresses = plan.platform.endpoints.len() as u32;
         let first = fleet.first_link.0;
@@ -112,16 +147,10 @@ fn endpoint_of(plan: &Plan, link: LinkId) -> &Endpoint {
     &endpoints[link.0 as usize % endpoints.len()]
 }
 
-fn devices(plan: &Plan) -> Result<Vec<Caller>> {
-    let mut layers = link_layers(plan, Slice::WHOLE)?;
-    let devices =
-        first_links(plan).filter_map(|(fleet, link)| device(plan, &mut layers, fleet, link));
-    Ok(devices.collect())
-}
-
 /// Somebody who would connect; with an error, his address has none.
 struct Caller {
     who: String,
+    name: String,
     keys: String,
     call: Result<Call>,
 }
@@ -129,12 +158,14 @@ struct Caller {
 fn answers(callers: Vec<Caller>) -> Result<Vec<Reached>> {
     let mut calls = Vec::new();
     let mut tried = Vec::new();
-    for Caller { who, keys, call } in callers {
-        tried.push((who, keys, call.map(|call| calls.push(call))));
+    for caller in callers {
+        let call = caller.call.map(|call| calls.push(call));
+        tried.push((caller.who, caller.name, caller.keys, call));
     }
     let mut answers = probe(calls).context("open a connection")?.into_iter();
-    let reached = tried.into_iter().map(|(who, keys, call)| Reached {
+    let reached = tried.into_iter().map(|(who, name, keys, call)| Reached {
         who,
+        name,
         keys,
         answer: match call {
             Err(error) => Answer::Silent(format!("failed to {error:#}")),
@@ -172,11 +203,14 @@ fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) ->
     let at_most = client.handshake_timeout;
     Some(Caller {
         who: format!("{endpoint}, device `{}`", connect.client_id),
+        name: connect.client_id.to_owned(),
         keys: format!("`credential` of fleet `{}`", fleet.name),
         call: target::address(endpoint, Duration::from_micros(at_most.get()))
             .and_then(|address| {
                 let layer = layers.layer(link.0)?;
-                call((address, layer), settings.version, &connect, at_most)
+                let security = Security::new(endpoint.scheme, DEVICE_TLS_KEYS);
+                let session = (settings.version, &connect);
+                call((address, layer), security, session, at_most)
             })
             .map(|call| Call { proof, ..call }),
     })
@@ -192,18 +226,21 @@ fn consumer(
     let connect = muster_backend::hello(backend, &client_id);
     Caller {
         who: format!("{}, backend `{}`", backend.endpoint, backend.name),
+        name: backend.name.clone(),
         keys: muster_backend::CREDENTIAL_KEYS.to_owned(),
         call: target::address(&backend.endpoint, target::patience(plan)).and_then(|address| {
             let layer = consumer_layers(plan, backend, [0])?.layer(0)?;
-            call((address, layer), mqtt.version, &connect, CONSUMER_AT_MOST)
+            let security = Security::new(backend.endpoint.scheme, muster_backend::TLS_KEYS);
+            let session = (mqtt.version, &connect);
+            call((address, layer), security, session, CONSUMER_AT_MOST)
         }),
     }
 }
 
 fn call(
     (address, layer): (SocketAddr, Any<TlsClient>),
-    version: Version,
-    connect: &Connect<'_>,
+    security: Security,
+    (version, connect): (Version, &Connect<'_>),
     at_most: Micros,
 ) -> Result<Call> {
     let mut session = Client::new(version, &ClientLimits::default());
@@ -217,6 +254,7 @@ fn call(
         session,
         connect: bytes,
         proof: None,
+        security,
         at_most,
     })
 }

@@ -63,8 +63,8 @@ pub trait Lines: Debug {
 
     /// What the scenario can do about a failure, as the end of a sentence; empty where nothing.
     #[cold]
-    fn remedy(&self, _error: LayerError) -> &'static str {
-        ""
+    fn remedy(&self, _error: LayerError) -> String {
+        String::new()
     }
 
     /// By what a line proves who it is, as the platform knows it, never a secret; none where its layers

@@ -308,10 +308,10 @@ impl<C: Crypto> Lines for Secured<C> {
         None
     }
 
-    fn remedy(&self, error: LayerError) -> &'static str {
+    fn remedy(&self, error: LayerError) -> String {
         match error {
             LayerError::Dtls(fault) => remedy(fault, &self.plan.platform),
-            LayerError::Tls(_) | LayerError::WebSocket(_) => "",
+            LayerError::Tls(_) | LayerError::WebSocket(_) => String::new(),
         }
     }
 

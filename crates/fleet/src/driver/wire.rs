@@ -12,6 +12,9 @@ use muster_scenario::{PlatformKind, PlatformPlan};
 use super::lines::Who;
 use super::{Above, Driver, Lines};
 
+/// Where a scenario says how devices check certificates.
+const TLS_KEYS: &str = "platform.tls";
+
 /// Failures of layers that are told in detail: each cause once, of which there are fewer.
 const TOLD_MAX: usize = 64;
 
@@ -95,8 +98,11 @@ impl<L: Lines> Driver<L> {
         }
         self.told.push(error);
         let detail = L::detail(&self.each[link as usize]);
-        let help = self.lines.remedy(error);
-        let detail = detail.map_or_else(|| format!("{error}{help}"), str::to_owned);
+        let help = match error {
+            LayerError::Tls(failure) => failure.remedy(TLS_KEYS),
+            LayerError::Dtls(_) | LayerError::WebSocket(_) => self.lines.remedy(error),
+        };
+        let detail = detail.map_or_else(|| error.to_string(), str::to_owned) + &help;
         let proof = self.lines.proof(&self.each[link as usize]);
         let proof = proof.map_or_else(String::new, |proof| format!(" ({proof})"));
         let text = format!("device `{}`{proof}: {detail}", self.shard.name_of(link));
@@ -117,8 +123,12 @@ impl<L: Lines> Driver<L> {
 
 /// What the scenario can do about a failure of DTLS, as the end of a sentence; empty where nothing.
 #[must_use]
-pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> &'static str {
-    match fault {
+pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
+    let remedy = match fault {
+        dtls::Fault::Certificate(_) => {
+            let cause = fault.cause();
+            return cause.map_or_else(String::new, |cause| cause.remedy(TLS_KEYS));
+        }
         dtls::Fault::NoConnectionId => {
             ", by which devices on one socket are told apart: use `sockets: per-device`"
         }
@@ -136,14 +146,14 @@ pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> &'static str {
         | dtls::Fault::Extension
         | dtls::Fault::NoExtendedMasterSecret
         | dtls::Fault::UnknownIdentity
-        | dtls::Fault::Certificate(_)
         | dtls::Fault::Signature
         | dtls::Fault::Finished
         | dtls::Fault::TooLong
         | dtls::Fault::OwnCredential
         | dtls::Fault::NoRandomness
         | dtls::Fault::UsedUp => "",
-    }
+    };
+    remedy.to_owned()
 }
 
 /// What the end of a layer means for a link that was not up yet.

@@ -1,5 +1,6 @@
 //! `muster check`.
 
+mod all_links;
 mod whole_loop;
 
 use std::sync::atomic::AtomicBool;
@@ -43,7 +44,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
         outcome::say("target not tried");
         return Ok(outcome::PASS);
     }
-    let code = answers(plan)?;
+    let mut code = answers(plan)?;
+    if code != outcome::SILENT && args.all_links {
+        code = code.max(all_links::try_all(plan)?);
+    }
     if code == outcome::PASS && args.whole_loop {
         return whole_loop::go(args, &loaded);
     }
@@ -72,36 +76,43 @@ fn answers(plan: &Plan) -> Result<u8> {
         return Ok(outcome::PASS);
     }
     let mut code = management(plan)?;
-    for Reached { who, keys, answer } in reach(plan)? {
-        match answer {
-            Answer::Taken(after) => tell("ok", &format!("{who}: connected within {after}")),
+    for reached in reach(plan)? {
+        let found = Found::new(plan, &reached);
+        tell(found.mark, &format!("{}: {}", reached.who, found.text));
+        code = code.max(found.code);
+    }
+    Ok(code.max(clusters(plan)))
+}
+
+/// An answer in words.
+struct Found {
+    mark: &'static str,
+    text: String,
+    /// The exit code.
+    code: u8,
+}
+
+impl Found {
+    fn new(plan: &Plan, reached: &Reached) -> Self {
+        let (mark, text, code) = match &reached.answer {
+            Answer::Taken(after) => ("ok", format!("connected within {after}"), outcome::PASS),
             Answer::Refused(reason) => {
-                let see = see(reason, &keys);
-                tell(
-                    "refused",
-                    &format!("{who}: CONNACK {}{see}", reason.in_words()),
-                );
-                code = code.max(outcome::USAGE);
+                let see = see(*reason, &reached.keys);
+                let text = format!("CONNACK {}{see}", reason.in_words());
+                ("refused", text, outcome::USAGE)
             }
             Answer::Nonsense(what) => {
                 let protocol = match plan.platform.scheme().is_coap() {
                     true => "no CoAP",
                     false => "no MQTT",
                 };
-                tell(protocol, &format!("{who}: {what}"));
-                code = code.max(outcome::USAGE);
+                (protocol, what.clone(), outcome::USAGE)
             }
-            Answer::NoHandshake(why) => {
-                tell("no link", &format!("{who}: {why}"));
-                code = outcome::SILENT;
-            }
-            Answer::Silent(why) => {
-                tell("silent", &format!("{who}: {why}"));
-                code = outcome::SILENT;
-            }
-        }
+            Answer::NoHandshake(why) => ("no link", why.clone(), outcome::SILENT),
+            Answer::Silent(why) => ("silent", why.clone(), outcome::SILENT),
+        };
+        Self { mark, text, code }
     }
-    Ok(code.max(clusters(plan)))
 }
 
 /// Whether each backend's cluster of Kafka answers, and what it has of the topics.

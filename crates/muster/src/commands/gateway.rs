@@ -15,10 +15,9 @@ use muster_gateway::{
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
 use muster_scenario::{NoFiles, Overrides, PlatformKind, Source, parse};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::GatewayArgs;
-use crate::{outcome, registered, users};
+use crate::{outcome, registered, signals, users};
 
 /// The option that says how to misbehave.
 const BEHAVIOUR: &str = "--behaviour";
@@ -82,7 +81,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         outcome::say(&format!("management API at http://{address}{path}"));
     }
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals::ending() {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("listen for signals")?;
     }
     while !stop.load(Ordering::Relaxed) {

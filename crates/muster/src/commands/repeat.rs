@@ -20,10 +20,10 @@ pub(crate) fn repeat(
     loaded: &Loaded,
     interrupted: &AtomicBool,
 ) -> Result<u8> {
-    let out = args
-        .out
-        .clone()
-        .unwrap_or_else(|| default_folder(&loaded.plan));
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => folder::reserve(&default_folder(&loaded.plan))?,
+    };
     check_folder(&out)?;
     let mut runs = Vec::new();
     for number in 1..=times {

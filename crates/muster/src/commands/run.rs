@@ -20,7 +20,6 @@ use muster_scenario::{
     TlsPlan, needs,
 };
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
@@ -33,7 +32,7 @@ use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
-use crate::{beginning, line, outcome, outputs, sockets, target, wall_clock};
+use crate::{beginning, line, outcome, outputs, signals, sockets, target, wall_clock};
 
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
@@ -237,7 +236,7 @@ impl Ready {
 /// The first signal asks for the end; the second one ends the program at once.
 pub(crate) fn stop_by_signal() -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals::ending() {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
             .context("listen for signals")?;

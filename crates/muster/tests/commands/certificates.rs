@@ -35,11 +35,11 @@ fn scenario(platform: &str, credential: &str) -> String {
 }
 
 /// Vouches for servers and devices.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     /// Authorities of one name would look like forgeries of each other.
-    fn new(called: &str) -> Self {
+    pub(crate) fn new(called: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, called);
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -47,12 +47,18 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
     }
 
-    fn write_ca(&self, folder: &Path) {
+    pub(crate) fn write_ca(&self, folder: &Path) {
         fs::write(folder.join("ca.pem"), self.0.pem()).expect("it is written");
     }
 
     /// Writes `NAME.pem` and `NAME.key`, of somebody who is called so, changed as the caller likes.
-    fn write(&self, at: &Path, called: &str, key: &KeyPair, change: fn(&mut CertificateParams)) {
+    pub(crate) fn write(
+        &self,
+        at: &Path,
+        called: &str,
+        key: &KeyPair,
+        change: fn(&mut CertificateParams),
+    ) {
         let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, called);
@@ -67,7 +73,7 @@ fn device(index: u32) -> String {
     format!("meters-{index:08}")
 }
 
-fn p256() -> KeyPair {
+pub(crate) fn p256() -> KeyPair {
     KeyPair::generate().expect("a key")
 }
 
@@ -86,7 +92,7 @@ fn folder(text: &str, change: fn(&mut CertificateParams)) -> (TempDir, Authority
     (folder, authority)
 }
 
-fn unchanged(_: &mut CertificateParams) {}
+pub(crate) fn unchanged(_: &mut CertificateParams) {}
 
 fn ran(folder: &Path) -> (Value, Value) {
     let arguments = ["run", "scenario.yaml", "--quiet", "--out", "out"];

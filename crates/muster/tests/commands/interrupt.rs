@@ -103,6 +103,17 @@ fn an_interrupt_before_the_beginning_does_not_wait_for_it() {
 }
 
 #[test]
+fn the_end_of_the_terminal_ends_a_run_as_an_interrupt_does() {
+    let mut run = Run::start();
+    run.until("settle");
+    signal(&run.child, Signal::HUP);
+    assert_eq!(run.end(), (String::new(), Some(3)));
+    let result = json(&run.folder.path().join("out/result.json"));
+    assert_eq!(result["verdict"]["result"], "invalid");
+    assert_eq!(result["ledger"]["uplink"]["residue"], 0);
+}
+
+#[test]
 fn a_second_interrupt_ends_the_run_at_once_without_a_word() {
     let mut run = Run::start();
     run.until("measure");

@@ -1,0 +1,79 @@
+//! What a scenario says of TLS at one address, and what speaks against it there.
+
+use muster_protocol::layer::LayerError;
+use muster_scenario::Scheme;
+
+/// How a record of TLS begins that holds an alert (RFC 8446 section 5.1).
+const ALERT: [u8; 2] = [0x15, 0x03];
+
+/// Whether a session is opened over TLS, and by which keys of the scenario.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Security {
+    scheme: Scheme,
+    /// Where the scenario has its keys of TLS, such as `platform.tls`.
+    keys: &'static str,
+}
+
+impl Security {
+    pub(crate) const fn new(scheme: Scheme, keys: &'static str) -> Self {
+        Self { scheme, keys }
+    }
+
+    /// The remedy for a failed handshake, as the end of a sentence; empty where none is known.
+    pub(crate) fn remedy(self, error: LayerError) -> String {
+        match error {
+            LayerError::Tls(failure) => failure.remedy(self.keys),
+            LayerError::Dtls(_) | LayerError::WebSocket(_) => String::new(),
+        }
+    }
+
+    /// The likely reason why a peer hung up without a byte, as the end of a sentence.
+    pub(crate) fn hint_on_silence(self) -> String {
+        let Some(other) = self.other() else {
+            return String::new();
+        };
+        let with = if self.scheme.is_tls() {
+            "without"
+        } else {
+            "with"
+        };
+        format!("; a port {with} TLS does that: if it is one, write `{other}://`")
+    }
+
+    /// Why the first bytes of a peer belong to another scheme; none if they may belong to this one.
+    pub(crate) fn misread(self, bytes: &[u8]) -> Option<String> {
+        let other = self.other().filter(|_| !self.scheme.is_tls())?;
+        bytes
+            .starts_with(&ALERT)
+            .then(|| format!("this port speaks TLS; write `{other}://`"))
+    }
+
+    /// The scheme that differs by TLS alone.
+    fn other(self) -> Option<&'static str> {
+        let other = match self.scheme {
+            Scheme::Mqtt => Scheme::Mqtts,
+            Scheme::Mqtts => Scheme::Mqtt,
+            Scheme::Ws => Scheme::Wss,
+            Scheme::Wss => Scheme::Ws,
+            Scheme::Kafka | Scheme::Kafkas | Scheme::Coap | Scheme::Coaps => return None,
+        };
+        Some(other.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alert_of_tls_is_misread_only_where_none_is_spoken() {
+        let misread = |scheme| Security::new(scheme, "platform.tls").misread(&[0x15, 3, 3, 0, 2]);
+        assert!(misread(Scheme::Mqtt).is_some_and(|what| what.contains("`mqtts://`")));
+        assert!(misread(Scheme::Ws).is_some_and(|what| what.contains("`wss://`")));
+        assert_eq!(misread(Scheme::Mqtts), None);
+        assert_eq!(
+            Security::new(Scheme::Mqtt, "platform.tls").misread(&[0x20, 2, 0, 0]),
+            None
+        );
+    }
+}
