@@ -293,6 +293,7 @@ impl NotedEvent {
             until_s: self.until_s,
             kind: self.kind.clone(),
             detail: self.detail.clone(),
+            recovery: None,
         }
     }
 }

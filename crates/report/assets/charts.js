@@ -62,6 +62,7 @@ function numbers(report) {
     ctx.textAlign = "center";
     ctx.textBaseline = "middle";
     report.events.forEach((event, n) => {
+      if (free > bbox.left + bbox.width) return;
       const from = u.valToPos(event.t_s, "x", true);
       const to = u.valToPos(event.until_s ?? event.t_s, "x", true);
       if (to < bbox.left || from > bbox.left + bbox.width) return;
@@ -94,6 +95,40 @@ function logTicks(u, axis, min, max) {
     for (const step of steps) if (decade * step >= min && decade * step <= max) ticks.push(decade * step);
   }
   return ticks;
+}
+
+/// Dashed lines at what SLOs allow, each with its label above it or below the one before.
+function limitLines(limits) {
+  return (u) => {
+    const { ctx, bbox } = u;
+    const ratio = uPlot.pxRatio;
+    let free = -Infinity;
+    ctx.save();
+    ctx.font = `${11 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
+    ctx.textAlign = "right";
+    ctx.textBaseline = "bottom";
+    ctx.strokeStyle = style("--fail");
+    ctx.lineWidth = 1.25 * ratio;
+    ctx.setLineDash([5 * ratio, 4 * ratio]);
+    for (const { at, label } of limits) {
+      const y = u.valToPos(at, "y", true);
+      if (y < bbox.top || y > bbox.top + bbox.height) continue;
+      ctx.beginPath();
+      ctx.moveTo(bbox.left, y);
+      ctx.lineTo(bbox.left + bbox.width, y);
+      ctx.stroke();
+      const isAbove = y - bbox.top > 15 * ratio && y - 2 * ratio >= free;
+      const foot = isAbove ? y - 2 * ratio : Math.max(y + 15 * ratio, free);
+      free = foot + 14 * ratio;
+      const right = bbox.left + bbox.width - 4 * ratio;
+      const width = ctx.measureText(label).width;
+      ctx.fillStyle = style("--card");
+      ctx.fillRect(right - width - 3 * ratio, foot - 12.5 * ratio, width + 5 * ratio, 13 * ratio);
+      ctx.fillStyle = style("--fail");
+      ctx.fillText(label, right, foot);
+    }
+    ctx.restore();
+  };
 }
 
 function range(values) {
@@ -129,7 +164,7 @@ function lineChart(place, report, options) {
   const values = shown.map(() => el("b", {}, ""));
   const moment = el("span", { class: "at" });
   const keys = shown.map((spec, n) => el("button", {
-    class: "key", type: "button", "aria-pressed": "true", title: spec.title || spec.name,
+    class: "key", type: "button", "aria-pressed": "true", title: spec.title || meaning(spec.name) || spec.name,
     onclick: (event) => {
       const isOn = !chart.series[n + 1].show;
       event.currentTarget.setAttribute("aria-pressed", String(isOn));
@@ -143,10 +178,16 @@ function lineChart(place, report, options) {
     moment.textContent = isKnown(here) ? clock(report.windows[Math.min(here, report.windows.length - 1)].t_s) : "";
     shown.forEach((spec, n) => {
       const at = u.cursor.idxs[n + 1];
-      values[n].textContent = isKnown(at) && isKnown(spec.values[at]) ? options.format(spec.values[at]) : "";
+      values[n].textContent = isKnown(at) && isKnown(spec.values[at]) ? `${options.format(spec.values[at])}${widened(spec, report.windows[at])}` : "";
     });
   };
   const chart = draw(host, report, options, [xs, ...shown.map((spec) => (options.stepped ? held(spec.values) : spec.values))], shown.map((spec) => line(spec, options.stepped)), { setCursor: [tell] });
+}
+
+/// Over how many seconds a percentile was taken, where that is more than its window.
+function widened(spec, window) {
+  const over = spec.over?.(window);
+  return isKnown(over) && over > window.for_s ? ` over ${seconds(over)}` : "";
 }
 
 function draw(host, report, options, data, series, hooks) {
@@ -160,7 +201,7 @@ function draw(host, report, options, data, series, hooks) {
     scales: { x: { time: false, range: wholeOr(report.windows) }, y: isLog ? { distr: 3, range: () => options.range } : { range: (u, low, high) => [0, Math.max(high * 1.08, options.least ?? 1)] } },
     axes: y,
     series: [{}, ...series],
-    hooks: { drawAxes: [bands(report)], ready: [followTouch], setCursor: hooks.setCursor || [], draw: [...(hooks.draw || []), numbers(report)] },
+    hooks: { drawAxes: [bands(report)], ready: [followTouch], setCursor: hooks.setCursor || [], draw: [...(hooks.draw || []), limitLines(options.limits || []), numbers(report)] },
   }, data, host);
   charts.push({ chart, host });
   return chart;

@@ -128,6 +128,6 @@ function flowTree(graph) {
   const depth = { 0: 0, 1: 1, 2: 2, 3: 1 };
   const due = graph.nodes[0]?.value || 1;
   return el("div", { class: "tree" }, graph.nodes.map((node) => el("div", { style: `margin-left:${depth[node.column] * 16}px` },
-    el("div", { class: "line" }, el("span", {}, node.label, node.detail ? el("span", { class: "why" }, ` ${node.detail}`) : null), el("b", {}, count(node.value))),
+    el("div", { class: "line" }, el("span", {}, term(node.label), node.detail ? el("span", { class: "why" }, ` ${node.detail}`) : null), el("b", {}, count(node.value))),
     el("div", { class: "fill" }, el("i", { style: `width:${(100 * node.value) / due}%;background:var(${TONES[node.id]})` })))));
 }

@@ -70,7 +70,7 @@ function verdict() {
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
     list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
     warnings(),
-    el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, name), el("b", {}, String(value))))));
+    el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, term(name)), el("b", {}, String(value))))));
 }
 
 /// What went wrong and no rule looked at, beside the verdict that it did not move.
@@ -92,7 +92,7 @@ function reason(rule) {
 
 function kpi(name, value, unit, note, options = {}) {
   const dot = el("i", { style: options.color ? `--dot:var(${options.color})` : "display:none" });
-  return el("div", { class: options.bad ? "kpi bad" : "kpi" }, el("div", { class: "name" }, dot, name), el("div", { class: "figure" }, value, unit ? el("small", {}, unit) : null), el("div", { class: "note" }, note));
+  return el("div", { class: options.bad ? "kpi bad" : "kpi" }, el("div", { class: "name" }, dot, term(name)), el("div", { class: "figure" }, value, unit ? el("small", {}, unit) : null), el("div", { class: "note" }, note));
 }
 
 function kpis() {
@@ -119,6 +119,7 @@ function kpis() {
 
 function overTime() {
   if (report.windows.length < 2) return card("Over time", null, el("p", { class: "hint" }, "The run was too short for a chart."));
+  const bounds = slos();
   const measured = report.phases.find((p) => p.phase === "measure");
   const buttons = el("div", { class: "row" },
     el("button", { class: "button", type: "button", onclick: () => wholeRun(report) }, "Whole run"),
@@ -126,7 +127,6 @@ function overTime() {
   const place = card("Over time", buttons, el("p", { class: "hint" }, `Drag to zoom, double-click to go back. Shaded: not measured.${report.events.length > 0 ? " Numbered: events, listed below." : ""}`));
   page.append(place);
   const w = report.windows;
-  const of = (leg, name) => w.map((one) => one[leg][name]);
   lineChart(place, report, { title: "Rates", hint: "messages a second", format: rate, stepped: true, height: 240, lines: [
     { name: "offered", color: "--offered", area: "--area", width: 1, values: perSecond(w, "offered") },
     { name: "issued", color: "--issued", width: 2.5, values: perSecond(w, "issued") },
@@ -134,25 +134,44 @@ function overTime() {
     { name: "accepted", color: "--accepted", dash: [6, 3], values: perSecond(w, "accepted") },
     { name: "arrived", color: "--arrived", dash: [2, 3], width: 2.25, values: perSecond(w, "arrived") },
   ] });
-  latencyChart(place, "Response", "by second of due, unanswered at their lower bound", ["p50", "p90", "p99"].map((p) => of("response", `${p}_us`)), of("response", "p99_9_us"));
+  latencyChart(place, "response", "by second of due, unanswered at their lower bound");
   heatChart(place, report);
-  latencyChart(place, "End-to-end", "due to arrival at the backend", ["p50", "p90", "p99"].map((p) => of("end_to_end", `${p}_us`)), of("end_to_end", "p99_9_us"));
+  latencyChart(place, "end-to-end", "due to arrival at the backend");
   lineChart(place, report, { title: "What went wrong", hint: "messages a second", format: rate, stepped: true, height: 130, least: 5, lines: [
     { name: "rejected", color: "--completed", values: some(perSecond(w, "rejected")) }, { name: "timed out", color: "--issued", values: some(perSecond(w, "timed_out")) },
     { name: "broken", color: "--fail", values: some(perSecond(w, "broken")) }, { name: "shed", color: "--none", values: some(perSecond(w, "shed")) },
   ] });
-  lineChart(place, report, { title: "Links up", hint: "at the end of each window", format: count, height: 130, lines: [{ name: "links", color: "--issued", values: w.map((one) => one.links_up) }] });
+  lineChart(place, report, { title: "Links up", hint: "at the end of each window", format: count, height: 130, limits: bounds.links, lines: [{ name: "links", color: "--issued", values: w.map((one) => one.links_up) }] });
   return null;
 }
 
 /// A counter that is zero all the time is no line.
 const some = (values) => (values.some((v) => v > 0) ? values : values.map(() => null));
 
-function latencyChart(place, title, hint, [p50, p90, p99], p999) {
-  const all = [p50, p90, p99, p999];
-  lineChart(place, report, { title, hint, format: time, log: true, height: 220, range: range(all), lines: [
-    { name: "p50", color: "--p50", values: p50 }, { name: "p90", color: "--p90", values: p90 }, { name: "p99", color: "--p99", values: p99 }, { name: "p99.9", color: "--p999", dash: [4, 3], values: p999 },
-  ] });
+const CURVES = [["p50", "--p50"], ["p90", "--p90"], ["p99", "--p99"], ["p99.9", "--p999", [4, 3]]];
+
+function latencyChart(place, leg, hint) {
+  const [object, limits] = [leg.replaceAll("-", "_"), slos()[leg]];
+  const key = (name) => name.replace(".", "_");
+  const lines = CURVES.map(([name, color, dash]) => ({
+    name, color, dash, values: report.windows.map((w) => w[object][`${key(name)}_us`]), over: (w) => w[`${object}_over`]?.[`${key(name)}_s`],
+  }));
+  const values = [...lines.map((one) => one.values), limits.map((one) => one.at)];
+  if (lines.every((one) => !one.values.some(isKnown))) return;
+  lineChart(place, report, { title: capital(leg), hint, format: time, log: true, height: 220, range: range(values), limits, lines });
+}
+
+/// What SLOs allow of what the charts show, highest first, each once.
+function slos() {
+  const found = { "response": [], "end-to-end": [], links: [] };
+  for (const rule of report.verdict.rules.filter((one) => one.kind === "slo" && isKnown(one.bound))) {
+    const [, leg, percentile] = /^(response|end-to-end) (p[\d.]+)$/.exec(rule.rule) || [];
+    if (leg && isKnown(rule.bound.us)) found[leg].push({ at: rule.bound.us, label: `SLO ${percentile} \u2264 ${tick(rule.bound.us)}` });
+    const links = rule.rule === "connected" && rule.scope === "run" ? rule.bound.fraction * report.links.wanted : NaN;
+    if (links > 0) found.links.push({ at: links, label: `SLO \u2265 ${count(links)}` });
+  }
+  const once = (all) => all.filter((one, n) => all.findIndex((other) => other.label === one.label) === n).sort((a, b) => b.at - a.at);
+  return Object.fromEntries(Object.entries(found).map(([name, all]) => [name, once(all)]));
 }
 
 function events() {
@@ -161,19 +180,27 @@ function events() {
     const until = isKnown(event.until_s) ? ` to ${clock(event.until_s)}` : "";
     const room = Math.max(5, (event.until_s ?? event.t_s) - event.t_s);
     const show = () => zoom(Math.max(0, event.t_s - room), (event.until_s ?? event.t_s) + room);
-    return el("tr", { class: "jump", onclick: show, title: "Zoom the charts to it" }, el("td", { class: "tight" }, el("span", { class: "number" }, String(n + 1))), el("td", { class: "n tight" }, `${clock(event.t_s)}${until}`), el("td", { class: "tight" }, event.kind), el("td", { class: "why wide" }, event.detail));
+    return el("tr", { class: "jump", onclick: show, title: "Zoom the charts to it" }, el("td", { class: "tight" }, el("span", { class: "number" }, String(n + 1))), el("td", { class: "n tight" }, `${clock(event.t_s)}${until}`), el("td", { class: "tight" }, event.kind), el("td", { class: "why wide" }, event.detail, recovery(event)));
   });
   return card("Events", el("span", { class: "hint" }, "a click zooms the charts"), el("div", { class: "scroll" }, el("table", { class: "stack events" }, head(["", ["when", "n"], "what", "detail"]), el("tbody", {}, rows))));
 }
 
+/// When rate and latency were back after an outage.
+function recovery(event) {
+  if (!event.recovery) return null;
+  const after = event.recovery.after_s;
+  return el("div", { class: "recovered" }, isKnown(after) ? [term("recovered"), ` after ${seconds(after)}`] : "not recovered while measuring");
+}
+
 function head(names) {
-  return el("thead", {}, el("tr", {}, names.map((name) => (Array.isArray(name) ? el("th", { class: name[1] }, name[0]) : el("th", {}, name)))));
+  const shown = (name) => term(String(name));
+  return el("thead", {}, el("tr", {}, names.map((name) => (Array.isArray(name) ? el("th", { class: name[1] }, shown(name[0])) : el("th", {}, shown(name))))));
 }
 
 document.body.prepend(page);
 page.append(topBar());
 setTheme(preferredTheme(), false);
-for (const section of [verdict, kpis, overTime, events, ledger, rules, streams, twoColumns, scenario, foot]) {
+for (const section of [verdict, kpis, overTime, events, ledger, rules, streams, twoColumns, scenario, words, foot]) {
   const made = section();
   if (made) page.append(made);
 }
@@ -181,6 +208,19 @@ later.forEach((draw) => draw());
 redrawFlow();
 setTheme(theme(), false);
 let wait = 0;
+/// On paper: light, nothing folded, and charts as wide as the sheet.
+let folded = [];
+const PAPER_WIDTH = 690;
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach(opened);
+  setTheme("light", false);
+  for (const { chart } of charts) chart.setSize({ width: Math.min(chart.width, PAPER_WIDTH), height: chart.height });
+});
+addEventListener("afterprint", () => {
+  folded.forEach((one) => one.removeAttribute("open"));
+  setTheme(preferredTheme(), false);
+});
 addEventListener("resize", () => {
   cancelAnimationFrame(wait);
   wait = requestAnimationFrame(() => { redrawCharts(); redrawFlow(); });

@@ -7,7 +7,7 @@ function ledger() {
   const isClosed = uplink.residue === 0;
   const state = !isKnown(uplink.residue) ? "none" : isClosed ? "pass" : "invalid";
   const words = !isKnown(uplink.residue) ? "residue not known" : isClosed ? "residue 0: the ledger closes" : `residue ${count(uplink.residue)}: the ledger does not close`;
-  const place = card("Where every message went", el("span", { class: `closes tone-${state}` }, icon(state), words));
+  const place = card("Where every message went", el("span", { class: `closes tone-${state}` }, icon(state), term("residue", words)));
   const graph = ledgerGraph(report);
   const flow = el("div", { class: "flow" });
   redrawFlow = () => flow.replaceChildren(flowDiagram(ledgerGraph(report), Math.max(page.clientWidth - 94, 560)), flowTree(ledgerGraph(report)));
@@ -88,7 +88,7 @@ function cohorts() {
   const { uplink, measured } = report.ledger;
   const bad = ["lost", "lost_unacknowledged", "outstanding", "corrupted", "duplicates"];
   const cell = (book, name) => (name.startsWith("bytes") ? { text: bytes(book[name]), n: true } : n(book[name], bad.includes(name) && book[name] > 0));
-  const rows = COHORT.map((name) => [plain(name), cell(uplink, name), cell(measured, name)]);
+  const rows = COHORT.map((name) => [term(plain(name)), cell(uplink, name), cell(measured, name)]);
   return details("Every count", table(["", ["whole run", "n"], ["due while measuring", "n"]], rows));
 }
 
@@ -140,9 +140,15 @@ function rules() {
     const some = inOrder(all.filter((rule) => isOfKind(rule) && !folded.includes(rule)));
     return some.length === 0 ? [] : [el("tr", { class: "group" }, el("td", { colspan: 6, class: "wide" }, title)), some.map(ruleRow)];
   });
-  const held = all.filter((rule) => rule.result === "pass").length;
-  return card("Rules", el("span", { class: "hint" }, `${held} of ${all.length} hold`), ruleTable(rows),
+  return card("Rules", el("span", { class: "hint" }, rulesInWords(report.verdict.counts)), ruleTable(rows),
     folded.length > 0 ? details(`${folded.length} rules on the generator hold`, ruleTable(folded.map(ruleRow))) : null);
+}
+
+/// The counts of the verdict, in the words of every form of the report.
+function rulesInWords(counts) {
+  const others = [[counts.fail, "fail"], [counts.not_evaluated, "not evaluated"], [counts.not_judged, "fail and are not judged"]].filter(([many]) => many > 0);
+  const hold = counts.hold === counts.rules ? `${count(counts.rules)} rules hold` : `${count(counts.hold)} of ${count(counts.rules)} rules hold`;
+  return [hold, ...others.map(([many, word]) => `${count(many)} ${word}`)].join(", ");
 }
 
 const ruleTable = (rows) => el("div", { class: "scroll" }, el("table", { class: "stack rules" }, head(["", "rule", ["observed", "n"], ["allowed", "n"], ["since", "n"], "evidence"]), el("tbody", {}, rows)));
@@ -151,12 +157,12 @@ function ruleRow(rule) {
   const result = rule.result === "not-evaluated" ? "none" : rule.result === "fail" && !isTargets(rule) ? "invalid" : rule.result;
   const bad = rule.result === "fail" ? "n bad" : "n";
   return el("tr", {},
-    el("td", { class: "wide" }, el("span", { class: `mark tone-${tone(result)}` }, icon(result), rule.result.replace("-", " "))),
-    el("td", {}, rule.rule, rule.scope === "run" ? null : el("div", { class: "why" }, rule.scope)),
+    el("td", { class: rule.result === "not-evaluated" ? "wide long" : "wide" }, el("span", { class: `mark tone-${tone(result)}` }, icon(result), term(rule.result.replace("-", " ")))),
+    el("td", { class: "name" }, term(rule.rule), rule.scope === "run" ? null : el("div", { class: "why" }, rule.scope)),
     el("td", { class: bad }, isKnown(rule.observed) ? observed(rule) : ""),
     el("td", { class: "n wide", "data-name": "" }, isKnown(rule.bound) ? allowed(rule) : ""),
     isKnown(rule.since_s) ? el("td", { class: "n wide", "data-name": "since" }, clock(rule.since_s)) : el("td", { class: "n" }),
-    el("td", { class: "why wide" }, unbroken(rule.evidence), rule.note ? ` (${rule.note})` : null));
+    el("td", { class: "why wide evidence" }, unbroken(rule.evidence), rule.note ? ` (${rule.note})` : null));
 }
 
 const PERCENTILES = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
@@ -170,7 +176,7 @@ const APART = ["response", "end_to_end", "command_request", "command_response", 
 function latencies(of) {
   const rows = LEGS.filter(([leg]) => of.latency[leg]).flatMap(([leg, name]) => [
     ...latencyRows(name, of.latency[leg]),
-    ...[["cold", of.latency_cold], ["warm", of.latency_warm]].filter(([, legs]) => legs?.[leg] && APART.includes(leg)).flatMap(([part, legs]) => latencyRows(el("span", { class: "part" }, part), legs[leg])),
+    ...[["cold", of.latency_cold], ["warm", of.latency_warm]].filter(([, legs]) => legs?.[leg] && APART.includes(leg)).flatMap(([part, legs]) => latencyRows(el("span", { class: "part" }, term(part)), legs[leg])),
   ]);
   const names = ["", "mean", "p50", "p90", "p95", "p99", "p99.9", "max", "answered", "censored"];
   return table(names.map((name, at) => (at === 0 ? name : [name, "n"])), rows);
@@ -179,8 +185,8 @@ function latencies(of) {
 /// The answered; below them all due, the unanswered at their lower bound, where that differs.
 function latencyRows(name, one) {
   const t = (us) => ({ text: time(us), n: true, zero: !isKnown(us) });
-  const rows = [[name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), n(one.count), n(one.censored)]];
-  if (one.all_due && PERCENTILES.some((p) => time(one.all_due[p]) !== time(one[p]))) rows.push([el("span", { class: "part" }, "of all due"), "", ...PERCENTILES.map((p) => t(one.all_due[p])), "", n(one.count + one.censored), ""]);
+  const rows = [[typeof name === "string" ? term(name) : name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), n(one.count), n(one.censored)]];
+  if (one.all_due && PERCENTILES.some((p) => time(one.all_due[p]) !== time(one[p]))) rows.push([el("span", { class: "part" }, term("of all due")), "", ...PERCENTILES.map((p) => t(one.all_due[p])), "", n(one.count + one.censored), ""]);
   return rows;
 }
 

@@ -14,6 +14,7 @@ use crate::{
 
 mod accounts;
 mod downlink;
+mod recovery;
 mod rules;
 mod windows;
 
@@ -97,6 +98,9 @@ impl Assembly<'_> {
             .lateness
             .as_ref()
             .and_then(|leg| leg.percentiles.p99_us);
+        let windows = windows::coarsened(summary, windows, health);
+        let mut events = events(run.events, health);
+        recovery::add(&mut events, &windows);
         let has_measured = summary.timeline.measure < Micros::MAX;
         Report {
             muster: run.muster,
@@ -124,8 +128,8 @@ impl Assembly<'_> {
                 ..run.generator
             },
             target: run.target,
-            events: events(run.events, health),
-            windows: windows::coarsened(summary, windows, health),
+            events,
+            windows,
             published: run.published,
             ..Report::default()
         }
@@ -211,6 +215,7 @@ fn events(mut events: Vec<Event>, health: &GeneratorHealth) -> Vec<Event> {
             "{}: {} ({})",
             incident.kind, incident.detail, incident.count
         ),
+        recovery: None,
     }));
     events.sort_by(|a, b| a.t_s.total_cmp(&b.t_s));
     events

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use muster_model::ShedCause;
 
-use crate::{Percentiles, Report, Window};
+use crate::{PercentileSpans, Percentiles, Report, Window};
 
 /// The first columns.
 const COUNTERS: [&str; 14] = [
@@ -45,8 +45,12 @@ fn columns() -> Vec<String> {
     let counters = COUNTERS.iter().map(ToString::to_string);
     let health = HEALTH.iter().map(ToString::to_string);
     let further = std::iter::once("unacknowledged".to_owned());
+    let spans = LATENCIES.iter().flat_map(|latency| {
+        let names = PERCENTILES.iter();
+        names.map(move |name| format!("{latency}_{}_over_s", name.trim_end_matches("_us")))
+    });
     let all = counters.chain(latencies).chain(health);
-    all.chain(further).chain(shed).collect()
+    all.chain(further).chain(shed).chain(spans).collect()
 }
 
 /// The windows of a report as comma-separated values, with a heading.
@@ -137,6 +141,26 @@ impl Row {
             let count = window.shed_by_cause.get(cause.name());
             self.cell(count.copied().unwrap_or_default());
         }
+        for spans in [
+            window.response_over,
+            window.end_to_end_over,
+            window.lateness_over,
+        ] {
+            self.spans(spans);
+        }
+    }
+
+    fn spans(&mut self, spans: PercentileSpans) {
+        let PercentileSpans {
+            p50_s,
+            p90_s,
+            p95_s,
+            p99_s,
+            p99_9_s,
+        } = spans;
+        for span in [p50_s, p90_s, p95_s, p99_s, p99_9_s] {
+            self.known(span);
+        }
     }
 }
 
@@ -161,7 +185,10 @@ mod tests {
         let unknown = ",".repeat(19);
         assert_eq!(
             lines[1],
-            format!("0,0,settle,,0,0,0,,0,0,0,0,,0{unknown},0,0,0,7,0,0,0,0,0,0,0,0")
+            format!(
+                "0,0,settle,,0,0,0,,0,0,0,0,,0{unknown},0,0,0,7,0,0,0,0,0,0,0,0{}",
+                ",".repeat(15)
+            )
         );
         let at = columns().iter().position(|name| name == "shed_offline");
         assert_eq!(lines[1].split(',').nth(at.expect("a column")), Some("7"));

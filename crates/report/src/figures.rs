@@ -218,4 +218,15 @@ pub struct Event {
     pub kind: String,
     /// What happened, in words.
     pub detail: String,
+    /// When rate and latency were back; null where the event is no outage while measuring.
+    #[serde(default)]
+    pub recovery: Option<Recovery>,
+}
+
+/// The end of an outage as rate and latency show it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// From the begin of the event until both were back, to the length of a window; null if they were not
+    /// before measuring ended.
+    pub after_s: Option<f64>,
 }

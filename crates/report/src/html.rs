@@ -21,9 +21,10 @@ const UPLOT_LICENSE: &str = include_str!("../assets/uplot-LICENSE.txt");
 
 /// uPlot and then the parts of the page's own script, in the order in which they build on each
 /// other.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     include_str!("../assets/uplot.js"),
     include_str!("../assets/base.js"),
+    include_str!("../assets/words.js"),
     include_str!("../assets/charts.js"),
     include_str!("../assets/flow.js"),
     include_str!("../assets/sections.js"),

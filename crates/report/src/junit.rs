@@ -1,46 +1,122 @@
 //! The rules as a JUnit file: one test case a rule.
 //!
 //! A broken rule on the generator is an `error`, a broken SLO a `failure`, a rule that was not
-//! evaluated or does not count is `skipped` (DESIGN section 7).
+//! evaluated or does not count is `skipped`. A rule that holds has its figures as output.
 
 use std::fmt::Write as _;
+
+use muster_judge::Warning;
 
 use crate::{Consequence, Outcome, Report, Rule, RuleResult, Verdict};
 
 /// The rules as JUnit XML.
 ///
-/// Where the result is not a pass and no rule says so (a target that was never reached), a last
-/// case `verdict` is an error, so that no reader takes silence for success.
+/// The suite has as many cases as there are rules. Where the result is not a pass and no rule says so (a
+/// target that was never reached), a second suite has the case `verdict`, an error, so that no reader takes
+/// silence for success.
 #[must_use]
 pub fn junit(report: &Report) -> String {
-    let mut cases: Vec<Case> = report.verdict.rules.iter().map(Case::of).collect();
-    cases.extend(Case::of_verdict(&report.verdict));
-    let count = |end: End| cases.iter().filter(|case| case.end == end).count();
+    let rules = report.verdict.rules.iter();
+    let mut suites = Vec::new();
+    let rules = Suite {
+        name: report.name.clone(),
+        cases: rules.map(Case::of).collect(),
+        properties: properties(report),
+        output: report.verdict.warnings.iter().map(warning).collect(),
+    };
+    if !rules.cases.is_empty() {
+        suites.push(rules);
+    }
+    suites.extend(Case::of_verdict(&report.verdict).map(|case| Suite {
+        name: format!("{} verdict", report.name),
+        cases: vec![case],
+        properties: Vec::new(),
+        output: Vec::new(),
+    }));
+    let time = seconds(report);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    let _ = write!(
-        xml,
-        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
-        escape(&report.name),
-        cases.len(),
-        count(End::Failure),
-        count(End::Error),
-        count(End::Skipped),
-    );
-    if let Some(started) = &report.started {
-        let _ = write!(xml, " timestamp=\"{}\"", escape(started));
+    for suite in &suites {
+        suite.write(report.started.as_deref(), &time, &mut xml);
     }
-    xml.push_str(">\n");
-    if let Some(insecure) = report.environment["tls"]["insecure"].as_bool() {
-        let _ = writeln!(
-            xml,
-            "    <properties><property name=\"insecure\" value=\"{insecure}\"/></properties>"
-        );
-    }
-    for case in &cases {
-        case.write(&report.name, &mut xml);
-    }
-    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml.push_str("</testsuites>\n");
     xml
+}
+
+/// How long the run took, or as much of it as was measured.
+fn seconds(report: &Report) -> String {
+    let phases = report.phases.last().map(|phase| phase.until_s);
+    let seconds = phases.or(report.measured_s).unwrap_or(0.0);
+    format!("{seconds:.3}")
+}
+
+/// The result, the counts of the rules, and whether any certificate was taken.
+fn properties(report: &Report) -> Vec<(&'static str, String)> {
+    let verdict = &report.verdict;
+    let counts = verdict.counts();
+    let mut all = vec![("result", verdict.result.name().to_owned())];
+    all.extend(
+        verdict
+            .would_be
+            .map(|result| ("would-be", result.name().to_owned())),
+    );
+    all.extend([
+        ("rules", counts.rules.to_string()),
+        ("hold", counts.hold.to_string()),
+        ("fail", counts.fail.to_string()),
+        ("not-evaluated", counts.not_evaluated.to_string()),
+        ("not-judged", counts.not_judged.to_string()),
+    ]);
+    let insecure = report.environment["tls"]["insecure"].as_bool();
+    all.extend(insecure.map(|insecure| ("insecure", insecure.to_string())));
+    all
+}
+
+fn warning(warning: &Warning) -> String {
+    format!("warning: {} [{}]", warning.detail, warning.scope)
+}
+
+/// A test suite of one run.
+struct Suite {
+    name: String,
+    cases: Vec<Case>,
+    properties: Vec<(&'static str, String)>,
+    /// Lines of its output.
+    output: Vec<String>,
+}
+
+impl Suite {
+    fn write(&self, started: Option<&str>, time: &str, xml: &mut String) {
+        let count = |end: End| self.cases.iter().filter(|case| case.end == end).count();
+        let _ = write!(
+            xml,
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{time}\"",
+            escape(&self.name),
+            self.cases.len(),
+            count(End::Failure),
+            count(End::Error),
+            count(End::Skipped),
+        );
+        if let Some(started) = started {
+            let _ = write!(xml, " timestamp=\"{}\"", escape(started));
+        }
+        xml.push_str(">\n");
+        if !self.properties.is_empty() {
+            xml.push_str("    <properties>\n");
+            for (name, value) in &self.properties {
+                let value = escape(value);
+                let _ = writeln!(xml, "      <property name=\"{name}\" value=\"{value}\"/>");
+            }
+            xml.push_str("    </properties>\n");
+        }
+        for case in &self.cases {
+            case.write(&self.name, time, xml);
+        }
+        if !self.output.is_empty() {
+            let output = escape_text(&self.output.join("\n"));
+            let _ = writeln!(xml, "    <system-out>{output}</system-out>");
+        }
+        xml.push_str("  </testsuite>\n");
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +147,12 @@ impl Case {
         };
         let observed = rule.seen().unwrap_or_else(|| "-".to_owned());
         let allowed = rule.allowed().unwrap_or_else(|| "-".to_owned());
+        let note = rule.note.as_ref().map(|note| format!("\nnote: {note}"));
         Self {
             name: format!("{} [{}]", rule.rule, rule.scope),
             end,
             message: format!("observed {observed}, allowed: {allowed}"),
-            text: rule.evidence.clone(),
+            text: rule.evidence.clone() + &note.unwrap_or_default(),
         }
     }
 
@@ -100,30 +177,30 @@ impl Case {
         })
     }
 
-    fn write(&self, suite: &str, xml: &mut String) {
+    /// Writes the case; its time is that of the run, which every rule watches.
+    fn write(&self, suite: &str, time: &str, xml: &mut String) {
         let (suite, name) = (escape(suite), escape(&self.name));
-        let (message, text) = (escape(&self.message), escape(&self.text));
-        let _ = write!(xml, "    <testcase classname=\"{suite}\" name=\"{name}\"");
+        let (message, text) = (escape(&self.message), escape_text(&self.text));
+        let _ = writeln!(
+            xml,
+            "    <testcase classname=\"{suite}\" name=\"{name}\" time=\"{time}\">"
+        );
         let _ = match self.end {
-            End::Passed => writeln!(xml, "/>"),
-            End::Failure => writeln!(
-                xml,
-                ">\n      <failure message=\"{message}\">{text}</failure>\n    </testcase>"
-            ),
-            End::Error => {
-                writeln!(
-                    xml,
-                    ">\n      <error message=\"{message}\">{text}</error>\n    </testcase>"
-                )
+            End::Passed => writeln!(xml, "      <system-out>{message}\n{text}</system-out>"),
+            End::Failure => {
+                writeln!(xml, "      <failure message=\"{message}\">{text}</failure>")
             }
-            End::Skipped => {
-                writeln!(
-                    xml,
-                    ">\n      <skipped message=\"{text}\"/>\n    </testcase>"
-                )
-            }
+            End::Error => writeln!(xml, "      <error message=\"{message}\">{text}</error>"),
+            End::Skipped => writeln!(xml, "      <skipped message=\"{}\"/>", escape(&self.text)),
         };
+        xml.push_str("    </testcase>\n");
     }
+}
+
+/// The text for use in an element: as [`escape`], with its line feeds.
+fn escape_text(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escape).collect();
+    lines.join("\n")
 }
 
 /// The text for use in an attribute or an element (XML 1.0 section 2.4); characters that XML 1.0

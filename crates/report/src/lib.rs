@@ -40,7 +40,7 @@ pub use downlink::{
 };
 pub use figures::{
     CounterGrowth, Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates,
-    TargetUse,
+    Recovery, TargetUse,
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
@@ -53,5 +53,5 @@ pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use text::text;
-pub use verdict::{Consequence, Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
-pub use window::{Heat, MAX_WINDOWS, Window, WindowHealth};
+pub use verdict::{Consequence, Figure, Outcome, Rule, RuleCounts, RuleKind, RuleResult, Verdict};
+pub use window::{Heat, MAX_WINDOWS, PercentileSpans, Window, WindowHealth};

@@ -118,6 +118,9 @@ impl Screen {
         if let Some(would_be) = verdict.would_be {
             let _ = write!(line, "  (would be {})", would_be.name());
         }
+        if verdict.result != Outcome::Pass && !verdict.rules.is_empty() {
+            let _ = write!(line, "  {}", verdict.counts());
+        }
         self.line(&line);
         if let Some(part) = report.part() {
             self.line(&format!(
@@ -142,14 +145,14 @@ impl Screen {
             self.line(&format!("  and {more} more"));
         }
         if verdict.result == Outcome::Pass {
-            let held = verdict.rules_that(RuleResult::Pass).count();
             let notes = verdict
                 .notes()
                 .iter()
                 .map(|note| format!("; {note}"))
                 .collect::<String>();
             let unjudged = happened::unjudged(verdict, !report.ledger.by_backend.is_empty());
-            self.line(&format!("  {held} rules hold{notes}{unjudged}"));
+            let counts = verdict.counts();
+            self.line(&format!("  {counts}{notes}{unjudged}"));
         }
         self.warnings(verdict);
         if verdict.result == Outcome::None {
@@ -583,10 +586,13 @@ mod tests {
             until_s,
             kind: "no-answer".to_owned(),
             detail: String::new(),
+            recovery: None,
         };
         report.events = vec![event(3.4, None); 8];
         report.events[0] = event(12.0, Some(22.0));
-        let told = "events     no-answer 12-22 s  no-answer 3 s";
+        let after_s = Some(11.0);
+        report.events[0].recovery = Some(crate::Recovery { after_s });
+        let told = "events     no-answer 12-22 s (recovered after 11 s)  no-answer 3 s";
         assert!(text(&report, 200).contains(told));
         assert!(text(&report, 200).contains("and 2 more\n"));
     }

@@ -4,10 +4,11 @@ use std::fmt;
 
 use muster_judge::Warning;
 use muster_model::{Micros, figure};
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The run's result and the rules behind it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct Verdict {
     /// The result.
     pub result: Outcome,
@@ -21,6 +22,24 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// How many rules ended in which way: the one count that every form of a report shows.
+    #[must_use]
+    pub fn counts(&self) -> RuleCounts {
+        let mut counts = RuleCounts::default();
+        for rule in &self.rules {
+            counts.rules += 1;
+            *match (rule.result, rule.consequence) {
+                (RuleResult::Pass, _) => &mut counts.hold,
+                (RuleResult::Fail, Consequence::None) => &mut counts.not_judged,
+                (RuleResult::Fail, Consequence::Fails | Consequence::Invalidates) => {
+                    &mut counts.fail
+                }
+                (RuleResult::NotEvaluated, _) => &mut counts.not_evaluated,
+            } += 1;
+        }
+        counts
+    }
+
     /// The exit code of a run with this verdict (SEMANTICS section 7).
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
@@ -60,6 +79,60 @@ impl Verdict {
     /// The rules with this result.
     pub fn rules_that(&self, result: RuleResult) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |rule| rule.result == result)
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self {
+            result,
+            would_be,
+            warnings,
+            rules,
+        } = self;
+        let mut verdict = serializer.serialize_struct("Verdict", 5)?;
+        verdict.serialize_field("result", result)?;
+        verdict.serialize_field("would_be", would_be)?;
+        verdict.serialize_field("counts", &self.counts())?;
+        verdict.serialize_field("warnings", warnings)?;
+        verdict.serialize_field("rules", rules)?;
+        verdict.end()
+    }
+}
+
+/// How many rules ended in which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RuleCounts {
+    /// All of them.
+    pub rules: u64,
+    /// Those that hold.
+    pub hold: u64,
+    /// Those that do not hold, and count.
+    pub fail: u64,
+    /// Those that could not be decided.
+    pub not_evaluated: u64,
+    /// Those that do not hold, and are told only.
+    pub not_judged: u64,
+}
+
+impl fmt::Display for RuleCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rules, hold) = (figure::count(self.rules), figure::count(self.hold));
+        if self.hold == self.rules {
+            write!(f, "{rules} rules hold")?;
+        } else {
+            write!(f, "{hold} of {rules} rules hold")?;
+        }
+        for (number, word) in [
+            (self.fail, "fail"),
+            (self.not_evaluated, "not evaluated"),
+            (self.not_judged, "fail and are not judged"),
+        ] {
+            if number > 0 {
+                write!(f, ", {} {word}", figure::count(number))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -307,5 +380,29 @@ mod tests {
         };
         let names: Vec<&str> = verdict.reasons().map(|rule| rule.rule.as_str()).collect();
         assert_eq!(names, ["processes", "p99", "loss"]);
+    }
+
+    #[test]
+    fn the_counts_of_the_rules_add_up_and_leave_out_what_is_nought() {
+        let mut verdict = Verdict {
+            rules: vec![
+                rule("loss", RuleResult::Pass, Consequence::None),
+                rule("connected", RuleResult::Pass, Consequence::None),
+            ],
+            ..Verdict::default()
+        };
+        assert_eq!(verdict.counts().to_string(), "2 rules hold");
+        verdict.rules.extend([
+            rule("p99", RuleResult::NotEvaluated, Consequence::Invalidates),
+            rule("stable", RuleResult::Fail, Consequence::None),
+            rule("drain", RuleResult::Fail, Consequence::Fails),
+            rule("residue", RuleResult::Fail, Consequence::Invalidates),
+        ]);
+        assert_eq!(
+            verdict.counts().to_string(),
+            "2 of 6 rules hold, 2 fail, 1 not evaluated, 1 fail and are not judged"
+        );
+        let json = serde_json::to_value(&verdict).expect("JSON");
+        assert_eq!(json["counts"]["fail"], 2);
     }
 }

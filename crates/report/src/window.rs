@@ -55,12 +55,37 @@ pub struct Window {
     pub end_to_end: Percentiles,
     /// Percentiles of the generator's own lateness.
     pub lateness: Percentiles,
+    /// Over how many seconds each percentile of the response was taken.
+    #[serde(default)]
+    pub response_over: PercentileSpans,
+    /// The same of end-to-end.
+    #[serde(default)]
+    pub end_to_end_over: PercentileSpans,
+    /// The same of the lateness.
+    #[serde(default)]
+    pub lateness_over: PercentileSpans,
     /// Response times of all due, the unanswered at their lower bound: how many in which bucket.
     pub response_heat: Heat,
     /// End-to-end times: how many in which bucket.
     pub end_to_end_heat: Heat,
     /// The generator's own health; null where it was not sampled.
     pub generator: Option<WindowHealth>,
+}
+
+/// Over how many seconds percentiles were taken: a percentile that has too few values in one window is
+/// that of several of one phase, of which each shows it. Null where the whole phase has too few.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PercentileSpans {
+    /// The median.
+    pub p50_s: Option<f64>,
+    /// 90 %.
+    pub p90_s: Option<f64>,
+    /// 95 %.
+    pub p95_s: Option<f64>,
+    /// 99 %.
+    pub p99_s: Option<f64>,
+    /// 99.9 %.
+    pub p99_9_s: Option<f64>,
 }
 
 /// How many values lie in each bucket: `[lower edge in microseconds, count]`, rising, zeros left

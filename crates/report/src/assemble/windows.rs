@@ -1,12 +1,14 @@
 //! The seconds of a run as at most [`MAX_WINDOWS`] windows, coarsened by merging.
 
+mod widening;
+
 use std::collections::BTreeMap;
 
 use muster_judge::{GeneratorHealth, ThreadRole};
 use muster_measure::{CountBy, Distribution, Phase, SecondRow, State, Summary, TOP, WindowDelta};
 use muster_model::{Micros, ShedCause};
 
-use crate::{Heat, MAX_WINDOWS, Window, WindowHealth};
+use crate::{Heat, MAX_WINDOWS, PercentileSpans, Percentiles, Window, WindowHealth};
 
 /// Lengths that a coarsened window may have, in seconds: what people read on an axis.
 const LENGTHS: [u32; 13] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600];
@@ -41,10 +43,65 @@ pub(super) fn coarsened(
             .or_default()
             .merge(&cell);
     }
-    let windows = groups.into_iter();
+    let cells: Vec<(Key, Cell)> = groups.into_iter().collect();
+    let windows = cells.iter();
+    let mut windows: Vec<Window> = windows
+        .map(|(key, cell)| window(summary, *key, length, cell))
+        .collect();
+    add_percentiles(&cells, &mut windows);
     windows
-        .map(|((group, phase), cell)| window(summary, (group, phase), length, &cell))
-        .collect()
+}
+
+/// The values of a latency in a cell, and where a window has their percentiles.
+type Leg = for<'a> fn(
+    &'a Cell,
+    &'a mut Window,
+) -> (
+    &'a Distribution,
+    &'a mut Percentiles,
+    &'a mut PercentileSpans,
+);
+
+/// Percentiles of every window, of more than one where one has too few values.
+fn add_percentiles(cells: &[(Key, Cell)], windows: &mut [Window]) {
+    let legs: [Leg; 3] = [
+        |cell, window| {
+            (
+                &cell.response,
+                &mut window.response,
+                &mut window.response_over,
+            )
+        },
+        |cell, window| {
+            (
+                &cell.end_to_end,
+                &mut window.end_to_end,
+                &mut window.end_to_end_over,
+            )
+        },
+        |cell, window| {
+            (
+                &cell.lateness,
+                &mut window.lateness,
+                &mut window.lateness_over,
+            )
+        },
+    ];
+    for leg in legs {
+        let both = cells.iter().zip(windows.iter_mut());
+        let seen = both.map(|((_, cell), window)| {
+            let (phase, for_s) = (window.phase.clone(), window.for_s);
+            let (values, percentiles, spans) = leg(cell, window);
+            widening::Seen {
+                phase,
+                for_s,
+                values,
+                percentiles,
+                spans,
+            }
+        });
+        widening::widen(seen.collect());
+    }
 }
 
 /// The shortest length that makes few enough windows.
@@ -198,7 +255,6 @@ fn window(summary: &Summary, (group, phase): Key, length: u32, cell: &Cell) -> W
     let begin = Micros::from_secs(u64::from(group) * u64::from(length));
     let end = (begin + Micros::from_secs(u64::from(length))).min(until);
     let begin = begin.max(from);
-    let percentiles = |of: &Distribution| muster_measure::Percentiles::of(of).into();
     Window {
         t_s: begin.as_secs_f64(),
         for_s: (end - begin).as_secs_f64(),
@@ -216,12 +272,11 @@ fn window(summary: &Summary, (group, phase): Key, length: u32, cell: &Cell) -> W
         unacknowledged: cell.of(State::Unacknowledged),
         links_up: Some(cell.links_up),
         disconnects: cell.disconnects,
-        response: percentiles(&cell.response),
-        end_to_end: percentiles(&cell.end_to_end),
-        lateness: percentiles(&cell.lateness),
         response_heat: heat(&cell.response),
         end_to_end_heat: heat(&cell.end_to_end),
         generator: (cell.health != WindowHealth::default()).then_some(cell.health),
+        // Percentiles follow once all windows are there.
+        ..Window::default()
     }
 }
 
@@ -253,7 +308,6 @@ fn heat(of: &Distribution) -> Heat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Percentiles;
 
     fn percentiles_at(us: u64) -> Percentiles {
         let mut distribution = Distribution::default();

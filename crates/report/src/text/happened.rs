@@ -1,7 +1,8 @@
 //! What happened in a run, and what nobody was to judge of it.
 
 use super::Screen;
-use crate::{Event, Verdict};
+use crate::number::seconds;
+use crate::{Event, Recovery, Verdict};
 
 /// Events that the summary lists; the others are counted.
 const EVENTS: usize = 6;
@@ -23,9 +24,16 @@ impl Screen {
 }
 
 fn told(event: &Event) -> String {
+    let recovered = match event.recovery {
+        Some(Recovery {
+            after_s: Some(after),
+        }) => format!(" (recovered after {})", seconds(Some(after))),
+        Some(Recovery { after_s: None }) => " (not recovered)".to_owned(),
+        None => String::new(),
+    };
     match event.until_s {
-        Some(until) => format!("{} {:.0}-{until:.0} s", event.kind, event.t_s),
-        None => format!("{} {:.0} s", event.kind, event.t_s),
+        Some(until) => format!("{} {:.0}-{until:.0} s{recovered}", event.kind, event.t_s),
+        None => format!("{} {:.0} s{recovered}", event.kind, event.t_s),
     }
 }
 

@@ -10,6 +10,7 @@ mod simulation;
 
 use std::path::Path;
 
+use muster_judge::{Warning, WarningKind};
 use muster_report::{Report, Rule, RuleKind, RuleResult, csv, html, junit, text};
 
 /// Compares with a file of the folder `golden` of the workspace, or writes it when blessing.
@@ -104,7 +105,7 @@ fn the_summary_fits_one_screen() {
         sample::empty(),
     ] {
         let summary = text(&report, 80);
-        assert!(summary.lines().count() <= 25, "{summary}");
+        assert!(summary.lines().count() <= 26, "{summary}");
         assert!(
             summary.lines().all(|line| line.chars().count() <= 80),
             "{summary}"
@@ -156,6 +157,87 @@ fn nothing_of_a_long_reason_is_lost() {
 fn the_rules_are_test_cases() {
     for report in [sample::failed(), sample::invalid(), sample::passed()] {
         insta::assert_snapshot!(format!("junit_of_{}", report.name), junit(&report));
+    }
+}
+
+/// Text, JSON, page and JUnit.
+#[test]
+fn every_form_counts_the_same_rules() {
+    for report in [sample::failed(), sample::invalid(), sample::passed()] {
+        let counts = report.verdict.counts();
+        let summary = text(&report, 100);
+        assert!(summary.contains(&format!("  {counts}")), "{summary}");
+        let value: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+        let of = |name: &str| value["verdict"]["counts"][name].as_u64();
+        assert_eq!(of("rules"), Some(counts.rules));
+        assert_eq!(of("hold"), Some(counts.hold));
+        assert_eq!(of("not_evaluated"), Some(counts.not_evaluated));
+        let xml = junit(&report);
+        let cases = |inside: &str| xml.matches(inside).count() as u64;
+        assert_eq!(cases("<testcase "), counts.rules, "{xml}");
+        assert_eq!(cases("<failure ") + cases("<error "), counts.fail);
+        assert_eq!(cases("<skipped "), counts.not_evaluated + counts.not_judged);
+        for count in [
+            ("rules", counts.rules),
+            ("hold", counts.hold),
+            ("fail", counts.fail),
+        ] {
+            let property = format!("<property name=\"{}\" value=\"{}\"/>", count.0, count.1);
+            assert!(xml.contains(&property), "{property}");
+        }
+        let page = html(&report);
+        assert!(
+            page.contains("rulesInWords(report.verdict.counts)"),
+            "it counts none itself"
+        );
+    }
+}
+
+#[test]
+fn junit_tells_times_warnings_and_the_figures_of_rules_that_hold() {
+    let mut report = sample::passed();
+    report.verdict.warnings.push(Warning {
+        kind: WarningKind::NewTenant,
+        scope: "run".to_owned(),
+        detail: "tenant <t1> is new".to_owned(),
+    });
+    let xml = junit(&report);
+    assert!(
+        xml.contains("<system-out>warning: tenant &lt;t1&gt; is new [run]</system-out>"),
+        "{xml}"
+    );
+    assert_eq!(
+        xml.matches("<testcase ").count(),
+        xml.matches("<testcase classname").count()
+    );
+    let length = report.phases.last().unwrap().until_s;
+    let times = xml.matches(&format!(" time=\"{length:.3}\"")).count();
+    assert_eq!(times, 1 + report.verdict.rules.len());
+    for rule in report.verdict.rules_that(RuleResult::Pass) {
+        if let Some(seen) = rule.seen() {
+            assert!(
+                xml.contains(&format!("<system-out>observed {seen}, allowed: ")),
+                "{seen}: {xml}"
+            );
+        }
+    }
+}
+
+/// The page shows a word's meaning only if the list has it.
+#[test]
+fn the_page_explains_the_words_of_its_account() {
+    let page = html(&sample::failed());
+    for word in [
+        "residue",
+        "held",
+        "censored",
+        "shed",
+        "lateness",
+        "outstanding",
+        "drain",
+        "recovered",
+    ] {
+        assert!(page.contains(&format!("\n  \"{word}\": \"")), "{word}");
     }
 }
 

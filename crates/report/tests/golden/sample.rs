@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use muster_judge::{Warning, WarningKind};
 use muster_report::{
     Arrivals, BackendAccount, Event, GeneratorUse, Latencies, Ledgers, Links, LostIds, Outcome,
-    Phase, Rates, Report, Rule, RuleKind, RuleResult, StateRow, StreamAccount, TargetUse,
+    Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, StateRow, StreamAccount, TargetUse,
     UplinkLedger, Verdict,
 };
 use serde_json::json;
@@ -221,6 +221,7 @@ pub(crate) fn empty() -> Report {
 
 fn event(t_s: f64, until_s: Option<f64>, kind: &str, detail: &str) -> Event {
     Event {
+        recovery: (kind == "links-lost").then_some(Recovery { after_s: Some(7.0) }),
         t_s,
         until_s,
         kind: kind.to_owned(),
