@@ -64,6 +64,7 @@ impl Tape {
             fleets: Vec::new(),
             backends: 0,
             cold: Cold::Nothing,
+            groups: Vec::new(),
             published: PublishedPlan::Nothing,
         };
         std::mem::replace(&mut self.recorder, Recorder::new(nothing)).finish()

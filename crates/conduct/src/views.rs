@@ -8,7 +8,7 @@ use muster_load::{Schedule, ScheduleError, StreamSchedule};
 use muster_measure::{
     Bounds, Calendar, FleetTrack, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };
-use muster_model::{CommandTarget, DeviceId, Micros, RunId, StreamId};
+use muster_model::{CommandTarget, DeviceId, FleetId, Micros, RunId, StreamId};
 use muster_platform::{Carrier, PublishedFigures};
 use muster_scenario::{Ack, FleetPlan, Loop, Plan, StreamKind, StreamPlan};
 
@@ -40,6 +40,10 @@ pub fn schedules(plan: &Plan) -> Result<Vec<Arc<StreamSchedule>>, ScheduleError>
 #[must_use]
 pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>]) -> RecorderPlan {
     let streams = plan.streams().zip(schedules);
+    let placed: Vec<(FleetId, StreamId)> = plan
+        .streams()
+        .map(|(fleet, stream)| (fleet.id, stream.id))
+        .collect();
     RecorderPlan {
         run,
         warm_up: plan.phases.warm_up,
@@ -57,6 +61,7 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
             })
             .collect(),
         backends: plan.accounts() as u8,
+        groups: plan.rules.groups(&placed),
         cold: plan.cold,
         published: match plan.platform.dialect().published_figures() {
             PublishedFigures::None => PublishedPlan::Nothing,

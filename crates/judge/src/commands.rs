@@ -93,6 +93,7 @@ pub(crate) fn absent(
         | SloBound::FailureRatio(_)
         | SloBound::Connected(_)
         | SloBound::Disconnects(_)
+        | SloBound::Duplicates(_)
         | SloBound::Latency { .. }
         | SloBound::QueriesWithCommand(_)
         | SloBound::Stable => return None,

@@ -10,8 +10,8 @@ use crate::{
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
 ///
-/// The result is *none* if there was no run, else *invalid* if a validity rule failed or a rule
-/// that the scenario names could not be evaluated, else *fail* if a rule that counts failed, else
+/// The result is *none* if there was no run, else *invalid* if a validity rule failed or an
+/// SLO could not be evaluated (stability only if named), else *fail* if a rule that counts failed, else
 /// *pass* (SEMANTICS section 7). One part of a run leaves the rules on the target to the whole: in
 /// place of *pass* it says *part*.
 #[must_use]
@@ -50,7 +50,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     // What one part did not send or did not get may have been another's.
     let warnings = match result {
         RunResult::Pass | RunResult::Fail | RunResult::Invalid if !evidence.is_part => {
-            warnings(&results, evidence)
+            warnings(rules, &results, evidence)
         }
         // Its verdict says all the rest.
         RunResult::None if !evidence.is_part => evidence.found.to_vec(),
@@ -64,6 +64,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         result,
         would_be,
         warnings,
+        switched_off: rules.switched_off.clone(),
         rules: results,
     }
 }

@@ -21,6 +21,7 @@ mod health;
 mod judge;
 mod latency;
 mod reach;
+mod rule_name;
 mod rules;
 mod share;
 mod slo;
@@ -39,8 +40,9 @@ pub use health::{
 };
 pub use judge::judge;
 pub use muster_model::figure::Figure;
+pub use rule_name::RuleName;
 pub use rules::{
-    Allowance, Latency, Rules, RulesBuilder, Scope, Slo, SloBound, StopIf, StopTrigger,
+    Allowance, Latency, Rules, RulesBuilder, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
 };
 pub use share::{Percentile, Share};
 pub use stop::{Stop, StopWatch, StopWindow};

@@ -5,14 +5,16 @@ use std::fmt;
 use muster_model::{FleetId, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::{Percentile, Share, StabilityBounds, ValidityBounds};
+use crate::{Percentile, RuleName, Share, StabilityBounds, ValidityBounds};
 
 /// All rules of a run, with every default filled in. A part of the Plan: stored with its hash
 /// before the first message, so that no later option moves a threshold unseen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
-    /// The SLOs, in the order of the scenario: top, fleets, streams.
+    /// The SLOs, defaults first, then in the order of the scenario: top, fleets, streams.
     pub slos: Vec<Slo>,
+    /// The rules that the scenario switched off by `any`, in its order.
+    pub switched_off: Vec<SwitchedOff>,
     /// When the generator is to blame.
     pub validity: ValidityBounds,
     /// When stability is evaluated. It always is; it is judged only where a [`Slo`] names it.
@@ -29,6 +31,8 @@ impl Rules {
         RulesBuilder {
             has_backend,
             named: Vec::new(),
+            switched_off: Vec::new(),
+            left_out: Vec::new(),
             validity: ValidityBounds::default(),
             stability: StabilityBounds::default(),
             stop_if: Vec::new(),
@@ -39,16 +43,14 @@ impl Rules {
     /// recorder must count exactly, since no rule is decided by a bucket.
     #[must_use]
     pub fn thresholds(&self, latency: Latency, fleet: FleetId, stream: StreamId) -> Vec<Micros> {
-        let slos = self
-            .slos
-            .iter()
-            .filter(|slo| slo.scope.contains(fleet, stream));
+        let slos = self.slos.iter().filter(|slo| slo.covers(fleet, stream));
         let named = slos.filter_map(|slo| match slo.bound {
             SloBound::Latency { of, at_most, .. } => (of == latency).then_some(at_most),
             SloBound::Loss(_)
             | SloBound::FailureRatio(_)
             | SloBound::Connected(_)
             | SloBound::Disconnects(_)
+            | SloBound::Duplicates(_)
             | SloBound::NotReceived(_)
             | SloBound::RepliesLost(_)
             | SloBound::ReceiveLoss(_)
@@ -62,6 +64,26 @@ impl Rules {
         bounds.sort_unstable();
         bounds.dedup();
         bounds
+    }
+
+    /// Whether `any` in the scopes of a stream switched a rule off there. A narrower rule of that
+    /// name is judged all the same.
+    #[must_use]
+    pub fn is_switched_off(&self, rule: RuleName, fleet: FleetId, stream: StreamId) -> bool {
+        let mut all = self.switched_off.iter();
+        all.any(|off| off.rule.replaces(rule) && off.scope.contains(fleet, stream))
+    }
+
+    /// The sets of streams that a wider rule is left with, where narrower ones took some of its
+    /// streams out: figures of each set are needed beside those of fleets and of the run.
+    #[must_use]
+    pub fn groups(&self, streams: &[(FleetId, StreamId)]) -> Vec<Vec<StreamId>> {
+        let narrowed = self.slos.iter().filter(|slo| slo.is_narrowed());
+        let mut groups: Vec<Vec<StreamId>> = narrowed.map(|slo| slo.streams(streams)).collect();
+        groups.retain(|group| !group.is_empty());
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 
     /// The bound on the p99 of lateness as far as it is known before the run: the one the scenario
@@ -80,6 +102,7 @@ impl Rules {
             | SloBound::FailureRatio(_)
             | SloBound::Connected(_)
             | SloBound::Disconnects(_)
+            | SloBound::Duplicates(_)
             | SloBound::NotReceived(_)
             | SloBound::RepliesLost(_)
             | SloBound::ReceiveLoss(_)
@@ -103,6 +126,8 @@ pub(crate) const LATENESS_FLOOR: Micros = Micros::from_millis(1);
 pub struct RulesBuilder {
     has_backend: bool,
     named: Vec<Slo>,
+    switched_off: Vec<SwitchedOff>,
+    left_out: Vec<SwitchedOff>,
     validity: ValidityBounds,
     stability: StabilityBounds,
     stop_if: Vec<StopIf>,
@@ -116,7 +141,22 @@ impl RulesBuilder {
             scope,
             bound,
             named: true,
+            except: Vec::new(),
         });
+        self
+    }
+
+    /// Switches a rule off in a scope, as `any` does; the verdict reports it.
+    #[must_use]
+    pub fn any(mut self, scope: Scope, rule: RuleName) -> Self {
+        self.switched_off.push(SwitchedOff { scope, rule });
+        self
+    }
+
+    /// Takes a fleet or stream out of the wider rule of that name, without a rule of its own.
+    #[must_use]
+    pub fn leave_out(mut self, scope: Scope, rule: RuleName) -> Self {
+        self.left_out.push(SwitchedOff { scope, rule });
         self
     }
 
@@ -141,35 +181,65 @@ impl RulesBuilder {
         self
     }
 
-    /// The rules. If the scenario names no SLO at all: loss 0 (where there is a backend),
-    /// failure-ratio 0, connected 100 % (SEMANTICS section 4). If it names some, but only in
-    /// fleets or streams, those defaults stay that none of them replaces.
+    /// The rules. Four defaults apply unless the top of the scenario names them or switches them
+    /// off: loss 0 (where there is a backend), failure-ratio 0, connected 100 %, disconnects 0. A
+    /// rule of a fleet or stream takes it out of the wider rule of the same name.
     #[must_use]
     pub fn build(self) -> Rules {
-        let mut slos = Vec::new();
-        if !self.named.iter().any(|slo| slo.scope == Scope::Run) {
-            let loss = self
-                .has_backend
-                .then_some(SloBound::Loss(Allowance::Count(0)));
-            let failures = SloBound::FailureRatio(Share::ZERO);
-            let all = loss
-                .into_iter()
-                .chain([failures, SloBound::Connected(Share::ONE)]);
-            let missing =
-                all.filter(|bound| !self.named.iter().any(|slo| slo.bound.is_same_kind(bound)));
-            slos.extend(missing.map(|bound| Slo {
-                scope: Scope::Run,
-                bound,
-                named: false,
-            }));
+        let defaults = self.defaults();
+        let mut slos: Vec<Slo> = defaults.chain(self.named.iter().cloned()).collect();
+        for slo in &mut slos {
+            slo.except = self.narrower(slo);
         }
-        slos.extend(self.named);
         Rules {
             slos,
+            switched_off: self.switched_off,
             validity: self.validity,
             stability: self.stability,
             stop_if: self.stop_if,
         }
+    }
+
+    fn defaults(&self) -> impl Iterator<Item = Slo> {
+        let loss = SloBound::Loss(Allowance::Count(0));
+        let loss = Some(loss).filter(|_| self.has_backend);
+        let others = [
+            SloBound::FailureRatio(Share::ZERO),
+            SloBound::Connected(Share::ONE),
+            SloBound::Disconnects(Allowance::Count(0)),
+        ];
+        let all = loss.into_iter().chain(others);
+        all.filter(|bound| !self.stands_at_the_top(bound.name()))
+            .map(|bound| Slo {
+                scope: Scope::Run,
+                bound,
+                named: false,
+                except: Vec::new(),
+            })
+    }
+
+    fn stands_at_the_top(&self, rule: RuleName) -> bool {
+        let mut all = self.placed();
+        all.any(|(scope, name)| *scope == Scope::Run && name.replaces(rule))
+    }
+
+    /// The scopes within that of `slo` which have a rule of the same name, or `any`.
+    fn narrower(&self, slo: &Slo) -> Vec<Scope> {
+        let rule = slo.bound.name();
+        let mut scopes: Vec<Scope> = self
+            .placed()
+            .filter(|(scope, name)| slo.scope.is_narrowed_by(scope, rule) && name.replaces(rule))
+            .map(|(scope, _)| scope.clone())
+            .collect();
+        scopes.dedup();
+        scopes
+    }
+
+    /// Everything that the scenario says of rules, and where.
+    fn placed(&self) -> impl Iterator<Item = (&Scope, RuleName)> {
+        let named = self.named.iter().map(|slo| (&slo.scope, slo.bound.name()));
+        let off = self.switched_off.iter().chain(&self.left_out);
+        named.chain(off.map(|off| (&off.scope, off.rule)))
     }
 }
 
@@ -180,9 +250,52 @@ pub struct Slo {
     pub scope: Scope,
     /// What must hold.
     pub bound: SloBound,
-    /// Whether the scenario names it; if not, it is a default. A named SLO that cannot be
-    /// evaluated makes the run invalid, a default one does not.
+    /// Whether the scenario names it; if not, it is a default.
     pub named: bool,
+    /// Fleets and streams within the scope that have a rule of the same name, or `any`.
+    pub except: Vec<Scope>,
+}
+
+/// A rule that a scenario switched off by `any`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchedOff {
+    /// Where it is switched off.
+    pub scope: Scope,
+    /// Which rule.
+    pub rule: RuleName,
+}
+
+impl Slo {
+    /// Whether the rule is about a stream of a fleet.
+    #[must_use]
+    pub fn covers(&self, fleet: FleetId, stream: StreamId) -> bool {
+        let is_out = |scope: &Scope| scope.contains(fleet, stream);
+        self.scope.contains(fleet, stream) && !self.except.iter().any(is_out)
+    }
+
+    /// Whether the links of a fleet count for the rule.
+    #[must_use]
+    pub fn covers_links(&self, fleet: FleetId) -> bool {
+        let is_its = |scope: &Scope| scope.fleet().is_none_or(|of| of == fleet);
+        is_its(&self.scope) && !self.except.iter().any(is_its)
+    }
+
+    /// Whether narrower rules took streams out of the rule.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
+        !self.except.is_empty() && !self.bound.name().is_about_links()
+    }
+
+    /// The streams that the rule is about, ascending.
+    #[must_use]
+    pub fn streams(&self, all: &[(FleetId, StreamId)]) -> Vec<StreamId> {
+        let covered = all
+            .iter()
+            .filter(|(fleet, stream)| self.covers(*fleet, *stream));
+        let mut streams: Vec<StreamId> = covered.map(|(_, stream)| *stream).collect();
+        streams.sort_unstable();
+        streams
+    }
 }
 
 /// Which messages and links a rule is about.
@@ -218,6 +331,35 @@ impl Scope {
             Self::Stream { id, .. } => *id == stream,
         }
     }
+
+    /// The fleet whose links the scope has; none for all of them.
+    #[must_use]
+    pub const fn fleet(&self) -> Option<FleetId> {
+        match self {
+            Self::Run => None,
+            Self::Fleet { id, .. } => Some(*id),
+            Self::Stream { fleet, .. } => Some(*fleet),
+        }
+    }
+
+    /// Whether the other scope is a part of this one.
+    #[must_use]
+    pub fn is_wider_than(&self, other: &Scope) -> bool {
+        match (self, other) {
+            (Self::Run, Self::Fleet { .. } | Self::Stream { .. }) => true,
+            (Self::Fleet { id, .. }, Self::Stream { fleet, .. }) => id == fleet,
+            (_, Self::Run | Self::Fleet { .. }) | (Self::Stream { .. }, Self::Stream { .. }) => {
+                false
+            }
+        }
+    }
+
+    /// Whether a rule in `narrower` takes something out of the same rule in this scope. A stream
+    /// has the links of its fleet, so that a rule about links in a stream narrows that of the run.
+    fn is_narrowed_by(&self, narrower: &Scope, rule: RuleName) -> bool {
+        let is_of_same_links = *self != Self::Run && rule.is_about_links();
+        self.is_wider_than(narrower) && !is_of_same_links
+    }
 }
 
 impl fmt::Display for Scope {
@@ -240,8 +382,12 @@ pub enum SloBound {
     FailureRatio(Share),
     /// At least this share of the wanted links is up at the end of the connect phase.
     Connected(Share),
-    /// Links lost after they were connected; a ratio is of the connected.
+    /// Links that the platform ended between their first use and the end of measuring; a ratio is
+    /// of the connected.
     Disconnects(Allowance),
+    /// Further copies of messages that we sent once, at any one backend, over the whole run; a ratio
+    /// is of the arrived.
+    Duplicates(Allowance),
     /// At least X of the messages take at most so long.
     Latency {
         /// Which latency.
@@ -268,26 +414,31 @@ pub enum SloBound {
 }
 
 impl SloBound {
-    /// The rule's name, as in the scenario and the result: `loss`, `response p99`.
+    /// The rule's name, without the bound.
     #[must_use]
-    pub fn rule(&self) -> String {
+    pub const fn name(&self) -> RuleName {
         match self {
-            Self::Loss(_) => "loss".to_owned(),
-            Self::FailureRatio(_) => "failure-ratio".to_owned(),
-            Self::Connected(_) => "connected".to_owned(),
-            Self::Disconnects(_) => "disconnects".to_owned(),
-            Self::Latency { of, percentile, .. } => format!("{} {percentile}", of.name()),
-            Self::NotReceived(_) => "commands-not-received".to_owned(),
-            Self::RepliesLost(_) => "replies-lost".to_owned(),
-            Self::ReceiveLoss(_) => "receive-loss".to_owned(),
-            Self::QueriesWithCommand(_) => "queries-with-command".to_owned(),
-            Self::Stable => "stable".to_owned(),
+            Self::Loss(_) => RuleName::Loss,
+            Self::FailureRatio(_) => RuleName::FailureRatio,
+            Self::Connected(_) => RuleName::Connected,
+            Self::Disconnects(_) => RuleName::Disconnects,
+            Self::Duplicates(_) => RuleName::Duplicates,
+            Self::Latency { of, percentile, .. } => RuleName::Latency {
+                of: *of,
+                percentile: Some(*percentile),
+            },
+            Self::NotReceived(_) => RuleName::NotReceived,
+            Self::RepliesLost(_) => RuleName::RepliesLost,
+            Self::ReceiveLoss(_) => RuleName::ReceiveLoss,
+            Self::QueriesWithCommand(_) => RuleName::QueriesWithCommand,
+            Self::Stable => RuleName::Stable,
         }
     }
 
-    /// Whether both are of the same rule, whatever their bounds.
-    fn is_same_kind(&self, other: &SloBound) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+    /// The rule's name, as in the scenario and the result: `loss`, `response p99`.
+    #[must_use]
+    pub fn rule(&self) -> String {
+        self.name().to_string()
     }
 }
 

@@ -1,26 +1,32 @@
 //! The service levels: loss, failures and links. Latencies have a room of their own.
 
+use std::borrow::Cow;
+
 use muster_measure::{
     ArrivalFigures, LinkLedger, Phase, Scope as Measured, ScopeSummary, SecondRow, State,
 };
-use muster_model::{Cause, StreamId, figure};
+use muster_model::{FleetId, StreamId, figure};
 
 use crate::{
-    Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo,
-    SloBound, Unevaluated, commands, latency,
+    Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleName, RuleResult, Scope,
+    Share, Slo, SloBound, Unevaluated, commands, latency,
 };
 
-/// What becomes of one SLO. Rule `stable` is not decided here: it is evaluated for every stream,
-/// named or not.
+/// The result of one SLO; none where narrower rules took everything out of it. Rule `stable` is not
+/// decided here: it is evaluated for every stream, named or not.
 pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult> {
-    let Some(scope) = evidence.summary.scope(measured(&slo.scope)) else {
+    if is_empty(slo, evidence) {
+        return None;
+    }
+    let Some(scope) = summary(slo, evidence) else {
         return Some(new(slo).not_evaluated(Unevaluated::NothingDue));
     };
     Some(match slo.bound {
-        SloBound::Loss(allowed) => loss(slo, allowed, evidence),
+        SloBound::Loss(allowed) => loss(slo, allowed, scope, evidence),
         SloBound::FailureRatio(allowed) => failure_ratio(slo, allowed, scope),
-        SloBound::Connected(wanted) => connected(slo, wanted, &scope.links, evidence),
-        SloBound::Disconnects(allowed) => disconnects(slo, allowed, &scope.links),
+        SloBound::Connected(wanted) => connected(slo, wanted, evidence),
+        SloBound::Disconnects(allowed) => disconnects(slo, allowed, evidence),
+        SloBound::Duplicates(allowed) => duplicates(slo, allowed, evidence),
         SloBound::Latency {
             of,
             percentile,
@@ -34,8 +40,65 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
     })
 }
 
+/// Whether narrower rules took all streams with messages of devices, or all links, out of a rule.
+fn is_empty(slo: &Slo, evidence: &Evidence<'_>) -> bool {
+    if slo.except.is_empty() {
+        return false;
+    }
+    let mut streams = evidence.streams.iter().zip(0u8..=u8::MAX);
+    match slo.bound.name() {
+        RuleName::Connected | RuleName::Disconnects => fleets(slo, evidence).next().is_none(),
+        RuleName::Loss
+        | RuleName::FailureRatio
+        | RuleName::Duplicates
+        | RuleName::Latency { .. }
+        | RuleName::Stable => {
+            !streams.any(|(of, id)| of.is_uplink && slo.covers(of.fleet, StreamId(id)))
+        }
+        RuleName::NotReceived
+        | RuleName::RepliesLost
+        | RuleName::ReceiveLoss
+        | RuleName::QueriesWithCommand => {
+            !streams.any(|(of, id)| slo.covers(of.fleet, StreamId(id)))
+        }
+    }
+}
+
+/// The figures of what a rule is about.
+fn summary<'a>(slo: &Slo, evidence: &Evidence<'a>) -> Option<&'a ScopeSummary> {
+    if !slo.is_narrowed() {
+        return evidence.summary.scope(measured(&slo.scope));
+    }
+    let streams = evidence.streams.iter().zip(0u8..=u8::MAX);
+    let streams: Vec<(FleetId, StreamId)> =
+        streams.map(|(of, id)| (of.fleet, StreamId(id))).collect();
+    evidence.summary.group(&slo.streams(&streams))
+}
+
+/// The fleets whose links count for a rule.
+fn fleets<'a>(slo: &Slo, evidence: &Evidence<'a>) -> impl Iterator<Item = &'a ScopeSummary> {
+    let fleets = evidence.summary.fleets.iter().zip(0u8..=u8::MAX);
+    fleets
+        .filter(|(_, id)| slo.covers_links(FleetId(*id)))
+        .map(|(scope, _)| scope)
+}
+
+/// The account of the links that count for a rule.
+fn links<'a>(slo: &Slo, evidence: &Evidence<'a>) -> Cow<'a, LinkLedger> {
+    match evidence.summary.scope(measured(&slo.scope)) {
+        Some(scope) if slo.except.is_empty() => Cow::Borrowed(&scope.links),
+        _ => {
+            let mut sum = LinkLedger::default();
+            fleets(slo, evidence).for_each(|fleet| sum.merge(&fleet.links));
+            Cow::Owned(sum)
+        }
+    }
+}
+
 pub(crate) fn new(slo: &Slo) -> RuleResult {
-    RuleResult::new(RuleKind::Slo, slo.bound.rule(), &slo.scope).named(slo.named)
+    RuleResult::new(RuleKind::Slo, slo.bound.rule(), &slo.scope)
+        .named(slo.named)
+        .except(&slo.except)
 }
 
 /// The scope's name in the summary.
@@ -74,7 +137,12 @@ impl Loss {
 
 /// Rule `loss`, on the whole run: accepted or unacknowledged, and never arrived. Every backend has
 /// an account of its own; the worst one decides.
-fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
+fn loss(
+    slo: &Slo,
+    allowed: Allowance,
+    scope: &ScopeSummary,
+    evidence: &Evidence<'_>,
+) -> RuleResult {
     let rule = new(slo).bound(allowed.figure());
     let summary = evidence.summary;
     if summary.backends.is_empty() {
@@ -83,13 +151,7 @@ fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
     if summary.run.uplink.lost.is_none() {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
-    let of_backend = |at: usize| {
-        let streams = summary.backends[at].streams.iter().zip(evidence.streams);
-        let in_scope = streams
-            .enumerate()
-            .filter(|(id, (_, stream))| slo.scope.contains(stream.fleet, StreamId(*id as u8)));
-        Loss::of(in_scope.map(|(_, (figures, _))| figures))
-    };
+    let of_backend = |at: usize| Loss::of(arrivals(slo, at, evidence));
     let worst = (0..summary.backends.len())
         .rev()
         .max_by_key(|at| of_backend(*at).lost)
@@ -97,7 +159,7 @@ fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
     let found = of_backend(worst);
     let name = evidence.backend(worst);
     if is_consumer_disturbed(evidence) {
-        let meanwhile = lost_while_away(evidence, &slo.scope, worst);
+        let meanwhile = lost_while_away(evidence, scope, worst);
         let told = format!(
             "our own consumer was away: {} lost at {name}, {} of them due then",
             figure::count(found.lost),
@@ -109,9 +171,10 @@ fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
             .evidence(told);
     }
     if found.expected == 0 {
-        return nothing_to_lose(rule, slo, evidence);
+        return nothing_to_lose(rule, scope);
     }
-    let since = scope_series(evidence, &slo.scope)
+    let since = scope
+        .series
         .iter()
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
@@ -123,9 +186,8 @@ fn loss(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
 
 /// A target that took nothing lost nothing: that it refused everything is judged by other rules,
 /// and must not make the run invalid.
-fn nothing_to_lose(rule: RuleResult, slo: &Slo, evidence: &Evidence<'_>) -> RuleResult {
-    let scope = evidence.summary.scope(measured(&slo.scope));
-    match scope.and_then(|scope| scope.uplink.scheduled) {
+fn nothing_to_lose(rule: RuleResult, scope: &ScopeSummary) -> RuleResult {
+    match scope.uplink.scheduled {
         None | Some(0) => rule.not_evaluated(Unevaluated::NothingDue),
         Some(due) => rule
             .observed(Some(Figure::Count(0)))
@@ -138,7 +200,7 @@ fn nothing_to_lose(rule: RuleResult, slo: &Slo, evidence: &Evidence<'_>) -> Rule
 }
 
 /// What is lost of the messages due while our own consumer was away.
-fn lost_while_away(evidence: &Evidence<'_>, scope: &Scope, backend: usize) -> u64 {
+fn lost_while_away(evidence: &Evidence<'_>, scope: &ScopeSummary, backend: usize) -> u64 {
     let incidents = evidence.health.incidents.iter();
     let away: Vec<(u32, u32)> = incidents
         .filter(|incident| incident.kind == IncidentKind::ConsumerAway)
@@ -148,19 +210,49 @@ fn lost_while_away(evidence: &Evidence<'_>, scope: &Scope, backend: usize) -> u6
         away.iter()
             .any(|(from, until)| (*from..=*until).contains(&second))
     };
-    let rows = scope_series(evidence, scope)
-        .iter()
-        .filter(|row| is_then(row.second));
+    let rows = scope.series.iter().filter(|row| is_then(row.second));
     rows.filter_map(|row| row.arrivals.get(backend))
         .map(|at| at.lost_due)
         .sum()
 }
 
-fn scope_series<'a>(evidence: &'a Evidence<'_>, scope: &Scope) -> &'a [SecondRow] {
-    evidence
-        .summary
-        .scope(measured(scope))
-        .map_or(&[], |scope| &scope.series)
+/// The arrival figures of the streams that a rule is about, at one backend.
+fn arrivals<'a>(
+    slo: &'a Slo,
+    backend: usize,
+    evidence: &Evidence<'a>,
+) -> impl Iterator<Item = &'a ArrivalFigures> {
+    let streams = evidence.summary.backends[backend].streams.iter();
+    let streams = streams.zip(evidence.streams).zip(0u8..=u8::MAX);
+    streams
+        .filter(|((_, stream), id)| slo.covers(stream.fleet, StreamId(*id)))
+        .map(|((figures, _), _)| figures)
+}
+
+/// Rule `duplicates`, on the whole run: second copies of messages that we sent once. Every backend
+/// has an account of its own; the worst one decides.
+fn duplicates(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
+    let rule = new(slo).bound(allowed.figure());
+    let summary = evidence.summary;
+    if summary.backends.is_empty() {
+        return rule.not_evaluated(Unevaluated::NoBackend);
+    }
+    if summary.run.uplink.duplicates.is_none() {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    }
+    let of_backend = |at: usize| {
+        arrivals(slo, at, evidence).fold((0, 0), |(again, first), figures| {
+            (again + figures.duplicates, first + figures.arrived)
+        })
+    };
+    let all = (0..summary.backends.len()).rev();
+    let worst = all.max_by_key(|at| of_backend(*at).0).unwrap_or(0);
+    let (found, arrived) = of_backend(worst);
+    let name = evidence.backend(worst);
+    rule.observed(Some(allowed.observed(found, arrived)))
+        .evidence(format!("{} at {name}", counted(found, arrived)))
+        .decided(allowed.covers(found, arrived), None)
+        .noted_if_close(allowed.is_close(found, arrived))
 }
 
 /// Rule `failure-ratio`, on the measured cohort.
@@ -213,7 +305,8 @@ fn failed_due(row: &SecondRow) -> u64 {
 }
 
 /// Rule `connected`: links up at the end of the connect phase.
-fn connected(slo: &Slo, wanted: Share, links: &LinkLedger, of: &Evidence<'_>) -> RuleResult {
+fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
+    let links = links(slo, of);
     let rule = new(slo).bound(Figure::Fraction(wanted.as_fraction()));
     if links.wanted == 0 {
         return rule.not_evaluated(Unevaluated::NoLinks);
@@ -241,16 +334,17 @@ fn connected(slo: &Slo, wanted: Share, links: &LinkLedger, of: &Evidence<'_>) ->
         .noted_if_close(is_close(missing as f64 / links.wanted as f64, most_missing))
 }
 
-/// Rule `disconnects`: links lost after the connect phase, but for those we closed on purpose.
-fn disconnects(slo: &Slo, allowed: Allowance, links: &LinkLedger) -> RuleResult {
+/// Rule `disconnects`: links that the platform ended between their first use and the end of
+/// measuring.
+fn disconnects(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
+    let links = links(slo, evidence);
     let rule = new(slo).bound(allowed.figure());
     if links.wanted == 0 {
         return rule.not_evaluated(Unevaluated::NoLinks);
     }
-    let on_purpose = [Cause::Lifetime, Cause::Offline].map(|cause| cause.to_string());
-    let causes = links.disconnects_later.iter();
-    let causes: Vec<(&str, u64)> = causes
-        .filter(|(cause, _)| !on_purpose.contains(cause))
+    let causes: Vec<(&str, u64)> = links
+        .ended_by_platform
+        .iter()
         .map(|(cause, count)| (cause.as_str(), *count))
         .collect();
     let lost = causes.iter().map(|(_, count)| count).sum();

@@ -26,9 +26,10 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
 }
 
 fn is_named(rules: &Rules, stream: &StreamEvidence, id: StreamId) -> bool {
-    rules.slos.iter().any(|slo| {
-        slo.named && slo.bound == SloBound::Stable && slo.scope.contains(stream.fleet, id)
-    })
+    rules
+        .slos
+        .iter()
+        .any(|slo| slo.named && slo.bound == SloBound::Stable && slo.covers(stream.fleet, id))
 }
 
 /// The worst of a stream's holds that are long enough.

@@ -54,6 +54,27 @@ pub enum Unevaluated {
     OnePart,
 }
 
+impl Unevaluated {
+    /// Whether there was nothing that the rule could be about. A default rule then does not apply.
+    #[must_use]
+    pub const fn is_without_object(self) -> bool {
+        match self {
+            Self::NothingDue | Self::NoLinks | Self::NoBackend | Self::NoSuchLatency => true,
+            Self::TooFewMessages { .. }
+            | Self::TooFewWindows { .. }
+            | Self::NotConstant
+            | Self::Unclear { .. }
+            | Self::CutShort
+            | Self::ConsumerDisturbed
+            | Self::ClocksApart
+            | Self::OrderUnsure
+            | Self::Unknown
+            | Self::NotMeasured
+            | Self::OnePart => false,
+        }
+    }
+}
+
 impl fmt::Display for Unevaluated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

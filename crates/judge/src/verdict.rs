@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-use crate::{Unevaluated, Warning};
+use crate::{Scope, SwitchedOff, Unevaluated, Warning};
 
 /// The verdict on one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub struct Verdict {
     pub would_be: Option<RunResult>,
     /// What went wrong and no rule looked at; it moves no result.
     pub warnings: Vec<Warning>,
+    /// The rules that the scenario switched off by `any`.
+    pub switched_off: Vec<SwitchedOff>,
     /// Every rule, SLOs first, validity last.
     pub rules: Vec<RuleResult>,
 }
@@ -66,6 +68,8 @@ pub struct RuleResult {
     pub rule: String,
     /// What it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
+    /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
+    pub except: Vec<String>,
     /// Whether the scenario names it.
     pub named: bool,
     /// Whether it holds.
@@ -90,6 +94,7 @@ impl RuleResult {
             kind,
             rule: rule.into(),
             scope: scope.to_string(),
+            except: Vec::new(),
             named: false,
             outcome: RuleOutcome::Pass,
             consequence: Consequence::None,
@@ -103,6 +108,11 @@ impl RuleResult {
 
     pub(crate) fn named(mut self, named: bool) -> Self {
         self.named = named;
+        self
+    }
+
+    pub(crate) fn except(mut self, scopes: &[Scope]) -> Self {
+        self.except = scopes.iter().map(Scope::to_string).collect();
         self
     }
 
@@ -180,12 +190,16 @@ impl RuleResult {
         counts && self.outcome == RuleOutcome::Fail
     }
 
-    /// Whether the rule makes the run invalid: a validity rule that failed, or one that the
-    /// scenario names and that could not be evaluated.
+    /// Whether the rule makes the run invalid: a validity rule that failed, or an SLO that could not
+    /// be evaluated. A default that had nothing to judge does not apply, and stability counts only
+    /// where the scenario names it.
     fn invalidates(&self) -> bool {
         match (&self.kind, &self.outcome) {
             (RuleKind::Validity, RuleOutcome::Fail) => true,
-            (RuleKind::Slo | RuleKind::Stability, RuleOutcome::NotEvaluated(reason)) => {
+            (RuleKind::Slo, RuleOutcome::NotEvaluated(reason)) => {
+                *reason != Unevaluated::OnePart && (self.named || !reason.is_without_object())
+            }
+            (RuleKind::Stability, RuleOutcome::NotEvaluated(reason)) => {
                 self.named && *reason != Unevaluated::OnePart
             }
             (

@@ -8,7 +8,10 @@ use muster_measure::{CommandLedger, LinksSecond, ReceptionLedger, ScopeSummary};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
-use crate::{Evidence, RuleOutcome, RuleResult, reach, slo::is_consumer_disturbed};
+use crate::{
+    Evidence, RuleName, RuleOutcome, RuleResult, Rules, reach, slo::counted,
+    slo::is_consumer_disturbed,
+};
 
 /// The share of a stream's messages from which on that they were not sent, failed or were lost is
 /// worth a warning: it is beyond what stray errors come to, and would spoil a p99.
@@ -45,6 +48,9 @@ pub enum WarningKind {
     /// Messages were accepted or unacknowledged and never arrived, and no rule `loss` was evaluated
     /// on them.
     Lost,
+    /// Messages that we sent once arrived more than once, and no rule `duplicates` was evaluated on
+    /// them.
+    Duplicates,
     /// Messages were due while measuring and sent only after it, whatever became of them: the rate that
     /// was offered was not reached.
     Behind,
@@ -59,7 +65,7 @@ pub enum WarningKind {
     OrderUnsure,
     /// There was a time of the load at which no link was up.
     NoLink,
-    /// Links were missing when measuring ended, and no rule `disconnects` was evaluated.
+    /// Links were missing when measuring ended, and rule `disconnects` counted none of them.
     LinksDown,
     /// Datagrams brought errors back, or the kernel refused them.
     Unreachable,
@@ -75,12 +81,17 @@ pub enum WarningKind {
 
 /// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.
 /// Not for a run that never began, of which there is only what was found before it.
-pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<Warning> {
-    let mut found: Vec<Warning> = links(rules, evidence).into_iter().collect();
+pub(crate) fn warnings(
+    rules: &Rules,
+    results: &[RuleResult],
+    evidence: &Evidence<'_>,
+) -> Vec<Warning> {
+    let mut found: Vec<Warning> = links(results, evidence).into_iter().collect();
     found.extend(reach::warning(evidence));
     found.extend_from_slice(evidence.found);
     for (at, stream) in evidence.streams.iter().enumerate() {
-        let sees = |name: &str| rules.iter().any(|rule| sees(rule, name, &stream.name));
+        let sees = |name: &str| results.iter().any(|rule| sees(rule, name, &stream.name));
+        let id = StreamId(at as u8);
         let mut warn = |kind: WarningKind, detail: Option<String>| {
             found.extend(detail.map(|detail| Warning {
                 kind,
@@ -96,7 +107,11 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
             warn(WarningKind::Failed, failed(scope));
         }
         if !sees("loss") && !is_consumer_disturbed(evidence) {
-            warn(WarningKind::Lost, lost(evidence, StreamId(at as u8)));
+            warn(WarningKind::Lost, lost(evidence, id));
+        }
+        let is_off = rules.is_switched_off(RuleName::Duplicates, stream.fleet, id);
+        if !sees("duplicates") && !is_off {
+            warn(WarningKind::Duplicates, duplicates(evidence, id));
         }
         warn(WarningKind::OrderUnsure, order_unsure(scope));
         warn(WarningKind::Behind, behind(scope, evidence));
@@ -117,11 +132,14 @@ pub(crate) fn warnings(rules: &[RuleResult], evidence: &Evidence<'_>) -> Vec<War
 /// Whether a rule of that name was decided on a stream, on its fleet, or on the run.
 fn sees(rule: &RuleResult, name: &str, stream: &str) -> bool {
     let is_decided = matches!(rule.outcome, RuleOutcome::Pass | RuleOutcome::Fail);
-    let of_fleet = || stream.strip_prefix(rule.scope.as_str());
-    let has_scope = rule.scope == "run"
-        || rule.scope == stream
-        || of_fleet().is_some_and(|rest| rest.starts_with('/'));
-    is_decided && rule.rule == name && has_scope
+    let is_left_out = rule.except.iter().any(|scope| holds(scope, stream));
+    is_decided && rule.rule == name && holds(&rule.scope, stream) && !is_left_out
+}
+
+/// Whether a stream belongs to a scope of that name.
+fn holds(scope: &str, stream: &str) -> bool {
+    let of_fleet = || stream.strip_prefix(scope);
+    scope == "run" || scope == stream || of_fleet().is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// What was due while measuring and never sent, our own faults left out: they make a run invalid.
@@ -212,6 +230,24 @@ fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
         evidence.backend(at),
         figure::count(lost)
     ))
+}
+
+/// Further copies of a stream's messages at the backend that had most of them.
+fn duplicates(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
+    evidence.summary.run.uplink.duplicates?;
+    let backends = evidence.summary.backends.iter().enumerate();
+    let figures = backends.filter_map(|(at, backend)| {
+        let figures = backend.streams.get(stream.index())?;
+        Some((figures.duplicates, figures.arrived, at))
+    });
+    let (again, arrived, at) = figures.max_by_key(|(again, ..)| *again)?;
+    (again > 0).then(|| {
+        format!(
+            "duplicates at {}: {}; name `duplicates` in `slo` to judge them",
+            evidence.backend(at),
+            counted(again, arrived)
+        )
+    })
 }
 
 /// What did not come to devices, and of their replies to the backend, as far as no rule looked.
@@ -340,16 +376,16 @@ fn links_down(
     seconds: &[LinksSecond],
     evidence: &Evidence<'_>,
 ) -> Option<String> {
-    let sees = |name: &str| {
-        rules
-            .iter()
-            .any(|rule| rule.rule == name && rule.scope == "run" && rule.observed.is_some())
+    let observed = |name: &str| {
+        let of_run = |rule: &&RuleResult| rule.rule == name && rule.scope == "run";
+        rules.iter().find(of_run).and_then(|rule| rule.observed)
     };
-    if sees("disconnects") {
+    // Rule `disconnects` has told of them.
+    if observed("disconnects").is_some_and(|lost| lost.value() > 0.0) {
         return None;
     }
     let links = &evidence.summary.run.links;
-    let wanted = if sees("connected") {
+    let wanted = if observed("connected").is_some() {
         links.up_at_start
     } else {
         links.wanted

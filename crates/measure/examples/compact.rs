@@ -120,6 +120,7 @@ fn plan() -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        groups: Vec::new(),
         published: PublishedPlan::Nothing,
     }
 }

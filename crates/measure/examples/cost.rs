@@ -134,6 +134,7 @@ fn plan(devices: u32) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        groups: Vec::new(),
         published: PublishedPlan::Nothing,
     }
 }

@@ -130,6 +130,12 @@ impl<K: Ord + Copy> CountBy<K> {
         self.0.iter().copied()
     }
 
+    /// The counts of the codes that `is_wanted` picks.
+    #[must_use]
+    pub fn only(&self, is_wanted: impl Fn(K) -> bool) -> Self {
+        Self(self.iter().filter(|(code, _)| is_wanted(*code)).collect())
+    }
+
     /// The sum over all codes.
     #[must_use]
     pub fn total(&self) -> u64 {

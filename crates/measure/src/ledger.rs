@@ -228,8 +228,8 @@ pub struct LinkLedger {
     pub timed_out_by_us_at_start: u64,
     /// Usable links that ended, by cause.
     pub disconnects: BTreeMap<String, u64>,
-    /// Of these, those that ended after the connect phase.
-    pub disconnects_later: BTreeMap<String, u64>,
+    /// Of these, those that the platform ended before settling began.
+    pub ended_by_platform: BTreeMap<String, u64>,
     /// Usable links at the end, counted by walking them; null for one fleet.
     pub open_at_end: Option<u64>,
     /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
@@ -251,6 +251,19 @@ pub struct LinkLedger {
     pub icmp_errors: Option<u64>,
     /// Datagrams that the kernel refused: no route, a firewall.
     pub datagrams_refused: Option<u64>,
+}
+
+impl LinkLedger {
+    /// Adds the links of another fleet, but for what is known of all fleets together only.
+    pub fn merge(&mut self, other: &Self) {
+        self.wanted += other.wanted;
+        self.up_at_start += other.up_at_start;
+        self.opened += other.opened;
+        self.connected += other.connected;
+        add_by_name(&mut self.connect_failures, &other.connect_failures);
+        add_by_name(&mut self.disconnects, &other.disconnects);
+        add_by_name(&mut self.ended_by_platform, &other.ended_by_platform);
+    }
 }
 
 impl Table {

@@ -29,6 +29,7 @@
 //!     fleets: vec![],
 //!     backends: 0,
 //!     cold: Cold::Nothing,
+//!     groups: Vec::new(),
 //!     published: PublishedPlan::Nothing,
 //! };
 //! let id = MessageId { run: RunId(7), device: DeviceId(0), stream: StreamId(0), seq: 0 };
@@ -128,8 +129,8 @@ pub use seq_set::{Runs, SeqSet};
 pub use slot_times::SlotTimes;
 pub use state::State;
 pub use summary::{
-    Above, ArrivalRow, DeliverySecond, DeliverySeconds, LatencyFigures, LatencyTable, LatencyView,
-    Percentiles, Rates, Scope, ScopeSummary, SecondRow, Summary,
+    Above, ArrivalRow, DeliverySecond, DeliverySeconds, GroupSummary, LatencyFigures, LatencyTable,
+    LatencyView, Percentiles, Rates, Scope, ScopeSummary, SecondRow, Summary,
 };
 pub use tally::{Tally, digest};
 pub use window::{

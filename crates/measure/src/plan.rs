@@ -18,6 +18,9 @@ pub struct RecorderPlan {
     pub streams: Vec<StreamTrack>,
     /// Every fleet; the index is the `FleetId`.
     pub fleets: Vec<FleetTrack>,
+    /// Sets of streams whose figures are summed up beside those of fleets and of the run, each
+    /// ascending.
+    pub groups: Vec<Vec<StreamId>>,
     /// How many backends keep an account of arrivals.
     pub backends: u8,
     /// Which messages are kept apart as cold.

@@ -1,6 +1,6 @@
 //! Makes the summary of a scope from what was derived of its streams.
 
-use muster_model::{BackendId, FleetId, Micros, StreamId};
+use muster_model::{BackendId, Cause, FleetId, Micros, StreamId};
 
 use crate::closing::{Closed, Closing, StreamClosed, by_name};
 use crate::cohort::{Cohort, PerCohort};
@@ -9,8 +9,9 @@ use crate::gather::{Gathered, copies, links};
 use crate::reception::ReceptionsClosed;
 use crate::walk::BackendWalk;
 use crate::{
-    Above, Cold, Distribution, Flow, Latency, LatencyFigures, LatencyTable, LatencyView, Ledger,
-    LinkLedger, Percentiles, Phase, Rates, Scope, ScopeSummary, State, Summary, WindowKey,
+    Above, Cold, Distribution, Flow, GroupSummary, Latency, LatencyFigures, LatencyTable,
+    LatencyView, Ledger, LinkLedger, Percentiles, Phase, Rates, Scope, ScopeSummary, State,
+    Summary, WindowKey,
 };
 
 impl Closing<'_> {
@@ -28,6 +29,15 @@ impl Closing<'_> {
             self.scope(Scope::Fleet(fleet), &of_fleet(fleet), &closed)
         };
         let stream = |of: &StreamClosed| self.scope(Scope::Stream(of.stream), &[of], &closed);
+        let group = |streams: &Vec<StreamId>| {
+            let its = streams
+                .iter()
+                .filter_map(|id| closed.streams.get(id.index()));
+            GroupSummary {
+                streams: streams.clone(),
+                scope: self.scope(Scope::Group, &its.collect::<Vec<_>>(), &closed),
+            }
+        };
         let run = self.scope(
             Scope::Run,
             &closed.streams.iter().collect::<Vec<_>>(),
@@ -41,6 +51,7 @@ impl Closing<'_> {
             measured_s: self.timeline.measured().as_secs_f64(),
             fleets: (0..self.plan.fleets.len()).map(fleet).collect(),
             streams: closed.streams.iter().map(stream).collect(),
+            groups: self.plan.groups.iter().map(group).collect(),
             residue: residue_of(&run),
             run,
             backends: closed.backends,
@@ -49,7 +60,7 @@ impl Closing<'_> {
 
     fn scope(&self, scope: Scope, streams: &[&StreamClosed], closed: &Closed) -> ScopeSummary {
         let fleet = match scope {
-            Scope::Run => None,
+            Scope::Run | Scope::Group => None,
             Scope::Fleet(fleet) => Some(fleet),
             Scope::Stream(stream) => Some(self.plan.streams[stream.index()].fleet),
         };
@@ -300,7 +311,7 @@ impl Closing<'_> {
             .map(|(track, _)| u64::from(track.links));
         let (all, _) = links(self.windows, fleet, |_| true);
         let (before, _) = links(self.windows, fleet, |key| key.phase == Phase::Connect);
-        let (later, _) = links(self.windows, fleet, |key| key.phase != Phase::Connect);
+        let (loaded, _) = links(self.windows, fleet, |key| key.phase != Phase::Settle);
         let own = self
             .account
             .filter(|_| fleet.is_none())
@@ -314,7 +325,7 @@ impl Closing<'_> {
             timed_out_by_us: all.timed_out_by_us,
             timed_out_by_us_at_start: before.timed_out_by_us,
             disconnects: by_name(&all.disconnects),
-            disconnects_later: by_name(&later.disconnects),
+            ended_by_platform: by_name(&loaded.disconnects.only(Cause::is_of_platform)),
             open_at_end: own.map(|own| own.open_at_end),
             dtls_retransmitted: own.map(|own| own.dtls_retransmitted),
             coap_malformed: own.map(|own| own.coap_malformed),

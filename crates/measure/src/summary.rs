@@ -27,6 +27,9 @@ pub struct Summary {
     pub fleets: Vec<ScopeSummary>,
     /// Each stream; the index is the `StreamId`.
     pub streams: Vec<ScopeSummary>,
+    /// The sets of streams that the recorder's plan names.
+    #[serde(default)]
+    pub groups: Vec<GroupSummary>,
     /// Each backend's account; the index is the `BackendId`.
     pub backends: Vec<BackendLedger>,
     /// Sum of all residues, of the links' too; null where it cannot be known.
@@ -42,6 +45,17 @@ pub enum Scope {
     Fleet(FleetId),
     /// One stream.
     Stream(StreamId),
+    /// One of the sets of streams that the recorder's plan names.
+    Group,
+}
+
+/// A set of streams in figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupSummary {
+    /// The streams, ascending.
+    pub streams: Vec<StreamId>,
+    /// Their figures; those of links are of all fleets.
+    pub scope: ScopeSummary,
 }
 
 /// One scope in figures.
@@ -276,7 +290,15 @@ impl Summary {
             Scope::Run => Some(&self.run),
             Scope::Fleet(fleet) => self.fleets.get(fleet.index()),
             Scope::Stream(stream) => self.streams.get(stream.index()),
+            Scope::Group => None,
         }
+    }
+
+    /// The summary of a set of streams; none if the recorder's plan has no such set.
+    #[must_use]
+    pub fn group(&self, streams: &[StreamId]) -> Option<&ScopeSummary> {
+        let group = self.groups.iter().find(|group| group.streams == streams)?;
+        Some(&group.scope)
     }
 }
 

@@ -75,6 +75,7 @@ fn plan_of(by_order: bool) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        groups: Vec::new(),
         published: PublishedPlan::Nothing,
     }
 }
@@ -519,7 +520,7 @@ fn a_stopped_run_measures_until_it_was_stopped() {
 }
 
 #[test]
-fn links_are_counted_before_and_after_the_connect_phase() {
+fn links_that_the_platform_ended_count_from_the_connect_phase_until_settling() {
     let mut line = Line::new();
     let connected = LinkEvent::Connected { took: Micros(700) };
     for link in 0..3 {
@@ -531,8 +532,12 @@ fn links_are_counted_before_and_after_the_connect_phase() {
     line.link(1, Micros(40), LinkEvent::Disconnected(Cause::Lifetime));
     line.opened(1);
     line.link(1, Micros(50), connected);
+    line.link(0, Micros(60), LinkEvent::Disconnected(Cause::PeerClosed));
+    line.opened(0);
+    line.link(0, Micros(70), connected);
     line.link(1, due(12), LinkEvent::Disconnected(Cause::Reset));
-    line.account.open_at_end();
+    let settling = due(0) + Micros::from_secs(4);
+    line.link(0, settling, LinkEvent::Disconnected(Cause::Network));
     accept_all(&mut line, 30);
     let summary = line.close(20, Micros::from_secs(9));
     let links = &summary.run.links;
@@ -543,17 +548,18 @@ fn links_are_counted_before_and_after_the_connect_phase() {
             links.opened,
             links.connected
         ),
-        (3, 2, 4, 3)
+        (3, 2, 5, 4)
     );
-    assert_eq!(links.open_at_end, Some(1));
+    assert_eq!(links.open_at_end, Some(0));
     let named = |causes: &[&str]| {
         causes
             .iter()
             .map(|cause| ((*cause).to_owned(), 1))
             .collect()
     };
-    assert_eq!(links.disconnects, named(&["lifetime", "reset"]));
-    assert_eq!(links.disconnects_later, named(&["reset"]));
+    let all = ["closed-by-peer", "reset", "network", "lifetime"];
+    assert_eq!(links.disconnects, named(&all));
+    assert_eq!(links.ended_by_platform, named(&["closed-by-peer", "reset"]));
     assert_eq!(links.connect_failures["refused"], 1);
     assert_eq!(
         summary.residue,

@@ -116,6 +116,7 @@ fn plan() -> RecorderPlan {
         fleets: vec![],
         backends: 0,
         cold: Cold::Nothing,
+        groups: Vec::new(),
         published: PublishedPlan::Nothing,
     }
 }

@@ -107,6 +107,7 @@ fn plan(cold: Cold) -> RecorderPlan {
         ],
         backends: BACKENDS,
         cold,
+        groups: Vec::new(),
         published: PublishedPlan::Nothing,
     }
 }

@@ -90,6 +90,22 @@ impl Cause {
     pub const fn is_on_purpose(self) -> bool {
         matches!(self, Self::Lifetime | Self::Offline)
     }
+
+    /// Whether a link that ended so was ended by the platform, or by the network on the way to it:
+    /// what rule `disconnects` counts.
+    #[must_use]
+    pub const fn is_of_platform(self) -> bool {
+        match self {
+            Self::PeerClosed
+            | Self::Reset
+            | Self::Network
+            | Self::PeerDisconnect(_)
+            | Self::KeepAlive
+            | Self::Malformed
+            | Self::Tls(_) => true,
+            Self::Lifetime | Self::Offline | Self::SessionLost | Self::Unsendable => false,
+        }
+    }
 }
 
 impl ShedCause {

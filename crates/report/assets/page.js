@@ -69,8 +69,15 @@ function verdict() {
   return el("section", { class: `card verdict tone-${tone(result)}` },
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
     list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
+    notJudged(),
     warnings(),
     el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, term(name)), el("b", {}, String(value))))));
+}
+
+/// The rules that the scenario switched off.
+function notJudged() {
+  const rules = report.verdict.switched_off.map((off) => (off.scope === "run" ? off.rule : `${off.rule} [${off.scope}]`));
+  return rules.length === 0 ? null : el("p", { class: "said" }, `Not judged: ${rules.join(", ")} (switched off by `, el("code", {}, "any"), ").");
 }
 
 /// What went wrong and no rule looked at, beside the verdict that it did not move.

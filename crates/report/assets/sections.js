@@ -158,7 +158,7 @@ function ruleRow(rule) {
   const bad = rule.result === "fail" ? "n bad" : "n";
   return el("tr", {},
     el("td", { class: rule.result === "not-evaluated" ? "wide long" : "wide" }, el("span", { class: `mark tone-${tone(result)}` }, icon(result), term(rule.result.replace("-", " ")))),
-    el("td", { class: "name" }, term(rule.rule), rule.scope === "run" ? null : el("div", { class: "why" }, rule.scope)),
+    el("td", { class: "name" }, term(rule.rule), rule.scope === "run" ? null : el("div", { class: "why" }, rule.scope), rule.except.length > 0 ? el("div", { class: "why" }, `without ${rule.except.join(", ")}`) : null),
     el("td", { class: bad }, isKnown(rule.observed) ? observed(rule) : ""),
     el("td", { class: "n wide", "data-name": "" }, isKnown(rule.bound) ? allowed(rule) : ""),
     isKnown(rule.since_s) ? el("td", { class: "n wide", "data-name": "since" }, clock(rule.since_s)) : el("td", { class: "n" }),

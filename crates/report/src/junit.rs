@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use muster_judge::Warning;
 
-use crate::{Consequence, Outcome, Report, Rule, RuleResult, Verdict};
+use crate::{Consequence, Outcome, Report, Rule, RuleResult, SwitchedOff, Verdict};
 
 /// The rules as JUnit XML.
 ///
@@ -26,6 +26,15 @@ pub fn junit(report: &Report) -> String {
     };
     if !rules.cases.is_empty() {
         suites.push(rules);
+    }
+    let off = &report.verdict.switched_off;
+    if !off.is_empty() {
+        suites.push(Suite {
+            name: format!("{} switched off", report.name),
+            cases: off.iter().map(Case::of_switched_off).collect(),
+            properties: Vec::new(),
+            output: Vec::new(),
+        });
     }
     suites.extend(Case::of_verdict(&report.verdict).map(|case| Suite {
         name: format!("{} verdict", report.name),
@@ -156,6 +165,15 @@ impl Case {
         }
     }
 
+    fn of_switched_off(off: &SwitchedOff) -> Self {
+        Self {
+            name: format!("{} [{}]", off.rule, off.scope),
+            end: End::Skipped,
+            message: String::new(),
+            text: "not judged: switched off by `any`".to_owned(),
+        }
+    }
+
     fn of_verdict(verdict: &Verdict) -> Option<Self> {
         let is_told = match verdict.result {
             Outcome::Pass | Outcome::Part => true,
@@ -235,6 +253,19 @@ mod tests {
             escape(hostile),
             "a&quot;&gt;&lt;failure/&gt;&amp;&#39;\u{fffd}]]&gt;&#10;"
         );
+    }
+
+    #[test]
+    fn a_rule_that_was_switched_off_is_skipped_and_says_why() {
+        let mut report = Report::default();
+        report.verdict.switched_off = vec![SwitchedOff {
+            rule: "loss".to_owned(),
+            scope: "run".to_owned(),
+        }];
+        let xml = junit(&report);
+        let told =
+            "name=\"loss [run]\">\n      <skipped message=\"not judged: switched off by `any`\"/>";
+        assert!(xml.contains(told), "{xml}");
     }
 
     #[test]

@@ -53,5 +53,7 @@ pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use text::text;
-pub use verdict::{Consequence, Figure, Outcome, Rule, RuleCounts, RuleKind, RuleResult, Verdict};
+pub use verdict::{
+    Consequence, Figure, Outcome, Rule, RuleCounts, RuleKind, RuleResult, SwitchedOff, Verdict,
+};
 pub use window::{Heat, MAX_WINDOWS, PercentileSpans, Window, WindowHealth};

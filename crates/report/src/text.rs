@@ -150,9 +150,11 @@ impl Screen {
                 .iter()
                 .map(|note| format!("; {note}"))
                 .collect::<String>();
-            let unjudged = happened::unjudged(verdict, !report.ledger.by_backend.is_empty());
             let counts = verdict.counts();
-            self.line(&format!("  {counts}{notes}{unjudged}"));
+            self.line(&format!("  {counts}{notes}"));
+        }
+        if let Some(not_judged) = verdict.not_judged() {
+            self.line(&format!("  {not_judged}"));
         }
         self.warnings(verdict);
         if verdict.result == Outcome::None {
@@ -572,15 +574,18 @@ mod tests {
         assert!(text(&report, 80).contains("  answers  1,200 again  3 unreadable\n"));
     }
     #[test]
-    fn a_pass_says_which_defaults_no_rule_stands_for_and_what_happened() {
+    fn a_pass_says_which_rules_were_switched_off_and_what_happened() {
         let mut report = Report::default();
         report.verdict.result = Outcome::Pass;
-        report.ledger.by_backend = [("here".to_owned(), BackendAccount::default())].into();
+        assert!(!text(&report, 100).contains("not judged"));
+        let off = |rule: &str, scope: &str| crate::SwitchedOff {
+            rule: rule.to_owned(),
+            scope: scope.to_owned(),
+        };
+        report.verdict.switched_off = vec![off("loss", "run"), off("disconnects", "meters")];
         let summary = text(&report, 100);
-        assert!(
-            summary.contains("rules hold; no SLO on loss, failure-ratio, connected\n"),
-            "{summary}"
-        );
+        let told = "  not judged: loss, disconnects [meters] (switched off by `any`)\n";
+        assert!(summary.contains(told), "{summary}");
         let event = |t_s, until_s| crate::Event {
             t_s,
             until_s,

@@ -17,6 +17,9 @@ pub struct Verdict {
     /// What went wrong and no rule looked at; it moves no result.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The rules that the scenario switched off by `any`.
+    #[serde(default)]
+    pub switched_off: Vec<SwitchedOff>,
     /// Every rule, in the order in which they are judged.
     pub rules: Vec<Rule>,
 }
@@ -64,6 +67,18 @@ impl Verdict {
         broken.chain(undecided).chain(targets.filter(fails))
     }
 
+    /// The rules that the scenario switched off, in words: `not judged: loss (switched off by `any`)`.
+    #[must_use]
+    pub fn not_judged(&self) -> Option<String> {
+        let rules: Vec<String> = self
+            .switched_off
+            .iter()
+            .map(SwitchedOff::to_string)
+            .collect();
+        let words = format!("not judged: {} (switched off by `any`)", rules.join(", "));
+        (!rules.is_empty()).then_some(words)
+    }
+
     /// The caveats on rules that hold, each once.
     #[must_use]
     pub fn notes(&self) -> Vec<&str> {
@@ -88,13 +103,15 @@ impl Serialize for Verdict {
             result,
             would_be,
             warnings,
+            switched_off,
             rules,
         } = self;
-        let mut verdict = serializer.serialize_struct("Verdict", 5)?;
+        let mut verdict = serializer.serialize_struct("Verdict", 6)?;
         verdict.serialize_field("result", result)?;
         verdict.serialize_field("would_be", would_be)?;
         verdict.serialize_field("counts", &self.counts())?;
         verdict.serialize_field("warnings", warnings)?;
+        verdict.serialize_field("switched_off", switched_off)?;
         verdict.serialize_field("rules", rules)?;
         verdict.end()
     }
@@ -133,6 +150,24 @@ impl fmt::Display for RuleCounts {
             }
         }
         Ok(())
+    }
+}
+
+/// A rule that the scenario switched off by `any`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchedOff {
+    /// The rule's name, such as `loss`; a latency without a percentile stands for all of them.
+    pub rule: String,
+    /// Where it is switched off: `run`, a fleet, or `<fleet>/<stream>`.
+    pub scope: String,
+}
+
+impl fmt::Display for SwitchedOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.scope.as_str() {
+            "run" => f.write_str(&self.rule),
+            scope => write!(f, "{} [{scope}]", self.rule),
+        }
     }
 }
 
@@ -195,9 +230,12 @@ pub struct Rule {
     pub rule: String,
     /// What it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
+    /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
+    #[serde(default)]
+    pub except: Vec<String>,
     /// What kind of rule it is, which decides what a failure means.
     pub kind: RuleKind,
-    /// Whether the scenario names it, so that it has to be decided.
+    /// Whether the scenario names it; if not, it is a default.
     pub named: bool,
     /// Whether it holds.
     pub result: RuleResult,
@@ -339,6 +377,7 @@ mod tests {
         Rule {
             rule: name.to_owned(),
             scope: "run".to_owned(),
+            except: Vec::new(),
             kind: RuleKind::Slo,
             named: true,
             result,

@@ -75,6 +75,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
         }],
         backends: 1,
         cold,
+        groups: Vec::new(),
         published: PublishedPlan::Nothing,
     }
 }
@@ -187,6 +188,7 @@ fn verdict() -> muster_judge::Verdict {
         kind,
         rule: rule.to_owned(),
         scope: "run".to_owned(),
+        except: Vec::new(),
         named: false,
         outcome,
         consequence: Consequence::None,
@@ -203,6 +205,7 @@ fn verdict() -> muster_judge::Verdict {
     muster_judge::Verdict {
         result: RunResult::Fail,
         would_be: None,
+        switched_off: Vec::new(),
         warnings: vec![unsent()],
         rules: vec![
             muster_judge::RuleResult {

@@ -198,6 +198,9 @@ impl Check<'_> {
     }
 
     fn percentiles(&mut self, node: &Node, path: &str) {
+        if node.text() == Some(units::ANY) {
+            return;
+        }
         if !matches!(node.value, Value::Map(_)) || node.entries().is_empty() {
             self.form(
                 node,
@@ -213,7 +216,8 @@ impl Check<'_> {
                 self.wrong(entry.place, &path, &unreadable.what, &unreadable.help);
                 continue;
             }
-            match entry.node.text().map(units::time_at_most) {
+            let read = |text| units::or_any(text, units::time_at_most);
+            match entry.node.text().map(read) {
                 Some(Ok(_)) => {}
                 Some(Err(unreadable)) => self.unreadable(&entry.node, &path, &unreadable),
                 None => self.form(&entry.node, &path, "a single value", "such as \"<= 250ms\""),
@@ -342,9 +346,10 @@ fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
         Scalar::Time => units::time(text).map(drop),
         Scalar::Percent => units::percent(text).map(drop),
         Scalar::Size => units::size(text).map(drop),
-        Scalar::CountAtMost => units::count_at_most(text).map(drop),
-        Scalar::ShareAtMost => units::share_at_most(text).map(drop),
-        Scalar::ShareAtLeast => units::share_at_least(text).map(drop),
+        Scalar::BoolOrAny => units::or_any(text, units::truth).map(drop),
+        Scalar::CountAtMost => units::or_any(text, units::count_at_most).map(drop),
+        Scalar::ShareAtMost => units::or_any(text, units::share_at_most).map(drop),
+        Scalar::ShareAtLeast => units::or_any(text, units::share_at_least).map(drop),
         Scalar::Above => units::beyond(text, '>').map(drop),
         Scalar::Below => units::beyond(text, '<').map(drop),
         Scalar::Web => web::read(text).map(drop),
@@ -374,7 +379,7 @@ pub(crate) fn example(scalar: Scalar) -> &'static str {
         Scalar::Secret => "\"${env:SECRET}\"",
         Scalar::Reference => "\"${env:ACCOUNT}\"",
         Scalar::File => "some-file",
-        Scalar::Bool => "true",
+        Scalar::Bool | Scalar::BoolOrAny => "true",
         Scalar::Whole(..) => "10",
         Scalar::Code => "0x97",
         Scalar::Fraction => "0.5",

@@ -59,7 +59,7 @@ pub(crate) enum Kind {
     Url(&'static [Word]),
     /// One of these words.
     Word(&'static [Word]),
-    /// `{ p99: "<= 250ms" }`.
+    /// `{ p99: "<= 250ms" }`, or `any`.
     Percentiles,
     /// A map with these keys.
     Object(&'static Object),
@@ -86,6 +86,8 @@ pub(crate) enum Scalar {
     File,
     /// `true` or `false`.
     Bool,
+    /// `true`, `false` or `any`.
+    BoolOrAny,
     /// A whole number between two bounds.
     Whole(u64, u64),
     /// The code of a refusal: of MQTT 5 (section 2.4) `151` or `0x97`, of an application `503`.
@@ -102,11 +104,11 @@ pub(crate) enum Scalar {
     Percent,
     /// `120`, `4KiB`.
     Size,
-    /// `0`, `5`, `"<= 5"`, `"<= 0.1%"`: a count or a share at most.
+    /// `0`, `5`, `"<= 5"`, `"<= 0.1%"`: a count or a share at most; or `any`.
     CountAtMost,
-    /// `0`, `0.1%`, `"<= 0.1%"`.
+    /// `0`, `0.1%`, `"<= 0.1%"`; or `any`.
     ShareAtMost,
-    /// `99.9%`, `">= 99.9%"`.
+    /// `99.9%`, `">= 99.9%"`; or `any`.
     ShareAtLeast,
     /// `"> 20% for 10s"`.
     Above,

@@ -38,10 +38,15 @@ fn value(kind: &'static Kind, node: &Node) -> Json {
             alternative(kinds, node).map_or(Json::Null, |kind| value(kind, node))
         }
         Kind::One(Scalar::Secret) => node.text().map_or(Json::Null, |text| masked(text).into()),
-        Kind::One(Scalar::Bool | Scalar::Whole(..) | Scalar::Fraction | Scalar::Factor) => {
-            number_or_truth(node)
-        }
+        Kind::One(
+            Scalar::Bool
+            | Scalar::BoolOrAny
+            | Scalar::Whole(..)
+            | Scalar::Fraction
+            | Scalar::Factor,
+        ) => number_or_truth(node),
         Kind::One(_) | Kind::Url(_) | Kind::Word(_) => node.text().into(),
+        Kind::Percentiles if node.text().is_some() => node.text().into(),
         Kind::Percentiles => {
             let entries = node.entries().iter();
             Json::Object(

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::language::{Kind, Object, SCENARIO, Scalar, Status, Word};
+use crate::units;
 
 /// The JSON schema of a scenario. Keys that are not yet built are in it and say so.
 #[must_use]
@@ -65,12 +66,12 @@ fn kind(kind_: &Kind) -> Value {
             json!({ "type": "string", "pattern": format!("^({})://", schemes.join("|")) })
         }
         Kind::Word(words) => choice(words),
-        Kind::Percentiles => json!({
+        Kind::Percentiles => json!({ "anyOf": [{ "enum": [units::ANY] }, {
             "type": "object",
             "patternProperties": { "^p[0-9]+(\\.[0-9]+)?$": { "type": "string" } },
             "additionalProperties": false,
             "minProperties": 1
-        }),
+        }] }),
         Kind::Object(inner) => object(inner),
         Kind::Table(inner) => json!({ "type": "object", "additionalProperties": kind(inner) }),
         Kind::List(inner) => json!({ "type": "array", "items": kind(inner) }),
@@ -95,6 +96,7 @@ fn single(scalar: Scalar) -> Value {
             json!({ "type": ["string", "number", "boolean"] })
         }
         Scalar::Bool => json!({ "type": "boolean" }),
+        Scalar::BoolOrAny => json!({ "enum": [true, false, units::ANY] }),
         Scalar::Whole(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),
         Scalar::Whole(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
@@ -107,7 +109,7 @@ fn single(scalar: Scalar) -> Value {
         Scalar::Percent => text("^[0-9][0-9.]* *%$"),
         Scalar::Size => json!({ "type": ["integer", "string"], "minimum": 0 }),
         Scalar::CountAtMost | Scalar::ShareAtMost => json!({ "type": ["integer", "string"] }),
-        Scalar::ShareAtLeast => text("^(>=)? *[0-9][0-9.]* *%$"),
+        Scalar::ShareAtLeast => text("^((>=)? *[0-9][0-9.]* *%|any)$"),
         Scalar::Above => text("^> *[0-9][0-9.]* *% *for .+$"),
         Scalar::Below => text("^< *[0-9][0-9.]* *% *for .+$"),
         Scalar::Web => text("^https?://"),
@@ -223,6 +225,8 @@ mod tests {
     fn the_schema_knows_every_key_of_the_complete_file() {
         assert!(is_valid(include_str!("../../../scenarios/complete.yaml")));
         assert!(is_valid(include_str!("../../../scenarios/overload.yaml")));
+        let any = "slo: { loss: any, stable: any, response: any, service: { p99: any } }";
+        assert!(is_valid(&format!("name: t\nfleet: []\n{any}")));
     }
 
     #[test]

@@ -220,9 +220,29 @@ pub(crate) fn truth(text: &str) -> Read<bool> {
     }
 }
 
+/// The demand that a scenario makes of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Demand<T> {
+    /// `any`: the rule is switched off.
+    Any,
+    /// A bound.
+    Bound(T),
+}
+
+/// `any`, or a bound that `read` understands.
+pub(crate) fn or_any<T>(text: &str, read: impl Fn(&str) -> Read<T>) -> Read<Demand<T>> {
+    match text.trim() {
+        ANY => Ok(Demand::Any),
+        _ => read(text).map(Demand::Bound),
+    }
+}
+
+/// The word that switches a rule off.
+pub(crate) const ANY: &str = "any";
+
 /// `0`, `5`, `"<= 5"`, `0.1%`, `"<= 0.1%"`.
 pub(crate) fn count_at_most(text: &str) -> Read<Allowance> {
-    let help = "a count or a share at most, such as 0, \"<= 5\" or \"<= 0.1%\"";
+    let help = "a count or a share at most, such as 0, \"<= 5\" or \"<= 0.1%\"; `any` switches the rule off";
     let bound = at_most(text, help)?;
     if bound.ends_with('%') {
         return percent(bound).map(Allowance::Ratio);
@@ -235,7 +255,7 @@ pub(crate) fn count_at_most(text: &str) -> Read<Allowance> {
 
 /// `0`, `0.1%`, `"<= 0.1%"`.
 pub(crate) fn share_at_most(text: &str) -> Read<Share> {
-    let help = "a share at most, such as 0 or \"<= 0.1%\"";
+    let help = "a share at most, such as 0 or \"<= 0.1%\"; `any` switches the rule off";
     match at_most(text, help)? {
         "0" => Ok(Share::ZERO),
         bound => percent(bound),
@@ -246,7 +266,7 @@ pub(crate) fn share_at_most(text: &str) -> Read<Share> {
 pub(crate) fn share_at_least(text: &str) -> Read<Share> {
     let text = text.trim();
     if text.starts_with('<') || (text.starts_with('>') && !text.starts_with(">=")) {
-        let help = "a share at least, such as \">= 99.9%\"";
+        let help = "a share at least, such as \">= 99.9%\"; `any` switches the rule off";
         return Err(Unreadable::new(
             format!("`{text}` is the wrong way round"),
             help,
@@ -366,6 +386,10 @@ mod tests {
 
     #[test]
     fn bounds_are_read() {
+        assert_eq!(or_any(" any ", count_at_most), Ok(Demand::Any));
+        let bound = Demand::Bound(Allowance::Count(5));
+        assert_eq!(or_any("<= 5", count_at_most), Ok(bound));
+        assert!(or_any("<= any", count_at_most).is_err() && or_any("anything", truth).is_err());
         assert_eq!(count_at_most("0"), Ok(Allowance::Count(0)));
         assert_eq!(
             count_at_most("<= 1%"),

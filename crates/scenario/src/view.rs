@@ -10,7 +10,7 @@ use crate::check::join;
 use crate::problem::Problem;
 use crate::source::{Place, Sources};
 use crate::tree::Node;
-use crate::units::{self, Unreadable};
+use crate::units::{self, Demand, Unreadable};
 
 /// What building a plan needs besides the tree, and what it finds wrong.
 pub(crate) struct Context<'a> {
@@ -161,6 +161,15 @@ impl<'a> View<'a> {
     ) -> Option<T> {
         let view = self.get(key)?;
         view.accept(read(view.text()))
+    }
+
+    /// The bound of a rule, read by a function, or `any`.
+    pub(crate) fn demand<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&str) -> Result<T, Unreadable>,
+    ) -> Option<Demand<T>> {
+        self.read(key, |text| units::or_any(text, &read))
     }
 
     /// The value, or nothing after saying what is wrong with this one.

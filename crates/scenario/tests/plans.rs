@@ -8,7 +8,7 @@ use muster_judge::{Allowance, Scope, SloBound};
 use muster_load::{PayloadSpec, Phase, Shape};
 use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
-use muster_model::{DeviceId, LinkId, Micros, Rate, StreamId};
+use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate, StreamId};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
@@ -82,7 +82,7 @@ fn only_name_and_fleet_are_required() {
         .map(|slo| (slo.named, slo.bound))
         .collect();
     assert_eq!(defaults[0], (false, SloBound::Loss(Allowance::Count(0))));
-    assert_eq!(defaults.len(), 3);
+    assert_eq!(defaults.len(), 4);
 }
 
 #[test]
@@ -516,18 +516,57 @@ fn slos_have_their_scopes_and_the_rest_its_bounds() {
         .iter()
         .map(|slo| slo.scope.to_string())
         .collect();
-    assert_eq!(scopes, ["run", "run", "a", "a/telemetry", "a/telemetry"]);
-    assert!(plan.rules.slos.iter().all(|slo| slo.named));
-    assert!(matches!(plan.rules.slos[3].scope, Scope::Stream { .. }));
+    let defaults = ["run"; 3];
+    let named = ["run", "run", "a", "a/telemetry", "a/telemetry"];
+    assert_eq!(scopes, [&defaults[..], &named[..]].concat());
+    let is_named = plan.rules.slos.iter().map(|slo| slo.named);
+    assert!(is_named.eq([[false; 3].as_slice(), &[true; 5]].concat()));
+    assert!(matches!(plan.rules.slos[6].scope, Scope::Stream { .. }));
     assert_eq!(plan.rules.stop_if[0].lasting, Micros::from_secs(10));
     assert_eq!(plan.rules.lateness_bound(), Some(Micros::from_millis(5)));
     assert_eq!(plan.cold, Cold::FirstMessage);
 }
 
 #[test]
+fn any_switches_a_rule_off_at_the_top_in_a_fleet_and_in_a_stream() {
+    let text = "name: t\nslo: { failure-ratio: any, service: any, stable: any }\n\
+                fleet:\n- name: a\n  slo: { disconnects: any, response: { p99: any } }\n  streams:\n  \
+                - { rate: 1000/s, slo: { loss: any, duplicates: any } }\n  \
+                - { name: b, rate: 1000/s }\n";
+    let rules = plan(text).rules;
+    let off = rules.switched_off.iter();
+    let off: Vec<String> = off
+        .map(|off| format!("{} {}", off.scope, off.rule))
+        .collect();
+    let expected = [
+        "run failure-ratio",
+        "run service",
+        "run stable",
+        "a disconnects",
+        "a response p99",
+        "a/telemetry loss",
+        "a/telemetry duplicates",
+    ];
+    assert_eq!(off, expected);
+    let left = rules.slos.iter().map(|slo| {
+        let except: Vec<String> = slo.except.iter().map(Scope::to_string).collect();
+        format!("{} without {}", slo.bound.rule(), except.join(", "))
+    });
+    let expected = [
+        "loss without a/telemetry",
+        "connected without ",
+        "disconnects without a",
+    ];
+    assert_eq!(left.collect::<Vec<_>>(), expected);
+    let placed = [(FleetId(0), StreamId(0)), (FleetId(0), StreamId(1))];
+    assert_eq!(rules.groups(&placed), [[StreamId(1)]]);
+}
+
+#[test]
 fn what_is_likely_a_slip_is_a_warning() {
     let warned = |keys: &str, what: &str| {
         let fleet = "fleet: [ { streams: [ { rate: 5/s, timeout: 20s } ] } ]";
+        let fleet = if keys.contains("fleet:") { "" } else { fleet };
         let plan = plan(&format!("name: t\n{fleet}\n{keys}\n"));
         let found: Vec<&str> = plan.warnings.iter().map(|warning| &*warning.what).collect();
         assert!(
@@ -546,6 +585,10 @@ fn what_is_likely_a_slip_is_a_warning() {
     warned(
         "slo: { stable: true }\nphases: { measure: 20s }",
         "only 20 are measured",
+    );
+    warned(
+        "slo: { loss: 5 }\nfleet: [ { slo: { loss: 3 }, streams: [ { rate: 5/s, timeout: 20s } ] } ]",
+        "every stream here has a rule `loss` of its own",
     );
     warned(
         "platform: { backend: { filter: \"other/#\" } }",

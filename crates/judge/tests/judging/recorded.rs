@@ -102,6 +102,7 @@ fn plan(run: &Run) -> RecorderPlan {
         }],
         backends: 1,
         cold: Cold::Nothing,
+        groups: Vec::new(),
         published: PublishedPlan::Nothing,
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Ending, Evidence, GeneratorHealth, Hold, Latency, RuleOutcome, RuleResult, Rules, Scope,
-    SloBound, StreamEvidence, Verdict, Warning, judge,
+    Ending, Evidence, GeneratorHealth, Hold, Latency, RuleName, RuleOutcome, RuleResult, Rules,
+    Scope, SloBound, StreamEvidence, Verdict, Warning, judge,
 };
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, BackendLedger, Distribution, Flow, Latency as Kept,
@@ -116,9 +116,30 @@ impl Run {
         }
     }
 
-    /// Replaces the rules by those that name exactly this.
+    /// Replaces the rules by those that name this beside the defaults.
     pub(crate) fn names(mut self, bounds: &[SloBound]) -> Self {
         let builder = Rules::builder(true);
+        self.rules = bounds
+            .iter()
+            .fold(builder, |rules, bound| rules.slo(Scope::Run, *bound))
+            .build();
+        self
+    }
+
+    /// Replaces the rules by those that name this and switch the defaults off.
+    pub(crate) fn names_only(mut self, bounds: &[SloBound]) -> Self {
+        let defaults = [
+            RuleName::Loss,
+            RuleName::FailureRatio,
+            RuleName::Connected,
+            RuleName::Disconnects,
+        ];
+        let off = defaults
+            .iter()
+            .filter(|rule| !bounds.iter().any(|bound| bound.name() == **rule));
+        let builder = off.fold(Rules::builder(true), |rules, rule| {
+            rules.any(Scope::Run, *rule)
+        });
         self.rules = bounds
             .iter()
             .fold(builder, |rules, bound| rules.slo(Scope::Run, *bound))
@@ -139,18 +160,27 @@ impl Run {
 
     /// The verdict on figures that somebody else summed up.
     pub(crate) fn judged_by(&self, summary: &Summary) -> Verdict {
+        self.judged_streams(summary, 1)
+    }
+
+    /// The verdict on so many streams of the fleet, which are all planned alike.
+    pub(crate) fn judged_streams(&self, summary: &Summary, streams: usize) -> Verdict {
         let planned = Hold {
             from: Micros::from_secs(MEASURE),
             until: Micros::from_secs(MEASURE + self.measure_s),
             offered: Rate::per_second(self.rate as f64).expect("a rate is finite and not negative"),
         };
-        let streams = [StreamEvidence {
+        let stream = |at: usize| StreamEvidence {
             is_uplink: true,
-            name: "meters/readings".to_owned(),
+            name: match at {
+                0 => "meters/readings".to_owned(),
+                at => format!("meters/stream-{at}"),
+            },
             fleet: FleetId(0),
             is_closed: self.is_closed,
             holds: self.holds.clone().unwrap_or_else(|| vec![planned]),
-        }];
+        };
+        let streams: Vec<StreamEvidence> = (0..streams).map(stream).collect();
         let evidence = Evidence {
             summary,
             windows: &self.windows,
@@ -193,6 +223,7 @@ impl Run {
             measured_s: self.measure_s as f64,
             fleets: vec![of(Measured::Fleet(FleetId(0)))],
             streams: vec![of(Measured::Stream(StreamId(0)))],
+            groups: Vec::new(),
             run: scope,
             backends: vec![backend],
             residue: self.residue,

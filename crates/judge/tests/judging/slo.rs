@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, Rules, RunResult,
-    Scope, Share, SloBound, Unevaluated, WarningKind,
+    Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleName, RuleOutcome, Rules,
+    RunResult, Scope, Share, SloBound, Unevaluated, Verdict, WarningKind,
 };
-use muster_measure::Summary;
+use muster_measure::{GroupSummary, Summary};
 use muster_model::{FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId};
 
 use crate::run::{MEASURE, Message, Run, failed, rule};
@@ -341,36 +341,24 @@ fn connected_and_disconnects_judge_the_links() {
     ];
     let mut run = Run::healthy(100, 10).names(&bounds);
     run.links.up_at_start = 98;
-    run.links.disconnects_later = BTreeMap::from([("reset".to_owned(), 1)]);
+    run.links.ended_by_platform = BTreeMap::from([("reset".to_owned(), 1)]);
     assert_eq!(failed(&run.judged()), [""; 0]);
     run.links.up_at_start = 97;
-    run.links.disconnects_later = BTreeMap::from([("reset".to_owned(), 2)]);
+    run.links.ended_by_platform = BTreeMap::from([("reset".to_owned(), 2)]);
     assert_eq!(failed(&run.judged()), ["connected", "disconnects"]);
 }
 
 #[test]
-fn links_closed_on_purpose_are_no_disconnects() {
-    let mut run = Run::healthy(100, 10).names(&[disconnects(0)]);
-    let on_purpose = ("lifetime".to_owned(), 3);
-    run.links.disconnects_later = BTreeMap::from([on_purpose]);
-    assert_eq!(failed(&run.judged()), [""; 0]);
-}
-
-#[test]
-fn what_happened_to_links_in_the_connect_phase_is_no_matter_of_disconnects() {
-    let mut run = Run::healthy(100, 10).names(&[disconnects(1)]);
-    for cause in ["lifetime", "reset"] {
-        run.links.disconnects.insert(cause.to_owned(), 5);
-    }
-    assert_eq!(failed(&run.judged()), [""; 0]);
-    run.links.disconnects_later = BTreeMap::from([("reset".to_owned(), 2)]);
+fn a_link_that_the_platform_ended_fails_a_run_that_names_no_rule() {
+    let mut run = Run::healthy(100, 10);
+    run.links.disconnects = BTreeMap::from([("lifetime".to_owned(), 3), ("reset".to_owned(), 1)]);
+    assert_eq!(failed(&run.judged()), [""; 0], "not one of the platform's");
+    run.links.ended_by_platform = BTreeMap::from([("disconnect-0x99".to_owned(), 12)]);
     let verdict = run.judged();
     assert_eq!(failed(&verdict), ["disconnects"]);
+    assert_eq!(verdict.result, RunResult::Fail);
     let evidence = &rule(&verdict, "disconnects").evidence;
-    assert!(
-        evidence.contains("reset 2") && !evidence.contains("lifetime"),
-        "{evidence}"
-    );
+    assert!(evidence.contains("disconnect-0x99 12"), "{evidence}");
 }
 
 fn disconnects(most: u64) -> SloBound {
@@ -424,28 +412,210 @@ fn loss_while_our_own_consumer_was_away_is_split_off() {
     );
 }
 
+const DEFAULTS: [RuleName; 4] = [
+    RuleName::Loss,
+    RuleName::FailureRatio,
+    RuleName::Connected,
+    RuleName::Disconnects,
+];
+
+fn names(rules: &Rules) -> Vec<(RuleName, bool)> {
+    let slos = rules.slos.iter();
+    slos.map(|slo| (slo.bound.name(), slo.named)).collect()
+}
+
 #[test]
-fn defaults_stand_only_where_the_scenario_names_nothing() {
-    let names = |rules: &Rules| rules.slos.iter().map(|slo| slo.named).collect::<Vec<_>>();
-    assert_eq!(names(&Rules::builder(true).build()), [false; 3]);
-    assert_eq!(names(&Rules::builder(false).build()), [false; 2]);
-    let at_the_top = Rules::builder(true)
-        .slo(Scope::Run, SloBound::Stable)
-        .build();
-    assert_eq!(names(&at_the_top), [true]);
-    let stream = Scope::Stream {
+fn four_defaults_apply_and_loss_only_where_there_is_a_backend() {
+    let defaults = DEFAULTS.map(|rule| (rule, false));
+    assert_eq!(names(&Rules::builder(true).build()), defaults);
+    assert_eq!(names(&Rules::builder(false).build()), defaults[1..]);
+}
+
+#[test]
+fn an_slo_at_the_top_leaves_the_defaults_of_other_names() {
+    let rules = Rules::builder(true).slo(Scope::Run, p99(Latency::Response, 50));
+    let response = p99(Latency::Response, 50).name();
+    let mut expected = DEFAULTS.map(|rule| (rule, false)).to_vec();
+    expected.push((response, true));
+    assert_eq!(names(&rules.build()), expected);
+
+    let rules = Rules::builder(true).slo(Scope::Run, disconnects(3)).build();
+    let expected = [
+        (RuleName::Loss, false),
+        (RuleName::FailureRatio, false),
+        (RuleName::Connected, false),
+        (RuleName::Disconnects, true),
+    ];
+    assert_eq!(names(&rules), expected);
+}
+
+#[test]
+fn any_switches_a_default_off_and_the_verdict_says_so() {
+    let mut run = Run::healthy(100, 10);
+    run.messages[0].seen = None;
+    run.rules = Rules::builder(true).any(Scope::Run, RuleName::Loss).build();
+    let verdict = run.judged();
+    assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
+    assert!(verdict.rules.iter().all(|rule| rule.rule != "loss"));
+    let off = &verdict.switched_off[..];
+    assert!(matches!(off, [off] if off.rule == RuleName::Loss && off.scope == Scope::Run));
+}
+
+/// A gateway that rejects half of what it gets, or loses 4,000 of 9,000 accepted messages, under a
+/// scenario that names nothing but a latency.
+#[test]
+fn a_named_latency_excuses_neither_refusals_nor_losses() {
+    let named = [p99(Latency::Response, 50)];
+    let mut refusing = Run::healthy(100, 20).names(&named);
+    refusing
+        .messages
+        .iter_mut()
+        .step_by(2)
+        .for_each(|m| m.ends(REFUSED));
+    let verdict = refusing.judged();
+    assert_eq!(
+        (verdict.result, failed(&verdict)),
+        (RunResult::Fail, vec!["failure-ratio"])
+    );
+
+    let mut losing = Run::healthy(450, 18).names(&named);
+    losing
+        .messages
+        .iter_mut()
+        .take(4_000)
+        .for_each(|m| m.seen = None);
+    let verdict = losing.judged();
+    assert_eq!(
+        (verdict.result, failed(&verdict)),
+        (RunResult::Fail, vec!["loss"])
+    );
+    assert_eq!(rule(&verdict, "loss").observed, Some(Figure::Count(4_000)));
+}
+
+fn in_the_stream() -> Scope {
+    Scope::Stream {
         fleet: FleetId(0),
         id: StreamId(0),
         name: "meters/readings".to_owned(),
+    }
+}
+
+fn in_the_fleet() -> Scope {
+    Scope::Fleet {
+        id: FleetId(0),
+        name: "meters".to_owned(),
+    }
+}
+
+#[test]
+fn a_rule_of_the_only_stream_leaves_nothing_to_the_wider_one() {
+    for scope in [in_the_stream(), in_the_fleet()] {
+        let mut run = Run::healthy(100, 10);
+        run.messages[0].seen = None;
+        run.rules = Rules::builder(true)
+            .slo(scope.clone(), SloBound::Loss(Allowance::Count(1)))
+            .build();
+        let verdict = run.judged();
+        assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
+        assert_eq!(rule(&verdict, "loss").scope, scope.to_string());
+    }
+}
+
+#[test]
+fn any_in_a_fleet_takes_its_links_out_of_the_rules_about_links() {
+    let mut run = Run::healthy(100, 10);
+    run.links.up_at_start = 99;
+    run.links.ended_by_platform = BTreeMap::from([("reset".to_owned(), 1)]);
+    assert_eq!(failed(&run.judged()), ["connected", "disconnects"]);
+    for scope in [in_the_fleet(), in_the_stream()] {
+        run.rules = Rules::builder(true)
+            .any(scope.clone(), RuleName::Connected)
+            .any(scope, RuleName::Disconnects)
+            .build();
+        let verdict = run.judged();
+        assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
+    }
+}
+
+/// Two streams, of which the second fails; the figures of the first alone are a group.
+fn two_streams(rules: Rules) -> Verdict {
+    let mut run = Run::healthy(100, 10);
+    run.rules = rules;
+    let good = run.summary();
+    run.measured().take(500).for_each(|m| m.ends(REFUSED));
+    run.messages[0].seen = None;
+    let bad = run.summary();
+    let mut both = bad.clone();
+    both.streams = vec![good.streams[0].clone(), bad.streams[0].clone()];
+    both.backends[0].streams = vec![good.backends[0].uplink, bad.backends[0].uplink];
+    both.groups = vec![GroupSummary {
+        streams: vec![StreamId(0)],
+        scope: good.run.clone(),
+    }];
+    run.judged_streams(&both, 2)
+}
+
+#[test]
+fn a_rule_of_a_stream_takes_it_out_of_the_wider_rule_and_the_rest_keeps_the_default() {
+    let second = Scope::Stream {
+        fleet: FleetId(0),
+        id: StreamId(1),
+        name: "meters/stream-1".to_owned(),
     };
-    let below = Rules::builder(true)
-        .slo(stream, SloBound::Loss(Allowance::Count(3)))
+    let plain = two_streams(Rules::builder(true).build());
+    assert_eq!(failed(&plain), ["loss", "failure-ratio"]);
+
+    let rules = Rules::builder(true)
+        .any(second.clone(), RuleName::Loss)
+        .slo(second, SloBound::FailureRatio(Share::whole_percent(60)))
         .build();
-    assert_eq!(
-        names(&below),
-        [false, false, true],
-        "failure-ratio and connected stay"
-    );
+    let verdict = two_streams(rules);
+    assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
+    let of_run = verdict.rules.iter().filter(|rule| rule.scope == "run");
+    let judged: Vec<_> = of_run.filter(|rule| !rule.except.is_empty()).collect();
+    assert_eq!(judged.len(), 2, "the first stream keeps both defaults");
+    for rule in judged {
+        assert_eq!(rule.outcome, RuleOutcome::Pass);
+        assert_eq!(rule.except, ["meters/stream-1"]);
+    }
+}
+
+#[test]
+fn duplicates_are_a_warning_unless_the_scenario_names_a_bound() {
+    let judge = |rules: Rules| {
+        let mut run = Run::healthy(100, 10);
+        run.rules = rules;
+        let mut summary = run.summary();
+        summary.run.uplink.duplicates = Some(1_200);
+        summary.backends[0].uplink.duplicates = 1_200;
+        summary.backends[0].streams[0].duplicates = 1_200;
+        run.judged_by(&summary)
+    };
+    let verdict = judge(Rules::builder(true).build());
+    assert_eq!(verdict.result, RunResult::Pass);
+    let [warning] = &verdict.warnings[..] else {
+        panic!("{:?}", verdict.warnings)
+    };
+    assert_eq!(warning.kind, WarningKind::Duplicates);
+    let told = "duplicates at backend app: 1,200 of 1,200 (100 %)";
+    assert!(warning.detail.starts_with(told), "{}", warning.detail);
+
+    for (bound, outcome) in [
+        (Allowance::Count(0), RuleOutcome::Fail),
+        (Allowance::Count(1_200), RuleOutcome::Pass),
+        (
+            Allowance::Ratio(Share::whole_percent(99)),
+            RuleOutcome::Fail,
+        ),
+        (Allowance::Ratio(Share::ONE), RuleOutcome::Pass),
+    ] {
+        let named = Rules::builder(true).slo(Scope::Run, SloBound::Duplicates(bound));
+        let verdict = judge(named.build());
+        assert_eq!(rule(&verdict, "duplicates").outcome, outcome, "{bound:?}");
+        assert_eq!(verdict.warnings, [], "a rule looked at them");
+    }
+    let off = Rules::builder(true).any(Scope::Run, RuleName::Duplicates);
+    assert_eq!(judge(off.build()).warnings, []);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn an_overloaded_target_is_unstable_and_fails_only_where_it_is_named() {
 
 #[test]
 fn a_healthy_target_that_rejects_one_percent_is_stable() {
-    let mut run = Run::healthy(200, 60).names(&[SloBound::Stable]);
+    let mut run = Run::healthy(200, 60).names_only(&[SloBound::Stable]);
     for message in run.messages.iter_mut().step_by(100) {
         message.ends(Outcome::Rejected(Reason::Mqtt(0x97)));
     }
@@ -218,7 +218,7 @@ fn a_closed_loop_that_holds_more_and_more_is_unstable() {
 
 #[test]
 fn a_closed_loop_whose_target_rejects_one_percent_is_stable() {
-    let mut run = Run::healthy(200, 60).names(&[SloBound::Stable]);
+    let mut run = Run::healthy(200, 60).names_only(&[SloBound::Stable]);
     run.is_closed = true;
     for message in run.messages.iter_mut().step_by(100) {
         message.ends(Outcome::Rejected(Reason::Mqtt(0x97)));

@@ -1,8 +1,8 @@
 //! From rules to one result: none before invalid before fail before pass.
 
 use muster_judge::{
-    Allowance, Consequence, Ending, Latency, Percentile, RuleKind, RuleOutcome, Rules, RunResult,
-    Scope, Share, SloBound, Stop, StopIf, StopTrigger, Unevaluated,
+    Allowance, Consequence, Ending, Incident, IncidentKind, Latency, Percentile, RuleKind,
+    RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop, StopIf, StopTrigger, Unevaluated,
 };
 use muster_model::{Cause, ConnectFailure, Micros, Outcome, Reason, ShedCause, TlsFailure};
 
@@ -118,7 +118,7 @@ fn a_run_whose_losses_nobody_knows_would_not_be_a_pass() {
 }
 
 #[test]
-fn a_named_rule_that_cannot_be_evaluated_makes_the_run_invalid_and_a_default_one_does_not() {
+fn an_slo_that_cannot_be_evaluated_makes_the_run_invalid_and_a_default_without_object_does_not() {
     let percentile = Percentile::new(99.9).unwrap();
     let at_most = Micros::from_secs(1);
     let named = SloBound::Latency {
@@ -145,6 +145,19 @@ fn a_named_rule_that_cannot_be_evaluated_makes_the_run_invalid_and_a_default_one
     assert!(matches!(ratio.outcome, RuleOutcome::NotEvaluated(_)) && !ratio.named);
     // That nothing was due while measuring does, and that rule alone.
     assert_eq!(failed(&verdict), ["something-due"]);
+    assert_eq!(ratio.consequence, Consequence::None);
+
+    // A default that had something to judge and could not is as bad as a named one.
+    let mut away = Run::healthy(100, 10);
+    away.health.incidents.push(Incident {
+        kind: IncidentKind::ConsumerAway,
+        from: Micros::from_secs(6),
+        until: Micros::from_secs(7),
+        count: 1,
+        detail: "consumer 0".to_owned(),
+    });
+    let verdict = away.judged();
+    assert_eq!(rule(&verdict, "loss").consequence, Consequence::Invalidates);
 }
 
 #[test]
@@ -227,7 +240,7 @@ fn a_run_whose_devices_are_all_refused_is_never_invalid() {
         (latency(Latency::EndToEnd), RunResult::Fail),
         (SloBound::Stable, RunResult::Pass),
     ] {
-        let mut run = Run::healthy(100, 40).names(&[slo]);
+        let mut run = Run::healthy(100, 40).names_only(&[slo]);
         for message in &mut run.messages {
             message.ends(Outcome::Shed(ShedCause::BackOff));
         }

@@ -8,9 +8,9 @@ use muster_model::{Cause, Micros, Outcome, ShedCause};
 
 use crate::run::{Run, links};
 
-/// A run whose scenario names one rule that looks neither at failures nor at loss nor at links.
+/// A run whose scenario looks neither at failures nor at loss nor at links.
 fn unlooked() -> Run {
-    Run::healthy(100, 40).names(&[SloBound::Latency {
+    Run::healthy(100, 40).names_only(&[SloBound::Latency {
         of: Latency::Lateness,
         percentile: Percentile::P99,
         at_most: Micros::from_millis(5),

@@ -2,7 +2,7 @@
 
 use muster_judge::{RuleOutcome, RunResult, Unevaluated};
 
-use crate::{Consequence, Figure, Outcome, Rule, RuleKind, RuleResult, Verdict};
+use crate::{Consequence, Figure, Outcome, Rule, RuleKind, RuleResult, SwitchedOff, Verdict};
 
 impl From<&muster_judge::Verdict> for Verdict {
     fn from(verdict: &muster_judge::Verdict) -> Self {
@@ -10,7 +10,17 @@ impl From<&muster_judge::Verdict> for Verdict {
             result: verdict.result.into(),
             would_be: verdict.would_be.map(Outcome::from),
             warnings: verdict.warnings.clone(),
+            switched_off: verdict.switched_off.iter().map(SwitchedOff::from).collect(),
             rules: verdict.rules.iter().map(Rule::from).collect(),
+        }
+    }
+}
+
+impl From<&muster_judge::SwitchedOff> for SwitchedOff {
+    fn from(off: &muster_judge::SwitchedOff) -> Self {
+        Self {
+            rule: off.rule.to_string(),
+            scope: off.scope.to_string(),
         }
     }
 }
@@ -33,6 +43,7 @@ impl From<&muster_judge::RuleResult> for Rule {
         Self {
             rule: rule.rule.clone(),
             scope: rule.scope.clone(),
+            except: rule.except.clone(),
             kind: rule.kind.into(),
             named: rule.named,
             result: match rule.outcome {

@@ -1,14 +1,11 @@
-//! What happened in a run, and what nobody was to judge of it.
+//! The events of a run.
 
 use super::Screen;
 use crate::number::seconds;
-use crate::{Event, Recovery, Verdict};
+use crate::{Event, Recovery};
 
 /// Events that the summary lists; the others are counted.
 const EVENTS: usize = 6;
-
-/// What a scenario that names SLOs of its own may have left out: the defaults of one that names none.
-const DEFAULTS: [&str; 3] = ["loss", "failure-ratio", "connected"];
 
 impl Screen {
     /// The events by their kinds, in the order in which they began; the report and the result have their words.
@@ -35,16 +32,4 @@ fn told(event: &Event) -> String {
         Some(until) => format!("{} {:.0}-{until:.0} s{recovered}", event.kind, event.t_s),
         None => format!("{} {:.0} s{recovered}", event.kind, event.t_s),
     }
-}
-
-/// The defaults that no rule stands for, as the end of a line; empty if there is none.
-pub(super) fn unjudged(verdict: &Verdict, has_backend: bool) -> String {
-    let has = |name: &str| verdict.rules.iter().any(|rule| rule.rule == name);
-    let can_be = |name: &str| has_backend || name != "loss";
-    let missing = DEFAULTS.into_iter();
-    let missing: Vec<&str> = missing.filter(|name| can_be(name) && !has(name)).collect();
-    if missing.is_empty() {
-        return String::new();
-    }
-    format!("; no SLO on {}", missing.join(", "))
 }

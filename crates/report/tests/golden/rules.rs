@@ -10,6 +10,7 @@ pub(crate) fn rule(kind: RuleKind, name: &str, result: RuleResult) -> Rule {
     Rule {
         rule: name.to_owned(),
         scope: "run".to_owned(),
+        except: Vec::new(),
         kind,
         named: kind == Slo,
         result,

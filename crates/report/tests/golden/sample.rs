@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use muster_judge::{Warning, WarningKind};
 use muster_report::{
     Arrivals, BackendAccount, Event, GeneratorUse, Latencies, Ledgers, Links, LostIds, Outcome,
-    Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, StateRow, StreamAccount, TargetUse,
-    UplinkLedger, Verdict,
+    Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, StateRow, StreamAccount,
+    SwitchedOff, TargetUse, UplinkLedger, Verdict,
 };
 use serde_json::json;
 
@@ -66,6 +66,7 @@ fn make_failed() -> Report {
         result: Outcome::Fail,
         would_be: None,
         warnings: Vec::new(),
+        switched_off: Vec::new(),
         rules: rules::failed(&report),
     };
     report.events = vec![
@@ -104,6 +105,7 @@ fn make_invalid() -> Report {
         result: Outcome::Invalid,
         would_be: Some(Outcome::Fail),
         warnings: Vec::new(),
+        switched_off: Vec::new(),
         rules: rules::invalid(&report),
     };
     report.events = vec![event(
@@ -128,6 +130,7 @@ fn make_passed() -> Report {
         result: Outcome::Pass,
         would_be: None,
         warnings: Vec::new(),
+        switched_off: Vec::new(),
         rules: rules::passed(&report),
     };
     report
@@ -143,6 +146,12 @@ pub(crate) fn unlooked() -> Report {
         detail: detail.to_owned(),
     };
     let unsent = "61 % of what was due was never sent (shed: offline 2,000, queue-full 1,050)";
+    report.verdict.switched_off = ["loss", "failure-ratio"]
+        .map(|rule| SwitchedOff {
+            rule: rule.to_owned(),
+            scope: "run".to_owned(),
+        })
+        .to_vec();
     report.verdict.warnings = vec![
         warning(WarningKind::NoLink, "run", "no link was open from 4 s on"),
         warning(WarningKind::Unsent, "meters/readings", unsent),

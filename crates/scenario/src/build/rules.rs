@@ -1,17 +1,17 @@
 //! The rules of the verdict, from every `slo`, and from `validity`, `stability` and `stop-if`.
 
 use muster_judge::{
-    Latency, Rules, RulesBuilder, Scope, SloBound, StabilityBounds, StopIf, StopTrigger,
+    Latency, RuleName, Rules, RulesBuilder, Scope, SloBound, StabilityBounds, StopIf, StopTrigger,
     ValidityBounds,
 };
-use muster_model::Micros;
-use muster_platform::Carrier;
 
 mod commands;
+mod covered;
 
-use super::expected::due_from;
-use crate::plan::{Ack, BackendPlan, FleetPlan, Phases, StreamKind, StreamPlan};
-use crate::units;
+use covered::Covered;
+
+use crate::plan::{BackendPlan, FleetPlan, Phases, StreamPlan};
+use crate::units::{self, Demand};
 use crate::view::View;
 
 /// What the rules are about.
@@ -29,24 +29,39 @@ pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
     let stability = StabilityBounds {
         min_windows: root.get("stability")?.whole("min-windows")?,
     };
-    let all = |_: &FleetPlan, stream: &StreamPlan| stream.carrier != Carrier::None;
-    let is_stamped = streams(judged.fleets).all(|(fleet, stream)| all(fleet, stream));
-    let mut builder = Rules::builder(!judged.backends.is_empty() && is_stamped)
+    let scopes = scopes(root, judged.fleets);
+    let mut builder = Rules::builder(!judged.backends.is_empty())
         .validity(validity(&root.get("validity")?)?)
         .stability(stability);
-    for (scope, view) in scopes(root, judged.fleets) {
-        builder = slo(builder, &scope, &view, judged, stability);
+    for (scope, view) in &scopes {
+        let place = Place {
+            scope,
+            view,
+            all: &scopes,
+            judged,
+        };
+        builder = place.slos(builder, stability);
     }
     if let Some(view) = root.get("stop-if") {
         builder = stop_if(builder, &view);
     }
-    Some(builder.build())
+    let rules = builder.build();
+    warn_of_rules_without_object(&rules, &scopes, judged.fleets);
+    Some(rules)
 }
 
 pub(super) fn streams(fleets: &[FleetPlan]) -> impl Iterator<Item = (&FleetPlan, &StreamPlan)> {
     fleets
         .iter()
         .flat_map(|fleet| fleet.streams.iter().map(move |stream| (fleet, stream)))
+}
+
+fn of_stream(fleet: &FleetPlan, stream: &StreamPlan) -> Scope {
+    Scope::Stream {
+        fleet: fleet.id,
+        id: stream.id,
+        name: format!("{}/{}", fleet.name, stream.name),
+    }
 }
 
 /// Every `slo` of the scenario with what it is about.
@@ -63,204 +78,171 @@ fn scopes<'a>(root: &View<'a>, fleets: &[FleetPlan]) -> Vec<(Scope, View<'a>)> {
         };
         scopes.extend(view.get("slo").map(|view| (scope, view)));
         for (view, stream) in view.list("streams").iter().zip(&fleet.streams) {
-            let name = format!("{}/{}", fleet.name, stream.name);
-            let scope = Scope::Stream {
-                fleet: fleet.id,
-                id: stream.id,
-                name,
-            };
-            scopes.extend(view.get("slo").map(|view| (scope, view)));
+            scopes.extend(view.get("slo").map(|view| (of_stream(fleet, stream), view)));
         }
     }
     scopes
 }
 
-fn slo(
-    mut builder: RulesBuilder,
-    scope: &Scope,
-    view: &View<'_>,
-    judged: &Judged<'_>,
-    stability: StabilityBounds,
-) -> RulesBuilder {
-    let covered = Covered::of(scope, judged);
-    builder = commands::slos(builder, scope, view, judged.fleets);
-    if let (Scope::Stream { .. }, []) = (scope, &covered.streams[..]) {
-        commands::only(view);
-        return builder;
-    }
-    if let Some(bound) = view.read("loss", units::count_at_most) {
-        covered.needs_arrivals(view, "loss");
-        builder = builder.slo(scope.clone(), SloBound::Loss(bound));
-    }
-    if let Some(bound) = view.read("failure-ratio", units::share_at_most) {
-        builder = builder.slo(scope.clone(), SloBound::FailureRatio(bound));
-    }
-    if let Some(bound) = view.read("connected", units::share_at_least) {
-        builder = builder.slo(scope.clone(), SloBound::Connected(bound));
-    }
-    if let Some(bound) = view.read("disconnects", units::count_at_most) {
-        builder = builder.slo(scope.clone(), SloBound::Disconnects(bound));
-    }
-    for latency in [Latency::Response, Latency::Service, Latency::EndToEnd] {
-        if let Some(percentiles) = view.get(latency.name()) {
-            covered.can_measure(&percentiles, latency);
-            builder = latency_slos(builder, scope, latency, &percentiles, covered.messages);
+/// A rule of which narrower ones took everything out is a slip.
+fn warn_of_rules_without_object(rules: &Rules, scopes: &[(Scope, View<'_>)], fleets: &[FleetPlan]) {
+    let named = rules
+        .slos
+        .iter()
+        .filter(|slo| slo.named && !slo.except.is_empty());
+    for slo in named {
+        let rule = slo.bound.name();
+        let has_object = match rule.is_about_links() {
+            true => fleets.iter().any(|fleet| slo.covers_links(fleet.id)),
+            false => streams(fleets).any(|(fleet, of)| slo.covers(fleet.id, of.id)),
+        };
+        let view = scopes.iter().find(|(scope, _)| *scope == slo.scope);
+        if let (false, Some((_, view))) = (has_object, view) {
+            let what = format!(
+                "every stream here has a rule `{rule}` of its own, so that this one judges nothing"
+            );
+            view.warn(what, "remove it, or one of the others");
         }
     }
-    if view.truth("stable") == Some(true) {
-        covered.is_long_enough(view, judged.phases.measure, stability);
-        builder = builder.slo(scope.clone(), SloBound::Stable);
-    }
-    builder
 }
 
-/// The bounds on the percentiles of one latency, of so many messages as are due while measuring.
-pub(super) fn latency_slos(
-    mut builder: RulesBuilder,
-    scope: &Scope,
-    of: Latency,
-    view: &View<'_>,
-    messages: u64,
-) -> RulesBuilder {
-    for (key, bound) in view.entries() {
-        let percentile = view.accept(units::percentile(key));
-        let at_most = bound.accept(units::time_at_most(bound.text()));
-        let (Some(percentile), Some(at_most)) = (percentile, at_most) else {
-            continue;
-        };
-        if messages < percentile.needed() {
-            let what = format!(
-                "{percentile} needs {} messages, and only {} are due while measuring",
-                percentile.needed(),
-                messages
-            );
-            bound.warn(
-                what,
-                "a named SLO that cannot be evaluated makes the run invalid: measure longer",
-            );
+/// One `slo` of the scenario.
+struct Place<'a, 'v> {
+    /// What it is about.
+    scope: &'a Scope,
+    /// Its keys.
+    view: &'a View<'v>,
+    /// Every `slo` of the scenario.
+    all: &'a [(Scope, View<'v>)],
+    /// The plan's fleets and backends.
+    judged: &'a Judged<'a>,
+}
+
+impl Place<'_, '_> {
+    fn slos(&self, mut builder: RulesBuilder, stability: StabilityBounds) -> RulesBuilder {
+        builder = commands::slos(builder, self);
+        let has_messages = !Covered::all(self).streams.is_empty();
+        if let (Scope::Stream { .. }, false) = (self.scope, has_messages) {
+            commands::only(self.view);
+            return builder;
         }
-        builder = builder.slo(
-            scope.clone(),
-            SloBound::Latency {
+        builder = self.arrival_slos(builder);
+        let ratio = self.view.demand("failure-ratio", units::share_at_most);
+        builder = self.add(
+            builder,
+            RuleName::FailureRatio,
+            ratio,
+            SloBound::FailureRatio,
+        );
+        let connected = self.view.demand("connected", units::share_at_least);
+        builder = self.add(builder, RuleName::Connected, connected, SloBound::Connected);
+        let lost = self.view.demand("disconnects", units::count_at_most);
+        builder = self.add(builder, RuleName::Disconnects, lost, SloBound::Disconnects);
+        for latency in [Latency::Response, Latency::Service, Latency::EndToEnd] {
+            if let Some(percentiles) = self.view.get(latency.name()) {
+                let covered = Covered::by(self, latency.name());
+                if has_bound(&percentiles) {
+                    covered.can_measure(&percentiles, latency);
+                }
+                builder = self.latency_slos(builder, latency, (&percentiles, covered.messages));
+            }
+        }
+        self.stable(builder, stability)
+    }
+
+    /// The rules on what arrives.
+    fn arrival_slos(&self, mut builder: RulesBuilder) -> RulesBuilder {
+        let rules = [
+            (RuleName::Loss, SloBound::Loss as commands::Counted),
+            (RuleName::Duplicates, SloBound::Duplicates),
+        ];
+        for (rule, bound) in rules {
+            let key = rule.to_string();
+            let demand = self.view.demand(&key, units::count_at_most);
+            if matches!(demand, Some(Demand::Bound(_))) {
+                Covered::by(self, &key).needs_arrivals(self.view, &key);
+            }
+            builder = self.add(builder, rule, demand, bound);
+        }
+        builder
+    }
+
+    fn stable(&self, builder: RulesBuilder, stability: StabilityBounds) -> RulesBuilder {
+        let scope = self.scope.clone();
+        match self.view.demand("stable", units::truth) {
+            Some(Demand::Bound(true)) => {
+                let measure = self.judged.phases.measure;
+                Covered::by(self, "stable").is_long_enough(self.view, measure, stability);
+                builder.slo(scope, SloBound::Stable)
+            }
+            Some(Demand::Bound(false)) => builder.leave_out(scope, RuleName::Stable),
+            Some(Demand::Any) => builder.any(scope, RuleName::Stable),
+            None => builder,
+        }
+    }
+
+    /// Adds a bound, or switches the rule off.
+    fn add<T>(
+        &self,
+        builder: RulesBuilder,
+        rule: RuleName,
+        demand: Option<Demand<T>>,
+        bound: impl FnOnce(T) -> SloBound,
+    ) -> RulesBuilder {
+        match demand {
+            Some(Demand::Any) => builder.any(self.scope.clone(), rule),
+            Some(Demand::Bound(value)) => builder.slo(self.scope.clone(), bound(value)),
+            None => builder,
+        }
+    }
+
+    /// The bounds on the percentiles of one latency, of so many messages as are due while measuring.
+    fn latency_slos(
+        &self,
+        mut builder: RulesBuilder,
+        of: Latency,
+        (view, messages): (&View<'_>, u64),
+    ) -> RulesBuilder {
+        if view.text() == units::ANY {
+            let percentile = None;
+            return builder.any(self.scope.clone(), RuleName::Latency { of, percentile });
+        }
+        for (key, bound) in view.entries() {
+            let percentile = view.accept(units::percentile(key));
+            let demand = bound.accept(units::or_any(bound.text(), units::time_at_most));
+            let (Some(percentile), Some(demand)) = (percentile, demand) else {
+                continue;
+            };
+            if messages < percentile.needed() && demand != Demand::Any {
+                let what = format!(
+                    "{percentile} needs {} messages, and only {} are due while measuring",
+                    percentile.needed(),
+                    messages
+                );
+                bound.warn(
+                    what,
+                    "a named SLO that cannot be evaluated makes the run invalid: measure longer",
+                );
+            }
+            let rule = RuleName::Latency {
+                of,
+                percentile: Some(percentile),
+            };
+            builder = self.add(builder, rule, Some(demand), |at_most| SloBound::Latency {
                 of,
                 percentile,
                 at_most,
-            },
-        );
+            });
+        }
+        builder
     }
-    builder
 }
 
-/// The streams that an `slo` is about.
-struct Covered<'a> {
-    streams: Vec<(&'a FleetPlan, &'a StreamPlan)>,
-    has_backend: bool,
-    /// How many messages are due while measuring.
-    messages: u64,
-}
-
-impl<'a> Covered<'a> {
-    fn of(scope: &Scope, judged: &Judged<'a>) -> Self {
-        let streams: Vec<_> = streams(judged.fleets)
-            .filter(|(fleet, stream)| scope.contains(fleet.id, stream.id) && stream.is_uplink())
-            .filter(|(fleet, _)| match scope {
-                Scope::Run | Scope::Stream { .. } => true,
-                Scope::Fleet { id, .. } => *id == fleet.id,
-            })
-            .collect();
-        let messages = streams
-            .iter()
-            .map(|(_, stream)| due_from(stream, stream.schedule.warm_up))
-            .sum();
-        Self {
-            streams,
-            has_backend: !judged.backends.is_empty(),
-            messages,
-        }
-    }
-
-    /// Loss and end-to-end are known only where arrivals are, and where these carry an id.
-    fn needs_arrivals(&self, view: &View<'_>, key: &str) {
-        let Some(view) = view.get(key).or_else(|| Some(view.clone())) else {
-            return;
-        };
-        if !self.has_backend {
-            let what = format!("`{key}` cannot be known without a backend");
-            view.wrong(what, "add `platform.backend`, or remove the SLO");
-        } else if let Some((fleet, stream)) = self
-            .streams
-            .iter()
-            .find(|(_, stream)| stream.carrier == Carrier::None)
-        {
-            let what = format!(
-                "`{key}` cannot be known: the messages of {}/{} carry no id",
-                fleet.name, stream.name
-            );
-            view.wrong(
-                what,
-                "give the stream a `carrier`, or put the SLO into other streams",
-            );
-        }
-    }
-
-    /// Whether the streams have the latency at all.
-    fn can_measure(&self, view: &View<'_>, latency: Latency) {
-        match latency {
-            Latency::EndToEnd => self.needs_arrivals(view, "end-to-end"),
-            Latency::Response | Latency::Service => self.needs_answers(view, latency),
-            // Legs of commands are no messages of the devices' own.
-            Latency::Lateness
-            | Latency::CommandRequest
-            | Latency::CommandResponse
-            | Latency::CommandLoop => {}
-        }
-    }
-
-    fn needs_answers(&self, view: &View<'_>, latency: Latency) {
-        let silent = self
-            .streams
-            .iter()
-            .find(|(_, stream)| stream.ack == Ack::None);
-        let asking = |(_, stream): &&(&FleetPlan, &StreamPlan)| {
-            matches!(stream.kind, StreamKind::CommandQuery { .. })
-        };
-        if let Some((fleet, stream)) = self.streams.iter().find(asking) {
-            let what = format!(
-                "a `{}` SLO on {}/{}, whose answer is a command",
-                latency.name(),
-                fleet.name,
-                stream.name
-            );
-            view.wrong(what, "put the SLO into the other streams");
-        }
-        if let Some((fleet, stream)) = silent {
-            let what = format!(
-                "a `{}` SLO on {}/{}, whose messages have no answer (QoS 0)",
-                latency.name(),
-                fleet.name,
-                stream.name
-            );
-            view.wrong(
-                what,
-                "use qos: 1, or `end-to-end`, or put the SLO into the streams with answers",
-            );
-        }
-    }
-
-    /// A named rule that can never be evaluated makes every run invalid.
-    fn is_long_enough(&self, view: &View<'_>, measure: Micros, bounds: StabilityBounds) {
-        let windows = measure.get() / 1_000_000;
-        if windows < u64::from(bounds.min_windows) {
-            let what = format!(
-                "`stable` needs {} windows of a second, and only {windows} are measured",
-                bounds.min_windows
-            );
-            let help = "a named SLO that cannot be evaluated makes the run invalid: measure longer";
-            view.get("stable")
-                .unwrap_or_else(|| view.clone())
-                .warn(what, help);
-        }
-    }
+/// Whether a percentile has a bound that is not `any`.
+fn has_bound(percentiles: &View<'_>) -> bool {
+    percentiles
+        .entries()
+        .any(|(_, bound)| bound.text() != units::ANY)
 }
 
 fn validity(view: &View<'_>) -> Option<ValidityBounds> {

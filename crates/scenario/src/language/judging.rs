@@ -62,7 +62,16 @@ pub(super) static SLO: Object = Object {
             one(Scalar::ShareAtLeast),
             "Links up at the end of the connect phase",
         ),
-        key("disconnects", one(Scalar::CountAtMost), "Links lost later"),
+        key(
+            "disconnects",
+            one(Scalar::CountAtMost),
+            "Links that the platform ended until measuring ended",
+        ),
+        key(
+            "duplicates",
+            one(Scalar::CountAtMost),
+            "Second copies of messages that were sent once",
+        ),
         key("response", Kind::Percentiles, "From due to the answer"),
         key("service", Kind::Percentiles, "From sent to the answer"),
         key("end-to-end", Kind::Percentiles, "From due to the backend"),
@@ -103,7 +112,7 @@ pub(super) static SLO: Object = Object {
         ),
         key(
             "stable",
-            one(Scalar::Bool),
+            one(Scalar::BoolOrAny),
             "Whether the backlog may not grow",
         ),
     ],

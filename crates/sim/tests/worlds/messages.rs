@@ -227,7 +227,7 @@ fn a_link_that_ends_breaks_its_attempts_and_comes_back() {
         assert_eq!(
             (
                 links.connected,
-                links.disconnects_later.values().sum::<u64>()
+                links.ended_by_platform.values().sum::<u64>()
             ),
             (24, 12),
             "{what:?}"

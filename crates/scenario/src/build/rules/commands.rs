@@ -1,15 +1,16 @@
 //! The service levels of commands and of devices that subscribe.
 
-use muster_judge::{Allowance, Latency, RulesBuilder, Scope, SloBound};
+use muster_judge::{Allowance, Latency, RuleName, RulesBuilder, SloBound};
 use muster_model::CommandTarget;
 
-use super::{due_from, latency_slos, streams};
-use crate::plan::{FleetPlan, StreamKind, StreamPlan};
-use crate::units;
+use super::{Place, has_bound, streams};
+use crate::build::expected::due_from;
+use crate::plan::{StreamKind, StreamPlan};
+use crate::units::{self, Demand};
 use crate::view::View;
 
 /// How a bound on a count becomes one of the rules.
-type Counted = fn(Allowance) -> SloBound;
+pub(super) type Counted = fn(Allowance) -> SloBound;
 
 /// The keys about percentiles.
 const LEGS: [(&str, Latency, Needs); 3] = [
@@ -30,8 +31,9 @@ const COUNTS: [(&str, Counted, Needs); 3] = [
 /// The key about a share.
 const QUERIES: &str = "queries-with-command";
 /// What a stream without messages of its own cannot be asked for.
-const SLOS_OF_MESSAGES: [&str; 8] = [
+const SLOS_OF_MESSAGES: [&str; 9] = [
     "loss",
+    "duplicates",
     "failure-ratio",
     "connected",
     "disconnects",
@@ -51,45 +53,46 @@ enum Needs {
 }
 
 /// Reads what an `slo` says of commands and subscribers.
-pub(super) fn slos(
-    mut builder: RulesBuilder,
-    scope: &Scope,
-    view: &View<'_>,
-    fleets: &[FleetPlan],
-) -> RulesBuilder {
+pub(super) fn slos(mut builder: RulesBuilder, place: &Place<'_, '_>) -> RulesBuilder {
+    let (scope, view) = (place.scope, place.view);
     let covered = |needs: Needs| {
-        let in_scope = streams(fleets).filter(|(fleet, of)| scope.contains(fleet.id, of.id));
+        let all = streams(place.judged.fleets);
+        let in_scope = all.filter(|(fleet, of)| scope.contains(fleet.id, of.id));
         in_scope
             .filter(|(_, of)| needs.is_met_by(of))
             .map(|(_, of)| of)
             .collect::<Vec<_>>()
     };
+    let can_be = |key: &str, needs: Needs| {
+        let found = view.get(key).unwrap_or_else(|| view.clone());
+        is_possible(&found, key, needs, &covered(needs))
+    };
     for (key, of, needs) in LEGS {
         let Some(percentiles) = view.get(key) else {
             continue;
         };
-        let having = covered(needs);
-        if is_possible(&percentiles, key, needs, &having) {
-            let messages = messages(&having);
-            builder = latency_slos(builder, scope, of, &percentiles, messages);
+        if !has_bound(&percentiles) || can_be(key, needs) {
+            let messages = messages(&covered(needs));
+            builder = place.latency_slos(builder, of, (&percentiles, messages));
         }
     }
-    if let Some(wanted) = view.read(QUERIES, units::share_at_least) {
-        let place = view.get(QUERIES).unwrap_or_else(|| view.clone());
-        if is_possible(&place, QUERIES, Needs::Queries, &covered(Needs::Queries)) {
-            builder = builder.slo(scope.clone(), SloBound::QueriesWithCommand(wanted));
-        }
+    let wanted = view.demand(QUERIES, units::share_at_least);
+    if !is_bound(&wanted) || can_be(QUERIES, Needs::Queries) {
+        let rule = RuleName::QueriesWithCommand;
+        builder = place.add(builder, rule, wanted, SloBound::QueriesWithCommand);
     }
     for (key, bound, needs) in COUNTS {
-        let Some(allowed) = view.read(key, units::count_at_most) else {
-            continue;
-        };
-        let place = view.get(key).unwrap_or_else(|| view.clone());
-        if is_possible(&place, key, needs, &covered(needs)) {
-            builder = builder.slo(scope.clone(), bound(allowed));
+        let allowed = view.demand(key, units::count_at_most);
+        if !is_bound(&allowed) || can_be(key, needs) {
+            let rule = bound(Allowance::Count(0)).name();
+            builder = place.add(builder, rule, allowed, bound);
         }
     }
     builder
+}
+
+fn is_bound<T>(demand: &Option<Demand<T>>) -> bool {
+    matches!(demand, Some(Demand::Bound(_)))
 }
 
 /// Refuses what a stream without messages of its own cannot be asked for.
