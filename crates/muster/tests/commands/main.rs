@@ -21,6 +21,7 @@ mod published;
 mod repeat;
 mod secured;
 mod shared_sockets;
+mod slos;
 mod texts;
 mod transport;
 mod warnings;

@@ -1,0 +1,144 @@
+//! A scenario adds SLOs to the defaults, replaces one by naming it, or switches it off.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::program::{Said, folder_with, json, muster};
+
+const SCENARIO: &str = r#"
+name: slos
+platform: { kind: gateway, behaviour: { BEHAVIOUR } }
+fleet:
+  - name: meters
+    count: 20
+    streams: [ { name: readings, kind: telemetry, rate: 500/s, qos: 1, payload: { size: 64 } } ]
+phases: { warm-up: 0s, measure: 2s, settle: { at-most: 10s, quiet: 300ms } }
+slo: { SLO }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+/// A latency that any machine keeps, as the only rule that a scenario names.
+const LATENCY: &str = r#"response: { p99: "<= 8s" }"#;
+
+struct Judged {
+    said: Said,
+    result: Value,
+    junit: String,
+    html: String,
+}
+
+fn judged(behaviour: &str, slo: &str) -> Judged {
+    let scenario = SCENARIO.replace("BEHAVIOUR", behaviour).replace("SLO", slo);
+    judged_by(&scenario)
+}
+
+fn judged_by(scenario: &str) -> Judged {
+    let folder = folder_with(scenario);
+    let said = muster(folder.path(), &["run", "scenario.yaml", "--out", "result"]);
+    let report = |format: &str| shown(folder.path(), format);
+    Judged {
+        result: json(&folder.path().join("result/result.json")),
+        junit: report("junit"),
+        html: report("html"),
+        said,
+    }
+}
+
+fn shown(folder: &Path, format: &str) -> String {
+    let said = muster(folder, &["report", "result", "--format", format]);
+    assert!(!said.out.is_empty(), "{said:?}");
+    said.out
+}
+
+/// The scopes and names of the failed rules.
+fn failed(result: &Value) -> Vec<String> {
+    let rules = result["verdict"]["rules"].as_array().expect("rules");
+    let failed = rules.iter().filter(|rule| rule["consequence"] == "fails");
+    failed
+        .map(|rule| {
+            format!(
+                "{} [{}]",
+                rule["rule"].as_str().unwrap_or("-"),
+                rule["scope"].as_str().unwrap_or("-")
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_named_latency_leaves_the_defaults_on_refusals_and_losses() {
+    for (behaviour, broken) in [
+        ("reject: { code: 151, count: 500 }", "failure-ratio [run]"),
+        ("lose-after-accept: 400", "loss [run]"),
+    ] {
+        let run = judged(behaviour, LATENCY);
+        assert_eq!(run.said.code, 1, "{:?}", run.said);
+        assert_eq!(failed(&run.result), [broken]);
+        assert!(run.said.out.contains("FAIL  slos"), "{}", run.said.out);
+        assert!(run.junit.contains("failures=\"1\""), "{}", run.junit);
+        assert!(run.html.contains("<title>fail: slos</title>"));
+    }
+}
+
+#[test]
+fn any_switches_a_default_off_and_every_report_says_so() {
+    let run = judged("lose-after-accept: 400", "loss: any, disconnects: any");
+    assert_eq!(run.said.code, 0, "{:?}", run.said);
+    let told = "not judged: loss, disconnects (switched off by `any`)";
+    assert!(run.said.out.contains(told), "{}", run.said.out);
+    assert!(run.html.contains(told), "the summary of the page");
+    let off = run.result["verdict"]["switched_off"]
+        .as_array()
+        .expect("a list");
+    let off: Vec<&str> = off.iter().filter_map(|off| off["rule"].as_str()).collect();
+    assert_eq!(off, ["loss", "disconnects"]);
+    let skipped = "name=\"loss [run]\">\n      <skipped message=\"not judged";
+    assert!(run.junit.contains(skipped), "{}", run.junit);
+}
+
+#[test]
+fn a_rule_of_a_stream_takes_it_out_of_the_default() {
+    let streams = "{ name: readings, kind: telemetry, rate: 500/s, qos: 1, payload: { size: 64 } }";
+    let scenario = SCENARIO
+        .replace("BEHAVIOUR", "reject: { code: 151, count: 50 }")
+        .replace("slo: { SLO }\n", "");
+    let alone = "{ name: alone, rate: 100/s, slo: { failure-ratio: 100% } }";
+    let idle = "{ name: more, rate: 100/s, slo: { failure-ratio: \"<= 100%\" } }";
+    let both = scenario.replace(streams, &format!("{alone}, {idle}"));
+    assert_eq!(
+        judged_by(&both).said.code,
+        0,
+        "no stream is left to the default"
+    );
+    let left = scenario.replace(streams, &format!("{alone}, {{ name: more, rate: 400/s }}"));
+    let run = judged_by(&left);
+    assert_eq!(failed(&run.result), ["failure-ratio [run]"]);
+    let rules = run.result["verdict"]["rules"].as_array().expect("rules");
+    let of_run = rules
+        .iter()
+        .find(|rule| rule["rule"] == "failure-ratio" && rule["scope"] == "run");
+    let of_run = of_run.expect("the default");
+    assert_eq!(of_run["except"][0], "meters/alone");
+    let evidence = of_run["evidence"].as_str().expect("words");
+    assert!(
+        evidence.contains(" of 800 ("),
+        "the other stream is left out: {evidence}"
+    );
+}
+
+#[test]
+fn copies_that_come_twice_are_a_warning_and_fail_where_duplicates_are_named() {
+    let twice = "duplicate: 1000";
+    let run = judged(twice, LATENCY);
+    assert_eq!(run.said.code, 0, "{:?}", run.said);
+    let told = "warning: duplicates at the backend: 1,000 of 1,000 (100 %)";
+    assert!(run.said.out.contains(told), "{}", run.said.out);
+    let run = judged(twice, "duplicates: 0");
+    assert_eq!(
+        (run.said.code, failed(&run.result)),
+        (1, vec!["duplicates [run]".to_owned()])
+    );
+    let run = judged(twice, "duplicates: 100%");
+    assert_eq!(run.said.code, 0, "{:?}", run.said);
+}
