@@ -5,7 +5,7 @@ use muster_model::{ConnectFailure, Micros, TlsFailure, figure};
 
 use crate::{
     Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
-    Unevaluated, Verdict, reach, slo, stable, validity, warnings::warnings,
+    Unevaluated, Verdict, keep_alive, reach, slo, stable, validity, warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -26,6 +26,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     results.extend(stop_if(rules, evidence));
     results.extend(stable::evaluate(rules, evidence));
     results.extend(validity::evaluate(rules, evidence));
+    results.push(keep_alive::missed_by_us(evidence));
 
     let was_stopped = matches!(evidence.ending, Ending::Stopped(_));
     for rule in &mut results {

@@ -15,10 +15,12 @@
 //! ```
 
 mod bounds;
+mod builder;
 mod commands;
 mod evidence;
 mod health;
 mod judge;
+mod keep_alive;
 mod latency;
 mod reach;
 mod rule_name;
@@ -34,6 +36,7 @@ mod verdict;
 mod warnings;
 
 pub use bounds::{StabilityBounds, ValidityBounds};
+pub use builder::RulesBuilder;
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, holds};
 pub use health::{
     GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,
@@ -42,7 +45,7 @@ pub use judge::judge;
 pub use muster_model::figure::Figure;
 pub use rule_name::RuleName;
 pub use rules::{
-    Allowance, Latency, Rules, RulesBuilder, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
+    Allowance, Latency, Rules, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
 };
 pub use share::{Percentile, Share};
 pub use stop::{Stop, StopWatch, StopWindow};

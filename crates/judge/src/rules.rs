@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::{FleetId, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::{Percentile, RuleName, Share, StabilityBounds, ValidityBounds};
+use crate::{Percentile, RuleName, RulesBuilder, Share, StabilityBounds, ValidityBounds};
 
 /// All rules of a run, with every default filled in. A part of the Plan: stored with its hash
 /// before the first message, so that no later option moves a threshold unseen.
@@ -28,15 +28,7 @@ impl Rules {
     /// known, so that loss can be judged.
     #[must_use]
     pub fn builder(has_backend: bool) -> RulesBuilder {
-        RulesBuilder {
-            has_backend,
-            named: Vec::new(),
-            switched_off: Vec::new(),
-            left_out: Vec::new(),
-            validity: ValidityBounds::default(),
-            stability: StabilityBounds::default(),
-            stop_if: Vec::new(),
-        }
+        RulesBuilder::new(has_backend)
     }
 
     /// The bounds on one latency that concern one stream, ascending and without doubles: what the
@@ -120,128 +112,6 @@ impl Rules {
 
 /// Lateness below this never matters: the bound derived from a response bound is at least so much.
 pub(crate) const LATENESS_FLOOR: Micros = Micros::from_millis(1);
-
-/// Collects what the scenario names and fills in the defaults.
-#[derive(Debug, Clone)]
-pub struct RulesBuilder {
-    has_backend: bool,
-    named: Vec<Slo>,
-    switched_off: Vec<SwitchedOff>,
-    left_out: Vec<SwitchedOff>,
-    validity: ValidityBounds,
-    stability: StabilityBounds,
-    stop_if: Vec<StopIf>,
-}
-
-impl RulesBuilder {
-    /// Adds an SLO that the scenario names.
-    #[must_use]
-    pub fn slo(mut self, scope: Scope, bound: SloBound) -> Self {
-        self.named.push(Slo {
-            scope,
-            bound,
-            named: true,
-            except: Vec::new(),
-        });
-        self
-    }
-
-    /// Switches a rule off in a scope, as `any` does; the verdict reports it.
-    #[must_use]
-    pub fn any(mut self, scope: Scope, rule: RuleName) -> Self {
-        self.switched_off.push(SwitchedOff { scope, rule });
-        self
-    }
-
-    /// Takes a fleet or stream out of the wider rule of that name, without a rule of its own.
-    #[must_use]
-    pub fn leave_out(mut self, scope: Scope, rule: RuleName) -> Self {
-        self.left_out.push(SwitchedOff { scope, rule });
-        self
-    }
-
-    /// Replaces the bounds on the generator.
-    #[must_use]
-    pub fn validity(mut self, bounds: ValidityBounds) -> Self {
-        self.validity = bounds;
-        self
-    }
-
-    /// Replaces the settings of the stability test.
-    #[must_use]
-    pub fn stability(mut self, bounds: StabilityBounds) -> Self {
-        self.stability = bounds;
-        self
-    }
-
-    /// Adds a condition that ends the measured phase.
-    #[must_use]
-    pub fn stop_if(mut self, condition: StopIf) -> Self {
-        self.stop_if.push(condition);
-        self
-    }
-
-    /// The rules. Four defaults apply unless the top of the scenario names them or switches them
-    /// off: loss 0 (where there is a backend), failure-ratio 0, connected 100 %, disconnects 0. A
-    /// rule of a fleet or stream takes it out of the wider rule of the same name.
-    #[must_use]
-    pub fn build(self) -> Rules {
-        let defaults = self.defaults();
-        let mut slos: Vec<Slo> = defaults.chain(self.named.iter().cloned()).collect();
-        for slo in &mut slos {
-            slo.except = self.narrower(slo);
-        }
-        Rules {
-            slos,
-            switched_off: self.switched_off,
-            validity: self.validity,
-            stability: self.stability,
-            stop_if: self.stop_if,
-        }
-    }
-
-    fn defaults(&self) -> impl Iterator<Item = Slo> {
-        let loss = SloBound::Loss(Allowance::Count(0));
-        let loss = Some(loss).filter(|_| self.has_backend);
-        let others = [
-            SloBound::FailureRatio(Share::ZERO),
-            SloBound::Connected(Share::ONE),
-            SloBound::Disconnects(Allowance::Count(0)),
-        ];
-        let all = loss.into_iter().chain(others);
-        all.filter(|bound| !self.stands_at_the_top(bound.name()))
-            .map(|bound| Slo {
-                scope: Scope::Run,
-                bound,
-                named: false,
-                except: Vec::new(),
-            })
-    }
-
-    fn stands_at_the_top(&self, rule: RuleName) -> bool {
-        let mut all = self.placed();
-        all.any(|(scope, name)| *scope == Scope::Run && name.replaces(rule))
-    }
-
-    /// The scopes within that of `slo` which have a rule of the same name, or `any`.
-    fn narrower(&self, slo: &Slo) -> Vec<Scope> {
-        let rule = slo.bound.name();
-        let mut scopes: Vec<Scope> = self
-            .placed()
-            .filter(|(scope, name)| slo.scope.is_narrowed_by(scope, rule) && name.replaces(rule))
-            .map(|(scope, _)| scope.clone())
-            .collect();
-        scopes.dedup();
-        scopes
-    }
-
-    /// Everything that the scenario says of rules, and where.
-    fn placed(&self) -> impl Iterator<Item = (&Scope, RuleName)> {
-        let named = self.named.iter().map(|slo| (&slo.scope, slo.bound.name()));
-        let off = self.switched_off.iter().chain(&self.left_out);
-        named.chain(off.map(|off| (&off.scope, off.rule)))
-    }
-}
 
 /// One service level objective.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -356,7 +226,7 @@ impl Scope {
 
     /// Whether a rule in `narrower` takes something out of the same rule in this scope. A stream
     /// has the links of its fleet, so that a rule about links in a stream narrows that of the run.
-    fn is_narrowed_by(&self, narrower: &Scope, rule: RuleName) -> bool {
+    pub(crate) fn is_narrowed_by(&self, narrower: &Scope, rule: RuleName) -> bool {
         let is_of_same_links = *self != Self::Run && rule.is_about_links();
         self.is_wider_than(narrower) && !is_of_same_links
     }

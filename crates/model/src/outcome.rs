@@ -100,10 +100,14 @@ impl Cause {
             | Self::Reset
             | Self::Network
             | Self::PeerDisconnect(_)
-            | Self::KeepAlive
+            | Self::PingUnanswered
             | Self::Malformed
             | Self::Tls(_) => true,
-            Self::Lifetime | Self::Offline | Self::SessionLost | Self::Unsendable => false,
+            Self::KeepAliveMissed
+            | Self::Lifetime
+            | Self::Offline
+            | Self::SessionLost
+            | Self::Unsendable => false,
         }
     }
 }

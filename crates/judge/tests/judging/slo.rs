@@ -7,7 +7,7 @@ use muster_judge::{
     RunResult, Scope, Share, SloBound, Unevaluated, Verdict, WarningKind,
 };
 use muster_measure::{GroupSummary, Summary};
-use muster_model::{FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId};
+use muster_model::{Cause, FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId};
 
 use crate::run::{MEASURE, Message, Run, failed, rule};
 
@@ -159,7 +159,7 @@ fn failure_ratio_counts_every_failure_of_the_target_and_none_of_ours() {
     let failures = [
         (REFUSED, 1),
         (Outcome::TimedOut, 1),
-        (Outcome::Broken(muster_model::Cause::Reset), 1),
+        (Outcome::Broken(Cause::Reset), 1),
         (Outcome::InFlight, 1),
         (Outcome::Shed(ShedCause::QueueFull), 1),
         (Outcome::Shed(ShedCause::Offline), 1),
@@ -409,6 +409,18 @@ fn loss_while_our_own_consumer_was_away_is_split_off() {
     assert_eq!(
         (verdict.result, failed(&verdict)),
         (RunResult::Invalid, vec!["own-consumer"])
+    );
+}
+
+#[test]
+fn a_link_that_our_own_silence_ended_makes_the_run_invalid_and_is_no_disconnect() {
+    let mut run = Run::healthy(100, 10);
+    run.links.disconnects = BTreeMap::from([(Cause::KeepAliveMissed.to_string(), 2)]);
+    let verdict = run.judged();
+    assert_eq!(failed(&verdict), ["keep-alive missed by us"]);
+    assert_eq!(
+        (verdict.result, verdict.would_be),
+        (RunResult::Invalid, Some(RunResult::Pass))
     );
 }
 
