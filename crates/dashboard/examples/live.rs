@@ -45,10 +45,12 @@ fn at(elapsed: Micros) -> Live {
         response: Quantiles {
             p50: Some(Micros(1_900)),
             p99: Some(Micros(if is_peak { 90_000 } else { 12_000 })),
+            ..Quantiles::default()
         },
         end_to_end: Quantiles {
             p50: Some(Micros(2_600)),
             p99: Some(Micros(15_000)),
+            ..Quantiles::default()
         },
         backlog_s: Some(if is_peak { 0.4 } else { 0.02 }),
         delivery_backlog_s: Some(0.01),

@@ -20,6 +20,6 @@ mod screen;
 mod terminal;
 
 pub use live::{Health, Live, LiveRates, Quantiles};
-pub use plain::{PLAIN_EVERY, Plain};
+pub use plain::{Brief, PLAIN_EVERY, Plain};
 pub use screen::Screen;
 pub use terminal::{Dashboard, Request};

@@ -54,6 +54,9 @@ pub struct Live {
     pub shed: u64,
     /// What went wrong, by code or cause, most frequent first; the first few are shown.
     pub errors: Vec<(String, u64)>,
+    /// The SLOs that do not hold as things stand, in words, as far as that is known before the end; `None`
+    /// before anything was measured.
+    pub slos: Option<Vec<String>>,
     /// The generator's own health.
     pub health: Health,
 }
@@ -78,6 +81,10 @@ pub struct Quantiles {
     pub p50: Option<Micros>,
     /// 99 %.
     pub p99: Option<Micros>,
+    /// Seconds of due that the median was taken over: more than one where one has too few messages.
+    pub p50_over_s: u32,
+    /// Seconds of due that the other one was taken over.
+    pub p99_over_s: u32,
 }
 
 /// The generator's own health over the last full second; shares are 0 to 1.
@@ -125,6 +132,7 @@ impl Default for Live {
             lost: None,
             shed: 0,
             errors: Vec::new(),
+            slos: None,
             health: Health::default(),
         }
     }
@@ -179,10 +187,12 @@ pub(crate) fn sample() -> Live {
         response: Quantiles {
             p50: Some(Micros(2_310)),
             p99: Some(Micros(41_700)),
+            ..Quantiles::default()
         },
         end_to_end: Quantiles {
             p50: Some(Micros(3_020)),
             p99: Some(Micros(58_000)),
+            ..Quantiles::default()
         },
         backlog_s: Some(0.031),
         delivery_backlog_s: Some(0.002),
@@ -192,6 +202,7 @@ pub(crate) fn sample() -> Live {
         not_arrived: Some(32),
         lost: None,
         shed: 12,
+        slos: Some(vec!["failure-ratio 1.2 % (at most 0.1 %)".to_owned()]),
         errors: vec![("0x97".to_owned(), 840), ("timed-out".to_owned(), 31)],
         health: Health {
             shard_cpu: Some(0.42),

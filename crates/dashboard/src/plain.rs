@@ -39,6 +39,71 @@ impl Plain {
     }
 }
 
+/// Decides when a short line is due, at an interval that the user names, and writes it with the state of
+/// the SLOs.
+#[derive(Debug)]
+pub struct Brief {
+    every: Micros,
+    next: Micros,
+}
+
+impl Brief {
+    /// Lines at multiples of an interval; the first one comes at once.
+    #[must_use]
+    pub const fn new(every: Micros) -> Self {
+        Self {
+            every,
+            next: Micros::ZERO,
+        }
+    }
+
+    /// A line, without line feed, if one is due.
+    pub fn line(&mut self, live: &Live) -> Option<String> {
+        let is_due = live.elapsed >= self.next;
+        is_due.then(|| {
+            let every = self.every.get().max(1);
+            self.next = Micros((live.elapsed.get() / every + 1) * every);
+            brief(live)
+        })
+    }
+}
+
+/// Time, phase, rates, p99, the state of the SLOs, and what goes wrong most.
+fn brief(live: &Live) -> String {
+    let mut line = format!("{:>7} {:<8} ", duration(live.elapsed), live.phase_name());
+    let rates = &live.rates;
+    match (live.phase, rates.offered) {
+        (Phase::WarmUp | Phase::Measure | Phase::Settle, Some(_)) => {
+            let arrived = match rates.arrived {
+                Some(_) => format!(", arrived {}", per_second(rates.arrived)),
+                None => String::new(),
+            };
+            line.push_str(&format!(
+                "issued {} of {}/s, answered {}{arrived} | p99 {}",
+                per_second(rates.issued),
+                per_second(rates.offered),
+                per_second(rates.completed),
+                p99(live),
+            ));
+        }
+        (Phase::Connect | Phase::WarmUp | Phase::Measure | Phase::Settle | Phase::Finish, _) => {
+            line.push_str(&links(live));
+        }
+    }
+    line.push_str(&match live.slos.as_deref() {
+        None => " | SLOs -".to_owned(),
+        Some([]) => " | SLOs ok".to_owned(),
+        Some(failing) => format!(" | SLOs failing: {}", failing.join(", ")),
+    });
+    if let Some((what, count)) = live.errors.first() {
+        line.push_str(&format!(" | {what} {}", self::count(*count)));
+    }
+    if let Some(fault) = live.health.faults.first() {
+        line.push_str(&format!(" | generator: {fault}"));
+    }
+    line
+}
+
 fn line(live: &Live) -> String {
     let mut line = format!("{:>7} {:<8} ", duration(live.elapsed), live.phase_name());
     line.push_str(&links(live));
@@ -93,10 +158,19 @@ fn traffic(live: &Live) -> String {
         per_second(rates.completed),
         per_second(rates.arrived),
         latency(live.response.p50),
-        latency(live.response.p99),
+        p99(live),
         seconds(live.backlog_s),
         missing(live),
     )
+}
+
+/// The p99 of the response, with the seconds it was taken over where that is more than one.
+fn p99(live: &Live) -> String {
+    let of = &live.response;
+    match of.p99_over_s {
+        over @ 2.. if of.p99.is_some() => format!("{} over {over} s", latency(of.p99)),
+        _ => latency(of.p99),
+    }
 }
 
 /// What the run came to: the only line that can tell what is lost.
@@ -193,6 +267,29 @@ mod tests {
         );
         let unknown = Plain::last_line(&unknown);
         assert!(!unknown.contains("lost"), "{unknown}");
+    }
+
+    #[test]
+    fn a_short_line_comes_at_each_multiple_of_the_interval() {
+        let mut brief = Brief::new(Micros::from_secs(10));
+        let told = [0, 5, 9, 12, 19, 20, 35]
+            .map(|seconds| brief.line(&at(seconds, Phase::Connect)).is_some());
+        assert_eq!(told, [true, false, false, true, false, true, true]);
+    }
+
+    #[test]
+    fn a_short_line_tells_the_state_of_the_slos() {
+        let mut live = crate::live::sample();
+        live.response.p99_over_s = 12;
+        assert_eq!(
+            brief(&live),
+            "   0:47 measure  issued 1,998 of 2,000/s, answered 1,940, arrived 1,937 | p99 41.7 ms over 12 s | SLOs \
+             failing: failure-ratio 1.2 % (at most 0.1 %) | 0x97 840 | generator: steal 4.1 % (max 3 %)"
+        );
+        live.slos = Some(Vec::new());
+        assert!(brief(&live).contains("| SLOs ok |"));
+        let early = at(3, Phase::Connect);
+        assert_eq!(brief(&early), "   0:03 connect  connecting 0 of 0 | SLOs -");
     }
 
     #[test]

@@ -149,6 +149,10 @@ impl Screen {
                     latency(figures.p50),
                     latency(figures.p99)
                 )),
+                label(match figures.p99_over_s {
+                    over @ 2.. if figures.p99.is_some() => format!(" over {over} s"),
+                    _ => String::new(),
+                }),
             ]));
             let color = Style::new().fg(Color::Magenta);
             lines.push(Line::from(Span::styled(trace(values, width), color)));

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use muster_conduct::{LostCopy, Part};
 use muster_gateway::Dialect;
+use muster_model::Micros;
 
 use crate::wall_clock;
 
@@ -118,6 +119,7 @@ impl RunArgs {
             slots: 1_024,
             buffers: 64,
             lose_copy: None,
+            every: None,
         }
     }
 }
@@ -187,6 +189,10 @@ pub(crate) struct RunArgs {
     /// Print the summary only.
     #[arg(long)]
     pub(crate) quiet: bool,
+    /// Print a short line at this interval, such as `10s`, with rates, p99 and the SLOs that fail as things
+    /// stand, on a terminal too. What only the end of the run can tell, such as loss, is not among them.
+    #[arg(long, value_name = "TIME", value_parser = every, conflicts_with = "quiet")]
+    pub(crate) every: Option<Micros>,
 }
 
 #[derive(Debug, Args)]
@@ -429,6 +435,15 @@ pub(crate) struct GatewayArgs {
     /// Serve one run: its configuration comes on standard input, its end ends the gateway.
     #[arg(long, hide = true)]
     pub(crate) embedded: bool,
+}
+
+/// At least a second: the figures are those of seconds.
+fn every(text: &str) -> Result<Micros, String> {
+    let every = muster_scenario::length_of_time(text)?;
+    if every < Micros::from_secs(1) {
+        return Err(format!("`{text}` is shorter than a second"));
+    }
+    Ok(every)
 }
 
 fn host(text: &str) -> Result<String, String> {

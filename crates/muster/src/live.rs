@@ -15,9 +15,13 @@ use muster_model::{Micros, RunId, StreamId};
 use muster_scenario::Plan;
 
 mod fitness;
+mod history;
+mod slos;
 
 use fitness::Fitness;
 pub(crate) use fitness::PulseLog;
+use history::{History, SPAN_MAX_S};
+use slos::SloWatch;
 
 /// The last second whose windows have surely come in: two dispatches ago. It is what is shown.
 const LAG_S: u32 = 2;
@@ -57,6 +61,8 @@ impl Fixed {
 pub(crate) struct View {
     fixed: Fixed,
     recent: WindowDelta,
+    history: History,
+    slos: SloWatch,
     flow: Flow,
     /// First copies, per backend.
     arrived: Vec<u64>,
@@ -73,6 +79,8 @@ impl View {
         Self {
             fitness: Fitness::new(fixed.rules.clone(), fixed.recorder.clone()),
             arrived: vec![0; usize::from(fixed.recorder.backends)],
+            history: History::default(),
+            slos: SloWatch::new(&fixed.recorder),
             fixed,
             recent: WindowDelta::default(),
             flow: Flow::default(),
@@ -95,6 +103,8 @@ impl View {
         }
         self.add_errors(delta);
         self.fitness.add(delta);
+        self.history.add(delta);
+        self.slos.add(delta);
         self.recent.merge(delta);
         self.recent
             .forget_before(delta.until.second().saturating_sub(REMEMBERED_S));
@@ -112,6 +122,11 @@ impl View {
         if self.phase.is_none_or(|(phase, _)| phase != standing.phase) {
             self.phase = Some((standing.phase, standing.now));
         }
+        let links_wanted = self.links_wanted(standing);
+        if standing.phase == muster_conduct::Phase::Connect {
+            self.slos
+                .note_links(standing.progress.links_up, links_wanted);
+        }
         let second = standing.now.second().saturating_sub(LAG_S);
         let flow = self.flow_of(second);
         let offered = self.offered(second, standing.timeline);
@@ -128,7 +143,7 @@ impl View {
             phase_from: self.phase.map_or(standing.now, |(_, from)| from),
             phase_until: Some(standing.now + standing.time_left),
             run_until: Some(self.run_until(standing)),
-            links_wanted: self.links_wanted(standing),
+            links_wanted,
             links_up: standing.progress.links_up,
             has_backend,
             rates: LiveRates {
@@ -138,7 +153,7 @@ impl View {
                 arrived: (is_full && has_backend).then(|| self.arrived_in(second) as f64),
             },
             response: self.response(second, standing),
-            end_to_end: self.end_to_end(second),
+            end_to_end: self.end_to_end(second, standing.timeline),
             backlog_s: of_traffic(standing.progress.open),
             delivery_backlog_s: not_arrived.and_then(of_traffic),
             sent: self.flow.sent,
@@ -148,6 +163,9 @@ impl View {
             lost: None,
             shed: self.flow.of(State::Shed),
             errors: self.sorted_errors(),
+            slos: self
+                .slos
+                .failing(&self.fixed, standing.now, standing.timeline),
             health: self.health(second, &standing.timeline),
         }
     }
@@ -228,16 +246,29 @@ impl View {
         of.map(|(_, window)| window.arrived).sum()
     }
 
-    /// Of all due in a second: those that have no answer yet have waited at least until now, so
-    /// that a target that stands still does not look fast.
+    /// Of all due in a second, or in as many before it as it takes: those that have no answer yet have
+    /// waited at least until now, so that a target that stands still does not look fast.
     fn response(&self, second: u32, standing: &Standing) -> Quantiles {
-        let windows = self.recent.uplinks.iter();
-        let of = windows.filter(|((_, key), _)| key.second == second);
-        let ended = of.flat_map(|(_, window)| [&window.response, &window.censored]);
-        let mut all = sum(ended);
-        let waited = standing.now - Micros::from_secs(u64::from(second) + 1);
-        all.record_n(waited, self.open_of(second, standing.timeline));
-        quantiles(&all)
+        let seconds = self.seconds_until(second, standing.timeline).map(|second| {
+            let mut all = Distribution::default();
+            if let Some(times) = self.history.of(second) {
+                all.merge(&times.answered);
+                all.merge(&times.censored);
+            }
+            let waited = standing.now - Micros::from_secs(u64::from(second) + 1);
+            all.record_n(waited, self.open_of(second, standing.timeline));
+            all
+        });
+        history::quantiles(seconds)
+    }
+
+    /// A second and those before it, as far as messages were due in them.
+    fn seconds_until(&self, second: u32, timeline: Timeline) -> impl Iterator<Item = u32> {
+        let first = match timeline.origin {
+            Micros::MAX => second,
+            origin => origin.second(),
+        };
+        (first.min(second)..=second).rev().take(SPAN_MAX_S as usize)
     }
 
     /// Messages due in a second that are to be answered and have not ended. A closed loop has none
@@ -250,18 +281,19 @@ impl View {
         let streams = tracks.zip(&self.fixed.schedules);
         let open = streams.filter(|((track, _), _)| track.answers && !track.closed);
         let open = open.map(|((_, at), schedule)| {
-            let windows = self.recent.uplinks_of(StreamId(at));
-            let of = windows.filter(|(key, _)| key.second == second);
-            let ended: u64 = of.map(|(_, window)| window.outcomes.finals()).sum();
+            let times = self.history.of(second);
+            let ended = times.map_or(0, |times| times.finals(StreamId(at)));
             due_in(schedule, second, timeline).saturating_sub(ended)
         });
         open.sum()
     }
 
-    fn end_to_end(&self, second: u32) -> Quantiles {
-        let windows = self.recent.arrivals.iter();
-        let of = windows.filter(|((backend, _, key), _)| backend.0 == 0 && key.second == second);
-        quantiles(&sum(of.map(|(_, window)| &window.end_to_end)))
+    fn end_to_end(&self, second: u32, timeline: Timeline) -> Quantiles {
+        let seconds = self.seconds_until(second, timeline).map(|second| {
+            let times = self.history.of(second);
+            times.map_or_else(Distribution::default, |times| times.end_to_end.clone())
+        });
+        history::quantiles(seconds)
     }
 
     fn health(&mut self, second: u32, timeline: &Timeline) -> Health {
@@ -289,7 +321,7 @@ impl View {
             shard_cpu: cpu(false),
             consumer_cpu: cpu(true),
             cpu_wait: worst(&mut threads().map(|thread| thread.wait)),
-            lateness_p99: quantiles(&lateness).p99,
+            lateness_p99: Percentiles::of(&lateness).p99_us.map(Micros),
             rss_bytes: (!self.pulses.is_empty()).then_some(rss),
             faults: faults.iter().map(told).collect(),
             warnings,
@@ -356,20 +388,20 @@ fn sum<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Distributio
     all
 }
 
-/// As far as there are enough values to tell them.
-fn quantiles(all: &Distribution) -> Quantiles {
-    let percentiles = Percentiles::of(all);
-    Quantiles {
-        p50: percentiles.p50_us.map(Micros),
-        p99: percentiles.p99_us.map(Micros),
-    }
-}
-
 /// Messages of a schedule that are due in a second of the run.
 fn due_in(schedule: &StreamSchedule, second: u32, timeline: Timeline) -> u64 {
-    let from = Micros::from_secs(u64::from(second)) - timeline.origin;
-    let until = Micros::from_secs(u64::from(second) + 1) - timeline.origin;
-    schedule.count_until(until) - schedule.count_until(from)
+    let from = Micros::from_secs(u64::from(second));
+    due_between(schedule, (from, from + Micros::from_secs(1)), timeline)
+}
+
+/// Messages of a schedule that are due from one instant of the run to another.
+fn due_between(
+    schedule: &StreamSchedule,
+    (from, until): (Micros, Micros),
+    timeline: Timeline,
+) -> u64 {
+    let count = |at: Micros| schedule.count_until(at - timeline.origin);
+    count(until) - count(from)
 }
 
 #[cfg(test)]
@@ -575,6 +607,53 @@ validity: { cpu-wait: 20% }
     #[test]
     fn a_percentile_of_too_few_is_not_shown() {
         assert_eq!(response(100).p99, None, "100 messages have no p99");
+    }
+
+    /// A view of 100/s whose answers came after so long in each of these seconds of due.
+    fn answered(seconds: std::ops::RangeInclusive<u32>, response: Micros) -> View {
+        let mut view = View::new(fixed());
+        let mut delta = WindowDelta::default();
+        for second in seconds {
+            let mut window = UplinkWindow::default();
+            window.outcomes.states[State::Accepted.index()] = 100;
+            window.response.record_n(response, 100);
+            delta
+                .uplinks
+                .insert((StreamId(0), measured(second)), window);
+        }
+        view.add(&delta);
+        view
+    }
+
+    #[test]
+    fn a_percentile_of_a_slow_stream_is_that_of_more_seconds() {
+        let mut view = answered(10..=30, Micros(1_500));
+        let live = view.live(&standing(Phase::Measure, 32, 38));
+        assert_eq!(live.response.p99, Some(Micros(1_500)));
+        assert_eq!(
+            (live.response.p50_over_s, live.response.p99_over_s),
+            (1, 10)
+        );
+    }
+
+    #[test]
+    fn slos_that_do_not_hold_are_told_while_the_run_goes_on() {
+        let slos = |response: Micros, until: u32, now: u64| {
+            let mut view = answered(10..=until, response);
+            view.slos = SloWatch::new(&fixed().recorder);
+            let mut fixed = fixed();
+            fixed.rules = slo_rules();
+            view.fixed = fixed;
+            view.live(&standing(Phase::Measure, now, 70 - now)).slos
+        };
+        assert_eq!(slos(Micros(1_500), 30, 9), None, "nothing was measured yet");
+        assert_eq!(slos(Micros(1_500), 30, 31), Some(Vec::new()));
+        // Nothing was answered in the last seconds, and whoever waits for so long has waited too long.
+        let silent = slos(Micros(1_500), 30, 45).expect("it is measured");
+        assert!(
+            matches!(&silent[..], [one] if one.starts_with("response p90 ") && one.contains("above 1 s")),
+            "{silent:?}"
+        );
     }
 
     #[test]

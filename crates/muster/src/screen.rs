@@ -7,7 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use muster_dashboard::{Dashboard, Live, Plain, Request};
+use muster_dashboard::{Brief, Dashboard, Live, Plain, Request};
+use muster_model::Micros;
 
 use crate::outcome;
 
@@ -39,9 +40,12 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// A live screen on a terminal, and elsewhere a line every five seconds; none if the system
-    /// gives no thread for it.
-    pub(crate) fn open() -> Option<Self> {
+    /// A short line at the interval that the user names; without one a live screen on a terminal, and elsewhere
+    /// a line every five seconds. None if the system gives no thread for it.
+    pub(crate) fn open(every: Option<Micros>) -> Option<Self> {
+        if let Some(every) = every {
+            return Self::start(move || brief_lines(every));
+        }
         if !std::io::stdout().is_terminal() {
             return Self::start(lines);
         }
@@ -104,6 +108,15 @@ impl Place {
             }
         }
     }
+}
+
+fn brief_lines(every: Micros) -> Draw {
+    let mut brief = Brief::new(every);
+    Box::new(move |live| {
+        if let Some(line) = live.and_then(|live| brief.line(live)) {
+            outcome::say(&line);
+        }
+    })
 }
 
 fn lines() -> Draw {

@@ -9,6 +9,7 @@ use muster_measure::{Record, WindowDelta};
 use muster_model::Micros;
 
 use crate::archive::{Note, encoded};
+use crate::args::RunArgs;
 use crate::folder::Folder;
 use crate::live::{Fixed, View};
 use crate::screen::Screen;
@@ -17,17 +18,21 @@ use crate::screen::Screen;
 pub(crate) struct Watcher {
     folder: Folder,
     screen: Option<Screen>,
+    shows_lines: bool,
     view: View,
     last: Option<Live>,
     has_timeline: bool,
 }
 
 impl Watcher {
-    /// A watcher that writes to the folder and, unless told to be quiet, shows how the run stands.
-    pub(crate) fn new(folder: Folder, fixed: Fixed, is_quiet: bool) -> Self {
+    /// A watcher that writes to the folder and, unless told to be quiet, shows how the run stands: in short
+    /// lines, where the user names their interval.
+    pub(crate) fn new(folder: Folder, fixed: Fixed, args: &RunArgs) -> Self {
+        let screen = (!args.quiet).then(|| Screen::open(args.every)).flatten();
         Self {
             folder,
-            screen: if is_quiet { None } else { Screen::open() },
+            shows_lines: args.every.is_some() || !std::io::stdout().is_terminal(),
+            screen,
             view: View::new(fixed),
             last: None,
             has_timeline: false,
@@ -39,8 +44,7 @@ impl Watcher {
         if let Some(screen) = self.screen {
             screen.end();
         }
-        let shows_lines = !std::io::stdout().is_terminal();
-        (self.folder, self.last.filter(|_| shows_lines))
+        (self.folder, self.last.filter(|_| self.shows_lines))
     }
 }
 

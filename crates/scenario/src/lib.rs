@@ -57,3 +57,4 @@ pub use plan::{
 pub use problem::{Problem, Problems};
 pub use reader::{NoFiles, Reader};
 pub use schema::json_schema;
+pub use units::length_of_time;

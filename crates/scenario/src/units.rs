@@ -28,6 +28,14 @@ type Read<T> = Result<T, Unreadable>;
 /// The longest time a scenario can name: above any run, so that sums never overflow.
 const LONGEST: f64 = 1e15;
 
+/// A length of time as scenarios write it: `250ms`, `30s`, `15m`, `1h30m`.
+///
+/// # Errors
+/// What is wrong with the text and what would be right, in words.
+pub fn length_of_time(text: &str) -> Result<Micros, String> {
+    time(text).map_err(|Unreadable { what, help }| format!("{what}; write {help}"))
+}
+
 /// `250ms`, `30s`, `15m`, `1h`, `1h30m`, `2d`, `100us`.
 pub(crate) fn time(text: &str) -> Read<Micros> {
     let help = "a number and a unit, such as 250ms, 30s, 15m or 1h";

@@ -192,7 +192,7 @@ impl Ready {
         let mut force = force(&plan, &spread, facts.as_ref())?;
         let timetable = timetable_of(args, &plan);
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
-        let mut watcher = Watcher::new(folder, fixed, args.quiet);
+        let mut watcher = Watcher::new(folder, fixed, args);
         let data = carry_out(
             &mut force,
             timetable,

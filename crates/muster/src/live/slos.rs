@@ -1,0 +1,283 @@
+//! Whether the SLOs hold as things stand, as far as that is known before the end of a run.
+
+use std::collections::BTreeMap;
+
+use muster_judge::{Allowance, Latency, Percentile, Scope, Share, Slo, SloBound};
+use muster_measure::{
+    Latency as Kept, Outcomes, Phase, RecorderPlan, State, StreamTrack, Timeline, WindowDelta,
+};
+use muster_model::{BackendId, Micros, StreamId, figure};
+
+use super::{Fixed, LAG_S, due_between};
+
+/// What the SLOs are compared with.
+#[derive(Debug)]
+pub(super) struct SloWatch {
+    streams: Vec<Measured>,
+    /// Links up, and wanted, when the connect phase had ended.
+    connected: Option<(u64, u64)>,
+    opened: u64,
+    disconnects: u64,
+}
+
+/// What is counted of the messages of one stream that were due while measuring.
+#[derive(Debug, Default)]
+struct Measured {
+    outcomes: Outcomes,
+    /// Messages that have ended, by second of due.
+    finals: BTreeMap<u32, u64>,
+    above: Vec<u64>,
+    arrivals: BTreeMap<BackendId, Arrivals>,
+}
+
+#[derive(Debug, Default)]
+struct Arrivals {
+    arrived: u64,
+    above: Vec<u64>,
+}
+
+impl SloWatch {
+    pub(super) fn new(recorder: &RecorderPlan) -> Self {
+        Self {
+            streams: recorder
+                .streams
+                .iter()
+                .map(|_| Measured::default())
+                .collect(),
+            connected: None,
+            opened: 0,
+            disconnects: 0,
+        }
+    }
+
+    /// Takes in what came.
+    pub(super) fn add(&mut self, delta: &WindowDelta) {
+        for ((stream, key), window) in &delta.uplinks {
+            if let (Phase::Measure, Some(own)) = (key.phase, self.stream_mut(*stream)) {
+                own.outcomes.merge(&window.outcomes);
+                *own.finals.entry(key.second).or_default() += window.outcomes.finals();
+                add_all(&mut own.above, &window.above);
+            }
+        }
+        for ((backend, stream, key), window) in &delta.arrivals {
+            if let (Phase::Measure, Some(own)) = (key.phase, self.stream_mut(*stream)) {
+                let own = own.arrivals.entry(*backend).or_default();
+                own.arrived += window.arrived_due;
+                add_all(&mut own.above, &window.above);
+            }
+        }
+        for ((_, key), window) in &delta.links {
+            self.opened += window.counts.connected;
+            if matches!(key.phase, Phase::WarmUp | Phase::Measure) {
+                let ended = window.counts.disconnects.iter();
+                let of_platform = ended.filter(|(cause, _)| !cause.is_on_purpose());
+                self.disconnects += of_platform.map(|(_, count)| count).sum::<u64>();
+            }
+        }
+    }
+
+    fn stream_mut(&mut self, stream: StreamId) -> Option<&mut Measured> {
+        self.streams.get_mut(stream.index())
+    }
+
+    /// Notes how many links are up; what is noted last while connecting counts.
+    pub(super) fn note_links(&mut self, up: u64, wanted: u64) {
+        self.connected = Some((up, wanted));
+    }
+
+    /// The SLOs that do not hold as things stand, in words; none before there is anything to judge.
+    pub(super) fn failing(
+        &self,
+        fixed: &Fixed,
+        now: Micros,
+        timeline: Timeline,
+    ) -> Option<Vec<String>> {
+        if fixed.timetable.is_part || now < timeline.measure {
+            return None;
+        }
+        let failing = fixed.rules.slos.iter().filter_map(|slo| {
+            let broken = self.broken(fixed, slo, now, timeline)?;
+            let rule = slo.bound.rule();
+            Some(match &slo.scope {
+                Scope::Run => format!("{rule} {broken}"),
+                scope @ (Scope::Fleet { .. } | Scope::Stream { .. }) => {
+                    format!("{rule} [{scope}] {broken}")
+                }
+            })
+        });
+        Some(failing.collect())
+    }
+
+    /// How an SLO is broken; none if it holds, or if only the end of the run can tell.
+    fn broken(&self, fixed: &Fixed, slo: &Slo, now: Micros, timeline: Timeline) -> Option<String> {
+        match slo.bound {
+            SloBound::Latency {
+                of: Latency::Response,
+                percentile,
+                at_most,
+            } => {
+                let open = |track, at| self.overdue(fixed, (track, at), now - at_most, timeline);
+                self.response(fixed, slo, (percentile, at_most), open)
+            }
+            SloBound::Latency {
+                of: Latency::EndToEnd,
+                percentile,
+                at_most,
+            } => self.end_to_end(fixed, slo, (percentile, at_most)),
+            SloBound::FailureRatio(bound) => self.failure_ratio(fixed, slo, bound),
+            SloBound::Connected(bound) if slo.scope == Scope::Run => self.links(bound),
+            SloBound::Disconnects(allowed) if slo.scope == Scope::Run => self.ended(allowed),
+            SloBound::Latency { .. }
+            | SloBound::Connected(_)
+            | SloBound::Disconnects(_)
+            | SloBound::Loss(_)
+            | SloBound::NotReceived(_)
+            | SloBound::RepliesLost(_)
+            | SloBound::ReceiveLoss(_)
+            | SloBound::QueriesWithCommand(_)
+            | SloBound::Stable => None,
+        }
+    }
+
+    /// The streams that a rule is about.
+    fn covered<'a>(
+        &'a self,
+        fixed: &'a Fixed,
+        slo: &'a Slo,
+    ) -> impl Iterator<Item = (usize, &'a StreamTrack, &'a Measured)> {
+        let tracks = fixed.recorder.streams.iter().zip(&self.streams).enumerate();
+        let uplinks = tracks.filter(|(_, (track, _))| track.role.is_uplink());
+        uplinks.filter_map(|(at, (track, own))| {
+            let stream = StreamId(u8::try_from(at).ok()?);
+            slo.scope
+                .contains(track.fleet, stream)
+                .then_some((at, track, own))
+        })
+    }
+
+    /// Messages of a stream that were due before an instant and have not ended; a closed loop has none of which
+    /// its schedule would know.
+    fn overdue(
+        &self,
+        fixed: &Fixed,
+        (track, at): (&StreamTrack, usize),
+        before: Micros,
+        timeline: Timeline,
+    ) -> u64 {
+        if track.closed {
+            return 0;
+        }
+        let first = timeline.measure.second();
+        let until = before.second().saturating_sub(LAG_S);
+        let until = Micros::from_secs(u64::from(until)).min(timeline.settle);
+        let schedule = &fixed.schedules[at];
+        let due = due_between(
+            schedule,
+            (timeline.measure, until.max(timeline.measure)),
+            timeline,
+        );
+        let ended = self.streams[at]
+            .finals
+            .range(first..until.second().max(first));
+        due.saturating_sub(ended.map(|(_, count)| count).sum())
+    }
+
+    fn response(
+        &self,
+        fixed: &Fixed,
+        slo: &Slo,
+        (percentile, at_most): (Percentile, Micros),
+        open: impl Fn(&StreamTrack, usize) -> u64,
+    ) -> Option<String> {
+        let (mut above, mut n) = (0, 0);
+        for (at, track, own) in self
+            .covered(fixed, slo)
+            .filter(|(_, track, _)| track.answers)
+        {
+            let place = track.bounds.place(Kept::Response, at_most)?;
+            let lacking = [State::Shed, State::TimedOut, State::Broken, State::InFlight];
+            let missing: u64 = lacking.iter().map(|state| own.outcomes.of(*state)).sum();
+            let open = open(track, at);
+            above += own.above.get(place).copied().unwrap_or(0) + missing + open;
+            n += own.outcomes.finals() + open;
+        }
+        too_many(percentile, (above, n), at_most)
+    }
+
+    /// By the worst backend, as at the end.
+    fn end_to_end(
+        &self,
+        fixed: &Fixed,
+        slo: &Slo,
+        (percentile, at_most): (Percentile, Micros),
+    ) -> Option<String> {
+        let backends = (0..fixed.recorder.backends).map(|at| BackendId(u8::from(at)));
+        backends
+            .filter_map(|backend| {
+                let (mut above, mut n) = (0, 0);
+                for (_, track, own) in self.covered(fixed, slo) {
+                    let place = track.bounds.place(Kept::EndToEnd, at_most)?;
+                    let Some(arrivals) = own.arrivals.get(&backend) else {
+                        continue;
+                    };
+                    above += arrivals.above.get(place).copied().unwrap_or(0);
+                    n += arrivals.arrived;
+                }
+                too_many(percentile, (above, n), at_most)
+            })
+            .next()
+    }
+
+    fn failure_ratio(&self, fixed: &Fixed, slo: &Slo, bound: Share) -> Option<String> {
+        let (mut failed, mut n) = (0, 0);
+        for (_, _, own) in self.covered(fixed, slo) {
+            let outcomes = &own.outcomes;
+            let states = [State::Rejected, State::TimedOut, State::Broken, State::Shed];
+            let all: u64 = states.iter().map(|state| outcomes.of(*state)).sum();
+            failed += all - outcomes.shed_own();
+            n += outcomes.finals();
+        }
+        let ratio = || figure::percent(failed as f64 / n as f64);
+        let allowed = figure::percent(bound.as_fraction());
+        (n > 0 && !bound.covers(failed, n)).then(|| format!("{} (at most {allowed})", ratio()))
+    }
+
+    fn links(&self, bound: Share) -> Option<String> {
+        let (up, wanted) = self.connected.filter(|(_, wanted)| *wanted > 0)?;
+        let share = figure::percent(up as f64 / wanted as f64);
+        let least = figure::percent(bound.as_fraction());
+        (!bound.is_reached_by(up, wanted)).then(|| format!("{share} (at least {least})"))
+    }
+
+    fn ended(&self, allowed: Allowance) -> Option<String> {
+        let count = self.disconnects;
+        let (holds, most) = match allowed {
+            Allowance::Count(most) => (count <= most, figure::count(most)),
+            Allowance::Ratio(most) => (
+                most.covers(count, self.opened),
+                figure::percent(most.as_fraction()),
+            ),
+        };
+        (!holds).then(|| format!("{} (at most {most})", figure::count(count)))
+    }
+}
+
+/// Which share lies above a bound, if that is more than the percentile allows and there are enough to tell.
+fn too_many(percentile: Percentile, (above, n): (u64, u64), at_most: Micros) -> Option<String> {
+    if n < percentile.needed() || percentile.allows(above, n) {
+        return None;
+    }
+    let share = figure::percent(above as f64 / n as f64);
+    let allowed = figure::percent(1.0 - percentile.as_fraction());
+    Some(format!("{share} above {at_most} (at most {allowed})"))
+}
+
+/// Adds counters place by place; an empty list counts nothing.
+fn add_all(all: &mut Vec<u64>, more: &[u64]) {
+    if all.len() < more.len() {
+        all.resize(more.len(), 0);
+    }
+    for (count, more) in all.iter_mut().zip(more) {
+        *count += more;
+    }
+}
