@@ -21,7 +21,7 @@ mod slos;
 use fitness::Fitness;
 pub(crate) use fitness::PulseLog;
 use history::{History, SPAN_MAX_S};
-use slos::SloWatch;
+use slos::{Moment, SloWatch};
 
 /// The last second whose windows have surely come in: two dispatches ago. It is what is shown.
 const LAG_S: u32 = 2;
@@ -163,9 +163,11 @@ impl View {
             lost: None,
             shed: self.flow.of(State::Shed),
             errors: self.sorted_errors(),
-            slos: self
-                .slos
-                .failing(&self.fixed, standing.now, standing.timeline),
+            slos: self.slos.failing(Moment {
+                fixed: &self.fixed,
+                now: standing.now,
+                timeline: standing.timeline,
+            }),
             health: self.health(second, &standing.timeline),
         }
     }
@@ -422,9 +424,14 @@ validity: { cpu-wait: 20% }
 ";
 
     fn fixed() -> Fixed {
+        fixed_with("")
+    }
+
+    /// Of the scenario with further lines.
+    fn fixed_with(lines: &str) -> Fixed {
         let source = Source {
             name: "live.yaml",
-            text: TEXT,
+            text: &format!("{TEXT}{lines}"),
         };
         let plan = parse(source, &Overrides::new(), &NoFiles).expect("a scenario");
         Fixed::of(&plan, "here".to_owned(), timetable(&plan)).expect("a schedule")
@@ -611,7 +618,11 @@ validity: { cpu-wait: 20% }
 
     /// A view of 100/s whose answers came after so long in each of these seconds of due.
     fn answered(seconds: std::ops::RangeInclusive<u32>, response: Micros) -> View {
-        let mut view = View::new(fixed());
+        answered_by(fixed(), seconds, response)
+    }
+
+    fn answered_by(fixed: Fixed, seconds: std::ops::RangeInclusive<u32>, response: Micros) -> View {
+        let mut view = View::new(fixed);
         let mut delta = WindowDelta::default();
         for second in seconds {
             let mut window = UplinkWindow::default();
@@ -639,11 +650,8 @@ validity: { cpu-wait: 20% }
     #[test]
     fn slos_that_do_not_hold_are_told_while_the_run_goes_on() {
         let slos = |response: Micros, until: u32, now: u64| {
-            let mut view = answered(10..=until, response);
-            view.slos = SloWatch::new(&fixed().recorder);
-            let mut fixed = fixed();
-            fixed.rules = slo_rules();
-            view.fixed = fixed;
+            let slo = "slo: { response: { p90: '<= 1s' } }\n";
+            let mut view = answered_by(fixed_with(slo), 10..=until, response);
             view.live(&standing(Phase::Measure, now, 70 - now)).slos
         };
         assert_eq!(slos(Micros(1_500), 30, 9), None, "nothing was measured yet");

@@ -20,6 +20,14 @@ pub(super) struct SloWatch {
     disconnects: u64,
 }
 
+/// A run at one instant.
+#[derive(Clone, Copy)]
+pub(super) struct Moment<'a> {
+    pub(super) fixed: &'a Fixed,
+    pub(super) now: Micros,
+    pub(super) timeline: Timeline,
+}
+
 /// What is counted of the messages of one stream that were due while measuring.
 #[derive(Debug, Default)]
 struct Measured {
@@ -70,7 +78,7 @@ impl SloWatch {
             self.opened += window.counts.connected;
             if matches!(key.phase, Phase::WarmUp | Phase::Measure) {
                 let ended = window.counts.disconnects.iter();
-                let of_platform = ended.filter(|(cause, _)| !cause.is_on_purpose());
+                let of_platform = ended.filter(|(cause, _)| cause.is_of_platform());
                 self.disconnects += of_platform.map(|(_, count)| count).sum::<u64>();
             }
         }
@@ -86,17 +94,17 @@ impl SloWatch {
     }
 
     /// The SLOs that do not hold as things stand, in words; none before there is anything to judge.
-    pub(super) fn failing(
-        &self,
-        fixed: &Fixed,
-        now: Micros,
-        timeline: Timeline,
-    ) -> Option<Vec<String>> {
+    pub(super) fn failing(&self, moment: Moment<'_>) -> Option<Vec<String>> {
+        let Moment {
+            fixed,
+            now,
+            timeline,
+        } = moment;
         if fixed.timetable.is_part || now < timeline.measure {
             return None;
         }
         let failing = fixed.rules.slos.iter().filter_map(|slo| {
-            let broken = self.broken(fixed, slo, now, timeline)?;
+            let broken = self.broken(moment, slo)?;
             let rule = slo.bound.rule();
             Some(match &slo.scope {
                 Scope::Run => format!("{rule} {broken}"),
@@ -109,16 +117,14 @@ impl SloWatch {
     }
 
     /// How an SLO is broken; none if it holds, or if only the end of the run can tell.
-    fn broken(&self, fixed: &Fixed, slo: &Slo, now: Micros, timeline: Timeline) -> Option<String> {
+    fn broken(&self, moment: Moment<'_>, slo: &Slo) -> Option<String> {
+        let fixed = moment.fixed;
         match slo.bound {
             SloBound::Latency {
                 of: Latency::Response,
                 percentile,
                 at_most,
-            } => {
-                let open = |track, at| self.overdue(fixed, (track, at), now - at_most, timeline);
-                self.response(fixed, slo, (percentile, at_most), open)
-            }
+            } => self.response(moment, slo, (percentile, at_most)),
             SloBound::Latency {
                 of: Latency::EndToEnd,
                 percentile,
@@ -131,6 +137,7 @@ impl SloWatch {
             | SloBound::Connected(_)
             | SloBound::Disconnects(_)
             | SloBound::Loss(_)
+            | SloBound::Duplicates(_)
             | SloBound::NotReceived(_)
             | SloBound::RepliesLost(_)
             | SloBound::ReceiveLoss(_)
@@ -149,62 +156,49 @@ impl SloWatch {
         let uplinks = tracks.filter(|(_, (track, _))| track.role.is_uplink());
         uplinks.filter_map(|(at, (track, own))| {
             let stream = StreamId(u8::try_from(at).ok()?);
-            slo.scope
-                .contains(track.fleet, stream)
-                .then_some((at, track, own))
+            slo.covers(track.fleet, stream).then_some((at, track, own))
         })
     }
 
-    /// Messages of a stream that were due before an instant and have not ended; a closed loop has none of which
-    /// its schedule would know.
-    fn overdue(
-        &self,
-        fixed: &Fixed,
-        (track, at): (&StreamTrack, usize),
-        before: Micros,
-        timeline: Timeline,
-    ) -> u64 {
-        if track.closed {
+    /// Messages of a stream that have waited for longer than a bound and have not ended. Of a closed loop the
+    /// schedule knows none.
+    fn overdue(&self, moment: Moment<'_>, at: usize, bound: Micros) -> u64 {
+        let timeline = moment.timeline;
+        let first = timeline.measure.second();
+        let until = (moment.now - bound).second().saturating_sub(LAG_S);
+        let until = Micros::from_secs(u64::from(until)).min(timeline.settle);
+        if until <= timeline.measure {
             return 0;
         }
-        let first = timeline.measure.second();
-        let until = before.second().saturating_sub(LAG_S);
-        let until = Micros::from_secs(u64::from(until)).min(timeline.settle);
-        let schedule = &fixed.schedules[at];
-        let due = due_between(
-            schedule,
-            (timeline.measure, until.max(timeline.measure)),
-            timeline,
-        );
-        let ended = self.streams[at]
-            .finals
-            .range(first..until.second().max(first));
+        let schedule = &moment.fixed.schedules[at];
+        let due = due_between(schedule, (timeline.measure, until), timeline);
+        let ended = self.streams[at].finals.range(first..until.second());
         due.saturating_sub(ended.map(|(_, count)| count).sum())
     }
 
     fn response(
         &self,
-        fixed: &Fixed,
+        moment: Moment<'_>,
         slo: &Slo,
         (percentile, at_most): (Percentile, Micros),
-        open: impl Fn(&StreamTrack, usize) -> u64,
     ) -> Option<String> {
         let (mut above, mut n) = (0, 0);
-        for (at, track, own) in self
-            .covered(fixed, slo)
-            .filter(|(_, track, _)| track.answers)
-        {
+        let covered = self.covered(moment.fixed, slo);
+        for (at, track, own) in covered.filter(|(_, track, _)| track.answers) {
             let place = track.bounds.place(Kept::Response, at_most)?;
             let lacking = [State::Shed, State::TimedOut, State::Broken, State::InFlight];
             let missing: u64 = lacking.iter().map(|state| own.outcomes.of(*state)).sum();
-            let open = open(track, at);
+            let open = match track.closed {
+                true => 0,
+                false => self.overdue(moment, at, at_most),
+            };
             above += own.above.get(place).copied().unwrap_or(0) + missing + open;
             n += own.outcomes.finals() + open;
         }
         too_many(percentile, (above, n), at_most)
     }
 
-    /// By the worst backend, as at the end.
+    /// By the first backend that breaks it.
     fn end_to_end(
         &self,
         fixed: &Fixed,

@@ -119,6 +119,31 @@ fn what_is_wrong_with_an_option_is_told_of_the_option() {
 }
 
 #[test]
+fn a_run_tells_at_an_interval_how_its_slos_stand() {
+    let scenario = "name: brief
+platform: { kind: gateway, behaviour: { reject: { code: '0x97', count: 150 } } }
+fleet: [ { name: meters, count: 10, streams: [ { rate: 50/s, qos: 1 } ] } ]
+phases: { warm-up: 0s, measure: 3s, settle: { at-most: 10s, quiet: 200ms } }
+";
+    let folder = folder_with(scenario);
+    let run = ["run", "scenario.yaml", "--out", "out"];
+    let said = muster(folder.path(), &[&run[..], &["--every", "1s"]].concat());
+    assert_eq!(said.code, 1, "{said:?}");
+    let lines = || said.out.lines().filter(|line| line.contains("| SLOs "));
+    assert!((3..=12).contains(&lines().count()), "{}", said.out);
+    let failing = "| SLOs failing: failure-ratio 100 % (at most 0 %) | ";
+    assert!(lines().any(|line| line.contains(failing)), "{}", said.out);
+    for (every, why) in [
+        ("10", "without its unit"),
+        ("100ms", "shorter than a second"),
+    ] {
+        let said = muster(folder.path(), &[&run[..], &["--every", every]].concat());
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains(why), "{}", said.err);
+    }
+}
+
+#[test]
 fn a_folder_that_is_no_result_is_told_as_such() {
     let folder = folder_with(SCENARIO);
     let report = |of: &str| muster(folder.path(), &["report", of]).err;
