@@ -122,11 +122,6 @@ impl View {
         if self.phase.is_none_or(|(phase, _)| phase != standing.phase) {
             self.phase = Some((standing.phase, standing.now));
         }
-        let links_wanted = self.links_wanted(standing);
-        if standing.phase == muster_conduct::Phase::Connect {
-            self.slos
-                .note_links(standing.progress.links_up, links_wanted);
-        }
         let second = standing.now.second().saturating_sub(LAG_S);
         let flow = self.flow_of(second);
         let offered = self.offered(second, standing.timeline);
@@ -143,7 +138,7 @@ impl View {
             phase_from: self.phase.map_or(standing.now, |(_, from)| from),
             phase_until: Some(standing.now + standing.time_left),
             run_until: Some(self.run_until(standing)),
-            links_wanted,
+            links_wanted: self.links_wanted(standing),
             links_up: standing.progress.links_up,
             has_backend,
             rates: LiveRates {
@@ -411,8 +406,8 @@ pub(crate) mod tests {
     use muster_agent::ThreadPulse;
     use muster_conduct::{Phase, Progress, timetable};
     use muster_judge::{Incident, IncidentKind, RuleOutcome, validity};
-    use muster_measure::{ArrivalWindow, UplinkWindow, WindowKey};
-    use muster_model::{BackendId, Outcome, ShedCause};
+    use muster_measure::{ArrivalWindow, LinkWindow, UplinkWindow, WindowKey};
+    use muster_model::{BackendId, FleetId, Outcome, ShedCause};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
@@ -613,7 +608,9 @@ validity: { cpu-wait: 20% }
 
     #[test]
     fn a_percentile_of_too_few_is_not_shown() {
-        assert_eq!(response(100).p99, None, "100 messages have no p99");
+        let mut view = answered(5..=7, Micros(1_500));
+        let live = view.live(&standing(Phase::WarmUp, 9, 1));
+        assert_eq!(live.response.p99, None, "300 messages have no p99");
     }
 
     /// A view of 100/s whose answers came after so long in each of these seconds of due.
@@ -624,6 +621,13 @@ validity: { cpu-wait: 20% }
     fn answered_by(fixed: Fixed, seconds: std::ops::RangeInclusive<u32>, response: Micros) -> View {
         let mut view = View::new(fixed);
         let mut delta = WindowDelta::default();
+        let early = WindowKey {
+            phase: muster_measure::Phase::Connect,
+            ..measured(4)
+        };
+        let mut links = LinkWindow::default();
+        links.counts.connected = 100;
+        delta.links.insert((FleetId(0), early), links);
         for second in seconds {
             let mut window = UplinkWindow::default();
             window.outcomes.states[State::Accepted.index()] = 100;

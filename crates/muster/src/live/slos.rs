@@ -14,8 +14,8 @@ use super::{Fixed, LAG_S, due_between};
 #[derive(Debug)]
 pub(super) struct SloWatch {
     streams: Vec<Measured>,
-    /// Links up, and wanted, when the connect phase had ended.
-    connected: Option<(u64, u64)>,
+    /// Links that came up, and that ended, in the connect phase.
+    early: (u64, u64),
     opened: u64,
     disconnects: u64,
 }
@@ -52,7 +52,7 @@ impl SloWatch {
                 .iter()
                 .map(|_| Measured::default())
                 .collect(),
-            connected: None,
+            early: (0, 0),
             opened: 0,
             disconnects: 0,
         }
@@ -76,6 +76,10 @@ impl SloWatch {
         }
         for ((_, key), window) in &delta.links {
             self.opened += window.counts.connected;
+            if key.phase == Phase::Connect {
+                self.early.0 += window.counts.connected;
+                self.early.1 += window.counts.disconnects.total();
+            }
             if matches!(key.phase, Phase::WarmUp | Phase::Measure) {
                 let ended = window.counts.disconnects.iter();
                 let of_platform = ended.filter(|(cause, _)| cause.is_of_platform());
@@ -86,11 +90,6 @@ impl SloWatch {
 
     fn stream_mut(&mut self, stream: StreamId) -> Option<&mut Measured> {
         self.streams.get_mut(stream.index())
-    }
-
-    /// Notes how many links are up; what is noted last while connecting counts.
-    pub(super) fn note_links(&mut self, up: u64, wanted: u64) {
-        self.connected = Some((up, wanted));
     }
 
     /// The SLOs that do not hold as things stand, in words; none before there is anything to judge.
@@ -131,7 +130,7 @@ impl SloWatch {
                 at_most,
             } => self.end_to_end(fixed, slo, (percentile, at_most)),
             SloBound::FailureRatio(bound) => self.failure_ratio(fixed, slo, bound),
-            SloBound::Connected(bound) if slo.scope == Scope::Run => self.links(bound),
+            SloBound::Connected(bound) if slo.scope == Scope::Run => self.links(moment, bound),
             SloBound::Disconnects(allowed) if slo.scope == Scope::Run => self.ended(allowed),
             SloBound::Latency { .. }
             | SloBound::Connected(_)
@@ -236,8 +235,15 @@ impl SloWatch {
         (n > 0 && !bound.covers(failed, n)).then(|| format!("{} (at most {allowed})", ratio()))
     }
 
-    fn links(&self, bound: Share) -> Option<String> {
-        let (up, wanted) = self.connected.filter(|(_, wanted)| *wanted > 0)?;
+    /// Once the last windows of the connect phase have surely come in.
+    fn links(&self, moment: Moment<'_>, bound: Share) -> Option<String> {
+        let is_known = moment.now >= moment.timeline.origin + Micros::from_secs(LAG_S.into());
+        let fleets = moment.fixed.recorder.fleets.iter();
+        let wanted: u64 = fleets.map(|fleet| u64::from(fleet.links)).sum();
+        if !is_known || wanted == 0 {
+            return None;
+        }
+        let up = self.early.0.saturating_sub(self.early.1);
         let share = figure::percent(up as f64 / wanted as f64);
         let least = figure::percent(bound.as_fraction());
         (!bound.is_reached_by(up, wanted)).then(|| format!("{share} (at least {least})"))
