@@ -204,7 +204,7 @@ impl SloWatch {
         slo: &Slo,
         (percentile, at_most): (Percentile, Micros),
     ) -> Option<String> {
-        let backends = (0..fixed.recorder.backends).map(|at| BackendId(u8::from(at)));
+        let backends = (0..fixed.recorder.backends).map(BackendId);
         backends
             .filter_map(|backend| {
                 let (mut above, mut n) = (0, 0);
