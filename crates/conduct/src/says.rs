@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_load::{PayloadError, Shape};
+use muster_load::{PayloadError, Shape, StreamSchedule, UniqueMs};
 use muster_model::RunId;
 use muster_platform::{Reader, ReaderStream, Roster, RosterSpec, Uplink};
 use muster_scenario::{FleetPlan, Loop, Plan, StreamPlan};
@@ -37,7 +37,22 @@ pub fn uplink(stream: &StreamPlan) -> Result<Uplink, PayloadError> {
         stream.carrier.clone(),
         carries_due,
     )?;
-    Ok(uplink.surfacing_on(stream.surface.clone()))
+    let uplink = uplink
+        .surfacing_on(stream.surface.clone())
+        .checked_by(stream.integrity);
+    Ok(match unique_ms(stream, &uplink) {
+        Some(unique) => uplink.keeping_apart(unique),
+        None => uplink,
+    })
+}
+
+/// How `${unique_ms}` differs, where a message has it.
+fn unique_ms(stream: &StreamPlan, uplink: &Uplink) -> Option<UniqueMs> {
+    let step = uplink.payload().unique_step()?;
+    // The scenario's checks let no impossible schedule through.
+    let schedule = StreamSchedule::new(stream.schedule.clone()).ok()?;
+    let is_closed = stream.loop_ == Loop::Closed;
+    Some(UniqueMs::new(&Arc::new(schedule), step, is_closed))
 }
 
 /// A reader of all that the plan's devices say.

@@ -115,6 +115,7 @@ fn visit(schedule: &Arc<StreamSchedule>, devices: std::ops::Range<u32>, payload:
             index: due.device.0,
             tenant: "t1",
             columns: None,
+            unique: None,
         };
         bytes.clear();
         black_box(payload.render(&scope, &mut bytes));

@@ -44,6 +44,7 @@ mod schedule;
 mod shape;
 mod table;
 mod template;
+mod unique;
 
 pub use check::{MAX_HORIZON, MAX_MESSAGES, MAX_RATE, MIN_SINE_PERIOD, ScheduleError};
 pub use cursor::{Cursor, Due};
@@ -55,3 +56,4 @@ pub use schedule::{Schedule, StreamSchedule};
 pub use shape::{Phase, ScheduleSpec, Shape, Stage};
 pub use table::{MAX_TABLE_BYTES, Row, Table, TableError};
 pub use template::{Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError};
+pub use unique::UniqueMs;

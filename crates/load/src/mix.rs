@@ -157,6 +157,7 @@ mod tests {
             index: 0,
             tenant: "",
             columns: None,
+            unique: None,
         }
     }
 

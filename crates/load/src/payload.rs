@@ -170,6 +170,17 @@ impl Payload {
         matches!(self.body, Body::Template(_) | Body::Mix(_))
     }
 
+    /// The ticks of `${unique_ms}` in milliseconds, the longest if there are several; none if no message
+    /// has one.
+    #[must_use]
+    pub fn unique_step(&self) -> Option<u32> {
+        match &self.body {
+            Body::Template(template) => template.unique_step(),
+            Body::Mix(mix) => mix.templates().filter_map(Template::unique_step).max(),
+            Body::Size(_) | Body::LogNormal(_) | Body::File(_) => None,
+        }
+    }
+
     /// The template, if it is one.
     #[must_use]
     pub fn template(&self) -> Option<&Template> {
@@ -306,6 +317,7 @@ mod tests {
             index: 0,
             tenant: "",
             columns: None,
+            unique: None,
         }
     }
 

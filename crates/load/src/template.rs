@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::table::{Row, Table};
+use crate::unique::UniqueMs;
 
 pub(crate) use number::push_padded;
 
@@ -21,7 +22,7 @@ pub const MAX_HEX: u32 = 262_144;
 pub const MAX_TEMPLATE: usize = 1 << 20;
 
 /// Text with variables: `${id}`, `${index}`, `${index:08}`, `${tenant}`, `${seq}`, `${due_ms}`,
-/// `${due_us}`, `${due_iso}`, `${stamp}`, `${run}`, `${normal:mean:sd}`, `${uniform:a:b}`, `${int:a:b}`,
+/// `${due_us}`, `${due_iso}`, `${unique_ms}`, `${stamp}`, `${run}`, `${normal:mean:sd}`, `${uniform:a:b}`, `${int:a:b}`,
 /// `${hex:n}`, `${choice:a|b|c}`, and any other name for the CSV column of that name.
 ///
 /// `$${` is a literal `${`. Random numbers have two decimals more than their arguments. A template
@@ -64,6 +65,8 @@ pub struct Scope<'a> {
     pub tenant: &'a str,
     /// The device's row of the fleet's table.
     pub columns: Option<Row<'a>>,
+    /// How `${unique_ms}` differs from message to message; with none it is the due instant.
+    pub unique: Option<&'a UniqueMs>,
 }
 
 /// What is known of the values before a run, so that the size of its messages is known too.
@@ -117,6 +120,11 @@ enum Variable {
     DueMs,
     DueUs,
     DueIso,
+    /// Milliseconds that no other message of the device has, in ticks of `step`, `offset` after each.
+    UniqueMs {
+        step: u32,
+        offset: u32,
+    },
     Stamp,
     Run,
     Normal {
@@ -164,6 +172,30 @@ impl Template {
             .any(|(_, variable)| *variable == Variable::Stamp)
     }
 
+    /// The ticks of its `${unique_ms}` in milliseconds; none if it has none.
+    #[must_use]
+    pub fn unique_step(&self) -> Option<u32> {
+        let steps = self.variables().filter_map(|(_, variable)| match variable {
+            Variable::UniqueMs { step, .. } => Some(*step),
+            Variable::Id
+            | Variable::Index { .. }
+            | Variable::Tenant
+            | Variable::Seq
+            | Variable::DueMs
+            | Variable::DueUs
+            | Variable::DueIso
+            | Variable::Stamp
+            | Variable::Run
+            | Variable::Normal { .. }
+            | Variable::Uniform { .. }
+            | Variable::Int { .. }
+            | Variable::Hex(_)
+            | Variable::Choice(_)
+            | Variable::Column(_) => None,
+        });
+        steps.max()
+    }
+
     /// The CSV columns it uses, with the offset of each use in the source.
     pub fn columns(&self) -> impl Iterator<Item = (&str, usize)> {
         self.variables()
@@ -176,6 +208,7 @@ impl Template {
                 | Variable::DueMs
                 | Variable::DueUs
                 | Variable::DueIso
+                | Variable::UniqueMs { .. }
                 | Variable::Stamp
                 | Variable::Run
                 | Variable::Normal { .. }
@@ -264,6 +297,7 @@ impl Variable {
             Self::DueMs => "due_ms",
             Self::DueUs => "due_us",
             Self::DueIso => "due_iso",
+            Self::UniqueMs { .. } => "unique_ms",
             Self::Stamp => "stamp",
             Self::Run => "run",
             Self::Normal { .. } => "normal",

@@ -9,7 +9,7 @@ use crate::BlindField;
 
 /// Where a message's id travels from the device to the backend.
 ///
-/// Where it is a stamp, the stamp's check covers the whole payload.
+/// Where it is a stamp, [`IntegrityLevel`] says what the stamp's check covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Carrier {
     /// A stamp in the payload: 22 bytes at its head, or 30 characters at `${stamp}`.
@@ -30,6 +30,17 @@ pub enum Carrier {
     None,
 }
 
+/// The part of a message that a stamp's check covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum IntegrityLevel {
+    /// The stamp and all of the payload.
+    #[default]
+    Body,
+    /// The stamp alone, for platforms that write a payload anew (`1.50` becomes `1.5`). Its field then leads
+    /// to the stamp, wherever the platform puts that field.
+    Stamp,
+}
+
 /// Name of the user property that carries a stamp.
 pub const PROPERTY_NAME: &str = "muster-id";
 
@@ -47,6 +58,16 @@ impl Carrier {
             | Carrier::Blind(_)
             | Carrier::Order
             | Carrier::None => 0,
+        }
+    }
+}
+
+impl IntegrityLevel {
+    /// What the check covers of a payload, beside the stamp.
+    pub(crate) fn covered<'a>(self, around: [&'a [u8]; 2]) -> [&'a [u8]; 2] {
+        match self {
+            Self::Body => around,
+            Self::Stamp => [&[], &[]],
         }
     }
 }

@@ -56,7 +56,7 @@ mod uplink;
 mod waiting;
 
 pub use blind::BlindField;
-pub use carrier::{Carrier, PROPERTY_NAME};
+pub use carrier::{Carrier, IntegrityLevel, PROPERTY_NAME};
 pub use command::{
     COMMAND_BYTES, CommandCopy, CommandScratch, Commanding, Handing, REPLY_BYTES, Replying,
 };
@@ -81,6 +81,6 @@ pub use request::{
 };
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};
-pub use thingsboard::{BoardPayload, BoardValues, Data, Devices, Rare};
+pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};
 pub use waiting::Waiting;

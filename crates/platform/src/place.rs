@@ -6,14 +6,18 @@ use muster_model::{
 };
 
 use crate::pointer::string_at;
-use crate::{Carrier, Uplink, UplinkScratch};
+use crate::{Carrier, IntegrityLevel, Uplink, UplinkScratch};
 
 /// Where a stamp may be found; streams that agree share one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    Head,
+    Head(IntegrityLevel),
     After(Box<Anchor>),
-    Property,
+    /// The value of the field of this name, in whatever JSON that is, with a check over itself.
+    Named(Box<Anchor>),
+    /// Anywhere, with a check over itself.
+    Anywhere,
+    Property(IntegrityLevel),
     Field(String),
 }
 
@@ -41,14 +45,28 @@ type Found<'a> = Result<Stamp, Damaged<'a>>;
 impl Place {
     /// Where a stream's stamps stand; none if it has none.
     pub(crate) fn of(uplink: &Uplink) -> Option<Self> {
+        let integrity = uplink.integrity();
+        let is_rewritten = integrity == IntegrityLevel::Stamp;
         match uplink.carrier() {
             Carrier::Payload => Some(match uplink.payload().stamp_anchor() {
+                Some(anchor) if is_rewritten => Self::named(field_before(anchor)),
                 Some(anchor) => Self::After(Box::new(Anchor::new(anchor))),
-                None => Self::Head,
+                None => Self::Head(integrity),
             }),
-            Carrier::Property => Some(Self::Property),
+            Carrier::Property => Some(Self::Property(integrity)),
+            Carrier::Field(pointer) if is_rewritten => {
+                let name = pointer.rsplit('/').next().unwrap_or_default();
+                Some(Self::named(&name.replace("~1", "/").replace("~0", "~")))
+            }
             Carrier::Field(pointer) => Some(Self::Field(pointer.clone())),
             Carrier::ApplicationId | Carrier::Blind(_) | Carrier::Order | Carrier::None => None,
+        }
+    }
+
+    fn named(field: &str) -> Self {
+        match field {
+            "" => Self::Anywhere,
+            field => Self::Named(Box::new(Anchor::new(field))),
         }
     }
 
@@ -59,17 +77,23 @@ impl Place {
         property: Option<&'a str>,
     ) -> Option<Found<'a>> {
         match self {
-            Self::Head => {
+            Self::Head(integrity) => {
                 let (head, rest) = payload.split_at_checked(STAMP_BYTES)?;
-                read(head, [rest, &[]])
+                read(head, integrity.covered([rest, &[]]))
             }
-            Self::After(anchor) if anchor.text().is_empty() => find_anywhere(run, payload),
+            Self::After(anchor) if anchor.text().is_empty() => {
+                find_anywhere(run, payload, IntegrityLevel::Body)
+            }
             Self::After(anchor) => find_after(anchor, payload),
-            Self::Property => read(property?.as_bytes(), [payload, &[]]),
+            Self::Named(anchor) => find_named(anchor, payload),
+            Self::Anywhere => find_anywhere(run, payload, IntegrityLevel::Stamp),
+            Self::Property(integrity) => {
+                read(property?.as_bytes(), integrity.covered([payload, &[]]))
+            }
             Self::Field(pointer) => {
                 let text = string_at(payload, pointer)?;
                 let at = text.as_ptr() as usize - payload.as_ptr() as usize;
-                read_at(payload, at)
+                read_at(payload, at, IntegrityLevel::Body)
             }
         }
     }
@@ -172,24 +196,60 @@ fn read<'a>(carried: &'a [u8], covered: [&'a [u8]; 2]) -> Option<Found<'a>> {
     }
 }
 
-fn read_at(payload: &[u8], at: usize) -> Option<Found<'_>> {
+fn read_at(payload: &[u8], at: usize, integrity: IntegrityLevel) -> Option<Found<'_>> {
     let (before, rest) = payload.split_at_checked(at)?;
     let (text, after) = rest.split_at_checked(STAMP_TEXT)?;
-    read(text, [before, after])
+    read(text, integrity.covered([before, after]))
+}
+
+/// The name of the field whose value begins behind a text; empty if the text ends otherwise.
+fn field_before(text: &str) -> &str {
+    let name = text.trim_end_matches(JSON_BETWEEN);
+    let start = name.rfind('"').map_or(name.len(), |quote| quote + 1);
+    match name.len() < text.len() {
+        true => &name[start..],
+        false => "",
+    }
+}
+
+/// What may stand between the name of a field and its text: quotes, also escaped ones, and a colon.
+const JSON_BETWEEN: [char; 7] = ['"', '\\', ':', ' ', '\t', '\r', '\n'];
+
+/// The stamp in the field of a name: the one that is intact, else the first that is one at all.
+fn find_named<'a>(anchor: &mut Anchor, payload: &'a [u8]) -> Option<Found<'a>> {
+    let stamp = IntegrityLevel::Stamp;
+    if let found @ Some(Ok(_)) = read_at(payload, anchor.last, stamp) {
+        return found;
+    }
+    let (mut best, mut from) = (None, 0);
+    while let Some(end) = anchor.find(payload, from) {
+        from = end;
+        let is_between = |byte: &&u8| JSON_BETWEEN.contains(&char::from(**byte));
+        let start = end + payload[end..].iter().take_while(is_between).count();
+        match read_at(payload, start, stamp) {
+            found @ Some(Ok(_)) => {
+                anchor.last = start;
+                return found;
+            }
+            Some(Err(damaged)) => best = best.or(Some(Err(damaged))),
+            None => {}
+        }
+    }
+    best
 }
 
 /// The stamp behind one of the places where the anchor stands: the one that is intact, else the first that
 /// is one at all.
 fn find_after<'a>(anchor: &mut Anchor, payload: &'a [u8]) -> Option<Found<'a>> {
     if anchor.stands_at_last(payload)
-        && let found @ Some(Ok(_)) = read_at(payload, anchor.last)
+        && let found @ Some(Ok(_)) = read_at(payload, anchor.last, IntegrityLevel::Body)
     {
         return found;
     }
     let mut best = None;
     let mut from = 0;
     while let Some(start) = anchor.find(payload, from) {
-        match read_at(payload, start) {
+        match read_at(payload, start, IntegrityLevel::Body) {
             found @ Some(Ok(_)) => {
                 anchor.last = start;
                 return found;
@@ -203,10 +263,10 @@ fn find_after<'a>(anchor: &mut Anchor, payload: &'a [u8]) -> Option<Found<'a>> {
 }
 
 /// Without a fixed text before it, a stamp is known by the run at its head.
-fn find_anywhere(run: RunId, payload: &[u8]) -> Option<Found<'_>> {
+fn find_anywhere(run: RunId, payload: &[u8], integrity: IntegrityLevel) -> Option<Found<'_>> {
     let mut best = None;
     for start in 0..=payload.len().checked_sub(STAMP_TEXT)? {
-        match read_at(payload, start) {
+        match read_at(payload, start, integrity) {
             Some(Ok(stamp)) => return Some(Ok(stamp)),
             Some(Err(damaged)) if damaged.stamp.id.run == run => {
                 best = best.or(Some(Err(damaged)));

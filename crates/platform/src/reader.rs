@@ -78,7 +78,8 @@ impl Reader {
     /// Whether the stamps of some stream travel in a property.
     #[must_use]
     pub fn reads_properties(&self) -> bool {
-        self.places.contains(&Place::Property)
+        let mut places = self.places.iter();
+        places.any(|place| matches!(place, Place::Property(_)))
     }
 
     /// Reads one copy; `due_of` gives the due instant of a message back from the schedule.
@@ -243,7 +244,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{BlindField, RosterSpec};
+    use crate::{BlindField, IntegrityLevel, RosterSpec};
 
     const RUN: RunId = RunId(77);
     const TEXT: &str =
@@ -371,6 +372,72 @@ mod tests {
                 prop_assert!(copy.id.is_none_or(|read| read == id), "{:?}", copy);
                 prop_assert_eq!(copy.due, copy.id.and_then(|id| due(&id)));
             }
+        }
+    }
+
+    /// A copy as a rule chain with a node that publishes would write it: the values of a point alone, with
+    /// numbers in their shortest form and keys in another order.
+    fn by_rule_chain(payload: &[u8]) -> Vec<u8> {
+        let message: serde_json::Value = serde_json::from_slice(payload).unwrap();
+        let point = message.get("values").unwrap_or(&message);
+        serde_json::to_vec(point).unwrap()
+    }
+
+    #[test]
+    fn a_stamp_with_a_check_over_itself_survives_a_rule_chain() {
+        const METER: &str = r#"{"ts":${unique_ms},"values":{"musterId":"${stamp}","a":1.50,"z":"x","b":${uniform:1.00:9.00}}}"#;
+        const FLAT: &str = r#"{"a":1.50,"musterId":"${stamp}"}"#;
+        for (template, carrier) in [
+            (METER, Carrier::Payload),
+            (METER, Carrier::Field("/values/musterId".to_owned())),
+            (FLAT, Carrier::Payload),
+            (FLAT, Carrier::Field("/musterId".to_owned())),
+        ] {
+            let spec = PayloadSpec::Template(template.to_owned());
+            let world = world(&spec, carrier.clone());
+            let sent_as = |integrity| {
+                let uplink = (*world.uplink).clone().checked_by(integrity);
+                let stream = ReaderStream {
+                    id: StreamId(2),
+                    roster: Arc::clone(&world.roster),
+                    uplink: Arc::new(uplink),
+                };
+                let reader = Reader::new(RUN, vec![stream.clone()]);
+                let (uplink, roster) = (stream.uplink, Arc::clone(&world.roster));
+                World {
+                    roster,
+                    uplink,
+                    reader,
+                }
+            };
+            let id = id(120, 3);
+            let mut level = sent_as(IntegrityLevel::Stamp);
+            let (topic, payload, _) = sent(&level, &id);
+            let northbound = by_rule_chain(&payload);
+            let escaped =
+                serde_json::to_vec(&String::from_utf8(northbound.clone()).unwrap()).unwrap();
+            for copy in [&payload, &northbound, &escaped] {
+                let copy = level.reader.read(&topic, copy, None, &mut due);
+                let expected = (Some(id), due(&id), Integrity::Intact);
+                assert_eq!((copy.id, copy.due, copy.integrity), expected, "{template}");
+            }
+            let mut altered = northbound.clone();
+            let at = northbound
+                .windows(8)
+                .position(|it| it == b"musterId")
+                .unwrap()
+                + 15;
+            altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };
+            let copy = level.reader.read(&topic, &altered, None, &mut due);
+            assert_eq!(copy.integrity, Integrity::Corrupted, "{template}");
+            assert!(copy.id.is_none_or(|read| read == id));
+            // A check over the body does not survive it.
+            let mut body = sent_as(IntegrityLevel::Body);
+            let (topic, payload, _) = sent(&body, &id);
+            let copy = body
+                .reader
+                .read(&topic, &by_rule_chain(&payload), None, &mut due);
+            assert_eq!(copy.integrity, Integrity::Corrupted, "{template}");
         }
     }
 

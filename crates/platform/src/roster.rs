@@ -105,6 +105,7 @@ impl Roster {
                 .table
                 .as_ref()
                 .and_then(|table| table.row(place as usize)),
+            unique: None,
         }
     }
 

@@ -17,7 +17,7 @@ mod uplinks;
 
 pub(crate) use gateways::{ANNOUNCE, write_announcement};
 pub(crate) use payloads::payload;
-pub use payloads::{BoardPayload, BoardValues, Rare};
+pub use payloads::{BoardPayload, BoardShare, BoardValues, Rare};
 pub(crate) use provisioning::link_name;
 pub(crate) use requests::{answers, numbered as numbered_topic};
 pub(crate) use rpc::{

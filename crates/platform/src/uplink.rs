@@ -1,10 +1,12 @@
 //! What a device says: topic, payload and the carrier of the message's id.
 
-use muster_load::{Payload, PayloadError, PayloadSpec, StampAt, StampForm, Template};
+use muster_load::{
+    Payload, PayloadError, PayloadSpec, Scope, StampAt, StampForm, Template, UniqueMs,
+};
 use muster_model::{MessageId, Micros, STAMP_TEXT, Stamp};
 
 use crate::blind::Blind;
-use crate::{Carrier, CommandScratch, PROPERTY_NAME, Roster};
+use crate::{Carrier, CommandScratch, IntegrityLevel, PROPERTY_NAME, Roster};
 
 /// One stream's messages, compiled.
 #[derive(Debug, Clone)]
@@ -16,6 +18,8 @@ pub struct Uplink {
     blind: Option<Blind>,
     carries_due: bool,
     has_one_topic: bool,
+    integrity: IntegrityLevel,
+    unique: Option<UniqueMs>,
 }
 
 /// Buffers that a message is rendered in; used again for every message.
@@ -27,6 +31,7 @@ pub struct UplinkScratch {
     pub payload: Vec<u8>,
     stamp: Option<StampAt>,
     property: Option<[u8; STAMP_TEXT]>,
+    integrity: IntegrityLevel,
 }
 
 impl Uplink {
@@ -59,7 +64,27 @@ impl Uplink {
             carrier,
             blind,
             carries_due,
+            integrity: IntegrityLevel::Body,
+            unique: None,
         })
+    }
+
+    /// The same messages, whose stamps have a check of this level.
+    #[must_use]
+    pub fn checked_by(self, integrity: IntegrityLevel) -> Self {
+        Self { integrity, ..self }
+    }
+
+    /// The same messages, in which `${unique_ms}` differs by this rule.
+    #[must_use]
+    pub fn keeping_apart(self, unique: UniqueMs) -> Self {
+        let unique = Some(unique);
+        Self { unique, ..self }
+    }
+
+    /// What the checks of the stamps cover.
+    pub(crate) fn integrity(&self) -> IntegrityLevel {
+        self.integrity
     }
 
     /// The same messages, of which the copies that surface northbound do so on other topics than
@@ -119,7 +144,10 @@ impl Uplink {
         scratch: &mut UplinkScratch,
     ) {
         roster.render_name(id.device, &mut scratch.name);
-        let scope = roster.scope(id, due, &scratch.name);
+        let scope = Scope {
+            unique: self.unique.as_ref(),
+            ..roster.scope(id, due, &scratch.name)
+        };
         let mut topic = std::mem::take(&mut scratch.topic).into_bytes();
         topic.clear();
         self.topic.render(&scope, &mut topic);
@@ -133,14 +161,18 @@ impl Uplink {
         };
         scratch.property = None;
         scratch.stamp = None;
+        scratch.integrity = self.integrity;
         match &self.carrier {
             Carrier::Payload | Carrier::Field(_) => {
                 if let Some(place) = place {
-                    write_stamp(&stamp, place.offset, place.form, &mut scratch.payload);
+                    write_stamp(&stamp, place, self.integrity, &mut scratch.payload);
                 }
                 scratch.stamp = place;
             }
-            Carrier::Property => scratch.property = Some(stamp.encode_text(&[&scratch.payload])),
+            Carrier::Property => {
+                let covered = self.integrity.covered([&scratch.payload, &[]]);
+                scratch.property = Some(stamp.encode_text(&covered));
+            }
             Carrier::ApplicationId | Carrier::Blind(_) | Carrier::Order | Carrier::None => {}
         }
     }
@@ -156,16 +188,17 @@ impl UplinkScratch {
     /// The stamp as the rendered message carries it, and what its check covers beside it.
     pub(crate) fn stamp(&self) -> Option<(&[u8], [&[u8]; 2])> {
         if let Some(text) = &self.property {
-            return Some((text, [&self.payload, &[]]));
+            return Some((text, self.integrity.covered([&self.payload, &[]])));
         }
         let StampAt { offset, form } = self.stamp?;
         let (before, rest) = self.payload.split_at(offset);
         let (stamp, after) = rest.split_at(form.size());
         // As a reader finds it: nothing stands before a stamp of bytes.
-        Some(match form {
-            StampForm::Binary22 => (stamp, [after, before]),
-            StampForm::Text30 => (stamp, [before, after]),
-        })
+        let around = match form {
+            StampForm::Binary22 => [after, before],
+            StampForm::Text30 => [before, after],
+        };
+        Some((stamp, self.integrity.covered(around)))
     }
 
     /// Takes over what was rendered elsewhere, and carries no id.
@@ -191,11 +224,12 @@ impl UplinkScratch {
     }
 }
 
-fn write_stamp(stamp: &Stamp, offset: usize, form: StampForm, payload: &mut [u8]) {
-    let (before, rest) = payload.split_at_mut(offset);
-    let (place, after) = rest.split_at_mut(form.size());
-    match form {
-        StampForm::Binary22 => place.copy_from_slice(&stamp.encode(&[before, after])),
-        StampForm::Text30 => place.copy_from_slice(&stamp.encode_text(&[before, after])),
+fn write_stamp(stamp: &Stamp, at: StampAt, integrity: IntegrityLevel, payload: &mut [u8]) {
+    let (before, rest) = payload.split_at_mut(at.offset);
+    let (place, after) = rest.split_at_mut(at.form.size());
+    let covered = integrity.covered([before, after]);
+    match at.form {
+        StampForm::Binary22 => place.copy_from_slice(&stamp.encode(&covered)),
+        StampForm::Text30 => place.copy_from_slice(&stamp.encode_text(&covered)),
     }
 }

@@ -8,10 +8,12 @@ const MAX_NUMBER: f64 = 1e9;
 const MAX_DECIMALS: usize = 7;
 /// Widest `${index:0N}`: more digits than any number has.
 const MAX_WIDTH: u8 = 20;
+/// The longest tick of `${unique_ms}`: one millisecond for each stream of a plan.
+const MAX_STEP: u32 = 256;
 /// A normal value lies within so many deviations of its mean.
 pub(super) const NORMAL_REACH: f64 = 12.0;
 
-const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, due_iso, stamp, run, \
+const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, due_iso, unique_ms, stamp, run, \
                    normal:mean:sd, uniform:a:b, int:a:b, hex:n, choice:a|b|c, or a column of the fleet's data";
 
 /// What is wrong with one variable, and what would be right.
@@ -115,6 +117,8 @@ fn variable(text: &str) -> Result<Variable, Wrong> {
         ("due_ms", None) => Ok(Variable::DueMs),
         ("due_us", None) => Ok(Variable::DueUs),
         ("due_iso", None) => Ok(Variable::DueIso),
+        ("unique_ms", None) => Ok(Variable::UniqueMs { step: 1, offset: 0 }),
+        ("unique_ms", Some(arguments)) => unique_ms(arguments),
         ("stamp", None) => Ok(Variable::Stamp),
         ("run", None) => Ok(Variable::Run),
         ("normal", Some(arguments)) => normal(arguments),
@@ -263,6 +267,20 @@ fn int(arguments: &str) -> Result<Variable, Wrong> {
         ));
     }
     Ok(Variable::Int { low, high })
+}
+
+fn unique_ms(arguments: &str) -> Result<Variable, Wrong> {
+    let parts = arguments.split_once(':');
+    let numbers = parts.and_then(|(step, offset)| Some((step.parse().ok()?, offset.parse().ok()?)));
+    let fitting = numbers.filter(|(step, offset)| offset < step && *step <= MAX_STEP);
+    let Some((step, offset)) = fitting else {
+        let what = format!("`{arguments}` is not a step and an offset below it");
+        let hint = format!(
+            "write `${{unique_ms}}`, or `${{unique_ms:2:0}}` and `${{unique_ms:2:1}}` in two streams; the step is at most {MAX_STEP}"
+        );
+        return Err((what, hint));
+    };
+    Ok(Variable::UniqueMs { step, offset })
 }
 
 fn hex(length: &str) -> Result<Variable, Wrong> {

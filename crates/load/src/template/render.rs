@@ -58,6 +58,7 @@ impl Variable {
             Self::DueMs => unsigned(due_us(scope) / 1_000, 1, out),
             Self::DueUs => unsigned(due_us(scope), 1, out),
             Self::DueIso => date_time(due_us(scope), out),
+            Self::UniqueMs { step, offset } => unsigned(unique_ms(scope, *step, *offset), 1, out),
             Self::Stamp => out.extend_from_slice(&FILLER),
             Self::Run => unsigned(u64::from(scope.id.run.0), 1, out),
             Self::Normal {
@@ -112,6 +113,7 @@ impl Variable {
                 )
             }
             Self::DueIso => same(DATE_TIME),
+            Self::UniqueMs { .. } => (digits(bounds.wall_ms.0), digits(bounds.wall_ms.1)),
             Self::Stamp => same(STAMP_TEXT),
             Self::Run => (1, digits(u64::from(u32::MAX))),
             Self::Normal {
@@ -147,6 +149,16 @@ fn due_us(scope: &Scope<'_>) -> u64 {
         .wall_ms_at_t0
         .saturating_mul(1_000)
         .saturating_add(scope.due.get())
+}
+
+/// The due instant in milliseconds, moved so that no other message of the device has it.
+fn unique_ms(scope: &Scope<'_>, step: u32, offset: u32) -> u64 {
+    let due_us = due_us(scope);
+    let tick = match scope.unique {
+        Some(unique) => unique.tick(scope, due_us, step),
+        None => due_us / (u64::from(step) * 1_000),
+    };
+    tick * u64::from(step) + u64::from(offset)
 }
 
 /// Everything random at one place of one message. The run's number is left out: a seed alone
@@ -235,6 +247,7 @@ mod tests {
             index: 7,
             tenant: "t1",
             columns: None,
+            unique: None,
         }
     }
 
@@ -341,6 +354,8 @@ mod tests {
                 "${seq}",
                 "${due_ms}",
                 "${due_us}",
+                "${unique_ms}",
+                "${unique_ms:3:1}",
                 "${run}",
                 "${choice:a|bb|}",
                 "${hex:7}",
@@ -426,6 +441,16 @@ mod tests {
             ),
             ("${int:1.5:2}", 0, "`1.5:2` is not two whole numbers"),
             ("${hex:0}", 0, "`hex` of no length"),
+            (
+                "${unique_ms:2}",
+                0,
+                "`2` is not a step and an offset below it",
+            ),
+            (
+                "${unique_ms:2:2}",
+                0,
+                "`2:2` is not a step and an offset below it",
+            ),
             ("${index:8}", 0, "`8` is no width of an index"),
             ("${env:HOME}", 0, "`${env:HOME}` in a template"),
         ] {

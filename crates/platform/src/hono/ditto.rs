@@ -61,6 +61,7 @@ mod tests {
             index: 17,
             tenant: "",
             columns: None,
+            unique: None,
         };
         payload.expect("it is a template").render(&scope, &mut out);
         assert!(out.len() < 1_000, "{} bytes", out.len());

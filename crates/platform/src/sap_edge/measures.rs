@@ -70,6 +70,7 @@ mod tests {
             index: 0,
             tenant: "",
             columns: None,
+            unique: None,
         };
         let payload = Payload::compile(&measures(samples, lane)).expect("it is a template");
         let mut out = Vec::new();

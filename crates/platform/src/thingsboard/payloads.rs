@@ -22,6 +22,34 @@ pub struct BoardPayload<'a> {
     pub is_stamped: bool,
     /// Which messages are to raise an alarm; no kind but those that say so can.
     pub alarms: Option<Rare>,
+    /// The part of a device's milliseconds that this stream has.
+    pub share: BoardShare,
+}
+
+/// Streams of one device that divide its milliseconds among them, since the platform keeps one value for
+/// each device, key and `ts`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoardShare {
+    /// How many there are; at least 1.
+    pub streams: u32,
+    /// The place of this one, from 0.
+    pub place: u32,
+}
+
+impl BoardShare {
+    /// The only stream of its devices.
+    pub const WHOLE: Self = Self {
+        streams: 1,
+        place: 0,
+    };
+
+    /// The variable of a template that gives a message its own millisecond.
+    fn variable(self) -> String {
+        match self.streams {
+            0 | 1 => "${unique_ms}".to_owned(),
+            streams => format!("${{unique_ms:{streams}:{}}}", self.place),
+        }
+    }
 }
 
 /// What a payload of the published tests says.
@@ -62,6 +90,16 @@ const BATTERY_GOOD: &str = "${int:50:99}";
 /// Nine decimals and five more, as many as a double of that size has.
 const DOUBLE: &str = "${uniform:0.0000000:99.9999999}${int:10000:99999}";
 
+impl BoardPayload<'_> {
+    /// Whether its messages say their `ts`.
+    #[must_use]
+    pub fn has_instant(&self) -> bool {
+        let topic = Topic::of(self.topic).unwrap_or(Topic::Telemetry);
+        let is_attributes = matches!(topic, Topic::Attributes | Topic::GatewayAttributes);
+        !is_attributes && self.values != BoardValues::LongKey
+    }
+}
+
 impl BoardValues {
     /// Values of a controller's message where none are asked for.
     pub const DATAPOINTS: u16 = 60;
@@ -101,7 +139,8 @@ pub(crate) fn payload(payload: BoardPayload<'_>) -> PayloadSpec {
         true => r#""musterId":"${stamp}","#,
         false => "",
     };
-    let framed = |values: &str| framed(topic, &format!("{stamp}{values}"), !is_constant);
+    let ts = (!is_constant).then(|| payload.share.variable());
+    let framed = |values: &str| framed(topic, &format!("{stamp}{values}"), ts.as_deref());
     let kinds = payload.values.kinds().into_iter();
     let mut kinds: Vec<(u32, String)> = kinds
         .map(|(share, values)| (share, framed(&values)))
@@ -121,10 +160,10 @@ pub(crate) fn payload(payload: BoardPayload<'_>) -> PayloadSpec {
 }
 
 /// Values in the form of their topic.
-fn framed(topic: Topic, values: &str, has_instant: bool) -> String {
-    let point = match has_instant {
-        true => format!(r#"{{"ts":${{due_ms}},"values":{{{values}}}}}"#),
-        false => format!("{{{values}}}"),
+fn framed(topic: Topic, values: &str, ts: Option<&str>) -> String {
+    let point = match ts {
+        Some(ts) => format!(r#"{{"ts":{ts},"values":{{{values}}}}}"#),
+        None => format!("{{{values}}}"),
     };
     match topic {
         Topic::Telemetry | Topic::GatewayConnect | Topic::GatewayDisconnect | Topic::Claim => point,
@@ -183,6 +222,7 @@ mod tests {
             topic: TELEMETRY,
             is_stamped: false,
             alarms: None,
+            share: BoardShare::WHOLE,
         }
     }
 
@@ -202,6 +242,7 @@ mod tests {
             index: 7,
             tenant: "",
             columns: None,
+            unique: None,
         };
         let mut out = Vec::new();
         let payload = Payload::compile(spec).expect("it is possible");
@@ -239,6 +280,28 @@ mod tests {
         assert_eq!(of("v1/gateway/telemetry"), expected);
         let expected = r#"{"DW00000007":{"line000":V}}"#;
         assert_eq!(of("v1/gateway/attributes"), expected);
+    }
+
+    #[test]
+    fn streams_of_a_device_divide_its_milliseconds() {
+        let of = |place| {
+            let meter = BoardPayload {
+                share: BoardShare { streams: 2, place },
+                ..plain(BoardValues::SmartMeter)
+            };
+            message(meter, 0)["ts"].as_u64().unwrap()
+        };
+        assert_eq!((of(0), of(1)), (1_600_000_002_500, 1_600_000_002_501));
+        let has_instant = |values, topic| {
+            let payload = BoardPayload {
+                topic,
+                ..plain(values)
+            };
+            payload.has_instant()
+        };
+        assert!(has_instant(BoardValues::SmartMeter, "v1/gateway/telemetry"));
+        assert!(!has_instant(BoardValues::SmartMeter, "v2/a"));
+        assert!(!has_instant(BoardValues::LongKey, TELEMETRY));
     }
 
     #[test]

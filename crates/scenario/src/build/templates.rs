@@ -21,8 +21,8 @@ pub(super) struct Variables<'a> {
 /// Variables that are the same for every message of a device.
 const OF_DEVICE: [&str; 3] = ["id", "index", "tenant"];
 /// Variables that differ from message to message.
-const OF_MESSAGE: [&str; 11] = [
-    "seq", "due_ms", "due_us", "due_iso", "stamp", "run", "normal", "uniform", "int", "hex",
+const OF_MESSAGE: [&str; 12] = [
+    "seq", "due_ms", "due_us", "due_iso", "unique_ms", "stamp", "run", "normal", "uniform", "int", "hex",
     "choice",
 ];
 
@@ -153,6 +153,7 @@ impl Variables<'_> {
             index,
             tenant: self.tenant,
             columns: self.table.and_then(|table| table.row(place as usize)),
+            unique: None,
         };
         let mut text = Vec::new();
         template.render(&scope, &mut text);

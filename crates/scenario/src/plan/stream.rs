@@ -2,7 +2,7 @@
 
 use muster_load::{PayloadSpec, ScheduleSpec, Template};
 use muster_model::{CommandTarget, Micros, StreamId};
-use muster_platform::Carrier;
+use muster_platform::{Carrier, IntegrityLevel};
 use muster_protocol::mqtt::Qos;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,8 @@ pub struct StreamPlan {
     pub content_type: Option<String>,
     /// Where the message's id travels.
     pub carrier: Carrier,
+    /// What the check of its stamp covers.
+    pub integrity: IntegrityLevel,
     /// How often the application tries again.
     pub retry: u8,
 }
