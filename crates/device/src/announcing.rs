@@ -91,6 +91,44 @@ impl<S: Sink> Shard<S> {
         Then::Stay
     }
 
+    /// The failure of a link whose time to connect is over.
+    pub(crate) fn unanswered(&self, link: u32) -> ConnectFailure {
+        match self.links[link as usize].state {
+            State::Announcing(_) => ConnectFailure::AnnouncementUnanswered,
+            State::Down
+            | State::BackOff
+            | State::Opening(_)
+            | State::Handshaking
+            | State::Subscribing
+            | State::Up
+            | State::Ended => ConnectFailure::TimedOut,
+        }
+    }
+
+    /// Notes the first announcement that a platform left unanswered, with its device.
+    pub(crate) fn note_unannounced(&mut self, link: u32) {
+        let State::Announcing(Announced { next, open }) = self.links[link as usize].state else {
+            return;
+        };
+        let mut refusals = std::mem::take(&mut self.refusals);
+        refusals.note_announcement(|| {
+            let class = self.class(link);
+            // Answers come in the order of the announcements.
+            let first = class.first_device_of(self.link_id(link)).0;
+            let mut device = String::new();
+            let place = next.saturating_sub(open);
+            class.roster.render_name(DeviceId(first + place), &mut device);
+            format!(
+                "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not told",
+                self.name_of(link),
+                class.announces.unwrap_or_default(),
+                class.client.handshake_timeout,
+                class.dialect.announcement_remedy()
+            )
+        });
+        self.refusals = refusals;
+    }
+
     fn announce_one(
         &mut self,
         link: u32,

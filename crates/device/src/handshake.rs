@@ -124,6 +124,7 @@ impl<S: Sink> Shard<S> {
             | ConnectFailure::TimedOut
             | ConnectFailure::Closed
             | ConnectFailure::Tls(_)
+            | ConnectFailure::AnnouncementUnanswered
             | ConnectFailure::GeneratorLimit
             | ConnectFailure::RunEnded => {}
         }
@@ -135,6 +136,9 @@ impl<S: Sink> Shard<S> {
 
     /// A refusal is told with the device that it befell first.
     fn note_refusal(&mut self, link: u32, failure: ConnectFailure) {
+        if failure == ConnectFailure::AnnouncementUnanswered {
+            return self.note_unannounced(link);
+        }
         let (packet, reason) = if let ConnectFailure::Rejected(reason) = failure {
             ("CONNECT", reason)
         } else if let ConnectFailure::SubscribeRejected(reason) = failure {

@@ -14,6 +14,8 @@ pub(crate) struct Refusals {
     untold: Vec<String>,
     links: Vec<(&'static str, Reason)>,
     untold_links: Vec<String>,
+    /// Whether an announcement without an answer was noted.
+    has_announcement: bool,
 }
 
 impl Refusals {
@@ -42,6 +44,13 @@ impl Refusals {
         self.untold_links.push(format!(
             "device `{name}`: {packet} refused with {why}; others like it are not told"
         ));
+    }
+
+    /// An announcement of a device was not answered; `text` is asked for once.
+    pub(crate) fn note_announcement(&mut self, text: impl FnOnce() -> String) {
+        if !std::mem::replace(&mut self.has_announcement, true) {
+            self.untold_links.push(text());
+        }
     }
 
     /// Links that were refused since the last call.

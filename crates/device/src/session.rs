@@ -62,7 +62,8 @@ impl<S: Sink> Shard<S> {
             return Then::Stay;
         }
         if self.is_handshaking(link) {
-            self.connect_failed(link, now, ConnectFailure::TimedOut);
+            let failure = self.unanswered(link);
+            self.connect_failed(link, now, failure);
             return Then::Abort;
         }
         if self.end_of_life(link).is_some_and(|at| at <= now) {

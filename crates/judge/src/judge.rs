@@ -145,6 +145,7 @@ fn was_unreachable(summary: &Summary) -> bool {
         ConnectFailure::Unreachable,
         ConnectFailure::TimedOut,
         ConnectFailure::Closed,
+        ConnectFailure::AnnouncementUnanswered,
     ];
     let links = &summary.run.links;
     let ended = ConnectFailure::RunEnded.to_string();

@@ -134,6 +134,7 @@ pub(crate) fn failure_key(failure: &ConnectFailure) -> u64 {
         ConnectFailure::RunEnded => 11 << 16,
         ConnectFailure::UpgradeRefused(status) => 12 << 16 | u64::from(*status),
         ConnectFailure::Unsendable => 13 << 16,
+        ConnectFailure::AnnouncementUnanswered => 14 << 16,
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Behaviour {
     pub stall: Option<Stall>,
     /// An instant at which it closes part of the device links.
     pub close_links: Option<CloseLinks>,
+    /// Whether no link is a gateway's: what a link says for other devices is never answered.
+    pub no_gateways: bool,
 }
 
 impl Behaviour {

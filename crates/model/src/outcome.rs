@@ -211,6 +211,9 @@ pub enum ConnectFailure {
     GeneratorLimit,
     /// The run ended before the handshake did.
     RunEnded,
+    /// The platform did not answer, within `connect.timeout`, the announcement of a device that the link
+    /// carries.
+    AnnouncementUnanswered,
 }
 
 impl fmt::Display for ConnectFailure {
@@ -229,6 +232,7 @@ impl fmt::Display for ConnectFailure {
             Self::Unsendable => f.write_str("unsendable"),
             Self::GeneratorLimit => f.write_str("generator-limit"),
             Self::RunEnded => f.write_str("run-ended"),
+            Self::AnnouncementUnanswered => f.write_str("announcement-unanswered"),
         }
     }
 }

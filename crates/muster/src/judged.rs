@@ -148,10 +148,11 @@ impl Archive {
                 None => muster_judge::Ending::Interrupted,
             },
             Ending::Unreachable => muster_judge::Ending::NotBegun(format!(
-                "no device could connect to {}{}{}",
+                "no device could connect to {}{}{}{}",
                 self.targets(),
                 failures(summary),
-                self.events_of("handshake-failed", "; ")
+                self.events_of("handshake-failed", "; "),
+                self.events_of("device-refused", "; ")
             )),
             Ending::SharingDeclined => muster_judge::Ending::NotBegun(format!(
                 "devices that share a socket could not connect to {}{}{}",

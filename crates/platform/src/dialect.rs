@@ -281,6 +281,70 @@ impl Dialect {
         }
     }
 
+    /// Whether the platform, or what stands behind it, writes payloads anew before they surface, so that
+    /// numbers and the order of keys change.
+    #[must_use]
+    pub const fn rewrites_bodies(self) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Hono => false,
+            Self::Thingsboard => true,
+        }
+    }
+
+    /// Whether the platform has a topic; one that it does not have leads nowhere.
+    #[must_use]
+    pub fn knows_topic(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Hono => true,
+            Self::Thingsboard => thingsboard::knows_topic(topic),
+        }
+    }
+
+    /// Whether the platform stores what is published on a topic as keys and values.
+    #[must_use]
+    pub fn has_data(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Hono => false,
+            Self::Thingsboard => thingsboard::has_data(topic),
+        }
+    }
+
+    /// Whether each of these values has an instant, and replaces the one of the same instant.
+    #[must_use]
+    pub fn has_instants(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Hono => false,
+            Self::Thingsboard => thingsboard::has_instants(topic),
+        }
+    }
+
+    /// Whether a request on a topic asks the platform to make a device, whose credential the answer names.
+    #[must_use]
+    pub fn makes_devices(self, topic: &str) -> bool {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Hono => false,
+            Self::Thingsboard => thingsboard::makes_devices(topic),
+        }
+    }
+
+    /// The longest payload that the platform takes over MQTT; none where no such limit is known.
+    #[must_use]
+    pub const fn payload_limit(self) -> Option<usize> {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Hono => None,
+            Self::Thingsboard => Some(thingsboard::PAYLOAD_MAX),
+        }
+    }
+
+    /// What to look at if the platform leaves an announcement of [`Dialect::announces`] unanswered.
+    #[must_use]
+    pub const fn announcement_remedy(self) -> &'static str {
+        match self {
+            Self::Mqtt | Self::SapEdge | Self::Hono => "",
+            Self::Thingsboard => thingsboard::ANNOUNCEMENT_REMEDY,
+        }
+    }
+
     /// The topic on which a link of `gateway` says, for each of its devices, that it is there, at QoS 1
     /// and before it publishes; none if it need not.
     #[must_use]

@@ -23,6 +23,10 @@ pub(crate) const ACCEPTED: u16 = 202;
 /// The code of the server end's no where none is named.
 pub(crate) const OVERLOADED: u16 = 503;
 
+/// How long the server end takes for a message: the published median. A client that publishes before its
+/// subscription is granted, as the published one does, would miss an earlier acknowledgement.
+pub(crate) const SERVICE_TIME: &str = "2ms";
+
 const ACK: &str = "ack/";
 const COMMANDS: &str = "commands/";
 const MEASURES: &str = "measures/";

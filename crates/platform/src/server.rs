@@ -26,6 +26,8 @@ pub enum Heard<'a> {
         /// Whether it is there.
         is_there: bool,
     },
+    /// Neither answered nor stored.
+    Ignored,
     /// Taken by the platform itself: nobody else hears of it.
     Taken,
     /// Meant to be data, and not readable. The transport's answer says so; where it cannot, the link

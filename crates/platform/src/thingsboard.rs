@@ -36,6 +36,13 @@ use crate::server::Reply;
 /// MQTT at QoS 2 is none of ThingsBoard's.
 pub(crate) const QOS_MAXIMUM: u8 = 1;
 
+/// The longest payload that ThingsBoard takes over MQTT, where it is not configured otherwise
+/// (`NETTY_MAX_PAYLOAD_SIZE`).
+pub(crate) const PAYLOAD_MAX: usize = 65_536;
+
+/// What to look at if nothing answers an announcement.
+pub(crate) const ANNOUNCEMENT_REMEDY: &str = "ThingsBoard answers it only to a gateway: give the device of this link's token `additionalInfo.gateway = true`";
+
 pub(crate) const DEFAULTS: Defaults = Defaults {
     fleet: &[("credential", "{ kind: token }")],
     gateway: &[("id", "GW${index:08}")],
@@ -173,6 +180,50 @@ pub(crate) fn is_for_gateways(topic: &str) -> Option<bool> {
     known.or(is_of_devices.then_some(false))
 }
 
+/// Topics of ThingsBoard that no stream has by default: answers, firmware and other forms of payload.
+const FURTHER_TOPICS: [&str; 14] = [
+    "v1/devices/me/attributes/request/",
+    "v1/devices/me/rpc/request/",
+    "v1/devices/me/rpc/response/",
+    "v1/gateway/attributes/request",
+    "v1/gateway/claim",
+    "v1/gateway/metrics",
+    "v1/gateway/rpc",
+    "v2/a/",
+    "v2/fw/request/",
+    "v2/r/",
+    "v2/sw/request/",
+    "v2/t/",
+    "spBv1.0/",
+    "/provision/",
+];
+
+/// Whether ThingsBoard has a topic.
+pub(crate) fn knows_topic(topic: &str) -> bool {
+    let is_further = FURTHER_TOPICS
+        .iter()
+        .any(|known| match known.ends_with('/') {
+            true => topic.len() > known.len() && topic.starts_with(known),
+            false => topic == *known,
+        });
+    is_further || is_for_gateways(topic).is_some()
+}
+
+/// Whether what is published on a topic is stored as keys and values.
+pub(crate) fn has_data(topic: &str) -> bool {
+    Topic::of(topic).is_some_and(|topic| topic.kind().is_some())
+}
+
+/// Whether these values are a series.
+pub(crate) fn has_instants(topic: &str) -> bool {
+    Topic::of(topic).is_some_and(|topic| topic.kind() == Some("telemetry"))
+}
+
+/// Whether a request on a topic asks for a device.
+pub(crate) fn makes_devices(topic: &str) -> bool {
+    topic == provisioning::REQUEST
+}
+
 /// Whether what is published on a topic surfaces northbound; a topic that is none of ThingsBoard's may.
 pub(crate) fn surfaces(topic: &str) -> bool {
     let is_known = is_for_gateways(topic).is_some();
@@ -251,5 +302,31 @@ mod tests {
             assert_eq!(surfaces(topic), kind.kind().is_some(), "{topic}");
         }
         assert!(surfaces("somebody/elses") && stream_defaults("v2/t").is_empty());
+    }
+
+    #[test]
+    fn a_topic_that_leads_nowhere_is_told() {
+        let ours = TOPICS.map(|(topic, _)| topic).into_iter().chain(REQUESTS);
+        let further = [
+            "v1/devices/me/rpc/response/5",
+            "v1/gateway/rpc",
+            "v2/fw/request/0/chunk/1",
+            "v2/t/p",
+            "spBv1.0/group/DDATA/node/device",
+        ];
+        for topic in ours.chain(further) {
+            assert!(knows_topic(topic), "{topic}");
+        }
+        for topic in [
+            "muster/a/t",
+            "v1/devices/me",
+            "v1/devices/me/telemetri",
+            "v1/gateway/telemetries",
+            "v2/x",
+            "telemetry",
+            "/v1/devices/me/telemetry",
+        ] {
+            assert!(!knows_topic(topic), "{topic}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 mod behaviour;
 mod blind;
-mod board;
+pub(crate) mod board;
 mod body;
 mod coap;
 mod command;
@@ -25,6 +25,7 @@ mod stream;
 mod subscriptions;
 mod target;
 mod templates;
+mod thingsboard;
 mod transport;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ use muster_platform::Dialect;
 use crate::feasibility::LONGEST_RUN;
 use crate::plan::{FleetPlan, Phases, Plan, PlatformKind, Settle, all_surface};
 use crate::view::View;
+
+pub(crate) use body::DITTO_MODIFY;
 
 /// Builds the plan, or says what is wrong.
 pub(crate) fn build(root: &View<'_>) -> Option<Plan> {

@@ -7,6 +7,7 @@ mod coap;
 
 use muster_platform::Dialect;
 
+use crate::build::{DITTO_MODIFY, board};
 use crate::check::alternative;
 use crate::language::{Kind, Object, SCENARIO, Status};
 use crate::plan::Scheme;
@@ -21,6 +22,7 @@ pub(crate) fn fill(root: &mut Node) {
         coap::fill(root, dialect);
     }
     fill_dialect(root, dialect);
+    leave_out_stamps(root, dialect);
     fill_queries(root);
     fill_object(&SCENARIO, root);
     for fleet in list_mut(root, "fleet") {
@@ -60,6 +62,7 @@ fn is_coap(root: &Node) -> bool {
 /// The dialect's own defaults, which go before the language's.
 fn fill_dialect(root: &mut Node, dialect: Dialect) {
     let defaults = dialect.defaults();
+    let rewrites = dialect.rewrites_bodies() && !is_embedded(root);
     for fleet in list_mut(root, "fleet") {
         fill_all(fleet, defaults.fleet);
         let gateway = fleet.get_mut("gateway");
@@ -74,11 +77,55 @@ fn fill_dialect(root: &mut Node, dialect: Dialect) {
                 fill_all(stream, defaults.gateway_stream);
             }
             fill_all(stream, defaults.stream);
+            if rewrites {
+                default(stream, "integrity", "stamp");
+            }
             if text(stream, "ack") == "application" {
                 fill_all(stream, defaults.acknowledged);
             }
         }
     }
+}
+
+fn is_embedded(root: &Node) -> bool {
+    let kind = root.get("platform").and_then(|it| it.get("kind"));
+    kind.and_then(Node::text).unwrap_or("gateway") == "gateway"
+}
+
+/// Where no backend looks for a stamp, no message has one that would only add to it.
+fn leave_out_stamps(root: &mut Node, dialect: Dialect) {
+    let streams = root.get("fleet").map_or(&[][..], Node::items).iter();
+    let mut streams = streams.flat_map(|it| it.get("streams").map_or(&[][..], Node::items));
+    let surfaces = dialect.has_northbound()
+        && streams.all(|stream| !is_uplink(stream) || dialect.surfaces(text(stream, "topic")));
+    let backend = root.get("platform").and_then(|it| it.get("backend"));
+    if surfaces && (is_embedded(root) || backend.is_some()) {
+        return;
+    }
+    for fleet in list_mut(root, "fleet") {
+        for stream in list_mut(fleet, "streams") {
+            if is_uplink(stream) && is_stamped_by_name(stream, dialect) {
+                default(stream, "carrier", "none");
+            }
+        }
+    }
+}
+
+fn is_uplink(stream: &Node) -> bool {
+    !matches!(text(stream, "kind"), "command" | "receive")
+}
+
+/// Whether the stamp of a stream would be an addition to its payload: to one that has a name, or, where the
+/// platform reads the fields of a payload, to a template that has no place for it.
+fn is_stamped_by_name(stream: &Node, dialect: Dialect) -> bool {
+    let Some(payload) = stream.get("payload") else {
+        return false;
+    };
+    let mut names = board::NAMES.into_iter().chain([DITTO_MODIFY]);
+    let template = payload.get("template").and_then(Node::text);
+    let is_bare = template.is_some_and(|template| !template.contains("${stamp}"));
+    let is_named = names.any(|name| payload.text() == Some(name) || payload.get(name).is_some());
+    is_named || (is_bare && dialect.knows_links())
 }
 
 /// A query's time-out counts from when it was sent, and its device waits for a command meanwhile.
@@ -190,8 +237,17 @@ fn leave_out_of_messages(stream: &mut Node) {
 }
 
 /// Keys of a stream that say what its messages are, and how and when a device sends them.
-pub(crate) const KEYS_OF_MESSAGES: [&str; 9] = [
-    "shape", "phase", "loop", "topic", "retain", "ack", "retry", "payload", "carrier",
+pub(crate) const KEYS_OF_MESSAGES: [&str; 10] = [
+    "shape",
+    "phase",
+    "loop",
+    "topic",
+    "retain",
+    "ack",
+    "retry",
+    "payload",
+    "carrier",
+    "integrity",
 ];
 
 /// What the topics begin with where the scenario names none.
@@ -268,10 +324,9 @@ const NORTHBOUND: &str = "mqtt://127.0.0.1:0";
 impl Traffic {
     fn of(root: &Node, dialect: Dialect) -> Self {
         let fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
-        let is_uplink = |stream: &&Node| !matches!(text(stream, "kind"), "command" | "receive");
         let streams: Vec<&Node> = fleets
             .flat_map(|fleet| fleet.get("streams").map_or(&[][..], Node::items))
-            .filter(is_uplink)
+            .filter(|stream| is_uplink(stream))
             .collect();
         let qos = streams
             .iter()
@@ -326,6 +381,12 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         // Where no message carries an id, no arrival could join the ledger.
         if traffic.carries_ids && traffic.surfaces {
             default(platform, "backend", "[ { consumers: 1 } ]");
+        }
+        if let Some(time) = dialect.service_time() {
+            default(platform, "behaviour", "{}");
+            if let Some(behaviour) = platform.get_mut("behaviour") {
+                default(behaviour, "service-time", time);
+            }
         }
         if let Some(behaviour) = platform
             .get_mut("behaviour")

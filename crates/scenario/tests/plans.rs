@@ -9,7 +9,7 @@ use muster_load::{PayloadSpec, Phase, Shape};
 use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
 use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate, StreamId};
-use muster_platform::{Carrier, Dialect};
+use muster_platform::{Carrier, Dialect, IntegrityLevel};
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
 use muster_scenario::{
@@ -280,7 +280,7 @@ fn devices_of_thingsboard_have_tokens_and_surface_under_their_names() {
     let PayloadSpec::Template(meter) = &readings.payload else {
         panic!("{:?}", readings.payload)
     };
-    assert!(meter.starts_with("{\"ts\":${due_ms},\"values\":{\"musterId\":\"${stamp}\","));
+    assert!(meter.starts_with("{\"ts\":${unique_ms},\"values\":{\"musterId\":\"${stamp}\","));
     let PayloadSpec::Mix(mix) = &model.payload else {
         panic!("{:?}", model.payload)
     };
@@ -313,7 +313,7 @@ fn gateways_of_thingsboard_have_names_of_their_own() {
     let PayloadSpec::Template(text) = &stream.payload else {
         panic!("{:?}", stream.payload)
     };
-    let head = "{\"${id}\":[{\"ts\":${due_ms},\"values\":{\"musterId\":\"${stamp}\",";
+    let head = "{\"${id}\":[{\"ts\":${unique_ms},\"values\":{\"musterId\":\"${stamp}\",";
     assert!(text.starts_with(head) && text.ends_with("}}]}"), "{text}");
 }
 
@@ -329,6 +329,184 @@ fn a_real_thingsboard_has_no_northbound_but_that_of_its_rule_chain() {
     let plan = plan(&text(", backend: { url: \"mqtt://b:1883\" }"));
     assert_eq!(plan.backends[0].endpoint.host, "b");
     assert_eq!(plan.backends[0].mqtt().unwrap().filter, "thingsboard/#");
+}
+
+/// A plan for a real ThingsBoard, or for the embedded gateway as one.
+fn board(platform: &str, streams: &str) -> Plan {
+    plan(&format!(
+        "name: t\nplatform: {{ {platform} }}\nfleet: [ {{ count: 10, streams: [ {streams} ] }} ]\n"
+    ))
+}
+
+const REAL: &str = "kind: thingsboard, devices: [ 'mqtt://h:1883' ]";
+const HEARD: &str =
+    "kind: thingsboard, devices: [ 'mqtt://h:1883' ], backend: { url: 'mqtt://b:1883' }";
+const EMBEDDED: &str = "kind: gateway, dialect: thingsboard";
+
+#[test]
+fn a_named_payload_has_a_stamp_only_where_a_backend_reads_it() {
+    let stamped = |platform: &str, payload: &str| {
+        let plan = board(platform, &format!("{{ rate: 1/s, payload: {payload} }}"));
+        let stream = &plan.fleets[0].streams[0];
+        let text = format!("{:?}", stream.payload);
+        (
+            text.contains("musterId"),
+            stream.carrier.clone(),
+            stream.integrity,
+        )
+    };
+    for payload in [
+        "smart-meter",
+        "smart-tracker",
+        "random-mix",
+        "{ industrial-plc: { datapoints: 3 } }",
+        "{ smart-meter: { alarms: { rate: 0.1/s } } }",
+    ] {
+        let (stamp, body) = (IntegrityLevel::Stamp, IntegrityLevel::Body);
+        assert_eq!(
+            stamped(REAL, payload),
+            (false, Carrier::None, stamp),
+            "{payload}"
+        );
+        assert_eq!(
+            stamped(HEARD, payload),
+            (true, Carrier::Payload, stamp),
+            "{payload}"
+        );
+        assert_eq!(
+            stamped(EMBEDDED, payload),
+            (true, Carrier::Payload, body),
+            "{payload}"
+        );
+    }
+    assert_eq!(stamped(REAL, "long-key").1, Carrier::None);
+    assert_eq!(stamped(REAL, "{ template: '{\"a\":1}' }").1, Carrier::None);
+    assert_eq!(
+        stamped(REAL, "{ template: '{\"a\":\"${stamp}\"}' }").1,
+        Carrier::Payload
+    );
+    let asked = board(REAL, "{ rate: 1/s, carrier: payload }");
+    assert!(format!("{:?}", asked.fleets[0].streams[0].payload).contains("musterId"));
+    let chosen = board(HEARD, "{ rate: 1/s, integrity: body }");
+    assert_eq!(chosen.fleets[0].streams[0].integrity, IntegrityLevel::Body);
+}
+
+#[test]
+fn streams_with_one_payload_divide_the_milliseconds_of_a_device() {
+    let streams = "{ name: a, rate: 1/s }, { name: b, rate: 1/s, topic: v2/a }, \
+                   { name: c, rate: 1/s, payload: long-key, carrier: none }, { name: d, rate: 1/s, payload: random-mix }";
+    let plan = board(REAL, streams);
+    let text = |at: usize| format!("{:?}", plan.fleets[0].streams[at].payload);
+    assert!(text(0).contains("${unique_ms:2:0}"), "{}", text(0));
+    assert!(text(3).contains("${unique_ms:2:1}"), "{}", text(3));
+    assert!(!text(1).contains("unique_ms") && !text(2).contains("unique_ms"));
+    assert_eq!(plan.warnings, []);
+}
+
+/// The warnings about the streams of a ThingsBoard.
+fn warned(streams: &str) -> Vec<String> {
+    let warnings = board(REAL, streams).warnings.into_iter();
+    warnings
+        .map(|warning| format!("{}; {}", warning.what, warning.help))
+        .collect()
+}
+
+#[test]
+fn messages_that_overwrite_each_other_are_warned_of() {
+    let due = r#"payload: { template: '{"ts":${due_ms},"values":{"a":1}}' }"#;
+    let unique = r#"payload: { template: '{"ts":${unique_ms},"values":{"a":1}}' }"#;
+    let flat = r#"payload: { template: '{"a":1}' }"#;
+    let same = r#"payload: { template: '{"ts":1600000000000,"values":{"a":${seq}}}' }"#;
+    let burst = "shape: { burst: { n: 5, every: 1s } }";
+    let poisson = "rate: 10/s, shape: { poisson: true }";
+    for (keys, payload, words) in [
+        (burst, due, "have one `ts`"),
+        (poisson, due, "have one `ts`"),
+        ("rate: 20000/s", due, "have one `ts`"),
+        (burst, flat, "have no `ts`"),
+        (burst, "payload: long-key", "have no `ts`"),
+        ("rate: 1/s", same, "all messages of a device have one `ts`"),
+        ("rate: 20000/s", unique, "runs ahead of the clock"),
+        (
+            "rate: 20000/s",
+            "payload: smart-meter",
+            "runs ahead of the clock",
+        ),
+        ("rate: 1/s", "payload: { size: 30 }", "takes JSON"),
+    ] {
+        let found = warned(&format!("{{ {keys}, {payload} }}"));
+        assert_eq!(found.len(), 1, "{keys} {payload}: {found:?}");
+        assert!(found[0].contains(words), "{found:?}");
+    }
+    for (keys, payload) in [
+        ("rate: 10/s", due),
+        ("rate: 10/s", flat),
+        (burst, unique),
+        (poisson, unique),
+        (burst, "payload: smart-meter"),
+        (burst, "payload: smart-meter, topic: v2/a"),
+        ("every: 1s, count: 1", same),
+        ("shape: { burst: { n: 1, every: 1s } }", due),
+    ] {
+        assert_eq!(
+            warned(&format!("{{ {keys}, {payload} }}")),
+            [""; 0],
+            "{keys} {payload}"
+        );
+    }
+    let both = warned(&format!(
+        "{{ name: a, rate: 1/s, {due} }}, {{ name: b, rate: 1/s, {unique} }}"
+    ));
+    assert!(
+        both.len() == 1 && both[0].contains("this stream and `a` send the key `a`"),
+        "{both:?}"
+    );
+    let large = r#"{ rate: 1/s, payload: { template: '{"a":"${hex:65536}"}' } }"#;
+    assert!(warned(large)[0].contains("closes the link above 65536 bytes"));
+}
+
+#[test]
+fn a_topic_that_thingsboard_does_not_have_is_warned_of() {
+    for topic in ["muster/${id}/t", "v1/devices/me/telemetri", "telemetry"] {
+        let found = warned(&format!("{{ rate: 1/s, topic: '{topic}' }}"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("is no topic of thingsboard"), "{found:?}");
+    }
+    for topic in [
+        "v2/t/j",
+        "v1/devices/me/attributes",
+        "v2/fw/request/0/chunk/1",
+    ] {
+        assert_eq!(
+            warned(&format!("{{ rate: 1/s, topic: '{topic}' }}")),
+            [""; 0],
+            "{topic}"
+        );
+    }
+}
+
+#[test]
+fn the_gateway_of_sap_takes_the_published_time_for_a_message() {
+    let service_time = |keys: &str| {
+        let text = format!(
+            "name: t\nplatform: {{ kind: gateway, {keys} }}\nfleet: [ {{ count: 1, streams: [ {{ rate: 1/s }} ] }} ]\n"
+        );
+        let PlatformKind::Gateway { behaviour, .. } = plan(&text).platform.kind else {
+            panic!("no gateway")
+        };
+        behaviour.service_time
+    };
+    let of = |us| Some(ServiceTime::Fixed(Micros(us)));
+    assert_eq!(service_time("dialect: sap-edge"), of(2_000));
+    assert_eq!(
+        service_time("dialect: sap-edge, behaviour: { drop: 1 }"),
+        of(2_000)
+    );
+    assert_eq!(
+        service_time("dialect: sap-edge, behaviour: { service-time: 0s }"),
+        of(0)
+    );
+    assert_eq!(service_time("dialect: mqtt"), None);
 }
 
 #[test]

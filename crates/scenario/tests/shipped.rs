@@ -51,6 +51,28 @@ fn each_is_a_plan_under_its_own_name() {
     }
 }
 
+/// As their comments say: with the address of a real one in place of the gateway.
+#[test]
+fn the_published_tests_of_thingsboard_are_plans_for_a_real_one() {
+    for name in ["thingsboard-2019", "thingsboard-2026"] {
+        let text = std::fs::read_to_string(folder().join(format!("{name}.yaml"))).unwrap();
+        let gateway = "platform: { kind: gateway, dialect: thingsboard }";
+        let platform = r#"{ kind: thingsboard, devices: [ "mqtt://thingsboard:1883" ] }"#;
+        let comment = text.replace("\n# ", " ");
+        assert!(
+            comment.contains(&format!("replace `platform` by `{platform}`")),
+            "{text}"
+        );
+        assert!(text.contains(gateway));
+        let text = text.replace(gateway, &format!("platform: {platform}"));
+        let source = Source { name, text: &text };
+        let plan = parse(source, &Overrides::new(), &Nothing);
+        let plan = plan.unwrap_or_else(|problems| panic!("{problems}"));
+        assert!(plan.backends.is_empty());
+        assert_eq!(plan.warnings, [], "{name}");
+    }
+}
+
 #[test]
 fn the_published_tests_of_hono_have_their_devices_and_rates() {
     for (name, rate) in [("hono-coap-test1", 300.0), ("hono-coap-test2", 600.0)] {

@@ -412,6 +412,7 @@ impl Platform {
             }
             Heard::Message { .. }
             | Heard::Unreadable { .. }
+            | Heard::Ignored
             | Heard::Taken
             | Heard::Invalid
             | Heard::Unknown

@@ -1,17 +1,20 @@
 //! Who is let in, and what is said to those who are not.
 
-use muster_protocol::mqtt::reason;
+use muster_protocol::mqtt::packet::Connect;
+use muster_protocol::mqtt::{Version, reason};
 
 use super::Shard;
 use crate::shared::locked;
 
 impl Shard {
-    /// The code for credentials that nobody has: tokens that are unknown are no wrong passwords.
-    pub(super) fn login_refusal(&self) -> u8 {
-        if self.shared.config.dialect.knows_links() {
-            reason::NOT_AUTHORIZED
-        } else {
-            reason::BAD_USER_OR_PASSWORD
+    /// The code for credentials that nobody has. Where a token is all that a device gives, MQTT 3.1.1 has
+    /// another code for one that is unknown, and a link without any is taken for its client id.
+    pub(super) fn login_refusal(&self, connect: &Connect<'_>) -> u8 {
+        let knows_links = self.shared.config.dialect.knows_links();
+        match (knows_links, connect.user, connect.version) {
+            (true, None, _) => reason::CLIENT_ID_NOT_VALID,
+            (true, Some(_), Version::V311) => reason::NOT_AUTHORIZED,
+            (true, Some(_), Version::V5) | (false, _, _) => reason::BAD_USER_OR_PASSWORD,
         }
     }
 

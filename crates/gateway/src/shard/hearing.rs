@@ -13,11 +13,21 @@ impl Shard {
         let name = link.name.clone();
         let dialect = self.shared.config.dialect;
         let name = name.as_deref().unwrap_or_default();
-        let heard = dialect.hear(name, &incoming.topic, incoming.payload);
+        let limit = dialect.payload_limit();
+        if limit.is_some_and(|limit| incoming.payload.len() > limit) {
+            self.count_uplink(incoming.dup);
+            self.counts().unreadable.more();
+            return self.expel(io, key, reason::MALFORMED_PACKET);
+        }
+        let heard = match dialect.hear(name, &incoming.topic, incoming.payload) {
+            _ if self.is_silent_on(&incoming.topic) => Heard::Ignored,
+            heard => heard,
+        };
         if !matches!(heard, Heard::Announced { .. }) {
             self.count_uplink(incoming.dup);
         }
         match heard {
+            Heard::Ignored => self.counts().unanswered.more(),
             Heard::Other => self.put(io, key, incoming, (&incoming.topic, incoming.pending)),
             Heard::Message { device, id } => self.ask_of(io, key, incoming, (device, id)),
             Heard::Unreadable { device } => {
@@ -32,7 +42,7 @@ impl Shard {
                 self.put(io, key, incoming, (&topic, incoming.pending));
             }
             Heard::Data(data) => self.put_data(io, key, incoming, &data),
-            Heard::Invalid => self.refuse_payload(io, key, incoming.pending),
+            Heard::Invalid => self.refuse_payload(io, key),
             Heard::Unknown => self.note_unknown(io, key, incoming.pending),
         }
     }
@@ -79,14 +89,16 @@ impl Shard {
         self.topic = topic;
     }
 
-    /// Not what the topic is for: MQTT 5 can say so at QoS 1, else the link ends.
-    fn refuse_payload(&mut self, io: &mut Io, key: Key, pending: Option<Pending>) {
+    /// Not what the topic is for: the link ends, and MQTT 5 says why.
+    fn refuse_payload(&mut self, io: &mut Io, key: Key) {
         self.counts().unreadable.more();
-        let code = reason::PAYLOAD_FORMAT_INVALID;
-        match pending {
-            Some(pending) => self.reject(io, key, Some(pending), u16::from(code)),
-            None => self.expel(io, key, code),
-        }
+        self.expel(io, key, reason::PAYLOAD_FORMAT_INVALID);
+    }
+
+    /// Whether a link that is no gateway's speaks for other devices.
+    fn is_silent_on(&self, topic: &str) -> bool {
+        let config = &self.shared.config;
+        config.behaviour.no_gateways && config.dialect.is_for_gateways(topic) == Some(true)
     }
 
     /// A topic that the platform does not know: only MQTT 5 can say so.

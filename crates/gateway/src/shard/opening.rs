@@ -38,7 +38,7 @@ const FOR_EVER: u32 = u32::MAX;
 impl Shard {
     pub(super) fn connect(&mut self, io: &mut Io, key: Key, connect: &Connect<'_>) {
         let Some(role) = self.shared.config.role(connect.user, connect.password) else {
-            return self.refuse(io, key, self.login_refusal());
+            return self.refuse(io, key, self.login_refusal(connect));
         };
         let is_challenged = match self.wants_challenge(role, connect) {
             Ok(is_challenged) => is_challenged,

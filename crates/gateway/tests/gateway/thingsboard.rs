@@ -13,6 +13,7 @@ use crate::peer::{Peer, Seen};
 
 const TELEMETRY: &str = "v1/devices/me/telemetry";
 const PAYLOAD_FORMAT_INVALID: Reason = Reason::Mqtt(0x99);
+const MALFORMED_PACKET: Reason = Reason::Mqtt(0x81);
 const TOPIC_NAME_INVALID: Reason = Reason::Mqtt(0x90);
 
 fn user(name: &str, password: &str) -> User {
@@ -143,30 +144,17 @@ fn data_that_nobody_subscribed_to_are_accepted_without_a_word_of_it() {
 }
 
 #[test]
-fn a_payload_that_is_no_data_is_refused_where_mqtt_can_and_ends_the_link_elsewhere() {
+fn a_payload_that_is_no_data_ends_the_link() {
     let gateway = Gateway::start(config()).expect("a gateway");
     let mut north = consumer(&gateway);
+    device(&gateway, Version::V5, "z").publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
     let bad = b"{\"values\":";
-    let mut at_least_once = device(&gateway, Version::V5, "a");
-    let token = at_least_once.publish(TELEMETRY, bad, Qos::AtLeastOnce);
-    let reason = PAYLOAD_FORMAT_INVALID;
-    at_least_once.until("0x99", |seen| {
-        seen.contains(&Seen::Rejected { token, reason })
-    });
-    at_least_once.publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
-    at_least_once.answers(2);
-
-    let mut at_most_once = device(&gateway, Version::V5, "b");
-    at_most_once.publish(TELEMETRY, bad, Qos::AtMostOnce);
-    at_most_once.until("closed", |seen| seen.last() == Some(&Seen::Closed));
-    let goodbye = Seen::Disconnected(PAYLOAD_FORMAT_INVALID);
-    assert!(
-        at_most_once.seen.contains(&goodbye),
-        "{:?}",
-        at_most_once.seen
-    );
-
     for qos in [Qos::AtMostOnce, Qos::AtLeastOnce] {
+        let mut new = device(&gateway, Version::V5, "a");
+        new.publish(TELEMETRY, bad, qos);
+        new.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+        let goodbye = Seen::Disconnected(PAYLOAD_FORMAT_INVALID);
+        assert_eq!(new.seen[1..], [goodbye, Seen::Closed], "{qos:?}");
         let mut old = device(&gateway, Version::V311, "c");
         old.publish("v2/a", b"[]", qos);
         old.until("closed", |seen| seen.last() == Some(&Seen::Closed));
@@ -174,8 +162,74 @@ fn a_payload_that_is_no_data_is_refused_where_mqtt_can_and_ends_the_link_elsewhe
     }
     assert_eq!(copies(&mut north, 1).len(), 1);
     let account = gateway.stop();
-    assert_eq!((account.counts.unreadable, account.counts.rejected), (4, 1));
+    assert_eq!((account.counts.unreadable, account.counts.rejected), (4, 0));
     assert_eq!(account.counts.delivered, 1);
+}
+
+#[test]
+fn a_payload_above_65536_bytes_ends_the_link() {
+    let gateway = Gateway::start(config()).expect("a gateway");
+    let body = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8)).into_bytes();
+    for (version, qos) in [
+        (Version::V5, Qos::AtLeastOnce),
+        (Version::V311, Qos::AtMostOnce),
+    ] {
+        let mut peer = device(&gateway, version, "a");
+        peer.publish(TELEMETRY, &body(65_536), Qos::AtLeastOnce);
+        peer.answers(1);
+        peer.publish(TELEMETRY, &body(65_537), qos);
+        peer.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+        let is_told = peer.seen.contains(&Seen::Disconnected(MALFORMED_PACKET));
+        assert_eq!(is_told, version == Version::V5, "{:?}", peer.seen);
+    }
+    let counts = gateway.stop().counts;
+    assert_eq!((counts.accepted, counts.unreadable), (2, 2));
+}
+
+#[test]
+fn a_list_of_no_points_is_never_acknowledged() {
+    let gateway = Gateway::start(config()).expect("a gateway");
+    let mut peer = device(&gateway, Version::V5, "a");
+    let ignored = peer.publish(TELEMETRY, b"[]", Qos::AtLeastOnce);
+    peer.publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
+    peer.answers(1);
+    let is_of = |seen: &Seen| matches!(seen, Seen::Accepted { token, .. } if *token == ignored);
+    assert!(!peer.seen.iter().any(is_of), "{:?}", peer.seen);
+    let counts = gateway.stop().counts;
+    assert_eq!(
+        (counts.received, counts.accepted, counts.unanswered),
+        (2, 1, 1)
+    );
+}
+
+#[test]
+fn a_device_that_is_no_gateway_is_never_answered_on_their_topics() {
+    let behaviour = Behaviour {
+        no_gateways: true,
+        ..Behaviour::default()
+    };
+    let gateway = Gateway::start(GatewayConfig {
+        behaviour,
+        ..config()
+    });
+    let gateway = gateway.expect("a gateway");
+    let mut peer = device(&gateway, Version::V5, "GW00000000");
+    peer.publish("v1/gateway/connect", br#"{"device":"a"}"#, Qos::AtLeastOnce);
+    peer.publish(
+        "v1/gateway/telemetry",
+        br#"{"a":[{"x":1}]}"#,
+        Qos::AtLeastOnce,
+    );
+    let own = peer.publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
+    peer.answers(1);
+    let is_own = |seen: &Seen| matches!(seen, Seen::Accepted { token, .. } if *token == own);
+    assert!(
+        is_own(&peer.seen[1]) && peer.seen.len() == 2,
+        "{:?}",
+        peer.seen
+    );
+    let counts = gateway.stop().counts;
+    assert_eq!((counts.announced, counts.accepted), (0, 1));
 }
 
 #[test]
@@ -212,11 +266,15 @@ fn only_known_tokens_are_admitted_where_they_were_told() {
     let gateway = gateway.expect("a gateway");
     device(&gateway, Version::V5, "known").disconnect();
     device(&gateway, Version::V311, "known").disconnect();
-    for (version, reason) in [
-        (Version::V5, Reason::Mqtt(0x87)),
-        (Version::V311, Reason::MqttConnack(5)),
+    for (version, unknown, nobody) in [
+        (Version::V5, Reason::Mqtt(0x86), Reason::Mqtt(0x85)),
+        (
+            Version::V311,
+            Reason::MqttConnack(5),
+            Reason::MqttConnack(2),
+        ),
     ] {
-        for user in [Some("unknown"), None] {
+        for (user, reason) in [(Some("unknown"), unknown), (None, nobody)] {
             let connect = Connect {
                 user,
                 ..Connect::new("c")

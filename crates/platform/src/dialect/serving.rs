@@ -23,6 +23,15 @@ impl Dialect {
         }
     }
 
+    /// How long the server end takes for a message where a scenario does not say.
+    #[must_use]
+    pub const fn service_time(self) -> Option<&'static str> {
+        match self {
+            Self::Mqtt | Self::Thingsboard | Self::Hono => None,
+            Self::SapEdge => Some(sap_edge::SERVICE_TIME),
+        }
+    }
+
     /// The highest quality of service that the platform takes.
     #[must_use]
     pub const fn qos_maximum(self) -> u8 {

@@ -99,6 +99,7 @@ pub(crate) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Hear
     };
     let mut json = Json::new(payload);
     let is_readable = match topic {
+        Topic::Telemetry if is_empty_list(payload) => return Heard::Ignored,
         Topic::Telemetry => telemetry(&mut json),
         Topic::Attributes => values(&mut json),
         Topic::GatewayTelemetry => of_devices(&mut json, list),
@@ -125,6 +126,13 @@ fn telemetry(json: &mut Json<'_>) -> Option<()> {
         b'[' => list(json),
         _ => point(json),
     }
+}
+
+/// A list of no points, which ThingsBoard never acknowledges.
+fn is_empty_list(payload: &[u8]) -> bool {
+    let mut json = Json::new(payload);
+    let is_empty = json.take(b'[').and_then(|()| json.begins(b']')) == Some(false);
+    is_empty && json.is_at_end()
 }
 
 fn list(json: &mut Json<'_>) -> Option<()> {
@@ -209,6 +217,7 @@ mod tests {
             other @ (Heard::Message { .. }
             | Heard::Unreadable { .. }
             | Heard::Announced { .. }
+            | Heard::Ignored
             | Heard::Taken
             | Heard::Unknown
             | Heard::Other) => panic!("{other:?}"),
@@ -231,7 +240,6 @@ mod tests {
             r#"[{"ts":1,"values":{"a":true}},{"a":2}]"#,
             r#"{"values":3}"#,
             r#"{"ts":"noon"}"#,
-            "[]",
             "{}",
         ];
         for form in forms {
@@ -239,6 +247,7 @@ mod tests {
                 assert_eq!(heard(topic, form), telemetry, "{topic} {form}");
             }
         }
+        assert_eq!(hear("meter-1", "v2/t", b" [ ] "), Heard::Ignored);
         let attributes = Some(vec!["thingsboard/meter-1/attributes".to_owned()]);
         for topic in ["v1/devices/me/attributes", "v2/a", "v2/a/j"] {
             assert_eq!(heard(topic, r#"{"model":"x"}"#), attributes, "{topic}");

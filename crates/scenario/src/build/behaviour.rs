@@ -107,6 +107,7 @@ pub(super) fn behaviour(
                 share: view.share("share")?.as_fraction(),
             })
         }),
+        no_gateways: view.truth("no-gateways").unwrap_or(false),
     })
 }
 
@@ -123,6 +124,15 @@ fn suits(view: &View<'_>, dialect: Dialect, is_acknowledged: bool) -> Option<()>
             "what is asked is answered one by one, and delivered nowhere",
         ),
     };
+    if let Some(stray) = view
+        .get("no-gateways")
+        .filter(|_| dialect.announces().is_none())
+    {
+        let what =
+            format!("`no-gateways` has no meaning with {dialect}: no link announces devices");
+        stray.wrong(what, "remove it, or use `dialect: thingsboard`");
+        return None;
+    }
     strays.retain(|key| view.get(key).is_some());
     for key in &strays {
         let what = format!("`{key}` has no meaning with {dialect}: {why}");

@@ -1,13 +1,13 @@
 //! The payloads of the published tests of ThingsBoard, by their names.
 
 use muster_load::{PayloadSpec, Schedule, ScheduleSpec, StreamSchedule};
-use muster_platform::{BoardPayload, BoardValues, Carrier, NamedPayload, Rare};
+use muster_platform::{BoardPayload, BoardShare, BoardValues, Carrier, NamedPayload, Rare};
 
 use super::stream::Class;
 use crate::view::View;
 
 /// Their names, as words and as keys.
-pub(super) const NAMES: [&str; 5] = [
+pub(crate) const NAMES: [&str; 5] = [
     "smart-meter",
     "smart-tracker",
     "industrial-plc",
@@ -18,13 +18,13 @@ pub(super) const NAMES: [&str; 5] = [
 /// The payload, if it is one of these and no second form stands beside it: the outer option.
 pub(super) fn payload(
     class: &Class<'_>,
-    view: &View<'_>,
+    (view, number): (&View<'_>, u8),
     carrier: &Carrier,
     schedule: Option<&ScheduleSpec>,
 ) -> Option<Option<PayloadSpec>> {
     let payload = view.get("payload")?;
     let (name, keys) = named(&payload)?;
-    let values = values(name, keys.as_ref());
+    let values = values_of(name, keys.as_ref());
     let alarms = match keys.and_then(|keys| keys.get("alarms")) {
         Some(alarms) => rare(class, &alarms, schedule).map(Some),
         None => Some(None),
@@ -37,8 +37,38 @@ pub(super) fn payload(
         topic: view.text_of("topic"),
         is_stamped: matches!(carrier, Carrier::Payload | Carrier::Field(_)),
         alarms,
+        share: share(class, number),
     });
     Some(Some(class.seat.dialect.payload(named, 0)))
+}
+
+/// The part of its devices' milliseconds that the stream at `number` of its fleet has.
+fn share(class: &Class<'_>, number: u8) -> BoardShare {
+    let streams = class.view.list("streams");
+    let places = (0..).zip(&streams).filter(|(_, stream)| says_ts(stream));
+    let places: Vec<usize> = places.map(|(place, _)| place).collect();
+    let before = places.iter().filter(|place| **place < usize::from(number));
+    BoardShare {
+        streams: places.len().max(1) as u32,
+        place: before.count() as u32,
+    }
+}
+
+/// Whether the messages of a stream are a payload of these names with a `ts`.
+fn says_ts(stream: &View<'_>) -> bool {
+    let payload = stream.get("payload");
+    let values = payload.as_ref().and_then(named);
+    let values = values.and_then(|(name, keys)| values_of(name, keys.as_ref()));
+    values.is_some_and(|values| {
+        let payload = BoardPayload {
+            values,
+            topic: stream.text_of("topic"),
+            is_stamped: false,
+            alarms: None,
+            share: BoardShare::WHOLE,
+        };
+        payload.has_instant()
+    })
 }
 
 /// The name, and what stands under it as a key.
@@ -54,7 +84,7 @@ fn named<'a>(payload: &View<'a>) -> Option<(&'static str, Option<View<'a>>)> {
     Some((name, payload.get(name)))
 }
 
-fn values(name: &str, keys: Option<&View<'_>>) -> Option<BoardValues> {
+fn values_of(name: &str, keys: Option<&View<'_>>) -> Option<BoardValues> {
     match name {
         "smart-meter" => Some(BoardValues::SmartMeter),
         "smart-tracker" => Some(BoardValues::SmartTracker),

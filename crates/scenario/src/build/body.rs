@@ -6,7 +6,9 @@ use muster_load::{
     MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, ScheduleSpec, StampForm, Template,
 };
 use muster_model::STAMP_TEXT;
-use muster_platform::{ApplicationId, BlindField, Carrier, DittoPayload, NamedPayload};
+use muster_platform::{
+    ApplicationId, BlindField, Carrier, DittoPayload, IntegrityLevel, NamedPayload,
+};
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
 
@@ -18,7 +20,7 @@ use crate::view::View;
 /// The payload of the published test of SAP Edge, by its name.
 const SAP_MEASURES: &str = "sap-measures";
 /// The payload of the published test of Hono, by its name.
-const DITTO_MODIFY: &str = "ditto-modify";
+pub(crate) const DITTO_MODIFY: &str = "ditto-modify";
 /// A message without a body, by which a device of Hono says that it is there, and asks for a command.
 const EMPTY: &str = "empty";
 /// What CoAP can name; the media type of Ditto's own protocol has no number there.
@@ -28,6 +30,7 @@ const JSON: &str = "application/json";
 pub(super) struct Body {
     pub(super) payload: PayloadSpec,
     pub(super) carrier: Carrier,
+    pub(super) integrity: IntegrityLevel,
     pub(super) content_type: Option<String>,
     /// Bytes of the longest.
     pub(super) most: usize,
@@ -43,7 +46,7 @@ pub(super) fn body(
     let payload_view = view.get("payload")?;
     let mut carrier = carrier(class, view)?;
     let is_ditto = payload_view.text() == DITTO_MODIFY;
-    let of_board = board::payload(class, view, &carrier, schedule);
+    let of_board = board::payload(class, (view, lane), &carrier, schedule);
     let spec = match of_board {
         _ if is_ditto => ditto(class, &carrier)?,
         _ if payload_view.text() == EMPTY => empty(class, view, &carrier)?,
@@ -66,15 +69,27 @@ pub(super) fn body(
     let is_in_topic = class.seat.dialect.topic(topic, lane) != topic;
     if carrier == Carrier::ApplicationId && !is_in_topic {
         holds_id(&payload_view, &payload, lane)?;
+        if class.seat.dialect.makes_devices(topic) {
+            chooses_token(&payload_view, &payload, lane)?;
+        }
     }
+    let integrity = integrity(view, &carrier)?;
     let content_type = match payload_view.get("content-type") {
         Some(view) => Some(content_type(class, &view)?),
         None if is_ditto && class.seat.dialect.asks() => Some(JSON.to_owned()),
         None => None,
     };
     let (_, most) = payload.bounds(&class.variables.bounds());
+    if let Some(limit) = class.seat.dialect.payload_limit().filter(|it| most > *it) {
+        let what = format!(
+            "a payload of up to {most} bytes: {} closes the link above {limit} bytes",
+            class.seat.dialect
+        );
+        payload_view.warn(what, "send less in a message");
+    }
     Some(Body {
         most,
+        integrity,
         payload: spec,
         carrier,
         content_type,
@@ -259,6 +274,53 @@ fn holds_id(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
     None
 }
 
+/// Stands for the end of a token by which an answer is matched to its request.
+const NUMBER_SAMPLE: &str = "~number-sample";
+
+/// A request for a device is matched to its answer by the token that the request chooses. A token that the
+/// platform makes is in no request.
+fn chooses_token(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
+    let end = format!("~{}", ApplicationId::template(lane));
+    let source = payload.template()?.source().replace(&end, NUMBER_SAMPLE);
+    let json: Json = serde_json::from_str(&sample(&source)).unwrap_or_default();
+    let token = json.get("token").and_then(Json::as_str);
+    let kind = json.get("credentialsType").and_then(Json::as_str);
+    let what = match (token, kind) {
+        (Some(token), None | Some("ACCESS_TOKEN")) if token.ends_with(NUMBER_SAMPLE) => {
+            return Some(());
+        }
+        (_, Some(kind)) if kind != "ACCESS_TOKEN" => {
+            format!("a device with credentials of type `{kind}`: the answer names no token that the request chose")
+        }
+        (Some(_), _) => {
+            format!("the request's `token` does not end in `{end}`, by which its answer is matched to it")
+        }
+        (None, _) => "the request has no `token`, so that the platform makes one, and no device could know which answer is its own".to_owned(),
+    };
+    let help = format!(
+        "add \"credentialsType\":\"ACCESS_TOKEN\",\"token\":\"${{id}}{end}\", or leave out `payload`"
+    );
+    view.wrong(what, &help);
+    None
+}
+
+/// What the check of a stamp covers.
+fn integrity(view: &View<'_>, carrier: &Carrier) -> Option<IntegrityLevel> {
+    let is_stamp = match carrier {
+        Carrier::Payload | Carrier::Property | Carrier::Field(_) => true,
+        Carrier::ApplicationId | Carrier::Blind(_) | Carrier::Order | Carrier::None => false,
+    };
+    if let Some(stray) = view.written("integrity").filter(|_| !is_stamp) {
+        let what = format!("`integrity` is the check of a stamp, and the carrier is {carrier}");
+        stray.wrong(what, "remove it, or use `carrier: payload`");
+        return None;
+    }
+    Some(match view.text_of("integrity") {
+        "stamp" => IntegrityLevel::Stamp,
+        _ => IntegrityLevel::Body,
+    })
+}
+
 fn pointer(view: &View<'_>) -> Option<String> {
     let pointer = view.text();
     if !pointer.starts_with('/') {
@@ -367,20 +429,30 @@ const STAMP_SAMPLE: &str = "stamp-sample";
 /// The template with a value in place of each variable: a number is JSON inside and outside of
 /// quotes.
 fn sample(source: &str) -> String {
+    sampled(source, |_, variable| match variable {
+        "${stamp}" => STAMP_SAMPLE.to_owned(),
+        _ => "1".to_owned(),
+    })
+}
+
+/// The template with a text in place of each variable, by its number and as it is written.
+pub(super) fn sampled(source: &str, text: impl Fn(usize, &str) -> String) -> String {
     let mut sample = String::new();
-    let mut rest = source;
+    let (mut rest, mut at) = (source, 0);
     while let Some(start) = rest.find("${") {
         let Some(length) = rest[start..].find('}') else {
             break;
         };
-        let variable = &rest[start..=start + length];
         sample += &rest[..start];
-        sample += if variable == "${stamp}" {
-            STAMP_SAMPLE
-        } else {
-            "1"
-        };
+        // `$${` is no variable.
+        if rest[..start].ends_with('$') {
+            sample += "{";
+            rest = &rest[start + 2..];
+            continue;
+        }
+        sample += &text(at, &rest[start..=start + length]);
         rest = &rest[start + length + 1..];
+        at += 1;
     }
     sample + rest
 }

@@ -2,7 +2,7 @@
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
-use muster_platform::{Carrier, CommandScratch, Commanding, Dialect, Replying};
+use muster_platform::{Carrier, CommandScratch, Commanding, Dialect, IntegrityLevel, Replying};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::coap;
@@ -388,6 +388,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         payload: PayloadSpec::Size(100),
         content_type: None,
         carrier: Carrier::Payload,
+        integrity: IntegrityLevel::Body,
         retry: 0,
     })
 }

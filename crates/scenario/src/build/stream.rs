@@ -13,6 +13,7 @@ use super::query;
 use super::shape;
 use super::subscriptions;
 use super::templates::Variables;
+use super::thingsboard;
 use crate::plan::{Ack, Loop, Overflow, StreamKind, StreamPlan};
 use crate::view::View;
 
@@ -40,6 +41,7 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
         }
     }
     subscriptions::can_be_told_apart(class, &streams, &views)?;
+    thingsboard::warn(class, &streams, &views);
     Some(streams)
 }
 
@@ -173,6 +175,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         payload: body.payload,
         content_type: body.content_type,
         carrier: body.carrier,
+        integrity: body.integrity,
         retry: retry?,
     })
 }
@@ -223,7 +226,16 @@ fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Templ
 fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let topic = view.get("topic")?;
     let is_gateway = class.view.get("gateway").is_some();
-    let Some(is_for_gateways) = class.seat.dialect.is_for_gateways(topic.text()) else {
+    let dialect = class.seat.dialect;
+    let Some(is_for_gateways) = dialect.is_for_gateways(topic.text()) else {
+        if !dialect.knows_topic(topic.text()) {
+            let what = format!(
+                "`{}` is no topic of {dialect}, which acknowledges such a message and drops it",
+                topic.text()
+            );
+            let help = "such as v1/devices/me/telemetry; a topic that only a device profile names is none of the gateway's";
+            topic.warn(what, help);
+        }
         return Some(());
     };
     if is_for_gateways != is_gateway {

@@ -22,13 +22,30 @@ pub(super) struct Variables<'a> {
 const OF_DEVICE: [&str; 3] = ["id", "index", "tenant"];
 /// Variables that differ from message to message.
 const OF_MESSAGE: [&str; 12] = [
-    "seq", "due_ms", "due_us", "due_iso", "unique_ms", "stamp", "run", "normal", "uniform", "int", "hex",
+    "seq",
+    "due_ms",
+    "due_us",
+    "due_iso",
+    "unique_ms",
+    "stamp",
+    "run",
+    "normal",
+    "uniform",
+    "int",
+    "hex",
     "choice",
 ];
 
 /// Whether a variable of this name stands for something else than a column.
 pub(super) fn is_built_in(name: &str) -> bool {
     OF_DEVICE.contains(&name) || OF_MESSAGE.contains(&name)
+}
+
+/// Whether a variable, as it is written, differs from message to message.
+pub(super) fn differs_by_message(variable: &str) -> bool {
+    let name = variable.trim_start_matches("${").trim_end_matches('}');
+    let name = name.split(':').next().unwrap_or_default();
+    OF_MESSAGE.contains(&name) && name != "run"
 }
 
 /// A template that is filled in once per device: a topic, a user name, a will.

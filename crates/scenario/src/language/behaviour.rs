@@ -79,6 +79,11 @@ pub(super) static BEHAVIOUR: Object = Object {
             Kind::Object(&CLOSE_LINKS),
             "An instant at which links are closed",
         ),
+        key(
+            "no-gateways",
+            one(Scalar::Bool),
+            "No link is a gateway's: its announcements are never answered (thingsboard)",
+        ),
     ],
 };
 

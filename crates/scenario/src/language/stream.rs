@@ -101,6 +101,12 @@ pub(super) static STREAM: Object = Object {
         )
         .or("payload"),
         key(
+            "integrity",
+            Kind::Word(&[word("body"), word("stamp")]),
+            "What the check of the stamp covers: the whole body, or the stamp alone, which survives a platform that writes bodies anew; by default body, with a real ThingsBoard stamp",
+        )
+        .or("body"),
+        key(
             "slo",
             Kind::Object(&judging::SLO),
             "What must hold for this stream",
