@@ -90,6 +90,16 @@ mod tests {
     }
 
     #[test]
+    fn the_first_announcement_without_an_answer_is_told_once() {
+        let mut refusals = Refusals::default();
+        refusals.note_announcement(|| "link `a`".to_owned());
+        refusals.note_announcement(|| panic!("the first is enough"));
+        assert_eq!(refusals.take_links(), ["link `a`"]);
+        refusals.note_announcement(|| panic!("it was told"));
+        assert!(refusals.take_links().is_empty());
+    }
+
+    #[test]
     fn the_first_text_of_each_code_is_told_once() {
         let mut refusals = Refusals::default();
         refusals.note(application(404), b"[\"no such sensor\"]");

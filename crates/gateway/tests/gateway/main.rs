@@ -9,6 +9,7 @@ mod device;
 mod peer;
 mod pressure;
 mod routing;
+mod sap_edge;
 mod sessions;
 mod standard;
 mod thingsboard;

@@ -215,11 +215,8 @@ fn tell(account: &GatewayAccount) -> Result<u8> {
     Ok(outcome::PASS)
 }
 
-/// The behaviour as the scenario's language says it, with its units and its errors.
+/// The behaviour as the scenario's language has it, with its units, defaults and errors.
 fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
-    let Some(text) = &args.behaviour else {
-        return Ok(Behaviour::default());
-    };
     let scheme = if args.dialect.asks() { "coap" } else { "mqtt" };
     let scenario = format!(
         "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n",
@@ -230,7 +227,9 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
         text: &scenario,
     };
     let mut overrides = Overrides::new();
-    overrides.set_by(BEHAVIOUR, "platform.behaviour", &format!("{{ {text} }}"));
+    if let Some(text) = &args.behaviour {
+        overrides.set_by(BEHAVIOUR, "platform.behaviour", &format!("{{ {text} }}"));
+    }
     let plan = parse(source, &overrides, &NoFiles).map_err(|problems| anyhow!("{problems}"))?;
     match plan.platform.kind {
         PlatformKind::Gateway { behaviour, .. } => Ok(*behaviour),
@@ -241,4 +240,31 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
 fn cores() -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u16::try_from(cores).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use muster_model::behaviour::ServiceTime;
+
+    use super::*;
+    use crate::args::{Arguments, Command};
+
+    fn of(arguments: &[&str]) -> Behaviour {
+        let words = ["muster", "gateway", "--dialect"].iter().chain(arguments);
+        let Command::Gateway(args) = Arguments::parse_from(words).command else {
+            panic!("another command")
+        };
+        behaviour(&args).expect("it is right")
+    }
+
+    /// A client that publishes before it has subscribed, as the published one does, is then acknowledged.
+    #[test]
+    fn the_gateway_of_sap_takes_the_published_time_for_a_message() {
+        let published = Some(ServiceTime::Fixed(Micros::from_millis(2)));
+        assert_eq!(of(&["sap-edge"]).service_time, published);
+        let dropping = of(&["sap-edge", "--behaviour", "drop: 1"]);
+        assert_eq!((dropping.service_time, dropping.drop), (published, 1));
+        assert!(of(&["thingsboard"]).behaves());
+    }
 }

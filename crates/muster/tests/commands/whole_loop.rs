@@ -79,6 +79,43 @@ fn a_refusal_is_told_with_what_it_means_there() {
     assert!(said.out.contains("see `muster provision`"), "{}", said.out);
 }
 
+const GATEWAY: &str = r#"
+name: loop
+platform: { kind: gateway, dialect: thingsboard, behaviour: { no-gateways: true } }
+fleet:
+  - name: sensors
+    count: 30
+    gateway: { devices: 10 }
+    connect: { timeout: 500ms }
+    streams: [ { name: readings, rate: 10/s, timeout: 2s } ]
+phases: { warm-up: 0s, measure: 2s, settle: { at-most: 4s, quiet: 1s } }
+"#;
+
+/// As ThingsBoard does where the device of a gateway's token is no gateway.
+#[test]
+fn an_announcement_that_is_not_answered_is_named_by_the_check_and_by_the_run() {
+    let folder = folder_with(GATEWAY);
+    let checked = muster(folder.path(), &["check", "scenario.yaml", "--loop"]);
+    assert_eq!(checked.code, 4, "{checked:?}");
+    let run = muster(folder.path(), &["run", "scenario.yaml", "--quiet"]);
+    assert_eq!(run.code, 4, "{run:?}");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [words(&checked.out), words(&run.out)] {
+        for part in [
+            "announcement-unanswered",
+            "link `GW00000000`: the announcement of device `sensors-00000000` on `v1/gateway/connect` was not answered within 500 ms",
+            "`additionalInfo.gateway = true`",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    let line = checked.out.lines().find(|line| line.starts_with("no link"));
+    assert_eq!(
+        line,
+        Some("no link 1 of 1 links did not come up (announcement-unanswered)")
+    );
+}
+
 const COMMANDED: &str = r#"
 name: loop
 platform:

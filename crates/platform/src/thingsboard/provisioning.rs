@@ -1,8 +1,7 @@
 //! Devices that ask the platform to be made, and those that ask to be claimed.
 //!
 //! A link that logged in as `provision` may publish on `/provision/request` and nothing else; it is
-//! answered on `/provision/response` without having subscribed, and its SUBSCRIBE is never
-//! answered. The answer names no request: a yes gives back the token that the request chose, and a no
+//! answered on `/provision/response` without having subscribed. The answer names no request: a yes gives back the token that the request chose, and a no
 //! is that to the oldest request of the link. A claim is answered by the transport alone.
 
 use crate::downlink::{Acknowledgement, ApplicationId, NotAnAcknowledgement};

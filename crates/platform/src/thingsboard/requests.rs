@@ -55,13 +55,10 @@ pub(super) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Opti
     })
 }
 
-/// Keys of attributes: lists with commas, of the client's, of those that are shared, or of both.
+/// Keys of attributes: an object. ThingsBoard answers also one whose `clientKeys` is no text.
 fn are_keys(payload: &[u8]) -> bool {
     let mut json = Json::new(payload);
-    let read = json.members(|key, json| match key {
-        b"clientKeys" | b"sharedKeys" => json.string().map(|_| ()),
-        _ => json.skip(),
-    });
+    let read = json.members(|_, json| json.skip());
     read.is_some() && json.is_at_end()
 }
 
@@ -177,13 +174,17 @@ mod tests {
     #[test]
     fn what_asks_for_nothing_is_invalid() {
         let attributes = |text: &'static str| hear("d", "v2/a/req/1", text.as_bytes());
-        for fine in ["{}", r#"{"clientKeys":"a,b","sharedKeys":"c"}"#] {
+        for fine in [
+            "{}",
+            r#"{"clientKeys":"a,b","sharedKeys":"c"}"#,
+            r#"{"clientKeys":5}"#,
+        ] {
             assert!(
                 matches!(attributes(fine), Some(Heard::Message { .. })),
                 "{fine}"
             );
         }
-        for broken in ["", "[]", r#"{"clientKeys":["a"]}"#, "{} x"] {
+        for broken in ["", "[]", r#"{"clientKeys":"#, "{} x"] {
             assert_eq!(attributes(broken), Some(Heard::Invalid), "{broken}");
         }
         assert_eq!(hear("d", "v2/r/req/1", b"{}"), Some(Heard::Invalid));

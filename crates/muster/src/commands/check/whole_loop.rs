@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use muster_model::{CommandTarget, Micros};
-use muster_report::{Latency, Report, StreamAccount, UplinkLedger};
+use muster_report::{Latency, Links, Report, StreamAccount, UplinkLedger};
 use muster_scenario::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
 
 use self::downlink::Taking;
@@ -59,6 +59,10 @@ pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
 
 fn told(report: &Report, plan: &Plan) -> u8 {
     let mut code = outcome::PASS;
+    if let Some(said) = of_links(&report.links) {
+        tell(said.mark, &said.text);
+        code = said.code;
+    }
     for (name, said) in of_streams(&report.ledger.by_stream, plan) {
         tell(said.mark, &format!("{name}: {}", said.text));
         code = code.max(said.code);
@@ -68,6 +72,26 @@ fn told(report: &Report, plan: &Plan) -> u8 {
         details.for_each(|event| tell("note", &event.detail));
     }
     code
+}
+
+/// The links that did not come up, so that nothing could be sent on them.
+fn of_links(links: &Links) -> Option<Said> {
+    if links.up_at_start >= links.wanted {
+        return None;
+    }
+    let causes: Vec<&str> = links.connect_failures.keys().map(String::as_str).collect();
+    let is_refused = causes.iter().any(|cause| cause.contains("rejected-"));
+    let (code, mark) = match is_refused {
+        true => (outcome::USAGE, "refused"),
+        false => (outcome::SILENT, "no link"),
+    };
+    let down = links.wanted - links.up_at_start;
+    let text = format!(
+        "{down} of {} links did not come up ({})",
+        links.wanted,
+        causes.join(", ")
+    );
+    Some(Said::new(code, mark, text))
 }
 
 /// What is to be said of each stream, by its name.
