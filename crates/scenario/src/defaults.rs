@@ -4,10 +4,10 @@
 //! A filled value takes the place of the map it is missing in.
 
 mod coap;
+mod stamps;
 
 use muster_platform::Dialect;
 
-use crate::build::{DITTO_MODIFY, board};
 use crate::check::alternative;
 use crate::language::{Kind, Object, SCENARIO, Status};
 use crate::plan::Scheme;
@@ -22,7 +22,7 @@ pub(crate) fn fill(root: &mut Node) {
         coap::fill(root, dialect);
     }
     fill_dialect(root, dialect);
-    leave_out_stamps(root, dialect);
+    stamps::leave_out(root, dialect);
     fill_queries(root);
     fill_object(&SCENARIO, root);
     for fleet in list_mut(root, "fleet") {
@@ -92,40 +92,8 @@ fn is_embedded(root: &Node) -> bool {
     kind.and_then(Node::text).unwrap_or("gateway") == "gateway"
 }
 
-/// Where no backend looks for a stamp, no message has one that would only add to it.
-fn leave_out_stamps(root: &mut Node, dialect: Dialect) {
-    let streams = root.get("fleet").map_or(&[][..], Node::items).iter();
-    let mut streams = streams.flat_map(|it| it.get("streams").map_or(&[][..], Node::items));
-    let surfaces = dialect.has_northbound()
-        && streams.all(|stream| !is_uplink(stream) || dialect.surfaces(text(stream, "topic")));
-    let backend = root.get("platform").and_then(|it| it.get("backend"));
-    if surfaces && (is_embedded(root) || backend.is_some()) {
-        return;
-    }
-    for fleet in list_mut(root, "fleet") {
-        for stream in list_mut(fleet, "streams") {
-            if is_uplink(stream) && is_stamped_by_name(stream, dialect) {
-                default(stream, "carrier", "none");
-            }
-        }
-    }
-}
-
 fn is_uplink(stream: &Node) -> bool {
     !matches!(text(stream, "kind"), "command" | "receive")
-}
-
-/// Whether the stamp of a stream would be an addition to its payload: to one that has a name, or, where the
-/// platform reads the fields of a payload, to a template that has no place for it.
-fn is_stamped_by_name(stream: &Node, dialect: Dialect) -> bool {
-    let Some(payload) = stream.get("payload") else {
-        return false;
-    };
-    let mut names = board::NAMES.into_iter().chain([DITTO_MODIFY]);
-    let template = payload.get("template").and_then(Node::text);
-    let is_bare = template.is_some_and(|template| !template.contains("${stamp}"));
-    let is_named = names.any(|name| payload.text() == Some(name) || payload.get(name).is_some());
-    is_named || (is_bare && dialect.knows_links())
 }
 
 /// A query's time-out counts from when it was sent, and its device waits for a command meanwhile.
