@@ -81,6 +81,7 @@ same "accepted" "$(value "$WORK/thingsboard-gateway" "$U.accepted")" 1000
 same "lost = kept by the rule chain" "$(value "$WORK/thingsboard-gateway" "$U.lost")" \
     "$(counted thingsboard-gateway .kept)"
 same "arrived = the rest" "$(value "$WORK/thingsboard-gateway" "$U.arrived")" 900
+same "none counts as corrupted, though written anew" "$(value "$WORK/thingsboard-gateway" "$U.corrupted")" 0
 same "residue" "$(value "$WORK/thingsboard-gateway" "$U.residue")" 0
 
 # Commands, and requests that are answered. Devices of ThingsBoard have the same topics, so that each gets a
