@@ -83,6 +83,7 @@ mod ledger;
 mod live;
 mod lost;
 mod order;
+mod own;
 mod pages;
 mod plan;
 mod published;
@@ -117,6 +118,7 @@ pub use ledger::{
     ArrivalFigures, BackendLedger, Equation, Ledger, LinkLedger, LostIds, LostOf, Table, TableRow,
     own_shed,
 };
+pub use own::{ReadDelay, RecentLateness, WaitHistory};
 pub use plan::{
     Bounds, Cold, FleetTrack, Phase, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };

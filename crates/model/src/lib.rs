@@ -36,5 +36,5 @@ pub use mix::{mix, unit};
 pub use outcome::{Cause, ConnectFailure, Outcome, ShedCause};
 pub use reception::Reception;
 pub use stamp::{STAMP_BYTES, STAMP_KEY_BYTES, STAMP_KEY_TEXT, STAMP_TEXT, Stamp, StampError};
-pub use time::{Micros, Rate};
+pub use time::{Micros, Rate, Turn};
 pub use tls::TlsFailure;

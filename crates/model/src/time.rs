@@ -13,6 +13,18 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct Micros(pub u64);
 
+/// The state of a thread that drives sockets, at the beginning of one of its turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// When the thread woke up.
+    pub now: Micros,
+    /// Since when it has worked without looking at the sockets: what it reads in this turn may have
+    /// lain there as long.
+    pub began: Micros,
+    /// The time that it has waited for a CPU, all in all.
+    pub waited: Micros,
+}
+
 impl Micros {
     /// T0, or no time at all.
     pub const ZERO: Micros = Micros(0);

@@ -6,7 +6,7 @@ use muster_model::Micros;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::procfs::{CpuTimes, Memory, SchedStat, cpu_times, memory, sched_stat};
+use crate::procfs::{CpuTimes, Memory, SchedStat, cpu_times, memory};
 use crate::reread::{MonitorError, Reread};
 use crate::{ClockChange, ClockReading};
 
@@ -133,7 +133,7 @@ impl GeneratorMonitor {
     /// If the thread is gone, or the kernel keeps no scheduler statistics.
     pub fn watch(&mut self, role: Role, index: u16, thread: ThreadId) -> Result<(), MonitorError> {
         let mut file = Reread::open(format!("/proc/self/task/{}/schedstat", thread.0))?;
-        let last = file.read().and_then(sched_stat).unwrap_or_default();
+        let last = file.read().and_then(SchedStat::parse).unwrap_or_default();
         self.threads.push(Watched {
             role,
             index,
@@ -202,7 +202,7 @@ impl GeneratorMonitor {
 
 impl Watched {
     fn share(&mut self, passed_ns: u64) -> Option<ThreadShare> {
-        let now = self.file.read().and_then(sched_stat)?;
+        let now = self.file.read().and_then(SchedStat::parse)?;
         let before = std::mem::replace(&mut self.last, now);
         let part = |ns: u64| ns as f64 / passed_ns.max(1) as f64;
         Some(ThreadShare {

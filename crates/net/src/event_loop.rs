@@ -103,13 +103,18 @@ impl<H: Handler> Loop<H> {
     pub fn turn(&mut self, wait_max: Micros) -> Result<(), LoopError> {
         let wait = self.wait(wait_max);
         let mut space = [const { MaybeUninit::uninit() }; EVENTS_MAX];
+        let asked = self.io.clock().now();
         let events = self.poll(wait, &mut space)?;
-        self.io.fresh_now();
+        let now = self.io.fresh_now();
+        self.io.turns.woke(asked, now, events.len());
+        self.handler.turn_begins(&mut self.io);
         self.io.counts.turns += 1;
         self.serve_ready();
         for Event { flags, data } in events.iter().copied() {
             self.dispatch(Key::from_u64(data.u64()), flags);
         }
+        let is_behind = events.len() == EVENTS_MAX || !self.io.ready.is_empty();
+        self.io.turns.presented(is_behind);
         self.run_timers();
         // Before the handler's own turn, which takes up what it does about them; of those that end
         // in it, it hears at once in the next one.

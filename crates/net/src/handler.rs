@@ -85,6 +85,11 @@ pub enum Closed {
 /// another. After `closed`, or after [`Io::close`], [`Io::reset`] or [`Io::finish`], nothing
 /// more is heard of that key.
 pub trait Handler {
+    /// The loop woke up. Called first in each turn, before anything that came is presented.
+    fn turn_begins(&mut self, io: &mut Io) {
+        let _ = io;
+    }
+
     /// The connection asked for by [`Io::connect`] or [`Io::connect_udp`] stands.
     fn opened(&mut self, io: &mut Io, key: Key);
 

@@ -1,5 +1,6 @@
 //! The loop's sockets, buffers and timers, as its handler uses them.
 
+mod turns;
 mod udp;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, sockopt};
 
+use self::turns::Turns;
 use self::udp::Datagrams;
 use crate::pool::{BufferId, Pool};
 use crate::slab::{Flags, Slab};
@@ -39,6 +41,7 @@ pub struct Io {
     pub(crate) datagrams: Datagrams,
     pub(crate) counts: IoCounts,
     pub(crate) now: Micros,
+    pub(crate) turns: Turns,
     pub(crate) stopping: bool,
     pub(crate) kept_max: u32,
     clock: Clock,
@@ -89,6 +92,7 @@ impl Io {
             datagrams: Datagrams::default(),
             counts: IoCounts::default(),
             now: clock.now(),
+            turns: Turns::default(),
             stopping: false,
             kept_max: config.kept_max,
             clock,

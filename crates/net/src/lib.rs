@@ -55,6 +55,7 @@
 mod clock;
 mod connect_error;
 mod counts;
+mod cpu_wait;
 mod event_loop;
 mod handler;
 mod io;
@@ -73,6 +74,7 @@ mod wheel;
 pub use clock::Clock;
 pub use connect_error::ConnectError;
 pub use counts::IoCounts;
+pub use cpu_wait::SchedStat;
 pub use event_loop::Loop;
 pub use handler::{Closed, Handler, Key, ListenerId, Written};
 pub use io::{Io, ReadLimit};
