@@ -204,6 +204,7 @@ impl Agent {
                 run: assignment.run,
                 slice,
                 clock: self.clock,
+                gateways: assignment.gateways.clone(),
                 trial: assignment.trial,
             };
             let lines = link_lines(&plan, spec.slice)?;
@@ -218,6 +219,7 @@ impl Agent {
             run: assignment.run,
             clock: self.clock,
             seats: Vec::new(),
+            gateways: assignment.gateways,
             lost_copy: assignment.trial.lost_copy,
         };
         self.start_consumers(&spec, &seats, office)
@@ -468,6 +470,7 @@ mod tests {
             shards: 1,
             targets: vec![SocketAddr::from(([127, 0, 0, 1], 5683))],
             seats: Vec::new(),
+            gateways: Vec::new(),
             trial: Trial {
                 slots: 1,
                 buffers: 1,

@@ -29,6 +29,8 @@ pub struct Assignment {
     pub targets: Vec<SocketAddr>,
     /// The consumers: of which backend, which number, and where each connects.
     pub seats: Vec<(BackendId, ConsumerId, SocketAddr)>,
+    /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.
+    pub gateways: Vec<u32>,
     /// What only tests set.
     pub trial: Trial,
 }

@@ -198,6 +198,7 @@ fn consumers(plan: &Arc<Plan>, target: SocketAddr, clock: Clock) -> ConsumersSpe
             consumer: ConsumerId(0),
             target,
         }],
+        gateways: Vec::new(),
         lost_copy: None,
     }
 }
@@ -211,6 +212,7 @@ fn devices(plan: &Arc<Plan>, clock: Clock) -> ShardSpec {
         run,
         slice: Slice::WHOLE,
         clock,
+        gateways: Vec::new(),
         trial: Trial {
             slots: 1 << 16,
             buffers: 16,

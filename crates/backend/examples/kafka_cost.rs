@@ -244,6 +244,7 @@ fn spec(plan: &Arc<Plan>) -> Result<ConsumersSpec, Box<dyn Error>> {
             consumer: ConsumerId(0),
             target: ([127, 0, 0, 1], 9092).into(),
         }],
+        gateways: Vec::new(),
         lost_copy: None,
     })
 }

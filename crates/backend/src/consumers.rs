@@ -35,6 +35,8 @@ pub struct ConsumersSpec {
     pub clock: Clock,
     /// The consumers that this process carries: of which backend, and where each connects.
     pub seats: Vec<Seat>,
+    /// The processes of an embedded gateway, whose CPU wait counts as our own.
+    pub gateways: Vec<u32>,
     /// Where one copy is lost by ourselves, which only tests set.
     pub lost_copy: Option<LostCopy>,
 }

@@ -97,10 +97,16 @@ pub fn consumers_loop(
         troubles: Vec::new(),
         is_over: false,
     };
-    Ok(Loop::new(spec.clock, &LoopConfig::default(), driver)?)
+    let mut event_loop = Loop::new(spec.clock, &LoopConfig::default(), driver)?;
+    event_loop.parts().1.watch_cpu_wait(spec.gateways.clone());
+    Ok(event_loop)
 }
 
 impl Handler for Driver {
+    fn turn_begins(&mut self, io: &mut Io) {
+        self.intake.reading.turn_begins(&io.turn());
+    }
+
     fn opened(&mut self, io: &mut Io, key: Key) {
         let at = io.tag(key) as usize;
         let seat = self.consumers[at].seat;

@@ -2,7 +2,7 @@
 
 use muster_conduct::{Desk, LostCopy, Scribe, Tape, reader};
 use muster_load::PayloadError;
-use muster_measure::{Account, Recorder};
+use muster_measure::{Account, ReadDelay, Recorder};
 #[cfg(feature = "kafka")]
 use muster_model::BackendId;
 use muster_model::{Arrival, Integrity, MessageId, Micros};
@@ -18,6 +18,8 @@ pub(crate) struct Intake {
     pub(crate) due_times: DueTimes,
     pub(crate) tape: Tape,
     pub(crate) account: Account,
+    /// What of the times of copies may be our own.
+    pub(crate) reading: ReadDelay,
     lost_copy: Option<LostCopy>,
     copies: u64,
 }
@@ -44,6 +46,7 @@ impl Intake {
             due_times: DueTimes::new(&spec.schedules),
             tape: Tape::new(Recorder::new(spec.recorder.clone()), scribe),
             account: Account::new(&spec.recorder),
+            reading: ReadDelay::default(),
             lost_copy: spec.lost_copy,
             copies: 0,
         })
@@ -103,7 +106,9 @@ impl Intake {
             backend: seat.backend,
             consumer: seat.consumer,
             integrity: read.integrity,
-            own: Micros::ZERO,
+            own: read
+                .due
+                .map_or(Micros::ZERO, |due| self.reading.own(due, seen)),
         });
         read.id
     }

@@ -269,6 +269,7 @@ fn spec(pause: &str, clock: Clock, target: SocketAddr) -> ConsumersSpec {
             consumer: ConsumerId(0),
             target,
         }],
+        gateways: Vec::new(),
         lost_copy: None,
     }
 }

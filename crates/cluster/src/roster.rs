@@ -25,6 +25,8 @@ pub struct Spread {
     pub targets: Vec<SocketAddr>,
     /// Where each backend's consumers connect; the index is the `BackendId`.
     pub backends: Vec<Vec<SocketAddr>>,
+    /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.
+    pub gateways: Vec<u32>,
     /// What only tests set.
     pub trial: Trial,
 }
@@ -54,6 +56,7 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
             shards: spread.shards,
             targets: spread.targets.clone(),
             seats: dealt.map(|(_, seat)| *seat).collect(),
+            gateways: spread.gateways.clone(),
             trial: spread.trial,
         }
     };
@@ -134,6 +137,7 @@ mod tests {
             shards: 1,
             targets: Vec::new(),
             backends: Vec::new(),
+            gateways: Vec::new(),
             trial: Trial {
                 slots: 10,
                 buffers: 10,

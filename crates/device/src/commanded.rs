@@ -205,6 +205,7 @@ impl<S: Sink> Shard<S> {
         let reply = Taken {
             due: now,
             taken: now,
+            own: self.own.taken_at_once(now),
             device: id.device,
             seq: id.seq,
             link,
@@ -243,7 +244,7 @@ impl<S: Sink> Shard<S> {
             sent: slot.sent,
             ended: at,
             outcome: Answering::of(outcome),
-            own: Micros::ZERO,
+            own: self.own.until(slot.own, slot.due, at),
         };
         let (link, stream, request) = (slot.link, slot.stream, slot.request);
         if self.is_in_datagrams(link) {
@@ -281,7 +282,7 @@ impl<S: Sink> Shard<S> {
             taken: slot.taken,
             ended: at,
             outcome: outcome.unwrap_or(QueryOutcome::Received),
-            own: Micros::ZERO,
+            own: self.own.until(slot.own, slot.due, at),
         };
         self.tell_command(stream, Command::Query(query));
     }

@@ -41,6 +41,7 @@ impl<S: Sink> Shard<S> {
     /// it may have been, and its answer is waited for from then on.
     pub(crate) fn sent_further(&mut self, id: SlotId, at: Micros) {
         let slot = self.slots.get_mut(id);
+        slot.own = self.own.read_part(slot.own, at);
         if slot.tries == 0 {
             slot.sent = Some(at);
         }
@@ -225,6 +226,7 @@ impl<S: Sink> Shard<S> {
         self.mark_sent(id, now);
         self.land(id);
         let slot = self.slots.get_mut(id);
+        slot.own = self.own.read_part(slot.own, now);
         (slot.stage, slot.flown) = (Stage::Flying, now);
         (slot.is_watched, slot.is_asking) = (true, true);
         let (link, stream) = (slot.link, slot.stream);

@@ -106,6 +106,7 @@ impl<S: Sink> Shard<S> {
             // The driver could not even open a socket; it counts as a try all the same.
             self.count_open(link, now);
         }
+        let by_us = failure == ConnectFailure::TimedOut && self.is_timed_out_by_us(link, now);
         self.close_session(link);
         self.tried(link);
         self.tally.failed += 1;
@@ -130,7 +131,12 @@ impl<S: Sink> Shard<S> {
         }
         self.note_refusal(link, failure);
         self.account.connect_failed(self.link_id(link), &failure);
-        self.tell(link, now, LinkEvent::Failed(failure));
+        self.sink.link(&LinkFact {
+            link: self.link_id(link),
+            at: now,
+            event: LinkEvent::Failed(failure),
+            by_us,
+        });
         self.back_off(link, now);
     }
 
@@ -344,13 +350,12 @@ impl<S: Sink> Shard<S> {
     }
 
     pub(crate) fn tell(&mut self, link: u32, at: Micros, event: LinkEvent) {
-        let fact = LinkFact {
+        self.sink.link(&LinkFact {
             link: self.link_id(link),
             at,
             event,
             by_us: false,
-        };
-        self.sink.link(&fact);
+        });
     }
 }
 

@@ -24,6 +24,7 @@ mod link;
 mod offline;
 mod outcome;
 mod overheard;
+mod own;
 mod protocols;
 mod ramp;
 mod reconnect;

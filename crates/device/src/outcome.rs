@@ -98,7 +98,7 @@ impl<S: Sink> Shard<S> {
             ended: at,
             outcome,
             resent: slot.resent,
-            own: Micros::ZERO,
+            own: self.own.until(slot.own, slot.due, at),
         };
         let (stream, device, resent) = (slot.stream, slot.device, slot.resent);
         self.account.ended(&message, &outcome, resent);

@@ -11,6 +11,7 @@ use crate::class::{Class, ClassStream};
 use crate::hello::Hello;
 use crate::link::{Hold, Lane, Link, State, Writing};
 use crate::overheard::Listener;
+use crate::own::OwnDelay;
 use crate::protocols::{Session, Unfit};
 use crate::reconnect::Reconnects;
 use crate::refusals::Refusals;
@@ -61,6 +62,8 @@ pub struct Shard<S> {
     pub(crate) refusals: Refusals,
     pub(crate) account: Account,
     pub(crate) agenda: Agenda,
+    /// What of the times of messages may be our own.
+    pub(crate) own: OwnDelay,
     pub(crate) ramps: Vec<ClassRamp>,
     pub(crate) tally: LinkTally,
     pub(crate) sink: S,
@@ -186,6 +189,7 @@ impl<S: Sink> Shard<S> {
             refusals: Refusals::default(),
             account: plan.account,
             agenda: Agenda::new(),
+            own: OwnDelay::default(),
             ramps: Vec::new(),
             tally: LinkTally::default(),
             sink,

@@ -107,6 +107,7 @@ mod tests {
         let id = slots.take(Taken {
             due: Micros::ZERO,
             taken: Micros::ZERO,
+            own: crate::own::OwnAtTaken::default(),
             device: DeviceId(link),
             seq: 0,
             link,

@@ -8,6 +8,8 @@
 use muster_model::{DeviceId, Micros, StreamId};
 use muster_protocol::coap::ExchangeKey;
 
+use crate::own::OwnAtTaken;
+
 /// The place of a message in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotId(u32);
@@ -54,6 +56,8 @@ pub(crate) struct Slot {
     pub(crate) due: Micros,
     /// When the engine picked it up.
     pub(crate) taken: Micros,
+    /// What of its time may be our own, as far as it was known then.
+    pub(crate) own: OwnAtTaken,
     /// When the kernel took its last byte for the first time; of a body in blocks that of the block that
     /// went last so far.
     pub(crate) sent: Option<Micros>,
@@ -99,6 +103,8 @@ pub(crate) struct Taken {
     pub(crate) due: Micros,
     /// When the engine picked it up.
     pub(crate) taken: Micros,
+    /// What of its time may be our own, as far as it is known now.
+    pub(crate) own: OwnAtTaken,
     /// Whom it is from.
     pub(crate) device: DeviceId,
     /// Its place in that device's stream.
@@ -160,6 +166,7 @@ impl Slots {
         let slot = Slot {
             due: message.due,
             taken: message.taken,
+            own: message.own,
             sent: None,
             flown: Micros::ZERO,
             device: message.device,
@@ -303,6 +310,7 @@ mod tests {
         Taken {
             due: Micros::ZERO,
             taken: Micros::ZERO,
+            own: OwnAtTaken::default(),
             device: DeviceId(0),
             seq,
             link: 0,

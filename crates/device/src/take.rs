@@ -106,7 +106,7 @@ impl<S: Sink> Shard<S> {
             ended: now,
             outcome,
             resent: false,
-            own: Micros::ZERO,
+            own: taken.map_or(Micros::ZERO, |taken| taken - message.due),
         });
         self.agenda.ended(message.stream, message.device, now);
     }
@@ -120,6 +120,7 @@ impl<S: Sink> Shard<S> {
     }
 
     fn take(&mut self, message: DueMessage, link: u32, now: Micros) {
+        let own = self.own.taken(message.due, now);
         if self.stream(message.stream).is_command() {
             return self.meet(message, link, now);
         }
@@ -141,6 +142,7 @@ impl<S: Sink> Shard<S> {
         let taken = Taken {
             due: message.due,
             taken: now,
+            own,
             device: message.device,
             seq: message.seq,
             link,

@@ -25,6 +25,8 @@ pub struct ShardSpec {
     pub slice: Slice,
     /// The clock of the run.
     pub clock: Clock,
+    /// The processes of an embedded gateway, whose CPU wait counts as our own.
+    pub gateways: Vec<u32>,
     /// What only tests set.
     pub trial: Trial,
 }

@@ -36,6 +36,9 @@ pub use wire::remedy;
 /// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
 /// keeps an answer waiting for less than half a millisecond.
 const DUE_PER_TURN: u32 = 64;
+/// A timer that is set so far ahead does not run out in the same turn: more than a tick of the loop's
+/// wheel.
+const NEXT_TURN: Micros = Micros(17);
 /// Connects begun in one turn, for the same reason at about 30 us each.
 const CONNECTS_PER_TURN: u32 = 16;
 
@@ -118,10 +121,16 @@ pub fn shard_loop<L: Lines>(
         buffers_max: spec.trial.buffers,
         ..LoopConfig::default()
     };
-    Ok(Loop::new(spec.clock, &config, driver)?)
+    let mut event_loop = Loop::new(spec.clock, &config, driver)?;
+    event_loop.parts().1.watch_cpu_wait(spec.gateways.clone());
+    Ok(event_loop)
 }
 
 impl<L: Lines> Handler for Driver<L> {
+    fn turn_begins(&mut self, io: &mut Io) {
+        self.shard.turn_begins(&io.turn());
+    }
+
     fn opened(&mut self, io: &mut Io, key: Key) {
         if let Some(socket) = self.shared_socket(io, key) {
             return self.shared.opened(socket);
@@ -169,7 +178,7 @@ impl<L: Lines> Handler for Driver<L> {
             return self.time_passed_at(io, socket);
         }
         let link = token as u32;
-        let now = io.fresh_now();
+        let now = io.heard();
         self.timers[link as usize] = None;
         let then = self.time_passed(link, now);
         self.send(io, link);
@@ -190,8 +199,8 @@ impl<L: Lines> Handler for Driver<L> {
         if self.is_over {
             return None;
         }
-        let now = io.now();
-        while let Some(link) = self.shard.expire(now) {
+        // An answer that has come is never overdue: what is not read yet may be one.
+        while let Some(link) = self.shard.expire(io.heard()) {
             self.arm(io, link);
             self.pump(io, link);
         }
@@ -401,7 +410,7 @@ impl<L: Lines> Driver<L> {
             }
             io.cancel_timer(timer);
         }
-        let timer = io.set_timer(deadline, u64::from(link));
+        let timer = io.set_timer(later(io, deadline), u64::from(link));
         self.timers[link as usize] = Some((deadline, timer));
     }
 
@@ -425,6 +434,12 @@ impl<L: Lines> Driver<L> {
         self.is_over = true;
         io.stop();
     }
+}
+
+/// When a timer for a deadline runs out. One that is over but not decided, since not all that came
+/// is read yet, is looked at again in the next turn.
+fn later(io: &Io, deadline: Micros) -> Micros {
+    deadline.max(io.now() + NEXT_TURN)
 }
 
 fn failure_of(why: Closed) -> ConnectFailure {

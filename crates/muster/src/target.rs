@@ -166,6 +166,12 @@ pub(crate) struct Stopped {
 }
 
 impl Target {
+    /// The process ids of the embedded gateway, whose CPU wait counts as our own.
+    pub(crate) fn gateways(&self) -> Vec<u32> {
+        let gateways = self.gateways.iter();
+        gateways.map(|process| process.gateway.id()).collect()
+    }
+
     /// Finds the target of a plan, or starts it: the embedded gateway runs in processes of its
     /// own, whose addresses and northbound user then stand in the plan.
     pub(crate) fn start(

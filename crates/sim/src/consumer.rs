@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_conduct::{PlanCalendar, Tape, reader};
 use muster_load::{PayloadError, StreamSchedule};
-use muster_measure::{Account, Calendar, Recorder, RecorderPlan, Timeline};
+use muster_measure::{Account, Calendar, ReadDelay, Recorder, RecorderPlan, Timeline};
 use muster_model::{Arrival, BackendId, ConsumerId, MessageId, Micros, RunId};
 use muster_platform::Reader;
 use muster_scenario::Plan;
@@ -19,6 +19,7 @@ pub(crate) struct Consumers {
     pub(crate) witness: Witness,
     pub(crate) account: Account,
     calendar: PlanCalendar,
+    pub(crate) reading: ReadDelay,
 }
 
 impl Consumers {
@@ -35,6 +36,7 @@ impl Consumers {
             witness: Witness::new(plan, Tape::new(Recorder::new(recorder.clone()), None)),
             account: Account::new(recorder),
             calendar: PlanCalendar::new(plan, schedules, Timeline::CONNECTING),
+            reading: ReadDelay::default(),
         })
     }
 
@@ -68,7 +70,9 @@ impl Consumers {
                 backend,
                 consumer: ConsumerId(0),
                 integrity: read.integrity,
-                own: Micros::ZERO,
+                own: read
+                    .due
+                    .map_or(Micros::ZERO, |due| self.reading.own(due, seen)),
             });
             if let Some(id) = read.id {
                 each(backend, &id);

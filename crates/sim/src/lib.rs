@@ -33,6 +33,7 @@ mod mail;
 mod platform;
 mod queue;
 mod routing;
+mod stall;
 mod whereabouts;
 mod wire;
 mod witness;
@@ -40,5 +41,6 @@ mod world;
 
 pub use account::{Account, CommandAccount, Told};
 pub use behaviour::{Behaviour, CommandWays, Incident, What};
+pub use stall::{Stall, Whose, Why};
 pub use witness::{CommandFinals, Finals};
 pub use world::{Run, SimError, World};

@@ -21,6 +21,7 @@ use crate::commanding::Commanding;
 use crate::consumer::Consumers;
 use crate::platform::Platform;
 use crate::queue::{Event, Queue};
+use crate::stall::{Stall, Thread, Whose};
 use crate::wire::Wire;
 use crate::witness::{Finals, Witness};
 
@@ -52,6 +53,9 @@ pub struct World {
     /// How consumers listened when the conductor was last asked.
     listening: Listening,
     interrupt_at: Option<Micros>,
+    /// The threads of the generator: that of the shard, and that of the consumers.
+    devices_thread: Thread,
+    consumers_thread: Thread,
     untaken: ShedCause,
     out: Vec<u8>,
     is_over: bool,
@@ -136,6 +140,8 @@ impl World {
             next_dispatch: Micros::ZERO,
             listening: Listening::until(Micros::ZERO),
             interrupt_at: None,
+            devices_thread: Thread::default(),
+            consumers_thread: Thread::default(),
             untaken: ShedCause::GeneratorLate,
             out: Vec::new(),
             is_over: false,
@@ -154,6 +160,14 @@ impl World {
         self.interrupt_at = Some(at);
     }
 
+    /// A thread of the generator does not run for a time.
+    pub fn stall(&mut self, stall: Stall) {
+        match stall.whose {
+            Whose::Devices => self.devices_thread.add(stall),
+            Whose::Consumers => self.consumers_thread.add(stall),
+        }
+    }
+
     /// Runs to the end of settling and closes the account.
     ///
     /// # Errors
@@ -161,10 +175,17 @@ impl World {
     pub fn run(mut self) -> Result<Run, SimError> {
         let mut steps_here = 0;
         while !self.is_over {
+            self.threads_wake();
             while let Some(event) = self.queue.pop() {
-                self.happened(event);
+                self.comes(event);
             }
-            self.turn();
+            if self
+                .devices_thread
+                .stalled_until(self.queue.now())
+                .is_none()
+            {
+                self.turn();
+            }
             self.steps += 1;
             let (now, next) = (self.queue.now(), self.next());
             steps_here = if next > now { 0 } else { steps_here + 1 };
@@ -178,8 +199,15 @@ impl World {
 
     /// The next instant at which anything is due.
     fn next(&mut self) -> Micros {
+        let now = self.queue.now();
+        let consumers = self.consumers_thread.stalled_until(now);
+        if let Some(end) = self.devices_thread.stalled_until(now) {
+            let wanted = [self.queue.next(), consumers].into_iter().flatten();
+            return wanted.fold(end, Micros::min);
+        }
         let wanted = [
             self.queue.next(),
+            consumers,
             self.shard.next_due(),
             self.shard.next_expiry(),
             self.shard.next_connect(),
@@ -187,6 +215,56 @@ impl World {
         ];
         let next = wanted.into_iter().flatten().min();
         next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch))
+    }
+
+    /// What came for a thread that did not run is handed over now that it does.
+    fn threads_wake(&mut self) {
+        let now = self.queue.now();
+        if self.devices_thread.stalled_until(now).is_none() {
+            self.shard.turn_begins(&self.devices_thread.turn(now));
+        }
+        if self.consumers_thread.stalled_until(now).is_none() {
+            let turn = self.consumers_thread.turn(now);
+            self.consumers.reading.turn_begins(&turn);
+        }
+        while let Some(event) = self.devices_thread.waited(now) {
+            self.happened(event);
+        }
+        while let Some(event) = self.consumers_thread.waited(now) {
+            self.happened(event);
+        }
+    }
+
+    /// Something comes, if the thread that it is for runs.
+    fn comes(&mut self, event: Event) {
+        let now = self.queue.now();
+        let thread = match &event {
+            Event::Dialled { link, .. }
+            | Event::ToDevice { link, .. }
+            | Event::EndToDevice { link, .. }
+            | Event::Flushed { link, .. }
+            | Event::Timer { link }
+                if !self.is_application(*link) =>
+            {
+                &mut self.devices_thread
+            }
+            Event::Copy(_) => &mut self.consumers_thread,
+            Event::Dialled { .. }
+            | Event::ToDevice { .. }
+            | Event::EndToDevice { .. }
+            | Event::Flushed { .. }
+            | Event::Timer { .. }
+            | Event::ToPlatform { .. }
+            | Event::EndToPlatform { .. }
+            | Event::Answer { .. }
+            | Event::Acknowledge { .. }
+            | Event::Mail(_)
+            | Event::Incident { .. } => return self.happened(event),
+        };
+        match thread.stalled_until(now) {
+            Some(_) => thread.wait(event),
+            None => self.happened(event),
+        }
     }
 
     fn turn(&mut self) {

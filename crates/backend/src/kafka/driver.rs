@@ -130,10 +130,16 @@ pub fn kafka_loop(
         next_dispatch: Micros::ZERO,
         is_over: false,
     };
-    Ok(Loop::new(spec.clock, &LoopConfig::default(), driver)?)
+    let mut event_loop = Loop::new(spec.clock, &LoopConfig::default(), driver)?;
+    event_loop.parts().1.watch_cpu_wait(spec.gateways.clone());
+    Ok(event_loop)
 }
 
 impl Handler for KafkaDriver {
+    fn turn_begins(&mut self, io: &mut Io) {
+        self.intake.reading.turn_begins(&io.turn());
+    }
+
     fn timer(&mut self, io: &mut Io, token: u64) {
         match Alarm::of(token) {
             Alarm::Prepare => self.prepare(io),

@@ -239,6 +239,7 @@ fn spec(plan: &Plan, clock: Clock) -> ConsumersSpec {
             consumer: ConsumerId(0),
             target: ([127, 0, 0, 1], 9092).into(),
         }],
+        gateways: Vec::new(),
         lost_copy: None,
     }
 }

@@ -142,6 +142,7 @@ impl<L: Lines> Rig<L> {
             run,
             slice: Slice::WHOLE,
             clock,
+            gateways: Vec::new(),
             trial: Trial {
                 slots: 1_000,
                 buffers,
@@ -184,6 +185,12 @@ impl<L: Lines> Rig<L> {
             self.shard.turn(Micros::from_millis(10)).expect("a turn");
         }
         panic!("it never came to that: {:?}", self.attempts);
+    }
+
+    /// The end of the first message that has one.
+    pub(super) fn first_end(&mut self) -> Attempt {
+        self.until(|rig| !rig.attempts.is_empty());
+        self.attempts[0]
     }
 
     /// What is told, and was not looked at before, or will be.

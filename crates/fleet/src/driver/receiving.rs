@@ -2,6 +2,8 @@
 
 use std::net::UdpSocket;
 
+use muster_model::Outcome;
+
 use super::narrow::Rig;
 use super::*;
 
@@ -88,4 +90,46 @@ fn tells_less(rig: &mut Rig<Datagrams>, (wanted, most): (usize, usize)) -> bool 
     let troubles = rig.troubles().into_iter();
     let mut told = troubles.filter(|it| matches!(it, Trouble::ReceiveBuffer(_)));
     told.any(|it| matches!(it, Trouble::ReceiveBuffer(text) if text.contains(&numbers)))
+}
+
+const CON: &str =
+    "streams: [ { every: 30s, phase: together, timeout: 20ms, payload: { size: 64 } } ]";
+/// More datagrams than one turn reads of a socket.
+const FIRST: usize = 150;
+
+/// The acknowledgement of a CoAP request, with 2.04 (RFC 7252 section 4.2).
+fn acknowledged(request: &[u8]) -> Vec<u8> {
+    let token = usize::from(request[0] & 0x0f);
+    let mut answer = request[..4 + token].to_vec();
+    answer[0] = 0x60 | request[0] & 0x0f;
+    answer[1] = 0x44;
+    answer
+}
+
+/// An answer that lies in the socket when its time is over, behind more than one turn reads, counts.
+#[test]
+fn what_has_come_is_read_before_time_outs_are_decided() {
+    for sockets in ["", "sockets: shared, "] {
+        let (mut rig, peer) = rig(&format!("{sockets}{CON}"));
+        let (mut request, mut room) = (None, [0; 2_048]);
+        rig.until(|_| {
+            request = peer.recv_from(&mut room).ok();
+            request.is_some()
+        });
+        let (length, device) = request.expect("it spoke");
+        for _ in 0..FIRST {
+            peer.send_to(&[0xff], device).expect("it is sent");
+        }
+        let answer = acknowledged(&room[..length]);
+        peer.send_to(&answer, device).expect("it is sent");
+        let clock = *rig.shard.parts().1.clock();
+        let over = clock.now() + Micros::from_millis(40);
+        while clock.now() < over {}
+        let ended = rig.first_end();
+        assert_eq!(ended.outcome, Outcome::Accepted, "{sockets}");
+        assert!(
+            ended.ended - ended.due > Micros::from_millis(20),
+            "{sockets}"
+        );
+    }
 }

@@ -288,7 +288,7 @@ impl<L: Lines> Driver<L> {
     /// Something of a socket's exchanges is due.
     pub(super) fn time_passed_at(&mut self, io: &mut Io, socket: u32) {
         self.shared.sockets[socket as usize].timer = None;
-        let now = io.fresh_now();
+        let now = io.heard();
         while let Some(link) = self.shard.socket_timer(socket, now, &mut self.out) {
             self.say_at(io, socket);
             self.go_on(io, link);
@@ -334,7 +334,7 @@ impl<L: Lines> Driver<L> {
             }
             io.cancel_timer(timer);
         }
-        let timer = io.set_timer(deadline, TIMER_OF_SOCKET | u64::from(at));
+        let timer = io.set_timer(super::later(io, deadline), TIMER_OF_SOCKET | u64::from(at));
         socket.timer = Some((deadline, timer));
     }
 

@@ -60,6 +60,7 @@ impl Shard {
             run,
             slice: Slice::WHOLE,
             clock,
+            gateways: Vec::new(),
             trial: Trial {
                 slots: 16,
                 buffers: 16,

@@ -407,6 +407,7 @@ fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Spre
         shards: args.shards.unwrap_or((cores / processes).max(1)),
         targets: target.addresses.devices.clone(),
         backends: target.addresses.backends.clone(),
+        gateways: target.gateways(),
         trial: Trial {
             slots: args.slots,
             buffers: args.buffers,

@@ -4,3 +4,4 @@ mod acknowledged;
 mod commands;
 mod laws;
 mod messages;
+mod own;
