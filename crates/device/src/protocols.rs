@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_of_mqtt_is_no_larger_for_coap() {
-        assert_eq!(size_of::<Session>(), size_of::<mqtt::Client>());
+    fn a_link_of_mqtt_is_larger_for_coap_by_a_tag_at_the_most() {
+        assert!(size_of::<Session>() <= size_of::<mqtt::Client>() + size_of::<u64>());
     }
 }

@@ -19,31 +19,9 @@ pub(super) struct KeepAlive {
     timeout_us: u32,
     /// In seconds; 0 is none.
     interval_s: u16,
-    flags: Flags,
-}
-
-/// What is remembered of pings, in a byte without a niche: a `bool` here would move the tag of an
-/// enum of sessions to where the other protocols' sessions have their fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Flags(u8);
-
-impl Flags {
-    /// A ping has no answer yet.
-    const PINGED: u8 = 1;
-    /// We were silent for one and a half keep-alives, and no ping was answered since.
-    const MISSED: u8 = 2;
-
-    const fn has(self, flag: u8) -> bool {
-        self.0 & flag != 0
-    }
-
-    fn set(&mut self, flag: u8, is_set: bool) {
-        self.0 = if is_set {
-            self.0 | flag
-        } else {
-            self.0 & !flag
-        };
-    }
+    is_pinged: bool,
+    /// Whether we were silent for one and a half keep-alives, and no ping was answered since.
+    is_missed: bool,
 }
 
 impl KeepAlive {
@@ -53,7 +31,8 @@ impl KeepAlive {
             since: Micros::ZERO,
             timeout_us: u32::try_from(timeout.get()).unwrap_or(u32::MAX),
             interval_s: 0,
-            flags: Flags::default(),
+            is_pinged: false,
+            is_missed: false,
         }
     }
 
@@ -64,7 +43,8 @@ impl KeepAlive {
             since: now,
             timeout_us: self.timeout_us,
             interval_s,
-            flags: Flags::default(),
+            is_pinged: false,
+            is_missed: false,
         };
     }
 
@@ -80,9 +60,7 @@ impl KeepAlive {
     /// A packet was rendered.
     #[inline]
     pub(super) fn sent(&mut self, now: Micros) {
-        if self.is_overslept(now) {
-            self.flags.set(Flags::MISSED, true);
-        }
+        self.is_missed |= self.is_overslept(now);
         self.sent = now;
     }
 
@@ -90,26 +68,26 @@ impl KeepAlive {
     #[inline]
     pub(super) fn received(&mut self, now: Micros) {
         self.since = now;
-        self.flags.set(Flags::PINGED, false);
+        self.is_pinged = false;
     }
 
     /// The server has answered a ping, so that it has let an earlier silence of ours pass.
     pub(super) fn answered(&mut self) {
-        self.flags.set(Flags::MISSED, false);
+        self.is_missed = false;
     }
 
     /// A ping was rendered whose answer is waited for.
     pub(super) fn pinged(&mut self, now: Micros) {
         self.sent(now);
-        if !self.is_pinged() {
-            self.flags.set(Flags::PINGED, true);
+        if !self.is_pinged {
+            self.is_pinged = true;
             self.since = now;
         }
     }
 
     /// When the last bytes came; none while a ping has no answer.
     pub(super) fn last_received(&self) -> Option<Micros> {
-        (!self.is_pinged()).then_some(self.since)
+        (!self.is_pinged).then_some(self.since)
     }
 
     /// When something is due next.
@@ -124,7 +102,7 @@ impl KeepAlive {
     /// When the next ping is due.
     #[inline]
     fn ping_due(&self) -> Option<Micros> {
-        let silent_since = if self.is_pinged() {
+        let silent_since = if self.is_pinged {
             self.sent
         } else {
             self.sent.min(self.since)
@@ -137,7 +115,7 @@ impl KeepAlive {
     }
 
     fn answer_due(&self) -> Option<Micros> {
-        self.is_pinged().then(|| self.since + self.answer_time())
+        self.is_pinged.then(|| self.since + self.answer_time())
     }
 
     /// Whether the answer to a ping is overdue. If this is asked late, the answer gets its time
@@ -156,17 +134,13 @@ impl KeepAlive {
     /// Whether the server may have ended the connection because we sent nothing for one and a half
     /// keep-alives.
     pub(super) fn is_missed(&self, now: Micros) -> bool {
-        self.flags.has(Flags::MISSED) || self.is_overslept(now)
+        self.is_missed || self.is_overslept(now)
     }
 
     #[inline]
     fn is_overslept(&self, now: Micros) -> bool {
         let most = u64::from(self.interval_s) * 1_500_000;
         self.interval_s > 0 && now - self.sent >= Micros(most)
-    }
-
-    const fn is_pinged(&self) -> bool {
-        self.flags.has(Flags::PINGED)
     }
 
     fn interval(&self) -> Micros {
