@@ -317,6 +317,7 @@ impl Agent {
             | Trouble::Unsendable(_)
             | Trouble::Handshake(_)
             | Trouble::LinkRefused(_)
+            | Trouble::ReasonString { .. }
             | Trouble::Unreachable(_)
             | Trouble::Topics(_)
             | Trouble::TopicsDiffer(_)

@@ -69,20 +69,23 @@ impl Driver {
                         Version::V311 => Reason::MqttSuback(*code),
                         Version::V5 => Reason::Mqtt(*code),
                     };
-                    return self.refused(io, at, Request::Subscribe, reason);
+                    return self.refused(io, at, (Request::Subscribe, reason), None);
                 }
                 Some(_) | None => self.subscribed(io, at),
             },
-            ClientEvent::Refused(reason) => return self.refused(io, at, Request::Connect, *reason),
+            ClientEvent::Refused { reason, properties } => {
+                let said = properties.reason_string();
+                return self.refused(io, at, (Request::Connect, *reason), said);
+            }
             ClientEvent::KeepAliveExpired => {
                 self.give_up(io, at, "a ping had no answer in time");
                 return false;
             }
-            ClientEvent::Disconnected {
-                reason,
-                properties: _,
-            } => {
-                self.give_up(io, at, &format!("DISCONNECT {reason}"));
+            ClientEvent::Disconnected { reason, properties } => {
+                let why = reason.in_words();
+                let said = properties.reason_string();
+                let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
+                self.give_up(io, at, &format!("DISCONNECT {why}{said}"));
                 return false;
             }
             ClientEvent::Malformed(malformed) => {
@@ -141,14 +144,21 @@ impl Driver {
         }
     }
 
-    fn refused(&mut self, io: &mut Io, at: usize, what: Request, reason: Reason) -> bool {
+    fn refused(
+        &mut self,
+        io: &mut Io,
+        at: usize,
+        (what, reason): (Request, Reason),
+        said: Option<&str>,
+    ) -> bool {
         // It tries again and again, and is told once.
         if self.consumers[at].refused != Some(reason) {
             self.consumers[at].refused = Some(reason);
             let remedy = what.remedy(reason);
             let see = remedy.map_or(String::new(), |keys| format!("; see {keys}"));
             let (name, why) = (self.name(at), reason.in_words());
-            let text = format!("{name}: {what} refused with {why}{see}");
+            let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
+            let text = format!("{name}: {what} refused with {why}{said}{see}");
             self.troubles.push(Trouble::ConsumerRefused(text));
         }
         self.give_up(io, at, REFUSED);

@@ -51,8 +51,10 @@ pub enum Ending {
     Interrupted,
     /// A `stop-if` rule held.
     StoppedByRule,
-    /// No link ever came up, and no peer refused one: there was nothing to test.
+    /// No link was up when connecting ended, and no peer refused one: there was nothing to test.
     Unreachable,
+    /// No link was up when connecting ended, and a peer refused one in its protocol's words.
+    Refused,
     /// The consumers did not come up, so arrivals could not have been counted.
     ConsumersUnreachable,
     /// A peer declined what links on one socket cannot do without, so that they never come up.
@@ -200,19 +202,27 @@ impl Conductor {
         if progress.at <= since && !out_of_time {
             return None;
         }
+        let all_tried = progress.links_wanted > 0 && progress.links_untried == 0;
+        let no_link = self.timetable.has_links && progress.links_up == 0;
+        let hopeless = no_link && progress.links_failed > 0 && (all_tried || out_of_time);
+        // Nobody needs the consumers of a run without devices.
+        if hopeless {
+            return Some(self.give_up(match progress.links_refused {
+                0 => Ending::Unreachable,
+                _ => Ending::Refused,
+            }));
+        }
         if progress.consumers_up < progress.consumers_wanted {
             return out_of_time.then(|| self.give_up(Ending::ConsumersUnreachable));
         }
         if !self.timetable.has_links {
             return Some(self.start(now));
         }
-        let all_tried = progress.links_wanted > 0 && progress.links_untried == 0;
         let all_up = all_tried && progress.links_up >= progress.links_wanted;
-        let hopeless = all_tried && progress.links_up == 0 && progress.links_failed > 0;
-        if !(all_up || hopeless || out_of_time) {
+        if !(all_up || out_of_time) {
             return None;
         }
-        if progress.links_up == 0 && progress.links_refused == 0 {
+        if no_link {
             return Some(self.give_up(Ending::Unreachable));
         }
         Some(self.start(now))
@@ -643,21 +653,53 @@ mod tests {
         assert_eq!(run.origin(), None);
     }
 
-    #[test]
-    fn a_refusal_in_the_protocols_words_is_judged() {
+    /// How a run ends whose links have come so far, while its consumer is not up yet.
+    fn ended_at(at: f64, links: Progress) -> Option<Ending> {
         let mut run = Conductor::new(TIMETABLE);
         run.step(secs(0.0), &Progress::default(), &ALL);
-        let refused = Progress {
-            at: secs(0.2),
+        let links = Progress {
+            at: secs(at),
             links_wanted: 2,
-            links_failed: 2,
-            links_refused: 2,
+            consumers_wanted: 1,
+            ..links
+        };
+        let order = run.step(secs(at), &links, &ALL);
+        (order == Some(Order::Finish)).then(|| run.ending())
+    }
+
+    #[test]
+    fn a_run_without_a_link_ends_where_connecting_ends() {
+        let failed = |links_failed, links_refused, links_untried| Progress {
+            links_failed,
+            links_refused,
+            links_untried,
             ..Progress::default()
         };
-        assert!(matches!(
-            run.step(secs(0.2), &refused, &ALL),
-            Some(Order::Start { .. })
-        ));
+        assert_eq!(ended_at(0.2, failed(2, 2, 0)), Some(Ending::Refused));
+        assert_eq!(ended_at(0.2, failed(2, 1, 0)), Some(Ending::Refused));
+        assert_eq!(ended_at(0.2, failed(2, 0, 0)), Some(Ending::Unreachable));
+        assert_eq!(ended_at(0.2, failed(1, 1, 1)), None, "one is not tried");
+        assert_eq!(ended_at(10.0, failed(1, 1, 1)), Some(Ending::Refused));
+        let up = Progress {
+            links_up: 1,
+            ..failed(1, 1, 0)
+        };
+        let ending = ended_at(10.0, up);
+        assert_eq!(ending, Some(Ending::ConsumersUnreachable));
+    }
+
+    #[test]
+    fn a_run_goes_on_with_the_links_that_were_not_refused() {
+        let mut run = Conductor::new(TIMETABLE);
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        let most = Progress {
+            links_up: 1,
+            links_failed: 4,
+            links_refused: 4,
+            ..up(secs(10.0))
+        };
+        let order = run.step(secs(10.0), &most, &ALL);
+        assert!(matches!(order, Some(Order::Start { .. })), "{order:?}");
     }
 
     #[test]

@@ -76,6 +76,14 @@ pub enum Trouble {
     NotListed(u64),
     /// The target refused a device: told once a cause, with the first device.
     LinkRefused(String),
+    /// The platform gave a reason string (MQTT 5) when it ended or refused a link: the first of each
+    /// cause and shard.
+    ReasonString {
+        /// The cause, as the maps of causes name it.
+        cause: String,
+        /// The text.
+        text: String,
+    },
     /// A topic that a backend names was created.
     Topics(String),
     /// How far a consumer was behind what its broker had for it.

@@ -27,6 +27,8 @@ pub struct Live {
     pub links_wanted: u64,
     /// Links that are up.
     pub links_up: u64,
+    /// Tries to connect that ended without a link, by cause in words, most frequent first.
+    pub connect_failures: Vec<(String, u64)>,
     /// Whether a backend counts arrivals, so that they are known at all.
     pub has_backend: bool,
     /// Rates of the last full second.
@@ -119,6 +121,7 @@ impl Default for Live {
             run_until: None,
             links_wanted: 0,
             links_up: 0,
+            connect_failures: Vec::new(),
             has_backend: false,
             rates: LiveRates::default(),
             response: Quantiles::default(),
@@ -177,6 +180,7 @@ pub(crate) fn sample() -> Live {
         run_until: Some(Micros::from_secs(107)),
         links_wanted: 10_000,
         links_up: 9_990,
+        connect_failures: Vec::new(),
         has_backend: true,
         rates: LiveRates {
             offered: Some(2_000.0),

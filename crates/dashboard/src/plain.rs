@@ -13,6 +13,8 @@ pub const PLAIN_EVERY: Micros = Micros::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Plain {
     last: Option<(Phase, Micros)>,
+    /// Whether a line has said that links do not come up.
+    has_failing: bool,
 }
 
 impl Plain {
@@ -30,10 +32,12 @@ impl Plain {
     /// A line, without line feed, if the phase is new or five seconds have passed.
     pub fn line(&mut self, live: &Live) -> Option<String> {
         let is_due = self.last.is_none_or(|(phase, at)| {
-            phase != live.phase || live.elapsed.get() >= (at + PLAIN_EVERY).get()
+            let is_new = !self.has_failing && !live.connect_failures.is_empty();
+            is_new || phase != live.phase || live.elapsed.get() >= (at + PLAIN_EVERY).get()
         });
         is_due.then(|| {
             self.last = Some((live.phase, live.elapsed));
+            self.has_failing |= !live.connect_failures.is_empty();
             line(live)
         })
     }
@@ -108,9 +112,14 @@ fn line(live: &Live) -> String {
     let mut line = format!("{:>7} {:<8} ", duration(live.elapsed), live.phase_name());
     line.push_str(&links(live));
     match live.phase {
-        Phase::Connect => {}
+        Phase::Connect => line.push_str(&failing(live)),
         Phase::WarmUp | Phase::Measure | Phase::Settle => line.push_str(&traffic(live)),
-        Phase::Finish => line.push_str(&totals(live)),
+        Phase::Finish => {
+            if live.links_up == 0 {
+                line.push_str(&failing(live));
+            }
+            line.push_str(&totals(live));
+        }
     }
     for fault in &live.health.faults {
         line.push_str(" | generator: ");
@@ -131,6 +140,13 @@ fn links(live: &Live) -> String {
             format!("links {up}/{wanted}")
         }
     }
+}
+
+/// Why links do not come up: "2,000 refused: not authorized (0x87)".
+fn failing(live: &Live) -> String {
+    let causes = live.connect_failures.iter().take(3);
+    let causes = causes.map(|(cause, n)| format!(" | {} {cause}", count(*n)));
+    causes.collect()
 }
 
 /// Before the first full second there are counts, and no rates.
@@ -239,6 +255,21 @@ mod tests {
             ..at(0, Phase::Connect)
         };
         assert_eq!(line(&live), "   0:00 connect  connecting 12 of 2,000");
+    }
+
+    #[test]
+    fn a_line_says_why_links_do_not_come_up_while_it_happens() {
+        let live = Live {
+            links_wanted: 2_000,
+            connect_failures: vec![("refused: not authorized (0x87)".to_owned(), 2_000)],
+            ..at(1, Phase::Connect)
+        };
+        let wanted =
+            "   0:01 connect  connecting 0 of 2,000 | 2,000 refused: not authorized (0x87)";
+        let mut plain = Plain::default();
+        assert!(plain.line(&at(0, Phase::Connect)).is_some());
+        assert_eq!(plain.line(&live).as_deref(), Some(wanted), "at once");
+        assert_eq!(plain.line(&live), None);
     }
 
     #[test]

@@ -248,8 +248,16 @@ fn messages_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
         missing(live),
         figure("shed", count(live.shed), live.shed > 0),
     ];
-    let errors = live.errors.iter().take(ERRORS);
-    lines.extend(errors.map(|(code, number)| figure(code, count(*number), true)));
+    let is_connecting = live.phase == Phase::Connect && !live.connect_failures.is_empty();
+    if is_connecting {
+        let causes = live.connect_failures.iter().take(ERRORS);
+        let words =
+            causes.map(|(cause, n)| Line::from(warned(format!("{} {cause}", count(*n)), true)));
+        lines.extend(words);
+    } else {
+        let errors = live.errors.iter().take(ERRORS);
+        lines.extend(errors.map(|(code, number)| figure(code, count(*number), true)));
+    }
     frame.render_widget(Paragraph::new(lines).block(panel("messages so far")), area);
 }
 

@@ -16,6 +16,9 @@ pub(crate) struct Refusals {
     untold_links: Vec<String>,
     /// Whether an announcement without an answer was noted.
     has_announcement: bool,
+    /// Causes for which the platform has given a reason string.
+    said: Vec<String>,
+    untold_said: Vec<(String, String)>,
 }
 
 impl Refusals {
@@ -51,6 +54,22 @@ impl Refusals {
         if !std::mem::replace(&mut self.has_announcement, true) {
             self.untold_links.push(text());
         }
+    }
+
+    /// The platform gave a reason string for a cause.
+    pub(crate) fn note_said(&mut self, cause: &dyn std::fmt::Display, text: &str) {
+        let cause = cause.to_string();
+        if self.said.contains(&cause) || self.said.len() == CODES_MAX {
+            return;
+        }
+        self.said.push(cause.clone());
+        let text = text.chars().take(TEXT_MAX).collect();
+        self.untold_said.push((cause, text));
+    }
+
+    /// The reason strings since the last call, each with its cause.
+    pub(crate) fn take_said(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.untold_said)
     }
 
     /// Links that were refused since the last call.

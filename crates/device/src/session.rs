@@ -1,7 +1,7 @@
 //! What the peer's bytes mean for a link.
 
 use muster_model::{Cause, ConnectFailure, Micros};
-use muster_protocol::mqtt::{ClientEvent, Connected, Input, Token};
+use muster_protocol::mqtt::{ClientEvent, Connected, Input, Properties, Token};
 
 use crate::link::{Hold, State};
 use crate::protocols::Session;
@@ -105,8 +105,10 @@ impl<S: Sink> Shard<S> {
             ClientEvent::Message(message) => {
                 self.told(link, now, message);
             }
-            ClientEvent::Refused(reason) => {
-                self.connect_failed(link, now, ConnectFailure::Rejected(*reason));
+            ClientEvent::Refused { reason, properties } => {
+                let failure = ConnectFailure::Rejected(*reason);
+                self.note_said(&failure, properties);
+                self.connect_failed(link, now, failure);
                 return Then::Close;
             }
             ClientEvent::Accepted { token, reason } => {
@@ -130,17 +132,23 @@ impl<S: Sink> Shard<S> {
             }
             ClientEvent::Resend { token } => self.resend(link, *token),
             ClientEvent::KeepAliveExpired => return self.lost(link, now, Cause::PingUnanswered),
-            ClientEvent::Disconnected {
-                reason,
-                properties: _,
-            } => {
-                return self.lost(link, now, Cause::PeerDisconnect(*reason));
+            ClientEvent::Disconnected { reason, properties } => {
+                let cause = Cause::PeerDisconnect(*reason);
+                self.note_said(&cause, properties);
+                return self.lost(link, now, cause);
             }
             ClientEvent::Malformed(_) => return self.lost(link, now, Cause::Malformed),
             // A step of authentication is answered where it comes in.
             ClientEvent::Auth(_) | ClientEvent::Unsubscribed { .. } | ClientEvent::Pong => {}
         }
         Then::Stay
+    }
+
+    /// Keeps the platform's own words for a cause, the first of each.
+    fn note_said(&mut self, cause: &dyn std::fmt::Display, properties: &Properties<'_>) {
+        if let Some(text) = properties.reason_string() {
+            self.refusals.note_said(cause, text);
+        }
     }
 
     fn handshake_done(

@@ -271,6 +271,12 @@ impl<S: Sink> Shard<S> {
         self.refusals.take_links()
     }
 
+    /// The platform's own words (reason strings of MQTT 5) for causes by which links ended or were
+    /// refused, the first of each cause, since the last call.
+    pub fn take_reason_strings(&mut self) -> Vec<(String, String)> {
+        self.refusals.take_said()
+    }
+
     /// Where the shard tells what happened.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink

@@ -1,5 +1,7 @@
 //! All that a verdict is made from.
 
+use std::collections::BTreeMap;
+
 use muster_load::{Schedule, Shape, StreamSchedule};
 use muster_measure::{Summary, WindowDelta};
 use muster_model::{FleetId, Micros, Rate};
@@ -17,6 +19,10 @@ pub struct Evidence<'a> {
     pub health: &'a GeneratorHealth,
     /// Every stream of the plan; the index is the `StreamId`.
     pub streams: &'a [StreamEvidence],
+    /// The name of every fleet; the index is the `FleetId`.
+    pub fleets: &'a [String],
+    /// The first words of the platform for a cause, by the cause's name (reason strings of MQTT 5).
+    pub reason_strings: &'a BTreeMap<String, String>,
     /// The name of every backend; the index is the `BackendId`.
     pub backends: &'a [String],
     /// How the run ended.
@@ -64,6 +70,8 @@ pub enum Ending {
     Stopped(Stop),
     /// The user stopped the run, or it was killed.
     Interrupted,
+    /// No link was up when connecting ended, though the target answered.
+    NoLinkUp,
     /// It failed before the first message was due, for this reason.
     NotBegun(String),
 }

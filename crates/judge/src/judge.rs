@@ -5,7 +5,7 @@ use muster_model::{ConnectFailure, Micros, TlsFailure, figure};
 
 use crate::{
     Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
-    Unevaluated, Verdict, keep_alive, reach, slo, stable, validity, warnings::warnings,
+    Unevaluated, Verdict, causes, keep_alive, reach, slo, stable, validity, warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -21,6 +21,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .iter()
         .flat_map(|rule| slo::evaluate(rule, evidence))
         .collect();
+    results.extend(no_link_up(&results, evidence));
     results.extend(reach::reachable(evidence));
     results.push(drain(evidence));
     results.extend(stop_if(rules, evidence));
@@ -28,12 +29,11 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     results.extend(validity::evaluate(rules, evidence));
     results.push(keep_alive::missed_by_us(evidence));
 
-    let was_stopped = matches!(evidence.ending, Ending::Stopped(_));
     for rule in &mut results {
         if evidence.is_part {
             rule.leave_to_the_whole();
         }
-        rule.conclude(was_stopped);
+        rule.conclude(evidence.ending);
     }
     let is_invalid = has(&results, Consequence::Invalidates);
     let result = if was_no_run(evidence) {
@@ -64,6 +64,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     Verdict {
         result,
         would_be,
+        causes: causes::of_links(evidence),
         warnings,
         switched_off: rules.switched_off.clone(),
         rules: results,
@@ -124,11 +125,28 @@ fn is_undecided(rule: &RuleResult) -> bool {
     counts && is_open
 }
 
+/// Rule `connected` of a run that ended without a link, where the scenario has switched it off or
+/// has it for single fleets.
+fn no_link_up(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<RuleResult> {
+    let mut failed = rules
+        .iter()
+        .filter(|rule| rule.outcome == RuleOutcome::Fail);
+    let is_told = failed.any(|rule| rule.rule == "connected");
+    let is_needed = *evidence.ending == Ending::NoLinkUp && !is_told;
+    is_needed.then(|| {
+        RuleResult::new(RuleKind::Slo, "connected", "run")
+            .observed(Some(Figure::Fraction(0.0)))
+            .evidence("no link was up when connecting ended")
+            .decided(false, None)
+    })
+}
+
 /// Whether there was no run at all: it failed before the first due, or no link ever came up and
 /// no peer was there to refuse one.
 fn was_no_run(evidence: &Evidence<'_>) -> bool {
     match evidence.ending {
         Ending::NotBegun(_) => true,
+        Ending::NoLinkUp => false,
         Ending::Planned | Ending::Stopped(_) | Ending::Interrupted => {
             was_unreachable(evidence.summary)
         }
@@ -235,7 +253,7 @@ fn stop_if(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
                 stop.at.as_secs_f64()
             ))
             .decided(false, Some(stop.since.second())),
-        Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => rule
+        Ending::Planned | Ending::Interrupted | Ending::NoLinkUp | Ending::NotBegun(_) => rule
             .evidence("no condition held for long enough")
             .decided(true, None),
     })

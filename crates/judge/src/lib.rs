@@ -16,6 +16,7 @@
 
 mod bounds;
 mod builder;
+mod causes;
 mod commands;
 mod evidence;
 mod health;
@@ -37,6 +38,7 @@ mod warnings;
 
 pub use bounds::{StabilityBounds, ValidityBounds};
 pub use builder::RulesBuilder;
+pub use causes::LinkCause;
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, holds};
 pub use health::{
     GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,

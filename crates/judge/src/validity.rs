@@ -64,6 +64,7 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
         Ending::Interrupted => rule
             .evidence("the run was interrupted")
             .decided(false, None),
+        Ending::NoLinkUp => rule.evidence("no link was up when connecting ended"),
         Ending::NotBegun(reason) => rule.evidence(reason.clone()).decided(false, None),
     }
 }
@@ -80,6 +81,7 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     }
     let (cohort, when) = match evidence.ending {
         Ending::Stopped(_) => (&run.uplink, "due"),
+        Ending::NoLinkUp => return rule.not_evaluated(Unevaluated::NothingDue),
         Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => {
             (&run.measured, "due while measuring")
         }
@@ -98,6 +100,9 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
     let rule = new("residue").bound(Figure::Count(0));
     if evidence.is_part {
         return rule.not_evaluated(Unevaluated::OnePart);
+    }
+    if *evidence.ending == Ending::NoLinkUp && evidence.summary.residue.is_none() {
+        return rule.not_evaluated(Unevaluated::NothingDue);
     }
     let Some(residue) = evidence.summary.residue else {
         let why = "the ledger was not closed: the run did not come to its end";

@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-use crate::{Scope, SwitchedOff, Unevaluated, Warning};
+use crate::{Ending, LinkCause, Scope, SwitchedOff, Unevaluated, Warning};
 
 /// The verdict on one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub struct Verdict {
     /// Only of an invalid run: what its rules say of the target all the same; none if no rule
     /// failed and one that counts could not be evaluated, so that nobody knows.
     pub would_be: Option<RunResult>,
+    /// Links that did not come up, by fleet and cause: the first thing to read.
+    pub causes: Vec<LinkCause>,
     /// What went wrong and no rule looked at; it moves no result.
     pub warnings: Vec<Warning>,
     /// The rules that the scenario switched off by `any`.
@@ -169,11 +171,17 @@ impl RuleResult {
         }
     }
 
-    /// Draws the consequence of the outcome; `was_stopped` tells that `stop-if` ended the run.
-    pub(crate) fn conclude(&mut self, was_stopped: bool) {
+    /// Draws the consequence of the outcome. A run that its end has cut short is not made invalid by
+    /// that.
+    pub(crate) fn conclude(&mut self, ending: &Ending) {
+        let is_excused = match ending {
+            Ending::Stopped(_) => self.outcome.is_cut_short(),
+            Ending::NoLinkUp => matches!(self.outcome, RuleOutcome::NotEvaluated(_)),
+            Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => false,
+        };
         self.consequence = if self.fails_the_target() {
             Consequence::Fails
-        } else if self.invalidates() && !(was_stopped && self.outcome.is_cut_short()) {
+        } else if self.invalidates() && !is_excused {
             Consequence::Invalidates
         } else {
             Consequence::None

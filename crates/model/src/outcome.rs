@@ -216,6 +216,34 @@ pub enum ConnectFailure {
     AnnouncementUnanswered,
 }
 
+impl ConnectFailure {
+    /// The cause behind a number of links, such as "refused: not authorized (0x87)".
+    #[must_use]
+    pub fn in_words(self) -> String {
+        let refused = |what: &str, reason: Reason| match reason.meaning() {
+            Some(meaning) => format!("refused{what}: {meaning} ({reason})"),
+            None => format!("refused{what}: {reason}"),
+        };
+        match self {
+            Self::Rejected(reason) => refused("", reason),
+            Self::SubscribeRejected(reason) => refused(" a subscription", reason),
+            Self::UpgradeRefused(status) => format!("refused the upgrade to WebSocket: {status}"),
+            Self::Dns => "without an address: the name could not be resolved (dns)".to_owned(),
+            Self::Refused => "turned away: nobody listens there (refused)".to_owned(),
+            Self::Unreachable => "without a way to the address (unreachable)".to_owned(),
+            Self::TimedOut => "without an answer in time (timed-out)".to_owned(),
+            Self::Closed => "closed by the peer in the handshake (closed-by-peer)".to_owned(),
+            Self::Tls(failure) => format!("failed in TLS ({failure})"),
+            Self::Malformed => "answered in bytes of another protocol (malformed)".to_owned(),
+            Self::Unsendable => "at a peer that takes no such packet (unsendable)".to_owned(),
+            Self::GeneratorLimit => {
+                "without a descriptor or port on this machine (generator-limit)".to_owned()
+            }
+            Self::RunEnded => "cut off by the end of the run (run-ended)".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -21,6 +21,9 @@ pub(crate) const COUNTERS_UNREAD: &str = "counters-unread";
 const CONSUMER_AWAY: &str = "consumer-away";
 const CONSUMER_LOST: &str = "consumer-lost";
 
+/// The platform's own words for a cause.
+const REASON_STRING: &str = "reason-string";
+
 /// Seconds without one of the things that happen all the time, before it is called an event.
 const GAP_MIN: u32 = 2;
 
@@ -99,6 +102,7 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         Trouble::Unreachable(what) => ("unreachable", what.clone()),
         Trouble::Handshake(what) => ("handshake-failed", what.clone()),
         Trouble::LinkRefused(what) => ("device-refused", what.clone()),
+        Trouble::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
     NotedEvent {
         t_s: since.as_secs_f64(),
@@ -106,6 +110,14 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         kind: kind.to_owned(),
         detail,
     }
+}
+
+/// The platform's own words by the cause that they were given for.
+pub(crate) fn reason_strings(events: &[NotedEvent]) -> BTreeMap<String, String> {
+    let said = events.iter().filter(|event| event.kind == REASON_STRING);
+    let said = said.filter_map(|event| event.detail.split_once(": "));
+    said.map(|(cause, text)| (cause.to_owned(), text.to_owned()))
+        .collect()
 }
 
 /// The events that are warnings too: each once, however many consumers noticed it.

@@ -50,11 +50,16 @@ impl Archive {
         let counters = counters.map(|noted| counters::compared(plan, noted, &of_streams));
         let mut found = events::warnings(&self.events);
         found.extend(counters.iter().flatten().filter_map(counters::differing));
+        let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
+        let fleets: Vec<String> = fleets.collect();
+        let reason_strings = events::reason_strings(&self.events);
         let evidence = Evidence {
             summary: &summary,
             windows: &self.windows,
             health: &health,
             streams: &streams,
+            fleets: &fleets,
+            reason_strings: &reason_strings,
             backends: &backends,
             ending: &ending,
             is_part: self.header.part != Part::WHOLE,
@@ -147,6 +152,11 @@ impl Archive {
                 Some(stop) => muster_judge::Ending::Stopped(stop),
                 None => muster_judge::Ending::Interrupted,
             },
+            // A platform that took a link and ended it again is one to be judged.
+            Ending::Refused => muster_judge::Ending::NoLinkUp,
+            Ending::Unreachable if summary.run.links.connected > 0 => {
+                muster_judge::Ending::NoLinkUp
+            }
             Ending::Unreachable => muster_judge::Ending::NotBegun(format!(
                 "no device could connect to {}{}{}{}",
                 self.targets(),

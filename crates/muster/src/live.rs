@@ -11,7 +11,7 @@ use muster_dashboard::{Health, Live, LiveRates, Quantiles};
 use muster_judge::{Figure, RuleResult, Rules};
 use muster_load::{Schedule, StreamSchedule};
 use muster_measure::{Distribution, Flow, Percentiles, RecorderPlan, State, Timeline, WindowDelta};
-use muster_model::{Micros, RunId, StreamId};
+use muster_model::{ConnectFailure, Micros, RunId, StreamId};
 use muster_scenario::Plan;
 
 mod fitness;
@@ -67,6 +67,7 @@ pub(crate) struct View {
     /// First copies, per backend.
     arrived: Vec<u64>,
     errors: BTreeMap<String, u64>,
+    connect_failures: BTreeMap<ConnectFailure, u64>,
     pulses: BTreeMap<usize, Pulse>,
     fitness: Fitness,
     /// The faults as of the last pulse: working them out looks at every second of the run.
@@ -85,6 +86,7 @@ impl View {
             recent: WindowDelta::default(),
             flow: Flow::default(),
             errors: BTreeMap::new(),
+            connect_failures: BTreeMap::new(),
             pulses: BTreeMap::new(),
             faults: None,
             phase: None,
@@ -140,6 +142,7 @@ impl View {
             run_until: Some(self.run_until(standing)),
             links_wanted: self.links_wanted(standing),
             links_up: standing.progress.links_up,
+            connect_failures: self.failing(standing),
             has_backend,
             rates: LiveRates {
                 offered: is_full.then_some(offered),
@@ -175,6 +178,21 @@ impl View {
             0 if !self.fixed.timetable.is_part => planned,
             told => told,
         }
+    }
+
+    /// Why links do not come up, the most frequent cause first. A link that tries again counts once:
+    /// no cause has more than there are links that have tried and are not up.
+    fn failing(&self, standing: &Standing) -> Vec<(String, u64)> {
+        let links = &standing.progress;
+        let tried = self.links_wanted(standing) - links.links_untried.min(links.links_wanted);
+        let most = tried.saturating_sub(links.links_up);
+        let causes = self.connect_failures.iter();
+        let mut causes: Vec<(String, u64)> = causes
+            .map(|(cause, count)| (cause.in_words(), (*count).min(most)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        causes
     }
 
     /// What was accepted, or has no answer by design, and has not arrived so far at the backend
@@ -347,8 +365,10 @@ impl View {
             }
         }
         for window in delta.links.values() {
-            let failures = window.counts.failures.iter();
-            failures.for_each(|(failure, count)| add(format!("connect {failure}"), count));
+            for (failure, count) in window.counts.failures.iter() {
+                add(format!("connect {failure}"), count);
+                *self.connect_failures.entry(failure).or_default() += count;
+            }
         }
     }
 

@@ -260,7 +260,7 @@ impl Handler for Probe {
 fn answer(event: &ClientEvent<'_>, took: Micros) -> Answer {
     match event {
         ClientEvent::Connected(_) => Answer::Taken(took),
-        ClientEvent::Refused(reason) => Answer::Refused(*reason),
+        ClientEvent::Refused { reason, .. } => Answer::Refused(*reason),
         ClientEvent::Malformed(malformed) => Answer::Nonsense(malformed.to_string()),
         ClientEvent::Auth(_)
         | ClientEvent::Accepted { .. }

@@ -68,6 +68,7 @@ function verdict() {
   const list = reasons();
   return el("section", { class: `card verdict tone-${tone(result)}` },
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
+    causes(),
     list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
     notJudged(),
     warnings(),
@@ -78,6 +79,14 @@ function verdict() {
 function notJudged() {
   const rules = report.verdict.switched_off.map((off) => (off.scope === "run" ? off.rule : `${off.rule} [${off.scope}]`));
   return rules.length === 0 ? null : el("p", { class: "said" }, `Not judged: ${rules.join(", ")} (switched off by `, el("code", {}, "any"), ").");
+}
+
+/// Links that did not come up, and why: before everything else.
+function causes() {
+  const all = report.verdict.causes || [];
+  if (all.length === 0) return null;
+  const line = (one) => el("li", {}, el("span", { class: "what" }, "links"), el("span", { class: "seen" }, el("b", {}, one.text)));
+  return el("ul", { class: "reasons" }, all.map(line));
 }
 
 /// What went wrong and no rule looked at, beside the verdict that it did not move.

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use muster_judge::Warning;
+use muster_judge::{LinkCause, Warning};
 
 use crate::{Consequence, Outcome, Report, Rule, RuleResult, SwitchedOff, Verdict};
 
@@ -16,11 +16,14 @@ use crate::{Consequence, Outcome, Report, Rule, RuleResult, SwitchedOff, Verdict
 /// silence for success.
 #[must_use]
 pub fn junit(report: &Report) -> String {
+    let causes = &report.verdict.causes;
     let rules = report.verdict.rules.iter();
     let mut suites = Vec::new();
     let rules = Suite {
         name: report.name.clone(),
-        cases: rules.map(Case::of).collect(),
+        cases: rules
+            .map(|rule| Case::of(rule).beginning_with(causes))
+            .collect(),
         properties: properties(report),
         output: report.verdict.warnings.iter().map(warning).collect(),
     };
@@ -58,11 +61,14 @@ fn seconds(report: &Report) -> String {
     format!("{seconds:.3}")
 }
 
-/// The result, the counts of the rules, and whether any certificate was taken.
+/// Why links did not come up, the result, the counts of the rules, and whether any certificate was
+/// taken.
 fn properties(report: &Report) -> Vec<(&'static str, String)> {
     let verdict = &report.verdict;
     let counts = verdict.counts();
-    let mut all = vec![("result", verdict.result.name().to_owned())];
+    let causes = verdict.causes.iter();
+    let mut all: Vec<(&str, String)> = causes.map(|cause| ("cause", cause.text.clone())).collect();
+    all.push(("result", verdict.result.name().to_owned()));
     all.extend(
         verdict
             .would_be
@@ -174,6 +180,15 @@ impl Case {
         }
     }
 
+    /// A failure of rule `connected` begins with why links did not come up.
+    fn beginning_with(mut self, causes: &[LinkCause]) -> Self {
+        let is_about_links = self.name.starts_with("connected [") && self.end == End::Failure;
+        if let Some(cause) = causes.first().filter(|_| is_about_links) {
+            self.message = format!("{}; {}", cause.text, self.message);
+        }
+        self
+    }
+
     fn of_verdict(verdict: &Verdict) -> Option<Self> {
         let is_told = match verdict.result {
             Outcome::Pass | Outcome::Part => true,
@@ -190,7 +205,10 @@ impl Case {
         (!is_told).then(|| Self {
             name: "verdict".to_owned(),
             end: End::Error,
-            message: format!("the result of the run is {}", verdict.result.name()),
+            message: match verdict.causes.first() {
+                Some(cause) => cause.text.clone(),
+                None => format!("the result of the run is {}", verdict.result.name()),
+            },
             text: String::new(),
         })
     }

@@ -122,6 +122,7 @@ impl Screen {
             let _ = write!(line, "  {}", verdict.counts());
         }
         self.line(&line);
+        self.causes(verdict);
         if let Some(part) = report.part() {
             self.line(&format!(
                 "  part {part}: merge the parts with `muster merge`"
@@ -169,6 +170,17 @@ impl Screen {
             self.line(&format!("  no run{}", by(&report.links.connect_failures)));
         }
         self.line("");
+    }
+
+    /// Links that did not come up, and why: before everything else.
+    fn causes(&mut self, verdict: &Verdict) {
+        for cause in verdict.causes.iter().take(WHY_LINES) {
+            self.line(&format!("  {}", cause.text));
+        }
+        let more = verdict.causes.len().saturating_sub(WHY_LINES);
+        if more > 0 {
+            self.line(&format!("  and {more} more fleets"));
+        }
     }
 
     /// What went wrong and no rule looked at.
@@ -300,6 +312,10 @@ impl Screen {
         }
         parts.extend(answers::datagrams(links));
         self.row("links", &parts);
+        let said: Vec<String> = happened::said(&report.events).collect();
+        if !said.is_empty() {
+            self.row("  said", &said);
+        }
     }
 
     fn generator(&mut self, report: &Report) {

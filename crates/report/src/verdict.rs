@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use muster_judge::Warning;
+use muster_judge::{LinkCause, Warning};
 use muster_model::{Micros, figure};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -14,6 +14,9 @@ pub struct Verdict {
     pub result: Outcome,
     /// What the result would be if the run were valid; none where it is.
     pub would_be: Option<Outcome>,
+    /// Links that did not come up, by fleet and cause: the first thing to read.
+    #[serde(default)]
+    pub causes: Vec<LinkCause>,
     /// What went wrong and no rule looked at; it moves no result.
     #[serde(default)]
     pub warnings: Vec<Warning>,
@@ -102,13 +105,15 @@ impl Serialize for Verdict {
         let Self {
             result,
             would_be,
+            causes,
             warnings,
             switched_off,
             rules,
         } = self;
-        let mut verdict = serializer.serialize_struct("Verdict", 6)?;
+        let mut verdict = serializer.serialize_struct("Verdict", 7)?;
         verdict.serialize_field("result", result)?;
         verdict.serialize_field("would_be", would_be)?;
+        verdict.serialize_field("causes", causes)?;
         verdict.serialize_field("counts", &self.counts())?;
         verdict.serialize_field("warnings", warnings)?;
         verdict.serialize_field("switched_off", switched_off)?;

@@ -206,6 +206,7 @@ fn verdict() -> muster_judge::Verdict {
         result: RunResult::Fail,
         would_be: None,
         switched_off: Vec::new(),
+        causes: Vec::new(),
         warnings: vec![unsent()],
         rules: vec![
             muster_judge::RuleResult {

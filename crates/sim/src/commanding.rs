@@ -173,7 +173,7 @@ impl Commanding {
                 let token = CommandToken(token.0);
                 self.commander.learn(token, delivery, now, desk);
             }
-            ClientEvent::Refused(_)
+            ClientEvent::Refused { .. }
             | ClientEvent::Disconnected { .. }
             | ClientEvent::KeepAliveExpired
             | ClientEvent::Malformed(_) => return Then::Close,

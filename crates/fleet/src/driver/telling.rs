@@ -22,6 +22,9 @@ impl<L: Lines> Driver<L> {
         self.troubles.extend(refusals.map(Trouble::Rejecting));
         let refused = self.shard.take_refused_links().into_iter();
         self.troubles.extend(refused.map(Trouble::LinkRefused));
+        let said = self.shard.take_reason_strings().into_iter();
+        let said = said.map(|(cause, text)| Trouble::ReasonString { cause, text });
+        self.troubles.extend(said);
         let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
         if !self.mailbox.post(dispatch) {
             self.troubles.push(Trouble::unheard());

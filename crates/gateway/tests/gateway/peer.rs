@@ -378,7 +378,7 @@ fn seen(event: &ClientEvent<'_>, at: Micros) -> Option<Seen> {
         ClientEvent::Connected(connected) => Seen::Connected {
             present: connected.session_present,
         },
-        ClientEvent::Refused(reason) => Seen::Refused(*reason),
+        ClientEvent::Refused { reason, .. } => Seen::Refused(*reason),
         ClientEvent::Accepted { token, reason } => Seen::Accepted {
             token: token.0,
             reason: *reason,

@@ -72,6 +72,7 @@ pub(crate) struct Run {
     pub(crate) is_part: bool,
     pub(crate) listening: Listening,
     pub(crate) found: Vec<Warning>,
+    pub(crate) reason_strings: BTreeMap<String, String>,
 }
 
 impl Run {
@@ -113,6 +114,7 @@ impl Run {
             is_part: false,
             listening: Listening::until(Micros::from_secs(MEASURE + measure_s + 20)),
             found: Vec::new(),
+            reason_strings: BTreeMap::new(),
         }
     }
 
@@ -186,6 +188,8 @@ impl Run {
             windows: &self.windows,
             health: &self.health,
             streams: &streams,
+            fleets: &["meters".to_owned()],
+            reason_strings: &self.reason_strings,
             backends: std::slice::from_ref(&self.backend),
             ending: &self.ending,
             is_part: self.is_part,

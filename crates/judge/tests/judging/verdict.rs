@@ -4,7 +4,10 @@ use muster_judge::{
     Allowance, Consequence, Ending, Incident, IncidentKind, Latency, Percentile, RuleKind,
     RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop, StopIf, StopTrigger, Unevaluated,
 };
-use muster_model::{Cause, ConnectFailure, Micros, Outcome, Reason, ShedCause, TlsFailure};
+use muster_measure::{Phase, WindowDelta, WindowKey};
+use muster_model::{
+    Cause, ConnectFailure, FleetId, Micros, Outcome, Reason, ShedCause, TlsFailure,
+};
 
 use crate::run::{Run, failed, rule};
 
@@ -65,6 +68,121 @@ fn a_run_that_never_began_is_no_result() {
     let mut run = Run::healthy(100, 10);
     run.ending = Ending::NotBegun("consumers did not come up".to_owned());
     assert_eq!(run.judged().result, RunResult::None);
+}
+
+/// No link came up for these causes, and the run ended there.
+fn ended_without_a_link(causes: &[(ConnectFailure, u64)]) -> Run {
+    let mut run = Run::healthy(100, 10);
+    run.ending = Ending::NoLinkUp;
+    // No message was due, so that no ledger was opened.
+    run.residue = None;
+    run.messages.clear();
+    run.windows = WindowDelta::default();
+    run.links.up_at_start = 0;
+    run.links.connected = 0;
+    let key = WindowKey {
+        second: 1,
+        phase: Phase::Connect,
+        cold: false,
+    };
+    let window = run.windows.links.entry((FleetId(0), key)).or_default();
+    for (cause, count) in causes {
+        window.counts.failures.add(*cause, *count);
+        run.links.connect_failures.insert(cause.to_string(), *count);
+    }
+    run
+}
+
+const NOT_AUTHORIZED: ConnectFailure = ConnectFailure::Rejected(Reason::Mqtt(0x87));
+
+#[test]
+fn a_run_that_was_refused_every_link_fails_by_connected_and_begins_with_the_cause() {
+    let run = ended_without_a_link(&[(NOT_AUTHORIZED, 100), (ConnectFailure::RunEnded, 3)]);
+    let verdict = run.judged();
+    assert_eq!(verdict.result, RunResult::Fail, "{:?}", verdict.rules);
+    assert_eq!(failed(&verdict), ["connected"]);
+    let [cause] = verdict.causes.as_slice() else {
+        panic!("{:?}", verdict.causes);
+    };
+    let text = "100 of 100 links refused: not authorized (0x87); see fleet.meters.credential";
+    assert_eq!(cause.text, text);
+    let figures = (cause.count, cause.of, cause.cause.as_str());
+    assert_eq!(figures, (100, 100, "rejected-0x87"));
+}
+
+/// It names a percentile that nothing can be said of, and wants no link.
+#[test]
+fn nothing_that_could_not_be_judged_hides_that_every_link_was_refused() {
+    let p99 = SloBound::Latency {
+        of: Latency::Response,
+        percentile: Percentile::new(99.0).expect("a percentile"),
+        at_most: Micros(1),
+    };
+    let run = ended_without_a_link(&[(NOT_AUTHORIZED, 100)]).names(&[p99]);
+    let verdict = run.judged();
+    assert_eq!(verdict.result, RunResult::Fail, "{:?}", verdict.rules);
+    assert!(failed(&verdict).contains(&"connected"));
+}
+
+#[test]
+fn a_share_that_was_refused_is_named_with_its_key_and_the_platforms_words() {
+    for (cause, words, see) in [
+        (
+            NOT_AUTHORIZED,
+            "refused: not authorized (0x87)",
+            "fleet.meters.credential",
+        ),
+        (
+            ConnectFailure::Rejected(Reason::MqttConnack(2)),
+            "refused: client identifier not valid (connack-2)",
+            "fleet.meters.id",
+        ),
+        (
+            ConnectFailure::Rejected(Reason::Mqtt(0x9f)),
+            "refused: connection rate exceeded (0x9f)",
+            "fleet.meters.connect.rate",
+        ),
+        (
+            ConnectFailure::Tls(TlsFailure::UnknownIssuer),
+            "failed in TLS (tls-unknown-issuer)",
+            "platform.tls.ca",
+        ),
+        (
+            ConnectFailure::Tls(TlsFailure::Alert(115)),
+            "failed in TLS (tls-alert-unknown-psk-identity-115)",
+            "fleet.meters.credential",
+        ),
+        (
+            ConnectFailure::UpgradeRefused(401),
+            "refused the upgrade to WebSocket: 401",
+            "fleet.meters.credential",
+        ),
+        (
+            ConnectFailure::Refused,
+            "turned away: nobody listens there (refused)",
+            "platform.devices",
+        ),
+    ] {
+        let mut run = ended_without_a_link(&[(cause, 14)]);
+        run.ending = Ending::Planned;
+        run.links.up_at_start = 99;
+        let said = ("rejected-0x87".to_owned(), "no such tenant".to_owned());
+        run.reason_strings.extend([said]);
+        let quoted = if cause == NOT_AUTHORIZED {
+            ", \"no such tenant\""
+        } else {
+            ""
+        };
+        let told = run.judged().causes.remove(0);
+        assert_eq!(
+            told.text,
+            format!("1 of 100 links {words}{quoted}; see {see}")
+        );
+        assert_eq!(told.see, see);
+    }
+    let mut all_up = ended_without_a_link(&[(NOT_AUTHORIZED, 14)]);
+    all_up.links.up_at_start = 100;
+    assert_eq!(all_up.judged().causes, [], "they came up at last");
 }
 
 #[test]

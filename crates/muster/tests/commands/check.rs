@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use crate::program::{Gateway, Said, folder_with, muster};
+use crate::program::{Gateway, Said, folder_with, json, muster};
 
 const SCENARIO: &str = r#"
 name: check
@@ -122,8 +122,35 @@ fn a_run_whose_devices_are_all_refused_fails_and_says_why() {
     let folder = folder_with(&scenario);
     let said = muster(folder.path(), &["run", "scenario.yaml", "--out", "out"]);
     assert_eq!(said.code, 1, "{said:?}");
-    let why = "(rejected-0x86 bad user name or password ";
-    assert!(said.out.contains(why), "{}", said.out);
+    let why = "refused: bad user name or password (0x86); see fleet.meters.credential";
+    let mut lines = said.out.lines();
+    lines
+        .find(|line| line.starts_with("FAIL"))
+        .expect("a verdict");
+    let first = lines.next().expect("a line below it");
+    assert!(first.trim_start().ends_with(why), "{}", said.out);
+    let live = said
+        .out
+        .lines()
+        .take_while(|line| !line.starts_with("FAIL"));
+    let live: Vec<&str> = live.collect();
+    let told = live
+        .iter()
+        .any(|line| line.contains("refused: bad user name or password (0x86)"));
+    assert!(told, "{live:?}");
+    let result = json(&folder.path().join("out/result.json"));
+    let cause = &result["verdict"]["causes"][0];
+    assert_eq!(cause["see"], "fleet.meters.credential");
+    assert_eq!(result["ledger"]["uplink"]["sent"], 0);
+    assert_eq!(
+        result["measured_s"],
+        serde_json::Value::Null,
+        "it ended before"
+    );
+    for format in ["junit", "html"] {
+        let report = muster(folder.path(), &["report", "out", "--format", format]);
+        assert!(report.out.contains(why), "{format}: {}", report.out);
+    }
 }
 
 #[test]

@@ -62,6 +62,9 @@ fn a_wrong_row_is_one_refused_device() {
     assert_eq!(run(folder.path()), 1);
     let result = json(&folder.path().join("result/result.json"));
     assert_eq!(result["links"]["open_at_end"], 9);
+    let cause = result["verdict"]["causes"][0]["text"].as_str();
+    let cause = cause.expect("it is the first to be read");
+    assert!(cause.starts_with("1 of 10 links refused: "), "{cause}");
     let failures = &result["links"]["connect_failures"];
     assert!(failures["rejected-0x86"].as_u64() >= Some(1), "{failures}");
     drop(gateway);

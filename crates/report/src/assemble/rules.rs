@@ -9,6 +9,7 @@ impl From<&muster_judge::Verdict> for Verdict {
         Self {
             result: verdict.result.into(),
             would_be: verdict.would_be.map(Outcome::from),
+            causes: verdict.causes.clone(),
             warnings: verdict.warnings.clone(),
             switched_off: verdict.switched_off.iter().map(SwitchedOff::from).collect(),
             rules: verdict.rules.iter().map(Rule::from).collect(),

@@ -61,8 +61,11 @@ fn some_of(kinds: &[(u64, &str)]) -> Vec<String> {
 
 /// A cause with what its code means, if it has one: `rejected-0x86 bad user name or password`.
 pub(super) fn in_words(cause: &str) -> String {
-    let code = cause.trim_start_matches("subscribe-");
-    let reason = Reason::named(code.trim_start_matches("rejected-"));
+    let prefixes = ["subscribe-rejected-", "rejected-", "disconnect-"];
+    let code = prefixes
+        .iter()
+        .find_map(|prefix| cause.strip_prefix(prefix));
+    let reason = Reason::named(code.unwrap_or(cause));
     match reason.and_then(Reason::meaning) {
         Some(meaning) => format!("{cause} {meaning}"),
         None => cause.to_owned(),

@@ -1,6 +1,6 @@
 //! The events of a run.
 
-use super::Screen;
+use super::{Screen, answers};
 use crate::number::seconds;
 use crate::{Event, Recovery};
 
@@ -18,6 +18,15 @@ impl Screen {
         parts.extend((more > 0).then(|| format!("and {more} more")));
         self.row("events", &parts);
     }
+}
+
+/// The platform's own words (reason strings of MQTT 5), each with the cause that they were given for.
+pub(super) fn said(events: &[Event]) -> impl Iterator<Item = String> {
+    let said = events.iter().filter(|event| event.kind == "reason-string");
+    said.map(|event| match event.detail.split_once(": ") {
+        Some((cause, text)) => format!("{}: \"{text}\"", answers::in_words(cause)),
+        None => event.detail.clone(),
+    })
 }
 
 fn told(event: &Event) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use muster_judge::{Warning, WarningKind};
+use muster_judge::{LinkCause, Warning, WarningKind};
 use muster_report::{
     Arrivals, BackendAccount, Event, GeneratorUse, Latencies, Ledgers, Links, LostIds, Outcome,
     Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, StateRow, StreamAccount,
@@ -65,6 +65,7 @@ fn make_failed() -> Report {
     report.verdict = Verdict {
         result: Outcome::Fail,
         would_be: None,
+        causes: Vec::new(),
         warnings: Vec::new(),
         switched_off: Vec::new(),
         rules: rules::failed(&report),
@@ -104,6 +105,7 @@ fn make_invalid() -> Report {
     report.verdict = Verdict {
         result: Outcome::Invalid,
         would_be: Some(Outcome::Fail),
+        causes: Vec::new(),
         warnings: Vec::new(),
         switched_off: Vec::new(),
         rules: rules::invalid(&report),
@@ -129,6 +131,7 @@ fn make_passed() -> Report {
     report.verdict = Verdict {
         result: Outcome::Pass,
         would_be: None,
+        causes: Vec::new(),
         warnings: Vec::new(),
         switched_off: Vec::new(),
         rules: rules::passed(&report),
@@ -152,6 +155,15 @@ pub(crate) fn unlooked() -> Report {
             scope: "run".to_owned(),
         })
         .to_vec();
+    report.verdict.causes = vec![LinkCause {
+        fleet: "meters".to_owned(),
+        count: 1,
+        of: 2_000,
+        cause: "rejected-0x87".to_owned(),
+        see: "fleet.meters.credential".to_owned(),
+        text: "1 of 2,000 links refused: not authorized (0x87); see fleet.meters.credential"
+            .to_owned(),
+    }];
     report.verdict.warnings = vec![
         warning(WarningKind::NoLink, "run", "no link was open from 4 s on"),
         warning(WarningKind::Unsent, "meters/readings", unsent),

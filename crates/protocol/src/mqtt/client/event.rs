@@ -11,7 +11,12 @@ pub enum ClientEvent<'a> {
     /// The server took the connection.
     Connected(Connected<'a>),
     /// The server refused the connection; it is over.
-    Refused(Reason),
+    Refused {
+        /// Its code.
+        reason: Reason,
+        /// A reason for people, another server to use.
+        properties: Properties<'a>,
+    },
     /// The server took responsibility for a publish: PUBACK, or PUBREC at QoS 2.
     Accepted {
         /// Which publish.

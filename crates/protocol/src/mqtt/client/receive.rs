@@ -92,10 +92,13 @@ impl Client {
     fn receive_connack<'a>(&mut self, connack: &Connack<'a>) -> Result<ClientEvent<'a>, Malformed> {
         if connack.code != reason::SUCCESS {
             self.phase = Phase::Ended;
-            return Ok(ClientEvent::Refused(match self.version {
-                Version::V311 => Reason::MqttConnack(connack.code),
-                Version::V5 => Reason::Mqtt(connack.code),
-            }));
+            return Ok(ClientEvent::Refused {
+                reason: match self.version {
+                    Version::V311 => Reason::MqttConnack(connack.code),
+                    Version::V5 => Reason::Mqtt(connack.code),
+                },
+                properties: connack.properties,
+            });
         }
         if connack.session_present && self.clean_start {
             return Err(Malformed::SessionPresent);

@@ -1,0 +1,199 @@
+//! Links that never came up: by which cause, and which key of the scenario to look at.
+
+use std::collections::BTreeMap;
+
+use muster_measure::{Phase, ScopeSummary};
+use muster_model::{ConnectFailure, FleetId, Reason, TlsFailure, figure};
+use serde::{Deserialize, Serialize};
+
+use crate::Evidence;
+
+/// Causes of one fleet that are named; the others are counted.
+const CAUSES_MAX: usize = 3;
+/// Bytes of the platform's own words that are quoted.
+const SAID_MAX: usize = 120;
+
+/// Links of one fleet that did not come up, or messages that were refused for who sent them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkCause {
+    /// The fleet.
+    pub fleet: String,
+    /// Links, or messages, that it is about.
+    pub count: u64,
+    /// Of so many.
+    pub of: u64,
+    /// The most frequent cause, as the maps of causes name it.
+    pub cause: String,
+    /// The key of the scenario to look at.
+    pub see: String,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+/// A line for each fleet whose links were not all up when connecting ended, then one for each fleet
+/// whose messages were refused for who sent them.
+pub(crate) fn of_links(evidence: &Evidence<'_>) -> Vec<LinkCause> {
+    let fleets = || evidence.summary.fleets.iter().enumerate();
+    let links = fleets().filter_map(|(at, scope)| missing(at, scope, evidence));
+    let messages = fleets().filter_map(|(at, scope)| unauthorized(at, scope, evidence));
+    links.chain(messages).collect()
+}
+
+fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<LinkCause> {
+    let links = &scope.links;
+    let missing = links.wanted.saturating_sub(links.up_at_start);
+    let causes = causes(FleetId(u8::try_from(at).ok()?), evidence);
+    let (first, _) = causes.first().copied().filter(|_| missing > 0)?;
+    let fleet = fleet_name(at, evidence);
+    let (count, of) = (figure::count(missing), figure::count(links.wanted));
+    let whose = match evidence.summary.fleets.len() {
+        1 => String::new(),
+        _ => format!(" of fleet `{fleet}`"),
+    };
+    let told = |(failure, _): &(ConnectFailure, u64)| {
+        format!(
+            "{}; see {}",
+            said(*failure, evidence),
+            key(*failure, &fleet)
+        )
+    };
+    let text = if let [only] = causes.as_slice() {
+        format!("{count} of {of} links{whose} {}", told(only))
+    } else {
+        let shown = causes.iter().take(CAUSES_MAX);
+        let shown = shown.map(|cause| format!("{} tries {}", figure::count(cause.1), told(cause)));
+        let more = match causes.len().saturating_sub(CAUSES_MAX) {
+            0 => String::new(),
+            more => format!(", and {more} more causes"),
+        };
+        let all: Vec<String> = shown.collect();
+        format!(
+            "{count} of {of} links{whose} did not come up: {}{more}",
+            all.join(", ")
+        )
+    };
+    Some(LinkCause {
+        see: key(first, &fleet),
+        fleet,
+        count: missing,
+        of: links.wanted,
+        cause: first.to_string(),
+        text,
+    })
+}
+
+/// Messages that were refused for who sent them, where links need no credential (CoAP 4.01).
+fn unauthorized(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<LinkCause> {
+    let codes = scope.uplink.rejected_by_code.iter();
+    let codes = codes.filter_map(|(code, count)| Some((Reason::named(code)?, *count)));
+    let (reason, count) = codes
+        .filter(|(reason, count)| reason.is_of_credentials() && *count > 0)
+        .max_by_key(|(_, count)| *count)?;
+    let fleet = fleet_name(at, evidence);
+    let see = format!("fleet.{fleet}.credential");
+    let words = ConnectFailure::Rejected(reason).in_words();
+    let text = format!(
+        "{} of {} messages of fleet `{fleet}` {words}; see {see}",
+        figure::count(count),
+        figure::count(scope.uplink.sent)
+    );
+    Some(LinkCause {
+        fleet,
+        count,
+        of: scope.uplink.sent,
+        cause: reason.to_string(),
+        see,
+        text,
+    })
+}
+
+/// Why tries of a fleet ended without a link while connecting, the most frequent cause first.
+fn causes(fleet: FleetId, evidence: &Evidence<'_>) -> Vec<(ConnectFailure, u64)> {
+    let windows = evidence.windows.links.iter();
+    let connecting = windows.filter(|((of, key), _)| *of == fleet && key.phase == Phase::Connect);
+    let mut sums: BTreeMap<ConnectFailure, u64> = BTreeMap::new();
+    for (_, window) in connecting {
+        for (failure, count) in window.counts.failures.iter() {
+            *sums.entry(failure).or_default() += count;
+        }
+    }
+    sums.remove(&ConnectFailure::RunEnded);
+    let mut sums: Vec<_> = sums.into_iter().filter(|(_, count)| *count > 0).collect();
+    sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sums
+}
+
+fn fleet_name(at: usize, evidence: &Evidence<'_>) -> String {
+    let name = evidence.fleets.get(at);
+    name.cloned().unwrap_or_else(|| at.to_string())
+}
+
+/// The cause in words, with the platform's own where it has given any.
+fn said(failure: ConnectFailure, evidence: &Evidence<'_>) -> String {
+    let words = failure.in_words();
+    match evidence.reason_strings.get(&failure.to_string()) {
+        Some(text) => format!("{words}, \"{}\"", cut(text)),
+        None => words,
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let end = (0..=SAID_MAX.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
+/// The key of the scenario that decides over a cause.
+fn key(failure: ConnectFailure, fleet: &str) -> String {
+    let of_fleet = |key: &str| format!("fleet.{fleet}.{key}");
+    match failure {
+        ConnectFailure::Rejected(reason) => of_refusal(reason, fleet),
+        ConnectFailure::SubscribeRejected(_) => {
+            format!("{} and {}", of_fleet("credential"), of_fleet("streams"))
+        }
+        ConnectFailure::UpgradeRefused(401 | 403) => of_fleet("credential"),
+        ConnectFailure::Tls(failure) => of_tls(failure, fleet),
+        ConnectFailure::Closed => format!("platform.devices and {}", of_fleet("credential")),
+        ConnectFailure::TimedOut => format!("platform.devices and {}", of_fleet("connect")),
+        ConnectFailure::Dns
+        | ConnectFailure::Refused
+        | ConnectFailure::Unreachable
+        | ConnectFailure::UpgradeRefused(_)
+        | ConnectFailure::Malformed => "platform.devices".to_owned(),
+        ConnectFailure::Unsendable => of_fleet("streams"),
+        ConnectFailure::GeneratorLimit => "`muster check`".to_owned(),
+        ConnectFailure::RunEnded => of_fleet("connect"),
+    }
+}
+
+/// What decides over a refusal of CONNECT (MQTT 5 section 3.2.2.2, MQTT 3.1.1 section 3.2.2.3).
+fn of_refusal(reason: Reason, fleet: &str) -> String {
+    let of_fleet = |key: &str| format!("fleet.{fleet}.{key}");
+    match reason {
+        _ if reason.is_of_credentials() => of_fleet("credential"),
+        Reason::Mqtt(0x84) | Reason::MqttConnack(1) => of_fleet("client.version"),
+        Reason::Mqtt(0x85) | Reason::MqttConnack(2) => of_fleet("id"),
+        Reason::Mqtt(0x90 | 0x99 | 0x9a | 0x9b) => of_fleet("client.will"),
+        Reason::Mqtt(0x97 | 0x9f) => of_fleet("connect.rate"),
+        Reason::Mqtt(_)
+        | Reason::MqttConnack(_)
+        | Reason::MqttSuback(_)
+        | Reason::Application(_)
+        | Reason::Coap(_)
+        | Reason::Kafka(_) => "platform.devices".to_owned(),
+    }
+}
+
+fn of_tls(failure: TlsFailure, fleet: &str) -> String {
+    match failure {
+        TlsFailure::UnknownIssuer => "platform.tls.ca".to_owned(),
+        TlsFailure::Alert(_) | TlsFailure::OwnCredential => format!("fleet.{fleet}.credential"),
+        TlsFailure::Malformed => "platform.devices".to_owned(),
+        TlsFailure::Expired
+        | TlsFailure::NotYetValid
+        | TlsFailure::WrongName
+        | TlsFailure::BadCertificate
+        | TlsFailure::NothingInCommon => "platform.tls".to_owned(),
+    }
+}
