@@ -161,6 +161,9 @@ fn key(failure: ConnectFailure, fleet: &str) -> String {
         | ConnectFailure::Unreachable
         | ConnectFailure::UpgradeRefused(_)
         | ConnectFailure::Malformed => "platform.devices".to_owned(),
+        ConnectFailure::AnnouncementUnanswered => {
+            format!("{}, which announces its devices", of_fleet("gateway"))
+        }
         ConnectFailure::Unsendable => of_fleet("streams"),
         ConnectFailure::GeneratorLimit => "`muster check`".to_owned(),
         ConnectFailure::RunEnded => of_fleet("connect"),

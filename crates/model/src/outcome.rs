@@ -239,6 +239,9 @@ impl ConnectFailure {
             Self::GeneratorLimit => {
                 "without a descriptor or port on this machine (generator-limit)".to_owned()
             }
+            Self::AnnouncementUnanswered => {
+                "without an answer to their announcement (announcement-unanswered)".to_owned()
+            }
             Self::RunEnded => "cut off by the end of the run (run-ended)".to_owned(),
         }
     }

@@ -142,7 +142,7 @@ impl View {
             run_until: Some(self.run_until(standing)),
             links_wanted: self.links_wanted(standing),
             links_up: standing.progress.links_up,
-            connect_failures: self.failing(standing),
+            connect_failures: self.failing(self.links_failing(standing)),
             has_backend,
             rates: LiveRates {
                 offered: is_full.then_some(offered),
@@ -180,12 +180,16 @@ impl View {
         }
     }
 
-    /// Why links do not come up, the most frequent cause first. A link that tries again counts once:
-    /// no cause has more than there are links that have tried and are not up.
-    fn failing(&self, standing: &Standing) -> Vec<(String, u64)> {
+    /// Links that have tried and are not up.
+    fn links_failing(&self, standing: &Standing) -> u64 {
         let links = &standing.progress;
-        let tried = self.links_wanted(standing) - links.links_untried.min(links.links_wanted);
-        let most = tried.saturating_sub(links.links_up);
+        let wanted = self.links_wanted(standing);
+        wanted.saturating_sub(links.links_untried + links.links_up)
+    }
+
+    /// Why links do not come up, the most frequent cause first. A link that tries again counts once:
+    /// no cause has more than these links.
+    pub(crate) fn failing(&self, most: u64) -> Vec<(String, u64)> {
         let causes = self.connect_failures.iter();
         let mut causes: Vec<(String, u64)> = causes
             .map(|(cause, count)| (cause.in_words(), (*count).min(most)))

@@ -44,7 +44,14 @@ impl Watcher {
         if let Some(screen) = self.screen {
             screen.end();
         }
-        (self.folder, self.last.filter(|_| self.shows_lines))
+        let last = self.last.filter(|_| self.shows_lines).map(|live| Live {
+            // The last windows have come since.
+            connect_failures: self
+                .view
+                .failing(live.links_wanted.saturating_sub(live.links_up)),
+            ..live
+        });
+        (self.folder, last)
     }
 }
 
