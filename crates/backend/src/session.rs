@@ -73,17 +73,17 @@ impl Driver {
                 }
                 Some(_) | None => self.subscribed(io, at),
             },
-            ClientEvent::Refused { reason, properties } => {
-                let said = properties.reason_string();
+            ClientEvent::Refused { reason, .. } => {
+                let said = event.reason_string();
                 return self.refused(io, at, (Request::Connect, *reason), said);
             }
             ClientEvent::KeepAliveExpired => {
                 self.give_up(io, at, "a ping had no answer in time");
                 return false;
             }
-            ClientEvent::Disconnected { reason, properties } => {
+            ClientEvent::Disconnected { reason, .. } => {
                 let why = reason.in_words();
-                let said = properties.reason_string();
+                let said = event.reason_string();
                 let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
                 self.give_up(io, at, &format!("DISCONNECT {why}{said}"));
                 return false;

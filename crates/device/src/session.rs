@@ -1,7 +1,7 @@
 //! What the peer's bytes mean for a link.
 
 use muster_model::{Cause, ConnectFailure, Micros};
-use muster_protocol::mqtt::{ClientEvent, Connected, Input, Properties, Token};
+use muster_protocol::mqtt::{ClientEvent, Connected, Input, Token};
 
 use crate::link::{Hold, State};
 use crate::protocols::Session;
@@ -105,9 +105,9 @@ impl<S: Sink> Shard<S> {
             ClientEvent::Message(message) => {
                 self.told(link, now, message);
             }
-            ClientEvent::Refused { reason, properties } => {
+            ClientEvent::Refused { reason, .. } => {
                 let failure = ConnectFailure::Rejected(*reason);
-                self.note_said(&failure, properties);
+                self.note_said(&failure, event);
                 self.connect_failed(link, now, failure);
                 return Then::Close;
             }
@@ -132,9 +132,9 @@ impl<S: Sink> Shard<S> {
             }
             ClientEvent::Resend { token } => self.resend(link, *token),
             ClientEvent::KeepAliveExpired => return self.lost(link, now, Cause::PingUnanswered),
-            ClientEvent::Disconnected { reason, properties } => {
+            ClientEvent::Disconnected { reason, .. } => {
                 let cause = Cause::PeerDisconnect(*reason);
-                self.note_said(&cause, properties);
+                self.note_said(&cause, event);
                 return self.lost(link, now, cause);
             }
             ClientEvent::Malformed(_) => return self.lost(link, now, Cause::Malformed),
@@ -145,8 +145,8 @@ impl<S: Sink> Shard<S> {
     }
 
     /// Keeps the platform's own words for a cause, the first of each.
-    fn note_said(&mut self, cause: &dyn std::fmt::Display, properties: &Properties<'_>) {
-        if let Some(text) = properties.reason_string() {
+    fn note_said(&mut self, cause: &dyn std::fmt::Display, event: &ClientEvent<'_>) {
+        if let Some(text) = event.reason_string() {
             self.refusals.note_said(cause, text);
         }
     }

@@ -172,17 +172,6 @@ impl Screen {
         self.line("");
     }
 
-    /// Links that did not come up, and why: before everything else.
-    fn causes(&mut self, verdict: &Verdict) {
-        for cause in verdict.causes.iter().take(WHY_LINES) {
-            self.line(&format!("  {}", cause.text));
-        }
-        let more = verdict.causes.len().saturating_sub(WHY_LINES);
-        if more > 0 {
-            self.line(&format!("  and {more} more fleets"));
-        }
-    }
-
     /// What went wrong and no rule looked at.
     fn warnings(&mut self, verdict: &Verdict) {
         for warning in verdict.warnings.iter().take(WHY_LINES) {

@@ -343,18 +343,6 @@ impl<'a> Properties<'a> {
         self.iter().find_map(pick)
     }
 
-    /// A reason for people (sections 3.2.2.3.9 and 3.14.2.2.3).
-    #[must_use]
-    pub fn reason_string(&self) -> Option<&'a str> {
-        self.find(|property| {
-            if let Property::ReasonString(text) = property {
-                Some(text)
-            } else {
-                None
-            }
-        })
-    }
-
     /// The user properties in their order, names and values.
     pub fn user(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.iter().filter_map(|property| {

@@ -1,13 +1,24 @@
 //! The events of a run.
 
-use super::{Screen, answers};
+use super::{Screen, WHY_LINES, answers};
 use crate::number::seconds;
-use crate::{Event, Recovery};
+use crate::{Event, Recovery, Verdict};
 
 /// Events that the summary lists; the others are counted.
 const EVENTS: usize = 6;
 
 impl Screen {
+    /// Links that did not come up, and why: before everything else.
+    pub(super) fn causes(&mut self, verdict: &Verdict) {
+        for cause in verdict.causes.iter().take(WHY_LINES) {
+            self.line(&format!("  {}", cause.text));
+        }
+        let more = verdict.causes.len().saturating_sub(WHY_LINES);
+        if more > 0 {
+            self.line(&format!("  and {more} more fleets"));
+        }
+    }
+
     /// The events by their kinds, in the order in which they began; the report and the result have their words.
     pub(super) fn happened(&mut self, events: &[Event]) {
         if events.is_empty() {

@@ -3,7 +3,7 @@
 use muster_model::Reason;
 
 use crate::mqtt::packet::Auth;
-use crate::mqtt::{Malformed, Properties, Qos, Token, Topic};
+use crate::mqtt::{Malformed, Properties, Property, Qos, Token, Topic};
 
 /// Something that happened; drain [`super::Client::poll`] until it is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +81,21 @@ pub enum ClientEvent<'a> {
     },
     /// The server's bytes are not the protocol; the connection is over.
     Malformed(Malformed),
+}
+
+impl<'a> ClientEvent<'a> {
+    /// The server's reason for people, of a refusal or of an end (sections 3.2.2.3.9 and 3.14.2.2.3).
+    #[must_use]
+    pub fn reason_string(&self) -> Option<&'a str> {
+        let (Self::Refused { properties, .. } | Self::Disconnected { properties, .. }) = self
+        else {
+            return None;
+        };
+        properties.find(|property| match property {
+            Property::ReasonString(text) => Some(text),
+            _ => None,
+        })
+    }
 }
 
 /// What the server said when it took the connection.
