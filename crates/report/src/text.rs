@@ -301,10 +301,7 @@ impl Screen {
         }
         parts.extend(answers::datagrams(links));
         self.row("links", &parts);
-        let said: Vec<String> = happened::said(&report.events).collect();
-        if !said.is_empty() {
-            self.row("  said", &said);
-        }
+        self.said(&report.events);
     }
 
     fn generator(&mut self, report: &Report) {

@@ -8,6 +8,19 @@ use crate::{Event, Recovery, Verdict};
 const EVENTS: usize = 6;
 
 impl Screen {
+    /// The platform's own words (reason strings of MQTT 5), each with the cause that they were given for.
+    pub(super) fn said(&mut self, events: &[Event]) {
+        let said = events.iter().filter(|event| event.kind == "reason-string");
+        let said = said.map(|event| match event.detail.split_once(": ") {
+            Some((cause, text)) => format!("{}: \"{text}\"", answers::in_words(cause)),
+            None => event.detail.clone(),
+        });
+        let said: Vec<String> = said.collect();
+        if !said.is_empty() {
+            self.row("  said", &said);
+        }
+    }
+
     /// Links that did not come up, and why: before everything else.
     pub(super) fn causes(&mut self, verdict: &Verdict) {
         for cause in verdict.causes.iter().take(WHY_LINES) {
@@ -29,15 +42,6 @@ impl Screen {
         parts.extend((more > 0).then(|| format!("and {more} more")));
         self.row("events", &parts);
     }
-}
-
-/// The platform's own words (reason strings of MQTT 5), each with the cause that they were given for.
-pub(super) fn said(events: &[Event]) -> impl Iterator<Item = String> {
-    let said = events.iter().filter(|event| event.kind == "reason-string");
-    said.map(|event| match event.detail.split_once(": ") {
-        Some((cause, text)) => format!("{}: \"{text}\"", answers::in_words(cause)),
-        None => event.detail.clone(),
-    })
 }
 
 fn told(event: &Event) -> String {
