@@ -269,14 +269,13 @@ impl View {
     /// waited at least until now, so that a target that stands still does not look fast.
     fn response(&self, second: u32, standing: &Standing) -> Quantiles {
         let seconds = self.seconds_until(second, standing.timeline).map(|second| {
-            let mut all = Distribution::default();
-            if let Some(times) = self.history.of(second) {
-                all.merge(&times.answered);
-                all.merge(&times.censored);
-            }
+            let (answered, mut others) = match self.history.of(second) {
+                Some(times) => (times.answered.clone(), times.censored.clone()),
+                None => (Distribution::default(), Distribution::default()),
+            };
             let waited = standing.now - Micros::from_secs(u64::from(second) + 1);
-            all.record_n(waited, self.open_of(second, standing.timeline));
-            all
+            others.record_n(waited, self.open_of(second, standing.timeline));
+            (answered, others)
         });
         history::quantiles(seconds)
     }
@@ -310,7 +309,8 @@ impl View {
     fn end_to_end(&self, second: u32, timeline: Timeline) -> Quantiles {
         let seconds = self.seconds_until(second, timeline).map(|second| {
             let times = self.history.of(second);
-            times.map_or_else(Distribution::default, |times| times.end_to_end.clone())
+            let seen = times.map_or_else(Distribution::default, |times| times.end_to_end.clone());
+            (seen, Distribution::default())
         });
         history::quantiles(seconds)
     }

@@ -44,7 +44,25 @@ pub fn check_links(files: &[TextFile], exists: impl Fn(&str) -> bool) -> Vec<Vio
             }
         }
     }
+    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+        for (line, target) in commented_headings(&file.text) {
+            if let Some(what) = broken("", target, &pages, &exists) {
+                found.push(Violation::new(&file.path, line, RULE, what));
+            }
+        }
+    }
     found
+}
+
+/// Headings of the docs that comments in code name, such as `docs/semantics.md#shed`, with their lines.
+fn commented_headings(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let comments = (1..).zip(text.lines());
+    let comments = comments.filter(|(_, line)| line.trim_start().starts_with("//"));
+    let words = comments.flat_map(|(number, line)| {
+        let words = line.split(|c: char| c.is_whitespace() || "()`,;".contains(c));
+        words.map(move |word| (number, word.trim_end_matches(['.', ':'])))
+    });
+    words.filter(|(_, word)| word.starts_with("docs/") && word.contains(".md#"))
 }
 
 fn broken(
@@ -195,6 +213,25 @@ mod tests {
             found,
             ["docs/a.md:1: [link] `docs/b.md` is named here but does not exist"]
         );
+    }
+
+    #[test]
+    fn a_comment_in_code_names_headings_that_are_there() {
+        let code = |comment: &str| {
+            let text = |path: &str, text: &str| TextFile {
+                path: path.into(),
+                text: text.into(),
+            };
+            let files = [
+                text("docs/a.md", "## Two words\n"),
+                text("src/x.rs", comment),
+            ];
+            check_links(&files, |path| path == "docs/a.md").len()
+        };
+        assert_eq!(code("/// Twice (docs/a.md#two-words).\n"), 0);
+        assert_eq!(code("    // Twice (docs/a.md#three).\n"), 1);
+        assert_eq!(code("//! docs/b.md#two-words: none\n"), 1);
+        assert_eq!(code("let text = \"docs/a.md#three\";\n"), 0);
     }
 
     #[test]

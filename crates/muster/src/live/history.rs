@@ -81,13 +81,14 @@ impl History {
 }
 
 /// The quantiles of the latest of these seconds, of as many of them as each needs; they come from the latest
-/// to the earliest.
-pub(super) fn quantiles(seconds: impl Iterator<Item = Distribution>) -> Quantiles {
-    let mut all = Distribution::default();
+/// to the earliest, each with the times that are known and the lower bounds of the others.
+pub(super) fn quantiles(seconds: impl Iterator<Item = (Distribution, Distribution)>) -> Quantiles {
+    let (mut known, mut others) = (Distribution::default(), Distribution::default());
     let mut quantiles = Quantiles::default();
     for (over_s, second) in (1..).zip(seconds) {
-        all.merge(&second);
-        let percentiles = Percentiles::of(&all);
+        known.merge(&second.0);
+        others.merge(&second.1);
+        let percentiles = all_due(&known, &others);
         if quantiles.p50.is_none() {
             quantiles.p50 = percentiles.p50_us.map(Micros);
             quantiles.p50_over_s = over_s;
@@ -101,14 +102,21 @@ pub(super) fn quantiles(seconds: impl Iterator<Item = Distribution>) -> Quantile
     quantiles
 }
 
+/// Those of all that were due, the others at their lower bounds.
+fn all_due(known: &Distribution, others: &Distribution) -> Percentiles {
+    let mut all = known.clone();
+    all.merge(others);
+    Percentiles::of(&all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn second(count: u64, us: u64) -> Distribution {
+    fn second(count: u64, us: u64) -> (Distribution, Distribution) {
         let mut times = Distribution::default();
         times.record_n(Micros(us), count);
-        times
+        (times, Distribution::default())
     }
 
     #[test]
