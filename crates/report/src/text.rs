@@ -118,7 +118,7 @@ impl Screen {
         if let Some(would_be) = verdict.would_be {
             let _ = write!(line, "  (would be {})", would_be.name());
         }
-        if verdict.result != Outcome::Pass && !verdict.rules.is_empty() {
+        if !matches!(verdict.result, Outcome::Pass | Outcome::Part) && !verdict.rules.is_empty() {
             let _ = write!(line, "  {}", verdict.counts());
         }
         self.line(&line);
