@@ -148,7 +148,7 @@ at_libcoap() {
     local server=$!
     STARTED+=("$server")
     until_lines 1 'created DTLS' "$WORK/libcoap.log"
-    "$MUSTER" run "$WORK/certified.yaml" "${COUNTS_ONLY[@]}" --set "platform.tls.session-resumption=$resumption" \
+    "$MUSTER" run "$WORK/certified.yaml" --set "platform.tls.session-resumption=$resumption" \
         --quiet --out "$WORK/$what" >"$WORK/said" || status=$?
     kill "$server"
     wait "$server" || true

@@ -10,7 +10,7 @@ readonly BOUND=60 END=656e64 DROPPED='$SYS/broker/publish/messages/dropped' UPTI
 
 # drain PORT NAME: the run, into $WORK/NAME.
 drain() {
-    status_of "$MUSTER" run e2e/drain.yaml --quiet --out "$WORK/$2" "${COUNTS_ONLY[@]}" \
+    status_of "$MUSTER" run e2e/drain.yaml --quiet --out "$WORK/$2" \
         --set "platform.devices=[mqtt://127.0.0.1:$1]" --set "platform.backend.url=mqtt://127.0.0.1:$1"
 }
 

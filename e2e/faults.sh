@@ -9,7 +9,7 @@ L='.ledger.uplink'
 faulty() {
     local port=$1 out=$2
     shift 2
-    timeout -k 5 60 "$MUSTER" run e2e/faults.yaml --quiet --out "$out" "${COUNTS_ONLY[@]}" \
+    timeout -k 5 60 "$MUSTER" run e2e/faults.yaml --quiet --out "$out" \
         --set "platform.devices=[mqtt://127.0.0.1:$port]" "$@"
 }
 
@@ -130,7 +130,7 @@ signalled() {
     local port out="$WORK/interrupted" run status=0
     port=$(free_port)
     start_mosquitto "$port"
-    local plain=("$MUSTER" run e2e/faults.yaml --quiet "${COUNTS_ONLY[@]}" --set "platform.devices=[mqtt://127.0.0.1:$port]")
+    local plain=("$MUSTER" run e2e/faults.yaml --quiet --set "platform.devices=[mqtt://127.0.0.1:$port]")
     # Background jobs of a script ignore SIGINT; `env` restores what a terminal gives.
     env --default-signal=INT "${plain[@]}" --out "$out" >"$WORK/out" 2>&1 &
     run=$!

@@ -5,8 +5,8 @@ source "$(dirname "$0")/lib.sh"
 need jq
 export DEVICE_KEY=not-a-secret
 
-# A busy machine is slow, which is not what is looked at here.
-readonly SLOW=(--set validity.max-lateness=60s --set validity.lateness-p99=60s --set slo.end-to-end.p99='<= 60s'
+# Counts are compared here, and no times: the bounds on the platform are wide.
+readonly SLOW=(--set slo.end-to-end.p99='<= 60s'
     --set fleet.meters.streams.telemetry.slo.response.p99='<= 60s'
     --set fleet.meters.streams.asks.slo.command-request.p90='<= 60s')
 readonly KEY='{ kind: psk, secret: "${env:DEVICE_KEY}" }'
@@ -14,7 +14,7 @@ readonly KEY='{ kind: psk, secret: "${env:DEVICE_KEY}" }'
 run() {
     local name=$1
     shift
-    status_of "$MUSTER" run scenarios/hono-coap.yaml --quiet --out "$WORK/$name" "${COUNTS_ONLY[@]}" "${SLOW[@]}" "$@"
+    status_of "$MUSTER" run scenarios/hono-coap.yaml --quiet --out "$WORK/$name" "${SLOW[@]}" "$@"
 }
 
 # agrees NAME: the gateway's account and the ledger.

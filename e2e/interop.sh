@@ -166,7 +166,7 @@ run() {
     local url=$1
     shift
     rm -rf "$WORK/run"
-    status_of "$MUSTER" run "$PKI/scenario.yaml" --quiet --out "$WORK/run" "${COUNTS_ONLY[@]}" \
+    status_of "$MUSTER" run "$PKI/scenario.yaml" --quiet --out "$WORK/run" \
         --set "platform.devices=[$url]" "$@"
 }
 

@@ -42,7 +42,7 @@ notices() {
 
 # whole NAME ARGUMENT...: one run.
 whole() {
-    "$MUSTER" run e2e/kafka-commands.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$1" \
+    "$MUSTER" run e2e/kafka-commands.yaml --quiet --out "$WORK/$1" \
         --set "platform.devices=[$DEVICES]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" "${@:2}"
 }
 

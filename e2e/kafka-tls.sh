@@ -52,7 +52,7 @@ runs() {
     local name=$1
     shift
     keys "$@"
-    status_of "$MUSTER" run e2e/kafka-tls.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$name" "${ARGUMENTS[@]}"
+    status_of "$MUSTER" run e2e/kafka-tls.yaml --quiet --out "$WORK/$name" "${ARGUMENTS[@]}"
 }
 
 # run NAME KEY...: the same, while a bridge carries its messages to the plain listener.

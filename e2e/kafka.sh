@@ -58,7 +58,7 @@ run() {
     (mosquitto_sub -p "$MQTT" -t 'muster/#' -C 1 -W 60 >/dev/null && ${MEANWHILE:-true}) &
     meanwhile=$!
     STARTED+=("$bridging" "$meanwhile")
-    status_of "$MUSTER" run e2e/kafka.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$name" \
+    status_of "$MUSTER" run e2e/kafka.yaml --quiet --out "$WORK/$name" \
         --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" "$@"
     kill -CONT "$NODE"
     wait "$bridging" "$meanwhile" || true
@@ -180,7 +180,7 @@ port=$(free_port) coap=$(free_port)
 STARTED+=("$!")
 listens "$port"
 as issuer
-status_of "$MUSTER" run e2e/kafka-commands.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/unwritten" "${LOGIN[@]}" \
+status_of "$MUSTER" run e2e/kafka-commands.yaml --quiet --out "$WORK/unwritten" "${LOGIN[@]}" \
     --set "platform.devices=[coap://127.0.0.1:$coap]" --set 'platform.backend.commands={ to: all, mode: one-way, rate: 20/s }' \
     --set phases.measure=2s --set 'phases.settle={ at-most: 8s, quiet: 1s }' --set 'platform.backend.topics={ telemetry: 3 }'
 u='.ledger.command'

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 need jq python3
 
-# What else the machine does adds to it, and may spoil a run; a wrong figure would spoil each.
+# What else the machine does adds to the lateness of a run; a wrong figure would spoil each.
 readonly TRIES=3
 readonly FOR_S=0.5
 readonly MEASURED_S=10
@@ -66,7 +66,7 @@ within "the latest was late by the whole stop" "$max" "$STOPPED"
 p99=$((STOPPED - MEASURED_S * 1000000 / 100))
 within "p99 of lateness" "$(value "$WORK/late" .latency.lateness.p99_us)" "$p99"
 same "late messages make the run invalid" "$(value "$WORK/late" .verdict.result)" invalid
-check "rule lateness-p99 says so" jq -e \
-    '[.verdict.rules[] | select(.consequence == "invalidates") | .rule] | index("lateness-p99") != null' "$WORK/late/result.json"
+check "rule shape says so" jq -e \
+    '[.verdict.rules[] | select(.consequence == "invalidates") | .rule] | index("shape") != null' "$WORK/late/result.json"
 same "nothing was lost" "$(value "$WORK/late" .ledger.uplink.lost)" 0
 finish

@@ -39,7 +39,7 @@ run_against() {
     local port=$1 qos=$2 version=$3 out=$4
     shift 4
     [ "$qos" -eq 0 ] || set -- --set 'slo.response.p99=<= 60s' "$@"
-    "$MUSTER" run "scenarios/mosquitto-qos$qos.yaml" --quiet --out "$out" "${SIZE[@]}" "${COUNTS_ONLY[@]}" "${LATENCY[@]}" \
+    "$MUSTER" run "scenarios/mosquitto-qos$qos.yaml" --quiet --out "$out" "${SIZE[@]}" "${LATENCY[@]}" \
         --set "platform.devices=[mqtt://127.0.0.1:$port]" --set "fleet.client.version=$version" "$@"
 }
 

@@ -23,7 +23,7 @@ STARTED+=("$!")
 START=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
 # part NAME PART LINE: one process of the run.
 part() {
-    "$MUSTER" run e2e/kafka.yaml --quiet "${COUNTS_ONLY[@]}" --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" \
+    "$MUSTER" run e2e/kafka.yaml --quiet --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" \
         --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" --set platform.backend.shared=application \
         --set platform.backend.consumers=2 --set phases.settle.at-most=90s --set phases.settle.quiet=45s \
         --run-id 5eed --start-at "$START" --part "$2" "$3" "$LINE" --out "$WORK/$1" >"$WORK/$1.txt" 2>&1

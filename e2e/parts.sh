@@ -9,7 +9,7 @@ start_mosquitto "$PORT"
 START=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
 
 part() {
-    "$MUSTER" run e2e/faults.yaml --quiet "${COUNTS_ONLY[@]}" --set "platform.devices=[mqtt://127.0.0.1:$PORT]" \
+    "$MUSTER" run e2e/faults.yaml --quiet --set "platform.devices=[mqtt://127.0.0.1:$PORT]" \
         --set platform.backend.consumers=2 --set platform.backend.shared=muster \
         --run-id 5eed --start-at "$START" --part "$1/2" --out "$WORK/part-$1" >"$WORK/part-$1.txt" 2>&1
 }
@@ -50,7 +50,7 @@ start_mosquitto "$PORT"
 LINE=$(free_port)
 START=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
 apart() {
-    "$MUSTER" run e2e/faults.yaml --quiet "${COUNTS_ONLY[@]}" --set "platform.devices=[mqtt://127.0.0.1:$PORT]" \
+    "$MUSTER" run e2e/faults.yaml --quiet --set "platform.devices=[mqtt://127.0.0.1:$PORT]" \
         --set phases.settle.at-most=60s --run-id 5eed --start-at "$START" --part "$1" "$2" "$LINE" \
         --out "$WORK/$1" >"$WORK/$1.txt" 2>&1
 }

@@ -16,7 +16,7 @@ APPLICATION=$!
 STARTED+=("$APPLICATION")
 exec 9>"$WORK/end"
 until_lines 1 ready "$WORK/application.txt"
-status_of "$MUSTER" run e2e/sap-edge.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/run" \
+status_of "$MUSTER" run e2e/sap-edge.yaml --quiet --out "$WORK/run" \
     --set "platform.devices=[mqtt://127.0.0.1:$PORT]" --set "platform.backend.url=mqtt://127.0.0.1:$PORT"
 exec 9>&-
 wait "$APPLICATION"

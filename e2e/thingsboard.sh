@@ -46,7 +46,7 @@ served() {
 run() {
     broker "$1"
     serve "$1" server
-    status_of "$MUSTER" run "e2e/$1.yaml" --quiet "${COUNTS_ONLY[@]}" --out "$WORK/$1" \
+    status_of "$MUSTER" run "e2e/$1.yaml" --quiet --out "$WORK/$1" \
         --set "platform.devices=[mqtt://127.0.0.1:$PORT]" ${2:+--set "$2=mqtt://127.0.0.1:$PORT"}
     [ "$STATUS" -lt 2 ] || cat "$WORK/out"
     served "$1"
@@ -117,7 +117,7 @@ done
 device_broker 3 "$(free_port)" out:telemetry out:rpc/request/+ in:rpc/response/+
 until_lines 7 ' d[0-3]/v1/' "$WORK/rpc.log"
 serve rpc rpc
-status_of "$MUSTER" run e2e/thingsboard-rpc.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/rpc" \
+status_of "$MUSTER" run e2e/thingsboard-rpc.yaml --quiet --out "$WORK/rpc" \
     --set "platform.devices=[$DEVICES]" --set "platform.backend.url=mqtt://127.0.0.1:$PORT"
 served rpc
 same "exit code, since some were not answered" "$STATUS" 1
@@ -202,7 +202,7 @@ STARTED+=("$GATEWAY")
 listens "$PORT"
 listens "$REST"
 FROM=$(date +%s%3N)
-status_of "$MUSTER" run e2e/thingsboard.yaml --quiet "${COUNTS_ONLY[@]}" --out "$WORK/counted" \
+status_of "$MUSTER" run e2e/thingsboard.yaml --quiet --out "$WORK/counted" \
     --set "platform.devices=[mqtt://127.0.0.1:$PORT]"
 same "exit code" "$STATUS" 0
 URL="http://127.0.0.1:$REST/api"

@@ -46,7 +46,7 @@ start_broker() {
 run() {
     local name=$1 url=$2
     shift 2
-    status_of "$MUSTER" run "$WORK/scenario.yaml" --quiet --out "$WORK/$name" "${COUNTS_ONLY[@]}" \
+    status_of "$MUSTER" run "$WORK/scenario.yaml" --quiet --out "$WORK/$name" \
         --set "platform.devices=[$url]" "$@"
 }
 
@@ -98,7 +98,7 @@ start_broker
 broker
 gateway "$(free_port)"
 web_server "$(free_port)"
-status_of "$MUSTER" run scenarios/first.yaml --quiet --out "$WORK/embedded" "${COUNTS_ONLY[@]}" \
+status_of "$MUSTER" run scenarios/first.yaml --quiet --out "$WORK/embedded" \
     --set 'platform.devices=[ws://127.0.0.1:0]' --set 'slo.response.p99=<= 60s'
 same "embedded over ws: exit code" "$STATUS" 0
 finish

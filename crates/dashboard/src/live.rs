@@ -214,8 +214,8 @@ pub(crate) fn sample() -> Live {
             cpu_wait: Some(0.013),
             lateness_p99: Some(Micros(310)),
             rss_bytes: Some(48_300_000),
-            faults: vec!["steal 4.1 % (max 3 %)".to_owned()],
-            warnings: vec!["cpu-wait 28 % (max 10 %)".to_owned()],
+            faults: vec!["shape 131 ms (max 100 ms)".to_owned()],
+            warnings: vec!["cpu-wait 28 % (ok below 10 %)".to_owned()],
         },
     }
 }

@@ -3,32 +3,20 @@
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::Share;
-
-/// When the generator, not the target, is to blame (SEMANTICS section 5).
+/// Bounds on the generator (SEMANTICS section 5). CPU, CPU wait and steal have none: they inform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidityBounds {
-    /// The most that the p99 of lateness may be; none: derived from the tightest response bound,
-    /// or from the measured p99.
-    pub lateness_p99: Option<Micros>,
+    /// The most that the p99 of lateness may be; above it the declared shape was not offered.
+    pub lateness_p99: Micros,
     /// A message picked up later than this after it was due is shed as `generator-late`.
     pub max_lateness: Micros,
-    /// A thread on CPU for this share of a window or more is too busy.
-    pub cpu: Share,
-    /// A thread that waits for a CPU for this share of a window or more is starved.
-    pub cpu_wait: Share,
-    /// The hypervisor may take less than this share.
-    pub steal: Share,
 }
 
 impl Default for ValidityBounds {
     fn default() -> Self {
         Self {
-            lateness_p99: None,
+            lateness_p99: Micros::from_millis(100),
             max_lateness: Micros::from_secs(5),
-            cpu: Share::whole_percent(85),
-            cpu_wait: Share::whole_percent(10),
-            steal: Share::whole_percent(3),
         }
     }
 }

@@ -4,9 +4,11 @@ use muster_measure::{CommandSummary, LatencyView, Leg, QueriesDue, ReceptionLedg
 use muster_model::{Micros, figure};
 
 use crate::latency::{all_due, counted as counted_above};
+use crate::own_delay::Decision;
 use crate::slo::{counted, is_close, is_consumer_disturbed, listed, new};
 use crate::{
-    Allowance, Evidence, Figure, Latency, Percentile, RuleResult, Share, Slo, SloBound, Unevaluated,
+    Allowance, Evidence, Figure, Latency, OwnDelay, Percentile, RuleResult, Share, Slo, SloBound,
+    Unevaluated,
 };
 
 /// Rule `<leg> pX`: it holds iff what took longer and what never ended are together at most
@@ -40,12 +42,32 @@ pub(crate) fn leg(
         let (have, needed) = (n, percentile.needed());
         return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
     }
-    let observed = all_due(view).quantile_us(percentile.as_fraction());
+    let above_lower = leg.above_lower.get(&at_most).copied().unwrap_or(above);
+    let holds = |above: u64| percentile.allows(above + missing, n);
+    let decision = Decision::of(holds(above), || holds(above_lower));
+    let quantile = |view: &LatencyView| all_due(view).quantile_us(percentile.as_fraction());
+    let observed = quantile(view);
+    let lower = lower_of(of, scope).and_then(quantile).map(Micros);
     let close = observed.is_some_and(|at| is_close(at as f64, at_most.0 as f64));
     rule.observed(observed.map(|at| Figure::Time(Micros(at))))
         .evidence(counted_above((above, missing, n), percentile))
-        .decided(percentile.allows(above + missing, n), None)
+        .with_lower(&slo.bound.rule(), lower)
+        .decided_by_both(decision, OwnDelay::Answers, None)
         .noted_if_close(close)
+}
+
+/// The times of a leg without our own part; none where it has no two times.
+fn lower_of(of: Latency, scope: &ScopeSummary) -> Option<&LatencyView> {
+    let command = scope.command.as_ref()?;
+    match of {
+        Latency::CommandRequest => Some(&command.request_lower),
+        Latency::CommandResponse => Some(&command.response_lower),
+        Latency::CommandLoop
+        | Latency::Response
+        | Latency::Service
+        | Latency::EndToEnd
+        | Latency::Lateness => None,
+    }
 }
 
 /// A leg's exact counts and its times; none for what is no leg.

@@ -3,9 +3,16 @@
 use muster_measure::Summary;
 use muster_model::{ConnectFailure, Micros, TlsFailure, figure};
 
+use crate::own_delay::{self, Decision};
+use crate::starved::StarvedSeconds;
 use crate::{
+<<<<<<< HEAD
     Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
     Unevaluated, Verdict, causes, keep_alive, reach, slo, stable, validity, warnings::warnings,
+=======
+    Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
+    RunResult, Unevaluated, Verdict, keep_alive, reach, slo, stable, validity, warnings::warnings,
+>>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -21,7 +28,11 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .iter()
         .flat_map(|rule| slo::evaluate(rule, evidence))
         .collect();
+<<<<<<< HEAD
     results.extend(no_link_up(&results, evidence));
+=======
+    own_delay::follow_response(&mut results);
+>>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
     results.extend(reach::reachable(evidence));
     results.push(drain(evidence));
     results.extend(stop_if(rules, evidence));
@@ -84,8 +95,14 @@ fn has(rules: &[RuleResult], consequence: Consequence) -> bool {
 }
 
 /// What an invalid run says of the target: a failure stands even if other rules could not be
-/// evaluated; a pass needs all of them that count, named or not.
+/// evaluated, and a rule that our own delay leaves open would be one; a pass needs all of them that
+/// count, named or not.
 fn would_be(rules: &[RuleResult]) -> Option<RunResult> {
+    let is_open =
+        |rule: &RuleResult| rule.is_own_delay() && rule.consequence == Consequence::Invalidates;
+    if rules.iter().any(is_open) {
+        return Some(RunResult::Fail);
+    }
     match target_result(rules) {
         RunResult::Pass => (!rules.iter().any(is_undecided)).then_some(RunResult::Pass),
         decided @ (RunResult::Fail | RunResult::Invalid | RunResult::None | RunResult::Part) => {
@@ -118,6 +135,7 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::OrderUnsure
             | Unevaluated::Unknown
             | Unevaluated::NotMeasured
+            | Unevaluated::OwnDelay(_)
             | Unevaluated::OnePart => true,
         },
         RuleOutcome::Pass | RuleOutcome::Fail => false,
@@ -225,9 +243,19 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
         })
         .map(|row| row.second)
         .min();
+    let starved = StarvedSeconds::of(evidence.health);
+    let apart = starved
+        .apart(&evidence.summary.run.series, worst)
+        .outstanding;
+    if left > 0 && apart > 0 {
+        let apart = figure::count(apart);
+        behind =
+            format!("{behind}; {apart} of them were due while our consumer had too little CPU");
+    }
+    let decision = Decision::of(left == 0, || left == apart);
     rule.observed(Some(Figure::Count(left)))
         .evidence(behind)
-        .decided(left == 0, since)
+        .decided_by_both(decision, OwnDelay::Consumer, since)
 }
 
 /// What consumers that did not listen while the run settled have to do with what is outstanding.

@@ -2,7 +2,7 @@
 
 use muster_model::{Cause, figure};
 
-use crate::{Evidence, Figure, RuleKind, RuleResult};
+use crate::{Evidence, Figure, Reason, RuleKind, RuleResult};
 
 /// Rule `keep-alive missed by us`: no link ended after we had sent nothing for one and a half
 /// keep-alives.
@@ -19,6 +19,7 @@ pub(crate) fn missed_by_us(evidence: &Evidence<'_>) -> RuleResult {
         ),
     };
     RuleResult::new(RuleKind::Validity, "keep-alive missed by us", "run")
+        .because(Reason::KeepAlive)
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(missed)))
         .evidence(told)

@@ -6,10 +6,12 @@ use muster_measure::{
 use muster_model::{BackendId, Micros, figure};
 
 use crate::commands;
+use crate::own_delay::{Decision, by_both_times, delivery};
 use crate::slo::{is_close, is_consumer_disturbed, new};
-use crate::{Evidence, Figure, Latency, Percentile, RuleResult, Slo, Unevaluated};
+use crate::{Evidence, Figure, Latency, OwnDelay, Percentile, RuleResult, Slo, Unevaluated};
 
-/// Rule `<latency> pX`: it holds iff `above + missing <= (1 - X) n` (SEMANTICS section 4).
+/// Rule `<latency> pX`: it holds iff `above + missing <= (1 - X) n` (SEMANTICS section 4). Where it fails
+/// only by a part that may be our own, it is undecided (section 5).
 pub(crate) fn evaluate(
     slo: &Slo,
     (of, percentile, at_most): (Latency, Percentile, Micros),
@@ -39,27 +41,48 @@ pub(crate) fn evaluate(
         .above
         .iter()
         .filter(|a| a.latency == kept && a.bound == at_most);
+    let decided = counters.map(|counter| {
+        let seconds = |backend| scope.delivery(at_most, backend);
+        let decision = match of {
+            Latency::EndToEnd => delivery(counter, percentile, counter.backend.and_then(seconds)),
+            _ => by_both_times(counter, percentile),
+        };
+        (decision, counter)
+    });
     // Of equals the first, since its distribution is the one that is kept.
-    let worse = |a, b| {
-        if share_above(b) > share_above(a) {
+    let worse = |a: (Decision, _), b: (Decision, _)| {
+        let by_share = share_above(a.1).total_cmp(&share_above(b.1));
+        if a.0.cmp(&b.0).then(by_share).is_lt() {
             b
         } else {
             a
         }
     };
-    let Some(worst) = counters.reduce(worse) else {
+    let Some((decision, worst)) = decided.reduce(worse) else {
         return rule.not_evaluated(Unevaluated::NoSuchLatency);
     };
     if worst.n < percentile.needed() {
         return too_few(rule, (of, percentile), worst, scope);
     }
+    let own = match of {
+        Latency::EndToEnd => OwnDelay::Delivery,
+        _ => OwnDelay::Answers,
+    };
     let observed = observed(scope, worst, percentile);
-    let holds = percentile.allows(worst.above + worst.missing, worst.n);
     let close = observed.is_some_and(|at| is_close(at.0 as f64, at_most.0 as f64));
+    let name = slo.bound.rule();
     rule.observed(observed.map(Figure::Time))
         .evidence(told(worst, percentile, evidence))
-        .decided(holds, since(scope, of, percentile, at_most))
+        .with_lower(&name, lower(scope, kept, percentile))
+        .decided_by_both(decision, own, since(scope, of, percentile, at_most))
         .noted_if_close(close)
+}
+
+/// The percentile of all due without our own part; none for a latency without two times.
+fn lower(scope: &ScopeSummary, of: Kept, percentile: Percentile) -> Option<Micros> {
+    let view = scope.latency.response_lower.as_ref();
+    let all = all_due(view.filter(|_| of == Kept::Response)?);
+    all.quantile_us(percentile.as_fraction()).map(Micros)
 }
 
 /// Too few messages for the percentile say nothing of the target, unless it is the target that

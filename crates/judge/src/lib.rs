@@ -23,14 +23,18 @@ mod health;
 mod judge;
 mod keep_alive;
 mod latency;
+mod own_delay;
 mod reach;
+mod reason;
 mod rule_name;
 mod rules;
 mod share;
 mod slo;
 pub mod stability;
 mod stable;
+mod starved;
 mod stop;
+mod strain;
 mod unevaluated;
 pub mod validity;
 mod verdict;
@@ -45,12 +49,15 @@ pub use health::{
 };
 pub use judge::judge;
 pub use muster_model::figure::Figure;
+pub use own_delay::OwnDelay;
+pub use reason::Reason;
 pub use rule_name::RuleName;
 pub use rules::{
     Allowance, Latency, Rules, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
 };
 pub use share::{Percentile, Share};
 pub use stop::{Stop, StopWatch, StopWindow};
+pub use strain::{Strain, StrainKind, strains};
 pub use unevaluated::Unevaluated;
 pub use verdict::{Consequence, RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};
 pub use warnings::{MISSING_LINKS_SHARE, NO_LINK_MIN_S, UNTOLD_SHARE, Warning, WarningKind};

@@ -49,9 +49,7 @@ impl Rules {
             | SloBound::QueriesWithCommand(_)
             | SloBound::Stable => None,
         });
-        let own = (latency == Latency::Lateness)
-            .then(|| self.lateness_bound())
-            .flatten();
+        let own = (latency == Latency::Lateness).then_some(self.validity.lateness_p99);
         let mut bounds: Vec<Micros> = named.chain(own).collect();
         bounds.sort_unstable();
         bounds.dedup();
@@ -77,41 +75,7 @@ impl Rules {
         groups.dedup();
         groups
     }
-
-    /// The bound on the p99 of lateness as far as it is known before the run: the one the scenario
-    /// names, else `max(1 ms, 5 % of the tightest response bound)`; none if there is no response
-    /// bound, then the measured p99 decides.
-    #[must_use]
-    pub fn lateness_bound(&self) -> Option<Micros> {
-        let tightest = self.slos.iter().filter_map(|slo| match slo.bound {
-            SloBound::Latency {
-                of: Latency::Response,
-                at_most,
-                ..
-            } => Some(at_most),
-            SloBound::Latency { .. }
-            | SloBound::Loss(_)
-            | SloBound::FailureRatio(_)
-            | SloBound::Connected(_)
-            | SloBound::Disconnects(_)
-            | SloBound::Duplicates(_)
-            | SloBound::NotReceived(_)
-            | SloBound::RepliesLost(_)
-            | SloBound::ReceiveLoss(_)
-            | SloBound::QueriesWithCommand(_)
-            | SloBound::Stable => None,
-        });
-        let derived = || {
-            tightest
-                .min()
-                .map(|bound| LATENESS_FLOOR.max(Micros(bound.0 / 20)))
-        };
-        self.validity.lateness_p99.or_else(derived)
-    }
 }
-
-/// Lateness below this never matters: the bound derived from a response bound is at least so much.
-pub(crate) const LATENESS_FLOOR: Micros = Micros::from_millis(1);
 
 /// One service level objective.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

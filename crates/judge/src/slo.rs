@@ -7,6 +7,8 @@ use muster_measure::{
 };
 use muster_model::{FleetId, StreamId, figure};
 
+use crate::own_delay::{Decision, OwnDelay};
+use crate::starved::StarvedSeconds;
 use crate::{
     Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleName, RuleResult, Scope,
     Share, Slo, SloBound, Unevaluated, commands, latency,
@@ -178,9 +180,20 @@ fn loss(
         .iter()
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
+    let starved = StarvedSeconds::of(evidence.health);
+    let apart = starved.apart(&scope.series, worst);
+    let mut told = format!("{} at {name}", counted(found.lost, found.expected));
+    if apart.lost > 0 {
+        let lost = figure::count(apart.lost);
+        told = format!("{told}; {lost} of them were due while our consumer had too little CPU");
+    }
+    let decision = Decision::of(allowed.covers(found.lost, found.expected), || {
+        let rest = found.expected.saturating_sub(apart.expected);
+        allowed.covers(found.lost.saturating_sub(apart.lost), rest)
+    });
     rule.observed(Some(allowed.observed(found.lost, found.expected)))
-        .evidence(format!("{} at {name}", counted(found.lost, found.expected)))
-        .decided(allowed.covers(found.lost, found.expected), since)
+        .evidence(told)
+        .decided_by_both(decision, OwnDelay::Consumer, since)
         .noted_if_close(allowed.is_close(found.lost, found.expected))
 }
 
@@ -328,9 +341,21 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
         figure::count(links.wanted),
         listed(&causes)
     );
+    let by_us = links.timed_out_by_us_at_start.min(missing);
+    let told = match by_us {
+        0 => told,
+        by_us => format!(
+            "{told}; {} timed out by our own delay",
+            figure::count(by_us)
+        ),
+    };
+    let decision = Decision::of(
+        wanted.is_reached_by(links.up_at_start, links.wanted),
+        || wanted.is_reached_by(links.up_at_start, links.wanted - by_us),
+    );
     rule.observed(Some(Figure::Fraction(fraction)))
         .evidence(told)
-        .decided(wanted.is_reached_by(links.up_at_start, links.wanted), None)
+        .decided_by_both(decision, OwnDelay::Connects, None)
         .noted_if_close(is_close(missing as f64 / links.wanted as f64, most_missing))
 }
 

@@ -3,9 +3,11 @@
 use muster_measure::{Distribution, Phase, ScopeSummary, SecondRow, State};
 use muster_model::{Micros, StreamId, figure};
 
-use crate::stability::{Growth, HoldSeries, Point, Stability};
+use crate::stability::{Creep, Growth, HoldSeries, Point, Stability};
+use crate::starved::StarvedSeconds;
 use crate::{
-    Evidence, Figure, Hold, RuleKind, RuleResult, Rules, SloBound, StreamEvidence, Unevaluated,
+    Evidence, Figure, Hold, OwnDelay, RuleKind, RuleResult, Rules, SloBound, StreamEvidence,
+    Unevaluated,
 };
 
 /// One result a stream: always evaluated, and named where a named SLO `stable` covers the stream.
@@ -57,12 +59,81 @@ fn of_stream(
         .holds
         .iter()
         .filter(|hold| windows(hold) >= min_windows);
-    let assessed = long.filter_map(|hold| series(hold, stream, scope, evidence).assess());
-    match assessed.max_by_key(severity) {
+    let assessed = long.filter_map(|hold| {
+        let series = series(hold, stream, scope, evidence);
+        let stability = series.assess()?;
+        let own = match stability {
+            Stability::Unstable { .. } => own_part(&series, (hold, scope), min_windows, evidence),
+            Stability::Stable { .. } | Stability::Unclear { .. } => None,
+        };
+        Some((stability, own))
+    });
+    // A hold that is unstable without our own part weighs more than one that may be so by it.
+    match assessed.max_by_key(|(stability, own)| (severity(stability), own.is_none())) {
         None => rule.not_evaluated(Unevaluated::NothingDue),
-        Some(stability) => told(rule, &stability),
+        Some((stability, own)) => {
+            let rule = told(rule, &stability);
+            let since_s = rule.since_s;
+            match own {
+                None => rule,
+                Some(own) => rule.undecided(own, since_s),
+            }
+        }
     }
 }
+
+/// Our own part in a hold that is unstable, if it could have made it so.
+fn own_part(
+    series: &HoldSeries,
+    (hold, scope): (&Hold, &ScopeSummary),
+    min_windows: u32,
+    evidence: &Evidence<'_>,
+) -> Option<OwnDelay> {
+    if lateness_grew(&series.latencies, &lateness(hold, scope)) {
+        return Some(OwnDelay::Lateness);
+    }
+    let starved = StarvedSeconds::of(evidence.health);
+    let is_fed = |point: &Point| !starved.contains(point.t_s as u32 - 1);
+    let mut fed = series.clone();
+    for (side, backlog) in &mut fed.backlogs {
+        // The device side has no consumer.
+        if side.starts_with(BACKEND) {
+            backlog.retain(is_fed);
+        }
+    }
+    let is_short = |backlog: &[Point]| backlog.len() < min_windows as usize;
+    let dropped = fed.backlogs.iter().zip(&series.backlogs);
+    let dropped = dropped.filter(|((_, fed), (_, all))| fed.len() < all.len() && is_short(fed));
+    let too_short: Vec<String> = dropped.map(|((side, _), _)| side.clone()).collect();
+    fed.backlogs.retain(|(side, _)| !too_short.contains(side));
+    let is_unstable = matches!(fed.assess(), Some(Stability::Unstable { .. }));
+    (!starved.is_empty() && !is_unstable).then_some(OwnDelay::Consumer)
+}
+
+/// 99th percentiles of lateness by second of due.
+fn lateness(hold: &Hold, scope: &ScopeSummary) -> Vec<Point> {
+    let rows = rows_of(hold, scope);
+    rows.filter_map(|row| {
+        Some(Point {
+            t_s: f64::from(row.second),
+            value: row.lateness_p99_us? as f64,
+        })
+    })
+    .collect()
+}
+
+/// Whether lateness rises by test (b), and by at least half of what the latencies rose.
+fn lateness_grew(latencies: &[(String, Vec<Point>)], lateness: &[Point]) -> bool {
+    let Some(own) = Creep::of(lateness).filter(Creep::is_rising) else {
+        return false;
+    };
+    let rises = latencies.iter().filter_map(|(_, points)| Creep::of(points));
+    let most = rises.map(|creep| creep.rise_us).fold(0.0, f64::max);
+    2.0 * own.rise_us >= most
+}
+
+/// The first word of a backlog of the backend side.
+const BACKEND: &str = "backend";
 
 const fn severity(stability: &Stability) -> u8 {
     match stability {
@@ -148,7 +219,12 @@ fn series(
         let backends = (0..evidence.backends.len()).map(|at| {
             let points = backlog(hold, scope, |row| undelivered(row, at));
             let name = evidence.backend(at);
-            (name.trim_start_matches("the ").to_owned(), points)
+            let name = name.trim_start_matches("the ");
+            debug_assert!(
+                name.starts_with(BACKEND),
+                "a backend's side is told by its name"
+            );
+            (name.to_owned(), points)
         });
         std::iter::once(side("device", unanswered))
             .chain(backends)

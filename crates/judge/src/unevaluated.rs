@@ -5,6 +5,8 @@ use std::fmt;
 use muster_model::figure;
 use serde::{Deserialize, Serialize};
 
+use crate::OwnDelay;
+
 /// The reason of a `not-evaluated`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -52,6 +54,8 @@ pub enum Unevaluated {
     NotMeasured,
     /// It is told of the whole run, of which this is one part.
     OnePart,
+    /// The rule fails, and our own part could have made it fail.
+    OwnDelay(OwnDelay),
 }
 
 impl Unevaluated {
@@ -70,6 +74,7 @@ impl Unevaluated {
             | Self::OrderUnsure
             | Self::Unknown
             | Self::NotMeasured
+            | Self::OwnDelay(_)
             | Self::OnePart => false,
         }
     }
@@ -110,6 +115,7 @@ impl fmt::Display for Unevaluated {
             Self::Unknown => f.write_str("the run ended before this could be known"),
             Self::NotMeasured => f.write_str("this machine does not tell"),
             Self::OnePart => f.write_str("judged once the parts are merged"),
+            Self::OwnDelay(own) => own.fmt(f),
         }
     }
 }

@@ -1,16 +1,14 @@
-//! Is the generator to blame? (SEMANTICS section 5)
+//! The accounting rules on the generator: a breach makes the run invalid, because facts are missing or
+//! the declared load was not offered (SEMANTICS section 5).
 
 use std::collections::BTreeMap;
 
-use muster_measure::{CommandLedger, Distribution, Phase, SecondRow};
+use muster_measure::{CommandLedger, Distribution, Phase, ScopeSummary, SecondRow};
 use muster_model::{Micros, ShedCause, figure};
 
-use crate::latency::all_due;
-use crate::rules::LATENESS_FLOOR;
 use crate::{
-    Ending, Evidence, Figure, GeneratorHealth, HostHealth, IncidentKind, Percentile, RuleKind,
-    RuleOutcome, RuleResult, Rules, Share, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
-    ValidityBounds,
+    Ending, Evidence, Figure, GeneratorHealth, IncidentKind, Percentile, Reason, RuleKind,
+    RuleOutcome, RuleResult, Rules, Share, Unevaluated,
 };
 
 /// Every rule on the generator, in the order of the report.
@@ -23,23 +21,14 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         lateness(rules, evidence),
     ];
     results.extend(command_lateness(rules, evidence));
-    let timeline = &evidence.summary.timeline;
-    let measured = (timeline.measure, timeline.settle);
-    results.extend(generator(&rules.validity, evidence.health, measured));
+    results.extend(closed_loops(evidence));
+    results.extend(accidents(evidence.health));
     results
 }
 
-/// The validity rules on what the generator itself is seen to do: its threads, its hosts, its
-/// incidents. `measured` is the measured phase, or as much of it as has passed: the live view asks
-/// for the same rules on the samples so far.
+/// The rules on incidents of the generator. The live view asks for the same rules on those so far.
 #[must_use]
-pub fn generator(
-    bounds: &ValidityBounds,
-    health: &GeneratorHealth,
-    measured: (Micros, Micros),
-) -> Vec<RuleResult> {
-    let mut results = threads(bounds, health, measured);
-    results.push(steal(bounds.steal, health, measured));
+pub fn accidents(health: &GeneratorHealth) -> Vec<RuleResult> {
     let kinds: [&[IncidentKind]; 5] = [
         &[IncidentKind::ReceiveDrop],
         &[IncidentKind::ConsumerAway],
@@ -47,17 +36,17 @@ pub fn generator(
         &[IncidentKind::ClockStepped, IncidentKind::Suspended],
         &[IncidentKind::ProcessLost],
     ];
-    results.extend(kinds.into_iter().map(|kinds| incidents(kinds, health)));
-    results
+    let rules = kinds.into_iter().map(|kinds| incidents(kinds, health));
+    rules.collect()
 }
 
-fn new(rule: &str) -> RuleResult {
-    RuleResult::new(RuleKind::Validity, rule, "run")
+fn new(rule: &str, reason: Reason) -> RuleResult {
+    RuleResult::new(RuleKind::Validity, rule, "run").because(reason)
 }
 
 /// The run went on to its planned end, or to one that its rules set.
 fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
-    let rule = new("uninterrupted");
+    let rule = new("uninterrupted", Reason::Interrupted);
     match evidence.ending {
         Ending::Planned => rule.evidence("the run went on to its end"),
         Ending::Stopped(_) => rule.evidence("the run ended by a rule of its own"),
@@ -73,7 +62,7 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
 /// for an answer all the while has nothing to be judged by. A run that a rule of its own ended early
 /// needs no more than to have begun.
 fn something_due(evidence: &Evidence<'_>) -> RuleResult {
-    let rule = new("something-due");
+    let rule = new("something-due", Reason::NothingDue);
     let run = &evidence.summary.run;
     let commands = run.command.as_ref().and_then(|of| of.ledger.scheduled);
     if commands.is_none() && !evidence.streams.iter().any(|stream| stream.is_uplink) {
@@ -97,7 +86,7 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
 
 /// Every ledger closes.
 fn residue(evidence: &Evidence<'_>) -> RuleResult {
-    let rule = new("residue").bound(Figure::Count(0));
+    let rule = new("residue", Reason::Residue).bound(Figure::Count(0));
     if evidence.is_part {
         return rule.not_evaluated(Unevaluated::OnePart);
     }
@@ -106,7 +95,10 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
     }
     let Some(residue) = evidence.summary.residue else {
         let why = "the ledger was not closed: the run did not come to its end";
-        return rule.evidence(why).decided(false, None);
+        return rule
+            .because(Reason::Killed)
+            .evidence(why)
+            .decided(false, None);
     };
     let run = &evidence.summary.run;
     let command = run.command.iter().flat_map(|of| &of.ledger.equations);
@@ -167,52 +159,49 @@ pub fn own_shed(by_cause: &BTreeMap<String, u64>, since_s: Option<u32>) -> RuleR
     } else {
         named.join(", ")
     };
-    new("own-shed")
+    new("own-shed", shed_reason(by_cause))
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(own)))
         .evidence(told)
         .decided(own == 0, since_s)
 }
 
-/// Where nothing else bounds it, lateness may be this share of the measured p99 ...
-const LATENESS_SHARE: u64 = 20;
-
-/// ... but never more than this.
-const LATENESS_CEILING: Micros = Micros::from_millis(20);
-
-/// What rule `lateness-p99` is decided by, of the measured cohort.
-#[derive(Debug, Clone, Copy)]
-pub struct Delays<'a> {
-    /// The lateness of every message taken.
-    pub lateness: &'a Distribution,
-    /// The exact counter of the bound that is known before the run: above it, of how many.
-    pub above: Option<(u64, u64)>,
-    /// The response of all due; none where no stream has one.
-    pub response: Option<&'a Distribution>,
-    /// The end-to-end time of all due; none without a backend.
-    pub end_to_end: Option<&'a Distribution>,
+/// The reason that most of what we shed was shed for.
+fn shed_reason(by_cause: &BTreeMap<String, u64>) -> Reason {
+    let of = |cause: ShedCause| by_cause.get(cause.name()).copied().unwrap_or(0);
+    let reasons = [
+        (of(ShedCause::Interrupted), Reason::Interrupted),
+        (of(ShedCause::GeneratorLimit), Reason::GeneratorLimit),
+        (of(ShedCause::GeneratorLate), Reason::GeneratorLate),
+    ];
+    let most = reasons.into_iter().max_by_key(|(count, _)| *count);
+    most.map_or(Reason::GeneratorLate, |(_, reason)| reason)
 }
 
+/// The lateness of the measured cohort, as rule `shape` needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Lateness<'a> {
+    /// The lateness of every message taken.
+    pub known: &'a Distribution,
+    /// The exact counter of the bound: messages above it, of all taken.
+    pub above: Option<(u64, u64)>,
+}
+
+/// Messages went out when they were due.
 fn lateness(rules: &Rules, evidence: &Evidence<'_>) -> RuleResult {
     let run = &evidence.summary.run;
+    let bound = rules.validity.lateness_p99;
     let Some(view) = &run.latency.lateness else {
-        return new(LATENESS).not_evaluated(Unevaluated::NothingDue);
+        return new(SHAPE, Reason::Shape).not_evaluated(Unevaluated::NothingDue);
     };
-    let counter = rules
-        .lateness_bound()
-        .and_then(|bound| run.above(muster_measure::Latency::Lateness, bound, None));
-    let response = run.latency.response.as_ref().map(all_due);
-    let end_to_end = run.latency.end_to_end.as_ref().map(all_due);
-    let delays = Delays {
-        lateness: &view.known,
+    let counter = run.above(muster_measure::Latency::Lateness, bound, None);
+    let lateness = Lateness {
+        known: &view.known,
         above: counter.map(|counter| (counter.above + counter.missing, counter.n)),
-        response: response.as_ref(),
-        end_to_end: end_to_end.as_ref(),
     };
-    let rule = lateness_p99(rules, &delays);
+    let rule = shape(bound, &lateness);
     let late = |row: &&SecondRow| {
-        let bound = rule.bound.map_or(f64::MAX, Figure::value);
-        row.phase == Phase::Measure && row.lateness_p99_us.is_some_and(|p99| p99 as f64 > bound)
+        row.phase == Phase::Measure && row.lateness_p99_us.is_some_and(|p99| p99 > bound.get())
     };
     let since_s = run.series.iter().filter(late).map(|row| row.second).min();
     match rule.outcome {
@@ -221,214 +210,103 @@ fn lateness(rules: &Rules, evidence: &Evidence<'_>) -> RuleResult {
     }
 }
 
-const LATENESS: &str = "lateness-p99";
+/// The rule on the shape of the load that was offered.
+const SHAPE: &str = "shape";
 
-/// The same for commands; none if none was issued.
+/// The same for commands; none if none was issued. Commands are few beside messages, so that late
+/// ones would not show among all.
 fn command_lateness(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
-    let run = &evidence.summary.run;
-    let lateness = &run.command.as_ref()?.lateness.known;
-    let response = run.latency.response.as_ref().map(all_due);
-    let end_to_end = run.latency.end_to_end.as_ref().map(all_due);
-    let delays = Delays {
-        lateness,
-        above: None,
-        response: response.as_ref(),
-        end_to_end: end_to_end.as_ref(),
-    };
-    (lateness.count > 0).then(|| command_lateness_p99(rules, &delays))
+    let lateness = &evidence.summary.run.command.as_ref()?.lateness.known;
+    (lateness.count > 0).then(|| command_shape(rules.validity.lateness_p99, lateness))
 }
 
-/// Rule `lateness-p99 of commands`: commands are few beside messages, so that late ones would not
-/// show among all.
+/// The most that our own delay may be of the sum of all responses of a closed loop that left
+/// messages out.
+const OWN_SHARE: Share = Share::whole_percent(5);
+
+/// Rule `shape` of every closed stream: what it left out, it left out because of the target.
+fn closed_loops(evidence: &Evidence<'_>) -> Vec<RuleResult> {
+    let streams = evidence.streams.iter().zip(&evidence.summary.streams);
+    let closed = streams.filter(|(stream, _)| stream.is_closed && stream.is_uplink);
+    closed
+        .map(|(stream, scope)| closed_loop(&stream.name, scope))
+        .collect()
+}
+
+fn closed_loop(name: &str, scope: &ScopeSummary) -> RuleResult {
+    let rule = RuleResult::new(RuleKind::Validity, SHAPE, name)
+        .because(Reason::ClosedLoop)
+        .bound(Figure::Fraction(OWN_SHARE.as_fraction()));
+    let measured = &scope.measured;
+    let Some((nominal, scheduled)) = measured.nominal.zip(measured.scheduled) else {
+        return rule.not_evaluated(Unevaluated::Unknown);
+    };
+    let omitted = nominal.saturating_sub(scheduled);
+    let (own, all) = (scope.own_sum_us(), scope.response_sum_us());
+    let share = own as f64 / (all as f64).max(1.0);
+    rule.observed(Some(Figure::Fraction(share)))
+        .evidence(format!(
+            "{} messages omitted; our own delay is {} of the sum of responses",
+            figure::count(omitted),
+            figure::percent(share)
+        ))
+        .decided(omitted == 0 || OWN_SHARE.covers(own, all), None)
+}
+
+/// Rule `shape of commands`, by the upper edge of the p99's bucket.
 #[must_use]
-pub fn command_lateness_p99(rules: &Rules, delays: &Delays<'_>) -> RuleResult {
-    let delays = Delays {
+pub fn command_shape(bound: Micros, lateness: &Distribution) -> RuleResult {
+    let lateness = Lateness {
+        known: lateness,
         above: None,
-        ..*delays
     };
     RuleResult {
-        rule: format!("{LATENESS} of commands"),
-        ..lateness_p99(rules, &delays)
+        rule: format!("{SHAPE} of commands"),
+        ..shape(bound, &lateness)
     }
 }
 
-/// Rule `lateness-p99` on the delays so far. A bound known before the run is decided by an exact
-/// counter; one derived from the measured p99 by the upper edge of the bucket.
+/// Rule `shape` on the lateness so far, by an exact counter; where there is none, by the upper edge
+/// of the p99's bucket.
 #[must_use]
-pub fn lateness_p99(rules: &Rules, delays: &Delays<'_>) -> RuleResult {
-    let rule = new(LATENESS);
+pub fn shape(bound: Micros, lateness: &Lateness<'_>) -> RuleResult {
+    let rule = new(SHAPE, Reason::Shape).bound(Figure::Time(bound));
     let needed = Percentile::P99.needed();
-    let have = delays.lateness.count;
+    let have = lateness.known.count;
     if have < needed {
         return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
     }
-    let edge = p99(delays.lateness).unwrap_or(Micros::ZERO);
-    let known = rules.lateness_bound();
-    let bound = known.unwrap_or_else(|| lateness_by_measurement(delays));
-    let (holds, how) = match delays.above.filter(|_| known.is_some()) {
+    let p99 = lateness.known.quantile_us(Percentile::P99.as_fraction());
+    let edge = p99.map_or(Micros::ZERO, Micros);
+    let (holds, how) = match lateness.above {
         Some((above, n)) => (
             Percentile::P99.allows(above, n),
-            format!("{} of {} above", figure::count(above), figure::count(n)),
+            format!(
+                "lateness p99: {} of {} above",
+                figure::count(above),
+                figure::count(n)
+            ),
         ),
         None => (
             edge <= bound,
-            "by the upper edge of the p99's bucket".to_owned(),
+            "lateness p99, by the upper edge of its bucket".to_owned(),
         ),
     };
-    rule.bound(Figure::Time(bound))
-        .observed(Some(Figure::Time(edge)))
+    rule.observed(Some(Figure::Time(edge)))
         .evidence(how)
         .decided(holds, None)
-}
-
-/// `max(1 ms, 5 % of the measured p99)`, at most 20 ms: of the response of all due, or where no
-/// stream has one of end-to-end. Where neither could be measured nothing says that 20 ms matter.
-fn lateness_by_measurement(delays: &Delays<'_>) -> Micros {
-    let is_enough = |all: &&Distribution| all.count >= Percentile::P99.needed();
-    let legs = [delays.response, delays.end_to_end];
-    let measured = legs.into_iter().flatten().filter(is_enough).find_map(p99);
-    let derived = measured.map(|p99| Micros(p99.get() / LATENESS_SHARE));
-    derived.map_or(LATENESS_CEILING, |bound| {
-        bound.clamp(LATENESS_FLOOR, LATENESS_CEILING)
-    })
-}
-
-fn p99(of: &Distribution) -> Option<Micros> {
-    of.quantile_us(Percentile::P99.as_fraction()).map(Micros)
-}
-
-/// In this share of windows a thread must keep within its bounds.
-const WINDOWS: Share = Share::whole_percent(95);
-
-/// Rules `cpu` and `cpu-wait` of device shards and of consumer threads: the worst thread decides.
-fn threads(
-    bounds: &ValidityBounds,
-    health: &GeneratorHealth,
-    (from, until): (Micros, Micros),
-) -> Vec<RuleResult> {
-    let cpu = |window: &ThreadWindow| Some(window.cpu);
-    let waiting = |window: &ThreadWindow| window.waiting;
-    let of = |role: ThreadRole| health.threads.iter().filter(move |t| t.role == role);
-    let during = |w: &ThreadWindow| w.until > from && w.until <= until;
-    let mut results = Vec::with_capacity(4);
-    for (role, suffix) in [
-        (ThreadRole::Shard, ""),
-        (ThreadRole::Consumer, " of consumers"),
-    ] {
-        let busy: Vec<Use<'_>> = of(role).filter_map(|t| Use::of(t, during, cpu)).collect();
-        let starved: Vec<Use<'_>> = of(role)
-            .filter_map(|t| Use::of(t, during, waiting))
-            .collect();
-        results.push(worst_thread(&format!("cpu{suffix}"), bounds.cpu, &busy));
-        results.push(worst_thread(
-            &format!("cpu-wait{suffix}"),
-            bounds.cpu_wait,
-            &starved,
-        ));
-    }
-    results
-}
-
-/// One share of one thread over the measured phase, as (second, share).
-struct Use<'a> {
-    name: &'a str,
-    windows: Vec<(u32, f64)>,
-    /// The least share that 95 % of the windows do not exceed.
-    typical: f64,
-}
-
-impl<'a> Use<'a> {
-    /// None if the thread has no window with that share.
-    fn of(
-        thread: &'a ThreadHealth,
-        during: impl Fn(&ThreadWindow) -> bool,
-        share: impl Fn(&ThreadWindow) -> Option<f64>,
-    ) -> Option<Self> {
-        let measured = thread.windows.iter().filter(|window| during(window));
-        let windows: Vec<(u32, f64)> = measured
-            .filter_map(|window| {
-                let began = Micros(window.until.0.saturating_sub(1));
-                // What was waited before the window is booked when the wait ends.
-                share(window).map(|share| (began.second(), share.min(1.0)))
-            })
-            .collect();
-        let mut shares: Vec<f64> = windows.iter().map(|(_, share)| *share).collect();
-        let within = (1..=shares.len())
-            .find(|count| WINDOWS.is_reached_by(*count as u64, shares.len() as u64))?;
-        let (_, typical, _) = shares.select_nth_unstable_by(within - 1, f64::total_cmp);
-        Some(Self {
-            name: &thread.name,
-            typical: *typical,
-            windows,
-        })
-    }
-}
-
-/// No share is above the whole: a bound of 100 % holds always.
-fn is_below(share: f64, bound: f64) -> bool {
-    share < bound || bound >= 1.0
-}
-
-fn worst_thread(rule: &str, bound: Share, threads: &[Use<'_>]) -> RuleResult {
-    let bound = bound.as_fraction();
-    let holds = |share: f64| is_below(share, bound);
-    let rule = new(rule).bound(Figure::Fraction(bound));
-    let worst = threads
-        .iter()
-        .max_by(|a, b| a.typical.total_cmp(&b.typical));
-    let Some(worst) = worst else {
-        return rule.not_evaluated(Unevaluated::NotMeasured);
-    };
-    let within = worst
-        .windows
-        .iter()
-        .filter(|(_, share)| holds(*share))
-        .count();
-    let told = format!(
-        "{}: below in {within} of {} s",
-        worst.name,
-        worst.windows.len()
-    );
-    let since = worst.windows.iter().find(|(_, share)| !holds(*share));
-    rule.observed(Some(Figure::Fraction(worst.typical)))
-        .evidence(told)
-        .decided(holds(worst.typical), since.map(|(second, _)| *second))
-}
-
-/// What the hypervisor took over the measured phase, of the worst host.
-fn steal(bound: Share, health: &GeneratorHealth, (from, until): (Micros, Micros)) -> RuleResult {
-    let bound = bound.as_fraction();
-    let rule = new("steal").bound(Figure::Fraction(bound));
-    let mean = |host: &HostHealth| {
-        let measured = |at: &Micros| *at > from && *at <= until;
-        let shares = host
-            .steal
-            .iter()
-            .filter(|(at, _)| measured(at))
-            .map(|(_, share)| *share);
-        let (count, sum) = shares.fold((0.0, 0.0), |(count, sum), s| (count + 1.0, sum + s));
-        (count > 0.0).then(|| sum / count)
-    };
-    let hosts = health.hosts.iter();
-    let known = hosts.filter_map(|host| mean(host).map(|mean| (host, mean)));
-    let Some((host, worst)) = known.max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return rule.not_evaluated(Unevaluated::NotMeasured);
-    };
-    rule.observed(Some(Figure::Fraction(worst)))
-        .evidence(format!("mean over the measured phase on {}", host.name))
-        .decided(is_below(worst, bound), None)
 }
 
 /// No incident of these kinds.
 fn incidents(kinds: &[IncidentKind], health: &GeneratorHealth) -> RuleResult {
     let of_kind = || health.incidents.iter().filter(|i| kinds.contains(&i.kind));
-    let name = kinds.first().map_or("", |kind| kind.rule());
+    let first = kinds.first().copied().unwrap_or(IncidentKind::LimitReached);
     let happened: u64 = of_kind().map(|incident| incident.count.max(1)).sum();
     let told = of_kind()
         .take(MOST_TOLD)
         .map(|i| format!("{}: {}", i.kind, i.detail));
     let told: Vec<String> = told.collect();
-    new(name)
+    new(first.rule(), first.into())
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(happened)))
         .evidence(if told.is_empty() {

@@ -5,7 +5,11 @@ use std::fmt;
 use muster_model::figure::Figure;
 use serde::{Deserialize, Serialize};
 
+<<<<<<< HEAD
 use crate::{Ending, LinkCause, Scope, SwitchedOff, Unevaluated, Warning};
+=======
+use crate::{Reason, Scope, SwitchedOff, Unevaluated, Warning};
+>>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
 
 /// The verdict on one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,6 +84,8 @@ pub struct RuleResult {
     pub consequence: Consequence,
     /// What was observed; none where nothing could be.
     pub observed: Option<Figure>,
+    /// The same without the part that may be our own; none where nothing of it may be.
+    pub lower: Option<Figure>,
     /// What is allowed; none for rules without a figure.
     pub bound: Option<Figure>,
     /// Since when it does not hold, in seconds since T0; none if it holds or cannot be dated.
@@ -88,6 +94,8 @@ pub struct RuleResult {
     pub evidence: String,
     /// A caveat on a pass.
     pub note: Option<String>,
+    /// Why the run is invalid by this rule, with its remedy; none unless it is.
+    pub reason: Option<Reason>,
 }
 
 impl RuleResult {
@@ -101,11 +109,28 @@ impl RuleResult {
             outcome: RuleOutcome::Pass,
             consequence: Consequence::None,
             observed: None,
+            lower: None,
             bound: None,
             since_s: None,
             evidence: String::new(),
             note: None,
+            reason: None,
         }
+    }
+
+    /// Gives the reason that a failure is for an invalid run.
+    pub(crate) fn because(mut self, reason: Reason) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    /// Adds a caveat for a rule that holds.
+    pub(crate) fn noted(mut self, note: &str) -> Self {
+        self.note = Some(match self.note {
+            Some(before) => format!("{before}; {note}"),
+            None => note.to_owned(),
+        });
+        self
     }
 
     pub(crate) fn named(mut self, named: bool) -> Self {
@@ -152,9 +177,9 @@ impl RuleResult {
 
     /// Adds the caveat that one run does not know its own spread, if the rule passed and its
     /// observation is `close` to the bound.
-    pub(crate) fn noted_if_close(mut self, close: bool) -> Self {
+    pub(crate) fn noted_if_close(self, close: bool) -> Self {
         if close && self.outcome == RuleOutcome::Pass {
-            self.note = Some("one run; the spread between runs is unknown".to_owned());
+            return self.noted("one run; the spread between runs is unknown");
         }
         self
     }
@@ -165,12 +190,14 @@ impl RuleResult {
             RuleKind::Slo | RuleKind::Drain | RuleKind::Stability => {
                 self.outcome = RuleOutcome::NotEvaluated(Unevaluated::OnePart);
                 self.evidence = Unevaluated::OnePart.to_string();
-                (self.observed, self.since_s, self.note) = (None, None, None);
+                (self.observed, self.lower) = (None, None);
+                (self.since_s, self.note) = (None, None);
             }
             RuleKind::StopIf | RuleKind::Validity => {}
         }
     }
 
+<<<<<<< HEAD
     /// Draws the consequence of the outcome. A run that its end has cut short is not made invalid by
     /// that.
     pub(crate) fn conclude(&mut self, ending: &Ending) {
@@ -179,6 +206,13 @@ impl RuleResult {
             Ending::NoLinkUp => matches!(self.outcome, RuleOutcome::NotEvaluated(_)),
             Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => false,
         };
+=======
+    /// Draws the consequence of the outcome; `was_stopped` tells that `stop-if` ended the run.
+    pub(crate) fn conclude(&mut self, was_stopped: bool) {
+        if self.outcome != RuleOutcome::Pass {
+            self.note = None;
+        }
+>>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
         self.consequence = if self.fails_the_target() {
             Consequence::Fails
         } else if self.invalidates() && !is_excused {
@@ -186,6 +220,19 @@ impl RuleResult {
         } else {
             Consequence::None
         };
+        self.reason = match (self.consequence, &self.outcome) {
+            (Consequence::Invalidates, RuleOutcome::NotEvaluated(reason)) => Some((*reason).into()),
+            (Consequence::Invalidates, RuleOutcome::Pass | RuleOutcome::Fail) => self.reason,
+            (Consequence::None | Consequence::Fails, _) => None,
+        };
+    }
+
+    /// Whether the rule fails, and our own part could have made it fail.
+    pub(crate) const fn is_own_delay(&self) -> bool {
+        matches!(
+            self.outcome,
+            RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(_))
+        )
     }
 
     /// Whether the rule failed in a way that is held against the target.
@@ -204,6 +251,10 @@ impl RuleResult {
     fn invalidates(&self) -> bool {
         match (&self.kind, &self.outcome) {
             (RuleKind::Validity, RuleOutcome::Fail) => true,
+            (
+                RuleKind::Slo | RuleKind::Drain,
+                RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(_)),
+            ) => true,
             (RuleKind::Slo, RuleOutcome::NotEvaluated(reason)) => {
                 *reason != Unevaluated::OnePart && (self.named || !reason.is_without_object())
             }
@@ -292,6 +343,7 @@ impl RuleOutcome {
                 | Unevaluated::OrderUnsure
                 | Unevaluated::Unknown
                 | Unevaluated::NotMeasured
+                | Unevaluated::OwnDelay(_)
                 | Unevaluated::OnePart => false,
             },
             Self::Pass | Self::Fail => false,

@@ -8,6 +8,7 @@ use muster_measure::{CommandLedger, LinksSecond, ReceptionLedger, ScopeSummary};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
+use crate::strain::{Strain, sentence, strains};
 use crate::{
     Evidence, RuleName, RuleOutcome, RuleResult, Rules, reach, slo::counted,
     slo::is_consumer_disturbed,
@@ -77,6 +78,12 @@ pub enum WarningKind {
     CountersDiffer,
     /// By how much the platform's own counters grew is not known.
     CountersUnread,
+    /// A thread of the generator was on CPU nearly all the time.
+    Cpu,
+    /// A thread of the generator waited for a CPU.
+    CpuWait,
+    /// The hypervisor took CPU time from the generator's host.
+    Steal,
 }
 
 /// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.
@@ -126,7 +133,20 @@ pub(crate) fn warnings(
         let absent = not_received(command, reception, looked);
         warn(WarningKind::NotReceived, absent);
     }
+    found.extend(strained(evidence));
     found
+}
+
+/// Health figures of the generator that may have lengthened times.
+fn strained(evidence: &Evidence<'_>) -> impl Iterator<Item = Warning> {
+    let timeline = &evidence.summary.timeline;
+    let all = strains(evidence.health, (timeline.measure, timeline.settle));
+    let harmful = all.into_iter().filter(Strain::is_harmful);
+    harmful.map(|strain| Warning {
+        kind: strain.kind.warning(),
+        scope: "run".to_owned(),
+        detail: sentence(&strain),
+    })
 }
 
 /// Whether a rule of that name was decided on a stream, on its fleet, or on the run.

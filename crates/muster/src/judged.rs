@@ -258,6 +258,7 @@ impl Archive {
                 .then(|| sum(|life| life.links_bytes) / devices),
             lateness_p99_us: None,
             messages_per_cpu_s: (shards_cpu_s > 0.0).then(|| sent as f64 / shards_cpu_s),
+            health: Vec::new(),
         }
     }
 

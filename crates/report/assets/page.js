@@ -100,10 +100,13 @@ function warnings() {
 const AT_LEAST = ["connected", "queries-with-command"];
 const allowed = (rule) => `${AT_LEAST.includes(rule.rule) ? "at least" : "at most"} ${figure(rule.bound)}`;
 
+/// Our own delay decides: the truth lies between both times.
+const isBetween = (rule) => rule.result === "not-evaluated" && isKnown(rule.lower) && isKnown(rule.observed);
+
 function reason(rule) {
   const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
-  const seen = rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
-  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)));
+  const seen = isBetween(rule) ? [el("b", {}, `between ${figure(rule.lower)} and ${figure(rule.observed)}`), `, ${allowed(rule)}`] : rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
+  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
 }
 
 function kpi(name, value, unit, note, options = {}) {
@@ -130,7 +133,7 @@ function kpis() {
     kpi(`${leg} p50`, p50[0], p50[1], "from due, not from sent", breaks(`${leg} p50`)),
     kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered` : "nothing was measured", breaks(`${leg} p99`)),
     kpi("lost", count(worst.lost), "", isKnown(worst.lost) ? `accepted and never arrived${where}` : "not known", { bad: worst.lost > 0 }),
-    kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay", breaks("lateness-p99")));
+    kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay", breaks("shape")));
 }
 
 function overTime() {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use muster_judge::GeneratorHealth;
+use muster_judge::{GeneratorHealth, strains};
 use muster_measure::{LatencyTable, LatencyView, LinkLedger, ScopeSummary, Summary, WindowDelta};
 use muster_model::{DeviceId, Micros, RunId};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, Latencies, Latency, Ledgers, Links, Percentiles, Phase, Rates, Report,
-    StreamAccount, TargetUse, UplinkLedger, Verdict,
+    Event, GeneratorUse, HealthFigure, Latencies, Latency, Ledgers, Links, Percentiles, Phase,
+    Rates, Report, StreamAccount, TargetUse, UplinkLedger, Verdict,
 };
 
 mod accounts;
@@ -125,6 +125,7 @@ impl Assembly<'_> {
             latency_warm: warm(scope),
             generator: GeneratorUse {
                 lateness_p99_us: run.generator.lateness_p99_us.or(lateness_p99_us),
+                health: health_figures(summary, health),
                 ..run.generator
             },
             target: run.target,
@@ -134,6 +135,12 @@ impl Assembly<'_> {
             ..Report::default()
         }
     }
+}
+
+fn health_figures(summary: &Summary, health: &GeneratorHealth) -> Vec<HealthFigure> {
+    let timeline = &summary.timeline;
+    let all = strains(health, (timeline.measure, timeline.settle));
+    all.iter().map(HealthFigure::from).collect()
 }
 
 fn cold(scope: &ScopeSummary) -> Option<Latencies> {
@@ -260,7 +267,7 @@ impl From<&LatencyTable> for Latencies {
     fn from(table: &LatencyTable) -> Self {
         let leg = |view: &Option<LatencyView>| view.as_ref().map(Latency::from);
         Self {
-            response: leg(&table.response),
+            response: leg(&table.response).map(|of| of.with_lower(table.response_lower.as_ref())),
             service: leg(&table.service),
             lateness: leg(&table.lateness),
             held: leg(&table.held),
@@ -284,6 +291,17 @@ impl From<&LatencyView> for Latency {
             above_top: figures.above_top,
             max_us: figures.max_us,
             all_due: figures.all_due.map(Percentiles::from),
+            lower: None,
+        }
+    }
+}
+
+impl Latency {
+    /// The same leg with its lower times.
+    pub(crate) fn with_lower(self, lower: Option<&LatencyView>) -> Self {
+        Self {
+            lower: lower.map(|view| Percentiles::from(view.figures.percentiles)),
+            ..self
         }
     }
 }

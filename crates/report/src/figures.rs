@@ -89,6 +89,10 @@ pub struct Latency {
     pub max_us: Option<u64>,
     /// Percentiles of all due; null where it is not known how many were due.
     pub all_due: Option<Percentiles>,
+    /// Percentiles of the answered without the generator's own delay; null for a leg that has no
+    /// second time.
+    #[serde(default)]
+    pub lower: Option<Percentiles>,
 }
 
 /// Percentiles; null where there are fewer than 10 / (1 - X) values (SEMANTICS section 4).
@@ -170,6 +174,34 @@ pub struct GeneratorUse {
     pub lateness_p99_us: Option<u64>,
     /// Messages sent per CPU-second of the device shards.
     pub messages_per_cpu_s: Option<f64>,
+    /// How the threads and hosts fared while measuring; empty where nothing was sampled.
+    #[serde(default)]
+    pub health: Vec<HealthFigure>,
+}
+
+/// One health figure of the measured phase: of the thread, or host, that it is worst for. It decides
+/// nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HealthFigure {
+    /// `cpu`, `cpu-wait`, `cpu of consumers`, `cpu-wait of consumers`, `steal`.
+    pub figure: String,
+    /// The thread or host.
+    pub name: String,
+    /// The share of a second: of a thread what 95 % of its seconds do not exceed, of a host the mean.
+    pub share: f64,
+    /// The share from which on it is warned about.
+    pub harmful: f64,
+}
+
+impl From<&muster_judge::Strain> for HealthFigure {
+    fn from(strain: &muster_judge::Strain) -> Self {
+        Self {
+            figure: strain.kind.name().to_owned(),
+            name: strain.name.clone(),
+            share: strain.share,
+            harmful: strain.kind.harmful(),
+        }
+    }
 }
 
 /// What the target used, by process; null where it was not watched.

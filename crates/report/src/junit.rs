@@ -1,7 +1,8 @@
 //! The rules as a JUnit file: one test case a rule.
 //!
 //! A broken rule on the generator is an `error`, a broken SLO a `failure`, a rule that was not
-//! evaluated or does not count is `skipped`. A rule that holds has its figures as output.
+//! evaluated or does not count is `skipped`. A rule that holds has its figures as output, one that
+//! makes the run invalid its remedy.
 
 use std::fmt::Write as _;
 
@@ -86,6 +87,13 @@ fn properties(report: &Report) -> Vec<(&'static str, String)> {
     all
 }
 
+/// What to do about an invalid run, a line each.
+fn remedies(verdict: &Verdict) -> String {
+    let lines = verdict.remedies().into_iter();
+    let lines: Vec<String> = lines.map(|remedy| format!("remedy: {remedy}")).collect();
+    lines.join("\n")
+}
+
 fn warning(warning: &Warning) -> String {
     format!("warning: {} [{}]", warning.detail, warning.scope)
 }
@@ -162,12 +170,15 @@ impl Case {
         };
         let observed = rule.seen().unwrap_or_else(|| "-".to_owned());
         let allowed = rule.allowed().unwrap_or_else(|| "-".to_owned());
-        let note = rule.note.as_ref().map(|note| format!("\nnote: {note}"));
+        let line = |name: &str, of: &Option<String>| {
+            of.as_ref()
+                .map_or_else(String::new, |of| format!("\n{name}: {of}"))
+        };
         Self {
             name: format!("{} [{}]", rule.rule, rule.scope),
             end,
             message: format!("observed {observed}, allowed: {allowed}"),
-            text: rule.evidence.clone() + &note.unwrap_or_default(),
+            text: rule.evidence.clone() + &line("note", &rule.note) + &line("remedy", &rule.remedy),
         }
     }
 
@@ -209,7 +220,7 @@ impl Case {
                 Some(cause) => cause.text.clone(),
                 None => format!("the result of the run is {}", verdict.result.name()),
             },
-            text: String::new(),
+            text: remedies(verdict),
         })
     }
 

@@ -39,8 +39,8 @@ pub use downlink::{
     CommandLedger, DrainLedger, PresenceRow, QueriesDue, ReceiveLedger, SubscriberRow,
 };
 pub use figures::{
-    CounterGrowth, Event, GeneratorUse, Latencies, Latency, Links, Percentiles, Phase, Rates,
-    Recovery, TargetUse,
+    CounterGrowth, Event, GeneratorUse, HealthFigure, Latencies, Latency, Links, Percentiles,
+    Phase, Rates, Recovery, TargetUse,
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};

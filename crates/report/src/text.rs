@@ -4,34 +4,25 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use muster_judge::Warning;
+use muster_model::figure::percent;
 
-use crate::number::{bytes, count, known, latency, per_second, seconds};
+use crate::number::{bytes, count, known, per_second, seconds};
 use crate::{
-    Arrivals, BackendAccount, Consequence, Latencies, Latency, Ledgers, Outcome, Percentiles,
-    Report, Rule, RuleKind, RuleResult, UplinkLedger, Verdict,
+    Arrivals, BackendAccount, Consequence, Latencies, Ledgers, Outcome, Report, Rule, RuleKind,
+    RuleResult, UplinkLedger, Verdict,
 };
 
 mod answers;
 mod counters;
 mod downlink;
 mod happened;
+mod times;
 
 /// Broken rules that the summary lists; the others are counted.
 const WHY_LINES: usize = 5;
 
-/// A leg of a table of latencies.
-type Leg = fn(&Latencies) -> Option<&Latency>;
-
-/// The legs that the summary shows, and whether its cold and warm messages stand below it.
-const LEGS: [(&str, Leg, bool); 7] = [
-    ("response", |of| of.response.as_ref(), true),
-    ("end-to-end", |of| of.end_to_end.as_ref(), true),
-    ("lateness (own)", |of| of.lateness.as_ref(), false),
-    ("connect", |of| of.connect.as_ref(), false),
-    ("query", |of| of.command_request.as_ref(), true),
-    ("reply", |of| of.command_response.as_ref(), true),
-    ("command loop", |of| of.command_loop.as_ref(), true),
-];
+/// Remedies that the summary lists: the first ones often remove the other reasons.
+const REMEDIES: usize = 3;
 
 /// The least width of the summary: that of the table of latencies.
 const WIDTH_MIN: usize = 80;
@@ -144,6 +135,9 @@ impl Screen {
         let more = report.verdict.reasons().count().saturating_sub(WHY_LINES);
         if more > 0 {
             self.line(&format!("  and {more} more"));
+        }
+        for remedy in verdict.remedies().into_iter().take(REMEDIES) {
+            self.line(&format!("  remedy: {remedy}"));
         }
         if verdict.result == Outcome::Pass {
             let notes = verdict
@@ -263,7 +257,7 @@ impl Screen {
             "{:<16}{:>8}{:>9}{:>9}{:>9}{:>9}{:>11}{:>9}",
             "latency", "p50", "p90", "p99", "p99.9", "max", "answered", "censored"
         ));
-        for (name, leg, is_split) in LEGS {
+        for (name, leg, is_split) in times::LEGS {
             let apart = |table: &'a Option<Latencies>| table.as_ref().filter(|_| is_split);
             let tables = [
                 (name, Some(&report.latency)),
@@ -272,9 +266,7 @@ impl Screen {
             ];
             for (name, table) in tables {
                 if let Some(leg) = table.and_then(leg) {
-                    latency_rows(name, leg)
-                        .iter()
-                        .for_each(|row| self.line(row));
+                    times::rows(name, leg).iter().for_each(|row| self.line(row));
                 }
             }
         }
@@ -316,6 +308,10 @@ impl Screen {
                 per_second(own.messages_per_cpu_s)
             ));
         }
+        parts.extend(own.health.iter().map(|figure| {
+            let share = percent(figure.share);
+            format!("{} {share} ({})", figure.figure, figure.name)
+        }));
         self.row("generator", &parts);
     }
 
@@ -361,7 +357,8 @@ fn told(warning: &Warning) -> String {
 
 fn reason(rule: &Rule) -> String {
     let mut line = format!("{} [{}]", rule.rule, rule.scope);
-    if let Some(seen) = rule.seen() {
+    let both = rule.both_times();
+    if let Some(seen) = both.clone().or_else(|| rule.seen()) {
         let _ = write!(line, " {seen}");
     }
     if let Some(allowed) = rule.allowed() {
@@ -375,7 +372,9 @@ fn reason(rule: &Rule) -> String {
     if let Some(since) = rule.since_s {
         let _ = write!(line, ", since {}", seconds(Some(since)));
     }
-    if rule.result == RuleResult::NotEvaluated {
+    if both.is_some() {
+        line.push_str(": our own delay decides");
+    } else if rule.result == RuleResult::NotEvaluated {
         let _ = write!(line, ": not evaluated, {}", rule.evidence);
     } else if rule.observed.is_none() {
         let _ = write!(line, ": {}", rule.evidence);
@@ -452,34 +451,6 @@ fn split(account: &BackendAccount) -> Option<String> {
     Some(format!("{} first at two consumers", count(twice)))
 }
 
-/// The answered; below them all due, the unanswered at their lower bound, where that differs.
-fn latency_rows(name: &str, leg: &Latency) -> Vec<String> {
-    let mut rows = vec![latency_row(name, leg)];
-    let (answered, all_due) = (leg.percentiles, leg.all_due.unwrap_or_default());
-    if leg.all_due.is_some() && percentile_cells(&answered) != percentile_cells(&all_due) {
-        let (cells, due) = (percentile_cells(&all_due), count(leg.count + leg.censored));
-        rows.push(format!("  {:<14}{cells}{:>9}{due:>11}", "  of all due", ""));
-    }
-    rows
-}
-
-fn latency_row(name: &str, leg: &Latency) -> String {
-    let (cells, max) = (percentile_cells(&leg.percentiles), latency(leg.max_us));
-    let (answered, censored) = (count(leg.count), count(leg.censored));
-    format!("  {name:<14}{cells}{max:>9}{answered:>11}{censored:>9}")
-}
-
-fn percentile_cells(of: &Percentiles) -> String {
-    let cells = [
-        (of.p50_us, 8),
-        (of.p90_us, 9),
-        (of.p99_us, 9),
-        (of.p99_9_us, 9),
-    ];
-    let cells = cells.map(|(us, width)| format!("{:>width$}", latency(us)));
-    cells.concat()
-}
-
 /// The three largest of the causes or codes, in brackets.
 pub(super) fn by(causes: &BTreeMap<String, u64>) -> String {
     let mut causes: Vec<(&String, &u64)> = causes.iter().filter(|(_, n)| **n > 0).collect();
@@ -526,33 +497,6 @@ mod tests {
                 "{summary}"
             );
         }
-    }
-
-    #[test]
-    fn percentiles_of_all_due_stand_below_those_of_the_answered_where_they_differ() {
-        let percentiles = |p99_us| Percentiles {
-            p99_us: Some(p99_us),
-            ..Percentiles::default()
-        };
-        let mut leg = Latency {
-            count: 990,
-            censored: 10,
-            percentiles: percentiles(4_000),
-            all_due: Some(percentiles(9_000_000)),
-            ..Latency::default()
-        };
-        let mut report = Report::default();
-        report.latency.response = Some(leg.clone());
-        let summary = text(&report, 80);
-        let told = summary.lines().find(|line| line.contains("of all due"));
-        let told = told.expect("a line of its own");
-        assert!(
-            told.contains("9.00 s") && told.contains("1,000"),
-            "{summary}"
-        );
-        leg.all_due = Some(leg.percentiles);
-        report.latency.response = Some(leg);
-        assert!(!text(&report, 80).contains("of all due"));
     }
 
     #[test]

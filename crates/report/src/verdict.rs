@@ -94,6 +94,18 @@ impl Verdict {
         notes
     }
 
+    /// What to do about an invalid run, in the order of its reasons, each once.
+    #[must_use]
+    pub fn remedies(&self) -> Vec<&str> {
+        let mut remedies: Vec<&str> = Vec::new();
+        for remedy in self.reasons().filter_map(|rule| rule.remedy.as_deref()) {
+            if !remedies.contains(&remedy) {
+                remedies.push(remedy);
+            }
+        }
+        remedies
+    }
+
     /// The rules with this result.
     pub fn rules_that(&self, result: RuleResult) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |rule| rule.result == result)
@@ -248,6 +260,9 @@ pub struct Rule {
     pub consequence: Consequence,
     /// What was observed.
     pub observed: Option<Figure>,
+    /// The same without the part that may be the generator's own; null where nothing of it may be.
+    #[serde(default)]
+    pub lower: Option<Figure>,
     /// What was allowed.
     pub bound: Option<Figure>,
     /// Since when it does not hold, in seconds since T0.
@@ -256,6 +271,12 @@ pub struct Rule {
     pub evidence: String,
     /// A caveat.
     pub note: Option<String>,
+    /// Why the run is invalid by this rule, in a word; null unless it is.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// What to do about it, and the section that explains it; null unless there is a reason.
+    #[serde(default)]
+    pub remedy: Option<String>,
 }
 
 /// The rules that allow no less than their bound, where all others allow no more.
@@ -268,6 +289,15 @@ impl Rule {
         let observed = figure::Figure::from(self.observed?);
         let bound = self.bound.map(figure::Figure::from);
         Some(bound.map_or_else(|| observed.to_string(), |bound| observed.beside(bound)))
+    }
+
+    /// The observed time with and without the generator's own delay, where that decides: `between
+    /// 9.3 ms and 12.4 ms`.
+    #[must_use]
+    pub fn both_times(&self) -> Option<String> {
+        let is_open = self.result == RuleResult::NotEvaluated;
+        let (lower, upper) = self.lower.zip(self.observed).filter(|_| is_open)?;
+        Some(format!("between {lower} and {upper}"))
     }
 
     /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.
@@ -388,10 +418,13 @@ mod tests {
             result,
             consequence,
             observed: None,
+            lower: None,
             bound: None,
             since_s: None,
             evidence: String::new(),
             note: None,
+            reason: None,
+            remedy: None,
         }
     }
 

@@ -197,6 +197,8 @@ fn verdict() -> muster_judge::Verdict {
         since_s: None,
         evidence: "as seen".to_owned(),
         note: None,
+        lower: None,
+        reason: None,
     };
     let short = Unevaluated::TooFewWindows {
         have: 2,
@@ -320,6 +322,28 @@ fn a_backend_tells_its_table_and_who_is_lost() {
         (39, 1, 0)
     );
     assert_eq!(backend.lost_ids.ranges["meter-1/readings"], [[3, 3]]);
+}
+
+#[test]
+fn the_lower_times_stand_beside_the_upper_ones() {
+    let report = report(false);
+    let response = report.latency.response.expect("messages have answers");
+    // The generator had no delay of its own.
+    assert!(response.percentiles.p50_us.is_some());
+    assert_eq!(response.lower, Some(response.percentiles));
+    let service = report.latency.service.expect("messages have answers");
+    assert_eq!(service.lower, None);
+}
+
+#[test]
+fn a_reason_for_an_invalid_run_comes_with_its_remedy_and_section() {
+    let mut verdict = verdict();
+    let rule = &mut verdict.rules[0];
+    rule.reason = Some(muster_judge::Reason::Shape);
+    let rule = muster_report::Rule::from(&*rule);
+    assert_eq!(rule.reason.as_deref(), Some("shape"));
+    let remedy = rule.remedy.expect("each reason has one");
+    assert!(remedy.ends_with("(docs/invalid.md#shape)"), "{remedy}");
 }
 
 #[test]

@@ -91,6 +91,11 @@ impl Check<'_> {
             let name = format!("`{}`", key.name);
             self.not_yet(entry.place, &path, (&name, with), help);
         }
+        if let Status::Refused { why, help } = key.status {
+            let what = format!("`{}` is refused: {why}", key.name);
+            self.wrong(entry.place, &path, &what, help);
+            return;
+        }
         if entry.node.is_nothing() {
             let what = format!("`{}` has no value", entry.key);
             let help = format!("give it one, or remove the key ({})", lower(key.doc));
@@ -253,6 +258,13 @@ impl Check<'_> {
                     built => format!("this version has {built}"),
                 };
                 self.not_yet(node.place, path, (&format!("`{text}`"), with), &help);
+            }
+            Some(Word {
+                status: Status::Refused { why, help },
+                ..
+            }) => {
+                let what = format!("`{text}` is refused: {why}");
+                self.wrong(node.place, path, &what, help);
             }
             None => {
                 let what = format!("`{text}` is not known here");

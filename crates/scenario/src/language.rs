@@ -48,6 +48,13 @@ pub(crate) enum Status {
     Built,
     /// Not yet; the text says what it belongs to.
     NotYet(&'static str),
+    /// Known, and refused: what the user wants instead.
+    Refused {
+        /// Why it is no key.
+        why: &'static str,
+        /// What to do.
+        help: &'static str,
+    },
 }
 
 /// What a key takes.
@@ -220,6 +227,14 @@ impl Key {
     }
 }
 
+/// A key that is known and refused.
+pub(crate) const fn refused(name: &'static str, why: &'static str, help: &'static str) -> Key {
+    Key {
+        status: Status::Refused { why, help },
+        ..key(name, one(Scalar::Text), why)
+    }
+}
+
 /// Work that keys and words wait for, as it is named to the user.
 pub(crate) mod work {
     pub(crate) const HTTP: &str = "HTTP";
@@ -330,6 +345,7 @@ mod tests {
             let path = join(path, key.name);
             match key.status {
                 Status::Built => later_in(&key.kind, &path, found),
+                Status::Refused { .. } => {}
                 Status::NotYet(with) => {
                     let value = value_of(&key.kind);
                     found.push(Later { path, value, with });

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::language::{Kind, Object, SCENARIO, Scalar, Status, Word};
+use crate::language::{Key, Kind, Object, SCENARIO, Scalar, Status, Word};
 use crate::units;
 
 /// The JSON schema of a scenario. Keys that are not yet built are in it and say so.
@@ -21,7 +21,8 @@ pub fn json_schema() -> Value {
 
 fn object(object: &Object) -> Value {
     let mut properties = Map::new();
-    for key in object.keys {
+    let known = |key: &&Key| !matches!(key.status, Status::Refused { .. });
+    for key in object.keys.iter().filter(known) {
         let mut schema = kind(&key.kind);
         if let Value::Object(map) = &mut schema {
             map.insert(
@@ -55,6 +56,7 @@ fn described(doc: &str, status: Status) -> String {
     match status {
         Status::Built => doc.to_owned(),
         Status::NotYet(with) => format!("{doc}. Not yet built: comes with {with}"),
+        Status::Refused { why, help: _ } => why.to_owned(),
     }
 }
 

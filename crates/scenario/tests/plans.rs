@@ -701,7 +701,7 @@ fn slos_have_their_scopes_and_the_rest_its_bounds() {
     assert!(is_named.eq([[false; 3].as_slice(), &[true; 5]].concat()));
     assert!(matches!(plan.rules.slos[6].scope, Scope::Stream { .. }));
     assert_eq!(plan.rules.stop_if[0].lasting, Micros::from_secs(10));
-    assert_eq!(plan.rules.lateness_bound(), Some(Micros::from_millis(5)));
+    assert_eq!(plan.rules.validity.lateness_p99, Micros::from_millis(5));
     assert_eq!(plan.cold, Cold::FirstMessage);
 }
 

@@ -1,6 +1,7 @@
 //! What a run must be judged to be: whole runs, message by message, against the rules.
 
 mod commands;
+mod own;
 mod recorded;
 mod run;
 mod slo;

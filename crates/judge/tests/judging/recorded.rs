@@ -165,7 +165,7 @@ fn tell_attempt(id: MessageId, message: &Message, recorder: &mut Recorder, accou
         ended: Micros(message.ended),
         outcome: message.outcome,
         resent: false,
-        own: Micros::ZERO,
+        own: Micros(message.own),
     };
     if attempt.sent.is_some() {
         account.sent(&id);
@@ -188,7 +188,7 @@ fn tell_arrival(id: MessageId, message: &Message, recorder: &mut Recorder, accou
         backend: BackendId(0),
         consumer: ConsumerId(0),
         integrity: Integrity::Intact,
-        own: Micros::ZERO,
+        own: Micros(message.own_seen),
     });
 }
 

@@ -7,9 +7,10 @@ use muster_judge::{
     Scope, SloBound, StreamEvidence, Verdict, Warning, judge,
 };
 use muster_measure::{
-    Above, ArrivalFigures, ArrivalRow, BackendLedger, Distribution, Flow, Latency as Kept,
-    LatencyTable, LatencyView, Ledger, LinkLedger, Outcomes, Phase, Rates, Scope as Measured,
-    ScopeSummary, SecondRow, State, Summary, Timeline, WindowDelta, WindowKey,
+    Above, ArrivalFigures, ArrivalRow, BackendLedger, DeliverySecond, DeliverySeconds,
+    Distribution, Flow, Latency as Kept, LatencyTable, LatencyView, Ledger, LinkLedger, Outcomes,
+    Phase, Rates, Scope as Measured, ScopeSummary, SecondRow, State, Summary, Timeline,
+    WindowDelta, WindowKey,
 };
 use muster_model::{BackendId, Cause, FleetId, Listening, Micros, Outcome, Rate, StreamId};
 
@@ -28,6 +29,10 @@ pub(crate) struct Message {
     pub(crate) outcome: Outcome,
     pub(crate) seen: Option<u64>,
     pub(crate) outstanding: bool,
+    /// The part of the response that may be the generator's own.
+    pub(crate) own: u64,
+    /// The part of the end-to-end time that may be the consumer's own.
+    pub(crate) own_seen: u64,
 }
 
 impl Message {
@@ -89,6 +94,8 @@ impl Run {
                 outcome: Outcome::Accepted,
                 seen: Some(due + 12_000),
                 outstanding: false,
+                own: 0,
+                own_seen: 0,
             }
         });
         Self {
@@ -259,7 +266,7 @@ impl Run {
             warm: None,
             unsure_by_order: 0,
             above: self.counters(&measured),
-            delivery: Vec::new(),
+            delivery: self.delivery(&measured),
             series: self.series(),
             links: self.links.clone(),
         }
@@ -276,18 +283,45 @@ impl Run {
         for (of, kept, backend) in all {
             for bound in self.rules.thresholds(of, FleetId(0), StreamId(0)) {
                 let (above, missing, n) = counted(kept, bound.0, measured);
+                let above_lower = lower_above(kept, bound.0, measured);
                 counters.push(Above {
                     latency: kept,
                     backend,
                     bound,
                     above,
-                    above_lower: above,
+                    above_lower,
                     missing,
                     n,
                 });
             }
         }
         counters
+    }
+
+    fn delivery(&self, measured: &[Message]) -> Vec<DeliverySeconds> {
+        let bounds = self
+            .rules
+            .thresholds(Latency::EndToEnd, FleetId(0), StreamId(0));
+        let of_bound = |bound: Micros| {
+            let seconds = measured.chunk_by(|a, b| a.due / 1_000_000 == b.due / 1_000_000);
+            let seconds = seconds.map(|of| {
+                let (above, missing, n) = counted(Kept::EndToEnd, bound.0, of);
+                DeliverySecond {
+                    second: (of[0].due / 1_000_000) as u32,
+                    lateness_max_us: of.iter().map(|m| m.late).max().unwrap_or(0),
+                    above,
+                    above_lower: lower_above(Kept::EndToEnd, bound.0, of),
+                    missing,
+                    n,
+                }
+            });
+            DeliverySeconds {
+                backend: BackendId(0),
+                bound,
+                seconds: seconds.collect(),
+            }
+        };
+        bounds.into_iter().map(of_bound).collect()
     }
 
     fn series(&self) -> Vec<SecondRow> {
@@ -318,7 +352,16 @@ impl Run {
             }
         }
         for row in &mut rows {
-            row.lateness_p99_us = (row.due.finals() > 0).then_some(20);
+            let of = |m: &&Message| m.due / 1_000_000 == u64::from(row.second);
+            let mut late = Distribution::default();
+            // Messages are in order of due.
+            let from = self
+                .messages
+                .partition_point(|m| m.due / 1_000_000 < u64::from(row.second));
+            let due = self.messages[from..].iter().take_while(of);
+            due.for_each(|m| late.record(Micros(m.late)));
+            row.lateness_p99_us = late.quantile_us(0.99).filter(|_| late.count > 0);
+            row.lateness_max_us = (late.count > 0).then_some(late.max_us);
         }
         rows
     }
@@ -355,7 +398,7 @@ fn add_due(row: &mut SecondRow, message: &Message) {
     match message.is_answered() {
         true => {
             row.response.record(took);
-            row.lower.record(took);
+            row.lower.record(took - Micros(message.own));
         }
         false => row.censored.record(took),
     }
@@ -454,6 +497,14 @@ fn latencies(messages: &[Message], end: u64) -> LatencyTable {
         let took = m.ended - m.due;
         Some(if m.is_answered() { Ok(took) } else { Err(took) })
     };
+    let lower = |m: &Message| {
+        let took = m.ended - m.due;
+        Some(if m.is_answered() {
+            Ok(took - m.own)
+        } else {
+            Err(took)
+        })
+    };
     let end_to_end = |m: &Message| match (m.seen, m.state()) {
         (Some(seen), _) => Some(Ok(seen - m.due)),
         (None, State::Rejected) => None,
@@ -461,7 +512,7 @@ fn latencies(messages: &[Message], end: u64) -> LatencyTable {
     };
     LatencyTable {
         response: view(&response),
-        response_lower: view(&response),
+        response_lower: view(&lower),
         lateness: view(&|m| Some(Ok(m.late))),
         end_to_end: view(&end_to_end),
         ..LatencyTable::default()
@@ -490,6 +541,24 @@ fn counted(of: Kept, bound: u64, messages: &[Message]) -> (u64, u64, u64) {
         ),
         Kept::Lateness => (count(&|m| m.late > bound), 0, all),
         Kept::Held | Kept::Connect => (0, 0, 0),
+    }
+}
+
+/// Above one bound by the lower times.
+fn lower_above(of: Kept, bound: u64, messages: &[Message]) -> u64 {
+    let without_own: Vec<Message> = messages
+        .iter()
+        .map(|m| Message {
+            ended: m.ended - m.own,
+            seen: m.seen.map(|seen| seen - m.own_seen),
+            ..*m
+        })
+        .collect();
+    match of {
+        Kept::Response | Kept::EndToEnd => counted(of, bound, &without_own).0,
+        Kept::Service | Kept::Lateness | Kept::Held | Kept::Connect => {
+            counted(of, bound, messages).0
+        }
     }
 }
 

@@ -1,16 +1,14 @@
-//! Whether the generator is fit as things stand, by the rules that the run will be judged by.
+//! The generator as things stand: the validity rules on what is known so far, and the health of its threads.
 
 use std::collections::BTreeMap;
 
 use muster_agent::Pulse;
-use muster_judge::validity::{Delays, command_lateness_p99, generator, lateness_p99, own_shed};
+use muster_judge::validity::{Lateness, accidents, command_shape, own_shed, shape};
 use muster_judge::{
-    GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, ThreadHealth,
-    ThreadRole, ThreadWindow,
+    GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, Strain, ThreadHealth,
+    ThreadRole, ThreadWindow, strains,
 };
-use muster_measure::{
-    Distribution, Latency, Phase, RecorderPlan, Timeline, UplinkWindow, WindowDelta,
-};
+use muster_measure::{Distribution, Latency, Phase, RecorderPlan, UplinkWindow, WindowDelta};
 use muster_model::{Micros, StreamId};
 
 /// What the validity rules on the generator are decided by, as far as the run has come.
@@ -23,10 +21,8 @@ pub(crate) struct Fitness {
     shed: BTreeMap<String, u64>,
     lateness: Distribution,
     command_lateness: Distribution,
-    /// Messages above the bound on lateness that is known before the run, and all taken.
+    /// Messages above the bound on lateness, and all taken.
     above: (u64, u64),
-    response: Distribution,
-    end_to_end: Distribution,
 }
 
 impl Fitness {
@@ -40,8 +36,6 @@ impl Fitness {
             lateness: Distribution::default(),
             command_lateness: Distribution::default(),
             above: (0, 0),
-            response: Distribution::default(),
-            end_to_end: Distribution::default(),
         }
     }
 
@@ -61,22 +55,13 @@ impl Fitness {
                 self.command_lateness.merge(&window.lateness);
             }
         }
-        for ((backend, _, key), window) in &delta.arrivals {
-            if key.phase == Phase::Measure && backend.0 == 0 {
-                self.end_to_end.merge(&window.end_to_end);
-            }
-        }
     }
 
     fn add_measured(&mut self, stream: StreamId, window: &UplinkWindow) {
         self.lateness.merge(&window.lateness);
-        self.response.merge(&window.response);
-        self.response.merge(&window.censored);
-        let bound = self.rules.lateness_bound();
+        let bound = self.rules.validity.lateness_p99;
         let track = self.recorder.stream(stream);
-        let place = bound
-            .zip(track)
-            .and_then(|(bound, track)| track.bounds.place(Latency::Lateness, bound));
+        let place = track.and_then(|track| track.bounds.place(Latency::Lateness, bound));
         let above = place.and_then(|at| window.above.get(at));
         self.above.0 += above.copied().unwrap_or(0);
         self.above.1 += window.outcomes.taken;
@@ -90,43 +75,40 @@ impl Fitness {
 
     /// The rules that do not hold on the measured phase so far: what makes the run invalid as
     /// things stand.
-    pub(crate) fn faults(&self, timeline: &Timeline) -> Vec<RuleResult> {
-        let measured = (timeline.measure, timeline.settle);
-        let bounds = &self.rules.validity;
+    pub(crate) fn faults(&self) -> Vec<RuleResult> {
+        let bound = self.rules.validity.lateness_p99;
+        let lateness = Lateness {
+            known: &self.lateness,
+            above: Some(self.above),
+        };
         let mut rules = vec![
             own_shed(&self.shed, None),
-            lateness_p99(&self.rules, &self.delays(&self.lateness)),
-            command_lateness_p99(&self.rules, &self.delays(&self.command_lateness)),
+            shape(bound, &lateness),
+            command_shape(bound, &self.command_lateness),
         ];
-        rules.extend(generator(bounds, self.pulses.health(), measured));
+        rules.extend(accidents(self.pulses.health()));
         broken(rules)
     }
 
-    /// The rules that the last second alone does not keep, whatever its phase; `lateness` is that
-    /// of the last second.
-    pub(crate) fn warnings(&self, lateness: &Distribution) -> Vec<RuleResult> {
+    /// The rule on lateness if the last second alone does not keep it, whatever its phase.
+    pub(crate) fn late(&self, lateness: &Distribution) -> Option<RuleResult> {
+        let lateness = Lateness {
+            known: lateness,
+            above: None,
+        };
+        let rule = shape(self.rules.validity.lateness_p99, &lateness);
+        (rule.outcome == RuleOutcome::Fail).then_some(rule)
+    }
+
+    /// The health figures of the last second that may lengthen times.
+    pub(crate) fn strains(&self) -> Vec<Strain> {
         let mut last = GeneratorHealth::default();
         for (agent, pulse) in &self.latest {
             add_shares(&mut last, *agent, pulse);
         }
-        let bounds = &self.rules.validity;
-        let mut rules = generator(bounds, &last, (Micros::ZERO, Micros::MAX));
-        let of_second = Delays {
-            above: None,
-            ..self.delays(lateness)
-        };
-        rules.push(lateness_p99(&self.rules, &of_second));
-        broken(rules)
-    }
-
-    fn delays<'a>(&'a self, lateness: &'a Distribution) -> Delays<'a> {
-        let has_answers = self.recorder.streams.iter().any(|stream| stream.answers);
-        Delays {
-            lateness,
-            above: Some(self.above),
-            response: has_answers.then_some(&self.response),
-            end_to_end: (self.recorder.backends > 0).then_some(&self.end_to_end),
-        }
+        let mut strains = strains(&last, (Micros::ZERO, Micros::MAX));
+        strains.retain(Strain::is_harmful);
+        strains
     }
 }
 

@@ -12,7 +12,6 @@ fleet:
       authentication: { method: echo, data: "${id}", answer: "${file:secret}", echo: true, again: 500ms }
     streams: [ { kind: telemetry, rate: 100/s, qos: 1 } ]
 phases: { measure: 2s, settle: { at-most: 2s, quiet: 200ms } }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 const SECRET: &str = "open sesame";

@@ -21,7 +21,6 @@ fleet:
     CREDENTIAL
     streams: [ { kind: telemetry, rate: 50/s } ]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 20s, quiet: 500ms } }
-validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 const PER_DEVICE: &str = "use `sockets: per-device`";

@@ -19,7 +19,6 @@ fleet:
     connect: { timeout: 400ms }
     streams: [ { kind: telemetry, rate: 10/s, qos: 1 } ]
 phases: { measure: 1s }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 fn checked(devices: &str, backend: &str, version: &str, options: &[&str]) -> Said {

@@ -20,7 +20,6 @@ fleet:
     streams: [ { name: a, rate: 20/s, timeout: 5s, payload: { size: 64 } } ]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 8s, quiet: 300ms } }
 slo: { failure-ratio: 0, connected: 100% }
-validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// Answers one question after the other with these counts of forwarded telemetry; tells of each.

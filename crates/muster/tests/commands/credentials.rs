@@ -18,7 +18,6 @@ fleet:
     streams: [ { kind: telemetry, rate: 50/s, qos: 1 } ]
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 2s, quiet: 200ms } }
 slo: { loss: 0, connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// A comma, as only a quoted cell can hold one (RFC 4180 section 2).

@@ -25,7 +25,6 @@ fleet:
     streams: [ { rate: 25/s, timeout: 5s } ]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 20s, quiet: 500ms } }
 slo: { loss: 0, failure-ratio: 0 }
-validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// Of a record, by RFC 5246 and RFC 9146.

@@ -7,7 +7,6 @@ name: downlink
 platform: { backend: { commands: { rate: 50/s, mode: two-way } } }
 fleet: [ { name: pumps, count: 10, streams: [ { kind: command } ] } ]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 5s, quiet: 500ms } }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 #[test]

@@ -13,8 +13,7 @@ fn run(scheme: &str, fleet: &str) -> (String, Value, i32) {
     let folder = folder_with(&format!(
         "name: nobody\nplatform: {{ kind: hono, devices: [ '{scheme}://{at}' ] }}\n\
          fleet: [ {{ tenant: t1, count: 5, {fleet} }} ]\n\
-         phases: {{ warm-up: 500ms, measure: 2s, settle: {{ at-most: 1s, quiet: 500ms }} }}\n\
-         validity: {{ lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }}\n"
+         phases: {{ warm-up: 500ms, measure: 2s, settle: {{ at-most: 1s, quiet: 500ms }} }}\n"
     ));
     let arguments = ["run", "scenario.yaml", "--quiet", "--out", "out"];
     let said = muster(folder.path(), &arguments);

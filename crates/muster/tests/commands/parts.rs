@@ -19,7 +19,6 @@ fleet:
     streams: [ { name: readings, rate: 100/s, qos: 1, payload: { size: 64 } } ]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 6s, quiet: 500ms } }
 slo: { loss: 0, end-to-end: { p50: "<= 2s" } }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// The same with commands and their replies. Quiet takes longer than settling may: only who knows
@@ -54,7 +53,6 @@ fleet:
       - { kind: command }
 phases: { warm-up: 0s, measure: 3s, settle: { at-most: 60s, quiet: 30s } }
 slo: { loss: 0, failure-ratio: 0, queries-with-command: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 const CREDENTIAL: &str = "credential: { kind: psk, user: \"${id}@${tenant}\", secret: key }";
 

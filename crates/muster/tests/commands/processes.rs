@@ -19,7 +19,6 @@ fleet:
     count: 10
     streams: [ { kind: telemetry, rate: 100/s, qos: 1 } ]
 phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 10s, quiet: 200ms } }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 /// Longer than a process takes to end, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

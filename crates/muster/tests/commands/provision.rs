@@ -17,7 +17,6 @@ fleet:
     streams: [ { rate: 100/s } ]
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 33s, quiet: 300ms } }
 slo: { failure-ratio: 0, connected: 100% }
-validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// A gateway that takes only devices it was told of, and a scenario beside the token.
@@ -242,8 +241,7 @@ fn the_embedded_gateway_is_told_of_its_devices() {
     let folder = folder_with(
         "name: own\nplatform: { dialect: sap-edge }\nprovision: { rate: 1000/s }\n\
          fleet: [ { count: 10, streams: [ { rate: 50/s } ] } ]\n\
-         phases: { warm-up: 0s, measure: 1s, settle: { at-most: 33s, quiet: 300ms } }\n\
-         validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }\n",
+         phases: { warm-up: 0s, measure: 1s, settle: { at-most: 33s, quiet: 300ms } }\n",
     );
     let said = muster(
         folder.path(),

@@ -31,7 +31,6 @@ fleet:
       - { name: asks, kind: command-query, every: 400ms, ttd: 1s, payload: { size: 40 } }
       - { kind: command }
 phases: { warm-up: 500ms, measure: 3s, settle: { at-most: 2s, quiet: 500ms } }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// The form as the command writes it, and the ledgers by stream.

@@ -17,7 +17,6 @@ fleet:
   - { name: meters, count: 10, streams: [ { kind: telemetry, rate: 100/s, qos: 1 } ] }
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 200ms } }
 slo: { loss: 0 }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 fn results(repeat: &Value) -> Vec<&str> {

@@ -20,7 +20,6 @@ fleet:
     streams: [ { rate: 100/s, timeout: 2s } ]
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 20s, quiet: 500ms } }
 slo: { loss: 0, failure-ratio: 0 }
-validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// A fleet whose devices have a socket each.

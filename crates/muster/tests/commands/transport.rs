@@ -15,7 +15,6 @@ fleet:
     streams: [ { kind: telemetry, rate: 100/s, qos: 1 } ]
 phases: { warm-up: 500ms, measure: 1s, settle: { at-most: 20s, quiet: 500ms } }
 slo: { failure-ratio: 0 }
-validity: { lateness-p99: 5s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 fn scenario(platform: &str) -> String {

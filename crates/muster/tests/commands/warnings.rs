@@ -12,7 +12,6 @@ fleet:
     streams: [ { name: readings, kind: telemetry, rate: 100/s, qos: 1 } ]
 phases: { warm-up: 0s, measure: 5s, settle: { at-most: 1s, quiet: 200ms } }
 slo: { failure-ratio: any, disconnects: any }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 #[test]

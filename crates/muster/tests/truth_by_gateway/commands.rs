@@ -24,7 +24,6 @@ fleet:
 STREAMS
 phases: { warm-up: 0s, measure: 3s, settle: { at-most: 15s, quiet: 500ms } }
 slo: { connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 const RESUMED: &str = "clean-start: false, session-expiry: 60s";
@@ -298,8 +297,11 @@ fn slos_on_commands_decide_the_verdict() {
     for passed in ["replies-lost", "command-response p50", "command-loop p90"] {
         assert_eq!(of(passed).0, "pass", "{passed}");
     }
-    let warned = truth.result["verdict"]["warnings"].as_array();
-    assert_eq!(warned.map(Vec::len), Some(0), "a rule looked at it");
+    let warned = truth.result["verdict"]["warnings"].to_string();
+    assert!(
+        !warned.contains("not-received"),
+        "a rule looked at it: {warned}"
+    );
 }
 
 /// Of 60 queries that are due four have no command.
@@ -353,7 +355,6 @@ fleet:
       - { kind: command }
 phases: { warm-up: 0s, measure: 3s, settle: { at-most: 15s, quiet: 500ms } }
 slo: { connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// A run whose subscribers are offline for a while, and how their messages and commands drained.
@@ -444,7 +445,6 @@ fleet:
       - { name: one, kind: receive, filter: "muster/pairs/pub-${index}" }
 phases: { warm-up: 0s, measure: 3s, settle: { at-most: 15s, quiet: 500ms } }
 slo: { connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 fn fanned(behaviour: &str) -> Truth {

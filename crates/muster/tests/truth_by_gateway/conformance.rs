@@ -19,7 +19,6 @@ fleet:
     streams: [ { name: readings, rate: 400/s, count: 12, timeout: 1s TOPIC } ]
 phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 15s, quiet: 400ms } }
 slo: { failure-ratio: 0 }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// Each misbehaviour as a scenario writes it, its name in the account, and how often it befalls.
@@ -143,7 +142,6 @@ fleet:
     LINK
     streams: [ { name: readings, rate: 20/s }, { kind: command } ]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 15s, quiet: 400ms } }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 ";
 
 /// Each misbehaviour towards commands, and how many are then received and received again.

@@ -32,7 +32,6 @@ fleet:
         payload: { PAYLOAD }
 phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 15s, quiet: 400ms } }
 slo: { loss: 0, failure-ratio: 0, connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// Most bits of it that can be flipped lie outside the id.

@@ -31,7 +31,6 @@ fleet:
       - { kind: command }
 phases: { warm-up: 0s, measure: 3s, settle: { at-most: 40s, quiet: 500ms } }
 slo: { connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// How devices connect: without credentials they name themselves in every path, with them in none.

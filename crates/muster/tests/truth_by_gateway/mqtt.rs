@@ -28,7 +28,6 @@ fleet:
         carrier: CARRIER
 phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 15s, quiet: 400ms } }
 slo: { loss: 0, failure-ratio: 0, connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 fn scenario(behaviour: &str, measure: &str, payload: &str, carrier: &str) -> String {

@@ -25,7 +25,6 @@ fleet:
         payload: { template: '{"measureMessageId":"${seq}","measures":[],"device":${index}}' }
 phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 15s, quiet: 400ms } }
 slo: { failure-ratio: 0, connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 fn truth(behaviour: &str) -> Truth {

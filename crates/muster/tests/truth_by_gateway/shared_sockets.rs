@@ -28,7 +28,6 @@ fleet:
         payload: { template: '{"id":"${stamp}"}' }
 phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
 slo: { loss: 0, failure-ratio: 0, connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// What devices speak.

@@ -14,7 +14,6 @@ fleet:
     streams: [ { name: readings, rate: 400/s, count: 12, timeout: 1s, KEYS } ]
 phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
 slo: { failure-ratio: 0, connected: 100% }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// Each payload with a carrier that suits it.

@@ -263,7 +263,7 @@ fn read_facts(text: &str) -> (BTreeMap<Id, Fared>, Vec<Id>) {
                 fared.ended_us = number(ended);
             }
             ["arrival", _, "-", ..] => {}
-            ["arrival", _, device, "0", seq, _, seen, _, _, integrity] => {
+            ["arrival", _, device, "0", seq, _, seen, _, _, integrity, ..] => {
                 let id = (number(device) as u32, number(seq) as u32);
                 let fared = fared.entry(id).or_default();
                 fared.seen_us.push(number(seen));

@@ -81,7 +81,11 @@ pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger 
 /// The legs of commands beside the others.
 pub(super) fn with_commands(latencies: Latencies, of: Option<&CommandSummary>) -> Latencies {
     match of {
-        Some(of) => with_legs(latencies, of, [&of.request, &of.response, &of.round]),
+        Some(of) => {
+            let request = (&of.request, Some(&of.request_lower));
+            let response = (&of.response, Some(&of.response_lower));
+            with_legs(latencies, of, [request, response, (&of.round, None)])
+        }
         None => latencies,
     }
 }
@@ -95,18 +99,27 @@ pub(super) fn apart(
     let latencies = Latencies::from(latencies?);
     let found = of.and_then(|of| Some((of, part(of)?)));
     Some(match found {
-        Some((of, part)) => with_legs(latencies, of, [&part.request, &part.response, &part.round]),
+        Some((of, part)) => {
+            let request = (&part.request, Some(&part.request_lower));
+            let response = (&part.response, Some(&part.response_lower));
+            with_legs(latencies, of, [request, response, (&part.round, None)])
+        }
         None => latencies,
     })
 }
 
+/// The times of a leg, and those without our own delay where it has such.
+type TwoTimes<'a> = (&'a LatencyView, Option<&'a LatencyView>);
+
 fn with_legs(
     latencies: Latencies,
     of: &CommandSummary,
-    [request, response, round]: [&LatencyView; 3],
+    [request, response, round]: [TwoTimes<'_>; 3],
 ) -> Latencies {
     let has_replies = of.ledger.received > of.ledger.one_way;
-    let leg = |view, has_any: bool| has_any.then(|| Latency::from(view));
+    let leg = |(view, lower): TwoTimes<'_>, has_any: bool| {
+        has_any.then(|| Latency::from(view).with_lower(lower))
+    };
     Latencies {
         command_request: leg(request, has_queries(of)),
         command_response: leg(response, has_replies),

@@ -58,10 +58,15 @@ impl From<&muster_judge::RuleResult> for Rule {
                 muster_judge::Consequence::Invalidates => Consequence::Invalidates,
             },
             observed: rule.observed.map(Figure::from),
+            lower: rule.lower.map(Figure::from),
             bound: rule.bound.map(Figure::from),
             since_s: rule.since_s.map(f64::from),
             evidence,
             note,
+            reason: rule.reason.map(|reason| reason.name().to_owned()),
+            remedy: rule
+                .reason
+                .map(|reason| format!("{} ({})", reason.remedy(), reason.section())),
         }
     }
 }

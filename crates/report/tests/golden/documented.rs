@@ -141,6 +141,7 @@ fn full() -> Report {
     let queue = DrainLedger {
         took: Some(Latency {
             all_due: Some(Percentiles::default()),
+            lower: Some(Percentiles::default()),
             ..Latency::default()
         }),
         ..DrainLedger::default()

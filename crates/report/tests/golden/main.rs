@@ -173,7 +173,9 @@ fn every_form_counts_the_same_rules() {
         assert_eq!(of("hold"), Some(counts.hold));
         assert_eq!(of("not_evaluated"), Some(counts.not_evaluated));
         let xml = junit(&report);
-        let cases = |inside: &str| xml.matches(inside).count() as u64;
+        // The verdict has a suite of its own where no rule says it.
+        let (rules, _) = xml.split_once("</testsuite>").unwrap();
+        let cases = |inside: &str| rules.matches(inside).count() as u64;
         assert_eq!(cases("<testcase "), counts.rules, "{xml}");
         assert_eq!(cases("<failure ") + cases("<error "), counts.fail);
         assert_eq!(cases("<skipped "), counts.not_evaluated + counts.not_judged);

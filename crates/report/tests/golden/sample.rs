@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use muster_judge::{LinkCause, Warning, WarningKind};
 use muster_report::{
-    Arrivals, BackendAccount, Event, GeneratorUse, Latencies, Ledgers, Links, LostIds, Outcome,
-    Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, StateRow, StreamAccount,
-    SwitchedOff, TargetUse, UplinkLedger, Verdict,
+    Arrivals, BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Links,
+    LostIds, Outcome, Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult,
+    StateRow, StreamAccount, SwitchedOff, TargetUse, UplinkLedger, Verdict,
 };
 use serde_json::json;
 
@@ -102,6 +102,23 @@ pub(crate) fn invalid() -> Report {
 fn make_invalid() -> Report {
     let run = Run::new(INVALID);
     let mut report = run.report("starved");
+    if let Some(response) = &mut report.latency.response {
+        let own = |us: Option<u64>| us.map(|us| us / 2);
+        let upper = response.percentiles;
+        response.lower = Some(Percentiles {
+            p50_us: own(upper.p50_us),
+            p90_us: own(upper.p90_us),
+            p95_us: own(upper.p95_us),
+            p99_us: own(upper.p99_us),
+            p99_9_us: own(upper.p99_9_us),
+        });
+    }
+    report.generator.health = vec![HealthFigure {
+        figure: "cpu-wait".to_owned(),
+        name: "shard 0".to_owned(),
+        share: 0.38,
+        harmful: 0.1,
+    }];
     report.verdict = Verdict {
         result: Outcome::Invalid,
         would_be: Some(Outcome::Fail),
@@ -544,6 +561,7 @@ impl Run {
                 .as_ref()
                 .and_then(|leg| leg.percentiles.p99_us),
             messages_per_cpu_s: Some(52_000.0),
+            health: Vec::new(),
         }
     }
 

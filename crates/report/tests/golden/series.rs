@@ -104,6 +104,7 @@ pub(crate) fn latency(mut values: Vec<u64>, censored: u64) -> Latency {
         max_us,
         above_top: 0,
         all_due: Some(of_answered),
+        lower: None,
     }
 }
 

@@ -247,11 +247,8 @@ fn has_bound(percentiles: &View<'_>) -> bool {
 
 fn validity(view: &View<'_>) -> Option<ValidityBounds> {
     Some(ValidityBounds {
-        lateness_p99: view.time("lateness-p99"),
+        lateness_p99: view.time("lateness-p99")?,
         max_lateness: view.time("max-lateness")?,
-        cpu: view.share("cpu")?,
-        cpu_wait: view.share("cpu-wait")?,
-        steal: view.share("steal")?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The keys that say how long a run lasts and what it is judged by.
 
-use super::{Kind, Object, Scalar, key, one};
+use super::{Kind, Object, Scalar, key, one, refused};
 
 pub(super) static PHASES: Object = Object {
     keys: &[
@@ -124,33 +124,34 @@ pub(super) static VALIDITY: Object = Object {
             "lateness-p99",
             one(Scalar::Time),
             "The most that the p99 of lateness may be",
-        ),
+        )
+        .or("100ms"),
         key(
             "max-lateness",
             one(Scalar::Time),
             "A message later than this is shed",
         )
         .or("5s"),
-        key(
+        refused(
             "cpu",
-            one(Scalar::Percent),
-            "A thread on CPU this much is too busy",
-        )
-        .or("85%"),
-        key(
+            "CPU use of the generator is reported and warned about, and no rule bounds it",
+            HEALTH_HELP,
+        ),
+        refused(
             "cpu-wait",
-            one(Scalar::Percent),
-            "A thread that waits this much is starved",
-        )
-        .or("10%"),
-        key(
+            "CPU wait of the generator is reported and warned about, and no rule bounds it",
+            HEALTH_HELP,
+        ),
+        refused(
             "steal",
-            one(Scalar::Percent),
-            "The hypervisor may take less",
-        )
-        .or("3%"),
+            "steal is reported and warned about, and no rule bounds it",
+            HEALTH_HELP,
+        ),
     ],
 };
+
+const HEALTH_HELP: &str =
+    "remove the key: a run is invalid only where our own delay could have changed a rule";
 
 pub(super) static STABILITY: Object = Object {
     keys: &[key(

@@ -1,0 +1,428 @@
+//! The truth table of blame: a rule that only our own delay breaks is undecided, one that breaks
+//! without it fails, and one that holds with it passes.
+
+use muster_judge::{
+    Allowance, Consequence, Figure, Latency, OwnDelay, Percentile, Reason, RuleOutcome, RunResult,
+    Share, SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
+};
+use muster_measure::CommandSummary;
+use muster_model::{Micros, Outcome};
+use proptest::prelude::*;
+
+use crate::run::{MEASURE, Message, Run, failed, rule};
+
+fn p99(of: Latency, at_most_ms: u64) -> SloBound {
+    SloBound::Latency {
+        of,
+        percentile: Percentile::P99,
+        at_most: Micros::from_millis(at_most_ms),
+    }
+}
+
+/// A run with a bound of 50 ms on the response, and one of its messages in `each` changed.
+fn responses(each: usize, change: impl Fn(&mut Message)) -> Run {
+    let mut run = Run::healthy(100, 20).names(&[p99(Latency::Response, 50)]);
+    run.measured().step_by(each).for_each(change);
+    run
+}
+
+fn answered_after(us: u64, own: u64) -> impl Fn(&mut Message) {
+    move |message| {
+        message.ended = message.due + us;
+        message.own = own;
+    }
+}
+
+fn outcome(run: &Run, name: &str) -> RuleOutcome {
+    rule(&run.judged(), name).outcome.clone()
+}
+
+const fn undecided(own: OwnDelay) -> RuleOutcome {
+    RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(own))
+}
+
+#[test]
+fn a_response_that_only_our_own_delay_lengthens_is_invalid_and_would_fail() {
+    let run = responses(10, answered_after(60_000, 15_000));
+    let verdict = run.judged();
+    let response = rule(&verdict, "response p99");
+    assert_eq!(response.outcome, undecided(OwnDelay::Answers));
+    assert_eq!(response.consequence, Consequence::Invalidates);
+    assert_eq!(response.reason, Some(Reason::OwnDelay));
+    let found = (verdict.result, verdict.would_be);
+    assert_eq!(found, (RunResult::Invalid, Some(RunResult::Fail)));
+    let us = |figure: Option<Figure>| figure.map_or(0.0, Figure::value);
+    assert!(us(response.lower) < us(response.observed), "{response:?}");
+    let both = "the difference is our own delay";
+    assert!(response.evidence.contains(both), "{}", response.evidence);
+}
+
+#[test]
+fn a_target_that_is_slower_than_our_own_delay_fails_beside_the_same_hogs() {
+    let run = responses(10, answered_after(70_000, 15_000));
+    let verdict = run.judged();
+    assert_eq!(failed(&verdict), ["response p99"]);
+    assert_eq!(verdict.result, RunResult::Fail);
+}
+
+#[test]
+fn a_response_that_holds_with_our_own_delay_passes_and_says_how_much_was_ours() {
+    let run = responses(10, answered_after(45_000, 30_000));
+    let verdict = run.judged();
+    assert_eq!(verdict.result, RunResult::Pass);
+    let note = rule(&verdict, "response p99").note.clone();
+    let note = note.expect("the figure's own part is a caveat");
+    assert!(note.contains("response p99 between 15"), "{note}");
+    assert!(note.contains("the difference is our own delay"), "{note}");
+}
+
+#[test]
+fn what_was_never_answered_counts_in_full_by_both_times() {
+    let run = responses(10, |message| {
+        message.ends(Outcome::TimedOut);
+        message.own = 9_000;
+    });
+    assert_eq!(outcome(&run, "response p99"), RuleOutcome::Fail);
+}
+
+#[test]
+fn a_leg_of_commands_is_decided_by_both_times_too() {
+    for (above_lower, expected) in [(5, undecided(OwnDelay::Answers)), (11, RuleOutcome::Fail)] {
+        let run = Run::healthy(100, 10).names(&[p99(Latency::CommandRequest, 50)]);
+        let mut summary = run.summary();
+        let mut commands = CommandSummary::default();
+        let leg = &mut commands.legs[0];
+        (leg.begun, leg.ended) = (1_000, 1_000);
+        leg.above.insert(Micros::from_millis(50), 20);
+        leg.above_lower.insert(Micros::from_millis(50), above_lower);
+        for (upper, lower) in [(&mut commands.request, &mut commands.request_lower)] {
+            (0..1_000).for_each(|_| upper.known.record(Micros(60_000)));
+            (0..1_000).for_each(|_| lower.known.record(Micros(40_000)));
+        }
+        summary.run.command = Some(commands);
+        let verdict = run.judged_by(&summary);
+        assert_eq!(rule(&verdict, "command-request p99").outcome, expected);
+    }
+}
+
+/// End-to-end times of 60 ms in these seconds of the measured phase, against a bound of 50 ms.
+fn delivered_late(seconds: std::ops::Range<u64>, change: impl Fn(&mut Message)) -> Run {
+    let mut run = Run::healthy(100, 40).names(&[p99(Latency::EndToEnd, 50)]);
+    let of = |m: &&mut Message| seconds.contains(&(m.due / 1_000_000 - MEASURE));
+    run.measured().filter(of).for_each(|message| {
+        message.seen = Some(message.due + 60_000);
+        change(message);
+    });
+    run
+}
+
+#[test]
+fn an_end_to_end_rule_that_only_late_seconds_break_is_undecided() {
+    // A tenth of the bound is allowed.
+    for (late, expected) in [
+        (5_000, RuleOutcome::Fail),
+        (5_001, undecided(OwnDelay::Delivery)),
+    ] {
+        let run = delivered_late(3..6, |message| message.late = late);
+        assert_eq!(outcome(&run, "end-to-end p99"), expected, "{late}");
+    }
+}
+
+#[test]
+fn an_end_to_end_rule_that_the_consumers_own_part_breaks_is_undecided() {
+    for (own, expected) in [
+        (9_999, RuleOutcome::Fail),
+        (10_000, undecided(OwnDelay::Delivery)),
+    ] {
+        let run = delivered_late(3..6, |message| message.own_seen = own);
+        assert_eq!(outcome(&run, "end-to-end p99"), expected, "{own}");
+    }
+}
+
+#[test]
+fn a_target_that_delivers_late_in_punctual_seconds_too_fails() {
+    let run = delivered_late(0..20, |message| {
+        message.late = if message.due / 1_000_000 < MEASURE + 9 {
+            9_000
+        } else {
+            20
+        };
+    });
+    assert_eq!(outcome(&run, "end-to-end p99"), RuleOutcome::Fail);
+    // Where no punctual messages are left, nothing decides.
+    let run = delivered_late(0..40, |message| message.late = 9_000);
+    assert_eq!(
+        outcome(&run, "end-to-end p99"),
+        undecided(OwnDelay::Delivery)
+    );
+}
+
+#[test]
+fn an_end_to_end_rule_is_no_surer_than_the_response_of_its_messages() {
+    let bounds = [p99(Latency::Response, 50), p99(Latency::EndToEnd, 50)];
+    let mut run = Run::healthy(100, 20).names(&bounds);
+    for message in run.measured().step_by(10) {
+        (message.ended, message.own) = (message.due + 60_000, 15_000);
+        message.seen = Some(message.due + 60_000);
+    }
+    let verdict = run.judged();
+    assert_eq!(
+        rule(&verdict, "end-to-end p99").outcome,
+        undecided(OwnDelay::Response)
+    );
+    assert_eq!(verdict.would_be, Some(RunResult::Fail));
+}
+
+#[test]
+fn connects_that_ran_out_of_time_by_our_own_delay_are_not_held_against_the_target() {
+    for (by_us, result) in [
+        (0, RunResult::Fail),
+        (2, RunResult::Fail),
+        (3, RunResult::Invalid),
+        (9, RunResult::Invalid),
+    ] {
+        let mut run = Run::healthy(100, 10);
+        run.links.up_at_start = 97;
+        run.links.timed_out_by_us_at_start = by_us;
+        let verdict = run.judged();
+        assert_eq!(verdict.result, result, "{by_us}");
+        let connected = rule(&verdict, "connected");
+        let reason = (result == RunResult::Invalid).then_some(Reason::OwnDelayConnect);
+        assert_eq!(connected.reason, reason);
+    }
+}
+
+/// A consumer that waited for a CPU in the second that ends at `until_s`.
+fn starved(until_s: u64) -> ThreadHealth {
+    let window = |second: u64| ThreadWindow {
+        until: Micros::from_secs(second),
+        cpu: 0.1,
+        waiting: Some(if second == until_s { 0.4 } else { 0.01 }),
+    };
+    ThreadHealth {
+        name: "consumer 0".to_owned(),
+        role: ThreadRole::Consumer,
+        windows: (1..=40).map(window).collect(),
+    }
+}
+
+#[test]
+fn what_is_lost_while_our_consumer_starves_is_shown_apart() {
+    // The window from 19 to 20 s reaches back to 9 s.
+    for (due_s, is_ours) in [(8, false), (9, true), (19, true), (20, false)] {
+        let mut run = Run::healthy(100, 30);
+        run.health.threads.push(starved(20));
+        let first = ((due_s - 2) * 100) as usize;
+        run.messages[first].seen = None;
+        let verdict = run.judged();
+        let loss = rule(&verdict, "loss");
+        if is_ours {
+            assert_eq!(loss.outcome, undecided(OwnDelay::Consumer), "{due_s}");
+            let apart = "1 of them were due while our consumer had too little CPU";
+            assert!(loss.evidence.contains(apart), "{}", loss.evidence);
+            let found = (verdict.result, verdict.would_be, loss.reason);
+            let expected = Some(Reason::ConsumerStarved);
+            assert_eq!(found, (RunResult::Invalid, Some(RunResult::Fail), expected));
+        } else {
+            assert_eq!(verdict.result, RunResult::Fail, "{due_s}");
+        }
+    }
+}
+
+#[test]
+fn a_ratio_of_losses_is_taken_of_what_was_due_outside_of_starved_seconds() {
+    let mut run = Run::healthy(100, 30);
+    let allowed = SloBound::Loss(Allowance::Ratio(Share::whole_percent(1)));
+    run = run.names(&[allowed]);
+    run.health.threads.push(starved(20));
+    // 1.5 % of all, everywhere alike: outside of starved seconds the rule fails as well.
+    run.messages
+        .iter_mut()
+        .step_by(66)
+        .for_each(|m| m.seen = None);
+    assert_eq!(outcome(&run, "loss"), RuleOutcome::Fail);
+}
+
+#[test]
+fn what_is_outstanding_of_starved_seconds_leaves_drain_undecided() {
+    for (until_s, expected) in [(14, undecided(OwnDelay::Consumer)), (3, RuleOutcome::Fail)] {
+        let mut run = Run::healthy(100, 10);
+        run.health.threads.push(starved(until_s));
+        for message in run.messages.iter_mut().rev().take(100) {
+            (message.seen, message.outstanding) = (None, true);
+        }
+        assert_eq!(outcome(&run, "drain"), expected);
+    }
+}
+
+#[test]
+fn failures_and_duplicated_links_are_never_excused_by_timing() {
+    let mut run = responses(10, answered_after(60_000, 15_000));
+    run.measured().nth(5).unwrap().ends(Outcome::TimedOut);
+    run = run.names(&[
+        p99(Latency::Response, 50),
+        SloBound::FailureRatio(Share::ZERO),
+    ]);
+    assert_eq!(outcome(&run, "failure-ratio"), RuleOutcome::Fail);
+    assert_eq!(run.judged().would_be, Some(RunResult::Fail));
+}
+
+/// A target that answers later and later, whose generator is later and later by a part of it.
+fn creeping(own_share: f64) -> Run {
+    let mut run = Run::healthy(200, 60).names(&[SloBound::Stable]);
+    for message in &mut run.messages {
+        let into = (message.due - 2_000_000) as f64 / 1e6;
+        let wait = (into * 50_000.0) as u64;
+        message.late = ((wait as f64) * own_share) as u64 + 20;
+        message.ended = message.due + 10_000 + wait;
+        message.seen = Some(message.ended + 1_000);
+    }
+    run
+}
+
+#[test]
+fn a_backlog_that_grows_with_our_own_lateness_is_undecided() {
+    assert_eq!(outcome(&creeping(0.0), "stable"), RuleOutcome::Fail);
+    assert_eq!(outcome(&creeping(0.3), "stable"), RuleOutcome::Fail);
+    let run = creeping(0.6);
+    assert_eq!(outcome(&run, "stable"), undecided(OwnDelay::Lateness));
+    let verdict = run.judged();
+    assert_eq!(verdict.result, RunResult::Invalid);
+    assert_eq!(rule(&verdict, "stable").reason, Some(Reason::LatenessGrew));
+}
+
+#[test]
+fn a_backlog_of_a_backend_whose_consumer_starved_all_the_time_is_undecided() {
+    let mut run = creeping(0.0);
+    for message in &mut run.messages {
+        message.seen = Some(message.ended + 1_000);
+        message.ended = message.due + 10_000;
+    }
+    assert_eq!(outcome(&run, "stable"), RuleOutcome::Fail);
+    let always = (1..=80).map(starved);
+    run.health.threads.extend(always);
+    assert_eq!(outcome(&run, "stable"), undecided(OwnDelay::Consumer));
+    // On the device side no consumer takes part.
+    let mut run = creeping(0.0);
+    run.health.threads.extend((1..=80).map(starved));
+    run.messages
+        .iter_mut()
+        .for_each(|m| m.seen = Some(m.due + 12_000));
+    assert_eq!(outcome(&run, "stable"), RuleOutcome::Fail);
+}
+
+#[test]
+fn a_closed_loop_that_our_own_delay_slows_offers_less_than_declared() {
+    for (omitted, own, expected) in [
+        (0, 5_000, &[] as &[&str]),
+        (7, 500, &[]),
+        (7, 600, &["shape"]),
+    ] {
+        let mut run = Run::healthy(100, 10);
+        run.is_closed = true;
+        run.messages
+            .iter_mut()
+            .for_each(|message| message.own = own);
+        let mut summary = run.summary();
+        let stream = &mut summary.streams[0].measured;
+        stream.nominal = stream.scheduled.map(|due| due + omitted);
+        let verdict = run.judged_by(&summary);
+        assert_eq!(failed(&verdict), expected, "{omitted} {own}");
+        let closed = verdict
+            .rules
+            .iter()
+            .find(|rule| rule.rule == "shape" && rule.scope != "run");
+        let reason = closed.and_then(|rule| rule.reason);
+        assert_eq!(reason, (!expected.is_empty()).then_some(Reason::ClosedLoop));
+    }
+}
+
+/// Messages of a random run: how long each took, and which part of it was our own.
+fn lives() -> impl Strategy<Value = Vec<(u64, f64, f64, u8)>> {
+    let one = (0_u64..120_000, 0.0..1.0, 0.0..1.0, 0_u8..20);
+    proptest::collection::vec(one, 20)
+}
+
+fn random(lives: &[(u64, f64, f64, u8)], with_own: bool) -> Run {
+    let bounds = [p99(Latency::Response, 50), p99(Latency::EndToEnd, 60)];
+    let mut run = Run::healthy(100, 20).names(&bounds);
+    for (message, (took, own, own_seen, fate)) in run.measured().zip(lives.iter().cycle()) {
+        let of = |share: f64, whole: u64| (share * whole as f64) as u64;
+        message.ended = message.due + took + 30;
+        message.seen = Some(message.due + took + 2_000);
+        if with_own {
+            message.own = of(*own, took + 30);
+            message.own_seen = of(*own_seen, took + 2_000);
+        }
+        if *fate == 0 {
+            message.ends(Outcome::TimedOut);
+        }
+    }
+    run
+}
+
+/// Whether the rule holds by plain counting: above and unanswered are at most 1 %.
+fn plain(run: &Run, bound_us: u64, lower: bool) -> bool {
+    let measured = run.messages.iter().filter(|m| m.due >= MEASURE * 1_000_000);
+    let measured: Vec<&Message> = measured.collect();
+    let above = measured.iter().filter(|m| {
+        let own = if lower { m.own } else { 0 };
+        m.outcome != Outcome::Accepted || m.ended - m.due - own > bound_us
+    });
+    above.count() * 100 <= measured.len()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Without any delay of our own, the verdicts are those of plain counting.
+    #[test]
+    fn without_own_delay_a_rule_is_plain_counting(lives in lives()) {
+        let run = random(&lives, false);
+        let expected = match plain(&run, 50_000, false) {
+            true => RuleOutcome::Pass,
+            false => RuleOutcome::Fail,
+        };
+        prop_assert_eq!(outcome(&run, "response p99"), expected);
+        prop_assert!(!matches!(
+            outcome(&run, "end-to-end p99"),
+            RuleOutcome::NotEvaluated(_)
+        ));
+    }
+
+    /// Own delay never turns a pass into a fail, a fail by the lower times into a pass, nor either
+    /// into the other.
+    #[test]
+    fn own_delay_moves_a_rule_only_from_fail_to_undecided(lives in lives()) {
+        let (without, with) = (random(&lives, false), random(&lives, true));
+        for name in ["response p99", "end-to-end p99"] {
+            let (plain, own) = (outcome(&without, name), outcome(&with, name));
+            match plain {
+                RuleOutcome::Pass => prop_assert_eq!(own, RuleOutcome::Pass),
+                _ => prop_assert_ne!(own, RuleOutcome::Pass),
+            }
+        }
+        let expected = match (plain(&with, 50_000, false), plain(&with, 50_000, true)) {
+            (true, _) => RuleOutcome::Pass,
+            (false, false) => RuleOutcome::Fail,
+            (false, true) => undecided(OwnDelay::Answers),
+        };
+        prop_assert_eq!(outcome(&with, "response p99"), expected);
+    }
+}
+
+#[test]
+fn the_observed_time_is_the_upper_one() {
+    let run = responses(2, answered_after(40_000, 20_000));
+    let verdict = run.judged();
+    let response = rule(&verdict, "response p99");
+    let us = |figure: Option<Figure>| figure.map_or(0.0, Figure::value);
+    assert!(
+        (40_000.0..42_000.0).contains(&us(response.observed)),
+        "{response:?}"
+    );
+    assert!(
+        (20_000.0..21_000.0).contains(&us(response.lower)),
+        "{response:?}"
+    );
+}

@@ -1,0 +1,110 @@
+//! The table of latencies.
+
+use crate::number::{count, latency};
+use crate::{Latencies, Latency, Percentiles};
+
+/// A leg of a table of latencies.
+pub(super) type Leg = fn(&Latencies) -> Option<&Latency>;
+
+/// The legs that the summary shows, and whether its cold and warm messages stand below it.
+pub(super) const LEGS: [(&str, Leg, bool); 7] = [
+    ("response", |of| of.response.as_ref(), true),
+    ("end-to-end", |of| of.end_to_end.as_ref(), true),
+    ("lateness (own)", |of| of.lateness.as_ref(), false),
+    ("connect", |of| of.connect.as_ref(), false),
+    ("query", |of| of.command_request.as_ref(), true),
+    ("reply", |of| of.command_response.as_ref(), true),
+    ("command loop", |of| of.command_loop.as_ref(), true),
+];
+
+/// The answered; below them all due, the unanswered at their lower bound, and the answered without our
+/// own delay, where that differs.
+pub(super) fn rows(name: &str, leg: &Latency) -> Vec<String> {
+    let mut rows = vec![row(name, leg)];
+    let (answered, all_due) = (leg.percentiles, leg.all_due.unwrap_or_default());
+    if leg.all_due.is_some() && percentile_cells(&answered) != percentile_cells(&all_due) {
+        let (cells, due) = (percentile_cells(&all_due), count(leg.count + leg.censored));
+        rows.push(format!("  {:<14}{cells}{:>9}{due:>11}", "  of all due", ""));
+    }
+    let lower = leg.lower.map(|lower| percentile_cells(&lower));
+    if let Some(cells) = lower.filter(|cells| *cells != percentile_cells(&answered)) {
+        rows.push(format!("  {:<14}{cells}", "  without own"));
+    }
+    rows
+}
+
+fn row(name: &str, leg: &Latency) -> String {
+    let (cells, max) = (percentile_cells(&leg.percentiles), latency(leg.max_us));
+    let (answered, censored) = (count(leg.count), count(leg.censored));
+    format!("  {name:<14}{cells}{max:>9}{answered:>11}{censored:>9}")
+}
+
+fn percentile_cells(of: &Percentiles) -> String {
+    let cells = [
+        (of.p50_us, 8),
+        (of.p90_us, 9),
+        (of.p99_us, 9),
+        (of.p99_9_us, 9),
+    ];
+    let cells = cells.map(|(us, width)| format!("{:>width$}", latency(us)));
+    cells.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Report, text};
+
+    #[test]
+    fn percentiles_of_all_due_stand_below_those_of_the_answered_where_they_differ() {
+        let percentiles = |p99_us| Percentiles {
+            p99_us: Some(p99_us),
+            ..Percentiles::default()
+        };
+        let mut leg = Latency {
+            count: 990,
+            censored: 10,
+            percentiles: percentiles(4_000),
+            all_due: Some(percentiles(9_000_000)),
+            ..Latency::default()
+        };
+        let mut report = Report::default();
+        report.latency.response = Some(leg.clone());
+        let summary = text(&report, 80);
+        let told = summary.lines().find(|line| line.contains("of all due"));
+        let told = told.expect("a line of its own");
+        assert!(
+            told.contains("9.00 s") && told.contains("1,000"),
+            "{summary}"
+        );
+        leg.all_due = Some(leg.percentiles);
+        report.latency.response = Some(leg);
+        assert!(!text(&report, 80).contains("of all due"));
+    }
+
+    #[test]
+    fn the_times_without_our_own_delay_stand_below_where_they_differ() {
+        let percentiles = |p99_us| Percentiles {
+            p99_us: Some(p99_us),
+            ..Percentiles::default()
+        };
+        let leg = |lower| Latency {
+            count: 1_000,
+            percentiles: percentiles(12_400),
+            lower: Some(percentiles(lower)),
+            ..Latency::default()
+        };
+        let told = |lower| rows("response", &leg(lower)).join("\n");
+        let differing = told(9_300);
+        let (upper, lower) = differing.split_once('\n').expect("two rows");
+        assert!(upper.contains("12.4 ms"), "{upper}");
+        assert!(
+            lower.contains("without own") && lower.contains("9.30 ms"),
+            "{lower}"
+        );
+        assert!(
+            !told(12_400).contains("without own"),
+            "the same twice says nothing"
+        );
+    }
+}
