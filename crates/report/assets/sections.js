@@ -231,6 +231,7 @@ function generator() {
   return card("The generator itself", null, list([
     ["CPU", seconds(own.cpu_s)], ["\u2003device shards", seconds(own.shards_cpu_s)], ["\u2003consumers", seconds(own.consumers_cpu_s)],
     ["messages per CPU-second of the shards", rate(own.messages_per_cpu_s)], ["largest resident set", bytes(own.peak_rss_bytes)], ["user memory a device", bytes(own.user_bytes_per_device)], ["lateness p99", time(own.lateness_p99_us)],
+    ...Object.entries(report.ledger.by_stream).filter(([, of]) => isKnown(of.burst_us)).map(([name, of]) => [`bursts of ${name}: due to sent, at most`, time(of.burst_us)]),
     ...own.health.map((of) => [`${of.figure} (${of.name})`, percent(of.share)]),
   ]));
 }

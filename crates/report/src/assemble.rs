@@ -13,6 +13,7 @@ use crate::{
 };
 
 mod accounts;
+mod bursts;
 mod downlink;
 mod recovery;
 mod rules;
@@ -102,6 +103,8 @@ impl Assembly<'_> {
         let mut events = events(run.events, health);
         recovery::add(&mut events, &windows);
         let has_measured = summary.timeline.measure < Micros::MAX;
+        let mut ledger = ledgers(summary, names);
+        bursts::measure(&mut ledger, &run.scenario);
         Report {
             muster: run.muster,
             name: run.name,
@@ -117,7 +120,7 @@ impl Assembly<'_> {
             environment: run.environment,
             co_located: run.co_located,
             verdict: Verdict::from(verdict),
-            ledger: ledgers(summary, names),
+            ledger,
             links: Links::from(&scope.links),
             rates: Rates::from(&scope.rates),
             latency,
@@ -195,6 +198,7 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
             latency_warm: warm(scope),
             command: commands(scope),
             receive: receptions(scope),
+            burst_us: None,
         };
         (name.clone(), account)
     });

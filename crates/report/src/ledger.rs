@@ -166,6 +166,9 @@ pub struct StreamAccount {
     /// What its subscribers got; null where it has none.
     #[serde(default)]
     pub receive: Option<ReceiveLedger>,
+    /// The most that a burst took from due to the last byte sent; null where it sends no bursts.
+    #[serde(default)]
+    pub burst_us: Option<u64>,
 }
 
 /// One backend's account of arrivals.

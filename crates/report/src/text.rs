@@ -224,6 +224,10 @@ impl Screen {
             self.row("  packets", &packets);
         }
         self.backends(ledgers);
+        let bursts = times::bursts(&ledgers.by_stream);
+        if !bursts.is_empty() {
+            self.row("  bursts", &bursts);
+        }
         for (label, parts) in downlink::rows(ledgers) {
             self.row(label, &parts);
         }

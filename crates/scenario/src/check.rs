@@ -92,9 +92,7 @@ impl Check<'_> {
             self.not_yet(entry.place, &path, (&name, with), help);
         }
         if let Status::Refused { why, help } = key.status {
-            let what = format!("`{}` is refused: {why}", key.name);
-            self.wrong(entry.place, &path, &what, help);
-            return;
+            return self.wrong(entry.place, &path, &refusal(key.name, why), help);
         }
         if entry.node.is_nothing() {
             let what = format!("`{}` has no value", entry.key);
@@ -262,10 +260,7 @@ impl Check<'_> {
             Some(Word {
                 status: Status::Refused { why, help },
                 ..
-            }) => {
-                let what = format!("`{text}` is refused: {why}");
-                self.wrong(node.place, path, &what, help);
-            }
+            }) => self.wrong(node.place, path, &refusal(text, why), help),
             None => {
                 let what = format!("`{text}` is not known here");
                 let meant = nearest(text, words.iter().map(|word| word.name));
@@ -458,6 +453,10 @@ fn is_stray(words: &[Word], node: &Node) -> bool {
     let known = || words.iter().map(|word| word.name);
     let text = node.text().unwrap_or_default();
     known().all(|name| name != text) && nearest(text, known()).is_none()
+}
+
+fn refusal(name: &str, why: &str) -> String {
+    format!("`{name}` is refused: {why}")
 }
 
 fn names(keys: &[Key]) -> String {

@@ -15,7 +15,6 @@ fleet:
     streams: [ { name: readings, kind: telemetry, rate: 500/s, qos: 1, payload: { size: 64 } } ]
 phases: { warm-up: 0s, measure: 2s, settle: { at-most: 10s, quiet: 300ms } }
 slo: { SLO }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 /// A latency that any machine keeps, as the only rule that a scenario names.

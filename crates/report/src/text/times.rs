@@ -1,7 +1,9 @@
 //! The table of latencies.
 
+use std::collections::BTreeMap;
+
 use crate::number::{count, latency};
-use crate::{Latencies, Latency, Percentiles};
+use crate::{Latencies, Latency, Percentiles, StreamAccount};
 
 /// A leg of a table of latencies.
 pub(super) type Leg = fn(&Latencies) -> Option<&Latency>;
@@ -48,6 +50,16 @@ fn percentile_cells(of: &Percentiles) -> String {
     ];
     let cells = cells.map(|(us, width)| format!("{:>width$}", latency(us)));
     cells.concat()
+}
+
+/// How long bursts took to go out, for each stream that sends such.
+pub(super) fn bursts(streams: &BTreeMap<String, StreamAccount>) -> Vec<String> {
+    let lengths = streams
+        .iter()
+        .filter_map(|(name, of)| Some((name, of.burst_us?)));
+    lengths
+        .map(|(name, us)| format!("{name}: sent within {} of due", latency(Some(us))))
+        .collect()
 }
 
 #[cfg(test)]
@@ -106,5 +118,16 @@ mod tests {
             !told(12_400).contains("without own"),
             "the same twice says nothing"
         );
+    }
+
+    #[test]
+    fn the_length_of_bursts_is_told_of_streams_that_send_such() {
+        let account = |burst_us| StreamAccount {
+            burst_us,
+            ..StreamAccount::default()
+        };
+        let streams = [("m/a", account(None)), ("m/b", account(Some(12_400)))];
+        let streams = streams.map(|(name, of)| (name.to_owned(), of)).into();
+        assert_eq!(bursts(&streams), ["m/b: sent within 12.4 ms of due"]);
     }
 }

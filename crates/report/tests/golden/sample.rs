@@ -305,6 +305,7 @@ impl Run {
             latency_warm: None,
             command: None,
             receive: None,
+            burst_us: None,
         };
         Report {
             muster: "0.1.0".to_owned(),
