@@ -114,11 +114,23 @@ impl Truth {
         assert_eq!(self.uplink("residue"), 0);
         assert_eq!(self.uplink("scheduled"), MESSAGES);
         assert_eq!(self.uplink("sent") + self.uplink("shed"), MESSAGES);
-        let result = self.result["verdict"]["result"].as_str();
-        assert!(
-            result == Some("pass") || result == Some("fail"),
-            "{result:?}"
-        );
+        assert_eq!(self.reasons_but_time(), [""; 0]);
+    }
+
+    /// Why the run is invalid, but for reasons of time: they are of a busy machine, on which all that
+    /// was counted is true all the same.
+    fn reasons_but_time(&self) -> Vec<&str> {
+        let of_time = [
+            "own-delay",
+            "own-delay-end-to-end",
+            "own-delay-connect",
+            "consumer-starved",
+            "lateness-grew",
+            "shape",
+        ];
+        let rules = self.result["verdict"]["rules"].as_array().expect("rules");
+        let reasons = rules.iter().filter_map(|rule| rule["reason"].as_str());
+        reasons.filter(|reason| !of_time.contains(reason)).collect()
     }
 
     pub(crate) fn account(&self, name: &str) -> u64 {
