@@ -6,13 +6,9 @@ use muster_model::{ConnectFailure, Micros, TlsFailure, figure};
 use crate::own_delay::{self, Decision};
 use crate::starved::StarvedSeconds;
 use crate::{
-<<<<<<< HEAD
-    Consequence, Ending, Evidence, Figure, RuleKind, RuleOutcome, RuleResult, Rules, RunResult,
-    Unevaluated, Verdict, causes, keep_alive, reach, slo, stable, validity, warnings::warnings,
-=======
     Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
-    RunResult, Unevaluated, Verdict, keep_alive, reach, slo, stable, validity, warnings::warnings,
->>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
+    RunResult, Unevaluated, Verdict, causes, keep_alive, reach, slo, stable, validity,
+    warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -28,11 +24,8 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .iter()
         .flat_map(|rule| slo::evaluate(rule, evidence))
         .collect();
-<<<<<<< HEAD
-    results.extend(no_link_up(&results, evidence));
-=======
     own_delay::follow_response(&mut results);
->>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
+    results.extend(no_link_up(&results, evidence));
     results.extend(reach::reachable(evidence));
     results.push(drain(evidence));
     results.extend(stop_if(rules, evidence));
@@ -146,10 +139,9 @@ fn is_undecided(rule: &RuleResult) -> bool {
 /// Rule `connected` of a run that ended without a link, where the scenario has switched it off or
 /// has it for single fleets.
 fn no_link_up(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<RuleResult> {
-    let mut failed = rules
-        .iter()
-        .filter(|rule| rule.outcome == RuleOutcome::Fail);
-    let is_told = failed.any(|rule| rule.rule == "connected");
+    let is_broken = |rule: &&RuleResult| rule.outcome == RuleOutcome::Fail || rule.is_own_delay();
+    let mut broken = rules.iter().filter(is_broken);
+    let is_told = broken.any(|rule| rule.rule == "connected");
     let is_needed = *evidence.ending == Ending::NoLinkUp && !is_told;
     is_needed.then(|| {
         RuleResult::new(RuleKind::Slo, "connected", "run")

@@ -5,11 +5,7 @@ use std::fmt;
 use muster_model::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-<<<<<<< HEAD
-use crate::{Ending, LinkCause, Scope, SwitchedOff, Unevaluated, Warning};
-=======
-use crate::{Reason, Scope, SwitchedOff, Unevaluated, Warning};
->>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
+use crate::{Ending, LinkCause, Reason, Scope, SwitchedOff, Unevaluated, Warning};
 
 /// The verdict on one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -197,22 +193,18 @@ impl RuleResult {
         }
     }
 
-<<<<<<< HEAD
     /// Draws the consequence of the outcome. A run that its end has cut short is not made invalid by
     /// that.
     pub(crate) fn conclude(&mut self, ending: &Ending) {
+        let is_open = matches!(self.outcome, RuleOutcome::NotEvaluated(_));
         let is_excused = match ending {
             Ending::Stopped(_) => self.outcome.is_cut_short(),
-            Ending::NoLinkUp => matches!(self.outcome, RuleOutcome::NotEvaluated(_)),
+            Ending::NoLinkUp => is_open && !self.is_own_delay(),
             Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => false,
         };
-=======
-    /// Draws the consequence of the outcome; `was_stopped` tells that `stop-if` ended the run.
-    pub(crate) fn conclude(&mut self, was_stopped: bool) {
         if self.outcome != RuleOutcome::Pass {
             self.note = None;
         }
->>>>>>> c4c4678 (judge: Ask whether our own delay could have changed a verdict)
         self.consequence = if self.fails_the_target() {
             Consequence::Fails
         } else if self.invalidates() && !is_excused {
