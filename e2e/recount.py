@@ -62,7 +62,7 @@ class Facts:
         self.runs, self.lines = Counter(), 0
         with open(path, encoding="ascii") as lines:
             if next(lines) != "# muster-facts/2\n":
-                sys.exit(f"{path}: not a facts file of version 1")
+                sys.exit(f"{path}: not a facts file of version 2")
             for line in lines:
                 kind, *fields = line.rstrip("\n").split("\t")
                 getattr(self, kind)(fields)
@@ -79,6 +79,8 @@ class Facts:
         instants = [at for at in (due, taken, sent) if at is not None]
         if instants != sorted(instants) or ended < instants[-1]:
             complain(f"message {message}: its instants are not in order: {attempt}")
+        if not 0 <= int(fields[11]) <= ended - due:
+            complain(f"message {message}: {fields[11]} us are our own, of {ended - due}")
         if (sent is None) != (attempt.state == "shed"):
             complain(f"message {message}: {attempt.state}, and sent at {sent}")
         self.attempts[message] = attempt
@@ -87,6 +89,8 @@ class Facts:
         run, *name = map(number, fields[:4])
         due, seen, backend, consumer = map(number, fields[4:8])
         message = None if run is None else (run, *name)
+        if due is not None and not 0 <= int(fields[9]) <= max(seen - due, 0):
+            complain(f"copy of {message}: {fields[9]} us are our own, of {seen - due}")
         self.arrivals.append(Arrival(message, due, seen, backend, consumer, fields[8]))
 
     def query(self, fields):

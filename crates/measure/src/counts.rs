@@ -98,6 +98,10 @@ pub struct LinkCounts {
     pub failures: CountBy<ConnectFailure>,
     /// Tries among them that timed out while our own delay exceeded half of the time-out.
     pub timed_out_by_us: u64,
+    /// Links whose last try so far became one of these.
+    pub down_by_us: u64,
+    /// Links whose last try so far was one of these, and that tried again in another way.
+    pub down_by_us_no_more: u64,
     /// Usable links that ended, by cause.
     pub disconnects: CountBy<Cause>,
 }
@@ -274,6 +278,8 @@ impl LinkCounts {
         self.connected += other.connected;
         self.failures.merge(&other.failures);
         self.timed_out_by_us += other.timed_out_by_us;
+        self.down_by_us += other.down_by_us;
+        self.down_by_us_no_more += other.down_by_us_no_more;
         self.disconnects.merge(&other.disconnects);
     }
 }

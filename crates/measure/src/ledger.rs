@@ -226,6 +226,10 @@ pub struct LinkLedger {
     /// Of these, those that ended in the connect phase.
     #[serde(default)]
     pub timed_out_by_us_at_start: u64,
+    /// Links whose last try of the connect phase was one of these: down at its end, and not by the
+    /// target.
+    #[serde(default)]
+    pub down_by_us_at_start: u64,
     /// Usable links that ended, by cause.
     pub disconnects: BTreeMap<String, u64>,
     /// Of these, those that the platform ended before settling began.

@@ -73,6 +73,7 @@ mod counts;
 mod delivery;
 mod digest_of_times;
 mod distribution;
+mod down_by_us;
 mod drain;
 mod equations;
 mod facts;

@@ -12,6 +12,7 @@ use crate::above::{BoundTable, count_above};
 use crate::cells::CellPool;
 use crate::command::CommandFilling;
 use crate::copies::{Manner, Seen};
+use crate::down_by_us::DownByUs;
 use crate::live::{self, ArrivalFilling, Live, UplinkFilling};
 use crate::published::Published;
 use crate::reception::ReceptionFilling;
@@ -33,6 +34,7 @@ pub struct Recorder {
     streams: Vec<StreamRecorder>,
     backends: Vec<BackendRecorder>,
     links: BTreeMap<FleetId, Live<LinkWindow>>,
+    down_by_us: DownByUs,
     pub(crate) commands: Vec<Live<CommandFilling>>,
     pub(crate) receptions: Vec<Live<ReceptionFilling>>,
     pub(crate) pool: CellPool,
@@ -82,6 +84,7 @@ impl Recorder {
             streams: plan.streams.iter().map(stream).collect(),
             backends: (0..plan.backends).map(|_| backend()).collect(),
             links: BTreeMap::new(),
+            down_by_us: DownByUs::default(),
             commands: plan.streams.iter().map(|_| Live::default()).collect(),
             receptions: plan.streams.iter().map(|_| Live::default()).collect(),
             pool: CellPool::default(),
@@ -180,19 +183,18 @@ impl Recorder {
     pub fn link(&mut self, fact: &LinkFact) {
         self.identity.facts.link(fact.link, &fact.event);
         self.identity.drains.link(fact);
-        let Some(window) = self.link_window(fact.link, fact.at) else {
+        let (Some(fleet), key) = (self.plan.fleet_of(fact.link), self.key(fact.at)) else {
             return;
         };
+        let window = self.links.entry(fleet).or_default().window(key);
+        self.down_by_us.note(fact, &mut window.counts);
         match &fact.event {
             LinkEvent::Connected { took } => {
                 window.counts.connected += 1;
                 window.connect.record(*took);
             }
             LinkEvent::Returned { is_kept: _ } => {}
-            LinkEvent::Failed(failure) => {
-                window.counts.failures.add(*failure, 1);
-                window.counts.timed_out_by_us += u64::from(fact.by_us);
-            }
+            LinkEvent::Failed(failure) => window.counts.failures.add(*failure, 1),
             LinkEvent::Disconnected(cause) => window.counts.disconnects.add(*cause, 1),
         }
     }
