@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use muster_load::{NameTemplate, PayloadSpec, Template};
+use muster_load::{Names, PayloadSpec, Template};
 use muster_model::{DeviceId, Integrity, Micros, RunId, StreamId};
 use muster_platform::{Carrier, Reader, ReaderStream, Roster, RosterSpec, Uplink};
 
@@ -56,7 +56,7 @@ fn readers() -> Vec<(Carrier, Reader)> {
 }
 
 fn reader(spec: &PayloadSpec, carrier: Carrier) -> Reader {
-    let names = NameTemplate::parse("m-${index}").expect("a name");
+    let names = Names::formula("m-${index}").expect("a name");
     let roster = Roster::new(RosterSpec {
         seed: 1,
         wall_ms_at_t0: 0,

@@ -26,11 +26,92 @@ pub struct Assignment {
     /// Device shards, one thread each; at least 1 where there are links.
     pub shards: u32,
     /// Where devices connect.
+    #[serde(with = "scoped::targets")]
     pub targets: Vec<SocketAddr>,
     /// The consumers: of which backend, which number, and where each connects.
+    #[serde(with = "scoped::seats")]
     pub seats: Vec<(BackendId, ConsumerId, SocketAddr)>,
     /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
     /// What only tests set.
     pub trial: Trial,
+}
+
+/// Addresses as they travel: as text, which alone keeps the zone of an IPv6 address.
+mod scoped {
+    use std::net::SocketAddr;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    struct Scoped(SocketAddr);
+
+    impl Serialize for Scoped {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(&self.0)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Scoped {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let text = String::deserialize(deserializer)?;
+            text.parse().map(Self).map_err(de::Error::custom)
+        }
+    }
+
+    pub(super) mod targets {
+        use super::*;
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            targets: &[SocketAddr],
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(targets.iter().map(|target| Scoped(*target)))
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Vec<SocketAddr>, D::Error> {
+            let targets = Vec::<Scoped>::deserialize(deserializer)?;
+            Ok(targets.into_iter().map(|Scoped(target)| target).collect())
+        }
+    }
+
+    pub(super) mod seats {
+        use muster_model::{BackendId, ConsumerId};
+
+        use super::*;
+
+        type Seat = (BackendId, ConsumerId, SocketAddr);
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            seats: &[Seat],
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            let seat = |(backend, consumer, target): &Seat| (*backend, *consumer, Scoped(*target));
+            serializer.collect_seq(seats.iter().map(seat))
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Vec<Seat>, D::Error> {
+            let seats = Vec::<(BackendId, ConsumerId, Scoped)>::deserialize(deserializer)?;
+            let seat = |(backend, consumer, Scoped(target))| (backend, consumer, target);
+            Ok(seats.into_iter().map(seat).collect())
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn an_address_keeps_its_zone_on_the_way_to_a_worker_process() {
+            for text in ["[fe80::1%7]:1883", "[::1]:1883", "127.0.0.1:5683"] {
+                let address: SocketAddr = text.parse().expect("an address");
+                let bytes = postcard::to_stdvec(&Scoped(address)).expect("it can be written");
+                let back: Scoped = postcard::from_bytes(&bytes).expect("it can be read");
+                assert_eq!(back.0, address);
+            }
+        }
+    }
 }

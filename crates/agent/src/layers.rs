@@ -160,8 +160,11 @@ fn spec(endpoints: &[Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
     let scheme = endpoints.first().map_or(Scheme::Mqtt, |first| first.scheme);
     let alpn = tls.alpn.clone();
     let peers = endpoints.iter().map(|endpoint| Peer {
-        name: tls.server_name.clone().unwrap_or(endpoint.host.clone()),
-        authority: endpoint.authority(),
+        name: tls
+            .server_name
+            .clone()
+            .unwrap_or_else(|| endpoint.host_name().to_owned()),
+        authority: endpoint.told_authority(),
         path: endpoint.path.clone(),
     });
     ClientSpec {

@@ -256,7 +256,7 @@ pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str) -> Connect<'a> {
         password: plan
             .password
             .as_ref()
-            .map(|secret| secret.expose().as_bytes()),
+            .map(|secret| secret.expose().as_slice()),
         ..Connect::new(client_id)
     }
 }

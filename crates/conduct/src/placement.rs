@@ -4,17 +4,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, Authentication, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Login,
-    MqttSettings, Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink, SocketUse,
-    Will,
+    Answer, Authentication, BackOff, Class, ClassStream, Client, ClientId, Gateway, Kind, Listener,
+    Login, MqttSettings, Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink,
+    SocketUse, Will,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Micros, Rate, RunId};
 use muster_platform::DueTimes;
 use muster_scenario::{
-    Ack, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, Sockets, StreamKind,
-    StreamPlan,
+    Ack, ClientIdPlan, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, Sockets,
+    StreamKind, StreamPlan,
 };
 
 use crate::{Slice, reader, roster, uplink};
@@ -93,6 +93,11 @@ impl Placement<'_> {
     fn mqtt(fleet: &FleetPlan, plan: &MqttPlan) -> MqttSettings {
         MqttSettings {
             version: plan.version,
+            client_id: match &plan.client_id {
+                ClientIdPlan::LinkName => ClientId::Name,
+                ClientIdPlan::Template(template) => ClientId::Template(template.clone()),
+                ClientIdPlan::Assigned => ClientId::Assigned,
+            },
             clean_start: plan.clean_start,
             session_expiry_s: whole_seconds(plan.session_expiry),
             keep_alive_s: u16::try_from(whole_seconds(plan.keep_alive)).unwrap_or(u16::MAX),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_load::{NameTemplate, Template};
+use muster_load::{Names, Octets, Template};
 use muster_model::{DeviceId, Micros};
 use muster_platform::Roster;
 use muster_protocol::{coap, mqtt};
@@ -61,6 +61,8 @@ pub struct Client {
 pub struct MqttSettings {
     /// The protocol's version.
     pub version: mqtt::Version,
+    /// What links call their sessions.
+    pub client_id: ClientId,
     /// Whether the platform forgets an earlier session first.
     pub clean_start: bool,
     /// How long the platform keeps the session after the link ended, in seconds.
@@ -75,6 +77,17 @@ pub struct MqttSettings {
     pub authentication: Option<Authentication>,
     /// What the platform publishes when a link ends unasked.
     pub will: Option<Will>,
+}
+
+/// The client ids of a fleet's links.
+#[derive(Debug, Clone)]
+pub enum ClientId {
+    /// The link's name.
+    Name,
+    /// A text for each link.
+    Template(Template),
+    /// None: the platform assigns one with each CONNECT.
+    Assigned,
 }
 
 impl MqttSettings {
@@ -118,7 +131,7 @@ impl Client {
 #[derive(Debug, Clone)]
 pub struct Gateway {
     /// Their names, by the number of the link in its fleet from 0.
-    pub names: NameTemplate,
+    pub names: Names,
     /// How many devices each carries.
     pub devices: u32,
 }
@@ -128,7 +141,7 @@ pub struct Login {
     /// The user name; never printed, since it may be an access token.
     pub user: Template,
     /// The password, if there is one; never printed.
-    pub password: Option<Template>,
+    pub password: Option<Octets>,
 }
 
 impl std::fmt::Debug for Login {
@@ -142,9 +155,9 @@ pub struct Authentication {
     /// The method that the CONNECT names.
     pub method: String,
     /// What goes with the CONNECT and begins a further authentication; never printed.
-    pub data: Template,
+    pub data: Octets,
     /// What answers each challenge of the platform; never printed.
-    pub answer: Template,
+    pub answer: Octets,
     /// Whether the challenge itself stands before the answer.
     pub echo: bool,
     /// How long after an authentication an open link begins another.

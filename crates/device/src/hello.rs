@@ -4,17 +4,18 @@ use muster_model::{DeviceId, Micros};
 use muster_platform::Roster;
 use muster_protocol::mqtt::{Connect, Properties, Will};
 
-use crate::{Authentication, Client, Login, MqttSettings, Shard, Sink};
+use crate::{Authentication, Client, ClientId, Login, MqttSettings, Shard, Sink};
 
 /// What a link says of itself when it connects: the parts of its CONNECT, rendered.
 #[derive(Default)]
 pub struct Hello {
+    name: String,
     client_id: String,
     user: String,
-    password: String,
+    password: Vec<u8>,
     will_topic: String,
     will_payload: String,
-    data: String,
+    data: Vec<u8>,
     answer: Vec<u8>,
 }
 
@@ -61,19 +62,26 @@ impl<S: Sink> Shard<S> {
 impl Hello {
     /// Renders what the link says whose first device this is.
     pub fn fill(&mut self, roster: &Roster, client: &Client, device: DeviceId) {
-        client.render_name(roster, device, &mut self.client_id);
+        client.render_name(roster, device, &mut self.name);
         let Some(settings) = client.mqtt() else {
             return;
         };
-        let text = |template, out| roster.render_text(template, device, &self.client_id, out);
+        let name = &self.name;
+        let text = |template, out| roster.render_text(template, device, name, out);
+        let octets = |octets, out| roster.render_octets(octets, device, name, out);
+        match &settings.client_id {
+            ClientId::Name => self.client_id.clone_from(name),
+            ClientId::Template(template) => text(template, &mut self.client_id),
+            ClientId::Assigned => self.client_id.clear(),
+        }
         if let Some(Login { user, password }) = &settings.login {
             text(user, &mut self.user);
             if let Some(password) = password {
-                text(password, &mut self.password);
+                octets(password, &mut self.password);
             }
         }
         if let Some(authentication) = &settings.authentication {
-            text(&authentication.data, &mut self.data);
+            octets(&authentication.data, &mut self.data);
         }
         if let Some(will) = &settings.will {
             text(&will.topic, &mut self.will_topic);
@@ -92,11 +100,11 @@ impl Hello {
         if let Some(login) = &settings.login {
             let has_password = login.password.is_some();
             connect.user = Some(&self.user);
-            connect.password = has_password.then_some(self.password.as_bytes());
+            connect.password = has_password.then_some(&self.password[..]);
         }
         let authentication = settings.authentication.as_ref();
         connect.authentication =
-            authentication.map(|known| (known.method.as_str(), self.data.as_bytes()));
+            authentication.map(|known| (known.method.as_str(), &self.data[..]));
         connect.will = settings.will.as_ref().map(|will| Will {
             topic: &self.will_topic,
             payload: self.will_payload.as_bytes(),
@@ -109,7 +117,7 @@ impl Hello {
 
     /// What begins a further authentication, as [`Hello::fill`] has rendered it.
     pub(crate) fn data(&self) -> &[u8] {
-        self.data.as_bytes()
+        &self.data
     }
 
     /// Renders what the link whose first device this is answers to a challenge.
@@ -120,14 +128,14 @@ impl Hello {
         device: DeviceId,
         challenge: &[u8],
     ) -> &[u8] {
-        roster.render_name(device, &mut self.client_id);
+        roster.render_name(device, &mut self.name);
         let answer = &authentication.answer;
-        roster.render_text(answer, device, &self.client_id, &mut self.data);
+        roster.render_octets(answer, device, &self.name, &mut self.data);
         self.answer.clear();
         if authentication.echo {
             self.answer.extend_from_slice(challenge);
         }
-        self.answer.extend_from_slice(self.data.as_bytes());
+        self.answer.extend_from_slice(&self.data);
         &self.answer
     }
 }

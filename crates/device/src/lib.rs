@@ -46,7 +46,9 @@ mod told;
 
 pub use agenda::{Agenda, DueMessage};
 pub use class::{Answer, Class, ClassStream, Kind, Policy};
-pub use client::{Authentication, Client, Gateway, Login, MqttSettings, Protocol, SocketUse, Will};
+pub use client::{
+    Authentication, Client, ClientId, Gateway, Login, MqttSettings, Protocol, SocketUse, Will,
+};
 pub use demux::{Route, connection_id, route};
 pub use footprint::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LANE_BYTES, LINK_BYTES};
 pub use hello::Hello;

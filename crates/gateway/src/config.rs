@@ -18,7 +18,7 @@ pub struct User {
     /// The name.
     pub name: String,
     /// The password, compared byte by byte; empty is as good as none.
-    pub password: String,
+    pub password: Vec<u8>,
 }
 
 /// A device that a gateway knows.
@@ -331,9 +331,8 @@ impl GatewayConfig {
     /// Whom the credentials belong to; none if they are wrong.
     pub(crate) fn role(&self, user: Option<&str>, password: Option<&[u8]>) -> Option<Role> {
         let password = password.unwrap_or_default();
-        let is = |known: &User| {
-            user == Some(known.name.as_str()) && password == known.password.as_bytes()
-        };
+        let is =
+            |known: &User| user == Some(known.name.as_str()) && password == &known.password[..];
         if self.northbound.as_ref().is_some_and(is) {
             return Some(Role::Northbound);
         }

@@ -18,13 +18,13 @@ pub(crate) struct Secrets {
 
 impl Secrets {
     pub(crate) fn new(users: &[User], of_others: Option<&str>) -> Self {
-        let bytes = |text: &str| Box::from(text.as_bytes());
+        let bytes = |bytes: &[u8]| Box::from(bytes);
         let users = users.iter();
         Self {
             known: users
-                .map(|user| (bytes(&user.name), bytes(&user.password)))
+                .map(|user| (bytes(user.name.as_bytes()), bytes(&user.password)))
                 .collect(),
-            of_others: of_others.map(bytes),
+            of_others: of_others.map(|text| bytes(text.as_bytes())),
         }
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     fn an_identity_has_its_own_key_before_that_of_all_others() {
         let user = User {
             name: "sensor1@T1".to_owned(),
-            password: "own".to_owned(),
+            password: b"own".to_vec(),
         };
         let some = Secrets::new(std::slice::from_ref(&user), None);
         assert_eq!(key(&some, "sensor1@T1"), Some(b"own".to_vec()));

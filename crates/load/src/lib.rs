@@ -32,28 +32,41 @@ mod cursor;
 mod layout;
 mod mix;
 mod name;
+mod names;
+mod octets;
 mod payload;
 mod permutation;
 mod poisson;
 mod profile;
 mod random;
 mod recall;
+mod records;
 #[cfg(test)]
 mod sample;
 mod schedule;
 mod shape;
 mod table;
 mod template;
+mod text;
 mod unique;
 
 pub use check::{MAX_HORIZON, MAX_MESSAGES, MAX_RATE, MIN_SINE_PERIOD, ScheduleError};
 pub use cursor::{Cursor, Due};
 pub use mix::{MixSpec, RareSpec};
 pub use name::NameTemplate;
-pub use payload::{MAX_PAYLOAD, Payload, PayloadError, PayloadSpec, StampAt, StampForm};
+pub use names::{MAX_NAME_BYTES, NameList, NameTable, NameTableError, Names};
+pub use octets::{Encoding, Octets, OctetsError};
+pub use payload::{
+    MAX_PAYLOAD, MAX_REDRAWN, Payload, PayloadError, PayloadSpec, StampAt, StampForm,
+};
 pub use recall::Recall;
+pub use records::{Record, RecordError, Records};
 pub use schedule::{Schedule, StreamSchedule};
 pub use shape::{Phase, ScheduleSpec, Shape, Stage};
 pub use table::{MAX_TABLE_BYTES, Row, Table, TableError};
-pub use template::{Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError};
+pub use template::{
+    Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError, escape_json, escaped_for_json,
+    escaped_length, is_inside_string, needs_escapes,
+};
+pub use text::{Lines, TextError, text};
 pub use unique::UniqueMs;

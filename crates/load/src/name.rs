@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::template::{Template, TemplateError, push_padded};
+use crate::template::{Template, TemplateError, escaped_length, push_padded};
 
 /// The name of each device of a fleet, such as `meter-${index:08}`.
 ///
@@ -59,6 +59,20 @@ impl NameTemplate {
             return None;
         }
         digits.parse().ok()
+    }
+
+    /// Whether a name of this template may be one of the other, as far as their fixed texts tell.
+    #[must_use]
+    pub fn may_meet(&self, other: &Self) -> bool {
+        let begin = |one: &Self, other: &Self| one.prefix.starts_with(&other.prefix);
+        let end = |one: &Self, other: &Self| one.suffix.ends_with(&other.suffix);
+        (begin(self, other) || begin(other, self)) && (end(self, other) || end(other, self))
+    }
+
+    /// Bytes that a name is longer in a string of JSON.
+    pub(crate) fn json_escapes(&self) -> usize {
+        let longer = |text: &str| escaped_length(text.as_bytes()) - text.len();
+        longer(&self.prefix) + longer(&self.suffix)
     }
 
     /// The least and greatest length of the names of `first..=last`, in bytes.

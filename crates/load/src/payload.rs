@@ -26,12 +26,15 @@ pub enum PayloadSpec {
     Template(String),
     /// So many bytes: a binary stamp, if it fits, then seeded filler.
     Size(u32),
-    /// As `Size`, of log-normally distributed length.
+    /// As `Size`, of log-normally distributed length. What would be shorter than `least`, the room
+    /// that its carrier needs, is drawn again.
     LogNormal {
         /// Half of the payloads are shorter.
         median: u32,
         /// 99 % of the payloads are shorter.
         p99: u32,
+        /// The least length, in bytes.
+        least: u32,
     },
     /// Exactly these bytes.
     File(Arc<[u8]>),
@@ -83,6 +86,14 @@ pub enum PayloadError {
         /// The 99th percentile asked for.
         p99: u32,
     },
+    /// A distribution with too many sizes below the room that the carrier needs.
+    #[error("{percent} % of these sizes are below the {least} bytes that the carrier needs")]
+    MostlyTooSmall {
+        /// The share in percent.
+        percent: u32,
+        /// Bytes that the carrier needs.
+        least: u32,
+    },
     /// A mix of nothing.
     #[error("a mix of messages has no kind with a share above 0")]
     EmptyMix,
@@ -111,8 +122,8 @@ impl Payload {
         let body = match spec {
             PayloadSpec::Template(source) => Body::Template(Template::parse(source)?),
             PayloadSpec::Size(size) => Body::Size(at_most(u64::from(*size))?),
-            PayloadSpec::LogNormal { median, p99 } => {
-                Body::LogNormal(LogNormal::new(*median, *p99)?)
+            PayloadSpec::LogNormal { median, p99, least } => {
+                Body::LogNormal(LogNormal::new(*median, *p99, *least)?)
             }
             PayloadSpec::File(bytes) => {
                 at_most(bytes.len() as u64)?;
@@ -129,10 +140,14 @@ impl Payload {
         match &self.body {
             Body::Template(template) => written(template, scope, out),
             Body::Mix(mix) => written(mix.template(scope), scope, out),
-            Body::Size(size) => sized(*size, &mut filler(scope), out),
+            Body::Size(size) => {
+                let is_stamped = *size as usize >= STAMP_BYTES;
+                sized(*size, is_stamped, &mut filler(scope), out)
+            }
             Body::LogNormal(sizes) => {
                 let mut draws = filler(scope);
-                sized(sizes.draw(&mut draws), &mut draws, out)
+                let is_stamped = sizes.least as usize >= STAMP_BYTES;
+                sized(sizes.draw(&mut draws), is_stamped, &mut draws, out)
             }
             Body::File(bytes) => {
                 out.extend_from_slice(bytes);
@@ -153,13 +168,24 @@ impl Payload {
         }
     }
 
+    /// The share of random sizes that is below the least one and drawn again, 0 to 1.
+    #[must_use]
+    pub fn redrawn(&self) -> f64 {
+        match &self.body {
+            Body::LogNormal(sizes) => sizes.share_below(sizes.least),
+            Body::Template(_) | Body::Size(_) | Body::File(_) | Body::Mix(_) => 0.0,
+        }
+    }
+
     /// The form of the stamp that every payload has room for; none if some or all have none.
     #[must_use]
     pub fn stamp_form(&self) -> Option<StampForm> {
         match &self.body {
             Body::Template(_) | Body::Mix(_) => self.stamp_anchor().map(|_| StampForm::Text30),
             Body::Size(size) => (*size as usize >= STAMP_BYTES).then_some(StampForm::Binary22),
-            Body::LogNormal(_) => Some(StampForm::Binary22),
+            Body::LogNormal(sizes) => {
+                (sizes.least as usize >= STAMP_BYTES).then_some(StampForm::Binary22)
+            }
             Body::File(_) => None,
         }
     }
@@ -213,7 +239,7 @@ impl StampForm {
     }
 }
 
-/// Sizes of a log-normal distribution, cut off below the stamp and beyond [`SIZE_REACH`].
+/// Sizes of a log-normal distribution, cut off below the least and beyond [`SIZE_REACH`].
 #[derive(Debug, Clone)]
 struct LogNormal {
     median: f64,
@@ -222,28 +248,73 @@ struct LogNormal {
     most: u32,
 }
 
+/// Draws of a size until one lies within its bounds: above [`MAX_REDRAWN`] of them outside, a thousand
+/// fail less often than once in 10^39 messages.
+const DRAWS_MAX: u32 = 1_000;
+/// The largest share of a distribution that may lie below the least size and be drawn again.
+pub const MAX_REDRAWN: f64 = 0.1;
+
 impl LogNormal {
-    fn new(median: u32, p99: u32) -> Result<Self, PayloadError> {
+    fn new(median: u32, p99: u32, least: u32) -> Result<Self, PayloadError> {
         if median == 0 || p99 < median {
             return Err(PayloadError::Percentiles { median, p99 });
         }
         let sigma = (f64::from(p99) / f64::from(median)).ln() / Z_99;
-        let median = f64::from(median);
-        let most = at_most((median * (SIZE_REACH * sigma).exp()).round() as u64)?;
-        let least = (median * (-SIZE_REACH * sigma).exp()).round() as u32;
-        let stamp = STAMP_BYTES as u32;
-        Ok(Self {
-            median,
+        let center = f64::from(median);
+        let most = at_most((center * (SIZE_REACH * sigma).exp()).round() as u64)?;
+        let lowest = (center * (-SIZE_REACH * sigma).exp()).round() as u32;
+        let sizes = Self {
+            median: center,
             sigma,
-            least: least.max(stamp),
-            most: most.max(stamp),
-        })
+            least: lowest.max(least),
+            most,
+        };
+        let below = sizes.share_below(least);
+        if below > MAX_REDRAWN {
+            return Err(PayloadError::MostlyTooSmall {
+                percent: (below * 100.0).round() as u32,
+                least,
+            });
+        }
+        Ok(sizes)
+    }
+
+    /// The share of the undivided distribution that is shorter than `size`, after rounding.
+    fn share_below(&self, size: u32) -> f64 {
+        let edge = (f64::from(size) - 0.5) / self.median;
+        match (edge > 0.0, self.sigma > 0.0) {
+            (false, _) => 0.0,
+            (true, false) => f64::from(u8::from(edge > 1.0)),
+            (true, true) => normal_below(edge.ln() / self.sigma),
+        }
     }
 
     fn draw(&self, draws: &mut Draws) -> u32 {
-        let size = self.median * (self.sigma * draws.normal()).exp();
-        (size.round() as u32).clamp(self.least, self.most)
+        let size = |draws: &mut Draws| {
+            let size = self.median * (self.sigma * draws.normal()).exp();
+            size.round() as u32
+        };
+        let mut drawn = (0..DRAWS_MAX).map(|_| size(draws));
+        let within = drawn.find(|size| (self.least..=self.most).contains(size));
+        within.unwrap_or(self.least)
     }
+}
+
+/// The share of a standard normal distribution below `z`, by Simpson's rule; right to five decimals.
+fn normal_below(z: f64) -> f64 {
+    const STEPS: u32 = 200;
+    let z = z.clamp(-8.0, 8.0);
+    let density = |x: f64| (-x * x / 2.0).exp();
+    let step = z / f64::from(STEPS);
+    let weight = |n: u32| match n {
+        0 | STEPS => 1.0,
+        n if n % 2 == 1 => 4.0,
+        _ => 2.0,
+    };
+    let sum: f64 = (0..=STEPS)
+        .map(|n| weight(n) * density(f64::from(n) * step))
+        .sum();
+    (0.5 + sum * step / 3.0 / std::f64::consts::TAU.sqrt()).clamp(0.0, 1.0)
 }
 
 /// A mix whose stamps a consumer finds without knowing the kind of a message.
@@ -278,10 +349,10 @@ fn filler(scope: &Scope<'_>) -> Draws {
     Draws::new(message, u64::MAX - u64::from(id.stream.0))
 }
 
-fn sized(size: u32, draws: &mut Draws, out: &mut Vec<u8>) -> Option<StampAt> {
+fn sized(size: u32, is_stamped: bool, draws: &mut Draws, out: &mut Vec<u8>) -> Option<StampAt> {
     let offset = out.len();
     let size = size as usize;
-    let stamp = if size < STAMP_BYTES { 0 } else { STAMP_BYTES };
+    let stamp = if is_stamped { STAMP_BYTES } else { 0 };
     out.resize(offset + size, 0);
     let mut words = out[offset + stamp..].chunks_exact_mut(8);
     for word in words.by_ref() {
@@ -289,7 +360,7 @@ fn sized(size: u32, draws: &mut Draws, out: &mut Vec<u8>) -> Option<StampAt> {
     }
     let rest = words.into_remainder();
     rest.copy_from_slice(&draws.bits().to_le_bytes()[..rest.len()]);
-    (stamp > 0).then_some(StampAt {
+    is_stamped.then_some(StampAt {
         offset,
         form: StampForm::Binary22,
     })
@@ -334,9 +405,13 @@ mod tests {
     fn any_payload() -> impl Strategy<Value = PayloadSpec> {
         prop_oneof![
             (0u32..3_000).prop_map(PayloadSpec::Size),
-            (1u32..500, 0u32..5_000).prop_map(|(median, more)| PayloadSpec::LogNormal {
-                median,
-                p99: median + more
+            (1u32..500, 0u32..5_000, any::<bool>()).prop_map(|(median, more, is_stamped)| {
+                let median = if is_stamped { median + 1_000 } else { median };
+                PayloadSpec::LogNormal {
+                    median,
+                    p99: median + more,
+                    least: if is_stamped { STAMP_BYTES as u32 } else { 0 },
+                }
             }),
             prop::collection::vec(any::<u8>(), 0..50).prop_map(|b| PayloadSpec::File(b.into())),
             Just(PayloadSpec::Template(
@@ -356,7 +431,7 @@ mod tests {
             let moved = payload.render(&scope(seed, seq), &mut again);
             prop_assert_eq!(&once[..], &again[5..]);
             prop_assert_eq!(moved.map(|at| at.offset), stamp.map(|at| at.offset + 5));
-            let (least, most) = payload.bounds(&Bounds { name: (1, 1), ..Bounds::default() });
+            let (least, most) = payload.bounds(&Bounds { name: (1, 1), name_in_json: (1, 1), ..Bounds::default() });
             prop_assert!((least..=most).contains(&once.len()));
             prop_assert_eq!(stamp.map(|at| at.form), payload.stamp_form());
             if let Some(at) = stamp {
@@ -387,6 +462,7 @@ mod tests {
         let payload = payload(&PayloadSpec::LogNormal {
             median: 200,
             p99: 4_096,
+            least: 0,
         });
         let mut sizes: Vec<usize> = (0..50_000)
             .map(|seq| bytes(&payload, 1, seq).0.len())
@@ -398,10 +474,47 @@ mod tests {
     }
 
     #[test]
+    fn sizes_below_the_carrier_are_drawn_again_or_refused() {
+        let sizes = |median, p99, least| PayloadSpec::LogNormal { median, p99, least };
+        let drawn = |spec: &PayloadSpec| -> Vec<usize> {
+            let payload = payload(spec);
+            (0..5_000)
+                .map(|seq| bytes(&payload, 1, seq).0.len())
+                .collect()
+        };
+        // Without a stamp in it, a payload has the size that was asked for.
+        let small = drawn(&sizes(5, 10, 0));
+        assert!(small.iter().all(|size| (1..=22).contains(size)));
+        assert!(small.iter().filter(|size| **size <= 5).count() > 2_000);
+        // 4.5 % lie below 22 bytes: they are spread over the others, and not put onto 22.
+        let stamped = payload(&sizes(200, 4_096, 22));
+        assert!(
+            (0.04..0.05).contains(&stamped.redrawn()),
+            "{}",
+            stamped.redrawn()
+        );
+        let stamped = drawn(&sizes(200, 4_096, 22));
+        assert!(stamped.iter().all(|size| *size >= 22));
+        assert!(stamped.iter().filter(|size| **size == 22).count() < 40);
+        assert_eq!(
+            Payload::compile(&sizes(5, 10, 22)).unwrap_err(),
+            PayloadError::MostlyTooSmall {
+                percent: 100,
+                least: 22
+            }
+        );
+        assert!(Payload::compile(&sizes(22, 22, 22)).is_ok());
+    }
+
+    #[test]
     fn impossible_payloads_are_refused() {
         let refused = |spec| Payload::compile(&spec).unwrap_err();
         assert_eq!(
-            refused(PayloadSpec::LogNormal { median: 9, p99: 8 }),
+            refused(PayloadSpec::LogNormal {
+                median: 9,
+                p99: 8,
+                least: 0
+            }),
             PayloadError::Percentiles { median: 9, p99: 8 }
         );
         assert_eq!(
@@ -411,7 +524,8 @@ mod tests {
         assert!(matches!(
             refused(PayloadSpec::LogNormal {
                 median: 1,
-                p99: u32::MAX
+                p99: u32::MAX,
+                least: 0
             }),
             PayloadError::TooLarge(_)
         ));

@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::records::{Record, RecordError, Records};
+
 /// The most bytes a table may hold: offsets are 32 bits, and a file beyond this is no device list.
 pub const MAX_TABLE_BYTES: usize = 1 << 30;
 
 /// A table in one piece of text: 4 bytes a cell beside the text itself.
 ///
-/// Comma-separated values of RFC 4180; the first record is the header. A fleet without a table
+/// Comma-separated values of RFC 4180, as [`Records`] reads them; the first record is the header. A fleet without a table
 /// holds none of this, and a row is two words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
@@ -45,7 +47,10 @@ pub enum TableError {
         name: String,
     },
     /// A record of another length than the header.
-    #[error("line {line} has {found} cells where the header has {wanted}")]
+    #[error(
+        "line {line} has {found} cells where the header has {wanted}; write decimals with a point, and \
+         quote a cell that holds a separator"
+    )]
     Cells {
         /// The line the record begins on.
         line: usize,
@@ -54,19 +59,16 @@ pub enum TableError {
         /// The header's cells.
         wanted: usize,
     },
-    /// A quoted cell that does not end, or goes on after its closing quote.
-    #[error("line {line} has a quoted cell that is not closed, or goes on after its closing quote")]
-    Quote {
-        /// The line the record begins on.
-        line: usize,
-    },
+    /// A record that cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// More than [`MAX_TABLE_BYTES`].
     #[error("the file has {0} bytes; the most is {MAX_TABLE_BYTES}")]
     TooLarge(usize),
 }
 
 impl Table {
-    /// Reads a table. Lines end in LF or CRLF; empty lines are passed over.
+    /// Reads a table. Lines end in LF or CRLF; lines without text are passed over.
     ///
     /// # Errors
     /// [`TableError`] names the line.
@@ -74,19 +76,15 @@ impl Table {
         if text.len() > MAX_TABLE_BYTES {
             return Err(TableError::TooLarge(text.len()));
         }
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut records = Records {
-            rest: text,
-            line: 1,
-        };
+        let mut records = Records::new(text);
         let mut table = Self {
             header: Vec::new(),
             cells: String::new(),
             ends: Vec::new(),
         };
-        let header = records.next(&mut table)?.ok_or(TableError::Empty)?;
+        let header = table.read(&mut records)?.ok_or(TableError::Empty)?;
         table.take_header(header.cells)?;
-        while let Some(record) = records.next(&mut table)? {
+        while let Some(record) = table.read(&mut records)? {
             let (found, wanted) = (record.cells, table.header.len());
             if found != wanted {
                 return Err(TableError::Cells {
@@ -101,6 +99,16 @@ impl Table {
         } else {
             Ok(table)
         }
+    }
+
+    /// The line that a row of a table begins on, from 1; `text` is what the table was read from.
+    #[must_use]
+    pub fn line_of(text: &str, row: usize) -> Option<usize> {
+        let mut records = Records::new(text);
+        for _ in 0..=row {
+            records.next(|_| {}).ok()??;
+        }
+        records.next(|_| {}).ok()?.map(|record| record.line)
     }
 
     /// The names of the columns.
@@ -130,12 +138,19 @@ impl Table {
         })
     }
 
-    /// The least and greatest length of the cells of a column, in bytes.
+    /// The cells of a column, row by row; none if the table has no such column.
+    pub fn column(&self, column: &str) -> impl Iterator<Item = &str> {
+        let cells = self.place(column).map(|place| {
+            let cells = (place..self.ends.len()).step_by(self.header.len());
+            cells.map(|cell| self.cell(cell))
+        });
+        cells.into_iter().flatten()
+    }
+
+    /// The least and greatest length of the cells of a column, as `length` measures them.
     #[must_use]
-    pub fn lengths(&self, column: &str) -> Option<(usize, usize)> {
-        let place = self.place(column)?;
-        let lengths = (place..self.ends.len()).step_by(self.header.len());
-        let lengths = lengths.map(|cell| self.cell(cell).len());
+    pub fn lengths(&self, column: &str, length: impl Fn(&str) -> usize) -> Option<(usize, usize)> {
+        let lengths = self.column(column).map(length);
         lengths.fold(None, |bounds: Option<(usize, usize)>, length| {
             let (least, most) = bounds.unwrap_or((length, length));
             Some((least.min(length), most.max(length)))
@@ -151,6 +166,14 @@ impl Table {
             .checked_sub(1)
             .map_or(0, |before| self.ends[before] as usize);
         &self.cells[start..self.ends[cell] as usize]
+    }
+
+    /// Appends the cells of the next record.
+    fn read(&mut self, records: &mut Records<'_>) -> Result<Option<Record>, RecordError> {
+        records.next(|cell| {
+            self.cells.push_str(cell);
+            self.ends.push(self.cells.len() as u32);
+        })
     }
 
     /// Makes the cells read so far the names of the columns.
@@ -178,90 +201,6 @@ impl<'a> Row<'a> {
         self.table
             .place(column)
             .map(|place| self.table.cell(self.first_cell + place))
-    }
-}
-
-/// Reads records, keeping the line for messages.
-struct Records<'a> {
-    rest: &'a str,
-    line: usize,
-}
-
-struct Record {
-    line: usize,
-    cells: usize,
-}
-
-impl Records<'_> {
-    /// Appends the cells of the next record to the table.
-    fn next(&mut self, table: &mut Table) -> Result<Option<Record>, TableError> {
-        while let Some(rest) = self
-            .rest
-            .strip_prefix('\n')
-            .or(self.rest.strip_prefix("\r\n"))
-        {
-            self.rest = rest;
-            self.line += 1;
-        }
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let mut record = Record {
-            line: self.line,
-            cells: 0,
-        };
-        loop {
-            self.cell(table, record.line)?;
-            table.ends.push(table.cells.len() as u32);
-            record.cells += 1;
-            match self.rest.strip_prefix(',') {
-                Some(rest) => self.rest = rest,
-                None => break,
-            }
-        }
-        Ok(Some(record))
-    }
-
-    /// Appends one cell's text and stops at its comma or line end.
-    fn cell(&mut self, table: &mut Table, line: usize) -> Result<(), TableError> {
-        let Some(mut quoted) = self.rest.strip_prefix('"') else {
-            let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());
-            let cell = &self.rest[..end];
-            let before_line_end = cell.strip_suffix('\r').unwrap_or(cell);
-            table.cells.push_str(before_line_end);
-            self.rest = &self.rest[before_line_end.len()..];
-            self.skip_carriage_return();
-            return Ok(());
-        };
-        loop {
-            let Some((text, rest)) = quoted.split_once('"') else {
-                return Err(TableError::Quote { line });
-            };
-            table.cells.push_str(text);
-            self.line += text.matches('\n').count();
-            match rest.strip_prefix('"') {
-                Some(rest) => {
-                    table.cells.push('"');
-                    quoted = rest;
-                }
-                None => {
-                    self.rest = rest;
-                    break;
-                }
-            }
-        }
-        self.skip_carriage_return();
-        match self.rest.chars().next() {
-            None | Some(',' | '\n') => Ok(()),
-            Some(_) => Err(TableError::Quote { line }),
-        }
-    }
-
-    /// A carriage return belongs to the line end, also to that of a last line without LF.
-    fn skip_carriage_return(&mut self) {
-        if self.rest == "\r" || self.rest.starts_with("\r\n") {
-            self.rest = &self.rest[1..];
-        }
     }
 }
 
@@ -323,8 +262,18 @@ mod tests {
                 wanted: 2,
             }),
         );
-        check("a\n\"1\n\n", Err(TableError::Quote { line: 2 }));
-        check("a\n\"1\"2", Err(TableError::Quote { line: 2 }));
+        check(
+            "a\n\"1\n\n",
+            Err(TableError::Record(RecordError::Quote { line: 2 })),
+        );
+        check(
+            "a;b\n1,5;2\n3;1;5\n",
+            Err(TableError::Cells {
+                line: 3,
+                found: 3,
+                wanted: 2,
+            }),
+        );
         check(
             "a,b\n\"x\ny\",1\n3\n",
             Err(TableError::Cells {
@@ -336,11 +285,18 @@ mod tests {
     }
 
     #[test]
+    fn a_row_has_a_line() {
+        let text = "a,b\n\n1,\"x\ny\"\n2,z\n";
+        let lines = [0, 1, 2].map(|row| Table::line_of(text, row));
+        assert_eq!(lines, [Some(3), Some(5), None]);
+    }
+
+    #[test]
     fn lengths_are_those_of_one_column() {
         let table = Table::parse("a,b\n1,22\n333,\n").unwrap();
-        assert_eq!(table.lengths("a"), Some((1, 3)));
-        assert_eq!(table.lengths("b"), Some((0, 2)));
-        assert_eq!(table.lengths("c"), None);
+        assert_eq!(table.lengths("a", str::len), Some((1, 3)));
+        assert_eq!(table.lengths("b", str::len), Some((0, 2)));
+        assert_eq!(table.lengths("c", str::len), None);
         assert!(table.row(2).is_none());
     }
 

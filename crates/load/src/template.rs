@@ -1,6 +1,7 @@
 //! Text with variables, compiled once and rendered without allocating.
 
 mod instant;
+mod json;
 mod number;
 mod parse;
 mod render;
@@ -14,6 +15,7 @@ use thiserror::Error;
 use crate::table::{Row, Table};
 use crate::unique::UniqueMs;
 
+pub use json::{escape_json, escaped_for_json, escaped_length, is_inside_string, needs_escapes};
 pub(crate) use number::push_padded;
 
 /// The most characters of a `${hex:n}`: the 256 KiB that brokers commonly take at most.
@@ -22,8 +24,9 @@ pub const MAX_HEX: u32 = 262_144;
 pub const MAX_TEMPLATE: usize = 1 << 20;
 
 /// Text with variables: `${id}`, `${index}`, `${index:08}`, `${tenant}`, `${seq}`, `${due_ms}`,
-/// `${due_us}`, `${due_iso}`, `${unique_ms}`, `${stamp}`, `${run}`, `${normal:mean:sd}`, `${uniform:a:b}`, `${int:a:b}`,
-/// `${hex:n}`, `${choice:a|b|c}`, and any other name for the CSV column of that name.
+/// `${due_us}`, `${due_iso}`, `${unique_ms}`, `${stamp}`, `${run}`, `${normal:mean:sd}`, `${uniform:a:b}`,
+/// `${int:a:b}`, `${hex:n}`, `${choice:a|b|c}`, and any other name for the CSV column of that name; `${json:...}` is
+/// any of them but the stamp, escaped for a string of JSON.
 ///
 /// `$${` is a literal `${`. Random numbers have two decimals more than their arguments. A template
 /// travels as its source text.
@@ -74,6 +77,8 @@ pub struct Scope<'a> {
 pub struct Bounds<'a> {
     /// Least and greatest length of a device's name, in bytes.
     pub name: (usize, usize),
+    /// The same as it stands in a string of JSON.
+    pub name_in_json: (usize, usize),
     /// First and last index.
     pub index: (u32, u32),
     /// The tenant; empty if there is none.
@@ -92,6 +97,7 @@ impl Default for Bounds<'_> {
     fn default() -> Self {
         Self {
             name: (0, 0),
+            name_in_json: (0, 0),
             index: (0, u32::MAX),
             tenant: "",
             last_seq: u32::MAX,
@@ -144,6 +150,7 @@ enum Variable {
     Hex(u32),
     Choice(Box<[Box<str>]>),
     Column(Box<str>),
+    Json(Box<Variable>),
 }
 
 impl Template {
@@ -157,6 +164,14 @@ impl Template {
             source: source.to_owned(),
             parts,
         })
+    }
+
+    /// A template without variables, whose text is this one.
+    pub(crate) fn literal(text: &str) -> Self {
+        Self {
+            source: text.replace("${", "$${"),
+            parts: vec![Part::Literal(text.into())],
+        }
     }
 
     /// The text it was compiled from.
@@ -175,31 +190,34 @@ impl Template {
     /// The ticks of its `${unique_ms}` in milliseconds; none if it has none.
     #[must_use]
     pub fn unique_step(&self) -> Option<u32> {
-        let steps = self.variables().filter_map(|(_, variable)| match variable {
-            Variable::UniqueMs { step, .. } => Some(*step),
-            Variable::Id
-            | Variable::Index { .. }
-            | Variable::Tenant
-            | Variable::Seq
-            | Variable::DueMs
-            | Variable::DueUs
-            | Variable::DueIso
-            | Variable::Stamp
-            | Variable::Run
-            | Variable::Normal { .. }
-            | Variable::Uniform { .. }
-            | Variable::Int { .. }
-            | Variable::Hex(_)
-            | Variable::Choice(_)
-            | Variable::Column(_) => None,
-        });
+        let steps = self
+            .variables()
+            .filter_map(|(_, variable)| match variable.bare() {
+                Variable::UniqueMs { step, .. } => Some(*step),
+                Variable::Id
+                | Variable::Index { .. }
+                | Variable::Tenant
+                | Variable::Seq
+                | Variable::DueMs
+                | Variable::DueUs
+                | Variable::DueIso
+                | Variable::Stamp
+                | Variable::Run
+                | Variable::Normal { .. }
+                | Variable::Uniform { .. }
+                | Variable::Int { .. }
+                | Variable::Hex(_)
+                | Variable::Choice(_)
+                | Variable::Json(_)
+                | Variable::Column(_) => None,
+            });
         steps.max()
     }
 
     /// The CSV columns it uses, with the offset of each use in the source.
     pub fn columns(&self) -> impl Iterator<Item = (&str, usize)> {
         self.variables()
-            .filter_map(|(offset, variable)| match variable {
+            .filter_map(|(offset, variable)| match variable.bare() {
                 Variable::Column(name) => Some((&**name, offset)),
                 Variable::Id
                 | Variable::Index { .. }
@@ -215,7 +233,8 @@ impl Template {
                 | Variable::Uniform { .. }
                 | Variable::Int { .. }
                 | Variable::Hex(_)
-                | Variable::Choice(_) => None,
+                | Variable::Choice(_)
+                | Variable::Json(_) => None,
             })
     }
 
@@ -288,8 +307,17 @@ impl Template {
 }
 
 impl Variable {
+    /// The variable whose value is escaped, or itself.
+    fn bare(&self) -> &Self {
+        match self {
+            Self::Json(inner) => inner,
+            other => other,
+        }
+    }
+
     fn name(&self) -> &str {
         match self {
+            Self::Json(inner) => inner.name(),
             Self::Id => "id",
             Self::Index { .. } => "index",
             Self::Tenant => "tenant",

@@ -11,6 +11,7 @@ mod events;
 mod folder;
 mod judged;
 mod line;
+mod lines;
 mod live;
 mod outcome;
 mod outputs;

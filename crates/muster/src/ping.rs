@@ -28,8 +28,8 @@ pub(crate) enum Caller<'a> {
     Plain,
     /// By an identity and the key that goes with it.
     Shared {
-        identity: &'a str,
-        key: &'a str,
+        identity: &'a [u8],
+        key: &'a [u8],
         needs_id: bool,
     },
     /// By its certificate if it has one; the server's must be trusted and have this name.
@@ -214,12 +214,9 @@ fn is_silence(error: &io::Error) -> bool {
     [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind())
 }
 
-fn by_key<'a>(identity: &'a str, key: &'a str) -> Opening<'a> {
+fn by_key<'a>(identity: &'a [u8], key: &'a [u8]) -> Opening<'a> {
     Opening {
-        psk: Some(Psk {
-            identity: identity.as_bytes(),
-            key: key.as_bytes(),
-        }),
+        psk: Some(Psk { identity, key }),
         ..Opening::default()
     }
 }

@@ -79,7 +79,7 @@ impl<'a> LinkTrial<'a> {
         let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
         let mut name = String::new();
         fleet.render_link_name(link, &roster, &mut name);
-        let (mut identity, mut key) = (String::new(), String::new());
+        let (mut identity, mut key) = (Vec::new(), Vec::new());
         let caller = match (&self.lines, &fleet.credential) {
             (
                 LinkLines::Secured(_),
@@ -88,8 +88,8 @@ impl<'a> LinkTrial<'a> {
                     secret,
                 },
             ) => {
-                roster.render_text(by, device, &name, &mut identity);
-                roster.render_text(secret.expose(), device, &name, &mut key);
+                roster.render_octets(by, device, &name, &mut identity);
+                roster.render_octets(secret.expose(), device, &name, &mut key);
                 ping::Caller::Shared {
                     identity: &identity,
                     key: &key,
@@ -101,8 +101,8 @@ impl<'a> LinkTrial<'a> {
                     .platform
                     .tls
                     .server_name
-                    .as_ref()
-                    .unwrap_or(&endpoint.host),
+                    .as_deref()
+                    .unwrap_or(endpoint.host_name()),
                 certificates: certificates.of(link.0),
                 needs_id: is_known_by_id(fleet),
             },

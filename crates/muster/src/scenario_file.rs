@@ -20,12 +20,8 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     let name = args.scenario.display().to_string();
     let bytes =
         std::fs::read(&args.scenario).with_context(|| format!("read the scenario {name}"))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to() + 1;
-        anyhow!(
-            "read the scenario {name}: byte {at} is not UTF-8, so it is no YAML; name the scenario's \
-             file, or save it as UTF-8"
-        )
+    let text = muster_load::text(&bytes).map_err(|error| {
+        anyhow!("read the scenario {name}: {error}; it is no YAML: name the scenario's file")
     })?;
     let mut overrides = Overrides::new();
     for set in &args.set {
@@ -58,10 +54,7 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
             .map(Path::to_path_buf)
             .unwrap_or_default(),
     };
-    let source = Source {
-        name: &name,
-        text: &text,
-    };
+    let source = Source { name: &name, text };
     let plan = parse(source, &overrides, &reader).map_err(|problems| anyhow!("{problems}"))?;
     let sha256 = sha256(text.as_bytes());
     Ok(Loaded { plan, sha256 })
@@ -70,8 +63,14 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
 /// The path of a value that is a secret and stands on the command line itself.
 fn literal_secret(set: &str) -> Option<&str> {
     let (path, value) = set.split_once('=')?;
-    let last = path.rsplit('.').next()?;
-    let is_secret = ["token", "password", "secret"].contains(&last);
+    let mut keys = path.rsplit('.');
+    let last = keys.next()?;
+    // Bytes stand one key deeper: `secret.hex`.
+    let key = match last {
+        "hex" | "base64" => keys.next()?,
+        last => last,
+    };
+    let is_secret = ["token", "password", "secret"].contains(&key);
     (is_secret && !value.contains("${")).then_some(path)
 }
 

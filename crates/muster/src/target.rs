@@ -355,14 +355,15 @@ fn shared_keys(plan: &Plan) -> Vec<User> {
         let mut name = String::new();
         for link in fleet.first_link.0..fleet.first_link.0 + fleet.links {
             let device = fleet.first_device_of(LinkId(link));
-            let (mut called, mut key) = (String::new(), String::new());
+            let (mut called, mut key) = (Vec::new(), Vec::new());
             fleet.render_link_name(LinkId(link), &roster, &mut name);
-            roster.render_text(identity, device, &name, &mut called);
-            roster.render_text(secret.expose(), device, &name, &mut key);
-            users.push(User {
-                name: called,
-                password: key,
-            });
+            roster.render_octets(identity, device, &name, &mut called);
+            roster.render_octets(secret.expose(), device, &name, &mut key);
+            // An identity that is no text is no device's to the gateway, as it is to Hono.
+            if let Ok(name) = String::from_utf8(called) {
+                let password = key;
+                users.push(User { name, password });
+            }
         }
     }
     users
@@ -376,7 +377,7 @@ fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
     if !scheme.is_tls() && !is_dtls {
         return Ok(None);
     }
-    let host = plan.platform.endpoints[0].host.clone();
+    let host = plan.platform.endpoints[0].host_name().to_owned();
     let server_name = plan.platform.tls.server_name.clone();
     let names = [Some(host), Some(listen.to_string()), server_name];
     let made = throwaway(&names.into_iter().flatten().collect::<Vec<_>>())?;
@@ -470,7 +471,7 @@ fn northbound(plan: &Plan) -> Result<User> {
     }
     Ok(User {
         name: "northbound".to_owned(),
-        password: one_time()?,
+        password: one_time()?.into_bytes(),
     })
 }
 

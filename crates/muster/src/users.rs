@@ -6,72 +6,70 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use muster_gateway::{Demand, User};
 
-/// Reads a file of lines `name:password`; empty lines and those that begin with `#` say nothing.
-/// The password is the rest of its line as it stands.
+use crate::lines;
+
+/// Reads a file of lines `name:password`; lines without text and those that begin with `#` are passed
+/// over. A line has no blanks around its name and its password.
 pub(crate) fn read(path: &Path) -> Result<Vec<User>> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("read the users {}", path.display()))?;
-    parse(&path.display().to_string(), &text, "name:password").context("read the users")
+    let users = pairs(path, "name:password").context("read the users")?;
+    let user = |(name, password): (String, String)| User {
+        name,
+        password: password.into_bytes(),
+    };
+    Ok(users.into_iter().map(user).collect())
 }
 
 /// Reads a file of one line `method:secret`, for `muster gateway --authentication`.
 pub(crate) fn read_demand(path: &Path) -> Result<Demand> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("read --authentication {}", path.display()))?;
-    let lines = parse(&path.display().to_string(), &text, "method:secret");
-    let mut lines = lines.context("read --authentication")?;
+    let mut lines = pairs(path, "method:secret").context("read --authentication")?;
     match (lines.pop(), lines.is_empty()) {
-        (Some(User { name, password }), true) => Ok(Demand {
-            method: name,
-            secret: password,
-        }),
+        (Some((method, secret)), true) => Ok(Demand { method, secret }),
         (Some(_) | None, _) => bail!("{} asks for more than one method", path.display()),
     }
 }
 
+fn pairs(path: &Path, form: &str) -> Result<Vec<(String, String)>> {
+    parse(&path.display().to_string(), &lines::read(path)?, form)
+}
+
 /// Errors never show a line: it may be a password.
-fn parse(file: &str, text: &str, form: &str) -> Result<Vec<User>> {
-    let mut users = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
+fn parse(file: &str, lines: &[(usize, String)], form: &str) -> Result<Vec<(String, String)>> {
+    let mut pairs = Vec::new();
+    for (number, line) in lines {
+        let Some((name, secret)) = line.split_once(':').filter(|(name, _)| !name.is_empty()) else {
+            bail!("{file}:{number} has nothing before a colon; write it as {form}");
+        };
+        if name != name.trim() || secret != secret.trim() {
+            bail!("{file}:{number} has blanks beside its colon; write it as {form}");
         }
-        match line.split_once(':') {
-            Some((name, password)) if !name.is_empty() => users.push(User {
-                name: name.to_owned(),
-                password: password.to_owned(),
-            }),
-            Some(_) | None => {
-                bail!("{file}:{number} has nothing before a colon; write it as {form}")
-            }
-        }
+        pairs.push((name.to_owned(), secret.to_owned()));
     }
-    if users.is_empty() {
+    if pairs.is_empty() {
         bail!("{file} has no line; write {form}, or leave the option out");
     }
-    Ok(users)
+    Ok(pairs)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FORM: &str = "name:password";
+    fn parsed(text: &str) -> Result<Vec<(String, String)>> {
+        let lines = lines::parse("users", text.as_bytes())?;
+        parse("users", &lines, "name:password")
+    }
 
     #[test]
     fn users_are_read_line_by_line_without_comments() {
-        let users = parse("users", "# who may\n\nmeter:a:b #\nother:\n", FORM).expect("two users");
-        let read: Vec<(&str, &str)> = users
-            .iter()
-            .map(|user| (user.name.as_str(), user.password.as_str()))
-            .collect();
-        assert_eq!(read, [("meter", "a:b #"), ("other", "")]);
+        let users = parsed("# who may\n\nmeter:a:b #\nother:\n").expect("two users");
+        let pair = |name: &str, password: &str| (name.to_owned(), password.to_owned());
+        assert_eq!(users, [pair("meter", "a:b #"), pair("other", "")]);
     }
 
     #[test]
     fn a_wrong_line_is_named_by_its_number_and_not_shown() {
         for wrong in ["a:b\nsecret\n", "a:b\n:secret\n"] {
-            let error = parse("users", wrong, FORM)
+            let error = parsed(wrong)
                 .expect_err("the second line is wrong")
                 .to_string();
             assert_eq!(
@@ -83,6 +81,15 @@ mod tests {
 
     #[test]
     fn a_file_that_names_nobody_does_not_admit_everybody() {
-        assert!(parse("users", "# nobody\n", FORM).is_err());
+        assert!(parsed("# nobody\n").is_err());
+    }
+
+    #[test]
+    fn a_blank_beside_the_colon_is_refused() {
+        for wrong in ["a:b\nc : d\n", "a:b\nc: d\n"] {
+            let error = parsed(wrong).expect_err("the second line is wrong");
+            let expected = "users:2 has blanks beside its colon; write it as name:password";
+            assert_eq!(error.to_string(), expected);
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! bytes, a socket, or who drives it.
 //!
 //! ```
-//! use muster_load::{NameTemplate, PayloadSpec, Template};
+//! use muster_load::{Names, PayloadSpec, Template};
 //! use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
 //! use muster_platform::{Carrier, Roster, RosterSpec, Uplink, UplinkScratch};
 //!
@@ -18,7 +18,7 @@
 //!     first_device: DeviceId(0),
 //!     devices: 10,
 //!     first_index: 0,
-//!     names: NameTemplate::parse("meter-${index}")?,
+//!     names: Names::formula("meter-${index}")?,
 //!     tenant: String::new(),
 //!     table: None,
 //! });

@@ -240,7 +240,7 @@ impl ReaderStream {
 
 #[cfg(test)]
 mod tests {
-    use muster_load::{NameTemplate, PayloadSpec, Template};
+    use muster_load::{Names, PayloadSpec, Template};
     use proptest::prelude::*;
 
     use super::*;
@@ -263,7 +263,7 @@ mod tests {
             first_device: DeviceId(100),
             devices: 50,
             first_index: 1,
-            names: NameTemplate::parse("meter-${index:04}").unwrap(),
+            names: Names::formula("meter-${index:04}").unwrap(),
             tenant: String::new(),
             table: None,
         }));
@@ -327,8 +327,9 @@ mod tests {
             (PayloadSpec::Size(22), Carrier::Payload),
             (
                 PayloadSpec::LogNormal {
-                    median: 30,
+                    median: 40,
                     p99: 60,
+                    least: 22,
                 },
                 Carrier::Payload,
             ),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_load::{NameTemplate, Scope, Table, Template};
+use muster_load::{Names, Octets, Scope, Table, Template};
 use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
 
 /// What a roster is made of.
@@ -19,7 +19,7 @@ pub struct RosterSpec {
     /// `${index}` of its first device.
     pub first_index: u32,
     /// Their names.
-    pub names: NameTemplate,
+    pub names: Names,
     /// `${tenant}`.
     pub tenant: String,
     /// One row of variables a device.
@@ -77,16 +77,22 @@ impl Roster {
     /// Puts a text of a device that belongs to no message (user name, will) into `out`, which is
     /// emptied first; `name` is the device's.
     pub fn render_text(&self, template: &Template, device: DeviceId, name: &str, out: &mut String) {
-        let id = MessageId {
-            run: RunId(0),
-            device,
-            stream: StreamId(0),
-            seq: 0,
-        };
         let mut bytes = std::mem::take(out).into_bytes();
         bytes.clear();
-        template.render(&self.scope(&id, Micros::ZERO, name), &mut bytes);
+        template.render(
+            &self.scope(&no_message(device), Micros::ZERO, name),
+            &mut bytes,
+        );
         *out = String::from_utf8(bytes).unwrap_or_default();
+    }
+
+    /// The same with bytes that need not be text (a key, a password). The plan has checked that each
+    /// device's can be decoded.
+    pub fn render_octets(&self, octets: &Octets, device: DeviceId, name: &str, out: &mut Vec<u8>) {
+        let place = device.0 - self.spec.first_device.0;
+        let id = no_message(device);
+        let decoded = octets.render(&self.scope(&id, Micros::ZERO, name), place, out);
+        debug_assert!(decoded.is_ok(), "a plan's bytes can be decoded");
     }
 
     /// What a message's text may depend on.
@@ -111,5 +117,15 @@ impl Roster {
 
     fn index(&self, device: DeviceId) -> u32 {
         self.spec.first_index + (device.0 - self.spec.first_device.0)
+    }
+}
+
+/// Stands for a message where a text belongs to none.
+const fn no_message(device: DeviceId) -> MessageId {
+    MessageId {
+        run: RunId(0),
+        device,
+        stream: StreamId(0),
+        seq: 0,
     }
 }

@@ -12,7 +12,9 @@ mod command;
 mod credential;
 mod expected;
 mod fleet;
+mod json;
 mod monitor;
+mod names;
 mod northbound;
 mod offline;
 mod provision;
@@ -70,6 +72,10 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         Some(platform) => provision::provision(root, platform),
         None => Some(None),
     };
+    if let (Some(platform), Some(provision)) = (&platform, &provision) {
+        let views = root.list("fleet");
+        names::clients_are_registered(&views, &fleets, platform, provision.as_ref())?;
+    }
     let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
         true => backends.as_deref()?,
@@ -238,8 +244,11 @@ fn fleets(
     }
     names_differ(&views);
     let fleets: Option<Vec<FleetPlan>> = fleets.into_iter().collect();
-    device_names_differ(&views, fleets.as_deref().unwrap_or_default());
-    fleets
+    let fleets = fleets?;
+    let client_ids = views.iter().zip(&fleets);
+    let client_ids = client_ids.map(|(view, fleet)| names::client_ids(view, fleet));
+    names::differ(&views, &fleets, &client_ids.collect::<Option<Vec<_>>>()?);
+    Some(fleets)
 }
 
 fn after(view: &View<'_>, before: &Next) -> Option<Next> {
@@ -299,31 +308,6 @@ fn only_once<'a>(names: impl Iterator<Item = View<'a>>, what: &str) {
             );
         }
         seen.push(text);
-    }
-}
-
-/// Two devices of one name would take over each other's session, and their messages could not be
-/// told apart.
-fn device_names_differ(views: &[View<'_>], fleets: &[FleetPlan]) {
-    for (at, fleet) in fleets.iter().enumerate() {
-        for (earlier, view) in fleets[..at].iter().zip(std::iter::repeat(&views[at])) {
-            let mut name = String::new();
-            earlier
-                .names
-                .render(earlier.first_index.max(fleet.first_index), &mut name);
-            let shared = fleet.names.index_of(&name).is_some_and(|index| {
-                let theirs = earlier.names.index_of(&name).unwrap_or(u32::MAX);
-                index.wrapping_sub(fleet.first_index) < fleet.devices
-                    && theirs.wrapping_sub(earlier.first_index) < earlier.devices
-            });
-            if let (true, Some(view)) = (shared, view.get("id")) {
-                let what = format!("fleet `{}` has a device `{name}` too", earlier.name);
-                view.wrong(
-                    what,
-                    "give the fleets different `id`s, or this one another `first`",
-                );
-            }
-        }
     }
 }
 

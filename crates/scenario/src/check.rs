@@ -2,6 +2,7 @@
 //! built, each with its place. What depends on two keys at once is checked when a plan is built.
 
 use crate::endpoint;
+use crate::environment::REFERENCE;
 use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Word};
 use crate::nearest::nearest;
 use crate::problem::Problem;
@@ -19,10 +20,12 @@ pub(crate) struct Findings {
     pub(crate) not_yet: Vec<Problem>,
 }
 
-/// Checks a whole scenario.
-pub(crate) fn check(sources: &Sources, root: &Node) -> Findings {
+/// Checks a whole scenario; `is_expanded` tells whether its references to the environment have been
+/// replaced.
+pub(crate) fn check(sources: &Sources, root: &Node, is_expanded: bool) -> Findings {
     let mut check = Check {
         sources,
+        is_expanded,
         findings: Findings::default(),
     };
     check.object(&SCENARIO, root, "");
@@ -40,6 +43,8 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 
 struct Check<'a> {
     sources: &'a Sources,
+    /// Whether references to the environment have been replaced.
+    is_expanded: bool,
     findings: Findings,
 }
 
@@ -109,6 +114,10 @@ impl Check<'_> {
     }
 
     fn value(&mut self, kind: &'static Kind, node: &Node, path: &str) {
+        // Without an environment (`not_yet`) nothing is known of what it holds.
+        if !self.is_expanded && node.text().is_some_and(|text| text.contains(REFERENCE)) {
+            return;
+        }
         match kind {
             Kind::Object(object) => self.object(object, node, path),
             Kind::Table(inner) => self.table(inner, node, path),
@@ -344,6 +353,8 @@ fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
         Scalar::Text | Scalar::Template | Scalar::Secret | Scalar::Reference | Scalar::File => {
             filled(text)
         }
+        Scalar::ClientId if text.is_empty() => Ok(()),
+        Scalar::ClientId => filled(text),
         Scalar::Bool => units::truth(text).map(drop),
         Scalar::Whole(least, most) => units::whole(text, least, most).map(drop),
         Scalar::Code => units::code(text).map(drop),
@@ -382,7 +393,7 @@ fn filled(text: &str) -> Result<(), Unreadable> {
 pub(crate) fn example(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Text => "some-text",
-        Scalar::Template => "\"meter-${index:08}\"",
+        Scalar::Template | Scalar::ClientId => "\"meter-${index:08}\"",
         Scalar::Secret => "\"${env:SECRET}\"",
         Scalar::Reference => "\"${env:ACCOUNT}\"",
         Scalar::File => "some-file",
@@ -488,6 +499,7 @@ pub(crate) fn wrong_default(kind: &'static Kind, default: &str) -> Option<String
     let sources = Sources::new("default", default);
     let node = crate::tree::read(&sources, 0).ok()?;
     let mut check = Check {
+        is_expanded: true,
         sources: &sources,
         findings: Findings::default(),
     };

@@ -60,6 +60,10 @@ fn one(url: &str) -> Result<Endpoint, Unreadable> {
     }
     let path = path_of(scheme, path).map_err(|(what, help)| bad(what, help))?;
     let (host, port) = split(authority).ok_or_else(|| bad("is no address", help))?;
+    let host = match authority.starts_with('[') {
+        true => literal(host).map_err(|(what, help)| bad(what, help))?,
+        false => host.to_owned(),
+    };
     let is_host = !host.is_empty() && host.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if !is_host {
         return Err(bad("has no host", help));
@@ -72,10 +76,39 @@ fn one(url: &str) -> Result<Endpoint, Unreadable> {
     };
     Ok(Endpoint {
         scheme,
-        host: host.to_owned(),
+        host,
         port,
         path,
     })
+}
+
+/// An IPv6 address as it stands between brackets, its zone behind `%25` (RFC 6874); what is wrong with
+/// it, and what would be right.
+fn literal(text: &str) -> Result<String, (&'static str, &'static str)> {
+    let (address, zone) = match text.split_once('%') {
+        Some((address, zone)) => (address, Some(zone)),
+        None => (text, None),
+    };
+    let is_part = |c: char| c.is_ascii_hexdigit() || ":.".contains(c);
+    if address.matches(':').count() < 2 || !address.chars().all(is_part) {
+        return Err((
+            "has no IPv6 address between its brackets",
+            "such as mqtt://[::1]:1883",
+        ));
+    }
+    let Some(zone) = zone else {
+        return Ok(address.to_owned());
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    match zone.strip_prefix("25") {
+        Some(zone) if !zone.is_empty() && zone.chars().all(is_plain) => {
+            Ok(format!("{address}%{zone}"))
+        }
+        Some(_) | None => Err((
+            "has no zone behind the `%` of its address",
+            "write `%25` and the interface, such as mqtt://[fe80::1%25eth0]:1883 (RFC 6874)",
+        )),
+    }
 }
 
 /// The path of an address; what is wrong with it, and what would be right.
@@ -128,9 +161,21 @@ mod tests {
             ("ws://broker.example", "ws://broker.example:80/mqtt"),
             ("ws://[::1]:8080/", "ws://[::1]:8080/"),
             ("wss://h/a/b?c=1", "wss://h:443/a/b?c=1"),
+            (
+                "mqtt://[fe80::1%25eth0]:1884",
+                "mqtt://[fe80::1%25eth0]:1884",
+            ),
         ] {
             assert_eq!(read(url).unwrap().to_string(), printed);
         }
+    }
+
+    #[test]
+    fn a_zone_is_the_systems_alone() {
+        let endpoint = read("ws://[fe80::1%25eth0]").unwrap();
+        assert_eq!(endpoint.host, "fe80::1%eth0");
+        assert_eq!(endpoint.told_authority(), "[fe80::1]:80");
+        assert_eq!(endpoint.socket_authority(), "[fe80::1%eth0]:80");
     }
 
     #[test]
@@ -152,6 +197,10 @@ mod tests {
             "ws://h?x",
             "ws://a@h/mqtt",
             "gopher://h",
+            "mqtt://[h]",
+            "mqtt://[fe80::1%eth0]",
+            "mqtt://[fe80::1%25]",
+            "mqtt://[fe80::1%25e/0]",
         ] {
             assert!(read(url).is_err(), "{url}");
         }

@@ -275,7 +275,7 @@ pub(crate) fn largest(payload: &PayloadSpec) -> u32 {
     match payload {
         PayloadSpec::Template(text) => u32::try_from(text.len()).unwrap_or(u32::MAX),
         PayloadSpec::Size(size) => *size,
-        PayloadSpec::LogNormal { median: _, p99 } => *p99,
+        PayloadSpec::LogNormal { p99, .. } => *p99,
         PayloadSpec::File(bytes) => u32::try_from(bytes.len()).unwrap_or(u32::MAX),
         PayloadSpec::Mix(mix) => {
             let longest = mix.kinds.iter().map(|(_, text)| text.len()).max();

@@ -85,6 +85,8 @@ pub(crate) enum Scalar {
     Text,
     /// Text with `${...}` variables, filled in per device or per message.
     Template,
+    /// The same, or an empty text.
+    ClientId,
     /// Text that may refer to `${env:NAME}` or `${file:path}` and is never shown.
     Secret,
     /// Text that may refer to `${env:NAME}` or `${file:path}`, and is no secret as it stands.
@@ -123,6 +125,21 @@ pub(crate) enum Scalar {
     Below,
     /// `https://host:port/path`: an HTTP service.
     Web,
+}
+
+impl Scalar {
+    /// Whether any text may stand there.
+    pub(crate) const fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::Text
+                | Self::Template
+                | Self::ClientId
+                | Self::Secret
+                | Self::Reference
+                | Self::File
+        )
+    }
 }
 
 /// A single value of a form.

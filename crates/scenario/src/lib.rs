@@ -23,6 +23,7 @@ mod build;
 mod check;
 mod defaults;
 mod endpoint;
+mod environment;
 mod feasibility;
 mod language;
 mod nearest;
@@ -47,8 +48,8 @@ pub use feasibility::{
 pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
 pub use plan::{
-    Ack, ApiCredential, AuthenticationPlan, BackendPlan, ClientPlan, CoapPlan, ConnectPlan,
-    Credential, Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, Loop, MonitorPlan,
+    Ack, ApiCredential, AuthenticationPlan, BackendPlan, ClientIdPlan, ClientPlan, CoapPlan,
+    ConnectPlan, Credential, Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, Loop, MonitorPlan,
     MqttNorthbound, MqttPlan, Northbound, Overflow, Pause, PemFile, Phases, Plan, PlatformKind,
     PlatformPlan, ProvisionMode, ProvisionPlan, ReconnectPlan, RegistryApi, Sasl, Scheme, Secret,
     Settle, Sockets, StreamKind, StreamPlan, TlsPlan, TlsVersions, WebAddress, WillPlan,

@@ -233,10 +233,7 @@ fn entry<'a>(entries: &'a mut Vec<Entry>, key: &str, place: Place) -> &'a mut No
         .iter()
         .position(|entry| entry.key == key)
         .unwrap_or_else(|| {
-            let node = Node {
-                place,
-                value: Value::Map(Vec::new()),
-            };
+            let node = Node::new(place, Value::Map(Vec::new()));
             entries.push(Entry {
                 key: key.to_owned(),
                 place,

@@ -3,6 +3,7 @@
 use crate::build::build;
 use crate::check::check;
 use crate::defaults::fill;
+use crate::environment::expand;
 use crate::overrides::{Overrides, apply};
 use crate::plan::Plan;
 use crate::problem::{Problem, Problems};
@@ -35,7 +36,8 @@ pub fn parse(
     let mut root = tree::read(&sources, 0).map_err(|problem| Problems(vec![*problem]))?;
     refuse(apply(&mut root, overrides, &sources))?;
     sources.hide(spelt_out(&root));
-    let findings = check(&sources, &root);
+    refuse(expand(&mut root, &sources, reader))?;
+    let findings = check(&sources, &root, true);
     refuse([findings.wrong, findings.not_yet].concat())?;
     fill(&mut root);
     let context = Context::new(&sources, reader);
@@ -61,7 +63,7 @@ pub fn parse(
 pub fn not_yet(source: Source<'_>) -> Result<Vec<Problem>, Problems> {
     let sources = Sources::new(source.name, source.text);
     let root = tree::read(&sources, 0).map_err(|problem| Problems(vec![*problem]))?;
-    let findings = check(&sources, &root);
+    let findings = check(&sources, &root, false);
     refuse(findings.wrong)?;
     Ok(findings.not_yet)
 }

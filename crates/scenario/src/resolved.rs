@@ -37,6 +37,7 @@ fn value(kind: &'static Kind, node: &Node) -> Json {
         Kind::Either(kinds) => {
             alternative(kinds, node).map_or(Json::Null, |kind| value(kind, node))
         }
+        Kind::One(_) | Kind::Url(_) | Kind::Word(_) if node.written.is_some() => shown(node).into(),
         Kind::One(Scalar::Secret) => node.text().map_or(Json::Null, |text| masked(text).into()),
         Kind::One(
             Scalar::Bool
@@ -51,11 +52,16 @@ fn value(kind: &'static Kind, node: &Node) -> Json {
             let entries = node.entries().iter();
             Json::Object(
                 entries
-                    .map(|e| (e.key.clone(), e.node.text().into()))
+                    .map(|e| (e.key.clone(), shown(&e.node).into()))
                     .collect(),
             )
         }
     }
+}
+
+/// The text of a value, without what the environment holds.
+fn shown(node: &Node) -> Option<&str> {
+    node.written.as_deref().or(node.text())
 }
 
 /// The places of the secrets that a scenario spells out, also in addresses where none belongs.

@@ -62,12 +62,14 @@ fn described(doc: &str, status: Status) -> String {
 
 fn kind(kind_: &Kind) -> Value {
     match kind_ {
-        Kind::One(scalar) => single(*scalar),
+        Kind::One(scalar) if scalar.is_text() => single(*scalar),
+        Kind::One(scalar) => or_reference(single(*scalar)),
         Kind::Url(schemes) => {
             let schemes: Vec<&str> = schemes.iter().map(|word| word.name).collect();
-            json!({ "type": "string", "pattern": format!("^({})://", schemes.join("|")) })
+            let pattern = format!("^(?i:{})://", schemes.join("|"));
+            or_reference(json!({ "type": "string", "pattern": pattern }))
         }
-        Kind::Word(words) => choice(words),
+        Kind::Word(words) => or_reference(choice(words)),
         Kind::Percentiles => json!({ "anyOf": [{ "enum": [units::ANY] }, {
             "type": "object",
             "patternProperties": { "^p[0-9]+(\\.[0-9]+)?$": { "type": "string" } },
@@ -79,6 +81,13 @@ fn kind(kind_: &Kind) -> Value {
         Kind::List(inner) => json!({ "type": "array", "items": kind(inner) }),
         Kind::Either(kinds) => json!({ "anyOf": kinds.iter().map(kind).collect::<Vec<_>>() }),
     }
+}
+
+/// A reference to the environment, which may stand for any value.
+const REFERENCE: &str = "\\$\\{env:[^}]+\\}";
+
+fn or_reference(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "type": "string", "pattern": REFERENCE }] })
 }
 
 fn choice(words: &[Word]) -> Value {
@@ -94,7 +103,12 @@ fn choice(words: &[Word]) -> Value {
 fn single(scalar: Scalar) -> Value {
     let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
     match scalar {
-        Scalar::Text | Scalar::Template | Scalar::Secret | Scalar::Reference | Scalar::File => {
+        Scalar::Text
+        | Scalar::Template
+        | Scalar::ClientId
+        | Scalar::Secret
+        | Scalar::Reference
+        | Scalar::File => {
             json!({ "type": ["string", "number", "boolean"] })
         }
         Scalar::Bool => json!({ "type": "boolean" }),
@@ -106,7 +120,9 @@ fn single(scalar: Scalar) -> Value {
         Scalar::Code => json!({ "type": ["integer", "string"], "minimum": 0x80, "maximum": 999 }),
         Scalar::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Scalar::Factor => json!({ "type": "number", "minimum": 1, "maximum": 100 }),
-        Scalar::Rate => text("^[0-9][0-9._]* */ *(s|m|min|h|d)$"),
+        Scalar::Rate => text(
+            "^[0-9][0-9._]* *[kM]? */ *((us|ms|s|m|min|h|d)|([0-9][0-9._]* *(us|ms|s|m|min|h|d) *)+)$",
+        ),
         Scalar::Time => text("^([0-9][0-9._]* *(us|ms|s|m|min|h|d) *)+$"),
         Scalar::Percent => text("^[0-9][0-9.]* *%$"),
         Scalar::Size => json!({ "type": ["integer", "string"], "minimum": 0 }),
@@ -155,23 +171,20 @@ mod tests {
                     .unwrap()
                     .iter()
                     .any(|schema| fits(schema, value)),
-                "items" => value
+                "items" => {
+                    let mut items = value.as_array().unwrap().iter();
+                    items.all(|item| fits(rule, item))
+                }
+                "required" => rule
                     .as_array()
                     .unwrap()
                     .iter()
-                    .all(|item| fits(rule, item)),
-                "required" => {
-                    let names = rule.as_array().unwrap();
-                    names
-                        .iter()
-                        .all(|name| value.get(name.as_str().unwrap()).is_some())
-                }
-                "properties" => {
-                    let object = value.as_object().unwrap();
-                    object
-                        .iter()
-                        .all(|(key, value)| rule.get(key).is_none_or(|s| fits(s, value)))
-                }
+                    .all(|name| value.get(name.as_str().unwrap()).is_some()),
+                "properties" => value
+                    .as_object()
+                    .unwrap()
+                    .iter()
+                    .all(|(key, value)| rule.get(key).is_none_or(|schema| fits(schema, value))),
                 "additionalProperties" => {
                     let object = value.as_object().unwrap();
                     let known = schema.get("properties");
@@ -195,6 +208,9 @@ mod tests {
                     .is_none_or(|value| value <= rule.as_f64().unwrap()),
                 "minProperties" => {
                     value.as_object().unwrap().len() as u64 >= rule.as_u64().unwrap()
+                }
+                "pattern" if rule == REFERENCE => {
+                    value.as_str().is_some_and(|text| text.contains("${env:"))
                 }
                 "$schema" | "title" | "description" | "default" | "pattern"
                 | "patternProperties" => true,
@@ -229,6 +245,18 @@ mod tests {
         assert!(is_valid(include_str!("../../../scenarios/overload.yaml")));
         let any = "slo: { loss: any, stable: any, response: any, service: { p99: any } }";
         assert!(is_valid(&format!("name: t\nfleet: []\n{any}")));
+    }
+
+    #[test]
+    fn the_schema_takes_short_forms_and_references_to_the_environment() {
+        for text in [
+            "name: t\nfleet: [ { count: \"${env:COUNT}\" } ]",
+            "name: t\nfleet: []\nplatform: { kind: \"${env:KIND}\", devices: \"${env:URL}\" }",
+            "name: t\nfleet: []\nplatform: { devices: \"MQTT://h\", backend: \"mqtt://h\" }",
+            "name: t\nfleet: []\nplatform: { backend: [ \"mqtt://h\", { url: \"mqtt://h\" } ] }",
+        ] {
+            assert!(is_valid(text), "{text}");
+        }
     }
 
     #[test]

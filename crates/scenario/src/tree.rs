@@ -22,6 +22,8 @@ pub(crate) struct Node {
     pub(crate) place: Place,
     /// What it is.
     pub(crate) value: Value,
+    /// The text as the author wrote it, where the environment has replaced a part of it.
+    pub(crate) written: Option<String>,
 }
 
 /// What a node is.
@@ -60,6 +62,16 @@ impl Node {
                 text: text.into(),
                 quoted: false,
             },
+            written: None,
+        }
+    }
+
+    /// A value at a place.
+    pub(crate) const fn new(place: Place, value: Value) -> Self {
+        Self {
+            place,
+            value,
+            written: None,
         }
     }
 
@@ -160,10 +172,7 @@ impl<'a> Reader<'a> {
             match self.next()? {
                 (Event::StreamStart | Event::DocumentStart(..), _) => {}
                 (Event::StreamEnd, place) => {
-                    return Ok(Node {
-                        place,
-                        value: Value::Map(Vec::new()),
-                    });
+                    return Ok(Node::new(place, Value::Map(Vec::new())));
                 }
                 (event, place) => {
                     let root = self.node(event, place, 0)?;
@@ -229,7 +238,7 @@ impl<'a> Reader<'a> {
             let help = "remove the tag that begins with `!`";
             return Err(self.problem(place, "a scenario has no use for YAML tags", help));
         }
-        let node = Node { place, value };
+        let node = Node::new(place, value);
         if anchor != 0 {
             self.anchors.push((anchor, node.clone()));
         }

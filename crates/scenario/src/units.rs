@@ -81,9 +81,9 @@ fn unit_of_time(unit: &str) -> Option<f64> {
     })
 }
 
-/// `500/s`, `3/min`, `10/h`.
+/// `500/s`, `1k/s`, `3/min`, `10/h`, `1/10s`.
 pub(crate) fn rate(text: &str) -> Read<Rate> {
-    let help = "a number and a unit, such as 500/s, 3/min or 10/h";
+    let help = "a number and a unit, such as 500/s, 1k/s, 3/min or 1/10s";
     if number(text).is_some() {
         return Err(Unreadable::new(
             format!("`{text}` is a rate without its unit"),
@@ -91,16 +91,15 @@ pub(crate) fn rate(text: &str) -> Read<Rate> {
         ));
     }
     let bad = || Unreadable::new(format!("`{text}` is no rate"), help);
-    let (count, unit) = text.split_once('/').ok_or_else(bad)?;
-    let seconds = match unit.trim() {
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return Err(bad()),
+    let (count, period) = text.split_once('/').ok_or_else(bad)?;
+    let (count, factor) = leading_number(count.trim())
+        .and_then(|(count, factor)| Some((count, unit_of_count(factor.trim())?)))
+        .ok_or_else(bad)?;
+    let period = match unit_of_time(period.trim()) {
+        Some(us) => us,
+        None => time(period).map_err(|_| bad())?.get() as f64,
     };
-    let rate = number(count.trim()).and_then(|count| Rate::per_second(count / seconds));
-    let rate = rate.ok_or_else(bad)?;
+    let rate = Rate::per_second(count * factor * 1e6 / period).ok_or_else(bad)?;
     if rate.get() > MAX_RATE_PER_SECOND {
         let help = "at most 100000000/s: no machine sends more";
         return Err(Unreadable::new(
@@ -109,6 +108,16 @@ pub(crate) fn rate(text: &str) -> Read<Rate> {
         ));
     }
     Ok(rate)
+}
+
+/// What stands between a count and its period: thousands and millions.
+fn unit_of_count(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        _ => return None,
+    })
 }
 
 /// A rate above this is a slip of the pen, and products with it might not fit.
@@ -374,10 +383,29 @@ mod tests {
             ("36/h", 0.01),
             ("0.5 / s", 0.5),
             ("1_000/s", 1e3),
+            ("1k/s", 1e3),
+            ("2.5 M/min", 2.5e6 / 60.0),
+            ("1/10s", 0.1),
+            ("3 / 1h30m", 3.0 / 5_400.0),
+            ("1/100ms", 10.0),
         ] {
             assert_eq!(rate(text).map(Rate::get), Ok(per_second), "{text}");
         }
-        for text in ["500", "/s", "5/week", "-5/s", "inf/s", "5", "200000000/s"] {
+        for text in [
+            "500",
+            "/s",
+            "5/week",
+            "-5/s",
+            "inf/s",
+            "5",
+            "200000000/s",
+            "1k",
+            "1K/s",
+            "1kk/s",
+            "1/0s",
+            "1/10",
+            "1,5/s",
+        ] {
             assert!(rate(text).is_err(), "{text}");
         }
     }

@@ -7,6 +7,7 @@ use muster_model::{Micros, Rate};
 
 use crate::Reader;
 use crate::check::join;
+use crate::language::Form;
 use crate::problem::Problem;
 use crate::source::{Place, Sources};
 use crate::tree::Node;
@@ -93,6 +94,11 @@ impl<'a> View<'a> {
                 },
             )
         })
+    }
+
+    /// Whether it is a map of keys.
+    pub(crate) fn is_map(&self) -> bool {
+        self.node.form() == Form::Map
     }
 
     /// The text of a single value; empty for a list or map.

@@ -40,6 +40,16 @@ fn world() -> World {
         ("backwards.csv", b"1.5\n0.5\n"),
         ("words.csv", b"at\n0.5\nsoon\n"),
         ("empty.csv", b"\n"),
+        ("twice.csv", b"serial\n7\n8\n\n7\n"),
+        ("gap.csv", b"zone,serial\na,1\nb,\nc,3\n"),
+        ("slash.csv", b"serial\na\nb/c\nd\n"),
+        ("comma.csv", b"dev,v\n1,1,5\n2,2,5\n3,3,5\n"),
+        ("semicolon.csv", b"dev;v\n1;1.5\n2;2,5\n3;3\n"),
+        ("utf16.csv", b"\xff\xfea\0"),
+        ("mac.csv", b"a,b\r1,2\r"),
+        ("comma-times.csv", b"0.5\n1,5\n"),
+        ("semicolon-times.csv", b"at;note\n0.5;a\n1,5;b\n"),
+        ("blank.txt", b" secret\n"),
         ("body.bin", b"0123456789"),
         ("dollar.txt", b"pa$\n"),
         ("colon.txt", b"me:hunter2\n"),
@@ -96,8 +106,18 @@ fn check_place(problem: &Problem, text: &str) {
         .lines()
         .nth(problem.line as usize - 1)
         .unwrap_or_default();
-    let masked = line.replace("secret: x", "secret: *");
-    assert_eq!(problem.text, masked.replace("hunter2", "*******"));
+    let shown: Vec<char> = problem.text.chars().collect();
+    let whole: Vec<char> = line.chars().collect();
+    let is_line = shown.len() == whole.len();
+    let mut pairs = shown.iter().zip(&whole);
+    assert!(
+        is_line && pairs.all(|(shown, whole)| shown == whole || *shown == '*'),
+        "{} is not {line}",
+        problem.text
+    );
+    for secret in ["secret: x", "hunter2", "hex: \"0"] {
+        assert!(!problem.text.contains(secret), "{}", problem.text);
+    }
     let after = problem.column as usize - 1 + problem.length as usize;
     assert!(
         after <= line.chars().count().max(1),

@@ -5,24 +5,32 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{Allowance, Scope, SloBound};
-use muster_load::{PayloadSpec, Phase, Shape};
+use muster_load::{Names, Octets, Payload, PayloadSpec, Phase, Shape, Template};
 use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
-use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate, StreamId};
-use muster_platform::{Carrier, Dialect, IntegrityLevel};
+use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
+use muster_platform::{
+    Carrier, Dialect, IntegrityLevel, Roster, RosterSpec, Uplink, UplinkScratch,
+};
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
 use muster_scenario::{
-    Ack, ApiCredential, Credential, Loop, Overflow, Overrides, Plan, PlatformKind, Problems,
-    ProvisionMode, Reader, Secret, Sockets, Source, StreamKind, StreamPlan, needs, parse,
+    Ack, ApiCredential, ClientIdPlan, Credential, Loop, Overflow, Overrides, Plan, PlatformKind,
+    Problems, ProvisionMode, Reader, Secret, Sockets, Source, StreamKind, StreamPlan, needs, parse,
 };
 use proptest::prelude::*;
 
 /// Files and variables in memory.
 struct World(BTreeMap<&'static str, &'static str>);
 
+/// A key that is no text.
+const KEY: &[u8] = b"\xff\x00\r\n";
+
 impl Reader for World {
     fn file(&self, path: &str) -> Result<Vec<u8>, String> {
+        if path == "key.bin" || path == "keys/2.bin" {
+            return Ok(KEY.to_vec());
+        }
         let found = self.0.get(path).map(|text| text.as_bytes().to_vec());
         found.ok_or_else(|| "no such file".to_owned())
     }
@@ -41,6 +49,23 @@ fn read(text: &str, sets: &[&str]) -> Result<Plan, Problems> {
         ("times.csv", "at\n0.5\n1.5,x\n\n1.5\n"),
         ("body.bin", "0123456789"),
         ("values.yaml", "replicas: 3\n"),
+        ("bom.txt", "\u{feff}from-file\r\n"),
+        ("bom-times.csv", "\u{feff}0.5\r\n1.5\r\n2.5"),
+        (
+            "blanks.csv",
+            "\u{feff}dev , user; pass\r\n d1 , u1; p1 \r\n d2,u2\r\n",
+        ),
+        (
+            "semicolon.csv",
+            "dev; user ;pass\nd1; u1; p,1\n\nd2;u2;\" p2\"\nd3;u3;p3",
+        ),
+        ("quotes.csv", "v\n\"a\"\"b\"\nc\\d\n"),
+        ("keys/1.bin", "one"),
+        ("keys/3.bin", "three\n"),
+        ("hex.csv", "serial,key\nA7,00ff\nB8,0A\nC9,\n"),
+        ("COUNT", "3"),
+        ("HOST", "broker.example"),
+        ("KIND", "mqtt"),
     ]));
     let mut overrides = Overrides::new();
     for set in sets {
@@ -55,6 +80,25 @@ fn read(text: &str, sets: &[&str]) -> Result<Plan, Problems> {
 
 fn plan(text: &str) -> Plan {
     read(text, &[]).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The template of bytes that are text.
+fn source(octets: &Octets) -> &str {
+    octets.template().unwrap().source()
+}
+
+fn roster(plan: &Plan) -> Roster {
+    let fleet = &plan.fleets[0];
+    Roster::new(RosterSpec {
+        seed: plan.seed,
+        wall_ms_at_t0: 0,
+        first_device: fleet.first_device,
+        devices: fleet.devices,
+        first_index: fleet.first_index,
+        names: fleet.names.clone(),
+        tenant: fleet.tenant.clone(),
+        table: fleet.data.clone(),
+    })
 }
 
 /// The plan of a scenario with one fleet of ten devices and one stream with these keys.
@@ -96,7 +140,8 @@ fn defaults_of_a_stream_are_the_documented_ones() {
     assert_eq!(stream.topic.source(), "muster/${id}/readings");
     assert_eq!(stream.payload, PayloadSpec::Size(100));
     assert_eq!(stream.carrier, Carrier::Payload);
-    assert_eq!(plan.fleets[0].names.source(), "meters-${index:08}");
+    let names = Names::formula("meters-${index:08}").unwrap();
+    assert_eq!(plan.fleets[0].names, names);
     assert_eq!(plan.backends[0].mqtt().unwrap().filter, "muster/#");
     assert_eq!(plan.backends[0].mqtt().unwrap().qos, Qos::AtLeastOnce);
     assert_eq!(
@@ -206,6 +251,7 @@ fn every_loop_payload_and_carrier_is_read() {
     assert_eq!(
         sizes.payload,
         PayloadSpec::LogNormal {
+            least: 22,
             median: 200,
             p99: 4_096
         }
@@ -654,12 +700,15 @@ fn secrets_are_resolved_for_the_wire_and_masked_for_people() {
                 client: { authentication: { method: m, data: hunter3, answer: \"${env:ODD}${index}\", echo: true, again: 90s } } }\n";
     let plan = plan(text);
     let password = plan.backends[0].password.as_ref().unwrap();
-    assert_eq!(password.expose(), "from-file");
+    assert_eq!(password.expose(), b"from-file");
     let Credential::Password { user, secret } = &plan.fleets[0].credential else {
         panic!("none")
     };
     assert_eq!(user.source(), "${id}@${tenant}");
-    assert_eq!(secret.expose().source(), "a$${id}b-${index}");
+    assert_eq!(
+        secret.expose().template().unwrap().source(),
+        "a$${id}b-${index}"
+    );
     let authentication = plan.fleets[1]
         .client
         .mqtt()
@@ -667,8 +716,8 @@ fn secrets_are_resolved_for_the_wire_and_masked_for_people() {
         .authentication
         .as_ref()
         .unwrap();
-    assert_eq!(authentication.data.expose().source(), "hunter3");
-    assert_eq!(authentication.answer.expose().source(), "a$${id}b${index}");
+    assert_eq!(source(authentication.data.expose()), "hunter3");
+    assert_eq!(source(authentication.answer.expose()), "a$${id}b${index}");
     assert_eq!(authentication.again, Some(Micros::from_secs(90)));
     let shown = format!("{plan:?}{}", serde_json::to_string(&plan).unwrap());
     for secret in ["from-file", "hunter2", "hunter3", "a$${id}b"] {
@@ -1184,8 +1233,8 @@ fn a_shared_key_is_named_by_device_and_tenant_and_is_never_shown() {
     let Credential::Psk { identity, secret } = &plan.fleets[0].credential else {
         panic!("a shared key");
     };
-    assert_eq!(identity.source(), "${id}@${tenant}");
-    assert_eq!(secret.expose().source(), "hunter2");
+    assert_eq!(source(identity), "${id}@${tenant}");
+    assert_eq!(source(secret.expose()), "hunter2");
     assert!(!format!("{plan:?}").contains("hunter2"));
     assert_eq!(plan.fleets[0].streams[0].topic.source(), "event");
     assert_eq!(plan.platform.endpoints[0].port, 5684);
@@ -1302,4 +1351,201 @@ fn devices_that_the_embedded_gateway_knows_by_another_name_are_warned_of() {
     // A gateway names its devices itself.
     let gateway = "gateway: { devices: 5 },";
     assert_eq!(warned("ns:d-${index}", "gw@${tenant}", gateway), []);
+}
+
+#[test]
+fn devices_are_named_by_a_column_and_found_by_their_names() {
+    let plan = plan(
+        "name: t\nfleet:\n  - { name: a, count: 3, first: 10, data: meters.csv, id: \"SN-${serial}\", \
+         gateway: { devices: 2, id: \"gw-${zone}\" } }\n",
+    );
+    let fleet = &plan.fleets[0];
+    for (index, name) in [(10, "SN-1"), (11, "SN-2"), (12, "SN-3")] {
+        let mut rendered = String::new();
+        fleet.names.render(index, &mut rendered);
+        assert_eq!(rendered, name);
+        assert_eq!(fleet.names.index_of(name), Some(index));
+    }
+    assert_eq!(fleet.names.index_of("SN-4"), None);
+    // A link that is named by a column has the row of its first device.
+    let links = fleet.link_names.as_ref().unwrap();
+    let mut rendered = String::new();
+    links.render(1, &mut rendered);
+    assert_eq!(rendered, "gw-c");
+    // A plan with a table reaches a worker process whole.
+    let bytes = postcard::to_stdvec(&plan).unwrap();
+    let back: Plan = postcard::from_bytes(&bytes).unwrap();
+    assert_eq!(back, plan);
+}
+
+#[test]
+fn client_ids_are_the_fleets_own_or_the_servers() {
+    let client_id = |client: &str| {
+        let text = format!("name: t\nfleet: [ {{ count: 2, client: {client} }} ]\n");
+        plan(&text).fleets[0]
+            .client
+            .mqtt()
+            .unwrap()
+            .client_id
+            .clone()
+    };
+    assert_eq!(client_id("{}"), ClientIdPlan::LinkName);
+    let own = Template::parse("c-${id}").unwrap();
+    assert_eq!(
+        client_id("{ id: \"c-${id}\" }"),
+        ClientIdPlan::Template(own)
+    );
+    assert_eq!(client_id("{ id: \"\" }"), ClientIdPlan::Assigned);
+    assert_eq!(
+        client_id("{ id: \"\", version: 3.1.1 }"),
+        ClientIdPlan::Assigned
+    );
+    let kept = plan("name: t\nfleet: [ { client: { id: \"\", session-expiry: 1h } } ]\n");
+    assert!(kept.warnings[0].what.contains("assigns another client id"));
+}
+
+#[test]
+fn keys_are_bytes_of_hex_base64_or_a_file() {
+    let bytes = |secret: &str, place: u32| {
+        let plan = plan(&format!(
+            "name: t\nfleet: [ {{ count: 3, first: 1, data: hex.csv, id: \"${{serial}}\", \
+             credential: {{ kind: password, secret: {secret} }} }} ]\n"
+        ));
+        let Credential::Password { secret, .. } = &plan.fleets[0].credential else {
+            panic!("a password");
+        };
+        let roster = roster(&plan);
+        let device = DeviceId(place);
+        let (mut name, mut bytes) = (String::new(), Vec::new());
+        roster.render_name(device, &mut name);
+        roster.render_octets(secret.expose(), device, &name, &mut bytes);
+        bytes
+    };
+    assert_eq!(bytes("{ hex: \"${key}\" }", 0), [0, 0xff]);
+    assert_eq!(bytes("{ hex: \"${key}\" }", 1), [10]);
+    assert_eq!(bytes("{ base64: \"/wA=\" }", 2), [0xff, 0]);
+    assert_eq!(bytes("{ file: key.bin }", 0), KEY);
+    for (place, key) in [(0, &b"one"[..]), (1, KEY), (2, b"three\n")] {
+        assert_eq!(bytes("{ file: \"keys/${index}.bin\" }", place), key);
+    }
+}
+
+#[test]
+fn text_files_are_read_alike_however_they_are_written() {
+    let replay = &with_stream("shape: { replay: bom-times.csv }").fleets[0].streams[0].schedule;
+    let instants = [500_000, 1_500_000, 2_500_000].map(Micros);
+    assert_eq!(replay.shape, Shape::Replay(instants.into()));
+    let read = |data: &str, count: u32| {
+        plan(&format!(
+            "name: t\nfleet: [ {{ count: {count}, data: {data}, id: \"${{dev}}\" }} ]\n"
+        ))
+    };
+    let semicolons = read("semicolon.csv", 3);
+    let table = semicolons.fleets[0].data.as_ref().unwrap();
+    let cells =
+        |row: usize| ["dev", "user", "pass"].map(|column| table.row(row).unwrap().get(column));
+    assert_eq!(cells(0), [Some("d1"), Some("u1"), Some("p,1")]);
+    assert_eq!(cells(1), [Some("d2"), Some("u2"), Some(" p2")]);
+    assert_eq!(cells(2), [Some("d3"), Some("u3"), Some("p3")]);
+    let commas = read("blanks.csv", 2);
+    let table = commas.fleets[0].data.as_ref().unwrap();
+    assert_eq!(table.columns(), ["dev", "user; pass"]);
+    assert_eq!(table.row(0).unwrap().get("dev"), Some("d1"));
+    let secret = plan(
+        "name: t\nfleet: [ { credential: { kind: password, secret: \"${file:bom.txt}\" } } ]\n",
+    );
+    let Credential::Password { secret, .. } = &secret.fleets[0].credential else {
+        panic!("a password");
+    };
+    assert_eq!(source(secret.expose()), "from-file");
+    assert_eq!(plan("\u{feff}name: t\r\nfleet: [ {} ]").name, "t");
+}
+
+#[test]
+fn short_forms_and_the_environment_stand_anywhere() {
+    let plan = plan(
+        "name: \"${env:KIND} ${env:COUNT}\"\nlabels: { build: \"${env:COUNT}\" }\n\
+         platform: { kind: \"${env:KIND}\", devices: \"MQTT://${env:HOST}:1884\", backend: \"mqtt://${env:HOST}\" }\n\
+         fleet: [ { count: \"${env:COUNT}\", streams: [ { rate: 1/10s, topic: \"${env:ODD}/${id}\", \
+         payload: { template: '{\"h\":\"${env:HOST}\",\"id\":\"${stamp}\"}' } } ] } ]\n",
+    );
+    assert_eq!((plan.name.as_str(), plan.devices()), ("mqtt 3", 3));
+    assert_eq!(plan.labels["build"], "3");
+    assert_eq!(
+        plan.platform.endpoints[0].to_string(),
+        "mqtt://broker.example:1884"
+    );
+    assert_eq!(
+        plan.backends[0].endpoint.to_string(),
+        "mqtt://broker.example:1883"
+    );
+    let stream = &plan.fleets[0].streams[0];
+    assert_eq!(stream.schedule.rate.get(), 0.1);
+    // What the environment holds is no variable.
+    assert_eq!(stream.topic.source(), "a$${id}b/${id}");
+    // The scenario as run shows the references.
+    assert!(
+        plan.resolved.contains("MQTT://${env:HOST}:1884"),
+        "{}",
+        plan.resolved
+    );
+    assert!(
+        !plan.resolved.contains("broker.example"),
+        "{}",
+        plan.resolved
+    );
+}
+
+#[test]
+fn values_in_json_are_escaped() {
+    let text = |template: &str, content_type: &str| {
+        let stream = format!(
+            "rate: 1/s, carrier: none, payload: {{ template: '{template}'{content_type} }}"
+        );
+        let text = format!(
+            "name: t\nplatform: {{ kind: mqtt, devices: 'mqtt://h' }}\n\
+             fleet: [ {{ count: 2, data: quotes.csv, streams: [ {{ {stream} }} ] }} ]\n"
+        );
+        let plan = plan(&text);
+        let stream = &plan.fleets[0].streams[0];
+        let payload = Payload::compile(&stream.payload).unwrap();
+        let roster = roster(&plan);
+        let uplink =
+            Uplink::new(stream.topic.clone(), &stream.payload, Carrier::None, false).unwrap();
+        let all = (0..2).map(|device| {
+            let id = MessageId {
+                run: RunId(1),
+                device: DeviceId(device),
+                stream: StreamId(0),
+                seq: 0,
+            };
+            let mut scratch = UplinkScratch::default();
+            uplink.render(&roster, &id, Micros(0), &mut scratch);
+            String::from_utf8(scratch.payload.clone()).unwrap()
+        });
+        assert!(payload.is_text());
+        all.collect::<Vec<_>>()
+    };
+    let escaped = [r#"{"v":"a\"b"}"#, r#"{"v":"c\\d"}"#];
+    assert_eq!(text(r#"{"v":"${v}"}"#, ""), escaped);
+    assert_eq!(text(r#"{"v":"${json:v}"}"#, ""), escaped);
+    let lines = text(r#"x "${v}""#, ", content-type: application/x-ndjson+json");
+    assert_eq!(lines, [r#"x "a\"b""#, r#"x "c\\d""#]);
+    assert_eq!(text(r#"<${v}>"#, ""), [r#"<a"b>"#, r"<c\d>"]);
+}
+
+#[test]
+fn sizes_below_the_stamp_are_drawn_again_and_said() {
+    let plan =
+        with_stream("rate: 9/s, payload: { size: { log-normal: { median: 200, p99: 4KiB } } }");
+    let [warning] = &plan.warnings[..] else {
+        panic!("{:?}", plan.warnings);
+    };
+    assert_eq!(
+        warning.what,
+        "4.29 % of these sizes are below the 22 bytes of the stamp and are drawn again"
+    );
+    let free =
+        "rate: 9/s, carrier: property, payload: { size: { log-normal: { median: 5, p99: 10 } } }";
+    assert_eq!(with_stream(free).warnings, []);
 }

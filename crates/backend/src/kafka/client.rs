@@ -103,7 +103,7 @@ fn secure(backend: &BackendPlan, sasl: Sasl, config: &mut ClientConfig) {
     if let Some((user, password)) = login {
         config.set("sasl.mechanism", sasl.mechanism());
         config.set("sasl.username", user.expose());
-        config.set("sasl.password", password.expose());
+        config.set("sasl.password", String::from_utf8_lossy(password.expose()));
     }
     if !is_tls {
         return;

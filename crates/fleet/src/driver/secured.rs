@@ -80,8 +80,8 @@ pub struct Secured<C: Crypto> {
     /// Handshakes and alerts on their way out.
     out: Datagrams,
     name: String,
-    identity: String,
-    key: Zeroizing<String>,
+    identity: Vec<u8>,
+    key: Zeroizing<Vec<u8>>,
 }
 
 /// What it knows of keys is nobody's to read.
@@ -99,7 +99,10 @@ impl<C: Crypto> Secured<C> {
     pub fn new(plan: Arc<Plan>, crypto: C, certificates: LinkCertificates) -> Self {
         let named = plan.platform.tls.server_name.as_ref();
         let endpoints = plan.platform.endpoints.iter();
-        let server_names = endpoints.map(|endpoint| named.unwrap_or(&endpoint.host).clone());
+        let server_names = endpoints.map(|endpoint| match named {
+            Some(name) => name.clone(),
+            None => endpoint.host_name().to_owned(),
+        });
         let settings = Settings {
             timing: Timing {
                 give_up: NEVER,
@@ -118,7 +121,7 @@ impl<C: Crypto> Secured<C> {
             plan,
             out: Datagrams::new(),
             name: String::new(),
-            identity: String::new(),
+            identity: Vec::new(),
             key: Zeroizing::default(),
         }
     }
@@ -137,8 +140,8 @@ impl<C: Crypto> Secured<C> {
         };
         let device = fleet.first_device_of(LinkId(link));
         fleet.render_link_name(LinkId(link), roster, &mut self.name);
-        roster.render_text(identity, device, &self.name, &mut self.identity);
-        roster.render_text(secret.expose(), device, &self.name, &mut self.key);
+        roster.render_octets(identity, device, &self.name, &mut self.identity);
+        roster.render_octets(secret.expose(), device, &self.name, &mut self.key);
         true
     }
 }
@@ -195,8 +198,8 @@ impl<C: Crypto> Lines for Secured<C> {
         let server_name = &self.server_names[who.link as usize % self.server_names.len()];
         let id = who.seat.map(|seat| connection_id(seat.lane));
         let psk = Psk {
-            identity: self.identity.as_bytes(),
-            key: self.key.as_bytes(),
+            identity: &self.identity,
+            key: &self.key,
         };
         let opening = Opening {
             psk: has_key.then_some(psk),
@@ -318,7 +321,8 @@ impl<C: Crypto> Lines for Secured<C> {
     fn proof(&mut self, line: &SecuredLine<Dtls<C>>) -> Option<String> {
         if line.has_key {
             let is_known = self.introduce(line.link);
-            return is_known.then(|| format!("identity `{}`", self.identity));
+            return is_known
+                .then(|| format!("identity `{}`", String::from_utf8_lossy(&self.identity)));
         }
         let certificates = self.certificates.of(line.link);
         let subject = certificates.identity(certificates.chain().first()?)?;

@@ -19,7 +19,7 @@ fn gateway(threads: u16) -> Gateway {
         }),
         northbound: Some(User {
             name: "north".to_owned(),
-            password: "secret".to_owned(),
+            password: b"secret".to_vec(),
         }),
         ..GatewayConfig::default()
     })

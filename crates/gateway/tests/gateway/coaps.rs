@@ -26,11 +26,11 @@ fn config() -> GatewayConfig {
         }),
         users: vec![User {
             name: SENSOR.0.to_owned(),
-            password: SENSOR.1.to_owned(),
+            password: SENSOR.1.as_bytes().to_vec(),
         }],
         northbound: Some(User {
             name: "app".to_owned(),
-            password: "app".to_owned(),
+            password: b"app".to_vec(),
         }),
         ..GatewayConfig::default()
     }

@@ -201,7 +201,7 @@ fn a_delayed_will_is_not_published_for_a_client_that_came_back() {
 fn wrong_credentials_are_refused_with_the_right_code() {
     let user = |name: &str| User {
         name: name.to_owned(),
-        password: "secret".to_owned(),
+        password: b"secret".to_vec(),
     };
     let config = GatewayConfig {
         users: vec![user("device")],

@@ -505,7 +505,7 @@ fn what_is_refused_is_closed() {
     let config = GatewayConfig {
         users: vec![muster_gateway::User {
             name: "device".to_owned(),
-            password: "secret".to_owned(),
+            password: b"secret".to_vec(),
         }],
         ..GatewayConfig::default()
     };

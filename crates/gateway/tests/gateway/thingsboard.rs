@@ -19,7 +19,7 @@ const TOPIC_NAME_INVALID: Reason = Reason::Mqtt(0x90);
 fn user(name: &str, password: &str) -> User {
     User {
         name: name.to_owned(),
-        password: password.to_owned(),
+        password: password.as_bytes().to_vec(),
     }
 }
 

@@ -14,7 +14,8 @@ const MAX_STEP: u32 = 256;
 pub(super) const NORMAL_REACH: f64 = 12.0;
 
 const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, due_iso, unique_ms, stamp, run, \
-                   normal:mean:sd, uniform:a:b, int:a:b, hex:n, choice:a|b|c, or a column of the fleet's data";
+                   normal:mean:sd, uniform:a:b, int:a:b, hex:n, choice:a|b|c, json:name, or a column of the \
+                   fleet's data";
 
 /// What is wrong with one variable, and what would be right.
 type Wrong = (String, String);
@@ -91,16 +92,29 @@ fn error(offset: usize, what: impl Into<String>, hint: impl Into<String>) -> Tem
 
 /// The variable that opens at `open`, and where the text goes on.
 fn variable_at(source: &str, open: usize) -> Result<(Variable, usize), TemplateError> {
-    let inside = &source[open + 2..];
-    let Some(length) = inside.find('}') else {
+    let Some(close) = close_of(&source[open..]) else {
         return Err(error(
             open,
             "a `${` that is not closed",
             "close it with `}`, or write `$${` for the characters themselves",
         ));
     };
-    let variable = variable(&inside[..length]).map_err(|(what, hint)| error(open, what, hint))?;
-    Ok((variable, open + 2 + length + 1))
+    let inside = &source[open + 2..open + close];
+    let variable = variable(inside).map_err(|(what, hint)| error(open, what, hint))?;
+    Ok((variable, open + close + 1))
+}
+
+/// Where the variable ends that a text begins with.
+pub(super) fn close_of(text: &str) -> Option<usize> {
+    text.find('}')
+}
+
+/// Whether a variable of this name is a text of the scenario's, which JSON may have to escape.
+pub(super) fn is_escapable(name: &str) -> bool {
+    matches!(
+        variable(name),
+        Ok(Variable::Id | Variable::Tenant | Variable::Column(_))
+    )
 }
 
 fn variable(text: &str) -> Result<Variable, Wrong> {
@@ -132,9 +146,20 @@ fn variable(text: &str) -> Result<Variable, Wrong> {
             format!("`{name}` without its arguments"),
             format!("one of: {ALL}"),
         )),
-        ("env" | "file", Some(_)) => Err((
+        ("json", Some(inner)) => match variable(inner)? {
+            Variable::Stamp | Variable::Json(_) => Err((
+                format!("`{text}`: `{inner}` needs no escapes"),
+                "remove `json:`".to_owned(),
+            )),
+            inner => Ok(Variable::Json(Box::new(inner))),
+        },
+        ("file", Some(_)) => Err((
             format!("`${{{text}}}` in a template"),
-            "the environment and files are read only in users, passwords and secrets".to_owned(),
+            "files are read only in users, passwords and secrets".to_owned(),
+        )),
+        ("env", Some(_)) => Err((
+            format!("`${{{text}}}` in a template"),
+            "the environment is read only in scenarios".to_owned(),
         )),
         (_, Some(_)) => Err((
             format!("unknown variable `{text}`"),

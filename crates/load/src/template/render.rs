@@ -3,6 +3,7 @@
 use muster_model::{STAMP_TEXT, mix, unit};
 
 use super::instant::{DATE_TIME, date_time};
+use super::json::{escape, escaped_length};
 use super::number::{digits, fixed, signed, unsigned};
 use super::parse::NORMAL_REACH;
 use super::{Bounds, Part, Scope, Template, Variable};
@@ -91,6 +92,11 @@ impl Variable {
                     .unwrap_or_default();
                 out.extend_from_slice(cell.as_bytes());
             }
+            Self::Json(inner) => {
+                let start = out.len();
+                inner.render(scope, place, out);
+                escape(out, start);
+            }
         }
     }
 
@@ -131,16 +137,49 @@ impl Variable {
             } => numbers(*low, *high, *decimals),
             Self::Int { low, high } => integers(*low, *high),
             Self::Hex(length) => same(*length as usize),
-            Self::Choice(choices) => {
-                let lengths = || choices.iter().map(|choice| choice.len());
-                (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0))
-            }
-            Self::Column(name) => bounds
-                .table
-                .and_then(|table| table.lengths(name))
-                .unwrap_or_default(),
+            Self::Choice(choices) => choice_lengths(choices, str::len),
+            Self::Column(name) => column_lengths(bounds, name, str::len),
+            Self::Json(inner) => inner.json_lengths(bounds),
         }
     }
+
+    /// The same in a string of JSON.
+    fn json_lengths(&self, bounds: &Bounds<'_>) -> (usize, usize) {
+        let length = |text: &str| escaped_length(text.as_bytes());
+        match self {
+            Self::Id => bounds.name_in_json,
+            Self::Tenant => (length(bounds.tenant), length(bounds.tenant)),
+            Self::Choice(choices) => choice_lengths(choices, length),
+            Self::Column(name) => column_lengths(bounds, name, length),
+            Self::Index { .. }
+            | Self::Seq
+            | Self::DueMs
+            | Self::DueUs
+            | Self::DueIso
+            | Self::UniqueMs { .. }
+            | Self::Stamp
+            | Self::Run
+            | Self::Normal { .. }
+            | Self::Uniform { .. }
+            | Self::Int { .. }
+            | Self::Hex(_)
+            | Self::Json(_) => self.lengths(bounds),
+        }
+    }
+}
+
+fn choice_lengths(choices: &[Box<str>], length: impl Fn(&str) -> usize) -> (usize, usize) {
+    let lengths = || choices.iter().map(|choice| length(choice));
+    (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0))
+}
+
+fn column_lengths(
+    bounds: &Bounds<'_>,
+    name: &str,
+    length: impl Fn(&str) -> usize,
+) -> (usize, usize) {
+    let table = bounds.table.and_then(|table| table.lengths(name, length));
+    table.unwrap_or_default()
 }
 
 /// When the message is due on the wall clock.
@@ -292,6 +331,29 @@ mod tests {
             ..scope(1, id(0, 0), Micros::ZERO)
         };
         assert_eq!(text("${site}/${serial}", &scope), "south/s2");
+    }
+
+    #[test]
+    fn json_variables_are_escaped_and_counted() {
+        let table = Table::parse("v\n\"a\"\"b\"\nlonger\n").unwrap();
+        let template = Template::parse("[\"${json:v}\",\"${json:tenant}\"]").unwrap();
+        let scope = Scope {
+            tenant: "t\\1",
+            columns: table.row(0),
+            ..scope(1, id(0, 0), Micros::ZERO)
+        };
+        let mut out = Vec::new();
+        template.render(&scope, &mut out);
+        assert_eq!(out, br#"["a\"b","t\\1"]"#);
+        let bounds = Bounds {
+            tenant: "t\\1",
+            table: Some(&table),
+            ..Bounds::default()
+        };
+        assert_eq!(template.size_bounds(&bounds), (out.len(), out.len() + 2));
+        for wrong in ["${json:stamp}", "${json:json:v}", "${json:}"] {
+            assert!(Template::parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

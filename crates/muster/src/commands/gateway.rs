@@ -190,14 +190,20 @@ fn tls(args: &GatewayArgs) -> Result<Option<GatewayTls>> {
     }))
 }
 
-/// The text of a file without the end of its line.
+/// The text of a file without the end of its line. It may be a secret and is not shown.
 fn one_line(path: &Path) -> Result<String> {
     let text = text(path)?;
-    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+    let line = text.trim_end_matches(['\n', '\r']);
+    if line != line.trim() {
+        bail!("{} begins or ends with a blank; remove it", path.display());
+    }
+    Ok(line.to_owned())
 }
 
 fn text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+    let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+    let text = muster_load::text(&bytes).with_context(|| format!("read {}", path.display()))?;
+    Ok(text.to_owned())
 }
 
 /// Serves one run: the configuration is the first line of standard input, whose end is the end.

@@ -1,6 +1,6 @@
 //! Flags of other load tests become scenarios that run.
 
-use muster_load::{PayloadSpec, Shape, StreamSchedule};
+use muster_load::{Names, PayloadSpec, Shape, StreamSchedule};
 use muster_model::Micros;
 use muster_platform::Dialect;
 use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
@@ -38,7 +38,8 @@ fn without_flags_it_is_what_the_test_does_without_flags() {
     let endpoint = plan.platform.endpoints[0].to_string();
     assert_eq!(endpoint, "mqtt://localhost:61657");
     assert_eq!((plan.devices(), plan.name.as_str()), (1, "sap-1x100"));
-    assert_eq!(plan.fleets[0].names.source(), "PerfTest_${index}");
+    let names = Names::formula("PerfTest_${index}").expect("a formula");
+    assert_eq!(plan.fleets[0].names, names);
     let stream = &plan.fleets[0].streams[0];
     assert_eq!(stream.qos as u8, 0);
     assert_eq!(stream.timeout, Micros::from_secs(30));

@@ -73,7 +73,7 @@ mod tests {
         let login = Login {
             kind: LoginKind::Psk,
             auth_id: "a".to_owned(),
-            secret: "hidden".to_owned(),
+            secret: b"hidden".to_vec(),
         };
         Made::new(&json!({ "device-id": "d", "enabled": true }), Some(&login))
     }

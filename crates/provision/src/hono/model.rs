@@ -60,7 +60,7 @@ pub(super) fn credentials(record: &Record) -> Result<Value, ProvisionError> {
 /// As [`credentials`].
 pub(super) fn credential(login: &Login) -> Result<Value, ProvisionError> {
     let secret = match login.kind {
-        LoginKind::Psk => json!({ "key": base64(login.secret.as_bytes()) }),
+        LoginKind::Psk => json!({ "key": base64(&login.secret) }),
         LoginKind::Password => {
             let Hashed { salt, hash } = Hashed::of(&login.secret)?;
             json!({ "hash-function": Hashed::FUNCTION, "salt": salt, "pwd-hash": hash })
@@ -85,7 +85,7 @@ pub(super) fn credentials_difference(record: &Record, found: &[Value]) -> Option
             "it has no credentials of type `{kind}` for `{auth_id}`"
         ));
     };
-    let key = base64(login.secret.as_bytes());
+    let key = base64(&login.secret);
     let mut keys = one_or_all(&one["secrets"]).filter_map(|secret| secret["key"].as_str());
     let is_other = login.kind == LoginKind::Psk && keys.next().is_some_and(|found| found != key);
     let other = is_other.then(|| format!("the key of `{auth_id}` is another"));
@@ -104,7 +104,7 @@ mod tests {
             login: kind.map(|kind| Login {
                 kind,
                 auth_id: "sensor1".to_owned(),
-                secret: "hono-secret".to_owned(),
+                secret: b"hono-secret".to_vec(),
             }),
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use muster_conduct::roster;
-use muster_load::Template;
 use muster_model::{DeviceId, LinkId};
 use muster_platform::{Identity, Roster};
 use muster_scenario::{Credential, FleetPlan, Plan};
@@ -27,7 +26,7 @@ pub(super) struct Login {
     pub(super) kind: LoginKind,
     pub(super) auth_id: String,
     /// Never printed.
-    pub(super) secret: String,
+    pub(super) secret: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,19 +153,23 @@ impl<'a> Teller<'a> {
     }
 
     fn login(&self, name: &str, first: DeviceId) -> Result<Option<Login>, ProvisionError> {
-        let (kind, identity, secret) = match &self.fleet.credential {
-            Credential::Psk { identity, secret } => (LoginKind::Psk, identity, secret),
-            Credential::Password { user, secret } => (LoginKind::Password, user, secret),
+        let (kind, told, secret) = match &self.fleet.credential {
+            Credential::Psk { identity, secret } => {
+                let mut told = Vec::new();
+                self.roster.render_octets(identity, first, name, &mut told);
+                // Hono's identities are text; one that is none is refused below.
+                let told = String::from_utf8_lossy(&told).into_owned();
+                (LoginKind::Psk, told, secret)
+            }
+            Credential::Password { user, secret } => {
+                let mut told = String::new();
+                self.roster.render_text(user, first, name, &mut told);
+                (LoginKind::Password, told, secret)
+            }
             Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => {
                 return Ok(None);
             }
         };
-        let rendered = |template: &Template| {
-            let mut text = String::new();
-            self.roster.render_text(template, first, name, &mut text);
-            text
-        };
-        let told = rendered(identity);
         let tenant = self.fleet.tenant.as_str();
         let parsed = Identity::parse(&told).filter(|identity| identity.tenant == tenant);
         let Some(identity) = parsed else {
@@ -175,10 +178,14 @@ impl<'a> Teller<'a> {
                 tenant: tenant.to_owned(),
             });
         };
+        let auth_id = identity.auth_id.to_owned();
+        let mut bytes = Vec::new();
+        let secret = secret.expose();
+        self.roster.render_octets(secret, first, name, &mut bytes);
         Ok(Some(Login {
             kind,
-            auth_id: identity.auth_id.to_owned(),
-            secret: rendered(secret.expose()),
+            auth_id,
+            secret: bytes,
         }))
     }
 }
@@ -216,7 +223,7 @@ mod tests {
             (login.kind, login.auth_id.as_str()),
             (LoginKind::Psk, "ns:d-7")
         );
-        assert_eq!(login.secret, "key-7");
+        assert_eq!(login.secret, b"key-7");
         assert_eq!(format!("{login:?}"), "psk of ns:d-7");
     }
 }

@@ -25,16 +25,16 @@ impl Hashed {
 
     /// # Errors
     /// [`ProvisionError::Random`] if the system has no random bytes.
-    pub(super) fn of(password: &str) -> Result<Self, ProvisionError> {
+    pub(super) fn of(password: &[u8]) -> Result<Self, ProvisionError> {
         let mut salt = [0; SALT_BYTES];
         rand::fill(&mut salt).map_err(|_| ProvisionError::Random)?;
         Ok(Self::salted(&salt, password))
     }
 
-    fn salted(salt: &[u8], password: &str) -> Self {
+    fn salted(salt: &[u8], password: &[u8]) -> Self {
         let mut context = digest::Context::new(&digest::SHA512);
         context.update(salt);
-        context.update(password.as_bytes());
+        context.update(password);
         Self {
             salt: base64(salt),
             hash: base64(context.finish().as_ref()),
@@ -85,15 +85,15 @@ mod tests {
     /// As `printf 'AAAAhono-secret' | openssl dgst -sha512 -binary | base64 -w0` says.
     #[test]
     fn a_hash_is_over_the_salt_and_the_password() {
-        let hashed = Hashed::salted(b"AAAA", "hono-secret");
+        let hashed = Hashed::salted(b"AAAA", b"hono-secret");
         assert_eq!(hashed.salt, "QUFBQQ==");
         assert_eq!(
             hashed.hash,
             "CjLWon3nq8chkneNRsb7el1YFx6YsUTFI8lso0k6luzcK5/D2XVyXlk167uVfZBGUCLtffAJDkEUIiV6akehRQ=="
         );
         assert_ne!(
-            Hashed::of("x").expect("random"),
-            Hashed::of("x").expect("random")
+            Hashed::of(b"x").expect("random"),
+            Hashed::of(b"x").expect("random")
         );
     }
 

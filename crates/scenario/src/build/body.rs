@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use super::stream::Class;
 use super::templates::{message_template, refuse};
-use super::{blind, board};
+use super::{blind, board, json};
 use crate::view::View;
 
 /// The payload of the published test of SAP Edge, by its name.
@@ -51,7 +51,7 @@ pub(super) fn body(
         _ if is_ditto => ditto(class, &carrier)?,
         _ if payload_view.text() == EMPTY => empty(class, view, &carrier)?,
         Some(spec) => spec?,
-        None => payload(class, &payload_view, lane)?,
+        None => payload(class, &payload_view, &carrier, lane)?,
     };
     let payload = Payload::compile(&spec).map_err(|error| {
         if let PayloadError::Template(error) = &error {
@@ -79,7 +79,14 @@ pub(super) fn body(
         None if is_ditto && class.seat.dialect.asks() => Some(JSON.to_owned()),
         None => None,
     };
-    let (_, most) = payload.bounds(&class.variables.bounds());
+    let spec = json::escaped(spec, content_type.as_deref(), class.variables);
+    if let Carrier::Blind(field) = &mut carrier {
+        // The field is a string of JSON, in which names stand escaped as well.
+        field.text = json::within_strings(&field.text, true, class.variables);
+    }
+    let (_, most) = Payload::compile(&spec)
+        .ok()?
+        .bounds(&class.variables.bounds());
     if let Some(limit) = class.seat.dialect.payload_limit().filter(|it| most > *it) {
         let what = format!(
             "a payload of up to {most} bytes: {} closes the link above {limit} bytes",
@@ -107,7 +114,7 @@ fn content_type(class: &Class<'_>, view: &View<'_>) -> Option<String> {
     Some(view.text().to_owned())
 }
 
-fn payload(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<PayloadSpec> {
+fn payload(class: &Class<'_>, view: &View<'_>, carrier: &Carrier, lane: u8) -> Option<PayloadSpec> {
     let forms = ["template", "size", "file", SAP_MEASURES].into_iter();
     let given: Vec<&str> = forms
         .chain(board::NAMES)
@@ -115,10 +122,13 @@ fn payload(class: &Class<'_>, view: &View<'_>, lane: u8) -> Option<PayloadSpec> 
         .collect();
     match given[..] {
         ["template"] => {
-            let template = message_template(&view.get("template")?, class.variables)?;
+            let template_view = view.get("template")?;
+            let template = message_template(&template_view, class.variables)?;
+            let text = template.source();
+            json::cells_are_values(&template_view, text, class.variables, class.view)?;
             Some(PayloadSpec::Template(template.source().to_owned()))
         }
-        ["size"] => size(view),
+        ["size"] => size(view, carrier.least_payload(false)),
         ["file"] => file(&view.get("file")?),
         [SAP_MEASURES] => {
             let samples = view.get(SAP_MEASURES)?.whole("samples")?;
@@ -171,15 +181,32 @@ fn measures(class: &Class<'_>, samples: u32, lane: u8) -> PayloadSpec {
     class.seat.dialect.payload(named, lane)
 }
 
-fn size(view: &View<'_>) -> Option<PayloadSpec> {
+/// A fixed size, or sizes by chance with room for a carrier of `least` bytes.
+fn size(view: &View<'_>, least: usize) -> Option<PayloadSpec> {
     let Some(log_normal) = view.get("size")?.get("log-normal") else {
         return Some(PayloadSpec::Size(view.size("size")?));
     };
     let (median, p99) = (log_normal.size("median")?, log_normal.size("p99")?);
-    let spec = PayloadSpec::LogNormal { median, p99 };
-    if let Err(error) = Payload::compile(&spec) {
-        log_normal.wrong(error.to_string(), "such as { median: 200, p99: 4096 }");
-        return None;
+    let least = least as u32;
+    let spec = PayloadSpec::LogNormal { median, p99, least };
+    let payload = Payload::compile(&spec).map_err(|error| {
+        let help = match &error {
+            PayloadError::MostlyTooSmall { .. } => {
+                "larger sizes, or `carrier: property`, `order` or `none`"
+            }
+            _ => "such as { median: 200, p99: 4096 }",
+        };
+        log_normal.wrong(error.to_string(), help);
+    });
+    let redrawn = payload.ok()?.redrawn() * 100.0;
+    if redrawn >= 0.01 {
+        let what = format!(
+            "{redrawn:.2} % of these sizes are below the {least} bytes of the stamp and are drawn again"
+        );
+        log_normal.warn(
+            what,
+            "larger sizes, or `carrier: property`, `order` or `none`",
+        );
     }
     Some(spec)
 }
@@ -381,11 +408,18 @@ fn too_small(
     let is_text = payload.is_text();
     let needed = carrier.least_payload(is_text);
     let (least, _) = payload.bounds(&class.variables.bounds());
-    let help = if is_text {
-        format!(
-            "put `${{stamp}}` ({STAMP_TEXT} characters) into the template, or use `carrier: property`, `order` or `none`"
-        )
-    } else if view.get("file").is_some() {
+    if is_text {
+        let what = "the template has no `${stamp}`, by which its messages are known again";
+        let help = format!(
+            "add \"${{stamp}}\" ({STAMP_TEXT} characters) to it, or use `carrier: property`, `order` or `none`"
+        );
+        view.get("template")
+            .as_ref()
+            .unwrap_or(view)
+            .wrong(what, &help);
+        return None;
+    }
+    let help = if view.get("file").is_some() {
         "a file is sent as it is: use `carrier: property`, `order` or `none`".to_owned()
     } else {
         let least = StampForm::Binary22.size();

@@ -7,7 +7,6 @@ use muster_protocol::coap::{ClientSettings, Transmission, content_format};
 use muster_protocol::mqtt::Qos;
 
 use super::body::Body;
-use super::fleet::places;
 use super::stream::{Class, Delivery};
 use super::target;
 use crate::feasibility::{largest, peak};
@@ -277,7 +276,7 @@ pub(super) fn can_be_said(
         payload.get("content-type")?.wrong(what, help);
         return None;
     }
-    for device in places(topic, class.variables) {
+    for device in class.variables.places(topic) {
         let path = class.variables.render(topic, device);
         let (segments, longest) = (path.split('/').count(), path.split('/').map(str::len).max());
         if segments > SEGMENTS_MAX || longest > Some(SEGMENT_MAX) {
@@ -339,8 +338,12 @@ pub(super) fn warn_of_other_identities(
         return;
     }
     let variables = class.variables;
-    let other = places(identity, variables).find_map(|place| {
-        let (told, name) = (variables.render(identity, place), variables.name(place));
+    let other = variables.places_of(identity).find_map(|place| {
+        let (told, name) = (
+            variables.octets(identity, place).ok()?,
+            variables.name(place),
+        );
+        let told = String::from_utf8(told).ok()?;
         let is_other = Identity::parse(&told).is_some_and(|it| it.auth_id != name);
         is_other.then_some(name)
     });

@@ -255,12 +255,21 @@ fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option
 
 /// Names stand in the topics of commands and replies, which must reach one device and come back.
 fn topics_can_be_told(class: &Class<'_>, is_two_way: bool) -> Option<()> {
+    let mut command = CommandScratch::default();
+    let mut places = class.variables.named_places();
+    places.try_for_each(|place| {
+        let name = class.variables.name(place);
+        topic_can_be_told(class, &name, is_two_way, &mut command)
+    })
+}
+
+fn topic_can_be_told(
+    class: &Class<'_>,
+    name: &str,
+    is_two_way: bool,
+    command: &mut CommandScratch,
+) -> Option<()> {
     let dialect = class.seat.dialect;
-    let (mut name, mut command) = (String::new(), CommandScratch::default());
-    class
-        .variables
-        .names
-        .render(class.variables.index.0, &mut name);
     let nobody = Stamp {
         id: MessageId {
             run: RunId(0),
@@ -273,11 +282,11 @@ fn topics_can_be_told(class: &Class<'_>, is_two_way: bool) -> Option<()> {
     let id = || class.view.get("id");
     let to = Commanding {
         stamp: &nobody,
-        device: &name,
+        device: name,
         tenant: class.variables.tenant,
         is_two_way,
     };
-    dialect.write_command(&to, &mut command);
+    dialect.write_command(&to, command);
     if dialect.asks() && !dialect.is_command(&command.topic) {
         let what = format!("`{name}` cannot be one segment of a path of {dialect}");
         id()?.wrong(what, "a name without `/`");
@@ -296,12 +305,12 @@ fn topics_can_be_told(class: &Class<'_>, is_two_way: bool) -> Option<()> {
     let to = Replying {
         stamp: &nobody,
         request: 0,
-        device: &name,
+        device: name,
         is_gateways: false,
     };
-    dialect.write_reply(&to, &mut command);
+    dialect.write_reply(&to, command);
     let mut heard = String::new();
-    let said = dialect.surfaced_reply(&name, &command.topic, &command.payload, &mut heard);
+    let said = dialect.surfaced_reply(name, &command.topic, &command.payload, &mut heard);
     if said.is_some() && topic::matches(filter, &heard) {
         return Some(());
     }

@@ -1,9 +1,8 @@
 //! What a device logs in with.
 
-use muster_load::Template;
+use muster_load::{Octets, Template};
 
-use super::fleet::places;
-use super::secret::secret_template;
+use super::secret::{octets, secret_template};
 use super::templates::{Variables, template_of};
 use crate::plan::{Credential, Scheme, Secret};
 use crate::view::View;
@@ -56,30 +55,34 @@ fn psk(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     };
     let user = view.get("user");
     let identity = match &user {
-        Some(user) => secret_template(user, variables)?.expose().clone(),
-        None => Template::parse("${id}").ok()?,
+        Some(user) => octets(user, variables)?,
+        None => Octets::text(Template::parse("${id}").ok()?),
     };
-    let secret = secret_template(&secret_view, variables)?;
+    let secret = octets(&secret_view, variables)?;
     let user = user.as_ref().unwrap_or(view);
     has_length(user, ("identity", PSK_MAX[0]), &identity, variables)?;
-    has_length(
-        &secret_view,
-        ("key", PSK_MAX[1]),
-        secret.expose(),
-        variables,
-    )?;
-    Some(Credential::Psk { identity, secret })
+    has_length(&secret_view, ("key", PSK_MAX[1]), &secret, variables)?;
+    Some(Credential::Psk {
+        identity,
+        secret: Secret::new(secret),
+    })
 }
 
-/// Whether the texts of a template are neither empty nor too long. None of them is shown.
+/// Whether the bytes of all devices are neither none nor too many. None of them is shown.
 fn has_length(
     view: &View<'_>,
     (what, most): (&str, usize),
-    template: &Template,
+    octets: &Octets,
     variables: &Variables<'_>,
 ) -> Option<()> {
-    let length = |place: u32| variables.render(template, place).len();
-    let lengths = places(template, variables).map(|place| (place, length(place)));
+    let length = |place: u32| {
+        variables
+            .octets(octets, place)
+            .map_or(0, |bytes| bytes.len())
+    };
+    let lengths = variables
+        .places_of(octets)
+        .map(|place| (place, length(place)));
     let mut wrong = lengths.filter(|(_, bytes)| *bytes == 0 || bytes > &most);
     let Some((place, bytes)) = wrong.next() else {
         return Some(());
@@ -89,6 +92,19 @@ fn has_length(
     let help = format!("1 to {most} bytes, which every server takes (RFC 4279 section 5.3)");
     view.wrong(what, &help);
     None
+}
+
+/// A user name or token of MQTT as a template: neither can be bytes that are no text.
+fn user_name(view: &View<'_>, variables: &Variables<'_>) -> Option<Secret<Template>> {
+    if view.is_map() {
+        let what = "an MQTT user name is text in UTF-8 (MQTT 5 section 3.1.3.5), and not bytes";
+        view.wrong(
+            what,
+            "write it as text; bytes may be the `secret` of kind password, or of kind psk",
+        );
+        return None;
+    }
+    secret_template(view, variables)
 }
 
 /// Refuses keys that mean nothing with the kind of credential that is given.
@@ -113,7 +129,7 @@ fn only_of_other_kinds(view: &View<'_>, keys: &[&str]) -> Option<()> {
 fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     only_of_other_kinds(view, &["user", "cert", "key"])?;
     let token = match view.get("secret") {
-        Some(secret) => secret_template(&secret, variables)?,
+        Some(secret) => user_name(&secret, variables)?,
         None => Secret::new(Template::parse("${id}").ok()?),
     };
     let is_text = is_user_name(view, token.expose(), variables);
@@ -128,17 +144,17 @@ fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
         return None;
     };
     let user = match view.get("user") {
-        Some(user) => secret_template(&user, variables).map(|user| user.expose().clone()),
+        Some(user) => user_name(&user, variables).map(|user| user.expose().clone()),
         None => Template::parse("${id}").ok(),
     };
-    let secret = secret_template(&secret, variables);
+    let secret = octets(&secret, variables);
     let user = user?;
     if !is_user_name(view.get("user").as_ref().unwrap_or(view), &user, variables) {
         return None;
     }
     Some(Credential::Password {
         user,
-        secret: secret?,
+        secret: Secret::new(secret?),
     })
 }
 
@@ -184,7 +200,7 @@ fn path(view: &View<'_>, path: &str, variables: &Variables<'_>) -> Option<Templa
 /// A user name travels as text, in which NUL is forbidden. The text is not shown: it may be a token.
 fn is_user_name(view: &View<'_>, template: &Template, variables: &Variables<'_>) -> bool {
     let has_nul = |place: &u32| variables.render(template, *place).contains('\0');
-    let Some(place) = places(template, variables).find(has_nul) else {
+    let Some(place) = variables.places(template).find(has_nul) else {
         return true;
     };
     let what = format!(

@@ -1,22 +1,25 @@
 //! A fleet and its links.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
-use muster_load::{NameTemplate, Table};
+use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
-use muster_platform::{Carrier, Dialect, RequestLimits};
+use muster_platform::{Dialect, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
 use super::coap;
 use super::command::Commands;
 use super::credential::credential;
+use super::json;
+use super::names::{self, Rows};
 use super::offline::{self, offline};
-use super::secret::secret_template;
+use super::secret::octets;
 use super::stream;
-use super::templates::{Variables, device_template, is_built_in, refuse, template_of};
+use super::templates::{Variables, device_template, is_built_in, template_of};
 use crate::plan::{
-    AuthenticationPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, MqttPlan, Phases,
-    ReconnectPlan, Scheme, Secret, StreamPlan, WillPlan,
+    AuthenticationPlan, ClientPlan, ConnectPlan, FleetPlan, MqttPlan, Phases, ReconnectPlan,
+    Scheme, Secret, WillPlan,
 };
 use crate::view::View;
 
@@ -53,20 +56,9 @@ pub(super) fn devices_per_link(view: &View<'_>) -> u32 {
 
 /// Reads one fleet.
 pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
-    let devices: u32 = view.whole("count")?;
-    let first_index: u32 = view.whole("first")?;
-    let names = names(view, first_index, devices)?;
-    let data = match view.get("data") {
-        Some(file) => Some(Arc::new(table(&file, devices)?)),
-        None => None,
-    };
-    let tenant = view.text_of("tenant");
-    let variables = Variables {
-        names: &names,
-        index: (first_index, first_index + (devices - 1)),
-        tenant,
-        table: data.as_deref(),
-    };
+    let known = devices(view)?;
+    let variables = known.variables();
+    let devices = known.devices;
     let client = client(view, seat.scheme, &variables);
     let credential = credential(&view.get("credential")?, seat.scheme, &variables);
     let connect = connect(&view.get("connect")?);
@@ -84,14 +76,11 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     let streams = stream::streams(&class);
     let devices_per_link = links_of_its_own(view, seat.dialect)?;
     let links = devices.div_ceil(devices_per_link);
-    let link_names = match view.get("gateway").and_then(|gateway| gateway.get("id")) {
-        Some(id) => Some(names_of(&id, 0, links - 1)?),
-        None => None,
-    };
+    let link_names = names::link_names(view, &variables, (links, devices_per_link))?;
     let (credential, streams) = (credential?, streams?);
-    tokens_are_names(view, seat, &credential, &streams)?;
-    coap::warn_of_other_identities(&class, &credential, &streams);
     let (mut client, connect, away) = (client?, connect?, away?);
+    names::links_are_named(view, seat, (&credential, &client), &streams)?;
+    coap::warn_of_other_identities(&class, &credential, &streams);
     match &mut client {
         ClientPlan::Mqtt(client) => {
             offline::warn(view, client, &streams, (&away, links, &connect));
@@ -105,22 +94,62 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
         id: seat.id,
         first_device: DeviceId(seat.device),
         devices,
-        first_index,
+        first_index: known.first_index,
         first_link: LinkId(seat.link),
         links,
         is_gateway: view.get("gateway").is_some(),
         link_names,
         devices_per_link,
-        tenant: tenant.to_owned(),
+        tenant: known.tenant.to_owned(),
         client,
         credential,
         connect,
         reconnect: reconnect?,
         offline: away,
         streams,
-        data,
-        names,
+        data: known.data,
+        names: known.names,
     })
+}
+
+/// The devices of a fleet: how many, their rows and their names.
+struct Devices<'a> {
+    devices: u32,
+    first_index: u32,
+    tenant: &'a str,
+    data: Option<Arc<Table>>,
+    names: Names,
+}
+
+impl Devices<'_> {
+    fn variables(&self) -> Variables<'_> {
+        Variables {
+            names: &self.names,
+            index: (self.first_index, self.first_index + (self.devices - 1)),
+            tenant: self.tenant,
+            table: self.data.as_deref(),
+        }
+    }
+}
+
+fn devices<'a>(view: &View<'a>) -> Option<Devices<'a>> {
+    let devices: u32 = view.whole("count")?;
+    let first_index: u32 = view.whole("first")?;
+    is_in_range(view, first_index, devices)?;
+    let data = match view.get("data") {
+        Some(file) => Some(Arc::new(table(&file, devices)?)),
+        None => None,
+    };
+    let nameless = Devices {
+        devices,
+        first_index,
+        tenant: view.text_of("tenant"),
+        data,
+        names: Names::formula("${index}").ok()?,
+    };
+    let rows = Rows::devices(view, first_index, devices);
+    let names = names::names(&view.get("id")?, &nameless.variables(), &rows)?;
+    Some(Devices { names, ..nameless })
 }
 
 /// How many devices each link carries, if the dialect allows for so many.
@@ -135,50 +164,15 @@ fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
     Some(devices)
 }
 
-/// Where a device is known by its link, the embedded gateway takes what the link logs in as for its
-/// name, by which alone messages without an id are told.
-fn tokens_are_names(
-    view: &View<'_>,
-    seat: &Seat<'_>,
-    credential: &Credential,
-    streams: &[StreamPlan],
-) -> Option<()> {
-    let Credential::Token { token } = credential else {
-        return Some(());
-    };
-    let has_order = streams.iter().any(|of| of.carrier == Carrier::Order);
-    let is_gateway = view.get("gateway").is_some();
-    let is_told = seat.is_embedded && seat.dialect.knows_links() && has_order && !is_gateway;
-    if !is_told || token.expose().source() == "${id}" {
-        return Some(());
-    }
-    let what = "`carrier: order` finds a device by its name, and for the embedded gateway that is the token";
-    let help = "remove `secret`, so that the token is the device's name, or use another carrier";
-    view.get("credential")?.get("secret")?.wrong(what, help);
-    None
-}
-
-fn names(view: &View<'_>, first: u32, devices: u32) -> Option<NameTemplate> {
-    let Some(last) = first.checked_add(devices - 1) else {
+/// Whether the last device has an index.
+fn is_in_range(view: &View<'_>, first: u32, devices: u32) -> Option<()> {
+    let last = first.checked_add(devices - 1);
+    if last.is_none() {
         let what = format!("{devices} devices from index {first} on go beyond 4294967295");
         view.get("count")?
             .wrong(what, "fewer devices, or a smaller `first`");
-        return None;
-    };
-    names_of(&view.get("id")?, first, last)
-}
-
-fn names_of(id: &View<'_>, first: u32, last: u32) -> Option<NameTemplate> {
-    let names = NameTemplate::parse(id.text())
-        .map_err(|error| refuse(id, &error))
-        .ok()?;
-    let (_, longest) = names.lengths(first, last);
-    if longest > topic::TOPIC_MAXIMUM {
-        let what = format!("names of {longest} bytes are too long for MQTT");
-        id.wrong(what, "at most 65535 bytes (MQTT 5 section 1.5.4)");
-        return None;
     }
-    Some(names)
+    last.map(drop)
 }
 
 fn table(view: &View<'_>, devices: u32) -> Option<Table> {
@@ -187,16 +181,15 @@ fn table(view: &View<'_>, devices: u32) -> Option<Table> {
         let what = format!("{path} cannot be read: {reason}");
         view.wrong(what, "paths are relative to the scenario's file");
     });
-    let text = String::from_utf8(bytes.ok()?);
-    let text =
-        text.map_err(|_| view.wrong(format!("{path} is no UTF-8 text"), "write it as UTF-8"));
-    let table = Table::parse(&text.ok()?).map_err(|error| {
-        view.wrong(
-            format!("{path}: {error}"),
-            "comma-separated values, as RFC 4180 has them",
-        );
-    });
-    let table = table.ok()?;
+    let bytes = bytes.ok()?;
+    let wrong = |error: &dyn Display| {
+        let help = "values separated by commas, semicolons or tabs, as RFC 4180 has them, in UTF-8";
+        view.wrong(format!("{path}: {error}"), help);
+    };
+    let text = muster_load::text(&bytes)
+        .map_err(|error| wrong(&error))
+        .ok()?;
+    let table = Table::parse(text).map_err(|error| wrong(&error)).ok()?;
     if let Some(taken) = table.columns().iter().find(|name| is_built_in(name)) {
         let what = format!(
             "{path}: column `{taken}` would never be read: `${{{taken}}}` has a meaning of its own"
@@ -247,6 +240,7 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttPlan> {
     }
     Some(MqttPlan {
         version,
+        client_id: names::client_id(view, variables)?,
         clean_start: view.truth("clean-start")?,
         session_expiry: session_expiry?,
         keep_alive: keep_alive?,
@@ -288,12 +282,12 @@ fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<Authenti
         return None;
     }
     let text = |key| match view.get(key) {
-        Some(text) => secret_template(&text, variables).map(Some),
+        Some(text) => octets(&text, variables).map(|octets| Some(Secret::new(octets))),
         None => Some(None),
     };
     let data = match text("data")? {
         Some(data) => data,
-        None => Secret::new(template_of(view, "", variables)?),
+        None => Secret::new(Octets::text(template_of(view, "", variables)?)),
     };
     Some(AuthenticationPlan {
         method: method.to_owned(),
@@ -321,7 +315,8 @@ fn seconds(view: &View<'_>, key: &str, most: Micros) -> Option<Micros> {
 
 fn will(view: &View<'_>, variables: &Variables<'_>) -> Option<WillPlan> {
     let topic = topic_template(&view.get("topic")?, variables);
-    let payload = device_template(&view.get("payload")?, variables);
+    let payload = device_template(&view.get("payload")?, variables)
+        .map(|template| json::escaped_template(template, variables));
     Some(WillPlan {
         topic: topic?,
         payload: payload?,
@@ -331,35 +326,14 @@ fn will(view: &View<'_>, variables: &Variables<'_>) -> Option<WillPlan> {
 }
 
 /// A template whose texts are topic names for every device.
-pub(super) fn topic_template(
-    view: &View<'_>,
-    variables: &Variables<'_>,
-) -> Option<muster_load::Template> {
+pub(super) fn topic_template(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
     let template = device_template(view, variables)?;
     is_topic(view, &template, variables).then_some(template)
 }
 
-/// The devices whose texts of a template have to be looked at. Names differ in digits only, so the
-/// longest one stands for all; rows of a table differ in any way.
-pub(super) fn places(
-    template: &muster_load::Template,
-    variables: &Variables<'_>,
-) -> std::ops::Range<u32> {
-    let devices = variables.index.1 - variables.index.0 + 1;
-    if template.columns().next().is_some() {
-        0..devices
-    } else {
-        devices - 1..devices
-    }
-}
-
 /// Whether the texts of a template are topic names for every device.
-pub(super) fn is_topic(
-    view: &View<'_>,
-    template: &muster_load::Template,
-    variables: &Variables<'_>,
-) -> bool {
-    for place in places(template, variables) {
+pub(super) fn is_topic(view: &View<'_>, template: &Template, variables: &Variables<'_>) -> bool {
+    for place in variables.places(template) {
         let topic = variables.render(template, place);
         if !topic::is_name(&topic) {
             let device = u64::from(variables.index.0) + u64::from(place);

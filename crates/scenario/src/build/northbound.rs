@@ -93,6 +93,13 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
         user.wrong("a user name without a password", "add `password`");
         return None;
     }
+    if let Some(bytes) = view.get("password").filter(View::is_map) {
+        bytes.wrong(
+            "a password of Kafka is text (RFC 4616), and not bytes",
+            "write it as text",
+        );
+        return None;
+    }
     if let (None, Some(sasl)) = (view.get("user"), view.get("sasl")) {
         sasl.wrong("there is no password to prove", "add `user` and `password`");
         return None;

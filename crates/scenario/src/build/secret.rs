@@ -1,8 +1,11 @@
-//! `${env:NAME}` and `${file:path}`, resolved once; what they hold is never shown.
+//! `${env:NAME}` and `${file:path}`, resolved once, and bytes that need not be text; what they hold is
+//! never shown.
 
-use muster_load::Template;
+use muster_load::{Encoding, Octets, Template};
 
-use super::templates::{Variables, template_of};
+use super::names::is_decodable;
+use super::templates::{Variables, device_template, template_of};
+use crate::environment::unset;
 use crate::plan::Secret;
 use crate::view::View;
 
@@ -18,6 +21,114 @@ pub(super) fn secret_template(
 ) -> Option<Secret<Template>> {
     let text = resolve(view, true)?;
     template_of(view, &text, variables).map(Secret::new)
+}
+
+/// Bytes that may differ from device to device: a text, or `{ hex }`, `{ base64 }` or `{ file }`.
+pub(super) fn octets(view: &View<'_>, variables: &Variables<'_>) -> Option<Octets> {
+    if !view.is_map() {
+        return secret_template(view, variables).map(|text| Octets::text(text.expose().clone()));
+    }
+    let (encoding, value) = match form(view)? {
+        Form::File(file) => return of_files(&file, variables),
+        Form::Text(encoding, value) => (encoding, value),
+    };
+    let template = secret_template(&value, variables)?;
+    let octets = Octets::new(template.expose().clone(), encoding);
+    is_decodable(&value, &octets, variables)?;
+    Some(octets)
+}
+
+/// Bytes that are the same for everyone.
+pub(super) fn secret_bytes(view: &View<'_>) -> Option<Secret<Vec<u8>>> {
+    let bytes = if view.is_map() {
+        match form(view)? {
+            Form::File(file) => {
+                let bytes = bytes_of(&file, file.text())?;
+                warn_of_newline(&file, file.text(), &bytes);
+                bytes
+            }
+            Form::Text(encoding, value) => {
+                let text = resolve(&value, false)?;
+                let decoded = encoding.decode(text.into_bytes());
+                decoded
+                    .map_err(|error| {
+                        value.wrong(format!("the value cannot be read: {error}"), MEND)
+                    })
+                    .ok()?
+            }
+        }
+    } else {
+        resolve(view, false)?.into_bytes()
+    };
+    Some(Secret::new(bytes))
+}
+
+/// The help where a secret cannot be decoded.
+pub(super) const MEND: &str = "mend it; it is not shown, since it may be a secret";
+
+enum Form<'a> {
+    Text(Encoding, View<'a>),
+    File(View<'a>),
+}
+
+/// The one of the three forms that a map of bytes is.
+fn form<'a>(view: &View<'a>) -> Option<Form<'a>> {
+    let hex = view.get("hex").map(|text| Form::Text(Encoding::Hex, text));
+    let base64 = view.get("base64");
+    let base64 = base64.map(|text| Form::Text(Encoding::Base64, text));
+    let file = view.get("file").map(Form::File);
+    let mut given = [hex, base64, file].into_iter().flatten();
+    if let (Some(form), None) = (given.next(), given.next()) {
+        return Some(form);
+    }
+    let what = "bytes are one of `hex`, `base64` and `file`";
+    view.wrong(
+        what,
+        "such as { hex: \"00ff\" }, { base64: \"AP8=\" } or { file: key.bin }",
+    );
+    None
+}
+
+/// The bytes of a file for all devices, or of a file for each.
+fn of_files(view: &View<'_>, variables: &Variables<'_>) -> Option<Octets> {
+    let path = device_template(view, variables)?;
+    if path.names().next().is_none() {
+        let path = variables.render(&path, 0);
+        let bytes = bytes_of(view, &path)?;
+        warn_of_newline(view, &path, &bytes);
+        return Some(Octets::fixed(&bytes));
+    }
+    let mut files: Vec<Vec<u8>> = Vec::new();
+    let mut is_warned = false;
+    for place in 0..=variables.index.1 - variables.index.0 {
+        let path = variables.render(&path, place);
+        let bytes = bytes_of(view, &path)?;
+        is_warned = is_warned || warn_of_newline(view, &path, &bytes);
+        files.push(bytes);
+    }
+    Some(Octets::listed(files.iter().map(Vec::as_slice)))
+}
+
+/// Says so where text ends in a newline, which is likely an editor's.
+fn warn_of_newline(view: &View<'_>, path: &str, bytes: &[u8]) -> bool {
+    let has_newline = bytes.ends_with(b"\n") && std::str::from_utf8(bytes).is_ok();
+    if has_newline {
+        let what = format!("the newline at the end of {path} is one of its bytes");
+        view.warn(
+            what,
+            "remove it, or write \"${file:...}\", which leaves it out",
+        );
+    }
+    has_newline
+}
+
+/// A file's bytes as they are.
+fn bytes_of(view: &View<'_>, path: &str) -> Option<Vec<u8>> {
+    let bytes = view.reader().file(path).map_err(|reason| {
+        let what = format!("{path} cannot be read: {reason}");
+        view.wrong(what, "paths are relative to the scenario's file");
+    });
+    bytes.ok()
 }
 
 /// The text with its references replaced. In a template other variables stay, and what a reference
@@ -57,8 +168,8 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
     if let Some(name) = name.strip_prefix("env:") {
         let value = view.reader().variable(name.trim());
         if value.is_none() {
-            let what = format!("the environment variable {} is not set", name.trim());
-            view.wrong(what, "set it where muster is started: export NAME=...");
+            let (what, help) = unset(name.trim());
+            view.wrong(what, &help);
         }
         return value.map(Some);
     }
@@ -70,7 +181,16 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
         let what = format!("{} cannot be read: {reason}", path.trim());
         view.wrong(what, "paths are relative to the scenario's file");
     });
-    let text = String::from_utf8(bytes.ok()?);
-    let text = text.map_err(|_| view.wrong("the file is no UTF-8 text", "write it as UTF-8"));
-    Some(Some(text.ok()?.trim_end_matches(['\n', '\r']).to_owned()))
+    let bytes = bytes.ok()?;
+    let text = muster_load::text(&bytes).map_err(|error| {
+        let help = "write it as UTF-8, or give bytes by `{ file: ... }`";
+        view.wrong(format!("{}: {error}", path.trim()), help);
+    });
+    let text = text.ok()?.trim_end_matches(['\n', '\r']);
+    if text != text.trim() {
+        let what = format!("{} begins or ends with a blank", path.trim());
+        view.wrong(what, "remove it; `{ file: ... }` takes every byte as it is");
+        return None;
+    }
+    Some(Some(text.to_owned()))
 }

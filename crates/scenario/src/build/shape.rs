@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_load::{Phase, Shape, Stage};
+use muster_load::{Phase, Record, Records, Shape, Stage};
 use muster_model::{Micros, Rate};
 
 use crate::units;
@@ -175,43 +175,70 @@ fn replay(stream: &View<'_>, view: &View<'_>) -> Option<(Shape, Rate)> {
         let what = format!("{path} cannot be read: {reason}");
         view.wrong(what, "paths are relative to the scenario's file");
     });
-    let text = String::from_utf8_lossy(&bytes.ok()?).into_owned();
-    let instants = instants(view, &text)?;
+    let bytes = bytes.ok()?;
+    let text = muster_load::text(&bytes).map_err(|error| {
+        view.wrong(format!("{path}: {error}"), INSTANTS);
+    });
+    let instants = instants(view, text.ok()?)?;
     if instants.is_empty() {
-        view.wrong(
-            format!("{path} holds no instant"),
-            "seconds after warm-up, one a line",
-        );
+        view.wrong(format!("{path} holds no instant"), INSTANTS);
         return None;
     }
     Some((Shape::Replay(Arc::from(instants)), Rate::ZERO))
 }
 
-/// One instant a line, in seconds; empty lines and a first line of words are passed over.
+const INSTANTS: &str = "seconds after warm-up, such as 12.5, one a line";
+
+/// One instant a line, in seconds; further columns are passed over, and so is a first line of words.
 fn instants(view: &View<'_>, text: &str) -> Option<Vec<Micros>> {
+    let mut records = Records::new(text);
     let mut instants: Vec<Micros> = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let cell = line.split(',').next().unwrap_or_default().trim();
-        let is_header = number == 1 && cell.starts_with(char::is_alphabetic);
-        if cell.is_empty() || is_header {
+    let mut columns = 1;
+    let mut is_first = true;
+    loop {
+        let mut cells: Vec<String> = Vec::new();
+        let record = records.next(|cell| cells.push(cell.to_owned()));
+        let record = record.map_err(|error| {
+            view.wrong(format!("{}: {error}", view.text()), INSTANTS);
+        });
+        let Some(Record { line, cells: found }) = record.ok()? else {
+            return Some(instants);
+        };
+        let place = format!("{}:{line}", view.text());
+        let cell = cells.first().map_or("", String::as_str);
+        let is_header = is_first && cell.starts_with(char::is_alphabetic);
+        is_first = false;
+        if is_header {
+            columns = found;
             continue;
         }
+        if found > columns && is_decimal_comma(&cells, records.separator()) {
+            let what = format!(
+                "{place}: `{},{}` may be one number or two",
+                cells[0], cells[1]
+            );
+            let help = "write decimals with a point, such as 1.5; name further columns in a first line, such \
+                        as `at,note`";
+            view.wrong(what, help);
+            return None;
+        }
         let Ok(at) = units::time(&format!("{cell}s")) else {
-            let what = format!("{} line {number}: `{cell}` is no instant", view.text());
-            view.wrong(what, "seconds after warm-up, such as 12.5, one a line");
+            view.wrong(format!("{place}: `{cell}` is no instant"), INSTANTS);
             return None;
         };
         if instants.last().is_some_and(|last| *last > at) {
-            let what = format!(
-                "{} line {number}: {cell} lies before the line above",
-                view.text()
-            );
+            let what = format!("{place}: {cell} lies before the line above");
             view.wrong(what, "sort the file");
             return None;
         }
         instants.push(at);
     }
-    Some(instants)
+}
+
+/// Whether two cells read as one number with a comma in it.
+fn is_decimal_comma(cells: &[String], separator: char) -> bool {
+    let is_digits = |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
+    separator == ',' && cells.len() == 2 && cells.iter().all(is_digits)
 }
 
 fn no_rate(stream: &View<'_>, why: &str) -> Option<()> {

@@ -10,7 +10,7 @@ use super::coap;
 use super::expected::due_from;
 use super::fleet;
 use super::northbound::{self, northbound};
-use super::secret::secret;
+use super::secret::{secret, secret_bytes};
 use super::silent;
 use super::transport;
 use crate::endpoint;
@@ -260,7 +260,10 @@ fn backend(
     (fleets, phases): (&[FleetPlan], &Phases),
 ) -> Option<BackendPlan> {
     let user = secret_of(view, "user");
-    let password = secret_of(view, "password");
+    let password = match view.get("password") {
+        None => Some(None),
+        Some(view) => secret_bytes(&view).map(Some),
+    };
     if let (None, Some(stray)) = (view.get("user"), view.get("password")) {
         // MQTT 3.1.1 forbids it (MQTT-3.1.2-22), and brokers of MQTT 5 know nobody by it.
         stray.wrong("a password without a user name", "add `user`");

@@ -1,6 +1,10 @@
 //! Templates of a fleet, and which variables they may use.
 
-use muster_load::{Bounds, NameTemplate, Scope, Table, Template, TemplateError};
+use std::ops::Range;
+
+use muster_load::{
+    Bounds, Names, Octets, OctetsError, Scope, Table, Template, TemplateError, needs_escapes,
+};
 use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
 
 use crate::nearest::nearest;
@@ -9,7 +13,7 @@ use crate::view::View;
 /// What the variables of a fleet's templates stand for.
 pub(super) struct Variables<'a> {
     /// `${id}`.
-    pub(super) names: &'a NameTemplate,
+    pub(super) names: &'a Names,
     /// `${index}` of the first and the last device.
     pub(super) index: (u32, u32),
     /// `${tenant}`; empty if there is none.
@@ -136,6 +140,7 @@ impl Variables<'_> {
     pub(super) fn bounds(&self) -> Bounds<'_> {
         Bounds {
             name: self.names.lengths(self.index.0, self.index.1),
+            name_in_json: self.names.json_lengths(self.index.0, self.index.1),
             index: self.index,
             tenant: self.tenant,
             table: self.table,
@@ -153,27 +158,107 @@ impl Variables<'_> {
 
     /// The text of a template for a device, by its place in the fleet.
     pub(super) fn render(&self, template: &Template, place: u32) -> String {
-        let name = self.name(place);
-        let index = self.index.0.saturating_add(place);
+        self.render_called(template, place, None)
+    }
+
+    /// The same of a link by its first device, where it has a name of its own.
+    pub(super) fn render_called(
+        &self,
+        template: &Template,
+        place: u32,
+        name: Option<&str>,
+    ) -> String {
+        let own = || self.name(place);
+        let name = name.map_or_else(own, str::to_owned);
+        text(template, &self.scope(place, &name))
+    }
+
+    /// The text of a name, which has no name yet, with an index of its own.
+    pub(super) fn render_as(&self, template: &Template, place: u32, index: u32) -> String {
+        let scope = Scope {
+            index,
+            ..self.scope(place, "")
+        };
+        text(template, &scope)
+    }
+
+    /// The bytes of a device, by its place in the fleet.
+    pub(super) fn octets(&self, octets: &Octets, place: u32) -> Result<Vec<u8>, OctetsError> {
+        let (name, mut bytes) = (self.name(place), Vec::new());
+        octets.render(&self.scope(place, &name), place, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Whether a value of a variable differs from itself in a string of JSON.
+    pub(super) fn need_escapes(&self, name: &str) -> bool {
+        match name {
+            "id" => self.names.need_escapes(),
+            "tenant" => needs_escapes(self.tenant),
+            column => {
+                let mut cells = self
+                    .table
+                    .into_iter()
+                    .flat_map(|table| table.column(column));
+                cells.any(needs_escapes)
+            }
+        }
+    }
+
+    /// The devices whose texts of a template have to be looked at. Names by formula differ in digits
+    /// only, so the longest one stands for all; rows of a table differ in any way.
+    pub(super) fn places(&self, template: &Template) -> Range<u32> {
+        let is_listed = matches!(self.names, Names::Listed(_));
+        let has_name = || template.names().any(|(name, _)| name == "id");
+        self.some_places(template.columns().next().is_some() || (is_listed && has_name()))
+    }
+
+    /// The same of bytes.
+    pub(super) fn places_of(&self, octets: &Octets) -> Range<u32> {
+        match octets.source_template() {
+            Some(template) => self.places(template),
+            None => self.some_places(true),
+        }
+    }
+
+    /// The devices whose names have to be looked at.
+    pub(super) fn named_places(&self) -> Range<u32> {
+        match self.names {
+            Names::Formula(_) => 0..1,
+            Names::Listed(_) => self.some_places(true),
+        }
+    }
+
+    fn some_places(&self, are_all: bool) -> Range<u32> {
+        let devices = self.index.1 - self.index.0 + 1;
+        match are_all {
+            true => 0..devices,
+            false => devices - 1..devices,
+        }
+    }
+
+    fn scope<'b>(&'b self, place: u32, name: &'b str) -> Scope<'b> {
         let id = MessageId {
             run: RunId(0),
             device: DeviceId(0),
             stream: StreamId(0),
             seq: 0,
         };
-        let scope = Scope {
+        Scope {
             seed: 0,
             id,
             due: Micros::ZERO,
             wall_ms_at_t0: 0,
-            name: &name,
-            index,
+            name,
+            index: self.index.0.saturating_add(place),
             tenant: self.tenant,
             columns: self.table.and_then(|table| table.row(place as usize)),
             unique: None,
-        };
-        let mut text = Vec::new();
-        template.render(&scope, &mut text);
-        String::from_utf8_lossy(&text).into_owned()
+        }
     }
+}
+
+fn text(template: &Template, scope: &Scope<'_>) -> String {
+    let mut text = Vec::new();
+    template.render(scope, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }

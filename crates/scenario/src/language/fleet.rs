@@ -20,7 +20,7 @@ pub(super) static FLEET: Object = Object {
         key(
             "id",
             one(Scalar::Template),
-            "The devices' names; by default <fleet>-${index:08}",
+            "The devices' names, by ${index} or a column of `data`; by default <fleet>-${index:08}",
         ),
         key("tenant", one(Scalar::Text), "The tenant"),
         key(
@@ -87,13 +87,18 @@ static GATEWAY: Object = Object {
         key(
             "id",
             one(Scalar::Template),
-            "The links' own names, by ${index} from 0; by default each has that of its first device",
+            "The links' own names, by ${index} from 0 or a column of their first devices; by default each has that of its first device",
         ),
     ],
 };
 
 static CLIENT: Object = Object {
     keys: &[
+        key(
+            "id",
+            one(Scalar::ClientId),
+            "The MQTT client id of each link; \"\" leaves it to the server, with each CONNECT",
+        ),
         key(
             "version",
             Kind::Word(&[word("5"), word("3.1.1")]),
@@ -185,12 +190,12 @@ static AUTHENTICATION: Object = Object {
         key("method", one(Scalar::Text), "The method's name").required(),
         key(
             "data",
-            one(Scalar::Secret),
+            Kind::Either(&[one(Scalar::Secret), Kind::Object(&OCTETS)]),
             "What goes with the CONNECT; by default nothing",
         ),
         key(
             "answer",
-            one(Scalar::Secret),
+            Kind::Either(&[one(Scalar::Secret), Kind::Object(&OCTETS)]),
             "What answers each challenge; by default the data again",
         ),
         key(
@@ -233,12 +238,12 @@ static CREDENTIAL: Object = Object {
         .required(),
         key(
             "user",
-            one(Scalar::Reference),
+            Kind::Either(&[one(Scalar::Reference), Kind::Object(&OCTETS)]),
             "The user name, or the identity of a psk; by default ${id}",
         ),
         key(
             "secret",
-            one(Scalar::Secret),
+            Kind::Either(&[one(Scalar::Secret), Kind::Object(&OCTETS)]),
             "The password, or the key of a psk; or the access token, by default ${id}",
         ),
         key(
@@ -250,6 +255,23 @@ static CREDENTIAL: Object = Object {
             "key",
             one(Scalar::Template),
             "The file of its key; by default that of the certificate",
+        ),
+    ],
+};
+
+/// Bytes that need not be text.
+pub(super) static OCTETS: Object = Object {
+    keys: &[
+        key(
+            "hex",
+            one(Scalar::Secret),
+            "The bytes as hexadecimal digits, such as a column of `data`",
+        ),
+        key("base64", one(Scalar::Secret), "The bytes as Base64"),
+        key(
+            "file",
+            one(Scalar::Template),
+            "A file with exactly these bytes, a final newline among them; may differ from device to device",
         ),
     ],
 };

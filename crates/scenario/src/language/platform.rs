@@ -1,6 +1,6 @@
 //! The keys under `platform`, and those around it that are of later work.
 
-use super::{Key, Kind, Object, Scalar, Word, behaviour, key, later, one, word, work};
+use super::{Key, Kind, Object, Scalar, Word, behaviour, fleet, key, later, one, word, work};
 use crate::plan::ProvisionPlan;
 
 pub(super) static PLATFORM: Object = Object {
@@ -13,8 +13,11 @@ pub(super) static PLATFORM: Object = Object {
         ),
         key(
             "devices",
-            Kind::List(&Kind::Url(DEVICE_SCHEMES)),
-            "Where devices connect: a list; of several addresses of a name the first that answers",
+            Kind::Either(&[
+                Kind::List(&Kind::Url(DEVICE_SCHEMES)),
+                Kind::Url(DEVICE_SCHEMES),
+            ]),
+            "Where devices connect: an address or a list; of several addresses of a name the first that answers",
         ),
         key(
             "tls",
@@ -28,8 +31,15 @@ pub(super) static PLATFORM: Object = Object {
         ),
         key(
             "backend",
-            Kind::Either(&[Kind::Object(&BACKEND), Kind::List(&Kind::Object(&BACKEND))]),
-            "The business application: one, or a list, each an account of its own",
+            Kind::Either(&[
+                Kind::Object(&BACKEND),
+                Kind::List(&Kind::Either(&[
+                    Kind::Object(&BACKEND),
+                    Kind::Url(BACKEND_SCHEMES),
+                ])),
+                Kind::Url(BACKEND_SCHEMES),
+            ]),
+            "The business application: one or its address, or a list, each an account of its own",
         ),
         key(
             "behaviour",
@@ -181,7 +191,11 @@ static BACKEND: Object = Object {
             "The version of MQTT it speaks; by default 5, and 3.1.1 where all devices do",
         ),
         key("user", one(Scalar::Reference), "Its user name"),
-        key("password", one(Scalar::Secret), "Its password"),
+        key(
+            "password",
+            Kind::Either(&[one(Scalar::Secret), Kind::Object(&fleet::OCTETS)]),
+            "Its password",
+        ),
         key(
             "sasl",
             Kind::Word(&[word("plain"), word("scram-sha-256"), word("scram-sha-512")]),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_load::{NameTemplate, Table, Template};
+use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
 use muster_platform::Roster;
 use muster_protocol::mqtt::{Qos, Version};
@@ -32,9 +32,9 @@ pub struct FleetPlan {
     /// Whether its links are gateways, which may carry several devices.
     pub is_gateway: bool,
     /// The names of its links, by their number from 0, where they have names of their own.
-    pub link_names: Option<NameTemplate>,
+    pub link_names: Option<Names>,
     /// The names of its devices, from the index and back.
-    pub names: NameTemplate,
+    pub names: Names,
     /// `${tenant}`; empty where the scenario names none.
     pub tenant: String,
     /// Its table, a row a device in their order; none where the scenario names no file.
@@ -133,6 +133,8 @@ impl ClientPlan {
 pub struct MqttPlan {
     /// The protocol's version.
     pub version: Version,
+    /// What links call their sessions.
+    pub client_id: ClientIdPlan,
     /// Whether the platform forgets an earlier session first.
     pub clean_start: bool,
     /// How long the platform keeps the session after the link ended; whole seconds.
@@ -147,15 +149,26 @@ pub struct MqttPlan {
     pub authentication: Option<AuthenticationPlan>,
 }
 
+/// The client ids of a fleet's links (MQTT 5 section 3.1.3.1).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ClientIdPlan {
+    /// The link's name: its own, or that of its first device.
+    LinkName,
+    /// A text for each link, by its first device.
+    Template(Template),
+    /// None: the server assigns one with each CONNECT.
+    Assigned,
+}
+
 /// Enhanced authentication (MQTT 5 section 4.12).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuthenticationPlan {
     /// The method that the CONNECT names.
     pub method: String,
     /// What goes with the CONNECT, and begins a further authentication.
-    pub data: Secret<Template>,
+    pub data: Secret<Octets>,
     /// What answers each challenge of the platform.
-    pub answer: Secret<Template>,
+    pub answer: Secret<Octets>,
     /// Whether the challenge itself stands before the answer.
     pub echo: bool,
     /// How long after an authentication an open link begins another; none: never.
@@ -185,7 +198,7 @@ pub enum Credential {
         /// The user name, per link.
         user: Template,
         /// The password, per link.
-        secret: Secret<Template>,
+        secret: Secret<Octets>,
     },
     /// By an access token, which stands in the place of the user name.
     Token {
@@ -202,9 +215,9 @@ pub enum Credential {
     /// By a key that both ends know, of which DTLS names the owner (RFC 4279).
     Psk {
         /// The identity, per link.
-        identity: Template,
-        /// The key, per link: its text is its bytes.
-        secret: Secret<Template>,
+        identity: Octets,
+        /// The key, per link.
+        secret: Secret<Octets>,
     },
 }
 

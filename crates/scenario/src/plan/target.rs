@@ -77,7 +77,7 @@ pub struct BackendPlan {
     /// Its user name.
     pub user: Option<Secret>,
     /// Its password.
-    pub password: Option<Secret>,
+    pub password: Option<Secret<Vec<u8>>>,
     /// How many consumer sessions share the account's messages; at least 1.
     pub consumers: u16,
     /// The group of its shared subscription (MQTT 5 section 4.8.2), or Kafka's consumer group.
@@ -197,7 +197,7 @@ impl KafkaNorthbound {
     /// The servers as Kafka's clients take them.
     #[must_use]
     pub fn bootstrap(&self) -> String {
-        let servers = self.servers.iter().map(Endpoint::authority);
+        let servers = self.servers.iter().map(Endpoint::socket_authority);
         servers.collect::<Vec<_>>().join(",")
     }
 }

@@ -105,7 +105,7 @@ impl Scheme {
 pub struct Endpoint {
     /// The protocol.
     pub scheme: Scheme,
-    /// A name or an address; an IPv6 address without its brackets.
+    /// A name or an address; an IPv6 address without its brackets, with its zone behind a `%`.
     pub host: String,
     /// The port; 0 (kind gateway only) is a free port chosen when the gateway starts.
     pub port: u16,
@@ -114,10 +114,32 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Host and port as a URL writes them.
+    /// Host and port as a URL writes them, with a zone as RFC 6874 has it.
     #[must_use]
     pub fn authority(&self) -> String {
-        let Self { host, port, .. } = self;
+        self.with_port(&self.host.replace('%', "%25"))
+    }
+
+    /// The host without its zone, which means something on this machine only.
+    #[must_use]
+    pub fn host_name(&self) -> &str {
+        self.host.split('%').next().unwrap_or_default()
+    }
+
+    /// Host and port as a peer is told them, without a zone (RFC 6874 section 4).
+    #[must_use]
+    pub fn told_authority(&self) -> String {
+        self.with_port(self.host_name())
+    }
+
+    /// Host and port as libraries take them, with a zone as the system writes it.
+    #[must_use]
+    pub fn socket_authority(&self) -> String {
+        self.with_port(&self.host)
+    }
+
+    fn with_port(&self, host: &str) -> String {
+        let port = self.port;
         if host.contains(':') {
             format!("[{host}]:{port}")
         } else {

@@ -160,7 +160,7 @@ mod tests {
         Some(Login {
             kind: LoginKind::Psk,
             auth_id: "a".to_owned(),
-            secret: secret.to_owned(),
+            secret: secret.as_bytes().to_vec(),
         })
     }
 

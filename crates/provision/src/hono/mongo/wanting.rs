@@ -165,7 +165,7 @@ mod tests {
             login: Some(Login {
                 kind,
                 auth_id: device.to_owned(),
-                secret: secret.to_owned(),
+                secret: secret.as_bytes().to_vec(),
             }),
         }
     }

@@ -1,0 +1,392 @@
+//! Names of devices and links, and client ids: each leads back to one device.
+
+use std::sync::Arc;
+
+use muster_load::{NameTable, NameTableError, Names, Octets, Table};
+use muster_platform::{Carrier, Dialect};
+use muster_protocol::mqtt::topic;
+
+use super::fleet::Seat;
+use super::secret::MEND;
+use super::templates::{Variables, device_template};
+use crate::plan::{
+    ClientIdPlan, ClientPlan, Credential, FleetPlan, PlatformPlan, ProvisionPlan, StreamPlan,
+};
+use crate::view::View;
+
+/// Devices that texts are made for, and where their rows stand.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    fleet: &'a View<'a>,
+    /// Index of the first.
+    first: u32,
+    count: u32,
+    /// Devices from one to the next.
+    step: u32,
+}
+
+impl<'a> Rows<'a> {
+    /// The devices of a fleet.
+    pub(super) const fn devices(fleet: &'a View<'a>, first: u32, count: u32) -> Self {
+        let step = 1;
+        Self {
+            fleet,
+            first,
+            count,
+            step,
+        }
+    }
+
+    /// The first devices of its links, of which each carries `step`.
+    pub(super) const fn links(fleet: &'a View<'a>, count: u32, step: u32) -> Self {
+        let first = 0;
+        Self {
+            fleet,
+            first,
+            count,
+            step,
+        }
+    }
+
+    const fn row(&self, place: u32) -> u32 {
+        place.saturating_mul(self.step)
+    }
+
+    /// The place in words: `device 7 (meters.csv:5)`.
+    fn of(&self, place: u32, has_columns: bool) -> String {
+        let index = u64::from(self.first) + u64::from(self.row(place));
+        format!(
+            "device {index}{}",
+            line(self.fleet, self.row(place), has_columns)
+        )
+    }
+}
+
+/// The names that a template gives: by a formula where it has one, else by a table.
+pub(super) fn names(id: &View<'_>, variables: &Variables<'_>, rows: &Rows<'_>) -> Option<Names> {
+    let names = match Names::formula(id.text()) {
+        Ok(names) => names,
+        Err(_) => Names::Listed(Arc::new(listed(id, variables, rows)?)),
+    };
+    let last = rows.first.saturating_add(rows.count - 1);
+    let (_, longest) = names.lengths(rows.first, last);
+    fits(id, "names", longest).then_some(names)
+}
+
+/// The names of a fleet's links of their own: so many, each of so many devices.
+pub(super) fn link_names(
+    fleet: &View<'_>,
+    variables: &Variables<'_>,
+    (links, devices): (u32, u32),
+) -> Option<Option<Names>> {
+    let Some(id) = fleet.get("gateway").and_then(|gateway| gateway.get("id")) else {
+        return Some(None);
+    };
+    let rows = Rows::links(fleet, links, devices);
+    names(&id, variables, &rows).map(Some)
+}
+
+fn fits(id: &View<'_>, what: &str, longest: usize) -> bool {
+    let fits = longest <= topic::TOPIC_MAXIMUM;
+    if !fits {
+        let what = format!("{what} of {longest} bytes are too long for MQTT");
+        id.wrong(what, "at most 65535 bytes (MQTT 5 section 1.5.4)");
+    }
+    fits
+}
+
+fn listed(id: &View<'_>, variables: &Variables<'_>, rows: &Rows<'_>) -> Option<NameTable> {
+    let template = device_template(id, variables)?;
+    if let Some((_, offset)) = template.names().find(|(name, _)| *name == "id") {
+        let help = "use ${index} or a column of `data`";
+        id.wrong_at(offset, "`${id}` is the name itself", help);
+        return None;
+    }
+    let table = NameTable::build(rows.first, rows.count, |place, out| {
+        let index = rows.first.saturating_add(place);
+        out.push_str(&variables.render_as(&template, rows.row(place), index));
+    });
+    let has_columns = template.columns().next().is_some();
+    let of = |place| rows.of(place, has_columns);
+    match table {
+        Ok(table) => return Some(table),
+        Err(NameTableError::Empty { place }) => {
+            let what = format!("the name of {} is empty", of(place));
+            id.wrong(what, "give each row of `data` a name");
+        }
+        Err(NameTableError::Twice { first, second }) => {
+            let index = rows.first.saturating_add(second);
+            let name = variables.render_as(&template, rows.row(second), index);
+            let (first, second) = (of(first), of(second));
+            let what = format!("{first} and {second} have the same name, `{name}`");
+            id.wrong(
+                what,
+                match has_columns {
+                    true => "give each row of `data` a name of its own",
+                    false => "a name with ${index} or a column of `data`",
+                },
+            );
+        }
+        Err(other) => id.wrong(other.to_string(), "shorter names, or fewer devices"),
+    }
+    None
+}
+
+/// Where the row of a device stands: ` (meters.csv:5)`.
+pub(super) fn line(fleet: &View<'_>, row: u32, has_columns: bool) -> String {
+    let place = || {
+        let data = fleet.get("data").filter(|_| has_columns)?;
+        let bytes = data.reader().file(data.text()).ok()?;
+        let line = Table::line_of(muster_load::text(&bytes).ok()?, row as usize)?;
+        Some(format!(" ({}:{line})", data.text()))
+    };
+    place().unwrap_or_default()
+}
+
+/// Reads `client.id`.
+pub(super) fn client_id(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientIdPlan> {
+    let Some(id) = view.get("id") else {
+        return Some(ClientIdPlan::LinkName);
+    };
+    if !id.text().is_empty() {
+        return device_template(&id, variables).map(ClientIdPlan::Template);
+    }
+    let is_kept = view
+        .time("session-expiry")
+        .is_some_and(|expiry| expiry.get() > 0);
+    if super::fleet::version(view) == muster_protocol::mqtt::Version::V311
+        && !view.truth("clean-start")?
+    {
+        let what = "MQTT 3.1.1 takes an empty client id only with a clean session (MQTT-3.1.3-7)";
+        id.wrong(what, "`clean-start: true`, or a client id");
+        return None;
+    }
+    if is_kept {
+        let what =
+            "the server assigns another client id with each CONNECT, so that no session is resumed";
+        id.warn(what, "`session-expiry: 0s`, or a client id");
+    }
+    Some(ClientIdPlan::Assigned)
+}
+
+/// The client ids of a fleet's links as a table, which is kept only to compare them with others'; none
+/// where the fleet gives none of its own.
+pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<NameTable>> {
+    let variables = Variables {
+        names: &plan.names,
+        index: (plan.first_index, plan.first_index + (plan.devices - 1)),
+        tenant: &plan.tenant,
+        table: plan.data.as_deref(),
+    };
+    let Some(ClientIdPlan::Template(template)) = plan.client.mqtt().map(|mqtt| &mqtt.client_id)
+    else {
+        return Some(None);
+    };
+    let id = view.get("client").and_then(|client| client.get("id"))?;
+    let rows = Rows {
+        first: plan.first_index,
+        ..Rows::links(view, plan.links, plan.devices_per_link)
+    };
+    let mut name = String::new();
+    let table = NameTable::build(0, plan.links, |link, out| {
+        let names = plan.link_names.as_ref().map(|names| {
+            name.clear();
+            names.render(link, &mut name);
+            name.as_str()
+        });
+        out.push_str(&variables.render_called(template, rows.row(link), names));
+    });
+    let uses_names = template.names().any(|(name, _)| name == "id");
+    let has_columns =
+        template.columns().next().is_some() || (plan.has_listed_names() && uses_names);
+    let of = |link| rows.of(link, has_columns);
+    match table {
+        Ok(table) => {
+            let (_, longest) = table.lengths();
+            return fits(&id, "client ids", longest).then_some(Some(table));
+        }
+        Err(NameTableError::Empty { place }) => {
+            let what = format!("the client id of {} is empty", of(place));
+            id.wrong(what, "give each row of `data` one, or write `id: \"\"`");
+        }
+        Err(NameTableError::Twice { first, second }) => {
+            let (first, second) = (of(first), of(second));
+            let what = format!(
+                "{first} and {second} have the same client id, so that each would end the \
+                                other's session"
+            );
+            id.wrong(what, "a client id that differs, such as c-${id}");
+        }
+        Err(other) => id.wrong(other.to_string(), "shorter client ids"),
+    }
+    None
+}
+
+/// Refuses devices or client ids of one name in different fleets: two devices of one name would take
+/// over each other's session, and their messages could not be told apart.
+pub(super) fn differ(views: &[View<'_>], fleets: &[FleetPlan], client_ids: &[Option<NameTable>]) {
+    let of = |at: usize, place: u32, has_columns: bool| {
+        let fleet = &fleets[at];
+        let index = u64::from(fleet.first_index) + u64::from(place);
+        let line = line(&views[at], place, has_columns);
+        format!("device {index} of fleet `{}`{line}", fleet.name)
+    };
+    let pairs = (0..fleets.len()).flat_map(|later| (0..later).map(move |earlier| (earlier, later)));
+    for (earlier, later) in pairs {
+        let (one, other) = (&fleets[earlier], &fleets[later]);
+        if let (Some((theirs, ours)), Some(id)) = (common(one, other), views[later].get("id")) {
+            let name = other.name_at(ours);
+            let theirs = of(earlier, theirs, one.has_listed_names());
+            let ours = of(later, ours, other.has_listed_names());
+            let what = format!("{theirs} and {ours} have the same name, `{name}`");
+            id.wrong(
+                what,
+                "give the fleets different `id`s, or this one another `first`",
+            );
+            continue;
+        }
+        let ids = |at: usize| client_ids.get(at).and_then(Option::as_ref);
+        let client = views[later]
+            .get("client")
+            .and_then(|client| client.get("id"));
+        if let (Some(theirs), Some(ours), Some(id)) = (ids(earlier), ids(later), client)
+            && let Some((their_link, link)) = ours.common(theirs)
+        {
+            let theirs = of(earlier, their_link * one.devices_per_link, true);
+            let ours = of(later, link * other.devices_per_link, true);
+            let what = format!("{theirs} and {ours} have the same client id");
+            id.wrong(what, "give the fleets different client ids");
+        }
+    }
+}
+
+/// The places of a device of each of two fleets that have one name.
+fn common(one: &FleetPlan, other: &FleetPlan) -> Option<(u32, u32)> {
+    if let (Names::Formula(a), Names::Formula(b)) = (&one.names, &other.names) {
+        if !a.may_meet(b) {
+            return None;
+        }
+        if a == b {
+            let first = one.first_index.max(other.first_index);
+            let (theirs, ours) = (first - one.first_index, first - other.first_index);
+            return (theirs < one.devices && ours < other.devices).then_some((theirs, ours));
+        }
+    }
+    let mut name = String::new();
+    if one.devices < other.devices {
+        return (0..one.devices).find_map(|place| {
+            one.render_name_at(place, &mut name);
+            Some((place, other.place_named(&name)?))
+        });
+    }
+    (0..other.devices).find_map(|place| {
+        other.render_name_at(place, &mut name);
+        Some((one.place_named(&name)?, place))
+    })
+}
+
+/// Where a device is known by its link, the embedded gateway takes what the link logs in as for its
+/// name, by which alone messages without an id are told.
+pub(super) fn links_are_named(
+    view: &View<'_>,
+    seat: &Seat<'_>,
+    (credential, client): (&Credential, &ClientPlan),
+    streams: &[StreamPlan],
+) -> Option<()> {
+    let has_order = streams.iter().any(|of| of.carrier == Carrier::Order);
+    let is_gateway = view.get("gateway").is_some();
+    if !seat.is_embedded || !seat.dialect.knows_links() || !has_order || is_gateway {
+        return Some(());
+    }
+    let named = |what: &str| {
+        format!(
+            "`carrier: order` finds a device by its name, and for the embedded gateway that is {what}"
+        )
+    };
+    match (credential, client.mqtt().map(|mqtt| &mqtt.client_id)) {
+        (Credential::Token { token }, _) if token.expose().source() != "${id}" => {
+            let help =
+                "remove `secret`, so that the token is the device's name, or use another carrier";
+            let secret = view.get("credential")?.get("secret")?;
+            secret.wrong(named("the token"), help);
+            None
+        }
+        (
+            Credential::None | Credential::Certificate { .. },
+            Some(ClientIdPlan::Template(_) | ClientIdPlan::Assigned),
+        ) => {
+            let help = "remove it, or use another carrier";
+            let id = view.get("client")?.get("id")?;
+            id.wrong(named("the client id"), help);
+            None
+        }
+        (_, _) => Some(()),
+    }
+}
+
+/// The embedded gateway knows the devices that it was told of by their client ids.
+pub(super) fn clients_are_registered(
+    views: &[View<'_>],
+    fleets: &[FleetPlan],
+    platform: &PlatformPlan,
+    provision: Option<&ProvisionPlan>,
+) -> Option<()> {
+    let is_embedded = matches!(platform.kind, crate::plan::PlatformKind::Gateway { .. });
+    if !is_embedded || provision.is_none() || platform.dialect() != Dialect::SapEdge {
+        return Some(());
+    }
+    for (view, fleet) in views.iter().zip(fleets) {
+        let own = fleet.client.mqtt().map(|mqtt| &mqtt.client_id);
+        let is_name = match own {
+            None | Some(ClientIdPlan::LinkName) => true,
+            Some(ClientIdPlan::Template(template)) => template.source() == "${id}",
+            Some(ClientIdPlan::Assigned) => false,
+        };
+        if !is_name {
+            let what = "the embedded gateway knows devices that were provisioned by their client ids, which \
+                        are their names";
+            view.get("client")?.get("id")?.wrong(what, "remove it");
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Whether the texts of all devices stand for bytes; if not, the first that does not is named.
+pub(super) fn is_decodable(
+    view: &View<'_>,
+    octets: &Octets,
+    variables: &Variables<'_>,
+) -> Option<()> {
+    for place in variables.places_of(octets) {
+        if let Err(error) = variables.octets(octets, place) {
+            let index = u64::from(variables.index.0) + u64::from(place);
+            let what = format!("the value of device {index} cannot be read: {error}");
+            view.wrong(what, MEND);
+            return None;
+        }
+    }
+    Some(())
+}
+
+impl FleetPlan {
+    fn has_listed_names(&self) -> bool {
+        matches!(self.names, Names::Listed(_))
+    }
+
+    fn render_name_at(&self, place: u32, out: &mut String) {
+        out.clear();
+        self.names.render(self.first_index + place, out);
+    }
+
+    fn name_at(&self, place: u32) -> String {
+        let mut name = String::new();
+        self.render_name_at(place, &mut name);
+        name
+    }
+
+    fn place_named(&self, name: &str) -> Option<u32> {
+        let place = self.names.index_of(name)?.checked_sub(self.first_index)?;
+        (place < self.devices).then_some(place)
+    }
+}
