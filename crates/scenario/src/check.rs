@@ -1,6 +1,8 @@
 //! The check of a tree against the language: unknown keys, forms, units and what is *not yet*
 //! built, each with its place. What depends on two keys at once is checked when a plan is built.
 
+mod home;
+
 use crate::endpoint;
 use crate::environment::REFERENCE;
 use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Word};
@@ -311,7 +313,7 @@ impl Check<'_> {
                 "a percentile stands under what it is of: `response: { p99: \"<= 250ms\" }`"
                     .to_owned()
             }
-            None => match home(&entry.key) {
+            None => match home::home(&entry.key) {
                 Some(home) => format!("it belongs under `{home}`; {}", known()),
                 None => known(),
             },
@@ -420,11 +422,6 @@ pub(crate) fn alternative(kinds: &'static [Kind], node: &Node) -> Option<&'stati
     kinds.iter().find(|kind| kind.form() == Some(node.form()))
 }
 
-/// Where in the language a key of this name lives: the path of its map.
-fn home(name: &str) -> Option<String> {
-    homes(&SCENARIO, "", name)
-}
-
 /// Whether a key reads as a percentile: `p99`, `p99.9`.
 fn is_percentile(key: &str) -> bool {
     let number = key.strip_prefix('p');
@@ -434,29 +431,6 @@ fn is_percentile(key: &str) -> bool {
 fn judges_percentiles(object: &Object) -> bool {
     let mut keys = object.keys.iter();
     keys.any(|key| matches!(key.kind, Kind::Percentiles))
-}
-
-fn homes(object: &'static Object, path: &str, name: &str) -> Option<String> {
-    if object.key(name).is_some() {
-        return Some(if path.is_empty() {
-            "the top".to_owned()
-        } else {
-            path.to_owned()
-        });
-    }
-    object
-        .keys
-        .iter()
-        .find_map(|key| within(&key.kind, &join(path, key.name), name))
-}
-
-fn within(kind: &'static Kind, path: &str, name: &str) -> Option<String> {
-    match kind {
-        Kind::Object(object) => homes(object, path, name),
-        Kind::List(inner) => within(inner, &format!("{path}[]"), name),
-        Kind::Either(kinds) => kinds.iter().find_map(|kind| within(kind, path, name)),
-        Kind::One(_) | Kind::Url(_) | Kind::Word(_) | Kind::Percentiles | Kind::Table(_) => None,
-    }
 }
 
 /// Whether a word is none of these, and near to none of them.

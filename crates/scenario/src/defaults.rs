@@ -4,12 +4,13 @@
 //! A filled value takes the place of the map it is missing in.
 
 mod coap;
+mod short;
 mod stamps;
 
 use muster_platform::Dialect;
 
 use crate::check::alternative;
-use crate::language::{Form, Kind, Object, SCENARIO, Status};
+use crate::language::{Kind, Object, SCENARIO, Status};
 use crate::plan::Scheme;
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
@@ -17,7 +18,7 @@ use crate::units;
 
 /// Fills in every default. The tree has passed the check.
 pub(crate) fn fill(root: &mut Node) {
-    lengthen(root);
+    short::lengthen(root);
     let dialect = dialect(root);
     if is_coap(root) {
         coap::fill(root, dialect);
@@ -34,44 +35,6 @@ pub(crate) fn fill(root: &mut Node) {
     let traffic = Traffic::of(root, dialect);
     if let Some(platform) = root.get_mut("platform") {
         fill_platform(platform, dialect, &traffic);
-    }
-}
-
-/// Short forms of `platform` become their long ones: an address alone is a list of one, and a backend
-/// with that `url`.
-fn lengthen(root: &mut Node) {
-    let Some(platform) = root.get_mut("platform") else {
-        return;
-    };
-    if let Some(devices) = platform.get_mut("devices")
-        && devices.form() == Form::Single
-    {
-        devices.value = Value::List(vec![devices.clone()]);
-    }
-    let Value::Map(entries) = &mut platform.value else {
-        return;
-    };
-    for Entry { key, place, node } in entries {
-        match &mut node.value {
-            Value::List(items) if key == "backend" => {
-                let place = node.place;
-                items.iter_mut().for_each(|item| to_backend(item, place));
-            }
-            Value::Scalar { .. } if key == "backend" => to_backend(node, *place),
-            Value::List(_) | Value::Scalar { .. } | Value::Map(_) => {}
-        }
-    }
-}
-
-fn to_backend(node: &mut Node, place: Place) {
-    if node.form() == Form::Single {
-        let (url, key) = (node.clone(), "url".to_owned());
-        let entry = Entry {
-            key,
-            place,
-            node: url,
-        };
-        *node = Node::new(place, Value::Map(vec![entry]));
     }
 }
 
