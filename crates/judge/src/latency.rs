@@ -43,9 +43,10 @@ pub(crate) fn evaluate(
         .filter(|a| a.latency == kept && a.bound == at_most);
     let decided = counters.map(|counter| {
         let seconds = |backend| scope.delivery(at_most, backend);
-        let decision = match of {
-            Latency::EndToEnd => delivery(counter, percentile, counter.backend.and_then(seconds)),
-            _ => by_both_times(counter, percentile),
+        let decision = if of == Latency::EndToEnd {
+            delivery(counter, percentile, counter.backend.and_then(seconds))
+        } else {
+            by_both_times(counter, percentile)
         };
         (decision, counter)
     });
@@ -64,9 +65,10 @@ pub(crate) fn evaluate(
     if worst.n < percentile.needed() {
         return too_few(rule, (of, percentile), worst, scope);
     }
-    let own = match of {
-        Latency::EndToEnd => OwnDelay::Delivery,
-        _ => OwnDelay::Answers,
+    let own = if of == Latency::EndToEnd {
+        OwnDelay::Delivery
+    } else {
+        OwnDelay::Answers
     };
     let observed = observed(scope, worst, percentile);
     let close = observed.is_some_and(|at| is_close(at.0 as f64, at_most.0 as f64));

@@ -88,7 +88,7 @@ impl StrainKind {
         let harmful = self.harmful();
         let threads = |role: ThreadRole, share: fn(&ThreadWindow) -> Option<f64>| {
             let of_role = health.threads.iter().filter(move |t| t.role == role);
-            let typical = of_role.filter_map(|thread| typical(self, thread, &during, share));
+            let typical = of_role.filter_map(|thread| typical(self, thread, during, share));
             typical.max_by(|a, b| a.share.total_cmp(&b.share))
         };
         match self {
@@ -96,7 +96,7 @@ impl StrainKind {
             Self::CpuWait(role) => threads(role, |window| window.waiting),
             Self::Steal => {
                 let hosts = health.hosts.iter();
-                let means = hosts.filter_map(|host| mean(host, &during, harmful));
+                let means = hosts.filter_map(|host| mean(host, during, harmful));
                 means.max_by(|a, b| a.share.total_cmp(&b.share))
             }
         }
