@@ -46,7 +46,8 @@ judged() {
     local words=([PASS]=pass [FAIL]=fail [INVALID]=invalid)
     same "$2: exit code" "$STATUS" "$1"
     same "$2: verdict" "$(value "$3" .verdict.result)" "${words[$1]}"
-    same "$2: residue" "$(value "$3" .ledger.uplink.residue)" 0
+    # A run that ended before its load has no ledger to close.
+    same "$2: residue" "$(value "$3" '.ledger.uplink | if .scheduled == null and .sent == 0 then 0 else .residue end')" 0
     value "$3" '.verdict.rules[] | select(.consequence != "none") | "#   \(.rule): \(.evidence)"'
 }
 
