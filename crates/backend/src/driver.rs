@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Trouble};
 use muster_model::{Listening, Micros};
 use muster_net::{
-    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, Written,
+    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, WaitsOf, Written,
 };
 use muster_protocol::layer::{Layer, Layers, Pipe};
 use muster_protocol::mqtt::Input;
@@ -98,7 +98,10 @@ pub fn consumers_loop(
         is_over: false,
     };
     let mut event_loop = Loop::new(spec.clock, &LoopConfig::default(), driver)?;
-    event_loop.parts().1.watch_cpu_wait(spec.gateways.clone());
+    event_loop.parts().1.watch_cpu_wait(WaitsOf {
+        gateways: spec.gateways.clone(),
+        library: None,
+    });
     Ok(event_loop)
 }
 

@@ -8,7 +8,8 @@ use muster_conduct::{Dispatch, Order, Scribe, Tape, Trouble};
 use muster_device::{Further, Shard, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
-    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId, limits,
+    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
+    WaitsOf, limits,
 };
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::Plan;
@@ -122,7 +123,10 @@ pub fn shard_loop<L: Lines>(
         ..LoopConfig::default()
     };
     let mut event_loop = Loop::new(spec.clock, &config, driver)?;
-    event_loop.parts().1.watch_cpu_wait(spec.gateways.clone());
+    event_loop.parts().1.watch_cpu_wait(WaitsOf {
+        gateways: spec.gateways.clone(),
+        library: None,
+    });
     Ok(event_loop)
 }
 

@@ -10,7 +10,9 @@ use muster_model::Micros;
 const EVERY: Micros = Micros(200);
 /// Bytes of the longest schedstat: three numbers of 20 digits.
 const TEXT_MAX: usize = 64;
-/// Threads of other processes that are read beside the own one.
+/// The least time between two looks for threads that a library has started.
+const LOOK_EVERY: Micros = Micros::from_secs(1);
+/// Threads of gateways, and of a library, that are read beside the own one.
 const OTHERS_MAX: usize = 16;
 /// What the event loops of an embedded gateway are called: `gateway-<port>`, or a part of it.
 const GATEWAY_THREADS: &str = "gateway";
@@ -36,30 +38,43 @@ impl SchedStat {
     }
 }
 
-/// The CPU wait of the thread that reads, and of the worst thread of an embedded gateway, which
-/// counts as our own: the sum over readings of what the reading thread waited since the reading
-/// before and the most that any gateway thread waited.
+/// Threads whose CPU wait counts as that of the thread that reads, beside its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitsOf {
+    /// The processes of an embedded gateway.
+    pub gateways: Vec<u32>,
+    /// The beginning of the names of threads of this process that work for the reading one, as a
+    /// library starts them.
+    pub library: Option<&'static str>,
+}
+
+/// The CPU wait of the thread that reads and of those that count as it: the sum over readings of what
+/// it waited since the reading before, the most that any thread of a gateway waited, and the most that
+/// any thread of the library waited.
 #[derive(Debug, Default)]
 pub(crate) struct CpuWait {
-    gateways: Vec<u32>,
+    of: WaitsOf,
     own: Option<Watched>,
-    others: Vec<Watched>,
+    gateway: Vec<Watched>,
+    library: Vec<Watched>,
     is_open: bool,
     read_at: Micros,
+    looked_at: Micros,
     waited_ns: u64,
 }
 
 #[derive(Debug)]
 struct Watched {
+    thread: u32,
     file: File,
     wait_ns: u64,
 }
 
 impl CpuWait {
-    /// Waits of the thread that reads first, and of the gateways with these process ids.
-    pub(crate) fn new(gateways: Vec<u32>) -> Self {
+    /// Waits of the thread that reads first, and of these.
+    pub(crate) fn new(of: WaitsOf) -> Self {
         Self {
-            gateways,
+            of,
             ..Self::default()
         }
     }
@@ -72,10 +87,12 @@ impl CpuWait {
         if !std::mem::replace(&mut self.is_open, true) {
             self.open();
         }
+        if self.of.library.is_some() && now - self.looked_at >= LOOK_EVERY {
+            self.look(now);
+        }
         self.read_at = now;
         let own = self.own.as_mut().map_or(0, Watched::grown);
-        let worst = self.others.iter_mut().map(Watched::grown).max();
-        self.waited_ns += own + worst.unwrap_or(0);
+        self.waited_ns += own + worst(&mut self.gateway) + worst(&mut self.library);
         self.waited()
     }
 
@@ -86,23 +103,47 @@ impl CpuWait {
 
     /// A kernel without scheduler statistics tells of no wait.
     fn open(&mut self) {
-        self.own = Watched::open(Path::new("/proc/thread-self/schedstat"));
-        for process in &self.gateways {
-            let tasks = fs::read_dir(format!("/proc/{process}/task"));
-            for task in tasks.into_iter().flatten().flatten() {
-                let path = task.path();
-                let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
-                if name.starts_with(GATEWAY_THREADS) && self.others.len() < OTHERS_MAX {
-                    self.others.extend(Watched::open(&path.join("schedstat")));
-                }
-            }
+        self.own = Watched::open(0, Path::new("/proc/thread-self/schedstat"));
+        for process in &self.of.gateways {
+            let tasks = format!("/proc/{process}/task");
+            watch_named(Path::new(&tasks), GATEWAY_THREADS, &mut self.gateway);
+        }
+    }
+
+    /// A library starts its threads when it wants them.
+    fn look(&mut self, now: Micros) {
+        self.looked_at = now;
+        if let Some(name) = self.of.library {
+            watch_named(Path::new("/proc/self/task"), name, &mut self.library);
         }
     }
 }
 
+/// Watches further threads whose names begin so; those that have ended are let go.
+fn watch_named(tasks: &Path, name: &str, watched: &mut Vec<Watched>) {
+    watched.retain_mut(|thread| thread.is_alive());
+    for task in fs::read_dir(tasks).into_iter().flatten().flatten() {
+        let id = task.file_name().to_str().and_then(|id| id.parse().ok());
+        let Some(id) = id.filter(|id| watched.iter().all(|known| known.thread != *id)) else {
+            continue;
+        };
+        let path = task.path();
+        let comm = fs::read_to_string(path.join("comm")).unwrap_or_default();
+        if comm.starts_with(name) && watched.len() < OTHERS_MAX {
+            watched.extend(Watched::open(id, &path.join("schedstat")));
+        }
+    }
+}
+
+/// The most that any of these waited since the reading before, in nanoseconds.
+fn worst(watched: &mut [Watched]) -> u64 {
+    watched.iter_mut().map(Watched::grown).max().unwrap_or(0)
+}
+
 impl Watched {
-    fn open(path: &Path) -> Option<Self> {
+    fn open(thread: u32, path: &Path) -> Option<Self> {
         let mut watched = Self {
+            thread,
             file: File::open(path).ok()?,
             wait_ns: 0,
         };
@@ -110,16 +151,22 @@ impl Watched {
         Some(watched)
     }
 
+    fn is_alive(&self) -> bool {
+        self.wait().is_some()
+    }
+
+    fn wait(&self) -> Option<u64> {
+        let mut text = [0; TEXT_MAX];
+        let read = self.file.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..read]).ok()?;
+        SchedStat::parse(text).map(|stat| stat.wait_ns)
+    }
+
     /// The wait since the reading before, in nanoseconds.
     fn grown(&mut self) -> u64 {
-        let mut text = [0; TEXT_MAX];
-        let read = self.file.read_at(&mut text, 0).unwrap_or(0);
-        let text = std::str::from_utf8(&text[..read]).ok();
-        let Some(now) = text.and_then(SchedStat::parse) else {
-            return 0;
-        };
-        let grown = now.wait_ns.saturating_sub(self.wait_ns);
-        self.wait_ns = now.wait_ns;
+        let Some(now) = self.wait() else { return 0 };
+        let grown = now.saturating_sub(self.wait_ns);
+        self.wait_ns = now;
         grown
     }
 }
@@ -168,22 +215,37 @@ mod tests {
         assert_eq!(wait.waited(), then);
     }
 
-    #[test]
-    fn the_threads_of_a_gateway_are_found_by_their_name() {
+    /// A thread of that name, until the sender is dropped.
+    fn thread(name: &str) -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new().name("gateway-0".to_owned());
+        let thread = std::thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || {
             ready.send(()).expect("the test waits");
             ended.recv().expect_err("nothing is sent");
         });
-        let thread = thread.expect("a thread can be had");
         is_ready.recv().expect("it begins");
-        let mut wait = CpuWait::new(vec![std::process::id()]);
-        wait.read(Micros(1_000));
+        (end, thread.expect("a thread can be had"))
+    }
+
+    #[test]
+    fn the_threads_of_gateways_and_libraries_are_found_by_their_names() {
+        let (end, gateway) = thread("gateway-0");
+        let mut wait = CpuWait::new(WaitsOf {
+            gateways: vec![std::process::id()],
+            library: Some("odd:"),
+        });
+        wait.read(Micros::from_secs(10));
         assert!(wait.own.is_some());
-        assert_eq!(wait.others.len(), 1);
-        drop(end);
-        thread.join().expect("it ends");
+        assert_eq!((wait.gateway.len(), wait.library.len()), (1, 0));
+        let (end_library, library) = thread("odd:main");
+        wait.read(Micros::from_secs(10) + LOOK_EVERY);
+        wait.read(Micros::from_secs(10) + LOOK_EVERY + LOOK_EVERY);
+        assert_eq!(wait.library.len(), 1);
+        drop((end, end_library));
+        gateway.join().expect("it ends");
+        library.join().expect("it ends");
+        wait.read(Micros::from_secs(10) + LOOK_EVERY + LOOK_EVERY + LOOK_EVERY);
+        assert_eq!(wait.library.len(), 0);
     }
 }

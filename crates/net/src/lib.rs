@@ -74,7 +74,7 @@ mod wheel;
 pub use clock::Clock;
 pub use connect_error::ConnectError;
 pub use counts::IoCounts;
-pub use cpu_wait::SchedStat;
+pub use cpu_wait::{SchedStat, WaitsOf};
 pub use event_loop::Loop;
 pub use handler::{Closed, Handler, Key, ListenerId, Written};
 pub use io::{Io, ReadLimit};

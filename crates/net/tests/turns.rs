@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use muster_model::{Micros, Turn};
-use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig};
+use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, WaitsOf};
 
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -148,7 +148,7 @@ fn the_wait_for_a_cpu_is_known_where_it_is_asked_for() {
         timers.map(|(_, turn)| turn.waited).collect::<Vec<_>>()
     };
     assert_eq!(timers(&mut event_loop, 3), [Micros::ZERO; 3]);
-    event_loop.parts().1.watch_cpu_wait(Vec::new());
+    event_loop.parts().1.watch_cpu_wait(WaitsOf::default());
     let waits = timers(&mut event_loop, 20);
     assert!(waits.is_sorted(), "{waits:?}");
 }

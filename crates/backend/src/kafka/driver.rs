@@ -5,7 +5,7 @@ use std::thread;
 
 use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Trouble};
 use muster_model::Micros;
-use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox};
+use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, WaitsOf};
 use muster_platform::{CONTENT_TYPE, PROPERTY_NAME, is_own_media_type};
 use muster_scenario::{KafkaNorthbound, Pause};
 use rdkafka::config::ClientConfig;
@@ -26,6 +26,8 @@ const BATCH: usize = 512;
 /// Copies that share one reading of the clock, some 20 us of work: by so much the last of them is
 /// seen later than is said.
 const PER_INSTANT: usize = 16;
+/// The beginning of the names of librdkafka's threads, which fetch for a consumer.
+const LIBRARY_THREADS: &str = "rdk:";
 /// The wait before topics are looked for again.
 const RETRY: Micros = Micros::from_millis(250);
 
@@ -131,7 +133,10 @@ pub fn kafka_loop(
         is_over: false,
     };
     let mut event_loop = Loop::new(spec.clock, &LoopConfig::default(), driver)?;
-    event_loop.parts().1.watch_cpu_wait(spec.gateways.clone());
+    event_loop.parts().1.watch_cpu_wait(WaitsOf {
+        gateways: spec.gateways.clone(),
+        library: Some(LIBRARY_THREADS),
+    });
     Ok(event_loop)
 }
 

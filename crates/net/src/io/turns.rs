@@ -3,7 +3,7 @@
 use muster_model::{Micros, Turn};
 
 use super::Io;
-use crate::cpu_wait::CpuWait;
+use crate::cpu_wait::{CpuWait, WaitsOf};
 
 /// The shortest poll in which the loop may have slept, beside the time that taking events needs.
 const REST_LEAST: Micros = Micros(25);
@@ -54,11 +54,10 @@ impl Turns {
 }
 
 impl Io {
-    /// Reads the CPU wait of the loop's thread, and of the worst thread of the embedded gateways with
-    /// these process ids, after a wake-up if 200 us have passed since the last reading.
+    /// Reads the CPU wait of the loop's thread, and of those that count as it, after a wake-up if 200 us have passed since the last reading.
     /// [`Io::turn`] has it.
-    pub fn watch_cpu_wait(&mut self, gateways: Vec<u32>) {
-        self.turns.cpu_wait = Some(CpuWait::new(gateways));
+    pub fn watch_cpu_wait(&mut self, of: WaitsOf) {
+        self.turns.cpu_wait = Some(CpuWait::new(of));
     }
 
     /// The state of the thread since it woke up.
