@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The page of a report in a browser, as wide as a phone, a tablet and a screen: nothing is wider than the
+# page, no cell stands over another, and no word of a table is broken.
+source "$(dirname "$0")/lib.sh"
+need python3 chromium
+
+# faults PAGE WIDTH: what is wrong with a page at a width, one line each.
+faults() {
+    python3 e2e/page.py "$1" "$2" >"$WORK/framed.html"
+    chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+        --disable-component-update --disable-sync --user-data-dir="$WORK/profile" --virtual-time-budget=5000 \
+        --window-size=1400,9000 --dump-dom "file://$WORK/framed.html" 2>/dev/null >"$WORK/dom"
+    grep -q measured "$WORK/dom" || echo "the page was not measured"
+    sed -n '/measured/,/<\/body>/p' "$WORK/dom" | sed '1d;s/<.*//;/^$/d' | sort -u
+}
+
+for result in golden/sample-*.json; do
+    name=$(basename "$result" .json)
+    cargo run --quiet -p muster-report --example page "$result" "$WORK/$name.html"
+    for width in 360 390 768 1280; do
+        same "$name at $width px" "$(faults "$WORK/$name.html" "$width")" ""
+    done
+done
+finish
