@@ -18,7 +18,9 @@ for result in golden/sample-*.json; do
     name=$(basename "$result" .json)
     cargo run --quiet -p muster-report --example page "$result" "$WORK/$name.html"
     for width in 360 390 768 1280; do
-        same "$name at $width px" "$(faults "$WORK/$name.html" "$width")" ""
+        found=$(faults "$WORK/$name.html" "$width")
+        [ -z "$found" ] || echo "$found"
+        check "$name at $width px" test -z "$found"
     done
 done
 finish
