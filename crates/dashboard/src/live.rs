@@ -63,7 +63,7 @@ pub struct Live {
     pub health: Health,
 }
 
-/// Rates of the last full second, per second (SEMANTICS section 3); `None` before the first one.
+/// Rates of the last full second, per second (docs/semantics.md#phases-and-rates); `None` before the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LiveRates {
     /// Due by the declared rate.
@@ -142,7 +142,7 @@ impl Default for Live {
 }
 
 impl Live {
-    /// The phase's name (SEMANTICS section 3).
+    /// The phase's name (docs/semantics.md#phases-and-rates).
     #[must_use]
     pub const fn phase_name(&self) -> &'static str {
         match self.phase {

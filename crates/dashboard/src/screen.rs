@@ -328,7 +328,7 @@ fn warned(text: impl Into<String>, is_bad: bool) -> Span<'static> {
     if is_bad { span.yellow() } else { span }
 }
 
-/// A backlog of a quarter of a second is where stability begins to count (SEMANTICS section 6).
+/// A backlog of a quarter of a second is where stability begins to count (docs/semantics.md#stability).
 fn is_over(backlog_s: Option<f64>) -> bool {
     backlog_s.is_some_and(|backlog| backlog > 0.25)
 }

@@ -3,7 +3,7 @@
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
-/// Bounds on the generator (SEMANTICS section 5). CPU, CPU wait and steal have none: they inform.
+/// Bounds on the generator (docs/semantics.md#validity). CPU, CPU wait and steal have none: they inform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidityBounds {
     /// The most that the p99 of lateness may be; above it the declared shape was not offered.
@@ -21,7 +21,7 @@ impl Default for ValidityBounds {
     }
 }
 
-/// When stability is evaluated (SEMANTICS section 6).
+/// When stability is evaluated (docs/semantics.md#stability).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StabilityBounds {
     /// The least number of one-second windows of constant offered rate.

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Rule `<leg> pX`: it holds iff what took longer and what never ended are together at most
-/// `(1 - X) n`, n being what began while measuring (SEMANTICS section 4).
+/// `(1 - X) n`, n being what began while measuring (docs/semantics.md#percentile-rules).
 pub(crate) fn leg(
     slo: &Slo,
     (of, percentile, at_most): (Latency, Percentile, Micros),

@@ -15,7 +15,7 @@ use crate::{
 ///
 /// The result is *none* if there was no run, else *invalid* if a validity rule failed or an
 /// SLO could not be evaluated (stability only if named), else *fail* if a rule that counts failed, else
-/// *pass* (SEMANTICS section 7). One part of a run leaves the rules on the target to the whole: in
+/// *pass* (docs/semantics.md#verdict-and-exit-codes). One part of a run leaves the rules on the target to the whole: in
 /// place of *pass* it says *part*.
 #[must_use]
 pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {

@@ -10,7 +10,7 @@ use crate::own_delay::{Decision, by_both_times, delivery};
 use crate::slo::{is_close, is_consumer_disturbed, new};
 use crate::{Evidence, Figure, Latency, OwnDelay, Percentile, RuleResult, Slo, Unevaluated};
 
-/// Rule `<latency> pX`: it holds iff `above + missing <= (1 - X) n` (SEMANTICS section 4). Where it fails
+/// Rule `<latency> pX`: it holds iff `above + missing <= (1 - X) n` (docs/semantics.md#percentile-rules). Where it fails
 /// only by a part that may be our own, it is undecided (section 5).
 pub(crate) fn evaluate(
     slo: &Slo,

@@ -1,5 +1,5 @@
-//! Rules that fail are decided again without the part that may be the generator's own (SEMANTICS
-//! section 5): a rule that holds then is neither a pass nor a fail.
+//! Rules that fail are decided again without the part that may be the generator's own
+//! (docs/semantics.md#how-a-failed-rule-becomes-invalid): a rule that holds then is neither a pass nor a fail.
 
 use std::fmt;
 

@@ -243,7 +243,7 @@ pub enum SloBound {
     /// At least this share of the queries due while measuring had a command; what was shed or refused is
     /// one without.
     QueriesWithCommand(Share),
-    /// The backlog does not grow (SEMANTICS section 6).
+    /// The backlog does not grow (docs/semantics.md#stability).
     Stable,
 }
 
@@ -285,7 +285,7 @@ pub enum Allowance {
     Ratio(Share),
 }
 
-/// A length of time that a message takes (SEMANTICS section 1).
+/// A length of time that a message takes (docs/semantics.md#instants).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Latency {
     /// From due to the answer.

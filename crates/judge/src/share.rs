@@ -74,7 +74,7 @@ pub struct Percentile(u32);
 
 const THOUSANDTHS: u32 = 100_000;
 
-/// How many messages must lie above a percentile before it means anything (SEMANTICS section 4:
+/// How many messages must lie above a percentile before it means anything (docs/semantics.md#when-a-percentile-is-printed:
 /// `n >= 10 / (1 - X)`).
 const MESSAGES_ABOVE: u64 = 10;
 

@@ -1,5 +1,5 @@
 //! Health figures of the generator: CPU, CPU wait and steal. They inform, and decide nothing: what they
-//! did to a figure is in the figure's own part (SEMANTICS section 5).
+//! did to a figure is in the figure's own part (docs/semantics.md#validity).
 
 use std::fmt;
 

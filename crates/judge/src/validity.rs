@@ -1,5 +1,5 @@
 //! The accounting rules on the generator: a breach makes the run invalid, because facts are missing or
-//! the declared load was not offered (SEMANTICS section 5).
+//! the declared load was not offered (docs/semantics.md#validity).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What judging comes to: one result, and every rule behind it (SEMANTICS section 7).
+//! What judging comes to: one result, and every rule behind it (docs/semantics.md#verdict-and-exit-codes).
 
 use std::fmt;
 

@@ -108,7 +108,7 @@ pub struct Ledger {
     pub equations: Vec<Equation>,
 }
 
-/// An equation of SEMANTICS section 2 that does not hold.
+/// An equation of docs/semantics.md#states-and-sums that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Equation {
     /// What is compared, and of which stream or backend.
@@ -355,7 +355,7 @@ impl Ledger {
     }
 
     /// What rule `failure-ratio` counts: rejected, timed out, broken, in flight, and shed by a
-    /// cause that is not our own (SEMANTICS section 4).
+    /// cause that is not our own (docs/semantics.md#the-other-slos).
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.rejected + self.timed_out + self.broken + self.in_flight + self.shed_by_others()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cause, DeviceId, Integrity, MessageId, Micros, Outcome, Reason, ShedCause, StreamId};
 
-/// What the backend knows of a command at the end (SEMANTICS section 2).
+/// What the backend knows of a command at the end (docs/semantics.md#commands).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Delivery {
     /// The platform took it for a device that it can reach.

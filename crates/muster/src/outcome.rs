@@ -1,4 +1,4 @@
-//! Exit codes (SEMANTICS section 7), and the one place that prints.
+//! Exit codes (docs/semantics.md#verdict-and-exit-codes), and the one place that prints.
 
 use std::io::{self, Write};
 

@@ -47,7 +47,7 @@ fn p99(of: &Percentiles) -> Option<u64> {
     of.p99_us
 }
 
-/// SEMANTICS section 4: of the measured cohort.
+/// docs/semantics.md#the-other-slos: of the measured cohort.
 fn failure_ratio(report: &Report) -> Option<Figure> {
     let ledger = &report.ledger.measured;
     let scheduled = ledger.scheduled.filter(|scheduled| *scheduled > 0)?;

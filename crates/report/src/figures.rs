@@ -1,4 +1,4 @@
-//! Rates, latencies, links, events and what was used, as they are written (DESIGN section 8).
+//! Rates, latencies, links, events and what was used, as they are written.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Phase {
     pub until_s: f64,
 }
 
-/// The rates of the measured phase, per second (SEMANTICS section 3).
+/// The rates of the measured phase, per second (docs/semantics.md#the-four-rates).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Rates {
     /// Due by the declared rate.
@@ -95,7 +95,7 @@ pub struct Latency {
     pub lower: Option<Percentiles>,
 }
 
-/// Percentiles; null where there are fewer than 10 / (1 - X) values (SEMANTICS section 4).
+/// Percentiles; null where there are fewer than 10 / (1 - X) values (docs/semantics.md#when-a-percentile-is-printed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Percentiles {
     /// The median.

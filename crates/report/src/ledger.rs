@@ -1,4 +1,4 @@
-//! The ledgers as they are written (DESIGN section 8; meaning: SEMANTICS section 2).
+//! The ledgers as they are written (docs/result.md; meaning: docs/semantics.md#states-and-sums).
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ pub struct UplinkLedger {
     pub equations: Vec<Equation>,
 }
 
-/// An equation of SEMANTICS section 2 that does not hold.
+/// An equation of docs/semantics.md#states-and-sums that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Equation {
     /// What is compared, and of which stream or backend.

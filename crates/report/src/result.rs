@@ -1,4 +1,4 @@
-//! The whole result of a run, as `result.json` holds it (DESIGN section 8).
+//! The whole result of a run, as `result.json` holds it (docs/result.md).
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The verdict as it is written (SEMANTICS section 7).
+//! The verdict as it is written (docs/semantics.md#verdict-and-exit-codes).
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl Verdict {
         counts
     }
 
-    /// The exit code of a run with this verdict (SEMANTICS section 7).
+    /// The exit code of a run with this verdict (docs/semantics.md#verdict-and-exit-codes).
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         self.result.exit_code()
@@ -218,7 +218,7 @@ impl Outcome {
         }
     }
 
-    /// The exit code of this result (SEMANTICS section 7).
+    /// The exit code of this result (docs/semantics.md#verdict-and-exit-codes).
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {

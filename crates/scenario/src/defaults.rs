@@ -113,7 +113,7 @@ fn fill_queries(root: &mut Node) {
 
 /// How long a device waits for a command where the scenario does not say.
 const DEFAULT_TTD: &str = "10s";
-/// How much longer than that its query may go unanswered (SEMANTICS section 2).
+/// How much longer than that its query may go unanswered (docs/semantics.md#time-outs).
 const QUERY_GRACE_US: u64 = 10_000_000;
 
 fn fill_all(node: &mut Node, defaults: &[(&str, &str)]) {
@@ -223,10 +223,10 @@ pub(crate) const KEYS_OF_MESSAGES: [&str; 10] = [
 /// What the topics begin with where the scenario names none.
 const OWN: &str = "muster/";
 
-/// Places in a device's queue where the scenario names none (SEMANTICS section 2).
+/// Places in a device's queue where the scenario names none (docs/semantics.md#shed).
 pub(crate) const DEFAULT_BOUND: &str = "1000";
 
-/// `settle: 30s` becomes its long form, and at-most gets its default (SEMANTICS section 3): the
+/// `settle: 30s` becomes its long form, and at-most gets its default (docs/semantics.md#settling): the
 /// longer of 30 s and the longest time-out and quiet.
 fn fill_settle(root: &mut Node) {
     let longest = longest_timeout(root);

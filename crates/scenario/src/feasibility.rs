@@ -10,7 +10,7 @@ use crate::plan::{Endpoint, Plan, PlatformKind, PlatformPlan, StreamKind, Stream
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
 pub const OWN_DESCRIPTORS: u64 = 64;
-/// User memory of an idle link of MQTT or CoAP, the goal of DESIGN section 6.
+/// User memory of an idle link of MQTT or CoAP, the goal of docs/benchmarks.md.
 pub const USER_BYTES_PER_LINK: u64 = 512;
 /// User memory of TLS on an idle link, the goal: keys, the peer's certificates and one ticket.
 pub const TLS_BYTES_PER_LINK: u64 = 6 * 1024;

@@ -169,7 +169,7 @@ pub struct Phases {
     pub settle: Settle,
 }
 
-/// When settling ends (SEMANTICS section 3).
+/// When settling ends (docs/semantics.md#settling).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settle {
     /// At the latest.

@@ -204,7 +204,7 @@ fn a_refused_query_keeps_its_code() {
     assert!(hint.is_some());
 }
 
-/// SEMANTICS section 2: a query times out ttd + 10 s after it was sent, and one is under way at a time.
+/// docs/semantics.md#time-outs: a query times out ttd + 10 s after it was sent, and one is under way at a time.
 #[test]
 fn silence_ends_a_query_ten_seconds_after_its_time() {
     let world = world(Peer::Silent, "", "");

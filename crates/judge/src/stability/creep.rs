@@ -39,7 +39,7 @@ impl Creep {
         })
     }
 
-    /// Whether the latency rises: both conditions of SEMANTICS section 6 (b).
+    /// Whether the latency rises: both conditions of docs/semantics.md#stability.
     #[must_use]
     pub fn is_rising(&self) -> bool {
         self.rise_us > self.least_us && self.trend.z > 0.0 && self.trend.p() < SIGNIFICANCE

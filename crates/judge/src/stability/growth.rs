@@ -39,7 +39,7 @@ impl Growth {
         })
     }
 
-    /// Whether the backlog grows: both conditions of SEMANTICS section 6 (a).
+    /// Whether the backlog grows: both conditions of docs/semantics.md#stability.
     #[must_use]
     pub fn is_unstable(&self) -> bool {
         self.trend.lower > SLOPE_SHARE * self.offered && self.has_grown()

@@ -519,7 +519,7 @@ fn latencies(messages: &[Message], end: u64) -> LatencyTable {
     }
 }
 
-/// Above, missing and n of one bound, by the words of SEMANTICS section 4.
+/// Above, missing and n of one bound, by the words of docs/semantics.md#percentile-rules.
 fn counted(of: Kept, bound: u64, messages: &[Message]) -> (u64, u64, u64) {
     let count = |is: &dyn Fn(&Message) -> bool| messages.iter().filter(|m| is(m)).count() as u64;
     let all = messages.len() as u64;

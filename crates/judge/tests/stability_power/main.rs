@@ -1,4 +1,4 @@
-//! The bounds of SEMANTICS section 6, by a simulation short enough for every test run. The full
+//! The bounds of docs/semantics.md#stability, by a simulation short enough for every test run. The full
 //! table is printed by the example `stability_power` and kept in `docs/stability.md`.
 
 mod simulation;

@@ -1,4 +1,4 @@
-//! The equations of the ledger of commands (SEMANTICS section 2).
+//! The equations of the ledger of commands (docs/semantics.md#commands).
 
 use super::close::{Sizes, Walk};
 use super::{

@@ -1,4 +1,4 @@
-//! The ledger of commands (SEMANTICS section 2).
+//! The ledger of commands (docs/semantics.md#commands).
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::above::count_above;
 use crate::window::add_above;
 
-/// A way that a command, its query or its reply takes (SEMANTICS section 2).
+/// A way that a command, its query or its reply takes (docs/semantics.md#commands).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Leg {
     /// From a query's due instant to its answer.

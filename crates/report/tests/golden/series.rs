@@ -108,7 +108,7 @@ pub(crate) fn latency(mut values: Vec<u64>, censored: u64) -> Latency {
     }
 }
 
-/// Sorts the values. A percentile is known from 10 / (1 - X) values on (SEMANTICS section 4).
+/// Sorts the values. A percentile is known from 10 / (1 - X) values on (docs/semantics.md#when-a-percentile-is-printed).
 fn percentiles(values: &mut [u64]) -> Percentiles {
     values.sort_unstable();
     let at = |per_mille: usize| {

@@ -372,7 +372,7 @@ fn loop_(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<Loop> {
     Some(loop_)
 }
 
-/// A closed loop's next message is due a period after the last one (SEMANTICS section 1).
+/// A closed loop's next message is due a period after the last one (docs/semantics.md#instants).
 fn has_period(view: &View<'_>, schedule: &ScheduleSpec) -> Option<()> {
     let shape = match &schedule.shape {
         Shape::Replay(_) => "a replay",

@@ -202,7 +202,7 @@ fn file_text(view: &View<'_>) -> Option<(String, String)> {
     Some((path.to_owned(), text))
 }
 
-/// Reads `platform.backend`. Plain subscribers are accounts of their own (SEMANTICS section 2), so
+/// Reads `platform.backend`. Plain subscribers are accounts of their own (docs/semantics.md#arrivals), so
 /// several consumers without a group become several backends.
 pub(super) fn backends(
     platform: &View<'_>,

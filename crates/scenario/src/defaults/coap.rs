@@ -59,7 +59,7 @@ fn fill_names(fleet: &mut Node, dialect: Dialect) {
 /// What a device of Hono calls itself where it logs in.
 const IDENTITY: &str = "${id}@${tenant}";
 
-/// Who waits for an answer waits for as long as the message layer does (SEMANTICS section 2).
+/// Who waits for an answer waits for as long as the message layer does (docs/semantics.md#time-outs).
 fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
     default(stream, "confirmable", "true");
     let is_confirmable = text(stream, "confirmable") != "false";

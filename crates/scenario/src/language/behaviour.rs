@@ -1,4 +1,4 @@
-//! The keys under `platform.behaviour` (DESIGN section 9).
+//! The keys under `platform.behaviour`.
 
 use super::{Key, Kind, Object, Scalar, key, one, word};
 

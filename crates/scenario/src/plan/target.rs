@@ -29,7 +29,7 @@ pub enum PlatformKind {
     Gateway {
         /// What it speaks.
         dialect: Dialect,
-        /// How it misbehaves (DESIGN section 9).
+        /// How it misbehaves.
         behaviour: Box<Behaviour>,
         /// Bytes of the longest payload that it takes over CoAP; none is its dialect's own limit.
         max_payload: Option<u32>,
