@@ -95,11 +95,11 @@ impl<S: Sink> Shard<S> {
     pub(crate) fn unanswered(&self, link: u32) -> ConnectFailure {
         match self.links[link as usize].state {
             State::Announcing(_) => ConnectFailure::AnnouncementUnanswered,
+            State::Subscribing => ConnectFailure::SubscribeUnanswered,
             State::Down
             | State::BackOff
             | State::Opening(_)
             | State::Handshaking
-            | State::Subscribing
             | State::Up
             | State::Ended => ConnectFailure::TimedOut,
         }
@@ -111,7 +111,7 @@ impl<S: Sink> Shard<S> {
             return;
         };
         let mut refusals = std::mem::take(&mut self.refusals);
-        refusals.note_announcement(|| {
+        refusals.note_unanswered("announcement", || {
             let class = self.class(link);
             // Answers come in the order of the announcements.
             let first = class.first_device_of(self.link_id(link)).0;

@@ -106,7 +106,7 @@ impl<S: Sink> Shard<S> {
             // The driver could not even open a socket; it counts as a try all the same.
             self.count_open(link, now);
         }
-        let by_us = failure == ConnectFailure::TimedOut && self.is_timed_out_by_us(link, now);
+        let by_us = failure.is_time_out() && self.is_timed_out_by_us(link, now);
         self.close_session(link);
         self.tried(link);
         self.tally.failed += 1;
@@ -126,6 +126,7 @@ impl<S: Sink> Shard<S> {
             | ConnectFailure::Closed
             | ConnectFailure::Tls(_)
             | ConnectFailure::AnnouncementUnanswered
+            | ConnectFailure::SubscribeUnanswered
             | ConnectFailure::GeneratorLimit
             | ConnectFailure::RunEnded => {}
         }
@@ -144,6 +145,9 @@ impl<S: Sink> Shard<S> {
     fn note_refusal(&mut self, link: u32, failure: ConnectFailure) {
         if failure == ConnectFailure::AnnouncementUnanswered {
             return self.note_unannounced(link);
+        }
+        if failure == ConnectFailure::SubscribeUnanswered {
+            return self.note_unsubscribed(link);
         }
         let (packet, reason) = if let ConnectFailure::Rejected(reason) = failure {
             ("CONNECT", reason)

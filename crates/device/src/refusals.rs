@@ -14,8 +14,8 @@ pub(crate) struct Refusals {
     untold: Vec<String>,
     links: Vec<(&'static str, Reason)>,
     untold_links: Vec<String>,
-    /// Whether an announcement without an answer was noted.
-    has_announcement: bool,
+    /// The requests before a link is up of which one without an answer was noted.
+    unanswered: Vec<&'static str>,
     /// Causes for which the platform has given a reason string.
     said: Vec<String>,
     untold_said: Vec<(String, String)>,
@@ -49,9 +49,10 @@ impl Refusals {
         ));
     }
 
-    /// An announcement of a device was not answered; `text` is asked for once.
-    pub(crate) fn note_announcement(&mut self, text: impl FnOnce() -> String) {
-        if !std::mem::replace(&mut self.has_announcement, true) {
+    /// A request before a link is up was not answered; `text` is asked for once for each of them.
+    pub(crate) fn note_unanswered(&mut self, request: &'static str, text: impl FnOnce() -> String) {
+        if !self.unanswered.contains(&request) {
+            self.unanswered.push(request);
             self.untold_links.push(text());
         }
     }
@@ -109,12 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_announcement_without_an_answer_is_told_once() {
+    fn the_first_request_without_an_answer_is_told_once() {
         let mut refusals = Refusals::default();
-        refusals.note_announcement(|| "link `a`".to_owned());
-        refusals.note_announcement(|| panic!("the first is enough"));
-        assert_eq!(refusals.take_links(), ["link `a`"]);
-        refusals.note_announcement(|| panic!("it was told"));
+        refusals.note_unanswered("SUBSCRIBE", || "link `a`".to_owned());
+        refusals.note_unanswered("SUBSCRIBE", || panic!("the first is enough"));
+        refusals.note_unanswered("announcement", || "link `b`".to_owned());
+        assert_eq!(refusals.take_links(), ["link `a`", "link `b`"]);
+        refusals.note_unanswered("SUBSCRIBE", || panic!("it was told"));
         assert!(refusals.take_links().is_empty());
     }
 

@@ -69,6 +69,26 @@ impl<S: Sink> Shard<S> {
         self.announce(link, now, out)
     }
 
+    /// Notes the first SUBSCRIBE that a platform left unanswered, with its filters.
+    pub(crate) fn note_unsubscribed(&mut self, link: u32) {
+        let mut refusals = std::mem::take(&mut self.refusals);
+        refusals.note_unanswered("SUBSCRIBE", || {
+            let (class, name) = (self.class(link), self.name_of(link));
+            let device = class.first_device_of(self.link_id(link));
+            let mut filters = vec![String::new(); class.subscriptions()];
+            let mut qos = [Qos::AtMostOnce; SUBSCRIPTIONS_MAX];
+            let mut of_device = String::new();
+            class.roster.render_name(device, &mut of_device);
+            class.render_filters(device, &of_device, (&mut filters, &mut qos));
+            format!(
+                "link `{name}`: SUBSCRIBE to `{}` was not answered within {}; others like it are not told",
+                filters.join("`, `"),
+                class.client.handshake_timeout
+            )
+        });
+        self.refusals = refusals;
+    }
+
     fn unsubscribed(
         &mut self,
         link: u32,

@@ -174,6 +174,7 @@ fn was_unreachable(summary: &Summary) -> bool {
         ConnectFailure::TimedOut,
         ConnectFailure::Closed,
         ConnectFailure::AnnouncementUnanswered,
+        ConnectFailure::SubscribeUnanswered,
     ];
     let links = &summary.run.links;
     let ended = ConnectFailure::RunEnded.to_string();

@@ -135,6 +135,7 @@ pub(crate) fn failure_key(failure: &ConnectFailure) -> u64 {
         ConnectFailure::UpgradeRefused(status) => 12 << 16 | u64::from(*status),
         ConnectFailure::Unsendable => 13 << 16,
         ConnectFailure::AnnouncementUnanswered => 14 << 16,
+        ConnectFailure::SubscribeUnanswered => 15 << 16,
     }
 }
 

@@ -214,6 +214,8 @@ pub enum ConnectFailure {
     /// The platform did not answer, within `connect.timeout`, the announcement of a device that the link
     /// carries.
     AnnouncementUnanswered,
+    /// The platform did not answer, within `connect.timeout`, a SUBSCRIBE that the link needs.
+    SubscribeUnanswered,
 }
 
 impl ConnectFailure {
@@ -247,6 +249,17 @@ impl ConnectFailure {
     }
 }
 
+impl ConnectFailure {
+    /// Whether the time to connect was over before an answer came.
+    #[must_use]
+    pub const fn is_time_out(self) -> bool {
+        matches!(
+            self,
+            Self::TimedOut | Self::AnnouncementUnanswered | Self::SubscribeUnanswered
+        )
+    }
+}
+
 impl fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -264,6 +277,7 @@ impl fmt::Display for ConnectFailure {
             Self::GeneratorLimit => f.write_str("generator-limit"),
             Self::RunEnded => f.write_str("run-ended"),
             Self::AnnouncementUnanswered => f.write_str("announcement-unanswered"),
+            Self::SubscribeUnanswered => f.write_str("subscribe-unanswered"),
         }
     }
 }

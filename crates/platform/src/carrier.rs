@@ -64,7 +64,7 @@ impl Carrier {
 
 impl IntegrityLevel {
     /// What the check covers of a payload, beside the stamp.
-    pub(crate) fn covered<'a>(self, around: [&'a [u8]; 2]) -> [&'a [u8]; 2] {
+    pub(crate) fn covered(self, around: [&[u8]; 2]) -> [&[u8]; 2] {
         match self {
             Self::Body => around,
             Self::Stamp => [&[], &[]],

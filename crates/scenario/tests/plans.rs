@@ -431,6 +431,12 @@ fn a_named_payload_has_a_stamp_only_where_a_backend_reads_it() {
         stamped(REAL, "{ template: '{\"a\":\"${stamp}\"}' }").1,
         Carrier::Payload
     );
+    let broker = "kind: mqtt, devices: [ 'mqtt://h:1883' ]";
+    assert_eq!(stamped(broker, "smart-meter").1, Carrier::None);
+    assert_eq!(stamped(broker, "{ size: 100 }").1, Carrier::Payload);
+    let hono = "name: t\nplatform: { kind: hono, devices: [ 'coap://h' ] }\n\
+                fleet: [ { tenant: t, streams: [ { rate: 1/s, payload: ditto-modify } ] } ]\n";
+    assert_eq!(plan(hono).fleets[0].streams[0].carrier, Carrier::None);
     let asked = board(REAL, "{ rate: 1/s, carrier: payload }");
     assert!(format!("{:?}", asked.fleets[0].streams[0].payload).contains("musterId"));
     let chosen = board(HEARD, "{ rate: 1/s, integrity: body }");

@@ -1,5 +1,8 @@
 //! `muster check --loop`: one device of each fleet, to the platform and back.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
 use crate::program::{Said, folder_with, muster};
 
 const SCENARIO: &str = r#"
@@ -114,6 +117,62 @@ fn an_announcement_that_is_not_answered_is_named_by_the_check_and_by_the_run() {
         line,
         Some("no link 1 of 1 links did not come up (announcement-unanswered)")
     );
+}
+
+/// A peer that answers CONNECT and nothing else.
+fn mute_peer() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || hear(stream));
+        }
+    });
+    address
+}
+
+fn hear(mut stream: TcpStream) {
+    let mut room = [0; 512];
+    let mut is_first = true;
+    while stream.read(&mut room).is_ok_and(|length| length > 0) {
+        if std::mem::take(&mut is_first) {
+            let connack = [0x20, 3, 0, 0, 0];
+            stream.write_all(&connack).expect("the peer listens");
+        }
+    }
+}
+
+#[test]
+fn the_request_that_a_peer_left_unanswered_is_named() {
+    let subscribe = "SUBSCRIBE to `ack/PerfTest_0`, `commands/PerfTest_0` was not answered";
+    let announcement =
+        "the announcement of device `sensors-00000000` on `v1/gateway/connect` was not answered";
+    for (kind, keys, cause, words) in [
+        ("sap-edge", "", "subscribe-unanswered", subscribe),
+        (
+            "thingsboard",
+            "gateway: { devices: 5 },",
+            "announcement-unanswered",
+            announcement,
+        ),
+    ] {
+        let text = format!(
+            "name: mute\nplatform: {{ kind: {kind}, devices: [ 'mqtt://{}' ] }}\n\
+             fleet: [ {{ name: sensors, count: 5, connect: {{ timeout: 500ms }}, {keys} streams: [ {{ rate: 5/s }} ] }} ]\n\
+             phases: {{ warm-up: 0s, measure: 1s, settle: {{ at-most: 40s, quiet: 1s }} }}\n",
+            mute_peer()
+        );
+        let folder = folder_with(&text);
+        for arguments in [
+            ["check", "scenario.yaml", "--loop"],
+            ["run", "scenario.yaml", "--quiet"],
+        ] {
+            let said = muster(folder.path(), &arguments);
+            assert_eq!(said.code, 4, "{said:?}");
+            let out = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(out.contains(cause) && out.contains(words), "{out}");
+        }
+    }
 }
 
 const COMMANDED: &str = r#"
