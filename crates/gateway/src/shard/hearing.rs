@@ -19,9 +19,10 @@ impl Shard {
             self.counts().unreadable.more();
             return self.expel(io, key, reason::MALFORMED_PACKET);
         }
-        let heard = match dialect.hear(name, &incoming.topic, incoming.payload) {
-            _ if self.is_silent_on(&incoming.topic) => Heard::Ignored,
-            heard => heard,
+        let heard = if self.is_silent_on(&incoming.topic) {
+            Heard::Ignored
+        } else {
+            dialect.hear(name, &incoming.topic, incoming.payload)
         };
         if !matches!(heard, Heard::Announced { .. }) {
             self.count_uplink(incoming.dup);

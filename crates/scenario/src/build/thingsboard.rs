@@ -172,10 +172,7 @@ impl Points {
 
 impl Instant {
     fn of(ts: &Json, variables: &[(String, &str)]) -> Self {
-        let text = match ts {
-            Json::String(text) => text.clone(),
-            other => other.to_string(),
-        };
+        let text = ts.as_str().map_or_else(|| ts.to_string(), str::to_owned);
         let used: Vec<&(String, &str)> = variables
             .iter()
             .filter(|(token, _)| text.contains(token.as_str()))
