@@ -164,7 +164,7 @@ fn key(failure: ConnectFailure, fleet: &str) -> String {
         ConnectFailure::AnnouncementUnanswered => {
             format!("{}, which announces its devices", of_fleet("gateway"))
         }
-        ConnectFailure::Unsendable => of_fleet("streams"),
+        ConnectFailure::Unsendable | ConnectFailure::SubscribeUnanswered => of_fleet("streams"),
         ConnectFailure::GeneratorLimit => "`muster check`".to_owned(),
         ConnectFailure::RunEnded => of_fleet("connect"),
     }

@@ -244,12 +244,13 @@ impl ConnectFailure {
             Self::AnnouncementUnanswered => {
                 "without an answer to their announcement (announcement-unanswered)".to_owned()
             }
+            Self::SubscribeUnanswered => {
+                "without an answer to their SUBSCRIBE (subscribe-unanswered)".to_owned()
+            }
             Self::RunEnded => "cut off by the end of the run (run-ended)".to_owned(),
         }
     }
-}
 
-impl ConnectFailure {
     /// Whether the time to connect was over before an answer came.
     #[must_use]
     pub const fn is_time_out(self) -> bool {
