@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, sockopt};
 use rustix::time::Timespec;
 
-use crate::io::Alarm;
+use crate::io::{Alarm, Poll};
 use crate::pool::BufferId;
 use crate::slab::{Flags, Slab};
 use crate::udp::Inbox;
@@ -106,7 +106,7 @@ impl<H: Handler> Loop<H> {
         let asked = self.io.clock().now();
         let events = self.poll(wait, &mut space)?;
         let now = self.io.fresh_now();
-        self.io.turns.woke(asked, now, events.len());
+        self.io.turns.woke(&Poll { asked, wait }, now, events.len());
         self.handler.turn_begins(&mut self.io);
         self.io.counts.turns += 1;
         self.serve_ready();

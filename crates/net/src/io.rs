@@ -12,6 +12,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, sockopt};
 
+pub(crate) use self::turns::Poll;
 use self::turns::Turns;
 use self::udp::Datagrams;
 use crate::pool::{BufferId, Pool};

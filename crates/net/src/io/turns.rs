@@ -18,7 +18,7 @@ const BEHIND_MAX: u32 = 64;
 pub(crate) struct Turns {
     /// When the last poll returned.
     polled: Micros,
-    /// Since when the loop has worked without waiting for events.
+    /// Since when the loop has worked, or ought to have, without waiting for events.
     began: Micros,
     /// All that came until then has been presented.
     heard: Micros,
@@ -28,12 +28,32 @@ pub(crate) struct Turns {
     cpu_wait: Option<CpuWait>,
 }
 
+/// A wait for events.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Poll {
+    /// When it began.
+    pub(crate) asked: Micros,
+    /// How long it may take; `Micros::MAX` for ever.
+    pub(crate) wait: Micros,
+}
+
+impl Poll {
+    fn until(&self) -> Micros {
+        Micros(self.asked.get().saturating_add(self.wait.get()))
+    }
+}
+
 impl Turns {
-    /// A poll that began at `asked` has returned at `now`, with so many events.
-    pub(crate) fn woke(&mut self, asked: Micros, now: Micros, events: usize) {
-        let is_rested = now - asked > REST_LEAST + Micros(events as u64 / EVENTS_PER_US);
-        // What came while the last turn was at work has waited since that began.
-        self.began = if is_rested { now } else { self.polled };
+    /// A poll has returned at `now`, with so many events.
+    pub(crate) fn woke(&mut self, poll: &Poll, now: Micros, events: usize) {
+        let taking = REST_LEAST + Micros(events as u64 / EVENTS_PER_US);
+        self.began = if now - poll.asked > taking {
+            // A thread that was to wake up earlier did not run: it was stopped, or its CPU was.
+            now.min(poll.until())
+        } else {
+            // What came while the last turn was at work has waited since that began.
+            self.polled
+        };
         self.polled = now;
         if let Some(wait) = &mut self.cpu_wait {
             wait.read(now);
@@ -77,5 +97,51 @@ impl Io {
     #[must_use]
     pub fn heard(&self) -> Micros {
         self.turns.heard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When the turn began behind a poll of up to `wait` that returned after `took`; the turn before
+    /// woke up at 1 ms, and worked until 3 ms.
+    fn began(wait: u64, took: u64, events: usize) -> u64 {
+        let mut turns = Turns {
+            polled: Micros(1_000),
+            ..Turns::default()
+        };
+        let asked = Micros(3_000);
+        let wait = Micros(wait);
+        turns.woke(&Poll { asked, wait }, asked + Micros(took), events);
+        turns.began.get()
+    }
+
+    #[test]
+    fn a_turn_began_when_the_thread_ought_to_have_run() {
+        assert_eq!(
+            began(0, 3, 1),
+            1_000,
+            "something had come: at work since the turn before"
+        );
+        assert_eq!(began(0, 200, 1_024), 1_000, "many events take time");
+        assert_eq!(began(10_000, 4_000, 1), 7_000, "an event ended its sleep");
+        assert_eq!(began(u64::MAX, 4_000, 1), 7_000);
+        assert_eq!(began(10_000, 310_000, 1), 13_000, "it woke up 300 ms late");
+    }
+
+    #[test]
+    fn a_loop_that_is_always_behind_hears_after_some_turns() {
+        let mut turns = Turns::default();
+        let mut turn = |at: u64, is_behind: bool| {
+            turns.polled = Micros(at);
+            turns.presented(is_behind);
+            turns.heard.get()
+        };
+        assert_eq!(turn(1, false), 1);
+        assert!((2..66).all(|at| turn(at, true) == 1));
+        assert_eq!(turn(66, true), 66);
+        assert_eq!(turn(67, true), 66);
+        assert_eq!(turn(68, false), 68);
     }
 }
