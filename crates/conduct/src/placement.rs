@@ -12,6 +12,7 @@ use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Micros, Rate, RunId};
 use muster_platform::DueTimes;
+use muster_protocol::mqtt::Property;
 use muster_scenario::{
     Ack, ClientIdPlan, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, Sockets,
     StreamKind, StreamPlan,
@@ -72,6 +73,7 @@ impl Placement<'_> {
             offline: fleet.offline.map(|pause| Offline {
                 from: pause.at,
                 until: pause.at + pause.lasts,
+                is_abrupt: pause.is_abrupt,
             }),
         }
     }
@@ -125,6 +127,8 @@ impl Placement<'_> {
                 payload: will.payload.clone(),
                 qos: will.qos,
                 retain: will.retain,
+                delay: (will.delay > Micros::ZERO)
+                    .then(|| Property::WillDelay(whole_seconds(will.delay))),
             }),
         }
     }

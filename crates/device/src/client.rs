@@ -183,4 +183,6 @@ pub struct Will {
     pub qos: mqtt::Qos,
     /// Whether it is retained.
     pub retain: bool,
+    /// The will delay interval (MQTT 5 section 3.1.3.2.2), where there is one.
+    pub delay: Option<mqtt::Property<'static>>,
 }

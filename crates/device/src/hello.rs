@@ -110,7 +110,7 @@ impl Hello {
             payload: self.will_payload.as_bytes(),
             qos: will.qos,
             retain: will.retain,
-            properties: Properties::NONE,
+            properties: Properties::new(will.delay.as_slice()),
         });
         connect
     }

@@ -11,6 +11,8 @@ pub struct Offline {
     pub from: Micros,
     /// The first link comes back then.
     pub until: Micros,
+    /// Whether links are reset, so that the platform publishes their wills.
+    pub is_abrupt: bool,
 }
 
 impl<S: Sink> Shard<S> {
@@ -42,6 +44,12 @@ impl<S: Sink> Shard<S> {
         }
     }
 
+    /// Whether a link leaves without a word, as one whose network is gone.
+    pub(crate) fn leaves_abruptly(&self, link: u32, cause: Cause) -> bool {
+        let offline = self.class(link).client.offline;
+        cause == Cause::Offline && offline.is_some_and(|offline| offline.is_abrupt)
+    }
+
     /// The platform has answered the CONNECT of a link.
     pub(crate) fn tell_return(&mut self, link: u32, now: Micros, is_kept: bool) {
         let was_up = self.links[link as usize].ups > 0;
@@ -58,6 +66,7 @@ impl<S: Sink> Shard<S> {
         Some(Offline {
             from: origin + offline.from,
             until: origin + offline.until,
+            is_abrupt: offline.is_abrupt,
         })
     }
 }

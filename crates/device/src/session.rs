@@ -68,6 +68,10 @@ impl<S: Sink> Shard<S> {
         }
         if self.end_of_life(link).is_some_and(|at| at <= now) {
             let cause = self.why_it_leaves(link, now);
+            if self.leaves_abruptly(link, cause) {
+                self.closed(link, now, cause);
+                return Then::Abort;
+            }
             self.links[link as usize].session.disconnect(0, out);
             self.closed(link, now, cause);
             return Then::Close;

@@ -1,7 +1,7 @@
 //! Drives the links of a shard over an event loop.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use muster_conduct::{Dispatch, Order, Scribe, Tape, Trouble};
@@ -294,7 +294,7 @@ impl<L: Lines> Driver<L> {
             let now = io.fresh_now();
             let id = self.shard.link_id(link).0;
             let target = self.targets[id as usize % self.targets.len()];
-            let source = limits::source_for(id, self.plan.links(), target);
+            let source = self.source(link, target, self.plan.links());
             match L::connect(io, target, source) {
                 Ok(key) => {
                     io.set_tag(key, link);
@@ -306,6 +306,21 @@ impl<L: Lines> Driver<L> {
             }
         }
         true
+    }
+
+    /// The source address of a link, or of the first link of a socket; none leaves it to the kernel.
+    /// Links of a fleet take those that the scenario names in turn, to each target alike.
+    fn source(&self, link: u32, target: SocketAddr, sockets: u32) -> Option<IpAddr> {
+        let id = self.shard.link_id(link).0;
+        let named = &self.plan.fleets[self.shard.ramp_of(link)].connect.from;
+        let fits = |source: &&IpAddr| source.is_ipv4() == target.is_ipv4();
+        match named.iter().filter(fits).count() {
+            0 => limits::source_for(id, sockets, target),
+            count => {
+                let turn = id as usize / self.targets.len();
+                named.iter().filter(fits).nth(turn % count).copied()
+            }
+        }
     }
 
     fn connect_refused(&mut self, link: u32, now: Micros, error: &ConnectError) {

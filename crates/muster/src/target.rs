@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -23,6 +23,11 @@ use muster_transport::throwaway;
 
 use crate::archive::NotedTarget;
 use crate::events::NotedEvent;
+
+mod answering;
+
+pub(crate) use answering::check_sources;
+use answering::{all_that_answer, first_to_answer};
 
 /// Where devices and consumers connect.
 #[derive(Debug, Clone)]
@@ -47,13 +52,22 @@ impl Addresses {
 pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
     let within = patience(plan);
     let of = |endpoint: &Endpoint| address(endpoint, within);
-    let devices = plan.platform.endpoints.iter();
-    let devices = devices.filter(|_| part.links.is_some()).map(of);
+    let endpoints = plan.platform.endpoints.iter();
+    let mut devices = Vec::new();
+    for endpoint in endpoints.filter(|_| part.links.is_some()) {
+        let is_tcp = !plan.platform.scheme().is_coap();
+        if plan.platform.uses_all_addresses && is_tcp {
+            devices.extend(all_that_answer(&found(endpoint)?, within));
+        } else {
+            devices.push(of(endpoint)?);
+        }
+    }
+    check_sources(plan, &devices)?;
     let backends = plan.backends.iter();
     let backends = backends.filter(|_| part.consumers.is_some());
     let backends = backends.map(|backend| Ok(vec![of(&backend.endpoint)?]));
     Ok(Addresses {
-        devices: devices.collect::<Result<_>>()?,
+        devices,
         backends: backends.collect::<Result<_>>()?,
     })
 }
@@ -74,12 +88,16 @@ pub(crate) fn patience(plan: &Plan) -> Duration {
 /// the resolver's order and of either family, as usual clients have it; the first of all if none
 /// does, so that the run tells why.
 pub(crate) fn address(endpoint: &Endpoint, within: Duration) -> Result<SocketAddr> {
-    let found = addresses((endpoint.host.as_str(), endpoint.port));
-    let found = found.map_err(|why| anyhow!("look up `{}` of {endpoint}: {why}", endpoint.host))?;
+    let found = found(endpoint)?;
     match found[..] {
         [only] => Ok(only),
         _ => Ok(first_to_answer(&found, within).unwrap_or(found[0])),
     }
+}
+
+fn found(endpoint: &Endpoint) -> Result<Vec<SocketAddr>> {
+    let found = addresses((endpoint.host.as_str(), endpoint.port));
+    found.map_err(|why| anyhow!("look up `{}` of {endpoint}: {why}", endpoint.host))
 }
 
 /// All addresses of a name, in the resolver's order: one at the least.
@@ -97,18 +115,6 @@ fn bare(error: &io::Error) -> String {
     let text = error.to_string();
     let bare = text.strip_prefix("failed to lookup address information: ");
     bare.unwrap_or(&text).to_owned()
-}
-
-/// Tries one address after the other; each may take an equal part of the time that is left.
-fn first_to_answer(addresses: &[SocketAddr], within: Duration) -> Option<SocketAddr> {
-    let begun = now();
-    let answers = |(tried, address): &(usize, &SocketAddr)| {
-        let left = within.saturating_sub(begun.elapsed());
-        let part = left / (addresses.len() - tried) as u32;
-        TcpStream::connect_timeout(address, part).is_ok()
-    };
-    let mut tries = addresses.iter().enumerate();
-    tries.find(answers).map(|(_, address)| *address)
 }
 
 /// Whether packets to an address stay on this machine: the source address the kernel would use is
@@ -494,7 +500,6 @@ fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
 
     use super::*;
 
@@ -503,19 +508,6 @@ mod tests {
         let drawn = [one_time(), one_time()].map(|drawn| drawn.expect("random numbers"));
         assert_ne!(drawn[0], drawn[1]);
         assert!(drawn.iter().all(|password| password.len() == 32));
-    }
-
-    #[test]
-    fn the_first_address_that_answers_is_taken_whatever_its_place() {
-        let open = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let closed = TcpListener::bind("127.0.0.1:0").expect("another port");
-        let address = |listener: &TcpListener| listener.local_addr().expect("its address");
-        let addresses = [address(&closed), address(&open)];
-        drop(closed);
-        let within = Duration::from_secs(10);
-        assert_eq!(first_to_answer(&addresses, within), Some(addresses[1]));
-        assert_eq!(first_to_answer(&addresses[..1], within), None);
-        assert_eq!(first_to_answer(&addresses, Duration::ZERO), None);
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub struct PortNeed {
     pub endpoint: Endpoint,
     /// How many there are.
     pub connections: u32,
+    /// Source addresses that the scenario gives devices; none where it leaves them to the kernel.
+    pub from: Option<u32>,
 }
 
 /// Memory on this machine, in bytes.
@@ -244,6 +246,7 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
             ports.push(PortNeed {
                 endpoint: endpoint.clone(),
                 connections: more,
+                from: sources(plan),
             });
         }
     };
@@ -257,6 +260,15 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
         add(&backend.endpoint, u32::from(backend.consumers));
     }
     ports
+}
+
+/// Source addresses of the devices; that which the kernel picks for fleets that name none is one.
+fn sources(plan: &Plan) -> Option<u32> {
+    let mut named: Vec<_> = plan.fleets.iter().flat_map(|of| &of.connect.from).collect();
+    named.sort_unstable();
+    named.dedup();
+    let has_unnamed = plan.fleets.iter().any(|of| of.connect.from.is_empty());
+    (!named.is_empty()).then(|| named.len() as u32 + u32::from(has_unnamed))
 }
 
 fn connect(plan: &Plan) -> Micros {

@@ -48,12 +48,12 @@ pub use feasibility::{
 pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
 pub use plan::{
-    Ack, ApiCredential, AuthenticationPlan, BackendPlan, ClientIdPlan, ClientPlan, CoapPlan,
-    ConnectPlan, Credential, Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, Loop, MonitorPlan,
-    MqttNorthbound, MqttPlan, Northbound, Overflow, Pause, PemFile, Phases, Plan, PlatformKind,
-    PlatformPlan, ProvisionMode, ProvisionPlan, ReconnectPlan, RegistryApi, Sasl, Scheme, Secret,
-    Settle, Sockets, StreamKind, StreamPlan, TlsPlan, TlsVersions, WebAddress, WillPlan,
-    shared_receive_buffer,
+    Absence, Ack, ApiCredential, AuthenticationPlan, BackendPlan, ClientIdPlan, ClientPlan,
+    CoapPlan, ConnectPlan, Credential, Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, Loop,
+    MonitorPlan, MqttNorthbound, MqttPlan, Northbound, Overflow, Pause, PemFile, Phases, Plan,
+    PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, ReconnectPlan, RegistryApi, Sasl,
+    Scheme, Secret, Settle, Sockets, StreamKind, StreamPlan, TlsPlan, TlsVersions, WebAddress,
+    WillPlan, shared_receive_buffer,
 };
 pub use problem::{Problem, Problems};
 pub use reader::{NoFiles, Reader};

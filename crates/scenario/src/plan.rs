@@ -26,8 +26,8 @@ mod transport;
 
 pub use coap::{CoapPlan, Sockets, shared_receive_buffer};
 pub use fleet::{
-    AuthenticationPlan, ClientIdPlan, ClientPlan, ConnectPlan, Credential, FleetPlan, MqttPlan,
-    ReconnectPlan, WillPlan,
+    Absence, AuthenticationPlan, ClientIdPlan, ClientPlan, ConnectPlan, Credential, FleetPlan,
+    MqttPlan, ReconnectPlan, WillPlan,
 };
 pub use monitor::MonitorPlan;
 pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};

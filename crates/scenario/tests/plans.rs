@@ -867,6 +867,27 @@ fn links_over_dtls_that_come_back_in_full_are_warned_of() {
 }
 
 #[test]
+fn abrupt_ends_late_wills_and_source_addresses_are_read() {
+    let text = "name: t\nplatform: { addresses: all }\nfleet:\n- client: { session-expiry: 10s, will: { topic: \"w/${id}\", \
+                payload: gone, delay: 5s } }\n  connect: { from: [ \"127.0.0.2\", \"::1\" ] }\n  \
+                offline: { at: 1s, for: 2s, abrupt: true }\n  streams: [ { rate: 1/s } ]\n";
+    let plan = plan(text);
+    let fleet = &plan.fleets[0];
+    let will = fleet.client.mqtt().unwrap().will.as_ref().unwrap();
+    assert_eq!(will.delay, Micros::from_secs(5));
+    assert_eq!(fleet.connect.from.len(), 2);
+    assert!(fleet.offline.unwrap().is_abrupt);
+    assert!(plan.platform.uses_all_addresses);
+    assert_eq!(needs(&plan).ports[0].from, Some(2));
+    let early = text.replace("session-expiry: 10s", "session-expiry: 4s");
+    let warned = self::plan(&early).warnings;
+    assert!(
+        warned[0].what.contains("when the session ends, after 4"),
+        "{warned:?}"
+    );
+}
+
+#[test]
 fn old_mqtt_and_wills_are_read() {
     let text = "name: t\nfleet:\n- client: { version: 3.1.1, clean-start: false, keep-alive: 0s, \
                 will: { topic: \"w/${id}\", payload: gone, qos: 1 } }\n  data: meters.csv\n  count: 3\n  \

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use muster_conduct::Trouble;
 use muster_device::{Route, Seat};
 use muster_model::Micros;
-use muster_net::{Closed, Io, Key, TimerId, Written, limits};
+use muster_net::{Closed, Io, Key, TimerId, Written};
 use muster_scenario::shared_receive_buffer;
 
 use super::overheard::Overheard;
@@ -129,9 +129,10 @@ impl<L: Lines> Driver<L> {
     /// Makes a socket, which goes where its first link would; whether there is one.
     fn begin_socket(&mut self, io: &mut Io, socket: u32, link: u32) -> bool {
         let first = self.shard.link_at(Seat { socket, lane: 0 });
-        let first = self.shard.link_id(first.unwrap_or(link)).0;
-        let target = self.targets[first as usize % self.targets.len()];
-        let source = limits::source_for(first, self.plan.device_sockets(), target);
+        let first = first.unwrap_or(link);
+        let id = self.shard.link_id(first).0;
+        let target = self.targets[id as usize % self.targets.len()];
+        let source = self.source(first, target, self.plan.device_sockets());
         match L::connect(io, target, source) {
             Ok(key) => {
                 io.set_tag(key, OF_SOCKET | socket);

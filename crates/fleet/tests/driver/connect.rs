@@ -42,6 +42,22 @@ fn greet(mut socket: TcpStream) -> TcpStream {
 }
 
 #[test]
+fn links_come_from_the_addresses_that_the_scenario_names_in_turn() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let from = "from: [ '127.0.0.7', '127.0.0.9', '::1' ], rate: 1000000/s";
+    let scenario = SCENARIO.replace("rate: 1000000/s", from);
+    let shard = Shard::start(&scenario, listener.local_addr().unwrap(), None);
+    shard.order(Order::Connect);
+    let sockets = listener.incoming().take(LINKS);
+    let sources = sockets.map(|socket| socket.unwrap().peer_addr().unwrap().ip());
+    let mut sources = Vec::from_iter(sources.map(|source| source.to_string()));
+    sources.sort_unstable();
+    let half = LINKS / 2;
+    assert_eq!(sources[..half], ["127.0.0.7"].repeat(half));
+    assert_eq!(sources[half..], ["127.0.0.9"].repeat(half));
+}
+
+#[test]
 fn a_connect_begins_with_its_own_syn_and_not_with_the_first_of_its_turn() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (told, begun) = channel();

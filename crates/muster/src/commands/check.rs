@@ -20,7 +20,7 @@ use crate::commands::run::check_layers;
 use crate::probe::Answer;
 use crate::provisioned::Watcher;
 use crate::reach::{Reached, reach};
-use crate::{outcome, scenario_file, sockets};
+use crate::{outcome, scenario_file, sockets, target};
 
 /// Works out whether a scenario can run here, and whether the target answers, without load.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
@@ -37,6 +37,11 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
         tell("ok", &text);
     }
     if lines.iter().any(|line| !line.is_met) {
+        outcome::say("infeasible on this machine");
+        return Ok(outcome::INVALID);
+    }
+    if let Err(error) = target::check_sources(plan, &[]) {
+        tell("short", &format!("cannot {error}"));
         outcome::say("infeasible on this machine");
         return Ok(outcome::INVALID);
     }
@@ -260,7 +265,7 @@ fn time(needs: &Needs) -> Line {
     }
 }
 
-/// Only on loopback are there many source addresses.
+/// Only on loopback are there many source addresses, unless the scenario names some.
 fn of_ports(need: &PortNeed, each: u32) -> Line {
     let host = need.endpoint.host.as_str();
     let is_loopback = host.starts_with("127.") || host == "localhost";
@@ -270,13 +275,15 @@ fn of_ports(need: &PortNeed, each: u32) -> Line {
         0 => format!("the embedded gateway ({})", need.endpoint.scheme.name()),
         _ => need.endpoint.to_string(),
     };
-    let there = if is_loopback {
-        "loopback has enough"
-    } else {
-        "there is one"
+    let there = match need.from {
+        Some(named) => format!("`connect.from` has {named}"),
+        None if is_loopback => "loopback has enough".to_owned(),
+        None => "there is one; name more by `connect.from`".to_owned(),
     };
     Line {
-        is_met: sources == 1 || is_loopback,
+        is_met: need
+            .from
+            .map_or(sources == 1 || is_loopback, |named| sources <= named),
         text: format!(
             "ports towards {towards}: {} needed, {each} a source address, so {sources} of them; {there}",
             need.connections

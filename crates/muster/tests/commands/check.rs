@@ -152,6 +152,25 @@ fn a_run_whose_devices_are_all_refused_fails_and_says_why() {
     }
 }
 
+/// An address for documentation (RFC 5737), which no machine has.
+#[test]
+fn a_source_address_of_another_machine_is_refused_before_the_run_with_its_key() {
+    let scenario = "name: t\nfleet: [ { name: meters, connect: { from: [ \"192.0.2.1\" ] }, \
+                    streams: [ { rate: 1/s } ] } ]\nphases: { measure: 1s }\n";
+    let folder = folder_with(scenario);
+    for (arguments, code) in [
+        (&["check", "scenario.yaml", "--offline"][..], 3),
+        (&["run", "scenario.yaml", "--out", "out"], 4),
+    ] {
+        let said = muster(folder.path(), arguments);
+        assert_eq!(said.code, code, "{said:?}");
+        let words = "use 192.0.2.1 of `fleet.meters.connect.from`: ";
+        assert!(said.out.contains(words), "{said:?}");
+        assert!(said.out.contains("ip address add 192.0.2.1"), "{said:?}");
+        assert!(!folder.path().join("out").exists());
+    }
+}
+
 #[test]
 fn a_target_where_nobody_listens_is_silent() {
     let gateway = Gateway::start::<&str>(&[]);

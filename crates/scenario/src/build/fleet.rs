@@ -1,6 +1,7 @@
 //! A fleet and its links.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use muster_load::{Names, Octets, Table, Template};
@@ -238,6 +239,7 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttPlan> {
     if version == Version::V311 {
         only_version_5(view, session_expiry)?;
     }
+    will_is_in_time(view, (version, session_expiry?), will.as_ref())?;
     Some(MqttPlan {
         version,
         client_id: names::client_id(view, variables)?,
@@ -248,6 +250,30 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttPlan> {
         will,
         authentication,
     })
+}
+
+/// A will is published when the session ends, at the latest (MQTT 5 section 3.1.3.2.2).
+fn will_is_in_time(
+    view: &View<'_>,
+    (version, expiry): (Version, Micros),
+    will: Option<&WillPlan>,
+) -> Option<()> {
+    let Some(will) = will.filter(|will| will.delay > Micros::ZERO) else {
+        return Some(());
+    };
+    let delay = view.get("will")?.get("delay")?;
+    if version == Version::V311 {
+        delay.wrong(
+            "MQTT 3.1.1 has no will delay",
+            "use `version: \"5\"`, or remove it",
+        );
+        return None;
+    }
+    if will.delay > expiry {
+        let what = format!("the will is published when the session ends, after {expiry}");
+        delay.warn(what, "a `session-expiry` that is longer than the delay");
+    }
+    Some(())
 }
 
 /// MQTT 3.1.1 has neither properties nor a session that outlives a clean one.
@@ -322,6 +348,7 @@ fn will(view: &View<'_>, variables: &Variables<'_>) -> Option<WillPlan> {
         payload: payload?,
         qos: Qos::from_bits(view.whole("qos")?)?,
         retain: view.truth("retain")?,
+        delay: seconds(view, "delay", LONGEST_EXPIRY)?,
     })
 }
 
@@ -356,6 +383,7 @@ fn connect(view: &View<'_>) -> Option<ConnectPlan> {
         lifetime: view
             .time("lifetime")
             .filter(|lifetime| *lifetime > Micros::ZERO),
+        from: sources(view)?,
     };
     if connect.rate.get() <= 0.0 {
         view.get("rate")?
@@ -368,6 +396,24 @@ fn connect(view: &View<'_>) -> Option<ConnectPlan> {
         return None;
     }
     Some(connect)
+}
+
+/// The addresses that links come from.
+fn sources(view: &View<'_>) -> Option<Vec<IpAddr>> {
+    let mut sources: Vec<IpAddr> = Vec::new();
+    for source in view.list("from") {
+        let Ok(address) = source.text().parse() else {
+            let what = format!("`{}` is no IP address", source.text());
+            source.wrong(what, "an address of this machine, such as 127.0.0.2");
+            return None;
+        };
+        if sources.contains(&address) {
+            source.wrong("the address stands here twice", "remove one");
+            return None;
+        }
+        sources.push(address);
+    }
+    Some(sources)
 }
 
 fn reconnect(view: &View<'_>) -> Option<ReconnectPlan> {

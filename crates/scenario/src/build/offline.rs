@@ -3,17 +3,18 @@
 use muster_model::Micros;
 use muster_protocol::mqtt::{Qos, Version};
 
-use crate::plan::{ConnectPlan, MqttPlan, Pause, Phases, StreamKind, StreamPlan};
+use crate::plan::{Absence, ConnectPlan, MqttPlan, Phases, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// Reads `offline`. The outer option: whether it could be read; the inner one: whether it is there.
-pub(super) fn offline(fleet: &View<'_>, phases: &Phases) -> Option<Option<Pause>> {
+pub(super) fn offline(fleet: &View<'_>, phases: &Phases) -> Option<Option<Absence>> {
     let Some(view) = fleet.get("offline") else {
         return Some(None);
     };
-    let pause = Pause {
+    let pause = Absence {
         at: view.time("at")?,
         lasts: view.time("for")?,
+        is_abrupt: view.truth("abrupt")?,
     };
     if pause.lasts == Micros::ZERO {
         let what = "devices that are away for no time are not offline";
@@ -42,7 +43,7 @@ pub(super) fn warn(
     fleet: &View<'_>,
     client: &MqttPlan,
     streams: &[StreamPlan],
-    (away, links, connect): (&Option<Pause>, u32, &ConnectPlan),
+    (away, links, connect): (&Option<Absence>, u32, &ConnectPlan),
 ) {
     let (Some(view), Some(away)) = (fleet.get("offline"), away) else {
         return;

@@ -49,6 +49,7 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
     Some(PlatformPlan {
         kind: kind?,
         endpoints: endpoints?,
+        uses_all_addresses: view.text_of("addresses") == "all",
         tls: tls?,
         about,
     })

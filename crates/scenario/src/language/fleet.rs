@@ -219,6 +219,12 @@ static WILL: Object = Object {
         key("payload", one(Scalar::Template), "Its payload").required(),
         key("qos", one(Scalar::Whole(0, 2)), "Its quality of service").or("0"),
         key("retain", one(Scalar::Bool), "Whether it is retained").or("false"),
+        key(
+            "delay",
+            one(Scalar::Time),
+            "How long after the end of the link it is published; MQTT 5, at most `session-expiry`",
+        )
+        .or("0s"),
     ],
 };
 
@@ -297,6 +303,12 @@ static CONNECT: Object = Object {
             "Reconnect on purpose after it; 0s is never",
         )
         .or("0s"),
+        key(
+            "from",
+            Kind::List(&one(Scalar::Text)),
+            "Addresses of this machine that links come from, in turn; by default the kernel's choice",
+        )
+        .or("[]"),
     ],
 };
 
@@ -309,6 +321,12 @@ static OFFLINE: Object = Object {
         )
         .required(),
         key("for", one(Scalar::Time), "How long they stay away").required(),
+        key(
+            "abrupt",
+            one(Scalar::Bool),
+            "Whether links are reset without a DISCONNECT, so that the platform publishes their wills",
+        )
+        .or("false"),
     ],
 };
 

@@ -17,8 +17,14 @@ pub(super) static PLATFORM: Object = Object {
                 Kind::List(&Kind::Url(DEVICE_SCHEMES)),
                 Kind::Url(DEVICE_SCHEMES),
             ]),
-            "Where devices connect: an address or a list; of several addresses of a name the first that answers",
+            "Where devices connect: an address or a list; of several addresses of a name see `addresses`",
         ),
+        key(
+            "addresses",
+            Kind::Word(&[word("first"), word("all")]),
+            "Of several addresses of a device name: the first that answers, or all that do, in turn",
+        )
+        .or("first"),
         key(
             "tls",
             Kind::Object(&TLS),

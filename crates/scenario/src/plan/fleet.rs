@@ -1,5 +1,6 @@
 //! A fleet: devices of one kind, their links and how these are opened.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use muster_load::{Names, Octets, Table, Template};
@@ -8,7 +9,7 @@ use muster_platform::Roster;
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use super::{CoapPlan, Pause, Secret, StreamPlan};
+use super::{CoapPlan, Secret, StreamPlan};
 
 /// Devices that differ in nothing but their index and their row of the data file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +49,7 @@ pub struct FleetPlan {
     /// How its links are opened again.
     pub reconnect: ReconnectPlan,
     /// When its devices are offline on purpose; none: never.
-    pub offline: Option<Pause>,
+    pub offline: Option<Absence>,
     /// What its devices send; may be empty (a connection test).
     pub streams: Vec<StreamPlan>,
 }
@@ -186,6 +187,8 @@ pub struct WillPlan {
     pub qos: Qos,
     /// Whether it is retained.
     pub retain: bool,
+    /// How long after the end of the link the platform publishes it (MQTT 5); whole seconds.
+    pub delay: Micros,
 }
 
 /// How a link proves who it is.
@@ -221,8 +224,20 @@ pub enum Credential {
     },
 }
 
+/// A stretch in which the devices of a fleet are offline on purpose. `at` counts from the start of the
+/// warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absence {
+    /// When they leave.
+    pub at: Micros,
+    /// For how long.
+    pub lasts: Micros,
+    /// Whether links are reset, without a word of farewell.
+    pub is_abrupt: bool,
+}
+
 /// How links are opened.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConnectPlan {
     /// New links a second, of the whole fleet.
     pub rate: Rate,
@@ -232,6 +247,8 @@ pub struct ConnectPlan {
     pub timeout: Micros,
     /// A link is closed on purpose after this long; none keeps it.
     pub lifetime: Option<Micros>,
+    /// Addresses of this machine that links come from, in turn; empty leaves it to the kernel.
+    pub from: Vec<IpAddr>,
 }
 
 /// How links are opened again: exponential back-off between two bounds.

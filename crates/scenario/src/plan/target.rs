@@ -16,6 +16,8 @@ pub struct PlatformPlan {
     /// Where devices connect; several are spread over the links. Never empty.
     /// All of one scheme.
     pub endpoints: Vec<Endpoint>,
+    /// Whether links are spread over all addresses of a name, and not only over the names.
+    pub uses_all_addresses: bool,
     /// How its certificate is checked, where the scheme has TLS.
     pub tls: TlsPlan,
     /// A file that says what the target is: its name and text, copied into the result.

@@ -1,9 +1,9 @@
-//! Whose silence it was that ended a link.
+//! How a link ends, and whose silence it was.
 
 use std::collections::BTreeMap;
 
 use muster_conduct::{Placement, Slice, Tape, recorder_plan, schedules};
-use muster_device::{SLOT_MAX, Shard};
+use muster_device::{SLOT_MAX, Shard, Then};
 use muster_measure::Recorder;
 use muster_model::{Cause, Micros, Reason, RunId};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
@@ -19,9 +19,15 @@ const CONNACK: &[u8] = &[0x20, 2, 0, 0];
 
 /// One link that came up at T0.
 fn connected() -> Shard<Tape> {
+    let (shard, _) = connected_as(SCENARIO, CONNACK);
+    shard
+}
+
+/// The same of any scenario, with the CONNECT that it sent.
+fn connected_as(text: &str, connack: &[u8]) -> (Shard<Tape>, Vec<u8>) {
     let source = Source {
         name: "silent.yaml",
-        text: SCENARIO,
+        text,
     };
     let plan = parse(source, &Overrides::default(), &NoFiles).expect("a scenario");
     let schedules = schedules(&plan).expect("a schedule");
@@ -42,9 +48,10 @@ fn connected() -> Shard<Tape> {
     let link = shard.next_to_connect(Micros::ZERO).expect("its turn");
     shard.opening(link, Micros::ZERO);
     shard.opened(link, Micros::ZERO, &mut out);
-    let _ = shard.received(link, Micros::ZERO, CONNACK, &mut out);
+    let connect = std::mem::take(&mut out);
+    let _ = shard.received(link, Micros::ZERO, connack, &mut out);
     assert!(shard.is_up(link));
-    shard
+    (shard, connect)
 }
 
 /// The causes by which links ended that the recorder has.
@@ -72,5 +79,34 @@ fn a_link_that_ends_after_our_own_silence_is_no_fault_of_the_platform() {
         shard.closed(0, now, cause);
         let causes = causes(&mut shard, now);
         assert_eq!(causes, BTreeMap::from([(named.to_owned(), 1)]), "{cause}");
+    }
+}
+
+/// MQTT 5 sections 3.1.3.2.2 and 3.14.4: a DISCONNECT would delete the will.
+#[test]
+fn a_link_that_is_lost_abruptly_is_reset_without_a_word_and_leaves_its_will() {
+    for (abrupt, then, goodbye) in [
+        ("true", Then::Abort, &[][..]),
+        ("false", Then::Close, &[0xe0, 0]),
+    ] {
+        let text = format!(
+            "name: lost\nfleet:\n- client: {{ session-expiry: 9s, will: {{ topic: w, payload: gone, delay: 5s }} }}\n  \
+             offline: {{ at: 1s, for: 1s, abrupt: {abrupt} }}\n  streams: [ {{ rate: 1/s, count: 1 }} ]\n\
+             phases: {{ warm-up: 0s, measure: 5s }}\n"
+        );
+        let (mut shard, connect) = connected_as(&text, &[0x20, 3, 0, 0, 0]);
+        let delay = [24, 0, 0, 0, 5];
+        assert!(
+            connect.windows(5).any(|bytes| bytes == delay),
+            "{connect:x?}"
+        );
+        shard.start(Micros::ZERO);
+        let now = shard.deadline(0).expect("it leaves");
+        assert_eq!(now, Micros::from_secs(1));
+        let mut out = Vec::new();
+        assert_eq!(shard.timer(0, now, &mut out), then);
+        assert_eq!(out, goodbye, "abrupt: {abrupt}");
+        let causes = causes(&mut shard, now);
+        assert_eq!(causes, BTreeMap::from([("offline".to_owned(), 1)]));
     }
 }
