@@ -12,7 +12,7 @@ use muster_net::{
     WaitsOf, limits,
 };
 use muster_protocol::layer::{Ended, LayerError};
-use muster_scenario::Plan;
+use muster_scenario::{FleetPlan, Plan};
 
 use crate::classes::{ShardError, ShardSpec};
 
@@ -60,6 +60,8 @@ pub struct Driver<L: Lines> {
     /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
     declined: u64,
     targets: Vec<SocketAddr>,
+    /// The source addresses that the scenario names, by fleet.
+    sources: Vec<Vec<IpAddr>>,
     plan: Arc<Plan>,
     /// Control bytes that wait behind a message the kernel holds a part of, by link.
     waiting: BTreeMap<u32, Vec<u8>>,
@@ -105,6 +107,7 @@ pub fn shard_loop<L: Lines>(
         told: Vec::new(),
         declined: 0,
         targets,
+        sources: spec.plan.fleets.iter().map(sources).collect(),
         plan: Arc::clone(&spec.plan),
         waiting: BTreeMap::new(),
         out: Vec::new(),
@@ -128,6 +131,12 @@ pub fn shard_loop<L: Lines>(
         library: None,
     });
     Ok(event_loop)
+}
+
+/// The source addresses of a fleet; the caller has refused what is none of this machine's.
+fn sources(fleet: &FleetPlan) -> Vec<IpAddr> {
+    let named = fleet.connect.from.iter();
+    named.filter_map(|source| source.parse().ok()).collect()
 }
 
 impl<L: Lines> Handler for Driver<L> {
@@ -312,7 +321,7 @@ impl<L: Lines> Driver<L> {
     /// Links of a fleet take those that the scenario names in turn, to each target alike.
     fn source(&self, link: u32, target: SocketAddr, sockets: u32) -> Option<IpAddr> {
         let id = self.shard.link_id(link).0;
-        let named = &self.plan.fleets[self.shard.ramp_of(link)].connect.from;
+        let named = &self.sources[self.shard.ramp_of(link)];
         let fits = |source: &&IpAddr| source.is_ipv4() == target.is_ipv4();
         match named.iter().filter(fits).count() {
             0 => limits::source_for(id, sockets, target),

@@ -1,7 +1,6 @@
 //! A fleet and its links.
 
 use std::fmt::Display;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use muster_load::{Names, Octets, Table, Template};
@@ -399,14 +398,15 @@ fn connect(view: &View<'_>) -> Option<ConnectPlan> {
 }
 
 /// The addresses that links come from.
-fn sources(view: &View<'_>) -> Option<Vec<IpAddr>> {
-    let mut sources: Vec<IpAddr> = Vec::new();
+fn sources(view: &View<'_>) -> Option<Vec<String>> {
+    let mut sources: Vec<String> = Vec::new();
     for source in view.list("from") {
-        let Ok(address) = source.text().parse() else {
+        let address = source.text().to_owned();
+        if !is_address(&address) {
             let what = format!("`{}` is no IP address", source.text());
             source.wrong(what, "an address of this machine, such as 127.0.0.2");
             return None;
-        };
+        }
         if sources.contains(&address) {
             source.wrong("the address stands here twice", "remove one");
             return None;
@@ -414,6 +414,21 @@ fn sources(view: &View<'_>) -> Option<Vec<IpAddr>> {
         sources.push(address);
     }
     Some(sources)
+}
+
+/// Whether a text has the look of an IPv4 or IPv6 address; the run reads it for good.
+fn is_address(text: &str) -> bool {
+    let is_v4 = || {
+        text.split('.')
+            .filter(|part| part.parse::<u8>().is_ok())
+            .count()
+            == 4
+    };
+    let is_v6 = || {
+        text.chars()
+            .all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.')
+    };
+    if text.contains(':') { is_v6() } else { is_v4() }
 }
 
 fn reconnect(view: &View<'_>) -> Option<ReconnectPlan> {

@@ -1,6 +1,5 @@
 //! A fleet: devices of one kind, their links and how these are opened.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use muster_load::{Names, Octets, Table, Template};
@@ -248,7 +247,7 @@ pub struct ConnectPlan {
     /// A link is closed on purpose after this long; none keeps it.
     pub lifetime: Option<Micros>,
     /// Addresses of this machine that links come from, in turn; empty leaves it to the kernel.
-    pub from: Vec<IpAddr>,
+    pub from: Vec<String>,
 }
 
 /// How links are opened again: exponential back-off between two bounds.
