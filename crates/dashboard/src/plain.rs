@@ -90,7 +90,11 @@ fn brief(live: &Live) -> String {
                 p99(live),
             ));
         }
-        (Phase::Connect | Phase::WarmUp | Phase::Measure | Phase::Settle | Phase::Finish, _) => {
+        (Phase::Connect, _) => {
+            line.push_str(&links(live));
+            line.push_str(&failing(live));
+        }
+        (Phase::WarmUp | Phase::Measure | Phase::Settle | Phase::Finish, _) => {
             line.push_str(&links(live));
         }
     }
@@ -99,7 +103,8 @@ fn brief(live: &Live) -> String {
         Some([]) => " | SLOs ok".to_owned(),
         Some(failing) => format!(" | SLOs failing: {}", failing.join(", ")),
     });
-    if let Some((what, count)) = live.errors.first() {
+    let errors = (live.phase != Phase::Connect).then(|| live.errors.first());
+    if let Some((what, count)) = errors.flatten() {
         line.push_str(&format!(" | {what} {}", self::count(*count)));
     }
     if let Some(fault) = live.health.faults.first() {
@@ -315,7 +320,7 @@ mod tests {
         assert_eq!(
             brief(&live),
             "   0:47 measure  issued 1,998 of 2,000/s, answered 1,940, arrived 1,937 | p99 41.7 ms over 12 s | SLOs \
-             failing: failure-ratio 1.2 % (at most 0.1 %) | 0x97 840 | generator: steal 4.1 % (max 3 %)"
+             failing: failure-ratio 1.2 % (at most 0.1 %) | 0x97 840 | generator: shape 131 ms (max 100 ms)"
         );
         live.slos = Some(Vec::new());
         assert!(brief(&live).contains("| SLOs ok |"));
