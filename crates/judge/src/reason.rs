@@ -93,7 +93,7 @@ const ROWS: [Row; 25] = [
     Row {
         reason: Reason::LatenessGrew,
         name: "lateness-grew",
-        remedy: "offer less a core: fewer devices, more processes (--processes), or another host",
+        remedy: "offer less a core: fewer devices, more processes (--workers), or another host",
     },
     Row {
         reason: Reason::Shape,
@@ -108,7 +108,7 @@ const ROWS: [Row; 25] = [
     Row {
         reason: Reason::GeneratorLate,
         name: "generator-late",
-        remedy: "lower the rate, add processes (--processes), or use another host: this one cannot send so much",
+        remedy: "lower the rate, add processes (--workers), or use another host: this one cannot send so much",
     },
     Row {
         reason: Reason::GeneratorLimit,
@@ -118,7 +118,7 @@ const ROWS: [Row; 25] = [
     Row {
         reason: Reason::ReceiveDrops,
         name: "receive-drops",
-        remedy: "raise net.core.rmem_max, or use more processes (--processes) so that sockets are read sooner",
+        remedy: "raise net.core.rmem_max, or use more processes (--workers) so that sockets are read sooner",
     },
     Row {
         reason: Reason::OwnConsumer,
