@@ -115,6 +115,13 @@ pub(crate) fn json(path: &Path) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
+/// The warnings of a result but for those on the health of the generator: they are of a busy machine.
+pub(crate) fn warnings(result: &Value) -> Vec<&Value> {
+    let all = result["verdict"]["warnings"].as_array().expect("a list");
+    let is_of_health = |kind: &Value| ["cpu", "cpu-wait", "steal"].iter().any(|of| kind == of);
+    all.iter().filter(|it| !is_of_health(&it["kind"])).collect()
+}
+
 /// No file of a result holds the secret.
 pub(crate) fn assert_shown_nowhere(secret: &str, folder: &Path) {
     let mut files = 0;
