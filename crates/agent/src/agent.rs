@@ -306,13 +306,23 @@ impl Agent {
                     detail: detail.clone(),
                 });
             }
+            Trouble::ConsumerLost { what, since } => {
+                let now = self.clock.now();
+                self.log.begin(Incident {
+                    kind: IncidentKind::ConsumerLost,
+                    from: *since.min(&now) - UNDER_WAY,
+                    until: now,
+                    count: 1,
+                    detail: what.clone(),
+                });
+            }
             Trouble::ConsumerBack(name) => {
                 let who = format!("{name}: ");
                 let now = self.clock.now();
                 self.log.end(IncidentKind::ConsumerAway, &who, now);
+                self.log.end(IncidentKind::ConsumerLost, &who, now);
             }
-            Trouble::ConsumerLost { .. }
-            | Trouble::ConsumerRefused(_)
+            Trouble::ConsumerRefused(_)
             | Trouble::Rejecting(_)
             | Trouble::Unsendable(_)
             | Trouble::Handshake(_)

@@ -105,6 +105,8 @@ pub(crate) struct Consumer {
     pub(crate) seat: Seat,
     pub(crate) mqtt: MqttNorthbound,
     pub(crate) session: mqtt::Client,
+    /// Bytes of the largest packet that it receives.
+    limit: u32,
     pub(crate) key: Option<Key>,
     pub(crate) state: State,
     /// When its last try to connect began.
@@ -153,11 +155,17 @@ impl State {
 }
 
 impl Consumer {
-    pub(crate) fn new(seat: Seat, mqtt: &MqttNorthbound, run: RunId) -> Self {
+    /// A consumer that receives packets of at most `limit` bytes.
+    pub(crate) fn new(seat: Seat, mqtt: &MqttNorthbound, run: RunId, limit: u32) -> Self {
+        let limits = mqtt::ClientLimits {
+            maximum_packet_size: limit,
+            ..mqtt::ClientLimits::default()
+        };
         Self {
             seat,
             mqtt: mqtt.clone(),
-            session: mqtt::Client::new(mqtt.version, &mqtt::ClientLimits::default()),
+            session: mqtt::Client::new(mqtt.version, &limits),
+            limit,
             key: None,
             state: State::Down,
             since: Micros::ZERO,
@@ -205,7 +213,7 @@ impl Consumer {
         let connect = Connect {
             clean_start: !self.was_up || self.mqtt.version == mqtt::Version::V311,
             session_expiry: SESSION_EXPIRY_S,
-            ..hello(plan, &self.client_id)
+            ..hello(plan, &self.client_id, self.limit)
         };
         // The plan has checked the lengths of user name and password.
         let is_written = self.session.connect(now, &connect, out);
@@ -246,11 +254,12 @@ pub fn client_id(run: RunId, backend: BackendId, consumer: ConsumerId) -> String
     format!("muster-{:08x}-b{}-{}", run.0, backend.0, consumer.0)
 }
 
-/// What a consumer of a backend says of itself when it connects to a session that ends with the
-/// link.
+/// The CONNECT fields of a consumer of a backend that receives packets of at most `limit` bytes, for
+/// a session that ends with the link.
 #[must_use]
-pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str) -> Connect<'a> {
+pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str, limit: u32) -> Connect<'a> {
     Connect {
+        maximum_packet_size: Some(limit),
         keep_alive: KEEP_ALIVE_S,
         user: plan.user.as_ref().map(|user| user.expose().as_str()),
         password: plan

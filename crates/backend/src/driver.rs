@@ -81,9 +81,10 @@ pub fn consumers_loop(
     scribe: Option<Box<dyn Scribe>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver>, ConsumersError> {
+    let limit = spec.plan.receive_limit();
     let consumer = |seat: &Seat| {
         let mqtt = spec.plan.backends[seat.backend.index()].mqtt()?;
-        Some(Consumer::new(*seat, mqtt, spec.run))
+        Some(Consumer::new(*seat, mqtt, spec.run, limit))
     };
     let driver = Driver {
         plan: Arc::clone(&spec.plan),
@@ -97,7 +98,8 @@ pub fn consumers_loop(
         troubles: Vec::new(),
         is_over: false,
     };
-    let mut event_loop = Loop::new(spec.clock, &LoopConfig::default(), driver)?;
+    let config = LoopConfig::default().with_packets_of(limit);
+    let mut event_loop = Loop::new(spec.clock, &config, driver)?;
     event_loop.parts().1.watch_cpu_wait(WaitsOf {
         gateways: spec.gateways.clone(),
         library: None,

@@ -89,6 +89,9 @@ impl Driver {
                 return false;
             }
             ClientEvent::Malformed(malformed) => {
+                if malformed.is_own_limit() {
+                    self.away(at, &malformed.to_string());
+                }
                 self.give_up(io, at, &malformed.to_string());
                 return false;
             }

@@ -12,6 +12,7 @@ use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Micros, Rate, RunId};
 use muster_platform::DueTimes;
+use muster_protocol::coap::ClientSettings;
 use muster_protocol::mqtt::Property;
 use muster_scenario::{
     Ack, ClientIdPlan, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, Sockets,
@@ -61,9 +62,9 @@ impl Placement<'_> {
 
     /// How the sessions of a fleet are opened.
     #[must_use]
-    pub fn client(fleet: &FleetPlan) -> Client {
+    pub fn client(plan: &Plan, fleet: &FleetPlan) -> Client {
         Client {
-            protocol: Self::protocol(fleet),
+            protocol: Self::protocol(plan, fleet),
             gateway: fleet.link_names.clone().map(|names| Gateway {
                 names,
                 devices: fleet.devices_per_link,
@@ -78,11 +79,15 @@ impl Placement<'_> {
         }
     }
 
-    fn protocol(fleet: &FleetPlan) -> Protocol {
+    fn protocol(plan: &Plan, fleet: &FleetPlan) -> Protocol {
+        let limit = plan.receive_limit();
         match &fleet.client {
-            ClientPlan::Mqtt(plan) => Protocol::Mqtt(Box::new(Self::mqtt(fleet, plan))),
+            ClientPlan::Mqtt(plan) => Protocol::Mqtt(Box::new(Self::mqtt(limit, fleet, plan))),
             ClientPlan::Coap(plan) => Protocol::Coap {
-                settings: Arc::new(plan.settings()),
+                settings: Arc::new(ClientSettings {
+                    body_max: limit,
+                    ..plan.settings()
+                }),
                 sockets: match plan.sockets {
                     Sockets::PerDevice => SocketUse::Own,
                     Sockets::OneEndpoint { links } => SocketUse::SharedEndpoint { links },
@@ -92,7 +97,7 @@ impl Placement<'_> {
         }
     }
 
-    fn mqtt(fleet: &FleetPlan, plan: &MqttPlan) -> MqttSettings {
+    fn mqtt(limit: u32, fleet: &FleetPlan, plan: &MqttPlan) -> MqttSettings {
         MqttSettings {
             version: plan.version,
             client_id: match &plan.client_id {
@@ -104,6 +109,7 @@ impl Placement<'_> {
             session_expiry_s: whole_seconds(plan.session_expiry),
             keep_alive_s: u16::try_from(whole_seconds(plan.keep_alive)).unwrap_or(u16::MAX),
             receive_maximum: plan.receive_maximum,
+            maximum_packet_size: limit,
             login: match &fleet.credential {
                 Credential::None | Credential::Certificate { .. } | Credential::Psk { .. } => None,
                 Credential::Password { user, secret } => Some(Login {
@@ -153,7 +159,7 @@ impl Placement<'_> {
                 .announces()
                 .filter(|_| fleet.is_gateway),
             streams: streams.collect::<Result<_, _>>()?,
-            client: Self::client(fleet),
+            client: Self::client(self.plan, fleet),
             back_off: BackOff {
                 min: fleet.reconnect.min,
                 max: fleet.reconnect.max,
@@ -299,7 +305,7 @@ phases: {{ measure: 1s }}
             let (name, text) = ("names.yaml", text.as_str());
             let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
             let (fleet, roster) = (&plan.fleets[1], roster(&plan, &plan.fleets[1], 0));
-            let client = Placement::client(fleet);
+            let client = Placement::client(&plan, fleet);
             let (mut called, mut proved) = (String::new(), String::new());
             for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
                 client.render_name(&roster, fleet.first_device_of(link), &mut called);

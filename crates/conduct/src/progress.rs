@@ -32,6 +32,8 @@ pub struct Progress {
     pub open: u64,
     /// Shards on which a message is due that was not yet taken.
     pub behind: u64,
+    /// Messages accepted at QoS 2 whose completion may still come.
+    pub completing: u64,
 }
 
 /// What the merged windows tell of the backend side.
@@ -73,6 +75,7 @@ impl Progress {
             listening: Listening::NOBODY,
             open: shard.open() as u64,
             behind: u64::from(shard.next_due().is_some_and(|due| due <= at)),
+            completing: shard.completing(at),
         }
     }
 
@@ -100,6 +103,7 @@ impl Progress {
         self.listening = self.listening.and(other.listening);
         self.open = self.open.saturating_add(other.open);
         self.behind = self.behind.saturating_add(other.behind);
+        self.completing = self.completing.saturating_add(other.completing);
     }
 }
 

@@ -80,7 +80,7 @@ impl Settling {
     }
 }
 
-/// Whether a message is open, or due and not yet taken.
+/// Whether a message is open, due and not yet taken, or to be completed.
 fn is_busy(progress: &Progress) -> bool {
-    progress.open > 0 || progress.behind > 0
+    progress.open > 0 || progress.behind > 0 || progress.completing > 0
 }

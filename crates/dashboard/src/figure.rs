@@ -14,16 +14,16 @@ pub(crate) fn latency(latency: Option<Micros>) -> String {
     figure::known(latency, figure::time)
 }
 
-/// A length of time as `m:ss`, or `h:mm:ss` from an hour on.
-pub(crate) fn duration(length: Micros) -> String {
-    let seconds = length.get() / 1_000_000;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 {
-        format!("{hours}:{minutes:02}:{seconds:02}")
-    } else {
-        format!("{minutes}:{seconds:02}")
+/// A latency that may be a lower bound: `12.3 ms`, `>= 12.3 ms`, or `-`.
+pub(crate) fn at_least(length: Option<Micros>, is_at_least: bool) -> String {
+    match length {
+        Some(_) if is_at_least => format!(">= {}", latency(length)),
+        Some(_) | None => latency(length),
     }
 }
+
+/// A length of time as `m:ss`, or `h:mm:ss` from an hour on.
+pub(crate) use muster_model::figure::clock as duration;
 
 /// A share in per cent, or `-` if it is not known.
 pub(crate) fn percent(share: Option<f64>) -> String {
@@ -48,6 +48,13 @@ mod tests {
     fn lengths_of_time_are_those_of_a_clock() {
         let lengths = [0, 65, 3_600 + 65].map(|s| duration(Micros::from_secs(s)));
         assert_eq!(lengths, ["0:00", "1:05", "1:01:05"]);
+    }
+
+    #[test]
+    fn a_lower_bound_says_so() {
+        assert_eq!(at_least(Some(Micros(749)), true), ">= 749 us");
+        assert_eq!(at_least(Some(Micros(749)), false), "749 us");
+        assert_eq!(at_least(None, true), "-");
     }
 
     #[test]

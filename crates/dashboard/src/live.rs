@@ -87,6 +87,10 @@ pub struct Quantiles {
     pub p50_over_s: u32,
     /// Seconds of due that the other one was taken over.
     pub p99_over_s: u32,
+    /// Whether the median is a lower bound, since messages without an answer are among the values.
+    pub is_p50_at_least: bool,
+    /// Whether the other one is.
+    pub is_p99_at_least: bool,
 }
 
 /// The generator's own health over the last full second; shares are 0 to 1.

@@ -4,7 +4,7 @@ use muster_conduct::Phase;
 use muster_model::Micros;
 
 use crate::Live;
-use crate::figure::{count, duration, latency, per_second, seconds};
+use crate::figure::{at_least, count, duration, per_second, seconds};
 
 /// Between two lines of the same phase.
 pub const PLAIN_EVERY: Micros = Micros::from_secs(5);
@@ -173,12 +173,12 @@ fn traffic(live: &Live) -> String {
         return format!(" | sent {sent} accepted {accepted}{errors}");
     }
     format!(
-        " | offered {} issued {} completed {} arrived {} /s | p50 {} p99 {} | backlog {}{}{errors}",
+        " | offered {} issued {} answered {} arrived {} /s | p50 {} p99 {} | backlog {}{}{errors}",
         per_second(rates.offered),
         per_second(rates.issued),
         per_second(rates.completed),
         per_second(rates.arrived),
-        latency(live.response.p50),
+        at_least(live.response.p50, live.response.is_p50_at_least),
         p99(live),
         seconds(live.backlog_s),
         missing(live),
@@ -188,9 +188,10 @@ fn traffic(live: &Live) -> String {
 /// The p99 of the response, with the seconds it was taken over where that is more than one.
 fn p99(live: &Live) -> String {
     let of = &live.response;
+    let words = at_least(of.p99, of.is_p99_at_least);
     match of.p99_over_s {
-        over @ 2.. if of.p99.is_some() => format!("{} over {over} s", latency(of.p99)),
-        _ => latency(of.p99),
+        over @ 2.. if of.p99.is_some() => format!("{words} over {over} s"),
+        _ => words,
     }
 }
 

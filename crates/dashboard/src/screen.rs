@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Gauge, Padding, Paragraph, Wrap};
 
 use crate::Live;
-use crate::figure::{bytes, count, duration, latency, per_second, percent, seconds};
+use crate::figure::{at_least, bytes, count, duration, latency, per_second, percent, seconds};
 
 /// Samples kept for the traces: at one a second more than the widest terminal shows.
 const TRAIL: usize = 300;
@@ -87,7 +87,7 @@ impl Screen {
         let figures = [
             ("offered", rates.offered),
             ("issued", rates.issued),
-            ("completed", rates.completed),
+            ("answered", rates.completed),
             ("arrived", rates.arrived),
         ];
         let width = trace_width(area, 20);
@@ -146,8 +146,8 @@ impl Screen {
                 label(format!("{name:<11}")),
                 strong(format!(
                     "{:>11}{:>11}",
-                    latency(figures.p50),
-                    latency(figures.p99)
+                    at_least(figures.p50, figures.is_p50_at_least),
+                    at_least(figures.p99, figures.is_p99_at_least)
                 )),
                 label(match figures.p99_over_s {
                     over @ 2.. if figures.p99.is_some() => format!(" over {over} s"),

@@ -10,7 +10,7 @@ use muster_protocol::mqtt::Token;
 use crate::protocols::Session;
 use crate::requesting::Due;
 use crate::sockets::Seat;
-use crate::token::stream_of;
+use crate::token::{is_unawaited, stream_of};
 use crate::{Shard, Sink};
 
 impl<S: Sink> Shard<S> {
@@ -104,6 +104,9 @@ impl<S: Sink> Shard<S> {
             ClientEvent::Failed { ticket, cause } => {
                 self.request_failed(link, now, Token(ticket.name), *cause);
             }
+            ClientEvent::AnsweredLate { ticket, code } if is_unawaited(Token(ticket.name)) => {
+                self.answered_unawaited(link, now, Token(ticket.name), *code);
+            }
             ClientEvent::AnsweredLate { ticket, code: _ } => {
                 let stream = stream_of(Token(ticket.name));
                 self.sink.counts(stream, now).answered_late += 1;
@@ -119,6 +122,19 @@ impl<S: Sink> Shard<S> {
             | ClientEvent::Stale { .. }
             | ClientEvent::PingedAgain => {}
         }
+    }
+
+    /// An answer to a message that was final once it was sent: a refusal counts, a reset is one.
+    fn answered_unawaited(&mut self, link: u32, now: Micros, token: Token, code: Option<Code>) {
+        let status = Status::of_coap(code.unwrap_or(Code::EMPTY).0);
+        if status.is_yes() {
+            self.account.links.coap_stray += 1;
+            return;
+        }
+        let hint = self.class(link).dialect.hint(status);
+        let text = hint.unwrap_or("nobody waits for the answers to these messages");
+        self.refusals.note(status.coap_reason(), text.as_bytes());
+        self.sink.counts(stream_of(token), now).refused_unawaited += 1;
     }
 
     /// The platform's answer to a request.

@@ -71,6 +71,8 @@ pub struct MqttSettings {
     pub keep_alive_s: u16,
     /// The receive maximum that the devices announce.
     pub receive_maximum: Option<u16>,
+    /// Bytes of the largest packet that the devices receive, as they announce it.
+    pub maximum_packet_size: u32,
     /// User name and password.
     pub login: Option<Login>,
     /// What is to be proved beyond them.

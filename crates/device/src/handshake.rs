@@ -280,6 +280,7 @@ impl<S: Sink> Shard<S> {
             | Cause::PingUnanswered
             | Cause::KeepAliveMissed
             | Cause::Malformed
+            | Cause::OwnLimit
             | Cause::Tls(_)
             | Cause::Lifetime
             | Cause::Offline
@@ -301,6 +302,9 @@ impl<S: Sink> Shard<S> {
         self.close_session(link);
         self.unwrite(link);
         if !self.class(link).client.is_resumable() {
+            if cause.is_on_purpose() {
+                self.drop_exchanges(link, now, true);
+            }
             self.break_flight(link, now, cause);
         }
     }
@@ -376,6 +380,7 @@ fn failure_of(cause: Cause) -> ConnectFailure {
         Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
         Cause::PingUnanswered => ConnectFailure::TimedOut,
         Cause::Malformed => ConnectFailure::Malformed,
+        Cause::OwnLimit => ConnectFailure::GeneratorLimit,
         Cause::Tls(failure) => ConnectFailure::Tls(failure),
     }
 }

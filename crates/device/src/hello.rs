@@ -97,6 +97,7 @@ impl Hello {
         connect.session_expiry = settings.session_expiry_s;
         connect.keep_alive = settings.keep_alive_s;
         connect.receive_maximum = settings.receive_maximum.unwrap_or(u16::MAX);
+        connect.maximum_packet_size = Some(settings.maximum_packet_size);
         if let Some(login) = &settings.login {
             let has_password = login.password.is_some();
             connect.user = Some(&self.user);

@@ -15,6 +15,7 @@ mod bodies;
 mod class;
 mod client;
 mod commanded;
+mod completing;
 mod demux;
 mod flight;
 mod footprint;

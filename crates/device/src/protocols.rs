@@ -47,7 +47,7 @@ impl Session {
             Protocol::Mqtt(settings) => {
                 let limits = mqtt::ClientLimits {
                     ping_timeout: client.handshake_timeout,
-                    ..mqtt::ClientLimits::default()
+                    maximum_packet_size: settings.maximum_packet_size,
                 };
                 Self::Mqtt(mqtt::Client::new(settings.version, &limits))
             }
@@ -64,6 +64,14 @@ impl Session {
     pub(crate) fn mqtt(&mut self) -> Option<&mut mqtt::Client> {
         match self {
             Self::Mqtt(client) => Some(client),
+            Self::Coap(_) | Self::Shared => None,
+        }
+    }
+
+    /// Counters of an MQTT session that no event reports.
+    pub(crate) fn mqtt_counts(&self) -> Option<mqtt::ClientCounts> {
+        match self {
+            Self::Mqtt(client) => Some(client.counts()),
             Self::Coap(_) | Self::Shared => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What was refused, and in which words: messages by the application, links by the target.
 
 use muster_model::Reason;
+use muster_protocol::mqtt::Malformed;
 
 /// Codes of which the first text is kept: more than a platform has for one kind of message.
 const CODES_MAX: usize = 16;
@@ -19,6 +20,7 @@ pub(crate) struct Refusals {
     /// Causes for which the platform has given a reason string.
     said: Vec<String>,
     untold_said: Vec<(String, String)>,
+    limit: Option<String>,
 }
 
 impl Refusals {
@@ -71,6 +73,17 @@ impl Refusals {
     /// The reason strings since the last call, each with its cause.
     pub(crate) fn take_said(&mut self) -> Vec<(String, String)> {
         std::mem::take(&mut self.untold_said)
+    }
+
+    /// A packet was larger than devices receive.
+    pub(crate) fn note_limit(&mut self, why: &Malformed) {
+        self.limit
+            .get_or_insert_with(|| format!("a device got {why}"));
+    }
+
+    /// The first limit of ours that a packet exceeded since the last call.
+    pub(crate) fn take_limit(&mut self) -> Option<String> {
+        self.limit.take()
     }
 
     /// Links that were refused since the last call.

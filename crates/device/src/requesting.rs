@@ -14,8 +14,11 @@ use crate::render::Unsent;
 use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Stage};
 use crate::sockets::exchanges;
-use crate::token::stream_of;
+use crate::token::{nobody, stream_of};
 use crate::{Shard, Sink};
+
+/// For so long it is known whose a refusal is that nobody waits for.
+const UNAWAITED: Micros = Micros::from_secs(5);
 
 /// What the session wants rendered again.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +45,7 @@ pub struct Further {
 
 impl<S: Sink> Shard<S> {
     /// Sends the message in the scratch buffers for the first time. Where nobody waits for the
-    /// answer, the session forgets it at once.
+    /// answer, the session gives it up at once, and knows a refusal for a while.
     pub(crate) fn request(
         &mut self,
         link: u32,
@@ -52,7 +55,10 @@ impl<S: Sink> Shard<S> {
     ) -> Result<(), Unsent> {
         let stream = self.slots.get(id).stream;
         let is_tracked = self.stream(stream).is_tracked();
-        let name = self.token(id).0;
+        let name = match is_tracked {
+            true => self.token(id).0,
+            false => nobody(stream).0,
+        };
         let (place, at) = (self.place(stream), self.slots.get(id).request);
         let class = &self.classes[place.class as usize];
         let exchanges = exchanges(&mut self.links, &mut self.sockets, link);
@@ -64,7 +70,7 @@ impl<S: Sink> Shard<S> {
         });
         match sent {
             Ok(key) if is_tracked => self.slots.get_mut(id).exchange = Some(key),
-            Ok(key) => exchanges.abandon(key),
+            Ok(key) => exchanges.leave(key, now + UNAWAITED),
             Err(why) => return Err(self.refused(link, why)),
         }
         Ok(())

@@ -120,6 +120,7 @@ impl<S: Sink> Shard<S> {
                     return self.announced(link, now, out);
                 }
                 self.accepted(link, *token, *reason, now);
+                self.await_completion(*token, now);
                 return self.announce_more(link, now, out);
             }
             ClientEvent::Rejected { token, reason } => {
@@ -128,9 +129,7 @@ impl<S: Sink> Shard<S> {
                 }
                 self.rejected(link, *token, *reason, now);
             }
-            ClientEvent::Completed { token } => {
-                self.sink.counts(stream_of(*token), now).completed += 1;
-            }
+            ClientEvent::Completed { token } => self.completed(*token, now),
             ClientEvent::AnsweredLate { token, reason } => {
                 self.answered_late(stream_of(*token), *reason, now);
             }
@@ -140,6 +139,10 @@ impl<S: Sink> Shard<S> {
                 let cause = Cause::PeerDisconnect(*reason);
                 self.note_said(&cause, event);
                 return self.lost(link, now, cause);
+            }
+            ClientEvent::Malformed(malformed) if malformed.is_own_limit() => {
+                self.refusals.note_limit(malformed);
+                return self.lost(link, now, Cause::OwnLimit);
             }
             ClientEvent::Malformed(_) => return self.lost(link, now, Cause::Malformed),
             // A step of authentication is answered where it comes in.
@@ -167,9 +170,7 @@ impl<S: Sink> Shard<S> {
         }
         self.tell_return(link, now, connected.session_present);
         if !connected.session_present {
-            if let Some(client) = self.links[link as usize].session.mqtt() {
-                client.drop_inflight(|_, _| {});
-            }
+            self.drop_exchanges(link, now, false);
             self.break_flight(link, now, Cause::SessionLost);
         }
         self.subscribe(link, now, out)

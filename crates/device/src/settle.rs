@@ -23,14 +23,19 @@ impl<S: Sink> Shard<S> {
         }
         for link in 0..self.links() {
             self.finish_link(link, now);
+            self.drop_exchanges(link, now, false);
         }
         self.account_sessions();
     }
 
-    /// What sessions over UDP counted, each of which goes on over the ends of its link.
+    /// What sessions counted, each of which goes on over the ends of its link.
     fn account_sessions(&mut self) {
         let own = self.links.iter().filter_map(|link| link.session.counts());
         let account = &mut self.account.links;
+        for counts in self.links.iter().filter_map(|it| it.session.mqtt_counts()) {
+            account.mqtt_again += u64::from(counts.again);
+            account.mqtt_unknown += u64::from(counts.unknown);
+        }
         for counts in own.chain(self.sockets.counts()) {
             account.coap_malformed += u64::from(counts.malformed);
             account.coap_stray += u64::from(counts.stray);

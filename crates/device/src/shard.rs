@@ -8,6 +8,7 @@ use crate::acknowledged::Acknowledged;
 use crate::agenda::Agenda;
 use crate::bodies::Bodies;
 use crate::class::{Class, ClassStream};
+use crate::completing::Completing;
 use crate::hello::Hello;
 use crate::link::{Hold, Lane, Link, State, Writing};
 use crate::overheard::Listener;
@@ -43,6 +44,7 @@ pub struct Shard<S> {
     pub(crate) watched: Vec<Chain>,
     /// Those of them whose time-out slides.
     pub(crate) slide: Slide,
+    pub(crate) completing: Completing,
     /// Per stream: queries that the platform has taken, by the instant it took them.
     pub(crate) asking: Vec<Chain>,
     /// Those of them that the application acknowledges.
@@ -187,6 +189,7 @@ impl<S: Sink> Shard<S> {
             slide: Slide::default(),
             acknowledged: Acknowledged::default(),
             refusals: Refusals::default(),
+            completing: Completing::default(),
             account: plan.account,
             agenda: Agenda::new(),
             own: OwnDelay::default(),
@@ -275,6 +278,11 @@ impl<S: Sink> Shard<S> {
     /// refused, the first of each cause, since the last call.
     pub fn take_reason_strings(&mut self) -> Vec<(String, String)> {
         self.refusals.take_said()
+    }
+
+    /// The first limit of ours that a packet exceeded, since the last call.
+    pub fn take_own_limit(&mut self) -> Option<String> {
+        self.refusals.take_limit()
     }
 
     /// Where the shard tells what happened.

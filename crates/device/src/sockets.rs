@@ -205,6 +205,14 @@ impl Exchanges<'_> {
         }
     }
 
+    /// Gives an exchange up from its start; up to `until` it is known whose an answer is.
+    pub(crate) fn leave(&mut self, key: coap::ExchangeKey, until: Micros) {
+        match self {
+            Self::Own(client) => client.leave(key, until),
+            Self::Shared(client, _) => client.leave(key, until),
+        }
+    }
+
     /// Gives an exchange up whose answer may come all the same.
     pub(crate) fn forget(&mut self, key: coap::ExchangeKey) {
         match self {

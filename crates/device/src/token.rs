@@ -39,6 +39,11 @@ pub(crate) fn stream_of(token: Token) -> StreamId {
     StreamId((token.0 >> SLOT_BITS) as u8)
 }
 
+/// Whether a token is that of a message which is final once it is sent.
+pub(crate) const fn is_unawaited(token: Token) -> bool {
+    token.0 & SLOT_MAX == NOBODY
+}
+
 /// The token of a message that is final once it is sent.
 pub(crate) const fn nobody(stream: StreamId) -> Token {
     Token((stream.0 as u32) << SLOT_BITS | NOBODY)

@@ -125,6 +125,7 @@ pub fn shard_loop<L: Lines>(
         buffers_max: spec.trial.buffers,
         ..LoopConfig::default()
     };
+    let config = config.with_packets_of(spec.plan.receive_limit());
     let mut event_loop = Loop::new(spec.clock, &config, driver)?;
     event_loop.parts().1.watch_cpu_wait(WaitsOf {
         gateways: spec.gateways.clone(),

@@ -8,6 +8,7 @@ use muster_model::{Micros, Rate, mix};
 use muster_net::Clock;
 use muster_platform::Dialect;
 use muster_protocol::coap::Transmission;
+use muster_protocol::mqtt::MAXIMUM_PACKET_SIZE;
 use muster_transport::{Pem, ServerSpec, ServerTls};
 use serde::{Deserialize, Serialize};
 
@@ -171,6 +172,9 @@ pub struct GatewayConfig {
     /// Bytes of the longest payload that it takes over CoAP, whatever it comes in; a longer one is
     /// refused (4.13). None is the dialect's own, see [`Dialect::request_limits`].
     pub max_payload: Option<u32>,
+    /// Bytes of the largest packet that it takes over MQTT, as MQTT 5 clients are told; none is the
+    /// largest of the protocol.
+    pub max_packet: Option<u32>,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
     /// What it speaks.
@@ -215,6 +219,7 @@ impl Default for GatewayConfig {
             coaps: None,
             transmission: Transmission::default(),
             max_payload: None,
+            max_packet: None,
             threads: 1,
             dialect: Dialect::Mqtt,
             websocket: false,
@@ -305,6 +310,11 @@ impl GatewayConfig {
     pub(crate) fn max_payload(&self) -> u32 {
         let usual = self.dialect.request_limits().map(|limits| limits.body);
         self.max_payload.or(usual).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of the largest packet over MQTT.
+    pub(crate) fn max_packet(&self) -> u32 {
+        self.max_packet.unwrap_or(MAXIMUM_PACKET_SIZE)
     }
 
     /// How its addresses begin.

@@ -71,7 +71,8 @@ impl Gateway {
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
             let shard = Shard::new(index, Arc::clone(&shared), layers.clone());
-            let mut event_loop = Loop::new(clock, &LoopConfig::default(), shard)?;
+            let packets = LoopConfig::default().with_packets_of(shared.config.max_packet());
+            let mut event_loop = Loop::new(clock, &packets, shard)?;
             let (shard, io) = event_loop.parts();
             let port = match (index, shared.threads()) {
                 (_, 1) => PortUse::Alone,

@@ -79,6 +79,7 @@ impl Shard {
         let threads = usize::from(shared.threads());
         let limits = ServerLimits {
             receive_maximum: shared.config.receive_maximum.max(1),
+            maximum_packet_size: shared.config.max_packet(),
             ..ServerLimits::default()
         };
         let (transmission, max_payload) = (shared.config.transmission, shared.config.max_payload());

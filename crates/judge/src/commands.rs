@@ -3,7 +3,7 @@
 use muster_measure::{CommandSummary, LatencyView, Leg, QueriesDue, ReceptionLedger, ScopeSummary};
 use muster_model::{Micros, figure};
 
-use crate::latency::{all_due, counted as counted_above};
+use crate::latency::{all_due, counted as counted_above, of_all_due};
 use crate::own_delay::Decision;
 use crate::slo::{counted, is_close, is_consumer_disturbed, listed, new};
 use crate::{
@@ -46,11 +46,15 @@ pub(crate) fn leg(
     let holds = |above: u64| percentile.allows(above + missing, n);
     let decision = Decision::of(holds(above), || holds(above_lower));
     let quantile = |view: &LatencyView| all_due(view).quantile_us(percentile.as_fraction());
-    let observed = quantile(view);
+    let observed = of_all_due(view, percentile);
     let lower = lower_of(of, scope).and_then(quantile).map(Micros);
-    let close = observed.is_some_and(|at| is_close(at as f64, at_most.0 as f64));
-    rule.observed(observed.map(|at| Figure::Time(Micros(at))))
-        .evidence(counted_above((above, missing, n), percentile))
+    let close = observed.is_some_and(|at| is_close(at.value(), at_most.0 as f64));
+    rule.observed(observed)
+        .evidence(counted_above(
+            (above, missing, n),
+            percentile,
+            "never answered",
+        ))
         .with_lower(&slo.bound.rule(), lower)
         .decided_by_both(decision, OwnDelay::Answers, None)
         .noted_if_close(close)

@@ -6,7 +6,7 @@ use muster_load::{Schedule, Shape, StreamSchedule};
 use muster_measure::{Summary, WindowDelta};
 use muster_model::{FleetId, Micros, Rate};
 
-use crate::{GeneratorHealth, Stop, Warning};
+use crate::{GeneratorHealth, Stop, Unevaluated, Warning};
 
 /// What a run has shown. The judge adds nothing to it and asks for nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -68,12 +68,38 @@ pub enum Ending {
     Planned,
     /// A `stop-if` condition held.
     Stopped(Stop),
-    /// The user stopped the run, or it was killed.
+    /// The user stopped the run.
     Interrupted,
     /// No link was up when connecting ended, though the target answered.
     NoLinkUp,
+    /// It has not come to an end of its own: it is read while it runs, or was killed.
+    Unfinished {
+        /// Whether it still runs.
+        is_running: bool,
+        /// How far it had come.
+        at: Micros,
+    },
     /// It failed before the first message was due, for this reason.
     NotBegun(String),
+}
+
+impl Ending {
+    /// Why nothing can be decided that needs the whole run; none where it has an end.
+    pub(crate) const fn why_open(&self) -> Option<Unevaluated> {
+        match self {
+            Self::Unfinished {
+                is_running: true, ..
+            } => Some(Unevaluated::Running),
+            Self::Unfinished {
+                is_running: false, ..
+            } => Some(Unevaluated::Unknown),
+            Self::Planned
+            | Self::Stopped(_)
+            | Self::Interrupted
+            | Self::NoLinkUp
+            | Self::NotBegun(_) => None,
+        }
+    }
 }
 
 /// An interval of constant offered rate.

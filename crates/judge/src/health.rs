@@ -87,7 +87,7 @@ pub struct Incident {
     pub detail: String,
 }
 
-/// The kinds of incident, each of which makes a run invalid.
+/// The kinds of incident; all but [`IncidentKind::ConsumerLost`] make a run invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum IncidentKind {
     /// The kernel dropped what came in because our receive queue was full (`SO_RXQ_OVFL` of
@@ -97,6 +97,8 @@ pub enum IncidentKind {
     LimitReached,
     /// Our own consumer lost its session or partitions by our fault, and came back.
     ConsumerAway,
+    /// The platform ended the session of our own consumer. It makes no run invalid.
+    ConsumerLost,
     /// The clock was stepped.
     ClockStepped,
     /// The host was suspended.
@@ -113,6 +115,7 @@ impl IncidentKind {
             Self::ReceiveDrop => "receive-drops",
             Self::LimitReached => "limits",
             Self::ConsumerAway => "own-consumer",
+            Self::ConsumerLost => "consumer-lost",
             Self::ClockStepped | Self::Suspended => "clock",
             Self::ProcessLost => "processes",
         }
@@ -125,6 +128,7 @@ impl fmt::Display for IncidentKind {
             Self::ReceiveDrop => "dropped in our receive queue",
             Self::LimitReached => "limit of the generator reached",
             Self::ConsumerAway => "our consumer was away",
+            Self::ConsumerLost => "the platform ended our consumer's session",
             Self::ClockStepped => "clock stepped",
             Self::Suspended => "host suspended",
             Self::ProcessLost => "process of the generator lost",

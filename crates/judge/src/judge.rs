@@ -7,7 +7,7 @@ use crate::own_delay::{self, Decision};
 use crate::starved::StarvedSeconds;
 use crate::{
     Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
-    RunResult, Unevaluated, Verdict, causes, keep_alive, reach, slo, stable, validity,
+    RunResult, Unevaluated, Verdict, causes, completion, keep_alive, reach, slo, stable, validity,
     warnings::warnings,
 };
 
@@ -26,6 +26,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .collect();
     own_delay::follow_response(&mut results);
     results.extend(no_link_up(&results, evidence));
+    results.extend(completion::evaluate(rules, evidence));
     results.extend(reach::reachable(evidence));
     results.push(drain(evidence));
     results.extend(stop_if(rules, evidence));
@@ -33,7 +34,11 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     results.extend(validity::evaluate(rules, evidence));
     results.push(keep_alive::missed_by_us(evidence));
 
+    let open = evidence.ending.why_open();
     for rule in &mut results {
+        if let Some(reason) = open {
+            rule.leave_open(reason);
+        }
         if evidence.is_part {
             rule.leave_to_the_whole();
         }
@@ -54,6 +59,8 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         .flatten();
     // What one part did not send or did not get may have been another's.
     let warnings = match result {
+        // What is still to come may answer for it.
+        _ if open.is_some() => evidence.found.to_vec(),
         RunResult::Pass | RunResult::Fail | RunResult::Invalid if !evidence.is_part => {
             warnings(rules, &results, evidence)
         }
@@ -127,6 +134,7 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::ClocksApart
             | Unevaluated::OrderUnsure
             | Unevaluated::Unknown
+            | Unevaluated::Running
             | Unevaluated::NotMeasured
             | Unevaluated::OwnDelay(_)
             | Unevaluated::OnePart => true,
@@ -160,6 +168,7 @@ fn was_no_run(evidence: &Evidence<'_>) -> bool {
         Ending::Planned | Ending::Stopped(_) | Ending::Interrupted => {
             was_unreachable(evidence.summary)
         }
+        Ending::Unfinished { is_running, .. } => !is_running && was_unreachable(evidence.summary),
     }
 }
 
@@ -274,7 +283,11 @@ fn stop_if(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
                 stop.at.as_secs_f64()
             ))
             .decided(false, Some(stop.since.second())),
-        Ending::Planned | Ending::Interrupted | Ending::NoLinkUp | Ending::NotBegun(_) => rule
+        Ending::Planned
+        | Ending::Interrupted
+        | Ending::Unfinished { .. }
+        | Ending::NoLinkUp
+        | Ending::NotBegun(_) => rule
             .evidence("no condition held for long enough")
             .decided(true, None),
     })

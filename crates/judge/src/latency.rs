@@ -1,7 +1,7 @@
 //! The latency rules: `pX <= b`, decided by exact counters, never by a bucket.
 
 use muster_measure::{
-    Above, Distribution, Latency as Kept, LatencyView, Phase, ScopeSummary, State,
+    Above, Bounded, Distribution, Latency as Kept, LatencyView, Phase, ScopeSummary, State,
 };
 use muster_model::{BackendId, Micros, figure};
 
@@ -71,9 +71,9 @@ pub(crate) fn evaluate(
         OwnDelay::Answers
     };
     let observed = observed(scope, worst, percentile);
-    let close = observed.is_some_and(|at| is_close(at.0 as f64, at_most.0 as f64));
+    let close = observed.is_some_and(|at| is_close(at.value(), at_most.0 as f64));
     let name = slo.bound.rule();
-    rule.observed(observed.map(Figure::Time))
+    rule.observed(observed)
         .evidence(told(worst, percentile, evidence))
         .with_lower(&name, lower(scope, kept, percentile))
         .decided_by_both(decision, own, since(scope, of, percentile, at_most))
@@ -137,13 +137,24 @@ fn told(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> Str
     let place = counter.backend.map_or(String::new(), |id| {
         format!(" at {}", evidence.backend(id.index()))
     });
-    counted((counter.above, counter.missing, counter.n), percentile) + &place
+    let counts = (counter.above, counter.missing, counter.n);
+    let never = match counter.latency {
+        Kept::EndToEnd => "never arrived",
+        Kept::Response | Kept::Service | Kept::Lateness | Kept::Held | Kept::Connect => {
+            "never answered"
+        }
+    };
+    counted(counts, percentile, never) + &place
 }
 
-/// How many lay above, how many never ended, and of how many.
-pub(crate) fn counted((above, missing, n): (u64, u64, u64), percentile: Percentile) -> String {
+/// The counts above the bound, without an end, and of all; `never` is what did not happen.
+pub(crate) fn counted(
+    (above, missing, n): (u64, u64, u64),
+    percentile: Percentile,
+    never: &str,
+) -> String {
     format!(
-        "{} above and {} without an end, of {} ({} allowed)",
+        "{} above and {} {never}, of {} ({} allowed)",
         figure::count(above),
         figure::count(missing),
         figure::count(n),
@@ -153,17 +164,23 @@ pub(crate) fn counted((above, missing, n): (u64, u64, u64), percentile: Percenti
 
 /// The percentile to print: of all due, the unanswered at their lower bound. It illustrates the
 /// rule and never decides it. The distribution of end-to-end is the first backend's.
-fn observed(scope: &ScopeSummary, counter: &Above, percentile: Percentile) -> Option<Micros> {
+fn observed(scope: &ScopeSummary, counter: &Above, percentile: Percentile) -> Option<Figure> {
     if counter
         .backend
         .is_some_and(|backend| backend != BackendId(0))
     {
         return None;
     }
-    let view = scope.latency.of(counter.latency)?;
-    all_due(view)
-        .quantile_us(percentile.as_fraction())
-        .map(Micros)
+    of_all_due(scope.latency.of(counter.latency)?, percentile)
+}
+
+/// A percentile of all due: a lower bound where it is among those without an end.
+pub(crate) fn of_all_due(view: &LatencyView, percentile: Percentile) -> Option<Figure> {
+    let found = Bounded::of(&view.known, &view.censored, percentile.as_fraction())?;
+    Some(match found.is_at_least {
+        true => Figure::AtLeast(Micros(found.us)),
+        false => Figure::Time(Micros(found.us)),
+    })
 }
 
 /// The known times and the lower bounds of the others, together.

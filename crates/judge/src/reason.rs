@@ -231,7 +231,7 @@ impl From<IncidentKind> for Reason {
         match kind {
             IncidentKind::ReceiveDrop => Self::ReceiveDrops,
             IncidentKind::LimitReached => Self::GeneratorLimit,
-            IncidentKind::ConsumerAway => Self::OwnConsumer,
+            IncidentKind::ConsumerAway | IncidentKind::ConsumerLost => Self::OwnConsumer,
             IncidentKind::ClockStepped | IncidentKind::Suspended => Self::Clock,
             IncidentKind::ProcessLost => Self::ProcessLost,
         }
@@ -259,7 +259,7 @@ impl From<Unevaluated> for Reason {
             Unevaluated::NotConstant => Self::NotConstant,
             Unevaluated::Unclear { .. } => Self::Unclear,
             Unevaluated::NothingDue => Self::NothingDue,
-            Unevaluated::CutShort => Self::Interrupted,
+            Unevaluated::CutShort | Unevaluated::Running => Self::Interrupted,
             Unevaluated::NoLinks
             | Unevaluated::NoBackend
             | Unevaluated::NoSuchLatency

@@ -11,7 +11,7 @@ use crate::own_delay::{Decision, OwnDelay};
 use crate::starved::StarvedSeconds;
 use crate::{
     Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleName, RuleResult, Scope,
-    Share, Slo, SloBound, Unevaluated, commands, latency,
+    Share, Slo, SloBound, Unevaluated, commands, latency, meanwhile,
 };
 
 /// The result of one SLO; none where narrower rules took everything out of it. Rule `stable` is not
@@ -67,7 +67,7 @@ fn is_empty(slo: &Slo, evidence: &Evidence<'_>) -> bool {
 }
 
 /// The figures of what a rule is about.
-fn summary<'a>(slo: &Slo, evidence: &Evidence<'a>) -> Option<&'a ScopeSummary> {
+pub(crate) fn summary<'a>(slo: &Slo, evidence: &Evidence<'a>) -> Option<&'a ScopeSummary> {
     if !slo.is_narrowed() {
         return evidence.summary.scope(measured(&slo.scope));
     }
@@ -161,7 +161,7 @@ fn loss(
     let found = of_backend(worst);
     let name = evidence.backend(worst);
     if is_consumer_disturbed(evidence) {
-        let meanwhile = lost_while_away(evidence, scope, worst);
+        let meanwhile = meanwhile::lost(evidence, scope, worst, IncidentKind::ConsumerAway);
         let told = format!(
             "our own consumer was away: {} lost at {name}, {} of them due then",
             figure::count(found.lost),
@@ -182,7 +182,11 @@ fn loss(
         .map(|row| row.second);
     let starved = StarvedSeconds::of(evidence.health);
     let apart = starved.apart(&scope.series, worst);
-    let mut told = format!("{} at {name}", counted(found.lost, found.expected));
+    let mut told = format!(
+        "{} at {name}{}",
+        counted(found.lost, found.expected),
+        meanwhile::beside_a_loss(evidence, scope, worst)
+    );
     if apart.lost > 0 {
         let lost = figure::count(apart.lost);
         told = format!("{told}; {lost} of them were due while our consumer had too little CPU");
@@ -210,23 +214,6 @@ fn nothing_to_lose(rule: RuleResult, scope: &ScopeSummary) -> RuleResult {
             ))
             .decided(true, None),
     }
-}
-
-/// What is lost of the messages due while our own consumer was away.
-fn lost_while_away(evidence: &Evidence<'_>, scope: &ScopeSummary, backend: usize) -> u64 {
-    let incidents = evidence.health.incidents.iter();
-    let away: Vec<(u32, u32)> = incidents
-        .filter(|incident| incident.kind == IncidentKind::ConsumerAway)
-        .map(|incident| (incident.from.second(), incident.until.second()))
-        .collect();
-    let is_then = |second: u32| {
-        away.iter()
-            .any(|(from, until)| (*from..=*until).contains(&second))
-    };
-    let rows = scope.series.iter().filter(|row| is_then(row.second));
-    rows.filter_map(|row| row.arrivals.get(backend))
-        .map(|at| at.lost_due)
-        .sum()
 }
 
 /// The arrival figures of the streams that a rule is about, at one backend.
@@ -281,6 +268,7 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
     let failed = ledger.failed();
     let parts = [
         ("rejected", ledger.rejected),
+        ("refused unawaited", ledger.refused_unawaited),
         ("timed out", ledger.timed_out),
         ("broken", ledger.broken),
         ("in flight", ledger.in_flight),
@@ -324,7 +312,8 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
     if links.wanted == 0 {
         return rule.not_evaluated(Unevaluated::NoLinks);
     }
-    if *of.ending == Ending::Interrupted && of.summary.timeline.origin >= of.summary.end {
+    let is_cut = matches!(of.ending, Ending::Interrupted | Ending::Unfinished { .. });
+    if is_cut && of.summary.timeline.origin >= of.summary.end {
         return rule.not_evaluated(Unevaluated::CutShort);
     }
     let missing = links.wanted.saturating_sub(links.up_at_start);

@@ -50,6 +50,8 @@ pub enum Unevaluated {
     OrderUnsure,
     /// The run was killed before this could be known.
     Unknown,
+    /// The run has not ended.
+    Running,
     /// This machine does not tell.
     NotMeasured,
     /// It is told of the whole run, of which this is one part.
@@ -73,6 +75,7 @@ impl Unevaluated {
             | Self::ClocksApart
             | Self::OrderUnsure
             | Self::Unknown
+            | Self::Running
             | Self::NotMeasured
             | Self::OwnDelay(_)
             | Self::OnePart => false,
@@ -113,6 +116,7 @@ impl fmt::Display for Unevaluated {
                 "only their order tells messages apart, and not all that were due arrived",
             ),
             Self::Unknown => f.write_str("the run ended before this could be known"),
+            Self::Running => f.write_str("the run has not ended"),
             Self::NotMeasured => f.write_str("this machine does not tell"),
             Self::OnePart => f.write_str("judged once the parts are merged"),
             Self::OwnDelay(own) => own.fmt(f),

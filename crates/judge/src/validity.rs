@@ -50,9 +50,19 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
     match evidence.ending {
         Ending::Planned => rule.evidence("the run went on to its end"),
         Ending::Stopped(_) => rule.evidence("the run ended by a rule of its own"),
-        Ending::Interrupted => rule
-            .evidence("the run was interrupted")
-            .decided(false, None),
+        Ending::Interrupted => {
+            let at = evidence.summary.timeline.settle.min(evidence.summary.end);
+            rule.evidence(format!("interrupted at {}", figure::clock(at)))
+                .decided(false, None)
+        }
+        Ending::Unfinished { is_running, at } => {
+            let at = figure::clock(*at);
+            let words = match is_running {
+                true => format!("running, {at} so far; judged at its end"),
+                false => format!("interrupted at {at}: the run was killed"),
+            };
+            rule.evidence(words).decided(false, None)
+        }
         Ending::NoLinkUp => rule.evidence("no link was up when connecting ended"),
         Ending::NotBegun(reason) => rule.evidence(reason.clone()).decided(false, None),
     }
@@ -71,7 +81,7 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     let (cohort, when) = match evidence.ending {
         Ending::Stopped(_) => (&run.uplink, "due"),
         Ending::NoLinkUp => return rule.not_evaluated(Unevaluated::NothingDue),
-        Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => {
+        Ending::Planned | Ending::Interrupted | Ending::Unfinished { .. } | Ending::NotBegun(_) => {
             (&run.measured, "due while measuring")
         }
     };

@@ -193,6 +193,18 @@ impl RuleResult {
         }
     }
 
+    /// Leaves a rule undecided for this reason, whatever it came to so far. Links that were up at the
+    /// end of the connect phase stay what they were, and that the run has no end is known.
+    pub(crate) fn leave_open(&mut self, reason: Unevaluated) {
+        let is_open = matches!(self.outcome, RuleOutcome::NotEvaluated(_));
+        if !is_open && ["connected", "uninterrupted"].contains(&self.rule.as_str()) {
+            return;
+        }
+        self.outcome = RuleOutcome::NotEvaluated(reason);
+        self.evidence = reason.to_string();
+        (self.observed, self.since_s, self.note) = (None, None, None);
+    }
+
     /// Draws the consequence of the outcome. A run that its end has cut short is not made invalid by
     /// that.
     pub(crate) fn conclude(&mut self, ending: &Ending) {
@@ -200,7 +212,10 @@ impl RuleResult {
         let is_excused = match ending {
             Ending::Stopped(_) => self.outcome.is_cut_short(),
             Ending::NoLinkUp => is_open && !self.is_own_delay(),
-            Ending::Planned | Ending::Interrupted | Ending::NotBegun(_) => false,
+            Ending::Planned
+            | Ending::Interrupted
+            | Ending::Unfinished { .. }
+            | Ending::NotBegun(_) => false,
         };
         if self.outcome != RuleOutcome::Pass {
             self.note = None;
@@ -334,6 +349,7 @@ impl RuleOutcome {
                 | Unevaluated::ClocksApart
                 | Unevaluated::OrderUnsure
                 | Unevaluated::Unknown
+                | Unevaluated::Running
                 | Unevaluated::NotMeasured
                 | Unevaluated::OwnDelay(_)
                 | Unevaluated::OnePart => false,

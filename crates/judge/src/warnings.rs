@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{CommandLedger, LinksSecond, ReceptionLedger, ScopeSummary};
+use muster_measure::{CommandLedger, LinksSecond, Phase, ReceptionLedger, ScopeSummary};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::strain::{Strain, sentence, strains};
 use crate::{
-    Evidence, RuleName, RuleOutcome, RuleResult, Rules, reach, slo::counted,
+    Evidence, RuleName, RuleOutcome, RuleResult, Rules, meanwhile, reach, slo::counted,
     slo::is_consumer_disturbed,
 };
 
@@ -61,6 +61,10 @@ pub enum WarningKind {
     /// Commands were delivered and not received, replies or messages for subscribers are lost, and
     /// no rule `commands-not-received`, `replies-lost` or `receive-loss` was evaluated on them.
     NotReceived,
+    /// Messages that are lost were due while a consumer of ours was away.
+    LostMeanwhile,
+    /// Acknowledgements came again, or named a packet id that was not in use.
+    StrayAnswers,
     /// Nothing but order tells the stream's messages apart, and not all that were due arrived: which did
     /// is not known, nor when it was due.
     OrderUnsure,
@@ -95,6 +99,8 @@ pub(crate) fn warnings(
 ) -> Vec<Warning> {
     let mut found: Vec<Warning> = links(results, evidence).into_iter().collect();
     found.extend(reach::warning(evidence));
+    found.extend(stray_answers(evidence));
+    found.extend(meanwhile::warnings(evidence));
     found.extend_from_slice(evidence.found);
     for (at, stream) in evidence.streams.iter().enumerate() {
         let sees = |name: &str| results.iter().any(|rule| sees(rule, name, &stream.name));
@@ -121,7 +127,7 @@ pub(crate) fn warnings(
             warn(WarningKind::Duplicates, duplicates(evidence, id));
         }
         warn(WarningKind::OrderUnsure, order_unsure(scope));
-        warn(WarningKind::Behind, behind(scope, evidence));
+        warn(WarningKind::Behind, behind(scope));
         let command = scope.command.as_ref().map(|command| &command.ledger);
         if !sees("queries-with-command") {
             warn(WarningKind::NoCommand, no_command(command, evidence));
@@ -182,6 +188,7 @@ fn failed(scope: &ScopeSummary) -> Option<String> {
     let ends = BTreeMap::from([
         ("broken", ledger.broken),
         ("in flight", ledger.in_flight),
+        ("refused unawaited", ledger.refused_unawaited),
         ("rejected", ledger.rejected),
         ("timed out", ledger.timed_out),
     ]);
@@ -193,12 +200,11 @@ fn failed(scope: &ScopeSummary) -> Option<String> {
 }
 
 /// What was due while measuring and went out after it.
-fn behind(scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<String> {
-    let timeline = &evidence.summary.timeline;
-    let measured = timeline.measure.second()..timeline.settle.second();
+fn behind(scope: &ScopeSummary) -> Option<String> {
+    // A phase need not begin or end with a second.
     let rows = scope.series.iter();
     let issued: u64 = rows
-        .filter(|row| measured.contains(&row.second))
+        .filter(|row| row.phase == Phase::Measure)
         .map(|row| row.flow.sent)
         .sum();
     let after = scope.measured.sent.saturating_sub(issued);
@@ -302,6 +308,26 @@ fn not_received(
 fn much(part: u64, whole: u64) -> Option<String> {
     let share = part as f64 / whole.max(1) as f64;
     (part > 0 && share >= UNTOLD_SHARE).then(|| figure::percent(share))
+}
+
+/// Acknowledgements over MQTT that belong to no message.
+fn stray_answers(evidence: &Evidence<'_>) -> Option<Warning> {
+    let links = &evidence.summary.run.links;
+    let causes = BTreeMap::from([
+        ("for an id answered before", links.mqtt_again.unwrap_or(0)),
+        ("for an id never used", links.mqtt_unknown.unwrap_or(0)),
+    ]);
+    let all: u64 = causes.values().sum();
+    (all > 0).then(|| Warning {
+        kind: WarningKind::StrayAnswers,
+        scope: "run".to_owned(),
+        detail: format!(
+            "{} acknowledgements that no message waited for ({}): the platform acknowledges what was \
+             not sent",
+            figure::count(all),
+            listed(&causes)
+        ),
+    })
 }
 
 /// Counts by name, largest first.

@@ -64,6 +64,10 @@ pub struct LinkAccount {
     pub disconnected: Tally,
     /// Usable links at the end of the run, counted by walking them.
     pub open_at_end: u64,
+    /// Acknowledgements of MQTT for a packet id that was answered before.
+    pub mqtt_again: u64,
+    /// Acknowledgements of MQTT for a packet id that was never used.
+    pub mqtt_unknown: u64,
     /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
     pub dtls_retransmitted: u64,
     /// Datagrams that are no message of CoAP.
@@ -250,6 +254,8 @@ impl LinkAccount {
         self.disconnected.merge(&other.disconnected);
         self.open_at_end += other.open_at_end;
         self.dtls_retransmitted += other.dtls_retransmitted;
+        self.mqtt_again += other.mqtt_again;
+        self.mqtt_unknown += other.mqtt_unknown;
         self.coap_malformed += other.coap_malformed;
         self.coap_stray += other.coap_stray;
         self.coap_unexpected += other.coap_unexpected;

@@ -170,6 +170,8 @@ impl<'a> Closing<'a> {
             accepted: of(State::Accepted),
             no_subscriber: counts.no_subscriber,
             completed: counts.completed,
+            incomplete: counts.incomplete,
+            refused_unawaited: counts.refused_unawaited,
             transport_acknowledged: counts.transport_acknowledged,
             rejected: of(State::Rejected),
             rejected_by_code: by_name(&outcomes.rejected),

@@ -36,6 +36,10 @@ pub struct Counts {
     pub commands_received: u64,
     /// QoS 2 exchanges that came to their end (PUBCOMP).
     pub completed: u64,
+    /// QoS 2 exchanges that the platform accepted (PUBREC) and never completed (PUBCOMP).
+    pub incomplete: u64,
+    /// Refusals of messages whose answer nobody waited for (NON with `ack: none`).
+    pub refused_unawaited: u64,
     /// Accepted with reason code 0x10: no subscriber (MQTT 5 section 3.4.2.1).
     pub no_subscriber: u64,
     /// Acknowledged by the transport where the application's word decides.
@@ -172,6 +176,8 @@ impl Counts {
         self.answered_malformed += other.answered_malformed;
         self.commands_received += other.commands_received;
         self.completed += other.completed;
+        self.incomplete += other.incomplete;
+        self.refused_unawaited += other.refused_unawaited;
         self.no_subscriber += other.no_subscriber;
         self.transport_acknowledged += other.transport_acknowledged;
         self.bytes_payload += other.bytes_payload;

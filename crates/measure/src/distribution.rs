@@ -159,7 +159,19 @@ impl Distribution {
         if self.count == 0 {
             return None;
         }
-        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count);
+        self.at_rank(self.rank(q))
+    }
+
+    /// The place of a quantile among the values in their order, from 1.
+    pub(crate) fn rank(&self, q: f64) -> u64 {
+        ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1))
+    }
+
+    /// The value at a place, as [`Distribution::quantile_us`] tells it.
+    pub(crate) fn at_rank(&self, rank: u64) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
         let mut seen = 0;
         for cell in &self.cells {
             seen += cell.count;

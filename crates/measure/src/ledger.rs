@@ -37,6 +37,10 @@ pub struct Ledger {
     pub no_subscriber: u64,
     /// QoS 2 exchanges that came to their end.
     pub completed: u64,
+    /// QoS 2 exchanges that the platform accepted and never completed.
+    pub incomplete: u64,
+    /// Refusals of messages whose answer nobody waited for; these are unacknowledged.
+    pub refused_unawaited: u64,
     /// Acknowledged by the transport, beside the application's word.
     pub transport_acknowledged: u64,
     /// The platform answered no.
@@ -236,6 +240,10 @@ pub struct LinkLedger {
     pub ended_by_platform: BTreeMap<String, u64>,
     /// Usable links at the end, counted by walking them; null for one fleet.
     pub open_at_end: Option<u64>,
+    /// Acknowledgements of MQTT for a packet id that was answered before.
+    pub mqtt_again: Option<u64>,
+    /// Acknowledgements of MQTT for a packet id that was never used.
+    pub mqtt_unknown: Option<u64>,
     /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
     pub dtls_retransmitted: Option<u64>,
     /// Datagrams that are no message of CoAP.
@@ -355,10 +363,16 @@ impl Ledger {
     }
 
     /// What rule `failure-ratio` counts: rejected, timed out, broken, in flight, and shed by a
-    /// cause that is not our own (docs/semantics.md#the-other-slos).
+    /// cause that is not our own (docs/semantics.md#the-other-slos). A
+    /// refusal that nobody waited for is one.
     #[must_use]
     pub fn failed(&self) -> u64 {
-        self.rejected + self.timed_out + self.broken + self.in_flight + self.shed_by_others()
+        self.rejected
+            + self.refused_unawaited
+            + self.timed_out
+            + self.broken
+            + self.in_flight
+            + self.shed_by_others()
     }
 
     /// Messages shed by a cause that is not our own.
@@ -384,7 +398,7 @@ impl Ledger {
         self.equations.extend(other.equations.iter().cloned());
     }
 
-    fn known_mut(&mut self) -> [&mut u64; 22] {
+    fn known_mut(&mut self) -> [&mut u64; 24] {
         [
             &mut self.shed,
             &mut self.sent,
@@ -395,6 +409,8 @@ impl Ledger {
             &mut self.accepted,
             &mut self.no_subscriber,
             &mut self.completed,
+            &mut self.incomplete,
+            &mut self.refused_unawaited,
             &mut self.transport_acknowledged,
             &mut self.rejected,
             &mut self.timed_out,
@@ -411,7 +427,7 @@ impl Ledger {
         ]
     }
 
-    fn known(&self) -> [u64; 22] {
+    fn known(&self) -> [u64; 24] {
         self.clone().known_mut().map(|figure| *figure)
     }
 

@@ -62,6 +62,7 @@
 
 mod above;
 mod account;
+mod at_least;
 mod bitmap;
 mod calendar;
 mod cells;
@@ -102,6 +103,7 @@ mod walk;
 mod window;
 
 pub use account::{Account, BackendAccount, LinkAccount, StreamAccount};
+pub use at_least::{AtLeast, Bounded};
 pub use calendar::Calendar;
 pub use closing::Closing;
 pub use command::{

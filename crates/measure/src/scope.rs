@@ -329,6 +329,8 @@ impl Closing<'_> {
             ended_by_platform: by_name(&loaded.disconnects.only(Cause::is_of_platform)),
             open_at_end: own.map(|own| own.open_at_end),
             dtls_retransmitted: own.map(|own| own.dtls_retransmitted),
+            mqtt_again: own.map(|own| own.mqtt_again),
+            mqtt_unknown: own.map(|own| own.mqtt_unknown),
             coap_malformed: own.map(|own| own.coap_malformed),
             coap_stray: own.map(|own| own.coap_stray),
             coap_unexpected: own.map(|own| own.coap_unexpected),
@@ -443,11 +445,7 @@ pub(crate) fn view(
     censored: Distribution,
     can_be_censored: bool,
 ) -> LatencyView {
-    let all_due = can_be_censored.then(|| {
-        let mut all = known.clone();
-        all.merge(&censored);
-        Percentiles::of(&all)
-    });
+    let all_due = can_be_censored.then(|| Percentiles::of_all_due(&known, &censored));
     let figures = LatencyFigures {
         count: known.count,
         censored: censored.count,

@@ -4,8 +4,8 @@ use muster_model::{BackendId, FleetId, Listening, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackendLedger, CommandSummary, Distribution, Flow, Latency, Ledger, LinkLedger, Outcomes,
-    Phase, ReceptionSummary, Timeline,
+    AtLeast, BackendLedger, Bounded, CommandSummary, Distribution, Flow, Latency, Ledger,
+    LinkLedger, Outcomes, Phase, ReceptionSummary, Timeline,
 };
 
 /// A whole run in figures.
@@ -145,6 +145,9 @@ pub struct Percentiles {
     pub p99_us: Option<u64>,
     /// From 10,000 values on.
     pub p99_9_us: Option<u64>,
+    /// Which of them are lower bounds.
+    #[serde(default, skip_serializing_if = "AtLeast::is_none")]
+    pub at_least: AtLeast,
 }
 
 /// All latencies of one cohort; null where the latency does not exist by design.
@@ -375,6 +378,31 @@ impl Percentiles {
             p95_us: read(0.95),
             p99_us: read(0.99),
             p99_9_us: read(0.999),
+            at_least: AtLeast::default(),
+        }
+    }
+
+    /// As [`Percentiles::of`], of known times and of the lower bounds of others together.
+    #[must_use]
+    pub fn of_all_due(known: &Distribution, censored: &Distribution) -> Self {
+        let mut all = known.clone();
+        all.merge(censored);
+        let of_all = Self::of(&all);
+        let shares = [
+            (of_all.p50_us, 0.5),
+            (of_all.p90_us, 0.9),
+            (of_all.p95_us, 0.95),
+            (of_all.p99_us, 0.99),
+            (of_all.p99_9_us, 0.999),
+        ];
+        let places = shares.into_iter().enumerate();
+        let is_at_least = |(_, (shown, share)): &(usize, (Option<u64>, f64))| {
+            let bounded = shown.and_then(|_| Bounded::of(known, censored, *share));
+            bounded.is_some_and(|bounded| bounded.is_at_least)
+        };
+        Self {
+            at_least: AtLeast::at(places.filter(is_at_least).map(|(place, _)| place)),
+            ..of_all
         }
     }
 }

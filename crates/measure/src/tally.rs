@@ -153,6 +153,7 @@ pub(crate) fn cause_key(cause: &Cause) -> u64 {
         Cause::Tls(failure) => 10 << 16 | tls_key(failure),
         Cause::Offline => 11 << 16,
         Cause::KeepAliveMissed => 12 << 16,
+        Cause::OwnLimit => 13 << 16,
     }
 }
 

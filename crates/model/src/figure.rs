@@ -82,6 +82,18 @@ pub fn span(seconds: u64) -> String {
     }
 }
 
+/// An instant of a run, or a length of time, as `m:ss`, or `h:mm:ss` from an hour on.
+#[must_use]
+pub fn clock(length: Micros) -> String {
+    let seconds = length.get() / 1_000_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
 /// A value with its unit, as a rule observes or allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,6 +104,8 @@ pub enum Figure {
     Fraction(f64),
     /// A length of time.
     Time(Micros),
+    /// A lower bound of a length of time.
+    AtLeast(Micros),
     /// Events per second.
     PerSecond(f64),
 }
@@ -102,7 +116,7 @@ impl Figure {
     pub fn value(self) -> f64 {
         match self {
             Self::Count(count) => count as f64,
-            Self::Time(Micros(us)) => us as f64,
+            Self::Time(Micros(us)) | Self::AtLeast(Micros(us)) => us as f64,
             Self::Fraction(value) | Self::PerSecond(value) => value,
         }
     }
@@ -124,6 +138,7 @@ impl Figure {
             Self::Count(number) => count(number),
             Self::Fraction(share) => percent_with(share, more),
             Self::Time(length) => time_with(length, more),
+            Self::AtLeast(length) => format!(">= {}", time_with(length, more)),
             Self::PerSecond(rate) => format!("{}/s", rate_with(rate, more)),
         }
     }

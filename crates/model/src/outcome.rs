@@ -43,6 +43,8 @@ pub enum Cause {
     KeepAliveMissed,
     /// The peer's bytes were not the protocol.
     Malformed,
+    /// Own fault: a packet was larger than we receive, and the peer was not told of that limit.
+    OwnLimit,
     /// TLS could not go on, or the peer ended it with an alert.
     Tls(TlsFailure),
     /// We closed it on purpose (`connect.lifetime`).
@@ -107,6 +109,7 @@ impl Cause {
             | Self::Lifetime
             | Self::Offline
             | Self::SessionLost
+            | Self::OwnLimit
             | Self::Unsendable => false,
         }
     }
@@ -172,6 +175,7 @@ impl fmt::Display for Cause {
             Self::PingUnanswered => f.write_str("ping-unanswered"),
             Self::KeepAliveMissed => f.write_str("keep-alive-missed-by-us"),
             Self::Malformed => f.write_str("malformed"),
+            Self::OwnLimit => f.write_str("own-limit"),
             Self::Tls(failure) => failure.fmt(f),
             Self::Lifetime => f.write_str("lifetime"),
             Self::Offline => f.write_str("offline"),

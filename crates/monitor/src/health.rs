@@ -16,6 +16,9 @@ pub struct HealthLog {
     lasting: Vec<(IncidentKind, String)>,
 }
 
+/// Stretches that are kept apart; beyond it those of one cause are one.
+const STRETCHES_MAX: usize = 100;
+
 impl HealthLog {
     /// An empty log of the process on `host`; `process` begins the names of its threads and is
     /// empty where there is only one.
@@ -59,7 +62,7 @@ impl HealthLog {
     ///
     /// What happens again and again is one incident with a count, from its first to its last time.
     pub fn incident(&mut self, incident: Incident) {
-        let mut known = self.health.incidents.iter_mut();
+        let mut known = self.health.incidents.iter_mut().rev();
         let same =
             known.find(|known| known.kind == incident.kind && known.detail == incident.detail);
         match same {
@@ -74,19 +77,23 @@ impl HealthLog {
     /// Adds something that lasts until [`HealthLog::end`], or to the end of the run.
     pub fn begin(&mut self, incident: Incident) {
         let key = (incident.kind, incident.detail.clone());
-        if !self.lasting.contains(&key) {
-            self.lasting.push(key);
+        if self.lasting.contains(&key) {
+            return self.incident(incident);
         }
-        self.incident(incident);
+        self.lasting.push(key);
+        if self.health.incidents.len() < STRETCHES_MAX {
+            self.health.incidents.push(incident);
+        } else {
+            self.incident(incident);
+        }
     }
 
     /// What began and has not ended has lasted until `now`.
     pub fn go_on(&mut self, now: Micros) {
-        for incident in &mut self.health.incidents {
-            let is_it = |(kind, detail): &(IncidentKind, String)| {
-                incident.kind == *kind && incident.detail == *detail
-            };
-            if self.lasting.iter().any(is_it) {
+        for (kind, detail) in &self.lasting {
+            let mut known = self.health.incidents.iter_mut().rev();
+            let last = known.find(|known| known.kind == *kind && known.detail == *detail);
+            if let Some(incident) = last {
                 incident.until = incident.until.max(now);
             }
         }
@@ -236,12 +243,18 @@ mod tests {
             Micros::from_secs(8),
         );
         log.go_on(Micros::from_secs(20));
+        log.begin(away(22, "consumer 1"));
+        log.end(
+            IncidentKind::ConsumerAway,
+            "consumer 1: ",
+            Micros::from_secs(23),
+        );
         let stretches = || {
             let all = log.health().incidents.iter();
             let stretches = all.map(|known| (known.from.second(), known.until.second()));
             stretches.collect::<Vec<_>>()
         };
-        assert_eq!(stretches(), [(3, 8), (4, 20)]);
+        assert_eq!(stretches(), [(3, 8), (4, 23), (22, 23)]);
     }
 
     #[test]

@@ -20,6 +20,16 @@ use crate::line;
 use crate::scenario_file::sha256;
 
 mod pulses;
+/// Whether a run still writes a file ([`crate::folder::Folder`] holds a lock on it).
+fn is_being_written(path: &Path) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    let Ok(file) = fs::File::open(path) else {
+        return false;
+    };
+    // The lock goes with the file.
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+}
+
 /// Why a folder is no result, and what to do.
 fn no_result(folder: &Path) -> String {
     if folder.join("repeat.json").exists() {
@@ -111,6 +121,8 @@ pub(crate) struct Archive {
     records: u64,
     /// Why not all of it could be read, if so.
     pub(crate) unread: Option<String>,
+    /// Whether the run that writes it has not ended.
+    pub(crate) is_running: bool,
 }
 
 impl Header {
@@ -190,6 +202,7 @@ impl Archive {
             pulses: Pulses::default(),
             records: 0,
             unread,
+            is_running: false,
             footer: Some(Footer {
                 health: data.health,
                 afterlives: data.afterlives,
@@ -273,6 +286,7 @@ impl Archive {
             footer: None,
             records: 0,
             unread: None,
+            is_running: is_being_written(&path),
         };
         let mut whole = 1;
         for record in records.by_ref() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use muster_measure::{Record, encode_record};
+use rustix::fs::{FlockOperation, flock};
 
 /// A result folder that is being written.
 pub(crate) struct Folder {
@@ -52,9 +53,13 @@ impl Folder {
             // It goes only if it is empty, and so it is the one that was just made.
             let _ = fs::remove_dir(path);
         });
+        let windows = windows.with_context(|| wanted("write to the result folder", path))?;
+        // Whoever reads it meanwhile learns by the lock that the run goes on. A file system without
+        // locks does not keep a run from its result.
+        let _ = flock(&windows, FlockOperation::NonBlockingLockExclusive);
         Ok(Self {
             path: path.to_owned(),
-            windows: windows.with_context(|| wanted("write to the result folder", path))?,
+            windows,
             buffer: Vec::new(),
             broken: None,
         })

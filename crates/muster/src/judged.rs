@@ -10,7 +10,7 @@ use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, Summary, Timeline};
-use muster_model::{DeviceId, Listening, Micros};
+use muster_model::{DeviceId, Listening, Micros, figure};
 use muster_report::{Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse};
 use muster_scenario::{Loop, Plan};
 
@@ -143,7 +143,10 @@ impl Archive {
 
     fn ending(&self, summary: &Summary) -> muster_judge::Ending {
         let Some(footer) = &self.footer else {
-            return muster_judge::Ending::Interrupted;
+            return muster_judge::Ending::Unfinished {
+                is_running: self.is_running,
+                at: self.windows.until,
+            };
         };
         match footer.ending {
             Ending::Planned => muster_judge::Ending::Planned,
@@ -177,6 +180,20 @@ impl Archive {
                 ))
             }
         }
+    }
+
+    /// What kept the run from its planned end, in a few words.
+    fn unfinished(&self) -> Option<String> {
+        let Some(footer) = &self.footer else {
+            let at = figure::clock(self.windows.until);
+            return Some(match self.is_running {
+                true => format!("running, {at} so far"),
+                false => format!("interrupted at {at}"),
+            });
+        };
+        let at = self.timeline.settle.min(footer.end);
+        let is_interrupted = footer.ending == Ending::Interrupted;
+        is_interrupted.then(|| format!("interrupted at {}", figure::clock(at)))
     }
 
     /// What events of a kind say, behind `before`; nothing where there are none.
@@ -223,6 +240,7 @@ impl Archive {
             scenario: serde_json::from_str(&plan.resolved).context("read the resolved scenario")?,
             environment: self.environment()?,
             co_located: Some(self.header.co_located),
+            unfinished: self.unfinished(),
             generator: self.generator(summary),
             events: all,
             ..RunFacts::default()

@@ -632,6 +632,12 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         assert_eq!(response(60).p50, quick);
         assert_eq!(response(40).p50, Some(Micros::from_secs(1)));
         assert_eq!(response(0).p50, Some(Micros::from_secs(1)));
+        let is_at_least = |answered| response(answered).is_p50_at_least;
+        assert_eq!(
+            [100, 60, 40, 0].map(is_at_least),
+            [false, false, true, true],
+            "nobody knows how long they will take"
+        );
     }
 
     #[test]

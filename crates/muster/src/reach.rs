@@ -186,7 +186,7 @@ fn is_known_by_id(fleet: &FleetPlan) -> bool {
 /// One device that speaks MQTT.
 fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Option<Caller> {
     let endpoint = endpoint_of(plan, link);
-    let client = Placement::client(fleet);
+    let client = Placement::client(plan, fleet);
     let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
     let mut hello = Hello::default();
     let settings = client.mqtt()?;
@@ -223,7 +223,7 @@ fn consumer(
     run: RunId,
 ) -> Caller {
     let client_id = muster_backend::client_id(run, id, ConsumerId(0));
-    let connect = muster_backend::hello(backend, &client_id);
+    let connect = muster_backend::hello(backend, &client_id, plan.receive_limit());
     Caller {
         who: format!("{}, backend `{}`", backend.endpoint, backend.name),
         name: backend.name.clone(),

@@ -36,7 +36,7 @@ fn rate(per_second: Option<f64>) -> Option<Figure> {
 
 fn time(leg: Option<&Latency>, pick: fn(&Percentiles) -> Option<u64>) -> Option<Figure> {
     let us = pick(&leg?.percentiles)?;
-    Some(Figure::Time { us })
+    Some(Figure::time(us))
 }
 
 fn p50(of: &Percentiles) -> Option<u64> {
@@ -93,7 +93,7 @@ fn spread_of(name: &str, mut figures: Vec<Figure>) -> Option<Spread> {
 fn number(figure: Figure) -> f64 {
     match figure {
         Figure::Count(count) => count as f64,
-        Figure::Time { us } => us as f64,
+        Figure::Time { us, at_least: _ } => us as f64,
         Figure::Fraction { fraction } => fraction,
         Figure::PerSecond { per_second } => per_second,
     }
@@ -104,9 +104,7 @@ fn middle(a: Figure, b: Figure) -> Figure {
     let mean = f64::midpoint(number(a), number(b));
     match a {
         Figure::Count(_) => Figure::Count(mean.ceil() as u64),
-        Figure::Time { us: _ } => Figure::Time {
-            us: mean.ceil() as u64,
-        },
+        Figure::Time { us: _, at_least: _ } => Figure::time(mean.ceil() as u64),
         Figure::Fraction { fraction: _ } => Figure::Fraction { fraction: mean },
         Figure::PerSecond { per_second: _ } => Figure::PerSecond { per_second: mean },
     }
@@ -176,8 +174,8 @@ mod tests {
 
     #[test]
     fn the_median_of_an_odd_number_is_a_figure_that_was_seen() {
-        let times = [30, 10, 21].map(|us| Figure::Time { us });
+        let times = [30, 10, 21].map(Figure::time);
         let spread = spread_of("response p99", times.to_vec()).expect("there are figures");
-        assert_eq!(spread.median, Figure::Time { us: 21 });
+        assert_eq!(spread.median, Figure::time(21));
     }
 }

@@ -11,13 +11,29 @@ pub struct LoopConfig {
     pub kept_max: u32,
 }
 
+/// Bytes of one read, and of what layers put around a packet.
+const BESIDE_A_PACKET: u32 = 256 * 1024;
+
+impl LoopConfig {
+    /// Room for connections whose handler leaves packets of up to so many bytes unread until they
+    /// are whole.
+    #[must_use]
+    pub const fn with_packets_of(self, bytes: u32) -> Self {
+        Self {
+            kept_max: bytes.saturating_add(BESIDE_A_PACKET),
+            ..self
+        }
+    }
+}
+
 impl Default for LoopConfig {
     /// A million connections, 16,384 buffers, and packets of 1 MiB.
     fn default() -> Self {
         Self {
             connections_max: 1 << 20,
             buffers_max: 16_384,
-            kept_max: 1 << 20,
+            kept_max: 0,
         }
+        .with_packets_of(1 << 20)
     }
 }

@@ -4,6 +4,7 @@
 //! [`Server`] are the two ends of a session. [`topic`] holds the rules for names and filters.
 //! Sections are those of MQTT 5 unless 3.1.1 is named.
 
+mod answer;
 mod authentication;
 mod client;
 mod inbound;
@@ -42,6 +43,9 @@ pub enum Version {
     /// MQTT 5.0, protocol level 5.
     V5,
 }
+
+/// Bytes of the largest packet of MQTT, with its fixed header (section 2.1.4).
+pub const MAXIMUM_PACKET_SIZE: u32 = 5 + 268_435_455;
 
 /// The promise a publish is sent with (section 4.3).
 #[derive(

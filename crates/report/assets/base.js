@@ -88,7 +88,7 @@ const decimal = (value, decimals) => value.toLocaleString("en-US", { maximumFrac
 function figure(value, more = 0) {
   if (!isKnown(value)) return "";
   if (typeof value !== "object") return typeof value === "number" ? count(value) : String(value);
-  if (isKnown(value.us)) return tick(value.us, 3 + more);
+  if (isKnown(value.us)) return `${value.at_least ? "\u2265\u00a0" : ""}${tick(value.us, 3 + more)}`;
   if (isKnown(value.fraction)) return percent(value.fraction, more);
   if (isKnown(value.per_second)) return `${value.per_second.toLocaleString("en-US", { maximumSignificantDigits: 3 + more })}\u00a0/s`;
   return DASH;

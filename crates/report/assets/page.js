@@ -128,10 +128,10 @@ function kpis() {
   return el("section", { class: "kpis" },
     kpi("offered", rate(rates.offered), unit(rates.offered), "due by the declared rate", { color: "--offered" }),
     kpi("issued", rate(rates.issued), unit(rates.issued), "handed to the network", { color: "--issued" }),
-    kpi("completed", rate(rates.completed), unit(rates.completed), isKnown(rates.accepted) ? `answered; accepted ${rate(rates.accepted)} /s` : "answered", { color: "--completed" }),
+    kpi("answered", rate(rates.completed), unit(rates.completed), isKnown(rates.accepted) ? `accepted ${rate(rates.accepted)} /s` : "", { color: "--completed" }),
     kpi("arrived", rate(rates.arrived), unit(rates.arrived), isKnown(rates.arrived) ? "first copies at the backend" : "no backend listens", { color: "--arrived" }),
     kpi(`${leg} p50`, p50[0], p50[1], "from due, not from sent", breaks(`${leg} p50`)),
-    kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered` : "nothing was measured", breaks(`${leg} p99`)),
+    kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered${response.censored > 0 ? `; ${count(response.censored)} never` : ""}` : "nothing was measured", breaks(`${leg} p99`)),
     kpi("lost", count(worst.lost), "", isKnown(worst.lost) ? `accepted and never arrived${where}` : "not known", { bad: worst.lost > 0 }),
     kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay", breaks("shape")));
 }
@@ -149,11 +149,11 @@ function overTime() {
   lineChart(place, report, { title: "Rates", hint: "messages a second", format: rate, stepped: true, height: 240, lines: [
     { name: "offered", color: "--offered", area: "--area", width: 1, values: perSecond(w, "offered") },
     { name: "issued", color: "--issued", width: 2.5, values: perSecond(w, "issued") },
-    { name: "completed", color: "--completed", values: perSecond(w, "completed") },
+    { name: "answered", color: "--completed", values: perSecond(w, "completed") },
     { name: "accepted", color: "--accepted", dash: [6, 3], values: perSecond(w, "accepted") },
     { name: "arrived", color: "--arrived", dash: [2, 3], width: 2.25, values: perSecond(w, "arrived") },
   ] });
-  latencyChart(place, "response", "by second of due, unanswered at their lower bound");
+  latencyChart(place, "response", "by second of due; where messages were never answered, at least this");
   heatChart(place, report);
   latencyChart(place, "end-to-end", "due to arrival at the backend");
   lineChart(place, report, { title: "What went wrong", hint: "messages a second", format: rate, stepped: true, height: 130, least: 5, lines: [

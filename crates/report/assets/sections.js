@@ -81,7 +81,7 @@ function arrivals() {
 }
 
 const COHORT = ["nominal", "scheduled", "omitted", "failed", "shed", "sent", "accepted", "rejected", "timed_out", "broken", "unacknowledged", "in_flight", "arrived", "lost", "lost_unacknowledged", "outstanding", "late", "duplicates", "duplicate_own", "reordered", "corrupted", "foreign", "unstamped",
-  "rejected_but_arrived", "timed_out_but_arrived", "broken_but_arrived", "consumed", "completed", "no_subscriber", "transport_acknowledged", "retransmitted", "retried", "answered_late", "bytes_payload", "bytes_wire"];
+  "rejected_but_arrived", "timed_out_but_arrived", "broken_but_arrived", "consumed", "completed", "incomplete", "refused_unawaited", "no_subscriber", "transport_acknowledged", "retransmitted", "retried", "answered_late", "bytes_payload", "bytes_wire"];
 
 /// Every count, of the whole run and of the cohort due while measuring.
 function cohorts() {
@@ -186,7 +186,8 @@ function latencies(of) {
 function latencyRows(name, one) {
   const t = (us) => ({ text: time(us), n: true, zero: !isKnown(us) });
   const rows = [[typeof name === "string" ? term(name) : name, t(one.mean_us), ...PERCENTILES.map((p) => t(one[p])), t(one.max_us), n(one.count), n(one.censored)]];
-  if (one.all_due && PERCENTILES.some((p) => time(one.all_due[p]) !== time(one[p]))) rows.push([el("span", { class: "part" }, term("of all due")), "", ...PERCENTILES.map((p) => t(one.all_due[p])), "", n(one.count + one.censored), ""]);
+  const due = (p) => ({ text: `${one.all_due.at_least?.includes(p) ? "\u2265\u00a0" : ""}${time(one.all_due[p])}`, n: true, zero: !isKnown(one.all_due[p]) });
+  if (one.all_due && PERCENTILES.some((p) => due(p).text !== time(one[p]))) rows.push([el("span", { class: "part" }, term("of all due")), "", ...PERCENTILES.map(due), "", n(one.count + one.censored), ""]);
   return rows;
 }
 
@@ -204,7 +205,7 @@ function streams() {
   const place = card("Latency", el("span", { class: "hint" }, "due while measuring; a percentile is shown from 10 / (1 \u2212 X) values on"), latencies(report), coldInWords());
   if (all.length > 1) {
     const rows = all.map(([name, one]) => [name, { text: rate(one.rates.offered), n: true }, { text: rate(one.rates.completed), n: true }, { text: rate(one.rates.arrived), n: true }, { text: time(one.latency.response?.p99_us), n: true }, { text: time(one.latency.end_to_end?.p99_us), n: true }, n(one.ledger.lost, one.ledger.lost > 0)]);
-    place.append(el("h3", { style: "margin-top:22px" }, "By stream"), table(["", ["offered /s", "n"], ["completed /s", "n"], ["arrived /s", "n"], ["response p99", "n"], ["end-to-end p99", "n"], ["lost", "n"]], rows));
+    place.append(el("h3", { style: "margin-top:22px" }, "By stream"), table(["", ["offered /s", "n"], ["answered /s", "n"], ["arrived /s", "n"], ["response p99", "n"], ["end-to-end p99", "n"], ["lost", "n"]], rows));
     all.forEach(([name, one]) => place.append(details(name, latencies(one))));
   }
   return place;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_judge::{GeneratorHealth, strains};
+use muster_judge::{GeneratorHealth, IncidentKind, strains};
 use muster_measure::{LatencyTable, LatencyView, LinkLedger, ScopeSummary, Summary, WindowDelta};
 use muster_model::{DeviceId, Micros, RunId};
 use serde_json::Value;
@@ -60,6 +60,8 @@ pub struct RunFacts {
     pub environment: Value,
     /// Whether the target ran on the generator's machine.
     pub co_located: Option<bool>,
+    /// What kept the run from its planned end, in a few words.
+    pub unfinished: Option<String>,
     /// What the generator used; where its lateness is not set, it is taken from the summary.
     pub generator: GeneratorUse,
     /// What the target used.
@@ -114,6 +116,7 @@ impl Assembly<'_> {
             resolved_sha256: run.resolved_sha256,
             labels: run.labels,
             started: run.started,
+            unfinished: run.unfinished,
             measured_s: has_measured.then_some(summary.measured_s),
             phases: phases(summary),
             scenario: run.scenario,
@@ -218,7 +221,10 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
 }
 
 fn events(mut events: Vec<Event>, health: &GeneratorHealth) -> Vec<Event> {
-    events.extend(health.incidents.iter().map(|incident| Event {
+    // That a consumer lost its session is among the events already.
+    let incidents = health.incidents.iter();
+    let incidents = incidents.filter(|incident| incident.kind != IncidentKind::ConsumerLost);
+    events.extend(incidents.map(|incident| Event {
         t_s: incident.from.as_secs_f64(),
         until_s: (incident.until > incident.from).then(|| incident.until.as_secs_f64()),
         kind: incident.kind.rule().to_owned(),
@@ -243,6 +249,8 @@ impl From<&LinkLedger> for Links {
             disconnects: links.disconnects.clone(),
             open_at_end: links.open_at_end,
             dtls_retransmitted: links.dtls_retransmitted,
+            mqtt_again: links.mqtt_again,
+            mqtt_unknown: links.mqtt_unknown,
             coap_malformed: links.coap_malformed,
             coap_stray: links.coap_stray,
             coap_unexpected: links.coap_unexpected,
@@ -318,6 +326,7 @@ impl From<muster_measure::Percentiles> for Percentiles {
             p95_us: of.p95_us,
             p99_us: of.p99_us,
             p99_9_us: of.p99_9_us,
+            at_least: of.at_least,
         }
     }
 }

@@ -29,6 +29,9 @@ const COUNTERS: [&str; 14] = [
 const LATENCIES: [&str; 3] = ["response", "end_to_end", "lateness"];
 const PERCENTILES: [&str; 5] = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
 
+/// Which percentiles of the response are lower bounds, by their names with blanks between them.
+const AT_LEAST: &str = "response_at_least";
+
 /// The health of the generator.
 const HEALTH: [&str; 4] = ["shard_cpu", "consumer_cpu", "cpu_wait", "steal"];
 
@@ -50,7 +53,9 @@ fn columns() -> Vec<String> {
         names.map(move |name| format!("{latency}_{}_over_s", name.trim_end_matches("_us")))
     });
     let all = counters.chain(latencies).chain(health);
-    all.chain(further).chain(shed).chain(spans).collect()
+    let last = std::iter::once(AT_LEAST.to_owned());
+    let all = all.chain(further).chain(shed).chain(spans);
+    all.chain(last).collect()
 }
 
 /// The windows of a report as comma-separated values, with a heading.
@@ -117,6 +122,7 @@ impl Row {
             p95_us,
             p99_us,
             p99_9_us,
+            at_least: _,
         } = *percentiles;
         for percentile in [p50_us, p90_us, p95_us, p99_us, p99_9_us] {
             self.known(percentile);
@@ -148,6 +154,8 @@ impl Row {
         ] {
             self.spans(spans);
         }
+        let least: Vec<&str> = window.response.at_least.names().collect();
+        self.cell(least.join(" "));
     }
 
     fn spans(&mut self, spans: PercentileSpans) {
@@ -187,7 +195,7 @@ mod tests {
             lines[1],
             format!(
                 "0,0,settle,,0,0,0,,0,0,0,0,,0{unknown},0,0,0,7,0,0,0,0,0,0,0,0{}",
-                ",".repeat(15)
+                ",".repeat(16)
             )
         );
         let at = columns().iter().position(|name| name == "shed_offline");

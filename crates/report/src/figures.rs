@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use muster_measure::AtLeast;
 use serde::{Deserialize, Serialize};
+
+use crate::number::latency;
 
 /// A phase as it ran, in seconds since T0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,6 +111,29 @@ pub struct Percentiles {
     pub p99_us: Option<u64>,
     /// 99.9 %.
     pub p99_9_us: Option<u64>,
+    /// Which of them are lower bounds, since messages without an end are among the values.
+    #[serde(default, skip_serializing_if = "AtLeast::is_none")]
+    pub at_least: AtLeast,
+}
+
+impl Percentiles {
+    /// One of them in words by its field's name, such as `p99_us`: `12.3 ms`, `>= 12.3 ms`, or `-`.
+    #[must_use]
+    pub fn in_words(&self, name: &str) -> String {
+        let us = match name {
+            "p50_us" => self.p50_us,
+            "p90_us" => self.p90_us,
+            "p95_us" => self.p95_us,
+            "p99_us" => self.p99_us,
+            "p99_9_us" => self.p99_9_us,
+            _ => None,
+        };
+        let words = latency(us);
+        match us {
+            Some(_) if self.at_least.holds(name) => format!(">= {words}"),
+            Some(_) | None => words,
+        }
+    }
 }
 
 /// Links opened, refused and lost.
@@ -127,6 +153,12 @@ pub struct Links {
     pub disconnects: BTreeMap<String, u64>,
     /// Links up at the end, counted by walking them.
     pub open_at_end: Option<u64>,
+    /// Acknowledgements of MQTT for a packet id that was answered before.
+    #[serde(default)]
+    pub mqtt_again: Option<u64>,
+    /// Acknowledgements of MQTT for a packet id that was never used.
+    #[serde(default)]
+    pub mqtt_unknown: Option<u64>,
     /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
     #[serde(default)]
     pub dtls_retransmitted: Option<u64>,
@@ -261,4 +293,22 @@ pub struct Recovery {
     /// From the begin of the event until both were back, to the length of a window; null if they were not
     /// before measuring ended.
     pub after_s: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_that_is_a_lower_bound_says_so() {
+        let json = "{\"p50_us\":749,\"p90_us\":null,\"p95_us\":null,\"p99_us\":12345,\"p99_9_us\":null,\"at_least\":[\"p99_us\"]}";
+        let read: Percentiles = serde_json::from_str(json).expect("percentiles");
+        assert_eq!(serde_json::to_string(&read).expect("JSON"), json);
+        assert_eq!(read.in_words("p50_us"), "749 us");
+        assert_eq!(read.in_words("p99_us"), ">= 12.3 ms");
+        assert_eq!(read.in_words("p90_us"), "-");
+        let exact = Percentiles::default();
+        let text = serde_json::to_string(&exact).expect("JSON");
+        assert!(!text.contains("at_least"), "{text}");
+    }
 }

@@ -58,6 +58,12 @@ pub struct UplinkLedger {
     pub no_subscriber: u64,
     /// QoS 2 exchanges that came to their end.
     pub completed: u64,
+    /// QoS 2 exchanges that the platform accepted and never completed.
+    #[serde(default)]
+    pub incomplete: u64,
+    /// Refusals of messages whose answer nobody waited for; these are unacknowledged.
+    #[serde(default)]
+    pub refused_unawaited: u64,
     /// Acknowledged by the transport, where acceptance is the application's word.
     pub transport_acknowledged: u64,
     /// Refused.

@@ -39,6 +39,10 @@ pub struct Report {
     pub labels: BTreeMap<String, String>,
     /// Wall-clock twin of T0, RFC 3339 in UTC; for display.
     pub started: Option<String>,
+    /// What kept the run from its planned end, such as `interrupted at 0:08`, or `running, 0:08 so far`
+    /// where it has none yet; null where it came to one.
+    #[serde(default)]
+    pub unfinished: Option<String>,
     /// Length of the measured phase in seconds.
     pub measured_s: Option<f64>,
     /// The phases as they ran.
@@ -172,6 +176,7 @@ impl Default for Report {
             resolved_sha256: None,
             labels: BTreeMap::new(),
             started: None,
+            unfinished: None,
             measured_s: None,
             phases: Vec::new(),
             scenario: Value::Null,

@@ -109,6 +109,9 @@ impl Screen {
         if let Some(would_be) = verdict.would_be {
             let _ = write!(line, "  (would be {})", would_be.name());
         }
+        if let Some(unfinished) = &report.unfinished {
+            let _ = write!(line, "  ({unfinished})");
+        }
         if !matches!(verdict.result, Outcome::Pass | Outcome::Part) && !verdict.rules.is_empty() {
             let _ = write!(line, "  {}", verdict.counts());
         }
@@ -196,7 +199,7 @@ impl Screen {
         let parts = [
             format!("offered {}", per_second(rates.offered)),
             format!("issued {}", per_second(rates.issued)),
-            format!("completed {}", per_second(rates.completed)),
+            format!("answered {}", per_second(rates.completed)),
             format!("arrived {}", per_second(rates.arrived)),
         ];
         self.row("rates /s", &parts);
@@ -376,11 +379,12 @@ fn reason(rule: &Rule) -> String {
     if let Some(since) = rule.since_s {
         let _ = write!(line, ", since {}", seconds(Some(since)));
     }
+    let is_at_least = rule.observed.is_some_and(|observed| observed.is_at_least());
     if both.is_some() {
         line.push_str(": our own delay decides");
     } else if rule.result == RuleResult::NotEvaluated {
         let _ = write!(line, ": not evaluated, {}", rule.evidence);
-    } else if rule.observed.is_none() {
+    } else if is_at_least || rule.observed.is_none() {
         let _ = write!(line, ": {}", rule.evidence);
     }
     line
@@ -388,17 +392,20 @@ fn reason(rule: &Rule) -> String {
 
 fn outcomes(ledger: &UplinkLedger) -> Vec<String> {
     let rejected = by(&ledger.rejected_by_code);
+    let completed = match ledger.completed + ledger.incomplete {
+        0 => String::new(),
+        _ => format!(" ({} completed)", count(ledger.completed)),
+    };
+    let refused = match ledger.refused_unawaited {
+        0 => String::new(),
+        refused => format!(" ({} refused)", count(refused)),
+    };
     let all = [
-        (ledger.accepted, "accepted", String::new(), true),
+        (ledger.accepted, "accepted", completed, true),
         (ledger.rejected, "rejected", rejected, true),
         (ledger.timed_out, "timed out", String::new(), true),
         (ledger.broken, "broken", String::new(), true),
-        (
-            ledger.unacknowledged,
-            "unacknowledged",
-            String::new(),
-            false,
-        ),
+        (ledger.unacknowledged, "unacknowledged", refused, false),
         (ledger.in_flight, "in flight", String::new(), false),
     ];
     let shown = all

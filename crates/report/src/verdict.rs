@@ -374,6 +374,9 @@ pub enum Figure {
     Time {
         /// In microseconds.
         us: u64,
+        /// Whether it is a lower bound, since messages without an end are among the values.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        at_least: bool,
     },
     /// A part of a whole.
     Fraction {
@@ -387,11 +390,32 @@ pub enum Figure {
     },
 }
 
+impl Figure {
+    /// A length of time.
+    #[must_use]
+    pub const fn time(us: u64) -> Self {
+        Self::Time {
+            us,
+            at_least: false,
+        }
+    }
+
+    /// Whether it is a lower bound.
+    #[must_use]
+    pub const fn is_at_least(self) -> bool {
+        matches!(self, Self::Time { at_least: true, .. })
+    }
+}
+
 impl From<Figure> for figure::Figure {
     fn from(of: Figure) -> Self {
         match of {
             Figure::Count(number) => Self::Count(number),
-            Figure::Time { us } => Self::Time(Micros(us)),
+            Figure::Time {
+                us,
+                at_least: false,
+            } => Self::Time(Micros(us)),
+            Figure::Time { us, at_least: true } => Self::AtLeast(Micros(us)),
             Figure::Fraction { fraction } => Self::Fraction(fraction),
             Figure::PerSecond { per_second } => Self::PerSecond(per_second),
         }
@@ -441,6 +465,23 @@ mod tests {
             };
             assert_eq!(rule.allowed().as_deref(), Some(told));
         }
+    }
+
+    #[test]
+    fn a_lower_bound_is_seen_as_one_and_written_only_where_it_is() {
+        let least = Figure::Time {
+            us: 749,
+            at_least: true,
+        };
+        let rule = Rule {
+            observed: Some(least),
+            bound: Some(Figure::time(250_000)),
+            ..rule("response p99", RuleResult::Fail, Consequence::Fails)
+        };
+        assert_eq!(rule.seen().as_deref(), Some(">= 749 us"));
+        let json = |figure: Figure| serde_json::to_string(&figure).expect("JSON");
+        assert_eq!(json(least), "{\"us\":749,\"at_least\":true}");
+        assert_eq!(json(Figure::time(749)), "{\"us\":749}");
     }
 
     #[test]

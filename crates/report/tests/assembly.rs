@@ -394,7 +394,7 @@ fn the_verdict_keeps_its_figures_and_their_units() {
     let rules = report(false).verdict.rules;
     assert_eq!(rules[0].observed, Some(Figure::Count(1)));
     assert_eq!(rules[0].since_s, Some(1.0));
-    assert_eq!(rules[1].observed, Some(Figure::Time { us: 1_020 }));
+    assert_eq!(rules[1].observed, Some(Figure::time(1_020)));
     assert_eq!(rules[1].bound, Some(Figure::Fraction { fraction: 0.5 }));
     assert_eq!(rules[2].result, RuleResult::NotEvaluated);
     let summary = text(&report(false), 80);

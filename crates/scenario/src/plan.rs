@@ -16,6 +16,7 @@ use crate::Problem;
 
 mod coap;
 mod fleet;
+mod limits;
 mod monitor;
 mod one_of_each;
 mod provision;

@@ -56,6 +56,8 @@ pub struct Behaviour {
     pub late_by: Micros,
     /// Publishes answered with bytes that are not the protocol.
     pub garbage: f64,
+    /// Whether it completes what it accepted at QoS 2 (PUBCOMP).
+    pub completes: bool,
     /// Writes of the device side of which the socket takes only a half at once.
     pub hold: f64,
     /// How long the other half waits.
@@ -142,6 +144,7 @@ impl Default for Behaviour {
             late: 0.0,
             late_by: Micros::from_secs(15),
             garbage: 0.0,
+            completes: true,
             hold: 0.0,
             hold_for: Micros::from_millis(20),
             consumers_away: None,

@@ -28,6 +28,7 @@ mod account;
 mod application;
 mod behaviour;
 mod commanding;
+mod completions;
 mod consumer;
 mod mail;
 mod platform;

@@ -12,6 +12,7 @@ use muster_protocol::mqtt::{
 
 use crate::account::Account;
 use crate::behaviour::{Behaviour, Dice, What};
+use crate::completions;
 use crate::mail::Mail;
 use crate::queue::{Copy, Event, Queue};
 
@@ -160,6 +161,9 @@ impl Platform {
         unread.drain(..used);
         let end = &mut self.ends[link as usize];
         (end.server, end.unread) = (Some(server), unread);
+        if !self.behaviour.completes {
+            out = completions::without(&out);
+        }
         self.say(link, out, queue);
         self.hand_over(link, queue);
         if !goes_on {

@@ -311,6 +311,7 @@ fn absurd(part: &str, number: u64) -> Word {
             listening,
             open: number,
             behind: number,
+            completing: number,
         },
         windows: Windows {
             finals: number,

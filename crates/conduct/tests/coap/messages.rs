@@ -156,10 +156,20 @@ fn a_non_that_nobody_waits_for_is_over_when_it_is_sent() {
     assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
     assert!(attempts.iter().all(|it| Some(it.ended) == it.sent));
     assert_eq!((counts.handed, counts.answered_late), (MESSAGES as u64, 0));
+    assert_eq!(counts.refused_unawaited, 0);
     let waited_for = "confirmable: false, ack: transport";
     let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", waited_for);
     assert!(all_ended_as(&attempts, Outcome::Accepted));
     assert_eq!(counts.retransmitted, 0);
+}
+
+/// The message stays unacknowledged, and its refusal is not lost.
+#[test]
+fn a_refusal_of_a_non_that_nobody_waits_for_is_counted() {
+    let (attempts, counts) = run(Peer::Answers(Code::FORBIDDEN), "", "confirmable: false");
+    assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
+    assert_eq!(counts.refused_unawaited, MESSAGES as u64);
+    assert_eq!(counts.answered_late, 0);
 }
 
 #[test]

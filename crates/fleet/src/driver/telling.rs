@@ -20,6 +20,9 @@ impl<L: Lines> Driver<L> {
         };
         let refusals = self.shard.take_refusals().into_iter();
         self.troubles.extend(refusals.map(Trouble::Rejecting));
+        if let Some(limit) = self.shard.take_own_limit() {
+            self.trouble(&limit);
+        }
         let refused = self.shard.take_refused_links().into_iter();
         self.troubles.extend(refused.map(Trouble::LinkRefused));
         let said = self.shard.take_reason_strings().into_iter();

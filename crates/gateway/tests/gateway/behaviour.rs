@@ -232,7 +232,7 @@ fn a_second_answer_is_a_second_packet() {
     let stray: u32 = run
         .peers
         .iter()
-        .map(|peer| peer.client.counts().stray)
+        .map(|peer| peer.client.counts().again)
         .sum();
     assert_eq!(stray, 6);
 }

@@ -1,11 +1,14 @@
 //! What a run must be judged to be: whole runs, message by message, against the rules.
 
 mod commands;
+mod completion;
+mod meanwhile;
 mod own;
 mod recorded;
 mod run;
 mod slo;
 mod stable;
+mod unfinished;
 mod validity;
 mod verdict;
 mod warnings;

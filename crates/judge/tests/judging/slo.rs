@@ -228,7 +228,7 @@ fn what_was_never_sent_counts_as_above_the_response_bound() {
     assert_eq!(response.outcome, RuleOutcome::Fail);
     assert_eq!(
         response.evidence,
-        "0 above and 11 without an end, of 1,000 (10 allowed)"
+        "0 above and 11 never answered, of 1,000 (10 allowed)"
     );
 }
 
@@ -249,7 +249,7 @@ fn end_to_end_leaves_out_what_was_rejected_and_did_not_arrive() {
     assert_eq!(rule.outcome, RuleOutcome::Fail);
     assert_eq!(
         rule.evidence,
-        "0 above and 11 without an end, of 1,000 (10 allowed) at backend app"
+        "0 above and 11 never arrived, of 1,000 (10 allowed) at backend app"
     );
 }
 

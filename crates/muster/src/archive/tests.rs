@@ -45,6 +45,7 @@ fn archive(plan: Plan, windows: WindowDelta) -> Archive {
         footer: None,
         records: 0,
         unread: None,
+        is_running: false,
     }
 }
 

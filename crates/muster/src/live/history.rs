@@ -88,25 +88,20 @@ pub(super) fn quantiles(seconds: impl Iterator<Item = (Distribution, Distributio
     for (over_s, second) in (1..).zip(seconds) {
         known.merge(&second.0);
         others.merge(&second.1);
-        let percentiles = all_due(&known, &others);
+        let percentiles = Percentiles::of_all_due(&known, &others);
         if quantiles.p50.is_none() {
             quantiles.p50 = percentiles.p50_us.map(Micros);
             quantiles.p50_over_s = over_s;
+            quantiles.is_p50_at_least = percentiles.at_least.holds("p50_us");
         }
         quantiles.p99 = percentiles.p99_us.map(Micros);
         quantiles.p99_over_s = over_s;
+        quantiles.is_p99_at_least = percentiles.at_least.holds("p99_us");
         if quantiles.p99.is_some() {
             break;
         }
     }
     quantiles
-}
-
-/// Those of all that were due, the others at their lower bounds.
-fn all_due(known: &Distribution, others: &Distribution) -> Percentiles {
-    let mut all = known.clone();
-    all.merge(others);
-    Percentiles::of(&all)
 }
 
 #[cfg(test)]

@@ -246,6 +246,14 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         !was_forgotten
     }
 
+    /// Gives an exchange up from its start: up to `until` an answer to it is
+    /// [`ClientEvent::AnsweredLate`], then a stray. It makes room for others before that.
+    pub fn leave(&mut self, key: ExchangeKey, until: Micros) {
+        if self.forget(key) {
+            self.exchanges.set_deadline(key, until);
+        }
+    }
+
     /// Ends an exchange whose answer nobody wants: none is told, and it is counted as stray.
     pub fn abandon(&mut self, key: ExchangeKey) {
         self.end(key);

@@ -21,8 +21,8 @@ use keep_alive::KeepAlive;
 /// What a client bounds beside what it announces in its [`Connect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Bytes of the largest packet that is taken, whatever was announced; MQTT 3.1.1 has no
-    /// other bound.
+    /// Bytes of the largest packet that is received. A CONNECT of MQTT 5 can announce it; MQTT
+    /// 3.1.1 has no word for it.
     pub maximum_packet_size: u32,
     /// Time that the server has to answer a ping; a shorter keep-alive shortens it.
     pub ping_timeout: Micros,
@@ -41,8 +41,11 @@ impl Default for ClientLimits {
 /// What came to a client session that no event tells, since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClientCounts {
-    /// Answers nobody waited for: a second answer, or one to no publish.
-    pub stray: u32,
+    /// Answers to a packet id that was answered before.
+    pub again: u32,
+    /// Answers to a packet id that was not given out. After 65,535 publishes of a session every id
+    /// was.
+    pub unknown: u32,
     /// Messages at QoS 2 that came although the receive maximum we announced was reached.
     pub over_window: u32,
 }
@@ -101,6 +104,8 @@ pub struct Client {
     maximum_packet_limit: u32,
     /// Of this connection: the limit, or less if less was announced.
     maximum_packet_size: u32,
+    /// Whether the server knows it.
+    is_maximum_announced: bool,
     receive_maximum: u16,
     topic_alias_maximum: u16,
     version: Version,
@@ -119,6 +124,7 @@ impl Client {
             keep_alive: KeepAlive::new(limits.ping_timeout),
             maximum_packet_limit: limits.maximum_packet_size,
             maximum_packet_size: limits.maximum_packet_size,
+            is_maximum_announced: false,
             receive_maximum: u16::MAX,
             topic_alias_maximum: 0,
             version,
@@ -154,6 +160,7 @@ impl Client {
             .filter(|_| is_v5)
             .unwrap_or(u32::MAX);
         self.maximum_packet_size = self.maximum_packet_limit.min(announced);
+        self.is_maximum_announced = announced <= self.maximum_packet_limit;
         self.receive_maximum = if is_v5 {
             connect.receive_maximum.max(1)
         } else {

@@ -141,6 +141,11 @@ impl InFlight {
         self.entries.push_back(entry);
     }
 
+    /// Whether an id was given out in this round of the circle.
+    pub(super) const fn was_used(&self, id: u16) -> bool {
+        id != 0 && id <= self.last_id
+    }
+
     /// Where an id stands.
     #[inline]
     pub(super) fn position(&self, id: u16) -> Option<usize> {

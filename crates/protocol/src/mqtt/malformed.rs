@@ -13,12 +13,21 @@ pub enum Malformed {
     /// A variable byte integer is not in its shortest form (MQTT-1.5.5-1).
     #[error("a variable byte integer is longer than its value needs")]
     Integer,
-    /// The packet is larger than the receiver said it takes (MQTT-3.1.2-24).
-    #[error("a packet of {size} bytes where at most {maximum} were announced")]
+    /// The packet is larger than the receiver announced (MQTT-3.1.2-24, MQTT-3.2.2-15).
+    #[error("a packet of {size} bytes, where at most {maximum} were announced")]
     TooLarge {
         /// Bytes of the whole packet.
         size: u64,
-        /// Bytes the receiver takes.
+        /// The maximum packet size that the receiver announced.
+        maximum: u32,
+    },
+    /// The packet is larger than this side receives, which the sender was not told: no fault of
+    /// the sender.
+    #[error("a packet of {size} bytes, and this side receives at most {maximum}, unannounced")]
+    BeyondOwnLimit {
+        /// Bytes of the whole packet.
+        size: u64,
+        /// The limit of this side.
         maximum: u32,
     },
     /// A packet type that does not exist, or not in this version (section 2.1.2).
@@ -92,6 +101,21 @@ pub enum Malformed {
 }
 
 impl Malformed {
+    /// The same fault on a connection whose sender heard of no maximum packet size.
+    pub(super) const fn unless_announced(self, is_announced: bool) -> Self {
+        if let (Self::TooLarge { size, maximum }, false) = (self, is_announced) {
+            Self::BeyondOwnLimit { size, maximum }
+        } else {
+            self
+        }
+    }
+
+    /// Whether a limit of this side alone ends the connection.
+    #[must_use]
+    pub const fn is_own_limit(self) -> bool {
+        matches!(self, Self::BeyondOwnLimit { .. })
+    }
+
     /// The code of the DISCONNECT or CONNACK that answers it (section 2.4).
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -115,7 +139,7 @@ impl Malformed {
             | Self::Authentication(_)
             | Self::WrongAnswer(_)
             | Self::SessionPresent => reason::PROTOCOL_ERROR,
-            Self::TooLarge { .. } => reason::PACKET_TOO_LARGE,
+            Self::TooLarge { .. } | Self::BeyondOwnLimit { .. } => reason::PACKET_TOO_LARGE,
             Self::ProtocolVersion => reason::UNSUPPORTED_PROTOCOL_VERSION,
             Self::TopicName => reason::TOPIC_NAME_INVALID,
             Self::TopicAlias(_) => reason::TOPIC_ALIAS_INVALID,

@@ -2,6 +2,7 @@
 //!
 //! Client and server publish by the same rules (sections 4.3, 4.4 and 4.9), so both hold one.
 
+use super::answer::{Answer, first_answer};
 use super::inflight::{Entry, InFlight, Wait};
 use super::packet::{Acknowledge, Disconnect, kind};
 use super::publish::Head;
@@ -27,23 +28,6 @@ impl Peer {
         maximum_qos: Qos::ExactlyOnce,
         retain_available: true,
     };
-}
-
-/// What an answer means for the publish it is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// PUBACK, or PUBREC at QoS 2.
-    Accepted { token: Token, reason: u8 },
-    /// PUBACK or PUBREC with a code of failure.
-    Rejected { token: Token, reason: u8 },
-    /// PUBCOMP.
-    Completed { token: Token },
-    /// To a publish that was forgotten.
-    Late { token: Token, reason: u8 },
-    /// To no publish that waits.
-    Stray,
-    /// A second time, or the end of what was forgotten: of no interest.
-    Silent,
 }
 
 /// The sending half of a session.
@@ -283,7 +267,7 @@ impl Outbound {
     #[inline]
     pub(super) fn puback(&mut self, ack: &Acknowledge<'_>) -> Result<Answer, Malformed> {
         let Some((at, entry)) = self.entry(ack.packet_id) else {
-            return Ok(Answer::Stray);
+            return Ok(self.stray(ack.packet_id));
         };
         if entry.wait != Wait::Puback {
             return Err(Malformed::WrongAnswer(entry.id));
@@ -306,7 +290,7 @@ impl Outbound {
                 let code = reason::PACKET_ID_NOT_FOUND;
                 put_acknowledge(version, kind::PUBREL, (ack.packet_id, code), out);
             }
-            return Ok(Answer::Stray);
+            return Ok(self.stray(ack.packet_id));
         };
         let answer = match entry.wait {
             Wait::Pubrec => first_answer(entry, ack.reason),
@@ -331,7 +315,7 @@ impl Outbound {
     #[inline]
     pub(super) fn pubcomp(&mut self, ack: &Acknowledge<'_>) -> Result<Answer, Malformed> {
         let Some((at, entry)) = self.entry(ack.packet_id) else {
-            return Ok(Answer::Stray);
+            return Ok(self.stray(ack.packet_id));
         };
         if entry.wait != Wait::Pubcomp {
             return Err(Malformed::WrongAnswer(entry.id));
@@ -343,6 +327,12 @@ impl Outbound {
         } else {
             Answer::Completed { token }
         })
+    }
+
+    #[cold]
+    fn stray(&self, id: u16) -> Answer {
+        let was_used = self.inflight.was_used(id);
+        Answer::Stray { was_used }
     }
 
     #[inline]
@@ -483,17 +473,5 @@ const fn wait_of(qos: Qos) -> Option<Wait> {
         Qos::AtMostOnce => None,
         Qos::AtLeastOnce => Some(Wait::Puback),
         Qos::ExactlyOnce => Some(Wait::Pubrec),
-    }
-}
-
-#[inline]
-fn first_answer(entry: Entry, reason: u8) -> Answer {
-    let token = Token(entry.name);
-    if entry.is_forgotten() {
-        Answer::Late { token, reason }
-    } else if reason >= reason::UNSPECIFIED_ERROR {
-        Answer::Rejected { token, reason }
-    } else {
-        Answer::Accepted { token, reason }
     }
 }

@@ -1077,6 +1077,50 @@ fn a_success_for_a_block_before_the_last_asks_for_the_next() {
     ));
 }
 
+/// RFC 7959 section 2.9.3: 4.13 with a block size for a body that was sent whole begins anew in
+/// blocks of that size; for a body that has no more bytes than such a block it is the response.
+#[test]
+fn too_large_begins_anew_in_blocks_where_the_body_was_sent_whole() {
+    for is_confirmable in [true, false] {
+        for (bytes, is_begun_anew) in [(900, true), (129, true), (128, false), (5, false)] {
+            let mut device = Device::standard();
+            let body = vec![7; bytes];
+            let request = Request {
+                is_confirmable,
+                ..Request::new(Code::PUT, &[], &body)
+            };
+            let key = device.ask(&request);
+            let value = block(0, false, 128).uint();
+            let options = [Opt::new(OptionNumber::BLOCK1, &value)];
+            let code = Code::REQUEST_ENTITY_TOO_LARGE;
+            let asked = device.last();
+            let kind = match is_confirmable {
+                true => Kind::Acknowledgement,
+                false => Kind::NonConfirmable,
+            };
+            let datagram = message(kind, asked.id, asked.token, (code, &options, b""));
+            let event = device.hears(&datagram);
+            if !is_begun_anew {
+                assert!(
+                    matches!(&event, Some(ClientEvent::Response(it)) if it.code == code),
+                    "{bytes}: {event:?}"
+                );
+                continue;
+            }
+            let cause = Again::Block;
+            assert!(
+                matches!(&event, Some(ClientEvent::Again { cause: it, .. }) if *it == cause),
+                "{bytes}: {event:?}"
+            );
+            device.again(key, &request);
+            let message = device.last();
+            let first = message.options.block(OptionNumber::BLOCK1);
+            assert_eq!(first.expect("a size"), Some(block(0, true, 128)));
+            assert_eq!(message.payload, &body[..128]);
+        }
+    }
+}
+
 /// RFC 7959 section 2.9.3: 4.13 for the first block with a smaller size begins anew with that; any
 /// other error, and 4.08 among them, is the response.
 #[test]

@@ -33,7 +33,12 @@ fn qos_1_is_accepted_by_its_puback() {
     assert_eq!(line.written(), b"\x32\x07\x00\x01t\x00\x01\x00x");
     assert_eq!(line.feed(&[0x40, 2, 0, 1]), [ACCEPTED_1]);
     assert_eq!(line.feed(&[0x40, 2, 0, 1]), [""; 0]);
-    assert_eq!(line.client.counts().stray, 1);
+    let counts = line.client.counts();
+    assert_eq!((counts.again, counts.unknown), (1, 0));
+    assert_eq!(line.feed(&[0x40, 2, 0, 7]), [""; 0]);
+    assert_eq!(line.feed(&[0x90, 4, 0, 8, 0, 0]), [""; 0]);
+    let counts = line.client.counts();
+    assert_eq!((counts.again, counts.unknown), (1, 2));
 }
 
 /// MQTT-2.2.1-5, MQTT-4.3.3-2, MQTT-4.3.3-4.
@@ -552,6 +557,19 @@ fn a_packet_above_our_maximum_is_malformed_from_its_header() {
         [""; 0],
         "nothing is taken after the end"
     );
+}
+
+#[test]
+fn a_limit_that_was_not_announced_is_our_own() {
+    for version in [Version::V311, Version::V5] {
+        let mut line = Line::open(version, &[]);
+        // 2 MiB, above the default limit of 1 MiB.
+        let events = line.feed(&[0x30, 0x80, 0x80, 0x80, 0x01]);
+        assert_eq!(
+            events,
+            ["Malformed(BeyondOwnLimit { size: 2097157, maximum: 1048576 })"]
+        );
+    }
 }
 
 #[test]

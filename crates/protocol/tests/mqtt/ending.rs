@@ -19,7 +19,11 @@ const fn next(malformed: Malformed) -> Option<Malformed> {
             size: 2,
             maximum: 1,
         },
-        Malformed::TooLarge { .. } => Malformed::PacketType(0),
+        Malformed::TooLarge { .. } => Malformed::BeyondOwnLimit {
+            size: 9,
+            maximum: 8,
+        },
+        Malformed::BeyondOwnLimit { .. } => Malformed::PacketType(0),
         Malformed::PacketType(_) => Malformed::Flags,
         Malformed::Flags => Malformed::Truncated,
         Malformed::Truncated => Malformed::Trailing,
@@ -56,7 +60,7 @@ fn every_fault_of_the_other_side_is_told_by_a_code_that_disconnect_has() {
         fault = next(malformed);
         count += 1;
     }
-    assert_eq!(count, 24);
+    assert_eq!(count, 25);
     let idle = [reason::KEEP_ALIVE_TIMEOUT, reason::SESSION_TAKEN_OVER];
     assert!(idle.iter().all(|code| DISCONNECT.contains(code)));
 }

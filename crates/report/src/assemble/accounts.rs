@@ -24,6 +24,8 @@ impl From<&Ledger> for UplinkLedger {
             accepted: of.accepted,
             no_subscriber: of.no_subscriber,
             completed: of.completed,
+            incomplete: of.incomplete,
+            refused_unawaited: of.refused_unawaited,
             transport_acknowledged: of.transport_acknowledged,
             rejected: of.rejected,
             rejected_by_code: of.rejected_by_code.clone(),

@@ -96,7 +96,11 @@ impl From<muster_judge::Figure> for Figure {
     fn from(figure: muster_judge::Figure) -> Self {
         match figure {
             muster_judge::Figure::Count(count) => Self::Count(count),
-            muster_judge::Figure::Time(time) => Self::Time { us: time.get() },
+            muster_judge::Figure::Time(time) => Self::time(time.get()),
+            muster_judge::Figure::AtLeast(time) => Self::Time {
+                us: time.get(),
+                at_least: true,
+            },
             muster_judge::Figure::Fraction(fraction) => Self::Fraction { fraction },
             muster_judge::Figure::PerSecond(per_second) => Self::PerSecond { per_second },
         }

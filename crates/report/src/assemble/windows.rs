@@ -10,6 +10,8 @@ use muster_model::{Micros, ShedCause};
 
 use crate::{Heat, MAX_WINDOWS, PercentileSpans, Percentiles, Window, WindowHealth};
 
+use widening::Values;
+
 /// Lengths that a coarsened window may have, in seconds: what people read on an axis.
 const LENGTHS: [u32; 13] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600];
 
@@ -56,32 +58,28 @@ pub(super) fn coarsened(
 type Leg = for<'a> fn(
     &'a Cell,
     &'a mut Window,
-) -> (
-    &'a Distribution,
-    &'a mut Percentiles,
-    &'a mut PercentileSpans,
-);
+) -> (Values<'a>, &'a mut Percentiles, &'a mut PercentileSpans);
 
 /// Percentiles of every window, of more than one where one has too few values.
 fn add_percentiles(cells: &[(Key, Cell)], windows: &mut [Window]) {
     let legs: [Leg; 3] = [
         |cell, window| {
             (
-                &cell.response,
+                Values::with_censored(&cell.response, &cell.censored),
                 &mut window.response,
                 &mut window.response_over,
             )
         },
         |cell, window| {
             (
-                &cell.end_to_end,
+                Values::known(&cell.end_to_end),
                 &mut window.end_to_end,
                 &mut window.end_to_end_over,
             )
         },
         |cell, window| {
             (
-                &cell.lateness,
+                Values::known(&cell.lateness),
                 &mut window.lateness,
                 &mut window.lateness_over,
             )
@@ -134,6 +132,8 @@ struct Cell {
     disconnects: u64,
     links_up: u64,
     response: Distribution,
+    /// The lower bounds of responses that did not come.
+    censored: Distribution,
     end_to_end: Distribution,
     lateness: Distribution,
     health: WindowHealth,
@@ -149,7 +149,7 @@ impl Cell {
         self.shed.merge(&row.due.shed);
         self.arrived = row.arrivals.first().map(|first| first.arrived);
         self.response.merge(&row.response);
-        self.response.merge(&row.censored);
+        self.censored.merge(&row.censored);
         self.end_to_end.merge(&row.end_to_end);
     }
 
@@ -165,9 +165,17 @@ impl Cell {
         self.disconnects += later.disconnects;
         self.links_up = later.links_up;
         self.response.merge(&later.response);
+        self.censored.merge(&later.censored);
         self.end_to_end.merge(&later.end_to_end);
         self.lateness.merge(&later.lateness);
         self.health = worse(self.health, later.health);
+    }
+
+    /// Responses, and the lower bounds of those that did not come.
+    fn all_due(&self) -> Distribution {
+        let mut all = self.response.clone();
+        all.merge(&self.censored);
+        all
     }
 
     fn of(&self, state: State) -> u64 {
@@ -272,7 +280,7 @@ fn window(summary: &Summary, (group, phase): Key, length: u32, cell: &Cell) -> W
         unacknowledged: cell.of(State::Unacknowledged),
         links_up: Some(cell.links_up),
         disconnects: cell.disconnects,
-        response_heat: heat(&cell.response),
+        response_heat: heat(&cell.all_due()),
         end_to_end_heat: heat(&cell.end_to_end),
         generator: (cell.health != WindowHealth::default()).then_some(cell.health),
         // Percentiles follow once all windows are there.

@@ -23,6 +23,11 @@ pub(super) fn packets(ledger: &UplinkLedger, links: &Links) -> Vec<String> {
         (ledger.retransmitted, "retransmitted"),
         (ledger.separate_responses, "separate responses"),
         (ledger.duplicate_responses, "second answers"),
+        (links.mqtt_again.unwrap_or(0), "second acknowledgements"),
+        (
+            links.mqtt_unknown.unwrap_or(0),
+            "acknowledgements of nothing sent",
+        ),
         (links.coap_stray.unwrap_or(0), "answers nobody waited for"),
         (
             links.coap_unexpected.unwrap_or(0),

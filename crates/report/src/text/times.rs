@@ -42,13 +42,16 @@ fn row(name: &str, leg: &Latency) -> String {
 }
 
 fn percentile_cells(of: &Percentiles) -> String {
-    let cells = [
-        (of.p50_us, 8),
-        (of.p90_us, 9),
-        (of.p99_us, 9),
-        (of.p99_9_us, 9),
-    ];
-    let cells = cells.map(|(us, width)| format!("{:>width$}", latency(us)));
+    let cells = [("p50_us", 8), ("p90_us", 9), ("p99_us", 9), ("p99_9_us", 9)];
+    let cells = cells.map(|(name, width)| {
+        let words = of.in_words(name);
+        // A lower bound fits without its blanks.
+        let words = match of.at_least.holds(name) {
+            true => words.replace(' ', ""),
+            false => words,
+        };
+        format!("{words:>width$}")
+    });
     cells.concat()
 }
 
@@ -89,6 +92,11 @@ mod tests {
             told.contains("9.00 s") && told.contains("1,000"),
             "{summary}"
         );
+        let all_due = leg.all_due.as_mut().expect("all due");
+        all_due.at_least.add("p99_us");
+        report.latency.response = Some(leg.clone());
+        let summary = text(&report, 80);
+        assert!(summary.contains(">=9.00s"), "a lower bound: {summary}");
         leg.all_due = Some(leg.percentiles);
         report.latency.response = Some(leg);
         assert!(!text(&report, 80).contains("of all due"));

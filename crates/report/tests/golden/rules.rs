@@ -62,9 +62,7 @@ fn ratio(part: u64, whole: u64) -> Figure {
 }
 
 fn p99(leg: Option<&Latency>) -> Figure {
-    Figure::Time {
-        us: leg.and_then(|leg| leg.percentiles.p99_us).unwrap_or(0),
-    }
+    Figure::time(leg.and_then(|leg| leg.percentiles.p99_us).unwrap_or(0))
 }
 
 const NONE: Figure = Figure::Count(0);
@@ -108,7 +106,7 @@ fn failed_measured(report: &Report) -> [Rule; 3] {
     let response = of_stream(report, rule(Slo, "response p99", Fail));
     let end_to_end = of_stream(report, rule(Slo, "end-to-end p99", Pass));
     let part = |fraction| Figure::Fraction { fraction };
-    let time = |us| Figure::Time { us };
+    let time = Figure::time;
     [
         since(
             74.0,
@@ -187,7 +185,7 @@ pub(crate) fn passed(report: &Report) -> Vec<Rule> {
         told(
             of_stream(report, rule(Slo, "response p99", Pass)),
             p99(report.latency.response.as_ref()),
-            Figure::Time { us: 50_000 },
+            Figure::time(50_000),
             "0 above the bound; at most 50 may be",
         ),
         told(
@@ -219,7 +217,7 @@ pub(crate) fn invalid(report: &Report) -> Vec<Rule> {
         rule.result = NotEvaluated;
         rule.consequence = Consequence::Invalidates;
         rule.observed = Some(p99(response));
-        rule.lower = Some(Figure::Time { us: 31_000 });
+        rule.lower = Some(Figure::time(31_000));
         rule.evidence =
             "our own delay decides: the rule holds without it; 7,702 above and 0 without an \
                          end, of 60,000 (600 allowed)"
@@ -240,7 +238,7 @@ fn validity(report: &Report) -> Vec<Rule> {
         (
             "shape",
             lateness,
-            Figure::Time { us: 100_000 },
+            Figure::time(100_000),
             "lateness p99: 0 of 60,000 above",
         ),
         ("receive-drops", NONE, NONE, "none"),

@@ -111,6 +111,7 @@ fn make_invalid() -> Report {
             p95_us: own(upper.p95_us),
             p99_us: own(upper.p99_us),
             p99_9_us: own(upper.p99_9_us),
+            ..Percentiles::default()
         });
     }
     report.generator.health = vec![HealthFigure {
@@ -536,6 +537,8 @@ impl Run {
                 .collect(),
             open_at_end: Some(self.setting.devices),
             dtls_retransmitted: Some(0),
+            mqtt_again: Some(0),
+            mqtt_unknown: Some(0),
             coap_malformed: Some(0),
             coap_stray: Some(0),
             coap_unexpected: Some(0),

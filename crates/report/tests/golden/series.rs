@@ -122,5 +122,6 @@ fn percentiles(values: &mut [u64]) -> Percentiles {
         p95_us: at(950),
         p99_us: at(990),
         p99_9_us: at(999),
+        ..Percentiles::default()
     }
 }

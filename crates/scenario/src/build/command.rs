@@ -395,6 +395,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         timeout: timeout(view)?,
         deadline: None,
         payload: PayloadSpec::Size(100),
+        largest: 100,
         content_type: None,
         carrier: Carrier::Payload,
         integrity: IntegrityLevel::Body,

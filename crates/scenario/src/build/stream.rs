@@ -173,6 +173,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         timeout,
         deadline: view.time("deadline"),
         payload: body.payload,
+        largest: u32::try_from(body.most).unwrap_or(u32::MAX),
         content_type: body.content_type,
         carrier: body.carrier,
         integrity: body.integrity,

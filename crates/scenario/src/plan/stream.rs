@@ -39,6 +39,8 @@ pub struct StreamPlan {
     pub deadline: Option<Micros>,
     /// What is sent.
     pub payload: PayloadSpec,
+    /// Bytes of the longest payload.
+    pub largest: u32,
     /// Its MQTT 5 content type.
     pub content_type: Option<String>,
     /// Where the message's id travels.

@@ -40,6 +40,32 @@ fn a_faultless_platform_accepts_and_delivers_everything() {
     }
 }
 
+/// The run waits for completions as long as for answers, and then says how many are missing.
+#[test]
+fn what_is_never_completed_is_accepted_and_counted_as_incomplete() {
+    let ways = Behaviour {
+        completes: false,
+        ..Behaviour::default()
+    };
+    let run = run("", "qos: 2, timeout: 2s", ways);
+    let ledger = uplink(&run);
+    assert_eq!((ledger.accepted, ledger.arrived), (480, Some(480)));
+    assert_eq!((ledger.completed, ledger.incomplete), (0, 480));
+    assert_eq!(ledger.residue, Some(0));
+}
+
+/// Links that we close on purpose, or that a platform without sessions takes back up: what was
+/// accepted before the platform's end of a link is complete or incomplete, and what we ended is neither.
+#[test]
+fn a_lifetime_of_our_own_leaves_nothing_incomplete() {
+    let run = run(
+        "connect: { lifetime: 700ms },",
+        "qos: 2",
+        Behaviour::default(),
+    );
+    assert_eq!(uplink(&run).incomplete, 0);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
     let ways = || Behaviour {

@@ -63,6 +63,8 @@ pub(super) struct Exchange {
     last: Option<Box<Notified>>,
     pub(super) id: u16,
     pub(super) token: Token,
+    /// Bytes of the request's body, if it was sent whole; else 0.
+    whole: u16,
     up_size: BlockSize,
     down_size: BlockSize,
     pub(super) retries: u8,
@@ -104,6 +106,7 @@ impl Exchange {
             last: None,
             id,
             token,
+            whole: 0,
             up_size: settings.block_size,
             down_size: settings.block_size,
             retries: 0,
@@ -168,6 +171,8 @@ impl Exchange {
         let body = if self.down > 0 { &[] } else { request.payload };
         let up = self.block_of(body);
         self.set(MORE, up.is_some_and(|block| block.more));
+        // A body that is sent whole has at most a block's 1,024 bytes.
+        self.whole = up.map_or(body.len() as u16, |_| 0);
         let down = self.wanted(settings);
         let observe = self.observe().map(Uint::of);
         let [down, up_value] = [down, up].map(|block| block.map(Block::uint));
@@ -239,6 +244,10 @@ impl Exchange {
         {
             return step;
         }
+        if let Some(size) = self.smaller_blocks(message, block1) {
+            self.up_size = size;
+            return Step::NextBlock;
+        }
         if message.code == Code::CONTINUE {
             return Step::Failed(Failure::Block);
         }
@@ -249,6 +258,15 @@ impl Exchange {
             }
         }
         self.block_of_response(message, block2, settings)
+    }
+
+    /// The block size that the server asks for by refusing a body that was sent whole; none where
+    /// the body has no more bytes than such a block (RFC 7959 section 2.9.3).
+    #[inline]
+    fn smaller_blocks(&self, message: &Message<'_>, block: Option<Block>) -> Option<BlockSize> {
+        let asked = block.filter(|block| block.number == 0)?.size;
+        let is_refused = message.code == Code::REQUEST_ENTITY_TOO_LARGE;
+        (is_refused && usize::from(self.whole) > asked.bytes()).then_some(asked)
     }
 
     /// What a response means to a block that is not the last (RFC 7959 sections 2.3 and 2.9); none

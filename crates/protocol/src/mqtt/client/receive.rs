@@ -3,11 +3,12 @@
 use muster_model::{Micros, Reason};
 
 use super::{Client, ClientEvent, Connected, Message, Phase};
+use crate::mqtt::answer::Answer;
 use crate::mqtt::authentication::check_method;
 use crate::mqtt::inbound::{Arrived, alias_of};
 use crate::mqtt::inflight::Wait;
 use crate::mqtt::input::Frame;
-use crate::mqtt::outbound::{Answer, Peer, put_acknowledge, put_disconnect};
+use crate::mqtt::outbound::{Peer, put_acknowledge, put_disconnect};
 use crate::mqtt::packet::{
     Acknowledge, Auth, Connack, Disconnect, Publish, Suback, check_flags, kind,
 };
@@ -38,7 +39,7 @@ impl Client {
                     }
                     return None;
                 }
-                Err(malformed) => Err(malformed),
+                Err(malformed) => Err(malformed.unless_announced(self.is_maximum_announced)),
             };
             match taken {
                 Ok(None) => {}
@@ -171,8 +172,9 @@ impl Client {
             }),
             Answer::Completed { token } => Some(ClientEvent::Completed { token }),
             Answer::Late { token, reason } => Some(ClientEvent::AnsweredLate { token, reason }),
-            Answer::Stray => {
-                self.counts.stray += 1;
+            Answer::Stray { was_used } => {
+                self.counts.again += u32::from(was_used);
+                self.counts.unknown += u32::from(!was_used);
                 None
             }
             Answer::Silent => None,
@@ -264,6 +266,7 @@ impl Client {
                     packet_id, codes, ..
                 } = Suback::read(version, body)?;
                 let id = self.outbound.answered_request(Wait::Suback, packet_id)?;
+                self.counts.unknown += u32::from(id.is_none());
                 id.map(|id| ClientEvent::Subscribed { id, codes })
             }
             (kind::UNSUBACK, version) => {
@@ -271,6 +274,7 @@ impl Client {
                     packet_id, codes, ..
                 } = Suback::read_unsuback(version, body)?;
                 let id = self.outbound.answered_request(Wait::Unsuback, packet_id)?;
+                self.counts.unknown += u32::from(id.is_none());
                 id.map(|id| ClientEvent::Unsubscribed { id, codes })
             }
             (kind::PINGRESP, _) if body.is_empty() => {

@@ -4,10 +4,11 @@ use muster_model::Micros;
 
 use super::accept::put_connack_v311;
 use super::{Incoming, Pending, Phase, Server, ServerEvent};
+use crate::mqtt::answer::Answer;
 use crate::mqtt::authentication::Authentication;
 use crate::mqtt::inbound::Arrived;
 use crate::mqtt::input::Frame;
-use crate::mqtt::outbound::{Answer, Peer, put_acknowledge};
+use crate::mqtt::outbound::{Peer, put_acknowledge};
 use crate::mqtt::packet::{
     Acknowledge, Auth, Connect, Disconnect, PINGRESP, Publish, Subscribe, Unsubscribe, check_flags,
     kind,
@@ -40,7 +41,10 @@ impl Server {
             let taken = match input.take(self.limits.maximum_packet_size) {
                 Ok(Some(frame)) => self.receive(now, frame, out),
                 Ok(None) => return None,
-                Err(malformed) => Err(malformed),
+                Err(malformed) => {
+                    let is_announced = self.phase == Phase::Open && self.version == Version::V5;
+                    Err(malformed.unless_announced(is_announced))
+                }
             };
             match taken {
                 Ok(None) => {}
@@ -222,7 +226,7 @@ impl Server {
                 self.counts.answered_late += 1;
                 None
             }
-            Answer::Stray => {
+            Answer::Stray { was_used: _ } => {
                 self.counts.stray += 1;
                 None
             }

@@ -6,17 +6,50 @@ use muster_measure::Distribution;
 
 use crate::{PercentileSpans, Percentiles};
 
+/// What is known of one latency in one window.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    known: &'a Distribution,
+    /// The lower bounds of others; none where every value is known.
+    censored: Option<&'a Distribution>,
+}
+
+impl<'a> Values<'a> {
+    /// Values that are all known.
+    pub(super) const fn known(known: &'a Distribution) -> Self {
+        Self {
+            known,
+            censored: None,
+        }
+    }
+
+    /// Known values, and the lower bounds of others.
+    pub(super) const fn with_censored(known: &'a Distribution, censored: &'a Distribution) -> Self {
+        Self {
+            known,
+            censored: Some(censored),
+        }
+    }
+
+    fn add_to(&self, known: &mut Distribution, censored: &mut Distribution) {
+        known.merge(self.known);
+        self.censored.iter().for_each(|more| censored.merge(more));
+    }
+}
+
 /// One latency in one window, and where its percentiles go.
 pub(super) struct Seen<'a> {
     pub(super) phase: String,
     pub(super) for_s: f64,
-    pub(super) values: &'a Distribution,
+    pub(super) values: Values<'a>,
     pub(super) percentiles: &'a mut Percentiles,
     pub(super) spans: &'a mut PercentileSpans,
 }
 
 /// One percentile.
 struct Rank {
+    /// Its name among those that may be lower bounds.
+    name: &'static str,
     /// Its value; none if there are too few.
     of: fn(&muster_measure::Percentiles) -> Option<u64>,
     value: fn(&mut Percentiles) -> &mut Option<u64>,
@@ -25,26 +58,31 @@ struct Rank {
 
 const RANKS: [Rank; 5] = [
     Rank {
+        name: "p50_us",
         of: |of| of.p50_us,
         value: |to| &mut to.p50_us,
         span: |to| &mut to.p50_s,
     },
     Rank {
+        name: "p90_us",
         of: |of| of.p90_us,
         value: |to| &mut to.p90_us,
         span: |to| &mut to.p90_s,
     },
     Rank {
+        name: "p95_us",
         of: |of| of.p95_us,
         value: |to| &mut to.p95_us,
         span: |to| &mut to.p95_s,
     },
     Rank {
+        name: "p99_us",
         of: |of| of.p99_us,
         value: |to| &mut to.p99_us,
         span: |to| &mut to.p99_s,
     },
     Rank {
+        name: "p99_9_us",
         of: |of| of.p99_9_us,
         value: |to| &mut to.p99_9_us,
         span: |to| &mut to.p99_9_s,
@@ -72,7 +110,9 @@ fn widen_phase(windows: &mut [Seen<'_>], rank: &Rank) {
     let mut blocks: Vec<Range<usize>> = Vec::new();
     let (mut from, mut gathered) = (0, Distribution::default());
     for (at, window) in windows.iter().enumerate() {
-        gathered.merge(window.values);
+        let mut censored = Distribution::default();
+        window.values.add_to(&mut gathered, &mut censored);
+        gathered.merge(&censored);
         if (rank.of)(&muster_measure::Percentiles::of(&gathered)).is_some() {
             blocks.push(from..at + 1);
             (from, gathered) = (at + 1, Distribution::default());
@@ -88,12 +128,18 @@ fn widen_phase(windows: &mut [Seen<'_>], rank: &Rank) {
 
 /// Shows one percentile of all these windows in each of them.
 fn show(windows: &mut [Seen<'_>], rank: &Rank) {
-    let mut all = Distribution::default();
-    windows.iter().for_each(|window| all.merge(window.values));
-    let value = (rank.of)(&muster_measure::Percentiles::of(&all));
+    let (mut known, mut censored) = (Distribution::default(), Distribution::default());
+    for window in windows.iter() {
+        window.values.add_to(&mut known, &mut censored);
+    }
+    let all = muster_measure::Percentiles::of_all_due(&known, &censored);
+    let (value, is_at_least) = ((rank.of)(&all), all.at_least.holds(rank.name));
     let over_s = windows.iter().map(|window| window.for_s).sum();
     for window in windows {
         *(rank.value)(window.percentiles) = value;
+        if is_at_least {
+            window.percentiles.at_least.add(rank.name);
+        }
         *(rank.span)(window.spans) = Some(over_s);
     }
 }
@@ -117,7 +163,7 @@ mod tests {
         let seen = seen.map(|(((phase, _, _), values), (percentiles, spans))| Seen {
             phase: (*phase).to_owned(),
             for_s: 1.0,
-            values,
+            values: Values::known(values),
             percentiles,
             spans,
         });

@@ -1,0 +1,64 @@
+//! QoS 2 exchanges that the platform has accepted (PUBREC) and not completed (PUBCOMP).
+//!
+//! The attempt is final with PUBREC. Completion is counted beside it, and a run waits for it as long as
+//! it waits for an answer.
+
+use muster_model::Micros;
+use muster_protocol::mqtt::{self, Stage, Token};
+
+use crate::token::stream_of;
+use crate::{Shard, Sink};
+
+/// The open completions of a shard.
+#[derive(Debug, Default)]
+pub(crate) struct Completing {
+    open: u64,
+    /// When the last of them is overdue.
+    until: Micros,
+}
+
+impl<S: Sink> Shard<S> {
+    /// The platform accepted a message: at QoS 2 its completion is due.
+    pub(crate) fn await_completion(&mut self, token: Token, now: Micros) {
+        let stream = self.stream(stream_of(token));
+        if stream.qos == mqtt::Qos::ExactlyOnce {
+            let until = now + stream.timeout;
+            self.completing.open += 1;
+            self.completing.until = self.completing.until.max(until);
+        }
+    }
+
+    /// PUBCOMP came.
+    pub(crate) fn completed(&mut self, token: Token, now: Micros) {
+        self.completing.open = self.completing.open.saturating_sub(1);
+        self.sink.counts(stream_of(token), now).completed += 1;
+    }
+
+    /// Exchanges whose PUBCOMP is missing and not overdue.
+    #[must_use]
+    pub fn completing(&self, now: Micros) -> u64 {
+        if now < self.completing.until {
+            self.completing.open
+        } else {
+            0
+        }
+    }
+
+    /// Drops all that is in flight on the session of a link. What was accepted and not completed
+    /// never will be; it is counted unless we ended the link `on_purpose`.
+    pub(crate) fn drop_exchanges(&mut self, link: u32, now: Micros, on_purpose: bool) {
+        let Some(client) = self.links[link as usize].session.mqtt() else {
+            return;
+        };
+        let (completing, sink) = (&mut self.completing, &mut self.sink);
+        client.drop_inflight(|token, stage| match stage {
+            Stage::Published => {}
+            Stage::Accepted => {
+                completing.open = completing.open.saturating_sub(1);
+                if !on_purpose {
+                    sink.counts(stream_of(token), now).incomplete += 1;
+                }
+            }
+        });
+    }
+}

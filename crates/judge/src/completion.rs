@@ -1,0 +1,50 @@
+//! Completion at QoS 2: what the platform accepted (PUBREC) it has to complete (PUBCOMP).
+
+use muster_model::figure;
+
+use crate::slo::{counted, summary};
+use crate::{
+    Allowance, Ending, Evidence, Figure, RuleKind, RuleResult, Rules, SloBound, Unevaluated,
+};
+
+/// Rule `completed` for each SLO `failure-ratio`, whose bound it takes over: of the messages accepted at
+/// QoS 2 over the whole run, the share that was never completed. It exists only where a message was
+/// accepted at QoS 2.
+pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
+    let judged = rules.slos.iter().filter_map(|slo| {
+        let SloBound::FailureRatio(allowed) = slo.bound else {
+            return None;
+        };
+        let ledger = &summary(slo, evidence)?.uplink;
+        let (incomplete, all) = (ledger.incomplete, ledger.incomplete + ledger.completed);
+        if all == 0 {
+            return None;
+        }
+        let rule = RuleResult::new(RuleKind::Slo, "completed", &slo.scope)
+            .named(slo.named)
+            .bound(Figure::Fraction(allowed.as_fraction()));
+        // Whoever interrupts a run does not wait for the answers either.
+        if *evidence.ending == Ending::Interrupted {
+            return Some(rule.not_evaluated(Unevaluated::CutShort));
+        }
+        let ratio = Allowance::Ratio(allowed);
+        Some(
+            rule.observed(Some(ratio.observed(incomplete, all)))
+                .evidence(words(incomplete, all))
+                .decided(allowed.covers(incomplete, all), None)
+                .noted_if_close(ratio.is_close(incomplete, all)),
+        )
+    });
+    judged.collect()
+}
+
+fn words(incomplete: u64, all: u64) -> String {
+    if incomplete == 0 {
+        return format!("never completed: {}", counted(incomplete, all));
+    }
+    format!(
+        "{} of {} accepted, never completed (PUBCOMP)",
+        figure::count(incomplete),
+        figure::count(all)
+    )
+}

@@ -1,0 +1,91 @@
+//! Completion at QoS 2, refusals that nobody waits for, and acknowledgements of nothing.
+
+use muster_judge::{Ending, Figure, RuleOutcome, RunResult, Share, SloBound, Unevaluated, Verdict};
+use muster_measure::Summary;
+
+use crate::run::{Run, failed, rule};
+
+/// A verdict on a run of which the figures are changed.
+fn judged(run: &Run, change: impl FnOnce(&mut Summary)) -> Verdict {
+    let mut summary = run.summary();
+    change(&mut summary);
+    run.judged_by(&summary)
+}
+
+fn incomplete(summary: &mut Summary, incomplete: u64) {
+    let uplink = &mut summary.run.uplink;
+    (uplink.incomplete, uplink.completed) = (incomplete, 1_200 - incomplete);
+}
+
+#[test]
+fn what_is_accepted_at_qos_2_and_never_completed_fails_the_run() {
+    let run = Run::healthy(100, 10);
+    let verdict = judged(&run, |summary| incomplete(summary, 1_200));
+    assert_eq!(
+        (verdict.result, failed(&verdict)),
+        (RunResult::Fail, vec!["completed"])
+    );
+    let completed = rule(&verdict, "completed");
+    assert_eq!(completed.observed, Some(Figure::Fraction(1.0)));
+    assert_eq!(
+        completed.evidence,
+        "1,200 of 1,200 accepted, never completed (PUBCOMP)"
+    );
+}
+
+#[test]
+fn completion_is_judged_by_the_bound_of_the_failure_ratio() {
+    let allowed = SloBound::FailureRatio(Share::whole_percent(1));
+    let run = Run::healthy(100, 10).names(&[allowed]);
+    let outcome = |missing| {
+        let verdict = judged(&run, |summary| incomplete(summary, missing));
+        rule(&verdict, "completed").outcome.clone()
+    };
+    assert_eq!(outcome(0), RuleOutcome::Pass);
+    assert_eq!(outcome(12), RuleOutcome::Pass);
+    assert_eq!(outcome(13), RuleOutcome::Fail);
+}
+
+#[test]
+fn nothing_is_to_be_completed_below_qos_2_or_in_a_run_that_did_not_wait() {
+    let verdict = Run::healthy(100, 10).judged();
+    assert!(verdict.rules.iter().all(|rule| rule.rule != "completed"));
+    let mut run = Run::healthy(100, 10);
+    run.ending = Ending::Interrupted;
+    let verdict = judged(&run, |summary| incomplete(summary, 3));
+    let outcome = &rule(&verdict, "completed").outcome;
+    assert_eq!(*outcome, RuleOutcome::NotEvaluated(Unevaluated::CutShort));
+}
+
+#[test]
+fn a_refusal_that_nobody_waits_for_is_a_failure() {
+    let verdict = judged(&Run::healthy(100, 10), |summary| {
+        summary.run.measured.refused_unawaited = 150;
+    });
+    assert_eq!(failed(&verdict), ["failure-ratio"]);
+    assert_eq!(
+        rule(&verdict, "failure-ratio").evidence,
+        "150 of 1,000 (15 %): refused unawaited 150"
+    );
+}
+
+#[test]
+fn acknowledgements_of_nothing_are_warned_of_by_cause() {
+    let verdict = judged(&Run::healthy(100, 10), |summary| {
+        summary.run.links.mqtt_again = Some(150);
+        summary.run.links.mqtt_unknown = Some(2);
+    });
+    assert_eq!(verdict.result, RunResult::Pass);
+    let said: Vec<&str> = verdict
+        .warnings
+        .iter()
+        .map(|it| it.detail.as_str())
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "152 acknowledgements that no message waited for (for an id answered before 150, for an \
+             id never used 2): the platform acknowledges what was not sent"
+        ]
+    );
+}
