@@ -104,7 +104,12 @@ impl<H: Handler> Loop<H> {
         let wait = self.wait(wait_max);
         let mut space = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         let asked = self.io.clock().now();
-        let events = self.poll(wait, &mut space)?;
+        let mut again = [const { MaybeUninit::uninit() }; EVENTS_MAX];
+        let events = match self.poll(wait, &mut space)? {
+            Some(events) => events,
+            // A process that was stopped is interrupted when it goes on: what came meanwhile is there.
+            None => self.poll(Micros::ZERO, &mut again)?.unwrap_or_default(),
+        };
         let now = self.io.fresh_now();
         self.io.turns.woke(&Poll { asked, wait }, now, events.len());
         self.handler.turn_begins(&mut self.io);
@@ -145,18 +150,19 @@ impl<H: Handler> Loop<H> {
         }
     }
 
+    /// What has happened within `wait`; none if a signal came first.
     fn poll<'a>(
         &self,
         wait: Micros,
         space: &'a mut [MaybeUninit<Event>],
-    ) -> Result<&'a [Event], LoopError> {
+    ) -> Result<Option<&'a [Event]>, LoopError> {
         let timeout = (wait != Micros::MAX).then(|| Timespec {
             tv_sec: (wait.get() / 1_000_000) as i64,
             tv_nsec: (wait.get() % 1_000_000 * 1_000) as i64,
         });
         match epoll::wait(&self.io.epoll, space, timeout.as_ref()) {
-            Ok((events, _)) => Ok(events),
-            Err(Errno::INTR) => Ok(&[]),
+            Ok((events, _)) => Ok(Some(events)),
+            Err(Errno::INTR) => Ok(None),
             Err(errno) => Err(LoopError::of("wait for events", errno)),
         }
     }
