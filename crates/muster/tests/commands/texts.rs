@@ -167,7 +167,7 @@ fn a_scenario_that_is_no_text_is_told_as_such() {
     std::fs::write(folder.path().join("scenario.yaml"), b"name: \xff").expect("a file");
     let said = muster(folder.path(), &["run", "scenario.yaml"]);
     assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.err.contains("byte 7 is not UTF-8"), "{}", said.err);
+    assert!(said.err.contains("line 1 is no UTF-8 text"), "{}", said.err);
 }
 
 #[test]
