@@ -11,6 +11,7 @@ mod datagrams;
 mod downlink;
 mod import;
 mod interrupt;
+mod lists;
 mod manual;
 mod nobody;
 mod parts;
