@@ -129,6 +129,12 @@ impl Table {
         self.ends.is_empty()
     }
 
+    /// Bytes that its cells take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.cells.len() + self.ends.len() * size_of::<u32>()
+    }
+
     /// Row `index`, from 0.
     #[must_use]
     pub fn row(&self, index: usize) -> Option<Row<'_>> {

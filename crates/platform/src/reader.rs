@@ -240,7 +240,7 @@ impl ReaderStream {
 
 #[cfg(test)]
 mod tests {
-    use muster_load::{Names, PayloadSpec, Template};
+    use muster_load::{NameTable, Names, PayloadSpec, Template};
     use proptest::prelude::*;
 
     use super::*;
@@ -257,13 +257,18 @@ mod tests {
     }
 
     fn world(payload: &PayloadSpec, carrier: Carrier) -> World {
+        let names = Names::formula("meter-${index:04}").unwrap();
+        world_of(payload, carrier, names)
+    }
+
+    fn world_of(payload: &PayloadSpec, carrier: Carrier, names: Names) -> World {
         let roster = Arc::new(Roster::new(RosterSpec {
             seed: 5,
             wall_ms_at_t0: 1_700_000_000_000,
             first_device: DeviceId(100),
             devices: 50,
             first_index: 1,
-            names: Names::formula("meter-${index:04}").unwrap(),
+            names,
             tenant: String::new(),
             table: None,
         }));
@@ -498,6 +503,19 @@ mod tests {
         payload[12] ^= 1;
         let copy = world.reader.read(&topic, &payload, None, &mut due);
         assert_eq!((copy.id, copy.integrity), (None, Integrity::Corrupted));
+    }
+
+    #[test]
+    fn topics_lead_back_to_devices_of_a_list() {
+        let names = ["SN/7", "Ä-1", "x"];
+        let table = NameTable::build(1, 3, |place, out| out.push_str(names[place as usize]));
+        let names = Names::Listed(Arc::new(table.unwrap()));
+        let mut world = world_of(&PayloadSpec::Size(4), Carrier::Order, names);
+        let mut read = |topic: &str| world.reader.read(topic, b"abcd", None, &mut due).id;
+        assert_eq!(read("muster/Ä-1/t"), Some(id(101, 0)));
+        assert_eq!(read("muster/SN/7/t"), Some(id(100, 0)));
+        assert_eq!(read("muster/Ä-1/t"), Some(id(101, 1)));
+        assert_eq!(read("muster/Ä-2/t"), None);
     }
 
     #[test]

@@ -129,3 +129,51 @@ const fn no_message(device: DeviceId) -> MessageId {
         seq: 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muster_load::NameTable;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn roster(names: Names, devices: u32) -> Roster {
+        Roster::new(RosterSpec {
+            seed: 1,
+            wall_ms_at_t0: 0,
+            first_device: DeviceId(1_000),
+            devices,
+            first_index: 7,
+            names,
+            tenant: String::new(),
+            table: None,
+        })
+    }
+
+    proptest! {
+        /// A device's name leads back to it, by a formula or by a table, and a name beyond the fleet to
+        /// nobody.
+        #[test]
+        fn names_lead_back_to_their_devices(
+            list in prop::collection::btree_set("[a-zA-Z0-9/\"ä ]{1,9}", 2..40),
+            more in 0u32..3,
+        ) {
+            let list: Vec<String> = list.into_iter().collect();
+            let table = NameTable::build(7, list.len() as u32, |place, out| {
+                out.push_str(&list[place as usize]);
+            });
+            let devices = list.len() as u32 - more.min(1);
+            for names in [Names::Listed(Arc::new(table.unwrap())), Names::formula("m-${index:03}").unwrap()] {
+                let roster = roster(names.clone(), devices);
+                let mut name = String::new();
+                for device in (1_000..1_000 + devices).map(DeviceId) {
+                    roster.render_name(device, &mut name);
+                    prop_assert_eq!(roster.device_named(&name), Some(device));
+                }
+                name.clear();
+                names.render(7 + devices, &mut name);
+                prop_assert_eq!(roster.device_named(&name), None);
+            }
+        }
+    }
+}

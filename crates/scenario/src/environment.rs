@@ -62,6 +62,8 @@ impl Expansion<'_> {
                         let path = crate::check::join(path, &entry.key);
                         self.scalar(Scalar::Text, &mut entry.node, &path);
                     }
+                } else {
+                    self.scalar(Scalar::Text, node, path);
                 }
             }
             Kind::One(Scalar::Secret | Scalar::Reference) => {}

@@ -1,7 +1,7 @@
 //! What a plan needs of the machine: descriptors, ports, memory and rates, as figures that the
 //! caller compares with what the machine has.
 
-use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
+use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
 use muster_measure::Recorder;
 use muster_model::{Micros, Rate};
 
@@ -78,6 +78,8 @@ pub struct PortNeed {
 pub struct MemoryNeed {
     /// Of the generator in one process, its threads' windows left out.
     pub generator: u64,
+    /// Of each process of the generator, for the tables and names of its devices.
+    pub lists: u64,
     /// Of each device shard and each thread of consumers, for the windows in the making.
     pub thread: u64,
     /// Of the kernel for sockets, both ends of them if the gateway is embedded.
@@ -125,10 +127,11 @@ impl Needs {
     #[must_use]
     pub fn memory_of_all(&self, descriptors_each: u64, shards: u64) -> u64 {
         let processes = self.processes(descriptors_each);
-        let more = processes - 1 + self.gateway_processes(descriptors_each);
+        let more = (processes - 1) * (BASE_BYTES + self.memory.lists)
+            + self.gateway_processes(descriptors_each) * BASE_BYTES;
         let consuming = processes.min(u64::from(self.consumers));
         let threads = shards.max(processes) + consuming;
-        self.memory.total() + more * BASE_BYTES + threads * self.memory.thread
+        self.memory.total() + more + threads * self.memory.thread
     }
 }
 
@@ -148,7 +151,7 @@ impl MemoryNeed {
     /// Both together, without threads.
     #[must_use]
     pub fn total(self) -> u64 {
-        self.generator + self.kernel
+        self.generator + self.lists + self.kernel
     }
 }
 
@@ -190,6 +193,7 @@ pub fn needs(plan: &Plan) -> Needs {
         ports: ports(plan),
         memory: MemoryNeed {
             generator: generator_bytes(plan),
+            lists: plan.fleets.iter().map(lists_bytes).sum(),
             thread: Recorder::window_bytes_most(plan.streams().count(), plan.backends.len()) as u64,
             kernel: sockets * KERNEL_BYTES_PER_SOCKET * ends,
         },
@@ -213,6 +217,13 @@ fn generator_bytes(plan: &Plan) -> u64 {
         u64::from(fleet.devices) * ledger + u64::from(fleet.links) * link
     };
     BASE_BYTES + plan.fleets.iter().map(of_fleet).sum::<u64>()
+}
+
+/// The table of a fleet, and the names that are looked up.
+fn lists_bytes(fleet: &crate::FleetPlan) -> u64 {
+    let links = fleet.link_names.as_ref().map_or(0, Names::memory);
+    let table = fleet.data.as_ref().map_or(0, |table| table.memory());
+    (fleet.names.memory() + links + table) as u64
 }
 
 /// What the layers of a link hold while it is idle.

@@ -1394,6 +1394,11 @@ fn devices_are_named_by_a_column_and_found_by_their_names() {
         assert_eq!(fleet.names.index_of(name), Some(index));
     }
     assert_eq!(fleet.names.index_of("SN-4"), None);
+    // Names (3 of 4 bytes, 10 more each and 4), links (`gw-a`, `gw-c`), and the cells of the table.
+    assert_eq!(
+        needs(&plan).memory.lists,
+        (3 * 14 + 2) + (2 * 14 + 4) + (6 + 6 * 4)
+    );
     // A link that is named by a column has the row of its first device.
     let links = fleet.link_names.as_ref().unwrap();
     let mut rendered = String::new();
