@@ -309,10 +309,10 @@ impl Template {
 impl Variable {
     /// The variable whose value is escaped, or itself.
     fn bare(&self) -> &Self {
-        match self {
-            Self::Json(inner) => inner,
-            other => other,
+        if let Self::Json(inner) = self {
+            return inner;
         }
+        self
     }
 
     fn name(&self) -> &str {

@@ -146,13 +146,7 @@ fn variable(text: &str) -> Result<Variable, Wrong> {
             format!("`{name}` without its arguments"),
             format!("one of: {ALL}"),
         )),
-        ("json", Some(inner)) => match variable(inner)? {
-            Variable::Stamp | Variable::Json(_) => Err((
-                format!("`{text}`: `{inner}` needs no escapes"),
-                "remove `json:`".to_owned(),
-            )),
-            inner => Ok(Variable::Json(Box::new(inner))),
-        },
+        ("json", Some(inner)) => escaped(inner),
         ("file", Some(_)) => Err((
             format!("`${{{text}}}` in a template"),
             "files are read only in users, passwords and secrets".to_owned(),
@@ -167,6 +161,16 @@ fn variable(text: &str) -> Result<Variable, Wrong> {
         )),
         (column, None) => column_name(column),
     }
+}
+
+/// The variable whose value `${json:...}` escapes.
+fn escaped(inner: &str) -> Result<Variable, Wrong> {
+    let variable = variable(inner)?;
+    if matches!(variable, Variable::Stamp | Variable::Json(_)) {
+        let what = format!("`json:{inner}`: `{inner}` needs no escapes");
+        return Err((what, "remove `json:`".to_owned()));
+    }
+    Ok(Variable::Json(Box::new(variable)))
 }
 
 fn column_name(column: &str) -> Result<Variable, Wrong> {
