@@ -63,13 +63,13 @@ fn described(doc: &str, status: Status) -> String {
 fn kind(kind_: &Kind) -> Value {
     match kind_ {
         Kind::One(scalar) if scalar.is_text() => single(*scalar),
-        Kind::One(scalar) => or_reference(single(*scalar)),
+        Kind::One(scalar) => or_reference(&single(*scalar)),
         Kind::Url(schemes) => {
             let schemes: Vec<&str> = schemes.iter().map(|word| word.name).collect();
             let pattern = format!("^(?i:{})://", schemes.join("|"));
-            or_reference(json!({ "type": "string", "pattern": pattern }))
+            or_reference(&json!({ "type": "string", "pattern": pattern }))
         }
-        Kind::Word(words) => or_reference(choice(words)),
+        Kind::Word(words) => or_reference(&choice(words)),
         Kind::Percentiles => json!({ "anyOf": [{ "enum": [units::ANY] }, {
             "type": "object",
             "patternProperties": { "^p[0-9]+(\\.[0-9]+)?$": { "type": "string" } },
@@ -86,7 +86,7 @@ fn kind(kind_: &Kind) -> Value {
 /// A reference to the environment, which may stand for any value.
 const REFERENCE: &str = "\\$\\{env:[^}]+\\}";
 
-fn or_reference(schema: Value) -> Value {
+fn or_reference(schema: &Value) -> Value {
     json!({ "anyOf": [schema, { "type": "string", "pattern": REFERENCE }] })
 }
 

@@ -190,11 +190,10 @@ fn size(view: &View<'_>, least: usize) -> Option<PayloadSpec> {
     let least = least as u32;
     let spec = PayloadSpec::LogNormal { median, p99, least };
     let payload = Payload::compile(&spec).map_err(|error| {
-        let help = match &error {
-            PayloadError::MostlyTooSmall { .. } => {
-                "larger sizes, or `carrier: property`, `order` or `none`"
-            }
-            _ => "such as { median: 200, p99: 4096 }",
+        let is_too_small = matches!(error, PayloadError::MostlyTooSmall { .. });
+        let help = match is_too_small {
+            true => "larger sizes, or `carrier: property`, `order` or `none`",
+            false => "such as { median: 200, p99: 4096 }",
         };
         log_normal.wrong(error.to_string(), help);
     });

@@ -49,12 +49,10 @@ pub(super) fn secret_bytes(view: &View<'_>) -> Option<Secret<Vec<u8>>> {
             }
             Form::Text(encoding, value) => {
                 let text = resolve(&value, false)?;
-                let decoded = encoding.decode(text.into_bytes());
-                decoded
-                    .map_err(|error| {
-                        value.wrong(format!("the value cannot be read: {error}"), MEND)
-                    })
-                    .ok()?
+                let decoded = encoding.decode(text.into_bytes()).map_err(|error| {
+                    value.wrong(format!("the value cannot be read: {error}"), MEND);
+                });
+                decoded.ok()?
             }
         }
     } else {
