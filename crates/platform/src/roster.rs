@@ -155,7 +155,7 @@ mod tests {
         /// nobody.
         #[test]
         fn names_lead_back_to_their_devices(
-            list in prop::collection::btree_set("[a-zA-Z0-9/\"ä ]{1,9}", 2..40),
+            list in prop::collection::btree_set("[a-zA-Z0-9/\"\u{e4} ]{1,9}", 2..40),
             more in 0u32..3,
         ) {
             let list: Vec<String> = list.into_iter().collect();

@@ -6,7 +6,7 @@ use crate::program::{Gateway, assert_shown_nowhere, folder_with, json, muster};
 
 /// Serial numbers as a spreadsheet writes them, and keys that are no text.
 const TABLE: &str =
-    "\u{feff}serial; site ;key\r\nSN-Ä7;a;00ff17\r\n0042; b ;81C0aa\r\nx\"y;c;fe\r\nlast;d;80";
+    "\u{feff}serial; site ;key\r\nSN-\u{c4}7;a;00ff17\r\n0042; b ;81C0aa\r\nx\"y;c;fe\r\nlast;d;80";
 
 const MESSAGES: &str = r#"
 name: listed
