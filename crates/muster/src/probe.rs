@@ -33,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) security: Security,
     /// How long the handshake may take, from the SYN.
     pub(crate) at_most: Micros,
+    /// Bytes of the largest packet that the run would send on such a session.
+    pub(crate) packet: u32,
 }
 
 /// What answers a challenge (MQTT 5 section 4.12).
@@ -61,6 +63,8 @@ impl Call {
 pub(crate) enum Answer {
     /// The session was opened, after so long.
     Taken(Micros),
+    /// The session was opened, and takes packets of at most so many bytes: too few for the scenario's.
+    TakesLess(u32),
     /// The protocol said no.
     Refused(Reason),
     /// Something answered, but not in the protocol.
@@ -210,7 +214,7 @@ impl Handler for Probe {
                 line.call.prove(now, challenge, &mut wire);
                 None
             }
-            (Some(event), _) => Some(answer(event, now - line.since)),
+            (Some(event), _) => Some(answer(event, now - line.since, line.call.packet)),
             (None, Some(end)) => Some(line.ended(end)),
             (None, None) => None,
         };
@@ -257,8 +261,11 @@ impl Handler for Probe {
 }
 
 /// What the first event of a session means.
-fn answer(event: &ClientEvent<'_>, took: Micros) -> Answer {
+fn answer(event: &ClientEvent<'_>, took: Micros, packet: u32) -> Answer {
     match event {
+        ClientEvent::Connected(connected) if connected.maximum_packet_size < packet => {
+            Answer::TakesLess(connected.maximum_packet_size)
+        }
         ClientEvent::Connected(_) => Answer::Taken(took),
         ClientEvent::Refused { reason, .. } => Answer::Refused(*reason),
         ClientEvent::Malformed(malformed) => Answer::Nonsense(malformed.to_string()),

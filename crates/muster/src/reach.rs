@@ -212,7 +212,11 @@ fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) ->
                 let session = (settings.version, &connect);
                 call((address, layer), security, session, at_most)
             })
-            .map(|call| Call { proof, ..call }),
+            .map(|call| Call {
+                proof,
+                packet: fleet.largest_packet(),
+                ..call
+            }),
     })
 }
 
@@ -256,5 +260,6 @@ fn call(
         proof: None,
         security,
         at_most,
+        packet: 0,
     })
 }

@@ -101,6 +101,14 @@ impl Found {
     fn new(plan: &Plan, reached: &Reached) -> Self {
         let (mark, text, code) = match &reached.answer {
             Answer::Taken(after) => ("ok", format!("connected within {after}"), outcome::PASS),
+            Answer::TakesLess(bytes) => (
+                "short",
+                format!(
+                    "its CONNACK allows packets of at most {bytes} bytes, and payloads of this \
+                     fleet need more; use a smaller `payload`, or raise the platform's limit"
+                ),
+                outcome::INVALID,
+            ),
             Answer::Refused(reason) => {
                 let see = see(*reason, &reached.keys);
                 let text = format!("CONNACK {}{see}", reason.in_words());

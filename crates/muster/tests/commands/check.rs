@@ -232,6 +232,29 @@ fn a_target_that_speaks_something_else_is_named_so() {
 }
 
 #[test]
+fn a_target_whose_connack_allows_less_than_the_payloads_need_is_said_before_the_run() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("mqtt://{}", listener.local_addr().expect("its address"));
+    std::thread::spawn(move || {
+        for link in listener.incoming().take(2) {
+            let mut link = link.expect("a link");
+            let _connect = link.read(&mut [0; 1_000]);
+            // CONNACK with a Maximum Packet Size (39) of 50 bytes.
+            let _sent = link.write_all(&[0x20, 8, 0, 0, 5, 39, 0, 0, 0, 50]);
+            let _rest = link.read(&mut [0; 1_000]);
+        }
+    });
+    let said = checked(&url, &url, "5", &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    let told = "device `meters-00000000`: its CONNACK allows packets of at most 50 bytes";
+    assert!(said.out.contains(told), "{said:?}");
+    assert!(
+        said.out.contains("backend `backend`: connected"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn what_no_machine_can_do_is_infeasible_and_said_with_its_bound() {
     let rates = ["fleet.streams.rate=99000000/s"];
     let bytes = [

@@ -3,7 +3,7 @@
 
 use muster_protocol::mqtt;
 
-use super::{FleetPlan, Plan, StreamPlan};
+use super::{FleetPlan, Plan};
 
 /// Bytes of the least limit.
 const LEAST: u64 = 1 << 20;
@@ -27,17 +27,18 @@ impl Plan {
 }
 
 impl FleetPlan {
-    /// The stream with the longest payload, if its packets may have more than `maximum` bytes.
+    /// Bytes of the largest packet that a device of the fleet sends.
     #[must_use]
-    pub fn stream_above(&self, maximum: u32) -> Option<&StreamPlan> {
+    pub fn largest_packet(&self) -> u32 {
         let uplinks = self.streams.iter().filter(|stream| stream.is_uplink());
-        let longest = uplinks.max_by_key(|stream| stream.largest)?;
-        let topic = u32::try_from(longest.topic.source().len()).unwrap_or(u32::MAX);
-        let packet = longest
-            .largest
-            .saturating_add(topic)
-            .saturating_add(OWN_AROUND);
-        (longest.largest > maximum || packet > maximum).then_some(longest)
+        let packets = uplinks.map(|stream| {
+            let topic = u32::try_from(stream.topic.source().len()).unwrap_or(u32::MAX);
+            stream
+                .largest
+                .saturating_add(topic)
+                .saturating_add(OWN_AROUND)
+        });
+        packets.max().unwrap_or(0)
     }
 }
 
@@ -76,10 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_whose_packets_a_platform_does_not_take_is_found() {
-        let plan = plan("{ size: 1000 }");
-        let fleet = &plan.fleets[0];
-        assert!(fleet.stream_above(1_000).is_some());
-        assert!(fleet.stream_above(2_000).is_none());
+    fn a_packet_is_larger_than_its_payload() {
+        let packet = plan("{ size: 1000 }").fleets[0].largest_packet();
+        assert!((1_001..1_200).contains(&packet), "{packet}");
     }
 }
