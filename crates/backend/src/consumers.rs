@@ -111,6 +111,10 @@ pub(crate) struct Consumer {
     pub(crate) state: State,
     /// When its last try to connect began.
     pub(crate) since: Micros,
+    /// When its broker was last known to send all that it has: something came, or a ping was answered.
+    pub(crate) heard: Micros,
+    /// When it pinged the last time for that.
+    pub(crate) asked: Micros,
     /// Since when it hears what comes, while it does.
     pub(crate) hears_since: Micros,
     pub(crate) client_id: String,
@@ -169,6 +173,8 @@ impl Consumer {
             key: None,
             state: State::Down,
             since: Micros::ZERO,
+            heard: Micros::ZERO,
+            asked: Micros::ZERO,
             hears_since: Micros::ZERO,
             client_id: client_id(run, seat.backend, seat.consumer),
             failures: 0,
@@ -199,7 +205,8 @@ impl Consumer {
         if self.state != State::Up || self.is_paused {
             return Listening::deaf(now);
         }
-        let (since, until) = (self.hears_since, now);
+        // The silence of a broker that is frozen says nothing.
+        let (since, until) = (self.hears_since, self.heard.max(self.hears_since));
         Listening { since, until }
     }
 

@@ -198,6 +198,7 @@ impl Handler for Driver {
         }
         self.command(io);
         if io.now() >= self.next_dispatch {
+            self.prove_life(io);
             self.dispatch(io.now());
         }
         let command = self.next_command();
@@ -355,6 +356,27 @@ impl Driver {
                 self.happened(io, at, io.now(), &event);
             }
             None => self.arm_session(io, at),
+        }
+    }
+
+    /// Asks brokers that were silent for a while whether they are there. An answer that does not come is
+    /// left to the keep-alive.
+    fn prove_life(&mut self, io: &mut Io) {
+        let now = io.now();
+        for at in 0..self.consumers.len() {
+            let consumer = &mut self.consumers[at];
+            if consumer.state != State::Up || consumer.is_deaf() {
+                continue;
+            }
+            let heard = consumer.session.last_received();
+            consumer.heard = heard.unwrap_or(consumer.heard).max(consumer.heard);
+            if now < consumer.heard.max(consumer.asked) + SIGN_OF_LIFE {
+                continue;
+            }
+            consumer.asked = now;
+            consumer.session.ping_unheard(now, &mut self.out);
+            self.wrap(at, 0);
+            self.send(io, at);
         }
     }
 

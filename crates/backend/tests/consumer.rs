@@ -59,6 +59,8 @@ enum Heard {
 enum Do {
     Deliver,
     Hang,
+    /// Says nothing more, and reads nothing.
+    Freeze,
 }
 
 /// Serves one connection until it ends or the test says so.
@@ -79,6 +81,11 @@ impl Conversation {
             match orders.try_recv() {
                 Ok(Do::Deliver) => self.deliver(),
                 Ok(Do::Hang) => return,
+                Ok(Do::Freeze) => {
+                    // Until the test is over.
+                    let _ = orders.recv();
+                    return;
+                }
                 Err(_) => {}
             }
             match self.socket.read(&mut room) {
@@ -249,6 +256,15 @@ impl Rig {
         while !is_up(self.dispatches.recv_timeout(PATIENCE).unwrap().1) {}
     }
 
+    fn wait_for<T>(&self, mut seen: impl FnMut(&Dispatch) -> Option<T>) -> T {
+        loop {
+            let (_, dispatch) = self.dispatches.recv_timeout(PATIENCE).unwrap();
+            if let Some(found) = seen(&dispatch) {
+                return found;
+            }
+        }
+    }
+
     fn pause_now(&self) {
         let origin = self.clock.now();
         self.order(Order::Start { origin });
@@ -329,4 +345,21 @@ fn a_refused_connection_is_told_in_words() {
         "{why}"
     );
     rig.order(Order::Finish);
+}
+
+/// What settles waits for silence, and that of a broker that is frozen is none.
+#[test]
+fn the_silence_of_a_broker_counts_only_as_far_as_it_answers_pings() {
+    let rig = Rig::start("1s");
+    let second = Micros::from_secs(1);
+    let until = |dispatch: &Dispatch| dispatch.progress.listening.until;
+    let begun = rig.clock.now();
+    rig.wait_for(|dispatch| (until(dispatch) > begun + second).then_some(()));
+    rig.broker.send(Do::Freeze).unwrap();
+    let frozen = rig.clock.now();
+    let last = rig.wait_for(|dispatch| {
+        let is_late = dispatch.progress.at > frozen + Micros::from_secs(3);
+        is_late.then(|| until(dispatch))
+    });
+    assert!(last <= frozen + second, "{last} is long after {frozen}");
 }

@@ -110,3 +110,29 @@ fn a_link_that_is_lost_abruptly_is_reset_without_a_word_and_leaves_its_will() {
         assert_eq!(causes, BTreeMap::from([("offline".to_owned(), 1)]));
     }
 }
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes
+        .windows(text.len())
+        .any(|part| part == text.as_bytes())
+}
+
+/// Two runs on one broker would take each other's sessions over.
+#[test]
+fn a_client_id_that_nobody_named_contains_the_run_and_no_topic_does() {
+    for (keys, id) in [
+        ("", "meters-00000000-00000001"),
+        ("client: { id: \"me-${id}\" },", "me-meters-00000000"),
+    ] {
+        let text = format!(
+            "name: t\nplatform: {{ kind: mqtt, devices: [ \"mqtt://127.0.0.1:1883\" ] }}\n\
+             fleet: [ {{ name: meters, {keys} streams: [ {{ rate: 1/s }} ] }} ]\nphases: {{ measure: 1s }}\n"
+        );
+        let (_, connect) = connected_as(&text, &[0x20, 3, 0, 0, 0]);
+        let length = u8::try_from(id.len()).expect("it is short");
+        assert!(
+            contains(&connect, &format!("\0{}{id}", char::from(length))),
+            "{connect:x?}"
+        );
+    }
+}

@@ -82,7 +82,7 @@ pub struct MqttSettings {
 }
 
 /// The client ids of a fleet's links.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ClientId {
     /// The link's name.
     Name,

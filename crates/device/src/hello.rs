@@ -1,6 +1,8 @@
 //! What a link says of itself when it connects.
 
-use muster_model::{DeviceId, Micros};
+use std::fmt::Write as _;
+
+use muster_model::{DeviceId, Micros, RunId};
 use muster_platform::Roster;
 use muster_protocol::mqtt::{Connect, Properties, Will};
 
@@ -48,6 +50,9 @@ impl<S: Sink> Shard<S> {
         };
         let hello = &mut self.scratch.hello;
         hello.fill(&class.roster, &class.client, device);
+        if settings.client_id == ClientId::Name && class.dialect.has_free_client_ids() {
+            hello.name_run(self.run);
+        }
         let connect = hello.connect(settings);
         // The plan has checked the lengths of all texts, so that a CONNECT can always be written.
         let client = state.session.mqtt();
@@ -60,6 +65,13 @@ impl<S: Sink> Shard<S> {
 }
 
 impl Hello {
+    /// Adds the run to a client id that nobody named: another run on the same broker would take the
+    /// session over.
+    fn name_run(&mut self, run: RunId) {
+        let is_written = write!(self.client_id, "-{:08x}", run.0);
+        debug_assert!(is_written.is_ok(), "a text takes more text");
+    }
+
     /// Renders what the link says whose first device this is.
     pub fn fill(&mut self, roster: &Roster, client: &Client, device: DeviceId) {
         client.render_name(roster, device, &mut self.name);

@@ -214,6 +214,16 @@ impl Dialect {
         }
     }
 
+    /// Whether the platform knows devices by something else than their MQTT client ids, so that a run
+    /// may choose these.
+    #[must_use]
+    pub const fn has_free_client_ids(self) -> bool {
+        match self {
+            Self::Mqtt => true,
+            Self::Thingsboard | Self::Hono | Self::SapEdge => false,
+        }
+    }
+
     /// Whether the time-out of what the application acknowledges begins anew with each
     /// acknowledgement that the device gets.
     #[must_use]

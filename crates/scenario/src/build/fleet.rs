@@ -419,10 +419,8 @@ fn sources(view: &View<'_>) -> Option<Vec<String>> {
 /// Whether a text has the look of an IPv4 or IPv6 address; the run reads it for good.
 fn is_address(text: &str) -> bool {
     let is_v4 = || {
-        text.split('.')
-            .filter(|part| part.parse::<u8>().is_ok())
-            .count()
-            == 4
+        let mut parts = text.split('.');
+        parts.clone().count() == 4 && parts.all(|part| part.parse::<u8>().is_ok())
     };
     let is_v6 = || {
         text.chars()
