@@ -328,6 +328,7 @@ impl Agent {
             | Trouble::Handshake(_)
             | Trouble::LinkRefused(_)
             | Trouble::ReasonString { .. }
+            | Trouble::LowerQos(_)
             | Trouble::Unreachable(_)
             | Trouble::Topics(_)
             | Trouble::TopicsDiffer(_)

@@ -71,7 +71,10 @@ impl Driver {
                     };
                     return self.refused(io, at, (Request::Subscribe, reason), None);
                 }
-                Some(_) | None => self.subscribed(io, at),
+                Some(_) | None => {
+                    self.note_granted(at, codes);
+                    self.subscribed(io, at);
+                }
             },
             ClientEvent::Refused { reason, .. } => {
                 let said = event.reason_string();
@@ -128,6 +131,20 @@ impl Driver {
         let seat = self.consumers[at].seat;
         if let Some(id) = self.intake.take(&seat, seen, &surfaced, || false) {
             self.command_asked(at, &id, seen);
+        }
+    }
+
+    /// Reports a subscription that was granted at a lower QoS than was asked for.
+    fn note_granted(&mut self, at: usize, codes: &[u8]) {
+        let consumer = &self.consumers[at];
+        let asked = consumer.mqtt.qos.bits();
+        let granted = codes.first().filter(|granted| **granted < asked);
+        if let Some(granted) = granted.filter(|_| !consumer.was_up) {
+            let name = self.name(at);
+            let text = format!(
+                "{name}: asked for QoS {asked} and was granted {granted}; see platform.backend.qos"
+            );
+            self.troubles.push(Trouble::LowerQos(text));
         }
     }
 

@@ -84,6 +84,9 @@ pub enum Trouble {
         /// The text.
         text: String,
     },
+    /// A subscription was granted at a lower QoS than was asked for: the first one of each shard, and that
+    /// of each consumer.
+    LowerQos(String),
     /// A topic that a backend names was created.
     Topics(String),
     /// How far a consumer was behind what its broker had for it.

@@ -136,3 +136,22 @@ fn a_client_id_that_nobody_named_contains_the_run_and_no_topic_does() {
         );
     }
 }
+
+/// MQTT 5 section 3.9.3: the server may grant a lower QoS than was asked for.
+#[test]
+fn a_subscription_at_a_lower_qos_is_told_once_with_both() {
+    for (granted, told) in [(1, None), (0, Some("asked for QoS 1 and was granted 0"))] {
+        let text = "name: t\nfleet: [ { name: m, count: 1, streams: [ { kind: receive, filter: \"x/#\", qos: 1 }, { name: r, rate: 1/s } ] } ]\n\
+                    phases: { measure: 1s }\n";
+        let answers = [0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, granted];
+        let (mut shard, _) = connected_as(text, &answers);
+        let lower = shard.take_lower_qos();
+        assert_eq!(lower.is_some(), told.is_some(), "{lower:?}");
+        assert!(
+            lower
+                .unwrap_or_default()
+                .ends_with(told.unwrap_or_default())
+        );
+        assert_eq!(shard.take_lower_qos(), None);
+    }
+}

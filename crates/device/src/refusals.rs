@@ -21,6 +21,8 @@ pub(crate) struct Refusals {
     said: Vec<String>,
     untold_said: Vec<(String, String)>,
     limit: Option<String>,
+    has_lower_qos: bool,
+    untold_lower_qos: Option<String>,
 }
 
 impl Refusals {
@@ -57,6 +59,18 @@ impl Refusals {
             self.unanswered.push(request);
             self.untold_links.push(text());
         }
+    }
+
+    /// A subscription was granted at a lower QoS than was asked for; `text` is asked for once.
+    pub(crate) fn note_lower_qos(&mut self, text: impl FnOnce() -> String) {
+        if !std::mem::replace(&mut self.has_lower_qos, true) {
+            self.untold_lower_qos = Some(text());
+        }
+    }
+
+    /// The first subscription with a lower QoS, once.
+    pub(crate) fn take_lower_qos(&mut self) -> Option<String> {
+        self.untold_lower_qos.take()
     }
 
     /// The platform gave a reason string for a cause.

@@ -285,6 +285,11 @@ impl<S: Sink> Shard<S> {
         self.refusals.take_limit()
     }
 
+    /// The first subscription that was granted at a lower QoS than was asked for, once.
+    pub fn take_lower_qos(&mut self) -> Option<String> {
+        self.refusals.take_lower_qos()
+    }
+
     /// Where the shard tells what happened.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink

@@ -66,7 +66,23 @@ impl<S: Sink> Shard<S> {
         if codes.len() != self.class(link).subscriptions() {
             return self.unsubscribed(link, now, ConnectFailure::Malformed, out);
         }
+        self.note_granted(link, codes);
         self.announce(link, now, out)
+    }
+
+    /// Notes the first subscription that was granted at a lower QoS than was asked for.
+    fn note_granted(&mut self, link: u32, codes: &[u8]) {
+        let asked = self.class(link).requested_qos().map(Qos::bits);
+        let lower = asked.zip(codes).find(|(asked, granted)| *granted < asked);
+        let Some((asked, granted)) = lower else {
+            return;
+        };
+        let mut refusals = std::mem::take(&mut self.refusals);
+        refusals.note_lower_qos(|| {
+            let name = self.name_of(link);
+            format!("device `{name}`: asked for QoS {asked} and was granted {granted}")
+        });
+        self.refusals = refusals;
     }
 
     /// Notes the first SUBSCRIBE that a platform left unanswered, with its filters.
@@ -111,6 +127,14 @@ impl Class {
             .filter(|stream| self.has_filter(stream))
             .count();
         (self.dialect.subscriptions().len() + of_streams).min(SUBSCRIPTIONS_MAX)
+    }
+
+    /// The QoS of each filter, in their order.
+    fn requested_qos(&self) -> impl Iterator<Item = Qos> {
+        let of_dialect = self.dialect.subscriptions().iter();
+        let of_dialect = of_dialect.map(|it| Qos::from_bits(it.qos).unwrap_or(Qos::AtMostOnce));
+        let streams = self.streams.iter().filter(|stream| self.has_filter(stream));
+        of_dialect.chain(streams.map(|stream| stream.qos))
     }
 
     fn has_filter(&self, stream: &ClassStream) -> bool {

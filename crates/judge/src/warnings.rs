@@ -78,6 +78,9 @@ pub enum WarningKind {
     TopicsDiffer,
     /// The backend had no topic of a tenant, so that the run created them: the tenant may be misspelt.
     NewTenant,
+    /// A subscription was granted at a lower QoS than was asked for, so that messages may be lost on the
+    /// way without a fault.
+    LowerQos,
     /// The platform's own counters grew by another number than the ledger has.
     CountersDiffer,
     /// By how much the platform's own counters grew is not known.

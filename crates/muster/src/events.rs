@@ -21,6 +21,9 @@ pub(crate) const COUNTERS_UNREAD: &str = "counters-unread";
 const CONSUMER_AWAY: &str = "consumer-away";
 const CONSUMER_LOST: &str = "consumer-lost";
 
+/// A subscription was granted at a lower QoS than was asked for.
+const LOWER_QOS: &str = "lower-qos";
+
 /// The platform's own words for a cause.
 const REASON_STRING: &str = "reason-string";
 
@@ -102,6 +105,7 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         Trouble::Unreachable(what) => ("unreachable", what.clone()),
         Trouble::Handshake(what) => ("handshake-failed", what.clone()),
         Trouble::LinkRefused(what) => ("device-refused", what.clone()),
+        Trouble::LowerQos(what) => (LOWER_QOS, what.clone()),
         Trouble::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
     NotedEvent {
@@ -127,6 +131,7 @@ pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
         let kind = match event.kind.as_str() {
             TOPICS_DIFFER => WarningKind::TopicsDiffer,
             NEW_TENANT => WarningKind::NewTenant,
+            LOWER_QOS => WarningKind::LowerQos,
             COUNTERS_UNREAD => WarningKind::CountersUnread,
             _ => continue,
         };

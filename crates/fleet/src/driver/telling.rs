@@ -25,6 +25,8 @@ impl<L: Lines> Driver<L> {
         }
         let refused = self.shard.take_refused_links().into_iter();
         self.troubles.extend(refused.map(Trouble::LinkRefused));
+        let lower = self.shard.take_lower_qos();
+        self.troubles.extend(lower.map(Trouble::LowerQos));
         let said = self.shard.take_reason_strings().into_iter();
         let said = said.map(|(cause, text)| Trouble::ReasonString { cause, text });
         self.troubles.extend(said);

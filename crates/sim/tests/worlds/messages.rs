@@ -542,7 +542,7 @@ fn a_platform_that_does_not_answer_connect_is_tried_again() {
 }
 
 #[test]
-fn a_refusal_in_the_protocols_words_is_judged() {
+fn a_run_that_is_refused_every_link_ends_where_connecting_ends() {
     let ways = Behaviour {
         refuse_session: 1.0,
         ..Behaviour::default()
@@ -550,7 +550,8 @@ fn a_refusal_in_the_protocols_words_is_judged() {
     let run = run("", "qos: 1", ways);
     let links = &run.summary.run.links;
     assert!(links.connect_failures["rejected-0x89"] >= 12, "{links:?}");
-    assert_eq!(uplink(&run).shed, 480);
+    assert_eq!(format!("{:?}", run.ending), "Refused");
+    assert_eq!((uplink(&run).sent, uplink(&run).shed), (0, 0));
 }
 
 #[test]
