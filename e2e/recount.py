@@ -470,7 +470,12 @@ def subscriptions(facts, result):
 def compare_links(facts, result):
     told, up = result.json["links"], set()
     by = {"connected": Counter(), "returned": Counter(), "failed": Counter(), "disconnected": Counter()}
+    last_sent = Counter()
     for link, at, event, detail in facts.links:
+        if event == "last-sent":
+            messages, cause = detail.split(" ", 1)
+            last_sent[cause] += int(messages)
+            continue
         by[event][detail] += 1
         if (link in up) != (event == "disconnected"):
             complain(f"link {link}: {event} at {at}, and was {'up' if link in up else 'down'}")
@@ -481,6 +486,7 @@ def compare_links(facts, result):
     same("links failed", dict(by["failed"]), told["connect_failures"])
     same("links disconnected", dict(by["disconnected"]), told["disconnects"])
     same("links open at the end", len(up), told["open_at_end"])
+    same("messages last sent on links that the platform ended", dict(last_sent), told["last_sent"])
 
 
 def compare_gateway(whole, facts, result, folder):

@@ -17,6 +17,9 @@ impl<S: Sink> Shard<S> {
         if self.stream(self.slots.get(id).stream).is_answered() {
             self.fly(link, id, at);
         } else {
+            let is_uplink = !self.stream(self.slots.get(id).stream).is_command();
+            let state = &mut self.links[link as usize];
+            state.last_sent = state.last_sent.saturating_add(u32::from(is_uplink));
             self.finalise(id, at, Outcome::Unacknowledged);
         }
     }

@@ -299,6 +299,10 @@ impl<S: Sink> Shard<S> {
         self.tally.up -= 1;
         self.account.disconnected(self.link_id(link), &cause);
         self.tell(link, now, LinkEvent::Disconnected(cause));
+        let messages = std::mem::take(&mut self.links[link as usize].last_sent);
+        if cause.is_of_platform() && messages > 0 {
+            self.tell(link, now, LinkEvent::LastSent { cause, messages });
+        }
         self.close_session(link);
         self.unwrite(link);
         if !self.class(link).client.is_resumable() {

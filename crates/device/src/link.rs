@@ -17,6 +17,8 @@ pub(crate) struct Link {
     pub(crate) writing: Writing,
     /// Since when the link is in its state.
     pub(crate) since: Micros,
+    /// Messages without an answer by design that were sent since the peer sent its last packet.
+    pub(crate) last_sent: u32,
     /// The first of the link's lanes, one a stream.
     pub(crate) first_lane: u32,
     /// Tries to connect that failed since the last success.

@@ -22,6 +22,17 @@ pub enum Then {
     Abort,
 }
 
+/// Whether an event is the end of its link.
+const fn is_end(event: &ClientEvent<'_>) -> bool {
+    matches!(
+        event,
+        ClientEvent::KeepAliveExpired
+            | ClientEvent::Disconnected { .. }
+            | ClientEvent::Malformed(_)
+            | ClientEvent::Refused(_)
+    )
+}
+
 impl<S: Sink> Shard<S> {
     /// Bytes came on a link: some of a stream, or one datagram. Returns how many were used up, and
     /// what to do with the socket; the session's own answers are appended to `out`.
@@ -99,6 +110,9 @@ impl<S: Sink> Shard<S> {
         event: &ClientEvent<'_>,
         out: &mut Vec<u8>,
     ) -> Then {
+        if !is_end(event) {
+            self.links[link as usize].last_sent = 0;
+        }
         match event {
             ClientEvent::Connected(connected) => {
                 return self.handshake_done(link, now, connected, out);

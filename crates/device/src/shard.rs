@@ -342,6 +342,7 @@ impl<S: Sink> Shard<S> {
             self.lanes
                 .extend(class.streams.iter().map(|_| Lane::default()));
             self.links.push(Link {
+                last_sent: 0,
                 session: Session::new(&class.client, mix(self.seed, u64::from(id))),
                 state: State::Down,
                 flight: Chain::default(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_load::{Schedule, Shape, StreamSchedule};
 use muster_measure::{Summary, WindowDelta};
-use muster_model::{FleetId, Micros, Rate};
+use muster_model::{FleetId, Micros, Promise, Rate};
 
 use crate::{GeneratorHealth, Stop, Unevaluated, Warning};
 
@@ -55,6 +55,10 @@ pub struct StreamEvidence {
     pub name: String,
     /// The fleet that owns it.
     pub fleet: FleetId,
+    /// The promise of its acknowledgements.
+    pub promise: Promise,
+    /// Whether a backend, a counter of the platform or a read-back tells what was delivered.
+    pub is_delivery_seen: bool,
     /// Whether the next message is due only after the answer.
     pub is_closed: bool,
     /// The intervals of constant offered rate in the measured phase ([`holds`]).

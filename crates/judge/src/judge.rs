@@ -7,8 +7,8 @@ use crate::own_delay::{self, Decision};
 use crate::starved::StarvedSeconds;
 use crate::{
     Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
-    RunResult, Unevaluated, Verdict, causes, completion, keep_alive, reach, slo, stable, validity,
-    warnings::warnings,
+    RunResult, Unevaluated, Verdict, causes, completion, delivery, keep_alive, reach, slo, stable,
+    validity, warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
@@ -77,6 +77,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         would_be,
         causes: causes::of_links(evidence),
         warnings,
+        delivery_unknown: delivery::unknown(evidence),
         switched_off: rules.switched_off.clone(),
         rules: results,
     }
@@ -133,6 +134,7 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::ConsumerDisturbed
             | Unevaluated::ClocksApart
             | Unevaluated::OrderUnsure
+            | Unevaluated::DeliveryUnknown
             | Unevaluated::Unknown
             | Unevaluated::Running
             | Unevaluated::NotMeasured

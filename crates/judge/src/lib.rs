@@ -19,6 +19,7 @@ mod builder;
 mod causes;
 mod commands;
 mod completion;
+mod delivery;
 mod evidence;
 mod health;
 mod judge;
@@ -45,6 +46,7 @@ mod warnings;
 pub use bounds::{StabilityBounds, ValidityBounds};
 pub use builder::RulesBuilder;
 pub use causes::LinkCause;
+pub use delivery::UnknownDelivery;
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, holds};
 pub use health::{
     GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,

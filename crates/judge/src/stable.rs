@@ -7,7 +7,7 @@ use crate::stability::{Creep, Growth, HoldSeries, Point, Stability};
 use crate::starved::StarvedSeconds;
 use crate::{
     Evidence, Figure, Hold, OwnDelay, RuleKind, RuleResult, Rules, SloBound, StreamEvidence,
-    Unevaluated,
+    Unevaluated, delivery,
 };
 
 /// One result a stream: always evaluated, and named where a named SLO `stable` covers the stream.
@@ -71,6 +71,9 @@ fn of_stream(
     // A hold that is unstable without our own part weighs more than one that may be so by it.
     match assessed.max_by_key(|(stability, own)| (severity(stability), own.is_none())) {
         None => rule.not_evaluated(Unevaluated::NothingDue),
+        Some((Stability::Stable { .. }, _)) if delivery::is_unknown(stream) => {
+            rule.not_evaluated(Unevaluated::DeliveryUnknown)
+        }
         Some((stability, own)) => {
             let rule = told(rule, &stability);
             let since_s = rule.since_s;

@@ -48,6 +48,8 @@ pub enum Unevaluated {
     ClocksApart,
     /// Nothing but order tells messages apart, and some that were due did not arrive.
     OrderUnsure,
+    /// The acknowledgements promise no delivery, and nothing looks behind them.
+    DeliveryUnknown,
     /// The run was killed before this could be known.
     Unknown,
     /// The run has not ended.
@@ -74,6 +76,7 @@ impl Unevaluated {
             | Self::ConsumerDisturbed
             | Self::ClocksApart
             | Self::OrderUnsure
+            | Self::DeliveryUnknown
             | Self::Unknown
             | Self::Running
             | Self::NotMeasured
@@ -114,6 +117,9 @@ impl fmt::Display for Unevaluated {
             }
             Self::OrderUnsure => f.write_str(
                 "only their order tells messages apart, and not all that were due arrived",
+            ),
+            Self::DeliveryUnknown => f.write_str(
+                "delivery unknown: no backend, counter or read-back looks behind the acknowledgements",
             ),
             Self::Unknown => f.write_str("the run ended before this could be known"),
             Self::Running => f.write_str("the run has not ended"),

@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, LinkCause, Reason, Scope, SwitchedOff, Unevaluated, Warning};
+use crate::{Ending, LinkCause, Reason, Scope, SwitchedOff, Unevaluated, UnknownDelivery, Warning};
 
 /// The verdict on one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// The rules that the scenario switched off by `any`.
     pub switched_off: Vec<SwitchedOff>,
+    /// The streams whose delivery is unknown.
+    pub delivery_unknown: Vec<UnknownDelivery>,
     /// Every rule, SLOs first, validity last.
     pub rules: Vec<RuleResult>,
 }
@@ -348,6 +350,7 @@ impl RuleOutcome {
                 | Unevaluated::ConsumerDisturbed
                 | Unevaluated::ClocksApart
                 | Unevaluated::OrderUnsure
+                | Unevaluated::DeliveryUnknown
                 | Unevaluated::Unknown
                 | Unevaluated::Running
                 | Unevaluated::NotMeasured

@@ -68,6 +68,8 @@ pub enum WarningKind {
     /// Nothing but order tells the stream's messages apart, and not all that were due arrived: which did
     /// is not known, nor when it was due.
     OrderUnsure,
+    /// Messages without an answer by design were the last on links that the platform ended.
+    LastSent,
     /// There was a time of the load at which no link was up.
     NoLink,
     /// Links were missing when measuring ended, and rule `disconnects` counted none of them.
@@ -101,6 +103,7 @@ pub(crate) fn warnings(
     evidence: &Evidence<'_>,
 ) -> Vec<Warning> {
     let mut found: Vec<Warning> = links(results, evidence).into_iter().collect();
+    found.extend(last_sent(evidence));
     found.extend(reach::warning(evidence));
     found.extend(stray_answers(evidence));
     found.extend(meanwhile::warnings(evidence));
@@ -169,6 +172,24 @@ fn sees(rule: &RuleResult, name: &str, stream: &str) -> bool {
 fn holds(scope: &str, stream: &str) -> bool {
     let of_fleet = || stream.strip_prefix(scope);
     scope == "run" || scope == stream || of_fleet().is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Messages that the platform may have refused by ending their links.
+fn last_sent(evidence: &Evidence<'_>) -> Option<Warning> {
+    let by_cause = &evidence.summary.run.links.last_sent;
+    let messages: u64 = by_cause.values().sum();
+    let causes = by_cause
+        .iter()
+        .map(|(cause, count)| (cause.as_str(), *count));
+    (messages > 0).then(|| Warning {
+        kind: WarningKind::LastSent,
+        scope: "run".to_owned(),
+        detail: format!(
+            "{} messages were last sent on links that the platform closed: {}",
+            figure::count(messages),
+            listed(&causes.collect())
+        ),
+    })
 }
 
 /// What was due while measuring and never sent, our own faults left out: they make a run invalid.

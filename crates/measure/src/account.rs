@@ -202,6 +202,7 @@ impl Account {
             LinkEvent::Returned { is_kept } => self.returned(link, *is_kept),
             LinkEvent::Failed(failure) => self.connect_failed(link, failure),
             LinkEvent::Disconnected(cause) => self.disconnected(link, cause),
+            LinkEvent::LastSent { .. } => {}
         }
     }
 

@@ -108,6 +108,8 @@ pub struct LinkCounts {
     pub down_by_us_no_more: u64,
     /// Usable links that ended, by cause.
     pub disconnects: CountBy<Cause>,
+    /// Messages last sent on links that the platform ended, by the cause of that end.
+    pub last_sent: CountBy<Cause>,
 }
 
 impl<K> Default for CountBy<K> {
@@ -287,6 +289,7 @@ impl LinkCounts {
         self.down_by_us += other.down_by_us;
         self.down_by_us_no_more += other.down_by_us_no_more;
         self.disconnects.merge(&other.disconnects);
+        self.last_sent.merge(&other.last_sent);
     }
 }
 

@@ -130,6 +130,9 @@ fn write_link(fact: &LinkFact, out: &mut String) -> fmt::Result {
         LinkEvent::Returned { is_kept } => line("returned", &u8::from(*is_kept)),
         LinkEvent::Failed(failure) => line("failed", failure),
         LinkEvent::Disconnected(cause) => line("disconnected", cause),
+        LinkEvent::LastSent { cause, messages } => {
+            line("last-sent", &format_args!("{messages} {cause}"))
+        }
     }
 }
 
@@ -240,6 +243,11 @@ mod tests {
         check(
             link(LinkEvent::Disconnected(Cause::PingUnanswered)),
             "link\t7\t11\tdisconnected\tping-unanswered\t0",
+        );
+        let (cause, messages) = (Cause::PeerDisconnect(Reason::Mqtt(0x99)), 12);
+        check(
+            link(LinkEvent::LastSent { cause, messages }),
+            "link\t7\t11\tlast-sent\t12 disconnect-0x99\t0",
         );
         check(
             Fact::Link(LinkFact {

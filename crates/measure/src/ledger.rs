@@ -238,6 +238,9 @@ pub struct LinkLedger {
     pub disconnects: BTreeMap<String, u64>,
     /// Of these, those that the platform ended before settling began.
     pub ended_by_platform: BTreeMap<String, u64>,
+    /// Messages without an answer by design that were the last sent on links that the platform
+    /// ended, by the cause of that end.
+    pub last_sent: BTreeMap<String, u64>,
     /// Usable links at the end, counted by walking them; null for one fleet.
     pub open_at_end: Option<u64>,
     /// Acknowledgements of MQTT for a packet id that was answered before.
@@ -275,6 +278,7 @@ impl LinkLedger {
         add_by_name(&mut self.connect_failures, &other.connect_failures);
         add_by_name(&mut self.disconnects, &other.disconnects);
         add_by_name(&mut self.ended_by_platform, &other.ended_by_platform);
+        add_by_name(&mut self.last_sent, &other.last_sent);
     }
 }
 

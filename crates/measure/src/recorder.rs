@@ -196,6 +196,9 @@ impl Recorder {
             LinkEvent::Returned { is_kept: _ } => {}
             LinkEvent::Failed(failure) => window.counts.failures.add(*failure, 1),
             LinkEvent::Disconnected(cause) => window.counts.disconnects.add(*cause, 1),
+            LinkEvent::LastSent { cause, messages } => {
+                window.counts.last_sent.add(*cause, u64::from(*messages));
+            }
         }
     }
 

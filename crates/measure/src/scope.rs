@@ -327,6 +327,7 @@ impl Closing<'_> {
             down_by_us_at_start: before.down_by_us.saturating_sub(before.down_by_us_no_more),
             disconnects: by_name(&all.disconnects),
             ended_by_platform: by_name(&loaded.disconnects.only(Cause::is_of_platform)),
+            last_sent: by_name(&all.last_sent),
             open_at_end: own.map(|own| own.open_at_end),
             dtls_retransmitted: own.map(|own| own.dtls_retransmitted),
             mqtt_again: own.map(|own| own.mqtt_again),

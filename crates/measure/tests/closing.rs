@@ -163,6 +163,7 @@ impl Line {
             LinkEvent::Returned { is_kept } => self.account.returned(link, is_kept),
             LinkEvent::Failed(failure) => self.account.connect_failed(link, &failure),
             LinkEvent::Disconnected(cause) => self.account.disconnected(link, &cause),
+            LinkEvent::LastSent { .. } => {}
         }
         self.recorder.link(&LinkFact {
             link,
@@ -536,6 +537,8 @@ fn links_that_the_platform_ended_count_from_the_connect_phase_until_settling() {
     line.opened(0);
     line.link(0, Micros(70), connected);
     line.link(1, due(12), LinkEvent::Disconnected(Cause::Reset));
+    let (cause, messages) = (Cause::Reset, 7);
+    line.link(1, due(12), LinkEvent::LastSent { cause, messages });
     let settling = due(0) + Micros::from_secs(4);
     line.link(0, settling, LinkEvent::Disconnected(Cause::Network));
     accept_all(&mut line, 30);
@@ -559,6 +562,7 @@ fn links_that_the_platform_ended_count_from_the_connect_phase_until_settling() {
     };
     let all = ["closed-by-peer", "reset", "network", "lifetime"];
     assert_eq!(links.disconnects, named(&all));
+    assert_eq!(links.last_sent, [("reset".to_owned(), 7)].into());
     assert_eq!(links.ended_by_platform, named(&["closed-by-peer", "reset"]));
     assert_eq!(links.connect_failures["refused"], 1);
     assert_eq!(

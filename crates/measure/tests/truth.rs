@@ -454,6 +454,10 @@ fn give_other_outcome(fact: &mut Fact) {
                 LinkEvent::Failed(_) | LinkEvent::Returned { .. } => {
                     LinkEvent::Failed(ConnectFailure::Closed)
                 }
+                LinkEvent::LastSent { cause, messages } => LinkEvent::LastSent {
+                    cause,
+                    messages: messages + 1,
+                },
                 LinkEvent::Disconnected(_) => LinkEvent::Disconnected(Cause::Malformed),
             }
         }

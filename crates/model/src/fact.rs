@@ -90,6 +90,14 @@ pub enum LinkEvent {
     Failed(ConnectFailure),
     /// A connected link ended.
     Disconnected(Cause),
+    /// The platform ended the link; it follows the end of the link that it belongs to.
+    LastSent {
+        /// How the link ended.
+        cause: Cause,
+        /// Messages without an answer by design that were sent on it after the last packet that
+        /// the platform sent before ending it; at least 1.
+        messages: u32,
+    },
 }
 
 /// One event of one link.

@@ -19,6 +19,7 @@ mod id;
 mod listening;
 mod mix;
 mod outcome;
+mod promise;
 mod reception;
 mod stamp;
 mod time;
@@ -34,6 +35,7 @@ pub use id::{BackendId, ConsumerId, DeviceId, FleetId, LinkId, MessageId, RunId,
 pub use listening::Listening;
 pub use mix::{mix, unit};
 pub use outcome::{Cause, ConnectFailure, Outcome, ShedCause};
+pub use promise::Promise;
 pub use reception::Reception;
 pub use stamp::{STAMP_BYTES, STAMP_KEY_BYTES, STAMP_KEY_TEXT, STAMP_TEXT, Stamp, StampError};
 pub use time::{Micros, Rate, Turn};

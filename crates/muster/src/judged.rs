@@ -9,13 +9,14 @@ use muster_agent::Afterlife;
 use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
-use muster_measure::{Calendar, Closing, Ledger, Summary, Timeline};
+use muster_measure::{Calendar, Closing, Ledger, Summary};
 use muster_model::{DeviceId, Listening, Micros, figure};
+use muster_platform::Carrier;
 use muster_report::{Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse};
 use muster_scenario::{Loop, Plan};
 
 use crate::archive::Archive;
-use crate::counters;
+use crate::counters::{self, NotedCounter};
 use crate::events::{self, NotedEvent};
 use crate::line::CLOCKS_APART;
 use crate::live::PulseLog;
@@ -43,7 +44,7 @@ impl Archive {
             .iter()
             .map(|backend| backend.name.clone())
             .collect();
-        let streams = stream_evidence(plan, &schedules, self.timeline);
+        let streams = stream_evidence(plan, &schedules, self);
         let ending = self.ending(&summary);
         let counters = self.counters.as_deref();
         let of_streams: Vec<&Ledger> = summary.streams.iter().map(|it| &it.uplink).collect();
@@ -331,14 +332,20 @@ impl NotedEvent {
 fn stream_evidence(
     plan: &Plan,
     schedules: &[Arc<StreamSchedule>],
-    timeline: Timeline,
+    archive: &Archive,
 ) -> Vec<StreamEvidence> {
+    let (timeline, dialect) = (archive.timeline, plan.platform.dialect());
+    let is_read = |noted: &[NotedCounter]| noted.iter().any(|counter| counter.grown.is_some());
+    let is_counted = archive.counters.as_deref().is_some_and(is_read);
     let streams = plan.streams().zip(schedules);
     streams
         .map(|((fleet, stream), schedule)| StreamEvidence {
             is_uplink: stream.is_uplink(),
             name: format!("{}/{}", fleet.name, stream.name),
             fleet: fleet.id,
+            promise: stream.promise(dialect),
+            is_delivery_seen: is_counted
+                || (plan.accounts() > 0 && stream.carrier != Carrier::None),
             is_closed: stream.loop_ == Loop::Closed,
             holds: if timeline.origin < Micros::MAX {
                 holds(schedule, timeline.origin)

@@ -67,11 +67,20 @@ pub(crate) fn figures(report: &Report) -> BTreeMap<String, Option<Figure>> {
 /// The spread of each headline figure over the runs that passed or failed; what none of them
 /// knows is left out.
 pub(crate) fn spread(runs: &[RepeatedRun]) -> Vec<Spread> {
+    spread_over(runs, |result| {
+        matches!(result, Outcome::Pass | Outcome::Fail)
+    })
+}
+
+/// The same over the invalid runs.
+pub(crate) fn spread_of_invalid(runs: &[RepeatedRun]) -> Vec<Spread> {
+    spread_over(runs, |result| result == Outcome::Invalid)
+}
+
+fn spread_over(runs: &[RepeatedRun], is_wanted: impl Fn(Outcome) -> bool) -> Vec<Spread> {
     let of = |(name, _): &(&str, Pick)| {
-        let believed = runs
-            .iter()
-            .filter(|run| matches!(run.result, Outcome::Pass | Outcome::Fail));
-        let figures = believed.filter_map(|run| run.figures.get(*name).copied().flatten());
+        let wanted = runs.iter().filter(|run| is_wanted(run.result));
+        let figures = wanted.filter_map(|run| run.figures.get(*name).copied().flatten());
         spread_of(name, figures.collect())
     };
     FIGURES.iter().filter_map(of).collect()
@@ -170,6 +179,21 @@ mod tests {
                 runs: 2,
             }
         );
+    }
+
+    #[test]
+    fn figures_of_invalid_runs_have_a_spread_of_their_own() {
+        let runs = [
+            run(Outcome::Pass, Some(5)),
+            run(Outcome::Invalid, Some(900)),
+            run(Outcome::Invalid, Some(1)),
+            run(Outcome::None, None),
+        ];
+        let [lost] = &spread_of_invalid(&runs)[..] else {
+            panic!("one figure is known")
+        };
+        assert_eq!((lost.min, lost.max), (Figure::Count(1), Figure::Count(900)));
+        assert_eq!(lost.runs, 2);
     }
 
     #[test]

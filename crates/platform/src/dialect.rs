@@ -8,6 +8,7 @@ mod serving;
 use std::fmt;
 
 use muster_load::PayloadSpec;
+use muster_model::Promise;
 use serde::{Deserialize, Serialize};
 
 use crate::downlink::Downlink;
@@ -58,6 +59,15 @@ pub enum PublishedFigures {
     ByDevice,
     /// From times in slots, stream by stream.
     BySlot,
+}
+
+/// The promises that a platform's acknowledgements make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promises {
+    /// The promise of the protocol's acknowledgement: PUBACK, PUBREC, 2.xx.
+    pub transport: Promise,
+    /// The promise of the application's acknowledgement; of no meaning where there is none.
+    pub application: Promise,
 }
 
 /// What a link subscribes to before its devices may publish.
@@ -141,6 +151,17 @@ impl Dialect {
             Self::Mqtt | Self::Hono => false,
             Self::SapEdge => true,
             Self::Thingsboard => thingsboard::acknowledges_on(topic),
+        }
+    }
+
+    /// The promises that its acknowledgements make.
+    #[must_use]
+    pub const fn promises(self) -> Promises {
+        match self {
+            Self::Mqtt => mqtt::PROMISES,
+            Self::SapEdge => sap_edge::PROMISES,
+            Self::Thingsboard => thingsboard::PROMISES,
+            Self::Hono => hono::PROMISES,
         }
     }
 

@@ -49,11 +49,19 @@ pub use server::{HandedCommand, Manner, ReplyUpload, Upload, Wanted};
 
 use muster_model::Micros;
 
-use crate::dialect::Defaults;
+use muster_model::Promise;
+
+use crate::dialect::{Defaults, Promises};
 use crate::request::RequestLimits;
 
 /// The tenant that Hono's own examples have.
 pub const DEFAULT_TENANT: &str = "DEFAULT_TENANT";
+
+/// An adapter answers 2.04 once the messaging network has the message.
+pub(crate) const PROMISES: Promises = Promises {
+    transport: Promise::Forwarded,
+    application: Promise::Nothing,
+};
 
 pub(crate) const DEFAULTS: Defaults = Defaults {
     fleet: &[("tenant", DEFAULT_TENANT)],

@@ -62,7 +62,7 @@ pub use command::{
 };
 pub use counters::{CounterMeans, Counters};
 pub use dialect::{
-    Defaults, Dialect, NamedPayload, PublishedFigures, SUBSCRIPTIONS_MAX, Subscription,
+    Defaults, Dialect, NamedPayload, Promises, PublishedFigures, SUBSCRIPTIONS_MAX, Subscription,
 };
 pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,

@@ -5,11 +5,17 @@
 //! a stamp as text whose check covers the payload of its message, so that it serves MQTT 3.1.1 and 5
 //! alike and a broker can grant each device its own.
 
-use muster_model::Stamp;
+use muster_model::{Promise, Stamp};
 
 use crate::command::{COMMAND_BYTES, CommandCopy, CommandScratch, REPLY_BYTES, Replying};
-use crate::dialect::Defaults;
+use crate::dialect::{Defaults, Promises};
 use crate::downlink::Downlink;
+
+/// A broker acknowledges what it has in its queues.
+pub(crate) const PROMISES: Promises = Promises {
+    transport: Promise::Enqueued,
+    application: Promise::Nothing,
+};
 
 /// The language's own defaults stand.
 pub(crate) const DEFAULTS: Defaults = Defaults {

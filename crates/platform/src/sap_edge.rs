@@ -11,10 +11,10 @@ mod measures;
 pub(crate) use acknowledgements::{AckArray, write_acknowledgement};
 pub(crate) use measures::{hear, measures};
 
-use muster_model::Stamp;
+use muster_model::{Promise, Stamp};
 
 use crate::command::{CommandCopy, CommandScratch, named};
-use crate::dialect::{Defaults, Subscription};
+use crate::dialect::{Defaults, Promises, Subscription};
 use crate::downlink::{Acknowledgements, Downlink, Words};
 use crate::json::Json;
 
@@ -30,6 +30,12 @@ pub(crate) const SERVICE_TIME: &str = "2ms";
 const ACK: &str = "ack/";
 const COMMANDS: &str = "commands/";
 const MEASURES: &str = "measures/";
+
+/// PUBACK is the broker's word; the acknowledgement of a measure is that of the service behind it.
+pub(crate) const PROMISES: Promises = Promises {
+    transport: Promise::Enqueued,
+    application: Promise::Processed,
+};
 
 pub(crate) const DEFAULTS: Defaults = Defaults {
     fleet: &[("id", "PerfTest_${index}")],

@@ -28,8 +28,10 @@ pub(crate) use scope::{is_scoped, scoped, unscoped};
 pub use uplinks::{Data, Devices};
 pub(crate) use uplinks::{hear, surface};
 
+use muster_model::Promise;
+
 use self::numbered::{Kind, Numbered};
-use crate::dialect::Defaults;
+use crate::dialect::{Defaults, Promises};
 use crate::downlink::{Acknowledgements, Downlink, Words};
 use crate::server::Reply;
 
@@ -42,6 +44,12 @@ pub(crate) const PAYLOAD_MAX: usize = 65_536;
 
 /// What to look at if nothing answers an announcement.
 pub(crate) const ANNOUNCEMENT_REMEDY: &str = "ThingsBoard answers it only to a gateway: give the device of this link's token `additionalInfo.gateway = true`";
+
+/// PUBACK is sent once the message is in the queue of the rule engine; a request is answered by the application.
+pub(crate) const PROMISES: Promises = Promises {
+    transport: Promise::Enqueued,
+    application: Promise::Processed,
+};
 
 pub(crate) const DEFAULTS: Defaults = Defaults {
     fleet: &[("credential", "{ kind: token }")],

@@ -70,9 +70,19 @@ function verdict() {
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
     causes(),
     list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
+    unknownDelivery(),
     notJudged(),
     warnings(),
     el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, term(name)), el("b", {}, String(value))))));
+}
+
+/// Beside a pass, the streams whose delivery nothing tells.
+function unknownDelivery() {
+  const { result, would_be: wouldBe, delivery_unknown: all } = report.verdict;
+  if (all.length === 0 || (result !== "pass" && wouldBe !== "pass")) return null;
+  const streams = ["enqueued", "nothing"].map((promise) => [promise, all.filter((one) => one.promise === promise).map((one) => one.scope)]);
+  const words = streams.filter(([, of]) => of.length > 0).map(([promise, of]) => `${promise} [${of.join(", ")}]`);
+  return el("p", { class: "said" }, el("b", {}, "Delivery unknown"), `: no backend, counter or read-back looks behind acknowledgements that promise ${words.join(", ")}.`);
 }
 
 /// The rules that the scenario switched off.

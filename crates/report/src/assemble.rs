@@ -247,6 +247,7 @@ impl From<&LinkLedger> for Links {
             connected: links.connected,
             connect_failures: links.connect_failures.clone(),
             disconnects: links.disconnects.clone(),
+            last_sent: links.last_sent.clone(),
             open_at_end: links.open_at_end,
             dtls_retransmitted: links.dtls_retransmitted,
             mqtt_again: links.mqtt_again,

@@ -151,6 +151,10 @@ pub struct Links {
     pub connect_failures: BTreeMap<String, u64>,
     /// Links that ended before the run did, by cause.
     pub disconnects: BTreeMap<String, u64>,
+    /// Messages without an answer by design that were the last sent on links that the platform
+    /// ended, by the cause of that end.
+    #[serde(default)]
+    pub last_sent: BTreeMap<String, u64>,
     /// Links up at the end, counted by walking them.
     pub open_at_end: Option<u64>,
     /// Acknowledgements of MQTT for a packet id that was answered before.

@@ -62,8 +62,8 @@ fn seconds(report: &Report) -> String {
     format!("{seconds:.3}")
 }
 
-/// Why links did not come up, the result, the counts of the rules, and whether any certificate was
-/// taken.
+/// Why links did not come up, the result, the counts of the rules, and the caveats on the run that are
+/// no rules.
 fn properties(report: &Report) -> Vec<(&'static str, String)> {
     let verdict = &report.verdict;
     let counts = verdict.counts();
@@ -84,6 +84,7 @@ fn properties(report: &Report) -> Vec<(&'static str, String)> {
     ]);
     let insecure = report.environment["tls"]["insecure"].as_bool();
     all.extend(insecure.map(|insecure| ("insecure", insecure.to_string())));
+    all.extend(verdict.unknown_delivery().map(|words| ("delivery", words)));
     all
 }
 

@@ -35,6 +35,9 @@ pub struct Repeat {
     pub runs: Vec<RepeatedRun>,
     /// How far the headline figures lie apart, in the order of the summary.
     pub spread: Vec<Spread>,
+    /// The same of the invalid runs, whose figures may not be believed.
+    #[serde(default)]
+    pub spread_of_invalid: Vec<Spread>,
 }
 
 /// The verdict on several runs.
@@ -77,6 +80,31 @@ pub struct Spread {
     pub max: Figure,
     /// How many runs know it.
     pub runs: u32,
+}
+
+/// Marks a figure of invalid runs.
+const INVALID: char = '?';
+
+/// The spread of some runs as a table, each line behind a mark; nothing without a figure.
+fn table(title: &str, mark: char, spreads: &[Spread]) -> String {
+    let mut text = String::new();
+    if spreads.is_empty() {
+        return text;
+    }
+    let _ = writeln!(
+        text,
+        "\n{title:<16}{:>12}{:>12}{:>12}{:>7}",
+        "median", "min", "max", "runs"
+    );
+    for spread in spreads {
+        let cells = [spread.median, spread.min, spread.max].map(|figure| figure.to_string());
+        let _ = write!(text, "{mark} {:<14}", spread.figure);
+        for cell in cells {
+            let _ = write!(text, "{cell:>12}");
+        }
+        let _ = writeln!(text, "{:>7}", spread.runs);
+    }
+    text
 }
 
 impl RepeatedRun {
@@ -145,22 +173,16 @@ impl Repeat {
         if more > 0 {
             let _ = writeln!(text, "  and {more} more");
         }
-        if self.spread.is_empty() {
-            text.push_str("\nno spread: the figures of none of these runs may be believed\n");
-            return text;
+        if self.spread.is_empty() && self.spread_of_invalid.is_empty() {
+            text.push_str("\nno spread: none of these runs has figures\n");
         }
-        let _ = writeln!(
-            text,
-            "\n{:<16}{:>12}{:>12}{:>12}{:>7}",
-            "spread", "median", "min", "max", "runs"
-        );
-        for spread in &self.spread {
-            let cells = [spread.median, spread.min, spread.max].map(|figure| figure.to_string());
-            let _ = write!(text, "  {:<14}", spread.figure);
-            for cell in cells {
-                let _ = write!(text, "{cell:>12}");
-            }
-            let _ = writeln!(text, "{:>7}", spread.runs);
+        text.push_str(&table("spread", ' ', &self.spread));
+        if !self.spread_of_invalid.is_empty() {
+            text.push_str(&table("invalid runs", INVALID, &self.spread_of_invalid));
+            let _ = writeln!(
+                text,
+                "{INVALID} of invalid runs: these figures may not be believed"
+            );
         }
         text
     }

@@ -151,8 +151,8 @@ impl Screen {
             let counts = verdict.counts();
             self.line(&format!("  {counts}{notes}"));
         }
-        if let Some(not_judged) = verdict.not_judged() {
-            self.line(&format!("  {not_judged}"));
+        for caveat in [verdict.unknown_delivery(), verdict.not_judged()] {
+            caveat.iter().for_each(|it| self.line(&format!("  {it}")));
         }
         self.warnings(verdict);
         if verdict.result == Outcome::None {

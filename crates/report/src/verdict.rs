@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use muster_judge::{LinkCause, Warning};
-use muster_model::{Micros, figure};
+use muster_judge::{LinkCause, UnknownDelivery, Warning};
+use muster_model::{Micros, Promise, figure};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -23,6 +23,10 @@ pub struct Verdict {
     /// The rules that the scenario switched off by `any`.
     #[serde(default)]
     pub switched_off: Vec<SwitchedOff>,
+    /// The streams whose delivery is unknown: their acknowledgements promise none, and no backend,
+    /// counter or read-back looks behind them.
+    #[serde(default)]
+    pub delivery_unknown: Vec<UnknownDelivery>,
     /// Every rule, in the order in which they are judged.
     pub rules: Vec<Rule>,
 }
@@ -82,6 +86,27 @@ impl Verdict {
         (!rules.is_empty()).then_some(words)
     }
 
+    /// Beside a pass, the streams whose delivery is unknown, by the promise of their acknowledgements.
+    #[must_use]
+    pub fn unknown_delivery(&self) -> Option<String> {
+        let is_pass = self.result == Outcome::Pass || self.would_be == Some(Outcome::Pass);
+        let promises = [Promise::Enqueued, Promise::Nothing];
+        let of = |promise: Promise| {
+            let streams = self.delivery_unknown.iter();
+            let streams = streams.filter(|of| of.promise == promise);
+            let streams: Vec<&str> = streams.map(|of| of.scope.as_str()).collect();
+            (!streams.is_empty()).then(|| format!("{promise} [{}]", streams.join(", ")))
+        };
+        let told: Vec<String> = promises.into_iter().filter_map(of).collect();
+        (is_pass && !told.is_empty()).then(|| {
+            format!(
+                "delivery unknown: no backend, counter or read-back looks behind acknowledgements \
+                 that promise {}",
+                told.join(", ")
+            )
+        })
+    }
+
     /// The caveats on rules that hold, each once.
     #[must_use]
     pub fn notes(&self) -> Vec<&str> {
@@ -120,15 +145,17 @@ impl Serialize for Verdict {
             causes,
             warnings,
             switched_off,
+            delivery_unknown,
             rules,
         } = self;
-        let mut verdict = serializer.serialize_struct("Verdict", 7)?;
+        let mut verdict = serializer.serialize_struct("Verdict", 8)?;
         verdict.serialize_field("result", result)?;
         verdict.serialize_field("would_be", would_be)?;
         verdict.serialize_field("causes", causes)?;
         verdict.serialize_field("counts", &self.counts())?;
         verdict.serialize_field("warnings", warnings)?;
         verdict.serialize_field("switched_off", switched_off)?;
+        verdict.serialize_field("delivery_unknown", delivery_unknown)?;
         verdict.serialize_field("rules", rules)?;
         verdict.end()
     }

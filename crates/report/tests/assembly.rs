@@ -209,6 +209,7 @@ fn verdict() -> muster_judge::Verdict {
         would_be: None,
         switched_off: Vec::new(),
         causes: Vec::new(),
+        delivery_unknown: Vec::new(),
         warnings: vec![unsent()],
         rules: vec![
             muster_judge::RuleResult {

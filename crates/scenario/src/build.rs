@@ -83,6 +83,8 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     };
     let judged = rules::Judged {
         fleets: &fleets,
+        dialect,
+        is_watched: monitor.as_ref().is_some_and(|all| !all.is_empty()),
         backends: consumed,
         phases: &phases,
     };

@@ -62,7 +62,7 @@ impl Whereabouts {
                 ups.count += 1;
                 ups.since = Some(fact.at);
             }
-            LinkEvent::Returned { .. } => {}
+            LinkEvent::Returned { .. } | LinkEvent::LastSent { .. } => {}
             LinkEvent::Failed(_) | LinkEvent::Disconnected(_) => ups.since = None,
         }
     }

@@ -179,7 +179,9 @@ fn of_ten_links_one_with_a_wrong_key_takes_no_other_along() {
                 failed.insert(link.link);
                 assert_eq!(failed.len(), 1, "{failed:?}");
             }
-            LinkEvent::Returned { .. } | LinkEvent::Disconnected(_) => panic!("{link:?}"),
+            LinkEvent::Returned { .. }
+            | LinkEvent::Disconnected(_)
+            | LinkEvent::LastSent { .. } => panic!("{link:?}"),
         }
     }
 }
@@ -261,7 +263,9 @@ fn no_more_handshakes_are_under_way_than_may_be_on_all_sockets_together() {
                 assert_eq!(failure, ConnectFailure::TimedOut);
                 assert!(failed.insert(link.link), "{link:?}");
             }
-            LinkEvent::Returned { .. } | LinkEvent::Disconnected(_) => panic!("{link:?}"),
+            LinkEvent::Returned { .. }
+            | LinkEvent::Disconnected(_)
+            | LinkEvent::LastSent { .. } => panic!("{link:?}"),
         }
     }
     assert_eq!((up.len(), failed.len()), (CROWD - ROOM, ROOM));

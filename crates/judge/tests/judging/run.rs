@@ -12,7 +12,9 @@ use muster_measure::{
     Phase, Rates, Scope as Measured, ScopeSummary, SecondRow, State, Summary, Timeline,
     WindowDelta, WindowKey,
 };
-use muster_model::{BackendId, Cause, FleetId, Listening, Micros, Outcome, Rate, StreamId};
+use muster_model::{
+    BackendId, Cause, FleetId, Listening, Micros, Outcome, Promise, Rate, StreamId,
+};
 
 /// Origin of every run here, in seconds.
 pub(crate) const ORIGIN: u64 = 2;
@@ -78,6 +80,8 @@ pub(crate) struct Run {
     pub(crate) listening: Listening,
     pub(crate) found: Vec<Warning>,
     pub(crate) reason_strings: BTreeMap<String, String>,
+    pub(crate) promise: Promise,
+    pub(crate) is_delivery_seen: bool,
 }
 
 impl Run {
@@ -122,6 +126,8 @@ impl Run {
             listening: Listening::until(Micros::from_secs(MEASURE + measure_s + 20)),
             found: Vec::new(),
             reason_strings: BTreeMap::new(),
+            promise: Promise::Enqueued,
+            is_delivery_seen: true,
         }
     }
 
@@ -186,6 +192,8 @@ impl Run {
                 at => format!("meters/stream-{at}"),
             },
             fleet: FleetId(0),
+            promise: self.promise,
+            is_delivery_seen: self.is_delivery_seen,
             is_closed: self.is_closed,
             holds: self.holds.clone().unwrap_or_else(|| vec![planned]),
         };

@@ -1,7 +1,7 @@
 //! Rule `stable` on whole runs.
 
 use muster_judge::{Hold, RuleOutcome, RunResult, SloBound, Unevaluated};
-use muster_model::{Micros, Outcome, Rate, Reason, ShedCause};
+use muster_model::{Micros, Outcome, Promise, Rate, Reason, ShedCause};
 
 use crate::run::{MEASURE, ORIGIN, Run, failed, rule};
 
@@ -314,4 +314,39 @@ fn what_is_shed_leaves_at_its_own_instant_and_not_before() {
     let verdict = run.judged();
     let stable = rule(&verdict, "stable");
     assert_eq!(stable.outcome, RuleOutcome::Fail, "{}", stable.evidence);
+}
+
+/// A database that is locked behind a queue: everything was acknowledged, and nobody looks further.
+#[test]
+fn where_delivery_is_unknown_nothing_is_stable_and_an_overload_is_unstable_all_the_same() {
+    let unseen = |mut run: Run, promise| {
+        (run.promise, run.is_delivery_seen) = (promise, false);
+        run.judged()
+    };
+    for promise in [Promise::Enqueued, Promise::Nothing] {
+        let verdict = unseen(Run::healthy(200, 60), promise);
+        let unknown = RuleOutcome::NotEvaluated(Unevaluated::DeliveryUnknown);
+        assert_eq!(rule(&verdict, "stable").outcome, unknown);
+        assert_eq!(verdict.result, RunResult::Pass);
+        let [found] = &verdict.delivery_unknown[..] else {
+            panic!("{:?}", verdict.delivery_unknown)
+        };
+        assert_eq!(
+            (found.scope.as_str(), found.promise),
+            ("meters/readings", promise)
+        );
+        let overloaded = queued(Run::healthy(200, 60), 5_250, u64::MAX);
+        let outcome = &rule(&unseen(overloaded, promise), "stable").outcome.clone();
+        assert_eq!(*outcome, RuleOutcome::Fail);
+    }
+    for promise in [Promise::Stored, Promise::Processed, Promise::Forwarded] {
+        let verdict = unseen(Run::healthy(200, 60), promise);
+        assert_eq!(rule(&verdict, "stable").outcome, RuleOutcome::Pass);
+        assert_eq!(verdict.delivery_unknown, []);
+    }
+    assert_eq!(
+        Run::healthy(200, 60).judged().delivery_unknown,
+        [],
+        "a backend looks"
+    );
 }

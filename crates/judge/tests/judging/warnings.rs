@@ -186,3 +186,12 @@ fn icmp_errors_beside_answers_are_a_warning() {
                   the kernel refused";
     assert_eq!(told(&run), [(WarningKind::Unreachable, detail.to_owned())]);
 }
+
+#[test]
+fn messages_last_sent_on_links_that_the_platform_closed_are_named_by_count_and_code() {
+    let mut run = unlooked();
+    run.links.last_sent = [("disconnect-0x99".to_owned(), 12), ("reset".to_owned(), 1)].into();
+    let detail = "13 messages were last sent on links that the platform closed: disconnect-0x99 12, \
+                  reset 1";
+    assert_eq!(told(&run), [(WarningKind::LastSent, detail.to_owned())]);
+}

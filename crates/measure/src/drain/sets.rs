@@ -56,7 +56,10 @@ impl Drains {
                     (absence.returned, absence.is_kept) = (Some(fact.at), is_kept);
                 }
             }
-            LinkEvent::Connected { .. } | LinkEvent::Failed(_) | LinkEvent::Disconnected(_) => {}
+            LinkEvent::Connected { .. }
+            | LinkEvent::Failed(_)
+            | LinkEvent::Disconnected(_)
+            | LinkEvent::LastSent { .. } => {}
         }
     }
 

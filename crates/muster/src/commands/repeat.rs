@@ -99,6 +99,7 @@ fn summed_up(loaded: &Loaded, wanted: u32, runs: &[RepeatedRun]) -> Repeat {
         },
         runs: runs.to_vec(),
         spread: series::spread(runs),
+        spread_of_invalid: series::spread_of_invalid(runs),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{Said, folder_with, json, muster};
+use crate::program::{Gateway, Said, folder_with, json, muster};
 
 const SCENARIO: &str = r#"
 name: slos
@@ -140,4 +140,55 @@ fn copies_that_come_twice_are_a_warning_and_fail_where_duplicates_are_named() {
     );
     let run = judged(twice, "duplicates: 100%");
     assert_eq!(run.said.code, 0, "{:?}", run.said);
+}
+
+/// QoS 0 to a peer that nobody looks behind.
+const UNSEEN: &str = r#"
+name: unseen
+platform: { kind: mqtt, devices: [ "DEVICES" ]BACKEND }
+fleet:
+  - { name: meters, count: 10, streams: [ { name: readings, rate: 100/s, qos: QOS } ] }
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 300ms } }
+validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
+"#;
+
+#[test]
+fn a_pass_that_nothing_looks_behind_says_that_delivery_is_unknown_in_every_report() {
+    let gateway = Gateway::start(&["--expect", "100"]);
+    let scenario = |qos: &str, backend: &str| {
+        UNSEEN
+            .replace("DEVICES", &gateway.url)
+            .replace("BACKEND", backend)
+            .replace("QOS", qos)
+    };
+    for (qos, promise) in [("0", "nothing"), ("1", "enqueued")] {
+        let run = judged_by(&scenario(qos, ""));
+        assert_eq!(run.said.code, 0, "{:?}", run.said);
+        let told = "delivery unknown: no backend, counter or read-back looks behind acknowledgements \
+                    that promise";
+        let told = format!("{told} {promise} [meters/readings]");
+        assert!(run.said.unbroken().contains(&told), "{}", run.said.out);
+        assert!(
+            run.junit.contains(&format!("value=\"{told}\"")),
+            "{}",
+            run.junit
+        );
+        assert!(
+            run.html.contains("delivery unknown: "),
+            "the summary of the page"
+        );
+        let unknown = &run.result["verdict"]["delivery_unknown"];
+        assert_eq!(unknown[0]["promise"], promise, "{unknown}");
+    }
+    let backend = format!(
+        ", backend: {{ url: \"{}\", filter: \"muster/#\" }}",
+        gateway.url
+    );
+    let run = judged_by(&scenario("1", &backend));
+    assert_eq!(run.said.code, 0, "{:?}", run.said);
+    assert!(
+        !run.said.out.contains("delivery unknown"),
+        "{}",
+        run.said.out
+    );
 }

@@ -11,6 +11,7 @@ impl From<&muster_judge::Verdict> for Verdict {
             would_be: verdict.would_be.map(Outcome::from),
             causes: verdict.causes.clone(),
             warnings: verdict.warnings.clone(),
+            delivery_unknown: verdict.delivery_unknown.clone(),
             switched_off: verdict.switched_off.iter().map(SwitchedOff::from).collect(),
             rules: verdict.rules.iter().map(Rule::from).collect(),
         }

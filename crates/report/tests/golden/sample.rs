@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use muster_judge::{LinkCause, Warning, WarningKind};
+use muster_judge::{LinkCause, UnknownDelivery, Warning, WarningKind};
+use muster_model::Promise;
 use muster_report::{
     Arrivals, BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Links,
     LostIds, Outcome, Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult,
@@ -68,6 +69,7 @@ fn make_failed() -> Report {
         causes: Vec::new(),
         warnings: Vec::new(),
         switched_off: Vec::new(),
+        delivery_unknown: Vec::new(),
         rules: rules::failed(&report),
     };
     report.events = vec![
@@ -126,6 +128,7 @@ fn make_invalid() -> Report {
         causes: Vec::new(),
         warnings: Vec::new(),
         switched_off: Vec::new(),
+        delivery_unknown: Vec::new(),
         rules: rules::invalid(&report),
     };
     report.events = vec![event(
@@ -152,6 +155,7 @@ fn make_passed() -> Report {
         causes: Vec::new(),
         warnings: Vec::new(),
         switched_off: Vec::new(),
+        delivery_unknown: Vec::new(),
         rules: rules::passed(&report),
     };
     report
@@ -181,6 +185,10 @@ pub(crate) fn unlooked() -> Report {
         see: "fleet.meters.credential".to_owned(),
         text: "1 of 2,000 links refused: not authorized (0x87); see fleet.meters.credential"
             .to_owned(),
+    }];
+    report.verdict.delivery_unknown = vec![UnknownDelivery {
+        scope: "meters/readings".to_owned(),
+        promise: Promise::Enqueued,
     }];
     report.verdict.warnings = vec![
         warning(WarningKind::NoLink, "run", "no link was open from 4 s on"),
@@ -535,6 +543,7 @@ impl Run {
                 .then(|| ("closed-by-peer".to_owned(), lost))
                 .into_iter()
                 .collect(),
+            last_sent: BTreeMap::new(),
             open_at_end: Some(self.setting.devices),
             dtls_retransmitted: Some(0),
             mqtt_again: Some(0),

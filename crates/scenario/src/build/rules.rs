@@ -4,6 +4,7 @@ use muster_judge::{
     Latency, RuleName, Rules, RulesBuilder, Scope, SloBound, StabilityBounds, StopIf, StopTrigger,
     ValidityBounds,
 };
+use muster_platform::Dialect;
 
 mod commands;
 mod covered;
@@ -18,6 +19,10 @@ use crate::view::View;
 pub(super) struct Judged<'a> {
     /// The fleets with their streams.
     pub(super) fleets: &'a [FleetPlan],
+    /// The words of devices and platform.
+    pub(super) dialect: Dialect,
+    /// Whether the platform's own counters are read.
+    pub(super) is_watched: bool,
     /// The northbound accounts.
     pub(super) backends: &'a [BackendPlan],
     /// How long each phase lasts.
@@ -172,7 +177,9 @@ impl Place<'_, '_> {
         match self.view.demand("stable", units::truth) {
             Some(Demand::Bound(true)) => {
                 let measure = self.judged.phases.measure;
-                Covered::by(self, "stable").is_long_enough(self.view, measure, stability);
+                let covered = Covered::by(self, "stable");
+                covered.is_long_enough(self.view, measure, stability);
+                covered.needs_delivery(self.view, self.judged);
                 builder.slo(scope, SloBound::Stable)
             }
             Some(Demand::Bound(false)) => builder.leave_out(scope, RuleName::Stable),

@@ -1,8 +1,8 @@
 //! A stream: what the devices of a fleet send.
 
 use muster_load::{PayloadSpec, ScheduleSpec, Template};
-use muster_model::{CommandTarget, Micros, StreamId};
-use muster_platform::{Carrier, IntegrityLevel};
+use muster_model::{CommandTarget, Micros, Promise, StreamId};
+use muster_platform::{Carrier, Dialect, IntegrityLevel};
 use muster_protocol::mqtt::Qos;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,16 @@ impl StreamPlan {
         match self.kind {
             StreamKind::Telemetry | StreamKind::Event | StreamKind::CommandQuery { .. } => true,
             StreamKind::Command { .. } | StreamKind::Receive => false,
+        }
+    }
+
+    /// The promise of the answer that makes one of its messages accepted.
+    #[must_use]
+    pub const fn promise(&self, dialect: Dialect) -> Promise {
+        match self.ack {
+            Ack::None => Promise::Nothing,
+            Ack::Transport => dialect.promises().transport,
+            Ack::Application => dialect.promises().application,
         }
     }
 

@@ -241,6 +241,47 @@ fn a_closed_loop_never_has_two_messages_open() {
 }
 
 #[test]
+fn what_was_last_sent_without_an_answer_on_a_link_that_the_platform_ended_is_counted() {
+    for (what, cause) in [
+        (What::Fin, "closed-by-peer"),
+        (What::Reset, "reset"),
+        (What::Goodbye(0x99), "disconnect-0x99"),
+    ] {
+        let ways = Behaviour {
+            incidents: incident(3_050, what),
+            ..Behaviour::default()
+        };
+        let run = run("reconnect: { min: 100ms, max: 1s },", "qos: 0", ways);
+        let last_sent = &run.summary.run.links.last_sent;
+        assert_eq!(last_sent.keys().collect::<Vec<_>>(), [cause]);
+        let before: u64 = run
+            .summary
+            .run
+            .series
+            .iter()
+            .map(|row| match row.second {
+                0..3 => row.flow.sent,
+                _ => 0,
+            })
+            .sum();
+        // Nothing came from the platform since CONNACK; 50 ms hold less than one message a device.
+        assert!(
+            (before..=before + 12).contains(&last_sent[cause]),
+            "{last_sent:?}, {before}"
+        );
+    }
+    let ways = Behaviour {
+        incidents: incident(3_050, What::Goodbye(0x99)),
+        ..Behaviour::default()
+    };
+    let answered = run("reconnect: { min: 100ms, max: 1s },", "qos: 1", ways);
+    assert!(
+        answered.summary.run.links.last_sent.is_empty(),
+        "these are broken, and named so"
+    );
+}
+
+#[test]
 fn a_link_that_ends_breaks_its_attempts_and_comes_back() {
     for what in [What::Fin, What::Reset, What::Goodbye(0x8b)] {
         let ways = Behaviour {

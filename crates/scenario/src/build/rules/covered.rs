@@ -1,10 +1,10 @@
 //! The streams that an `slo` is about, and the figures that exist of them.
 
 use muster_judge::{Latency, Scope, StabilityBounds};
-use muster_model::Micros;
+use muster_model::{Micros, Promise};
 use muster_platform::Carrier;
 
-use super::{Place, streams};
+use super::{Judged, Place, streams};
 use crate::build::expected::due_from;
 use crate::plan::{Ack, FleetPlan, StreamKind, StreamPlan};
 use crate::view::View;
@@ -120,6 +120,36 @@ impl<'a> Covered<'a> {
                 what,
                 "use qos: 1, or `end-to-end`, or put the SLO into the streams with answers",
             );
+        }
+    }
+
+    /// A backlog behind an acknowledgement that promises no delivery is seen by no device.
+    pub(super) fn needs_delivery(&self, view: &View<'_>, judged: &Judged<'_>) {
+        let is_unseen = |stream: &StreamPlan| {
+            let is_seen = self.has_backend && stream.carrier != Carrier::None;
+            !stream.promise(judged.dialect).is_of_delivery() && !is_seen
+        };
+        let unseen = self.streams.iter().find(|(_, stream)| is_unseen(stream));
+        if let (Some((fleet, stream)), false) = (unseen, judged.is_watched) {
+            let what = format!(
+                "`stable` cannot be known: nothing looks behind the acknowledgements of {}/{}, which promise {}",
+                fleet.name,
+                stream.name,
+                match stream.promise(judged.dialect) {
+                    Promise::Enqueued => "no more than a place in a queue",
+                    Promise::Stored
+                    | Promise::Processed
+                    | Promise::Forwarded
+                    | Promise::Nothing => "nothing",
+                }
+            );
+            let help = match judged.dialect.has_northbound() {
+                true => "add `platform.backend`, or remove the SLO",
+                false => "use `ack: application`, or remove the SLO",
+            };
+            view.get("stable")
+                .unwrap_or_else(|| view.clone())
+                .wrong(what, help);
         }
     }
 
