@@ -224,3 +224,42 @@ impl Repeat {
         self.runs.iter().filter(|run| run.result != Outcome::Pass)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_invalid_runs_are_printed_and_marked() {
+        let count = Figure::Count;
+        let spread = Spread {
+            figure: "lost".to_owned(),
+            median: count(7),
+            min: count(5),
+            max: count(9),
+            runs: 3,
+        };
+        let mut repeat = Repeat {
+            schema: REPEAT_SCHEMA.to_owned(),
+            muster: String::new(),
+            name: "again".to_owned(),
+            seed: 1,
+            scenario_sha256: String::new(),
+            wanted: 3,
+            verdict: RepeatVerdict {
+                result: Outcome::Invalid,
+            },
+            runs: Vec::new(),
+            spread: Vec::new(),
+            spread_of_invalid: vec![spread.clone()],
+        };
+        let text = repeat.text();
+        let marked = text.lines().filter(|line| line.starts_with("? ")).count();
+        assert_eq!(marked, 2, "a figure and the words: {text}");
+        assert!(text.contains("? lost"), "{text}");
+        assert!(!text.contains("no spread"), "{text}");
+        repeat.spread = vec![spread];
+        repeat.spread_of_invalid.clear();
+        assert!(!repeat.text().contains('?'), "{}", repeat.text());
+    }
+}
