@@ -80,7 +80,7 @@ impl SloWatch {
                 self.early.0 += window.counts.connected;
                 self.early.1 += window.counts.disconnects.total();
             }
-            if matches!(key.phase, Phase::WarmUp | Phase::Measure) {
+            if key.phase != Phase::Settle {
                 let ended = window.counts.disconnects.iter();
                 let of_platform = ended.filter(|(cause, _)| cause.is_of_platform());
                 self.disconnects += of_platform.map(|(_, count)| count).sum::<u64>();
@@ -130,8 +130,8 @@ impl SloWatch {
                 at_most,
             } => self.end_to_end(fixed, slo, (percentile, at_most)),
             SloBound::FailureRatio(bound) => self.failure_ratio(fixed, slo, bound),
-            SloBound::Connected(bound) if slo.scope == Scope::Run => self.links(moment, bound),
-            SloBound::Disconnects(allowed) if slo.scope == Scope::Run => self.ended(allowed),
+            SloBound::Connected(bound) if is_of_all_links(slo) => self.links(moment, bound),
+            SloBound::Disconnects(allowed) if is_of_all_links(slo) => self.ended(allowed),
             SloBound::Latency { .. }
             | SloBound::Connected(_)
             | SloBound::Disconnects(_)
@@ -260,6 +260,11 @@ impl SloWatch {
         };
         (!holds).then(|| format!("{} (at most {most})", figure::count(count)))
     }
+}
+
+/// Whether a rule about links is about those of every fleet.
+fn is_of_all_links(slo: &Slo) -> bool {
+    slo.scope == Scope::Run && slo.except.is_empty()
 }
 
 /// Which share lies above a bound, if that is more than the percentile allows and there are enough to tell.
