@@ -29,7 +29,7 @@ const fn is_end(event: &ClientEvent<'_>) -> bool {
         ClientEvent::KeepAliveExpired
             | ClientEvent::Disconnected { .. }
             | ClientEvent::Malformed(_)
-            | ClientEvent::Refused(_)
+            | ClientEvent::Refused { .. }
     )
 }
 

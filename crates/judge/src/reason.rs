@@ -263,6 +263,7 @@ impl From<Unevaluated> for Reason {
             Unevaluated::NoLinks
             | Unevaluated::NoBackend
             | Unevaluated::NoSuchLatency
+            | Unevaluated::DeliveryUnknown
             | Unevaluated::NotMeasured
             | Unevaluated::OnePart => Self::NotMeasurable,
             Unevaluated::ConsumerDisturbed => Self::OwnConsumer,

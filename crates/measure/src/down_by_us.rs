@@ -14,7 +14,9 @@ impl DownByUs {
     pub(crate) fn note(&mut self, fact: &LinkFact, counts: &mut LinkCounts) {
         match fact.event {
             LinkEvent::Connected { .. } | LinkEvent::Failed(_) => {}
-            LinkEvent::Returned { .. } | LinkEvent::Disconnected(_) => return,
+            LinkEvent::Returned { .. }
+            | LinkEvent::LastSent { .. }
+            | LinkEvent::Disconnected(_) => return,
         }
         let link = fact.link.0;
         if fact.by_us {

@@ -271,14 +271,40 @@ pub struct LinkLedger {
 impl LinkLedger {
     /// Adds the links of another fleet, but for what is known of all fleets together only.
     pub fn merge(&mut self, other: &Self) {
-        self.wanted += other.wanted;
-        self.up_at_start += other.up_at_start;
-        self.opened += other.opened;
-        self.connected += other.connected;
-        add_by_name(&mut self.connect_failures, &other.connect_failures);
-        add_by_name(&mut self.disconnects, &other.disconnects);
-        add_by_name(&mut self.ended_by_platform, &other.ended_by_platform);
-        add_by_name(&mut self.last_sent, &other.last_sent);
+        let Self {
+            wanted,
+            up_at_start,
+            opened,
+            connected,
+            connect_failures,
+            timed_out_by_us,
+            timed_out_by_us_at_start,
+            down_by_us_at_start,
+            disconnects,
+            ended_by_platform,
+            last_sent,
+            open_at_end: _,
+            dtls_retransmitted: _,
+            coap_malformed: _,
+            coap_stray: _,
+            coap_unexpected: _,
+            coap_duplicates: _,
+            dtls_discarded: _,
+            dtls_replayed: _,
+            icmp_errors: _,
+            datagrams_refused: _,
+        } = other;
+        self.wanted += wanted;
+        self.up_at_start += up_at_start;
+        self.opened += opened;
+        self.connected += connected;
+        self.timed_out_by_us += timed_out_by_us;
+        self.timed_out_by_us_at_start += timed_out_by_us_at_start;
+        self.down_by_us_at_start += down_by_us_at_start;
+        add_by_name(&mut self.connect_failures, connect_failures);
+        add_by_name(&mut self.disconnects, disconnects);
+        add_by_name(&mut self.ended_by_platform, ended_by_platform);
+        add_by_name(&mut self.last_sent, last_sent);
     }
 }
 

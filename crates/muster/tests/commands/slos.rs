@@ -149,7 +149,6 @@ platform: { kind: mqtt, devices: [ "DEVICES" ]BACKEND }
 fleet:
   - { name: meters, count: 10, streams: [ { name: readings, rate: 100/s, qos: QOS } ] }
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 300ms } }
-validity: { lateness-p99: 4s, cpu: 100%, cpu-wait: 100%, steal: 100% }
 "#;
 
 #[test]
