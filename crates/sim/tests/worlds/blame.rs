@@ -7,7 +7,7 @@ use muster_judge::{
     Ending, Evidence, GeneratorHealth, Reason, RunResult, StreamEvidence, Verdict, judge,
 };
 use muster_measure::WindowDelta;
-use muster_model::{FleetId, Micros};
+use muster_model::{FleetId, Micros, Promise};
 use muster_scenario::Plan;
 use muster_sim::{Behaviour, Stall, Whose, Why, World};
 
@@ -46,6 +46,8 @@ fn verdict(bound_ms: u64, behaviour: Behaviour, stalls: &[Stall]) -> Verdict {
         is_uplink: true,
         name: "meters/r".to_owned(),
         fleet: FleetId(0),
+        promise: Promise::Enqueued,
+        is_delivery_seen: true,
         is_closed: false,
         holds: Vec::new(),
     };
