@@ -1,6 +1,6 @@
 //! The counters of a window.
 
-use muster_model::{Cause, ConnectFailure, Outcome, Reason, ShedCause};
+use muster_model::{Cause, ConnectFailure, LinkEvent, Outcome, Reason, ShedCause};
 use serde::{Deserialize, Serialize};
 
 use crate::State;
@@ -280,6 +280,19 @@ impl CopyCounts {
 }
 
 impl LinkCounts {
+    /// Counts what happened to a link.
+    pub(crate) fn link(&mut self, event: &LinkEvent) {
+        match event {
+            LinkEvent::Connected { took: _ } => self.connected += 1,
+            LinkEvent::Returned { is_kept: _ } => {}
+            LinkEvent::Failed(failure) => self.failures.add(*failure, 1),
+            LinkEvent::Disconnected(cause) => self.disconnects.add(*cause, 1),
+            LinkEvent::LastSent { cause, messages } => {
+                self.last_sent.add(*cause, u64::from(*messages));
+            }
+        }
+    }
+
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.opened += other.opened;

@@ -188,17 +188,9 @@ impl Recorder {
         };
         let window = self.links.entry(fleet).or_default().window(key);
         self.down_by_us.note(fact, &mut window.counts);
-        match &fact.event {
-            LinkEvent::Connected { took } => {
-                window.counts.connected += 1;
-                window.connect.record(*took);
-            }
-            LinkEvent::Returned { is_kept: _ } => {}
-            LinkEvent::Failed(failure) => window.counts.failures.add(*failure, 1),
-            LinkEvent::Disconnected(cause) => window.counts.disconnects.add(*cause, 1),
-            LinkEvent::LastSent { cause, messages } => {
-                window.counts.last_sent.add(*cause, u64::from(*messages));
-            }
+        window.counts.link(&fact.event);
+        if let LinkEvent::Connected { took } = fact.event {
+            window.connect.record(took);
         }
     }
 
