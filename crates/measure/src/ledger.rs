@@ -284,6 +284,8 @@ impl LinkLedger {
             ended_by_platform,
             last_sent,
             open_at_end: _,
+            mqtt_again: _,
+            mqtt_unknown: _,
             dtls_retransmitted: _,
             coap_malformed: _,
             coap_stray: _,
