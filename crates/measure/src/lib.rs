@@ -82,6 +82,7 @@ mod frame;
 mod gather;
 mod identity;
 mod ledger;
+mod link_ledger;
 mod live;
 mod lost;
 mod order;
@@ -118,9 +119,9 @@ pub use facts::{FACTS_HEADER, encode_fact};
 pub use frame::{Record, RecordError, Records, encode_record};
 pub use identity::Identity;
 pub use ledger::{
-    ArrivalFigures, BackendLedger, Equation, Ledger, LinkLedger, LostIds, LostOf, Table, TableRow,
-    own_shed,
+    ArrivalFigures, BackendLedger, Equation, Ledger, LostIds, LostOf, Table, TableRow, own_shed,
 };
+pub use link_ledger::LinkLedger;
 pub use own::{ReadDelay, RecentLateness, WaitHistory};
 pub use plan::{
     Bounds, Cold, FleetTrack, Phase, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,

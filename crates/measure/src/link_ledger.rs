@@ -1,0 +1,106 @@
+//! The account of links.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::add_by_name;
+
+/// The account of the links of one fleet or of all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkLedger {
+    /// Links the plan wants.
+    pub wanted: u64,
+    /// Links up when the connect phase ended.
+    pub up_at_start: u64,
+    /// Tries to connect.
+    pub opened: u64,
+    /// Tries that ended with a usable link.
+    pub connected: u64,
+    /// Tries that ended without one, by cause.
+    pub connect_failures: BTreeMap<String, u64>,
+    /// Tries among them that timed out while our own delay exceeded half of the time-out.
+    #[serde(default)]
+    pub timed_out_by_us: u64,
+    /// Of these, those that ended in the connect phase.
+    #[serde(default)]
+    pub timed_out_by_us_at_start: u64,
+    /// Links whose last try of the connect phase was one of these: down at its end, and not by the
+    /// target.
+    #[serde(default)]
+    pub down_by_us_at_start: u64,
+    /// Usable links that ended, by cause.
+    pub disconnects: BTreeMap<String, u64>,
+    /// Of these, those that the platform ended before settling began.
+    pub ended_by_platform: BTreeMap<String, u64>,
+    /// Messages without an answer by design that were the last sent on links that the platform
+    /// ended, by the cause of that end.
+    pub last_sent: BTreeMap<String, u64>,
+    /// Usable links at the end, counted by walking them; null for one fleet.
+    pub open_at_end: Option<u64>,
+    /// Acknowledgements of MQTT for a packet id that was answered before.
+    pub mqtt_again: Option<u64>,
+    /// Acknowledgements of MQTT for a packet id that was never used.
+    pub mqtt_unknown: Option<u64>,
+    /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
+    pub dtls_retransmitted: Option<u64>,
+    /// Datagrams that are no message of CoAP.
+    pub coap_malformed: Option<u64>,
+    /// Answers of CoAP that nobody waited for, also those to copies of a request that had its answer.
+    pub coap_stray: Option<u64>,
+    /// Pings and requests of the platform, for which a device has no use.
+    pub coap_unexpected: Option<u64>,
+    /// Responses of CoAP that came again, whether or not it is known to which message.
+    pub coap_duplicates: Option<u64>,
+    /// Records of DTLS that did not open, could not be read, or were nobody's.
+    pub dtls_discarded: Option<u64>,
+    /// Records of DTLS that came again.
+    pub dtls_replayed: Option<u64>,
+    /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
+    /// of the kernel one counts.
+    pub icmp_errors: Option<u64>,
+    /// Datagrams that the kernel refused: no route, a firewall.
+    pub datagrams_refused: Option<u64>,
+}
+
+impl LinkLedger {
+    /// Adds the links of another fleet, but for what is known of all fleets together only.
+    pub fn merge(&mut self, other: &Self) {
+        let Self {
+            wanted,
+            up_at_start,
+            opened,
+            connected,
+            connect_failures,
+            timed_out_by_us,
+            timed_out_by_us_at_start,
+            down_by_us_at_start,
+            disconnects,
+            ended_by_platform,
+            last_sent,
+            open_at_end: _,
+            mqtt_again: _,
+            mqtt_unknown: _,
+            dtls_retransmitted: _,
+            coap_malformed: _,
+            coap_stray: _,
+            coap_unexpected: _,
+            coap_duplicates: _,
+            dtls_discarded: _,
+            dtls_replayed: _,
+            icmp_errors: _,
+            datagrams_refused: _,
+        } = other;
+        self.wanted += wanted;
+        self.up_at_start += up_at_start;
+        self.opened += opened;
+        self.connected += connected;
+        self.timed_out_by_us += timed_out_by_us;
+        self.timed_out_by_us_at_start += timed_out_by_us_at_start;
+        self.down_by_us_at_start += down_by_us_at_start;
+        add_by_name(&mut self.connect_failures, connect_failures);
+        add_by_name(&mut self.disconnects, disconnects);
+        add_by_name(&mut self.ended_by_platform, ended_by_platform);
+        add_by_name(&mut self.last_sent, last_sent);
+    }
+}
