@@ -91,9 +91,12 @@ impl<'a> ClientEvent<'a> {
         else {
             return None;
         };
-        properties.find(|property| match property {
-            Property::ReasonString(text) => Some(text),
-            _ => None,
+        properties.find(|property| {
+            if let Property::ReasonString(text) = property {
+                Some(text)
+            } else {
+                None
+            }
         })
     }
 }
