@@ -12,7 +12,9 @@ use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, Summary};
 use muster_model::{DeviceId, Listening, Micros, figure};
 use muster_platform::Carrier;
-use muster_report::{Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse};
+use muster_report::{
+    Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,
+};
 use muster_scenario::{Loop, Plan};
 
 use crate::archive::Archive;
@@ -183,18 +185,18 @@ impl Archive {
         }
     }
 
-    /// What kept the run from its planned end, in a few words.
-    fn unfinished(&self) -> Option<String> {
+    /// What kept the run from its planned end.
+    fn unfinished(&self) -> Option<Unfinished> {
         let Some(footer) = &self.footer else {
-            let at = figure::clock(self.windows.until);
+            let at = self.windows.until;
             return Some(match self.is_running {
-                true => format!("running, {at} so far"),
-                false => format!("interrupted at {at}"),
+                true => Unfinished::running(at),
+                false => Unfinished::interrupted(at),
             });
         };
         let at = self.timeline.settle.min(footer.end);
         let is_interrupted = footer.ending == Ending::Interrupted;
-        is_interrupted.then(|| format!("interrupted at {}", figure::clock(at)))
+        is_interrupted.then(|| Unfinished::interrupted(at))
     }
 
     /// What events of a kind say, behind `before`; nothing where there are none.

@@ -6,7 +6,12 @@ const page = document.getElementById("page");
 const tone = (result) => ({ pass: "pass", fail: "fail", invalid: "invalid" })[result] || "none";
 const isOwn = (rule) => rule.consequence === "invalidates";
 const isTargets = (rule) => rule.consequence === "fails";
-const reasons = () => [...(["invalid", "none"].includes(report.verdict.result) ? report.verdict.rules.filter(isOwn) : []), ...report.verdict.rules.filter(isTargets)];
+/// A run that goes on is judged at its end; how far it or one that was cut has come, with the first word in capitals.
+const unfinished = report.unfinished || "";
+const isRunning = unfinished.startsWith("running");
+const unfinishedInWords = unfinished.replace(/^[a-z]+/, (word) => word.toUpperCase());
+const reasons = () => (isRunning ? [] : brokenRules());
+const brokenRules = () => [...(["invalid", "none"].includes(report.verdict.result) ? report.verdict.rules.filter(isOwn) : []), ...report.verdict.rules.filter(isTargets)];
 
 function card(title, hint, ...content) {
   return el("section", { class: "card" }, title ? el("header", {}, el("h2", {}, title), hint) : null, content);
@@ -37,6 +42,11 @@ function preferredTheme() {
 }
 
 function saidInWords() {
+  if (isRunning) return `${unfinishedInWords}. The run is judged at its end.`;
+  return unfinished ? `${unfinishedInWords}. ${saidOfResult()}` : saidOfResult();
+}
+
+function saidOfResult() {
   const { result, would_be: wouldBe } = report.verdict;
   const names = (rules) => [...new Set(rules.map((r) => r.rule))].join(", ");
   const rules = report.verdict.rules;
@@ -57,7 +67,7 @@ function saidInWords() {
 }
 
 function verdict() {
-  const result = report.verdict.result;
+  const result = isRunning ? "running" : report.verdict.result;
   const env = report.environment || {};
   const facts = [
     ["run", report.run], ["seed", report.seed], ["started", report.started ? report.started.replace("T", " ").replace("Z", " UTC") : null],

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     Event, GeneratorUse, HealthFigure, Latencies, Latency, Ledgers, Links, Percentiles, Phase,
-    Rates, Report, StreamAccount, TargetUse, UplinkLedger, Verdict,
+    Rates, Report, StreamAccount, TargetUse, Unfinished, UplinkLedger, Verdict,
 };
 
 mod accounts;
@@ -60,8 +60,8 @@ pub struct RunFacts {
     pub environment: Value,
     /// Whether the target ran on the generator's machine.
     pub co_located: Option<bool>,
-    /// What kept the run from its planned end, in a few words.
-    pub unfinished: Option<String>,
+    /// What kept the run from its planned end.
+    pub unfinished: Option<Unfinished>,
     /// What the generator used; where its lateness is not set, it is taken from the summary.
     pub generator: GeneratorUse,
     /// What the target used.

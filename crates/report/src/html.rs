@@ -37,7 +37,11 @@ const PLAIN_WIDTH: usize = 80;
 /// The report as one HTML file.
 #[must_use]
 pub fn html(report: &Report) -> String {
-    let title = format!("{}: {}", report.verdict.result.name(), report.name);
+    let result = match &report.unfinished {
+        Some(unfinished) => unfinished.to_string(),
+        None => report.verdict.result.name().to_owned(),
+    };
+    let title = format!("{result}: {}", report.name);
     let script = format!(
         "\"use strict\";\n/*! {UPLOT_LICENSE}*/\n{}",
         SCRIPTS.join("\n")

@@ -70,6 +70,8 @@ fn properties(report: &Report) -> Vec<(&'static str, String)> {
     let causes = verdict.causes.iter();
     let mut all: Vec<(&str, String)> = causes.map(|cause| ("cause", cause.text.clone())).collect();
     all.push(("result", verdict.result.name().to_owned()));
+    let unfinished = report.unfinished.as_ref();
+    all.extend(unfinished.map(|words| ("unfinished", words.to_string())));
     all.extend(
         verdict
             .would_be

@@ -30,6 +30,7 @@ mod repeat;
 mod result;
 mod sap;
 mod text;
+mod unfinished;
 mod verdict;
 mod window;
 
@@ -53,6 +54,7 @@ pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use text::text;
+pub use unfinished::Unfinished;
 pub use verdict::{
     Consequence, Figure, Outcome, Rule, RuleCounts, RuleKind, RuleResult, SwitchedOff, Verdict,
 };

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, Latencies, Ledgers, Links, Phase, Rates, TargetUse, Verdict, Window,
+    Event, GeneratorUse, Latencies, Ledgers, Links, Phase, Rates, TargetUse, Unfinished, Verdict,
+    Window,
 };
 
 /// The name and version of the form in which a result is written.
@@ -42,7 +43,7 @@ pub struct Report {
     /// What kept the run from its planned end, such as `interrupted at 0:08`, or `running, 0:08 so far`
     /// where it has none yet; null where it came to one.
     #[serde(default)]
-    pub unfinished: Option<String>,
+    pub unfinished: Option<Unfinished>,
     /// Length of the measured phase in seconds.
     pub measured_s: Option<f64>,
     /// The phases as they ran.
@@ -119,6 +120,12 @@ impl Report {
     #[must_use]
     pub fn part(&self) -> Option<&str> {
         self.environment.get("part").and_then(Value::as_str)
+    }
+
+    /// Whether the run still goes on, so that it is not judged.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.unfinished.as_ref().is_some_and(Unfinished::is_running)
     }
 
     /// Whether any certificate would do (`tls.insecure`), so that nobody knows whom the run talked

@@ -54,6 +54,27 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.text
 }
 
+/// The result and the name of the run; of one that goes on, which has no result, how far it has come.
+fn first_line(report: &Report) -> String {
+    let (verdict, name) = (&report.verdict, &report.name);
+    let result = verdict.result.name().to_uppercase();
+    let mut line = match &report.unfinished {
+        Some(running) if running.is_running() => return format!("{}  {name}", running.heading()),
+        Some(cut) => {
+            let (cut, code) = (cut.heading(), verdict.exit_code());
+            format!("{cut}, {result} (exit code {code})  {name}")
+        }
+        None => format!("{result}  {name}"),
+    };
+    if let Some(would_be) = verdict.would_be {
+        let _ = write!(line, "  (would be {})", would_be.name());
+    }
+    if !matches!(verdict.result, Outcome::Pass | Outcome::Part) && !verdict.rules.is_empty() {
+        let _ = write!(line, "  {}", verdict.counts());
+    }
+    line
+}
+
 struct Screen {
     text: String,
     width: usize,
@@ -105,17 +126,7 @@ impl Screen {
 
     fn heading(&mut self, report: &Report) {
         let verdict = &report.verdict;
-        let mut line = format!("{}  {}", verdict.result.name().to_uppercase(), report.name);
-        if let Some(would_be) = verdict.would_be {
-            let _ = write!(line, "  (would be {})", would_be.name());
-        }
-        if let Some(unfinished) = &report.unfinished {
-            let _ = write!(line, "  ({unfinished})");
-        }
-        if !matches!(verdict.result, Outcome::Pass | Outcome::Part) && !verdict.rules.is_empty() {
-            let _ = write!(line, "  {}", verdict.counts());
-        }
-        self.line(&line);
+        self.line(&first_line(report));
         self.causes(verdict);
         if let Some(part) = report.part() {
             self.line(&format!(
@@ -132,10 +143,22 @@ impl Screen {
                 "  coap: fleet `{fleet}` uses message ids again after {own} s, not after {standard} s"
             ));
         }
-        for rule in report.verdict.reasons().take(WHY_LINES) {
+        if report.is_running() {
+            self.line("  the run is judged at its end");
+            self.warnings(verdict);
+        } else {
+            self.judged(report);
+        }
+        self.line("");
+    }
+
+    /// The reasons for the result, the remedies, and the caveats.
+    fn judged(&mut self, report: &Report) {
+        let verdict = &report.verdict;
+        for rule in verdict.reasons().take(WHY_LINES) {
             self.line(&format!("  {}", reason(rule)));
         }
-        let more = report.verdict.reasons().count().saturating_sub(WHY_LINES);
+        let more = verdict.reasons().count().saturating_sub(WHY_LINES);
         if more > 0 {
             self.line(&format!("  and {more} more"));
         }
@@ -166,7 +189,6 @@ impl Screen {
             }
             self.line(&format!("  no run{}", by(&report.links.connect_failures)));
         }
-        self.line("");
     }
 
     /// What went wrong and no rule looked at.
@@ -480,9 +502,11 @@ pub(super) fn by(causes: &BTreeMap<String, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use muster_model::Micros;
     use serde_json::json;
 
     use super::*;
+    use crate::Unfinished;
 
     #[test]
     fn a_message_that_two_consumers_took_for_the_first_is_told() {
@@ -530,6 +554,25 @@ mod tests {
         report.ledger.uplink.answered_malformed = 3;
         assert!(text(&report, 80).contains("  answers  1,200 again  3 unreadable\n"));
     }
+
+    #[test]
+    fn a_run_that_goes_on_has_no_verdict_and_one_that_was_cut_says_where() {
+        let mut report = Report {
+            name: "first".to_owned(),
+            ..Report::default()
+        };
+        report.verdict.result = Outcome::Invalid;
+        let at = Micros::from_millis(8_400);
+        report.unfinished = Some(Unfinished::running(at));
+        let summary = text(&report, 100);
+        let told = "RUNNING, 0:08 so far  first\n  the run is judged at its end\n\n";
+        assert!(summary.starts_with(told), "{summary}");
+        report.unfinished = Some(Unfinished::interrupted(at));
+        let summary = text(&report, 100);
+        let told = "INTERRUPTED at 0:08, INVALID (exit code 3)  first\n";
+        assert!(summary.starts_with(told), "{summary}");
+    }
+
     #[test]
     fn a_pass_says_which_rules_were_switched_off_and_what_happened() {
         let mut report = Report::default();
