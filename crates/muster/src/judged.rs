@@ -10,7 +10,7 @@ use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, Summary};
-use muster_model::{DeviceId, Listening, Micros, figure};
+use muster_model::{DeviceId, Listening, Micros};
 use muster_platform::Carrier;
 use muster_report::{
     Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,

@@ -10,8 +10,8 @@ const isTargets = (rule) => rule.consequence === "fails";
 const unfinished = report.unfinished || "";
 const isRunning = unfinished.startsWith("running");
 const unfinishedInWords = unfinished.replace(/^[a-z]+/, (word) => word.toUpperCase());
-const reasons = () => (isRunning ? [] : brokenRules());
 const brokenRules = () => [...(["invalid", "none"].includes(report.verdict.result) ? report.verdict.rules.filter(isOwn) : []), ...report.verdict.rules.filter(isTargets)];
+const reasons = () => (isRunning ? [] : brokenRules());
 
 function card(title, hint, ...content) {
   return el("section", { class: "card" }, title ? el("header", {}, el("h2", {}, title), hint) : null, content);

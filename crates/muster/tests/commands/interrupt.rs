@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{folder_with, json, program, signal};
+use crate::program::{folder_with, json, muster, program, signal};
 
 /// Nothing is ever answered, so that settling lasts until its bound.
 const SCENARIO: &str = r#"
@@ -122,4 +122,25 @@ fn a_second_interrupt_ends_the_run_at_once_without_a_word() {
     run.until("settle");
     signal(&run.child, Signal::TERM);
     assert_eq!(run.end(), (String::new(), Some(130)));
+}
+
+#[test]
+fn a_report_of_a_run_that_goes_on_or_was_killed_is_headed_by_how_far_it_came() {
+    let mut run = Run::start();
+    run.until("settle");
+    let folder = run.folder.path().to_owned();
+    let said = muster(&folder, &["report", "out"]).out;
+    assert!(said.starts_with("RUNNING, 0:0"), "{said}");
+    assert!(
+        !said.contains("remedy") && !said.contains("INVALID"),
+        "{said}"
+    );
+    signal(&run.child, Signal::KILL);
+    run.end();
+    let said = muster(&folder, &["report", "out"]).out;
+    assert!(said.starts_with("INTERRUPTED at 0:0"), "{said}");
+    assert!(
+        said.contains(", INVALID (exit code 3)  interrupted"),
+        "{said}"
+    );
 }
