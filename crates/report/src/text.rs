@@ -16,6 +16,7 @@ mod answers;
 mod counters;
 mod downlink;
 mod happened;
+mod heading;
 mod times;
 
 /// Broken rules that the summary lists; the others are counted.
@@ -52,27 +53,6 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.generator(report);
     screen.stability(report);
     screen.text
-}
-
-/// The result and the name of the run; of one that goes on, which has no result, how far it has come.
-fn first_line(report: &Report) -> String {
-    let (verdict, name) = (&report.verdict, &report.name);
-    let result = verdict.result.name().to_uppercase();
-    let mut line = match &report.unfinished {
-        Some(running) if running.is_running() => return format!("{}  {name}", running.heading()),
-        Some(cut) => {
-            let (cut, code) = (cut.heading(), verdict.exit_code());
-            format!("{cut}, {result} (exit code {code})  {name}")
-        }
-        None => format!("{result}  {name}"),
-    };
-    if let Some(would_be) = verdict.would_be {
-        let _ = write!(line, "  (would be {})", would_be.name());
-    }
-    if !matches!(verdict.result, Outcome::Pass | Outcome::Part) && !verdict.rules.is_empty() {
-        let _ = write!(line, "  {}", verdict.counts());
-    }
-    line
 }
 
 struct Screen {
@@ -126,7 +106,7 @@ impl Screen {
 
     fn heading(&mut self, report: &Report) {
         let verdict = &report.verdict;
-        self.line(&first_line(report));
+        self.line(&heading::first_line(report));
         self.causes(verdict);
         if let Some(part) = report.part() {
             self.line(&format!(
