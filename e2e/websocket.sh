@@ -81,14 +81,14 @@ gateway() {
     same "gateway: malformed" "$(jq '.malformed' "$account")" 0
 }
 
-# A web server answers 404: the target is there, and refuses.
+# A web server answers 404: it is no target.
 web_server() {
     local port=$1
     python3 -m http.server --bind 127.0.0.1 --directory "$WORK" "$port" >"$WORK/http.log" 2>&1 &
     STARTED+=("$!")
     listens "$port"
     run refused "ws://127.0.0.1:$port/mqtt" --set fleet.count=5 --set platform.backend.url="ws://127.0.0.1:$ws"
-    same "web server: exit code (judged, not absent)" "$STATUS" 1
+    same "web server: exit code (no target)" "$STATUS" 4
     check "web server: the status is the cause: $(value "$WORK/refused" .links.connect_failures | tr -d '\n ')" \
         jq -e '.links.connect_failures | has("upgrade-refused-404")' "$WORK/refused/result.json"
 }

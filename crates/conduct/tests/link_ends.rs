@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_conduct::{Placement, Slice, Tape, recorder_plan, schedules};
 use muster_device::{SLOT_MAX, Shard, Then};
 use muster_measure::Recorder;
-use muster_model::{Cause, Micros, Reason, RunId};
+use muster_model::{Cause, ConnectFailure, Micros, Reason, RunId};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 const SCENARIO: &str = "
@@ -25,6 +25,17 @@ fn connected() -> Shard<Tape> {
 
 /// The same of any scenario, with the CONNECT that it sent.
 fn connected_as(text: &str, connack: &[u8]) -> (Shard<Tape>, Vec<u8>) {
+    let (mut shard, link) = opening(text);
+    let mut out = Vec::new();
+    shard.opened(link, Micros::ZERO, &mut out);
+    let connect = std::mem::take(&mut out);
+    let _ = shard.received(link, Micros::ZERO, connack, &mut out);
+    assert!(shard.is_up(link));
+    (shard, connect)
+}
+
+/// One link whose socket is opening at T0.
+fn opening(text: &str) -> (Shard<Tape>, u32) {
     let source = Source {
         name: "silent.yaml",
         text,
@@ -43,15 +54,10 @@ fn connected_as(text: &str, connack: &[u8]) -> (Shard<Tape>, Vec<u8>) {
     };
     let tape = Tape::new(Recorder::new(recorder.clone()), None);
     let mut shard = placement.shard(tape).expect("a shard");
-    let mut out = Vec::new();
     shard.start_ramp(Micros::ZERO);
     let link = shard.next_to_connect(Micros::ZERO).expect("its turn");
     shard.opening(link, Micros::ZERO);
-    shard.opened(link, Micros::ZERO, &mut out);
-    let connect = std::mem::take(&mut out);
-    let _ = shard.received(link, Micros::ZERO, connack, &mut out);
-    assert!(shard.is_up(link));
-    (shard, connect)
+    (shard, link)
 }
 
 /// The causes by which links ended that the recorder has.
@@ -60,6 +66,30 @@ fn causes(shard: &mut Shard<Tape>, now: Micros) -> BTreeMap<String, u64> {
     let ended = windows.links.values();
     let ended = ended.flat_map(|window| window.counts.disconnects.iter());
     ended.map(|(cause, n)| (cause.to_string(), n)).collect()
+}
+
+/// Whoever answers in another protocol, or serves none at this path, has refused nobody.
+#[test]
+fn a_link_is_refused_by_a_word_of_the_protocol_alone() {
+    for (failure, refused) in [
+        (ConnectFailure::Rejected(Reason::Mqtt(0x87)), 1),
+        (ConnectFailure::Rejected(Reason::MqttConnack(5)), 1),
+        (ConnectFailure::SubscribeRejected(Reason::Mqtt(0x87)), 1),
+        (ConnectFailure::UpgradeRefused(401), 1),
+        (ConnectFailure::UpgradeRefused(403), 1),
+        (ConnectFailure::UpgradeRefused(404), 0),
+        (ConnectFailure::UpgradeRefused(502), 0),
+        (ConnectFailure::Malformed, 0),
+        (ConnectFailure::Unsendable, 0),
+        (ConnectFailure::Closed, 0),
+        (ConnectFailure::TimedOut, 0),
+        (ConnectFailure::GeneratorLimit, 0),
+    ] {
+        let (mut shard, link) = opening(SCENARIO);
+        shard.connect_failed(link, Micros::ZERO, failure);
+        let tally = shard.tally();
+        assert_eq!((tally.failed, tally.refused), (1, refused), "{failure}");
+    }
 }
 
 #[test]

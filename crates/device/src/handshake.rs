@@ -110,26 +110,7 @@ impl<S: Sink> Shard<S> {
         self.close_session(link);
         self.tried(link);
         self.tally.failed += 1;
-        match failure {
-            // A peer that answers, be it with nonsense, is a target to be judged.
-            ConnectFailure::Rejected(_)
-            | ConnectFailure::SubscribeRejected(_)
-            | ConnectFailure::UpgradeRefused(_)
-            | ConnectFailure::Unsendable
-            | ConnectFailure::Malformed => {
-                self.tally.refused += 1;
-            }
-            ConnectFailure::Dns
-            | ConnectFailure::Refused
-            | ConnectFailure::Unreachable
-            | ConnectFailure::TimedOut
-            | ConnectFailure::Closed
-            | ConnectFailure::Tls(_)
-            | ConnectFailure::AnnouncementUnanswered
-            | ConnectFailure::SubscribeUnanswered
-            | ConnectFailure::GeneratorLimit
-            | ConnectFailure::RunEnded => {}
-        }
+        self.tally.refused += u64::from(failure.is_refusal());
         self.note_refusal(link, failure);
         self.account.connect_failed(self.link_id(link), &failure);
         self.sink.link(&LinkFact {

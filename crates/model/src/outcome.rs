@@ -200,8 +200,7 @@ pub enum ConnectFailure {
     Closed,
     /// The TLS handshake failed.
     Tls(TlsFailure),
-    /// The server refused the upgrade to WebSocket with this HTTP status: judged, not an
-    /// unreachable target.
+    /// The server refused the upgrade to WebSocket with this HTTP status.
     UpgradeRefused(u16),
     /// The peer's bytes were not the protocol.
     Malformed,
@@ -252,6 +251,31 @@ impl ConnectFailure {
                 "without an answer to their SUBSCRIBE (subscribe-unanswered)".to_owned()
             }
             Self::RunEnded => "cut off by the end of the run (run-ended)".to_owned(),
+        }
+    }
+
+    /// Whether the peer refused the link in the words of its protocol: by a code of CONNACK or
+    /// SUBACK, or by 401 or 403 to the upgrade to WebSocket. Nonsense, or a path where nobody serves
+    /// WebSocket, is no word of a platform.
+    #[must_use]
+    pub const fn is_refusal(self) -> bool {
+        match self {
+            Self::Rejected(_) | Self::SubscribeRejected(_) | Self::UpgradeRefused(401 | 403) => {
+                true
+            }
+            Self::Dns
+            | Self::Refused
+            | Self::Unreachable
+            | Self::TimedOut
+            | Self::Closed
+            | Self::Tls(_)
+            | Self::UpgradeRefused(_)
+            | Self::Malformed
+            | Self::Unsendable
+            | Self::GeneratorLimit
+            | Self::RunEnded
+            | Self::AnnouncementUnanswered
+            | Self::SubscribeUnanswered => false,
         }
     }
 

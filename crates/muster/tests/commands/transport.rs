@@ -1,6 +1,6 @@
 //! TLS and WebSocket, from the scenario to the exit code.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use crate::program::{folder_with, json, muster};
@@ -91,19 +91,47 @@ fn over_dtls_insecure_is_said_where_a_certificate_is_looked_at() {
     }
 }
 
-/// A peer that speaks no TLS: every try fails for a cause with a name, and there was no run.
-#[test]
-fn a_target_that_speaks_no_tls_is_no_target() {
+/// A peer that says the same to everybody; its sockets live on.
+fn peer_that_says(words: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     std::thread::spawn(move || {
         for socket in listener.incoming().flatten() {
             use std::io::Write;
-            // MQTT's CONNACK, and then nothing; the socket lives on.
-            let _ = (&socket).write_all(&[0x20, 2, 0, 0]);
+            let _ = (&socket).write_all(words);
             std::mem::forget(socket);
         }
     });
+    address
+}
+
+/// A server of TLS at which devices speak plain MQTT, and one of the web that serves no WebSocket:
+/// nobody there has refused a device.
+#[test]
+fn a_target_that_speaks_no_mqtt_is_no_target() {
+    let alert: &[u8] = &[0x15, 3, 3, 0, 2, 2, 70];
+    let not_found = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    let unauthorized = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+    for (scheme, words, cause, code) in [
+        ("mqtt", alert, "malformed", 4),
+        ("ws", not_found, "upgrade-refused-404", 4),
+        ("ws", unauthorized, "upgrade-refused-401", 1),
+    ] {
+        let address = peer_that_says(words);
+        let text = scenario(&format!("kind: mqtt, devices: [ '{scheme}://{address}' ]"));
+        let folder = folder_with(&text);
+        let arguments = ["run", "scenario.yaml", "--quiet", "--out", "out"];
+        let said = muster(folder.path(), &arguments);
+        assert_eq!(said.code, code, "{cause}: {said:?}");
+        assert!(said.out.contains(cause), "{cause}: {}", said.out);
+    }
+}
+
+/// A peer that speaks no TLS: every try fails for a cause with a name, and there was no run.
+#[test]
+fn a_target_that_speaks_no_tls_is_no_target() {
+    // MQTT's CONNACK, and then nothing.
+    let address = peer_that_says(&[0x20, 2, 0, 0]);
     let text = scenario(&format!(
         "kind: mqtt, devices: [ 'mqtts://{address}' ], tls: {{ insecure: true }}"
     ));
