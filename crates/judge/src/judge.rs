@@ -200,7 +200,8 @@ fn was_unreachable(summary: &Summary) -> bool {
     let is_one = |cause: &String| {
         TlsFailure::is_name(cause) || unreachable.iter().any(|known| known.to_string() == *cause)
     };
-    links.connected == 0 && !causes.is_empty() && causes.into_iter().all(is_one)
+    let is_by_target = links.connected == 0 && !links.is_down_by_us();
+    is_by_target && !causes.is_empty() && causes.into_iter().all(is_one)
 }
 
 /// Rule `drain`: when settling ended, nothing was still on its way.

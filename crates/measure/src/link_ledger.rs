@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use muster_model::ConnectFailure;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::add_by_name;
@@ -64,6 +65,20 @@ pub struct LinkLedger {
 }
 
 impl LinkLedger {
+    /// Whether our own part may be why no link came up: a try ended by a limit of ours, or all tries
+    /// that had their time were timed out by our own delay.
+    #[must_use]
+    pub fn is_down_by_us(&self) -> bool {
+        let of = |failure: ConnectFailure| {
+            let count = self.connect_failures.get(&failure.to_string());
+            count.copied().unwrap_or(0)
+        };
+        let failed: u64 = self.connect_failures.values().sum();
+        let by_us = self.timed_out_by_us;
+        let is_all = by_us > 0 && failed == by_us + of(ConnectFailure::RunEnded);
+        self.connected == 0 && (is_all || of(ConnectFailure::GeneratorLimit) > 0)
+    }
+
     /// Adds the links of another fleet, but for what is known of all fleets together only.
     pub fn merge(&mut self, other: &Self) {
         let Self {
@@ -102,5 +117,33 @@ impl LinkLedger {
         add_by_name(&mut self.disconnects, disconnects);
         add_by_name(&mut self.ended_by_platform, ended_by_platform);
         add_by_name(&mut self.last_sent, last_sent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_link_is_down_by_us_unless_a_limit_of_ours_or_our_delay_alone_kept_it() {
+        let ledger = |failures: &[(ConnectFailure, u64)], timed_out_by_us| LinkLedger {
+            connect_failures: failures.iter().map(|(c, n)| (c.to_string(), *n)).collect(),
+            timed_out_by_us,
+            ..LinkLedger::default()
+        };
+        let timed_out = (ConnectFailure::TimedOut, 9);
+        let ended = (ConnectFailure::RunEnded, 3);
+        assert!(ledger(&[timed_out], 9).is_down_by_us());
+        assert!(ledger(&[timed_out, ended], 9).is_down_by_us());
+        assert!(!ledger(&[timed_out, ended], 8).is_down_by_us());
+        assert!(!ledger(&[timed_out, (ConnectFailure::Refused, 1)], 9).is_down_by_us());
+        assert!(!ledger(&[ended], 0).is_down_by_us());
+        let limit = (ConnectFailure::GeneratorLimit, 1);
+        assert!(ledger(&[timed_out, limit], 0).is_down_by_us());
+        let some_came = LinkLedger {
+            connected: 1,
+            ..ledger(&[limit], 0)
+        };
+        assert!(!some_came.is_down_by_us());
     }
 }

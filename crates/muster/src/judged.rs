@@ -9,7 +9,7 @@ use muster_agent::Afterlife;
 use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
 use muster_load::StreamSchedule;
-use muster_measure::{Calendar, Closing, Ledger, Summary};
+use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{DeviceId, Listening, Micros};
 use muster_platform::Carrier;
 use muster_report::{
@@ -158,9 +158,8 @@ impl Archive {
                 Some(stop) => muster_judge::Ending::Stopped(stop),
                 None => muster_judge::Ending::Interrupted,
             },
-            // A platform that took a link and ended it again is one to be judged.
             Ending::Refused => muster_judge::Ending::NoLinkUp,
-            Ending::Unreachable if summary.run.links.connected > 0 => {
+            Ending::Unreachable if is_to_be_judged(&summary.run.links) => {
                 muster_judge::Ending::NoLinkUp
             }
             Ending::Unreachable => muster_judge::Ending::NotBegun(format!(
@@ -297,6 +296,12 @@ impl Archive {
     }
 }
 
+/// Whether a run without a link is one to be judged although nobody was refused: a platform that took
+/// a link and ended it again is there, and where we are to blame nothing says that it is not.
+fn is_to_be_judged(links: &LinkLedger) -> bool {
+    links.connected > 0 || links.is_down_by_us()
+}
+
 /// The first reasons, and how many more there are.
 fn listed(whys: &BTreeSet<&str>) -> String {
     let shown: Vec<&str> = whys.iter().take(REASONS_MAX).copied().collect();
@@ -364,4 +369,30 @@ fn device_name(plan: &Plan, device: DeviceId) -> String {
         fleet.names.render(fleet.index_of(device), &mut name);
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::ConnectFailure;
+
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_link_is_judged_where_we_may_be_to_blame() {
+        let links = |failure: ConnectFailure, timed_out_by_us| LinkLedger {
+            connect_failures: [(failure.to_string(), 50)].into(),
+            timed_out_by_us,
+            ..LinkLedger::default()
+        };
+        assert!(!is_to_be_judged(&links(ConnectFailure::TimedOut, 0)));
+        assert!(!is_to_be_judged(&links(ConnectFailure::TimedOut, 49)));
+        assert!(is_to_be_judged(&links(ConnectFailure::TimedOut, 50)));
+        assert!(is_to_be_judged(&links(ConnectFailure::GeneratorLimit, 0)));
+        assert!(!is_to_be_judged(&links(ConnectFailure::Malformed, 0)));
+        let ended_again = LinkLedger {
+            connected: 1,
+            ..links(ConnectFailure::TimedOut, 0)
+        };
+        assert!(is_to_be_judged(&ended_again));
+    }
 }

@@ -47,6 +47,22 @@ fn a_target_that_is_not_there_is_no_result() {
 }
 
 #[test]
+fn a_target_that_we_kept_away_from_by_ourselves_is_not_told_to_be_absent() {
+    for ending in [Ending::NoLinkUp, Ending::Interrupted] {
+        let mut run = offline(&[ConnectFailure::TimedOut, ConnectFailure::RunEnded]);
+        run.ending = ending;
+        run.links.timed_out_by_us = 49;
+        assert_ne!(run.judged().result, RunResult::Invalid);
+        run.links.timed_out_by_us = 50;
+        (
+            run.links.timed_out_by_us_at_start,
+            run.links.down_by_us_at_start,
+        ) = (100, 100);
+        assert_eq!(run.judged().result, RunResult::Invalid);
+    }
+}
+
+#[test]
 fn a_refusal_in_the_protocols_words_is_judged() {
     let refused = ConnectFailure::UpgradeRefused(404);
     let verdict = offline(&[refused]).judged();
