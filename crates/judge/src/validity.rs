@@ -230,8 +230,8 @@ fn command_lateness(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult
     (lateness.count > 0).then(|| command_shape(rules.validity.lateness_p99, lateness))
 }
 
-/// The most that our own delay may be of the sum of all responses of a closed loop that left
-/// messages out.
+/// The most that our own delay may be of the sum of all times from due to end of a closed loop that
+/// left messages out.
 const OWN_SHARE: Share = Share::whole_percent(5);
 
 /// Rule `shape` of every closed stream: what it left out, it left out because of the target.
@@ -252,11 +252,11 @@ fn closed_loop(name: &str, scope: &ScopeSummary) -> RuleResult {
         return rule.not_evaluated(Unevaluated::Unknown);
     };
     let omitted = nominal.saturating_sub(scheduled);
-    let (own, all) = (scope.own_sum_us(), scope.response_sum_us());
+    let (own, all) = (scope.times.own_us, scope.times.taken_us);
     let share = own as f64 / (all as f64).max(1.0);
     rule.observed(Some(Figure::Fraction(share)))
         .evidence(format!(
-            "{} messages omitted; our own delay is {} of the sum of responses",
+            "{} messages omitted; our own delay is {} of the sum of all times from due to end",
             figure::count(omitted),
             figure::percent(share)
         ))

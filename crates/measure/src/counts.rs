@@ -1,6 +1,6 @@
 //! The counters of a window.
 
-use muster_model::{Cause, ConnectFailure, LinkEvent, Outcome, Reason, ShedCause};
+use muster_model::{Attempt, Cause, ConnectFailure, LinkEvent, Outcome, Reason, ShedCause};
 use serde::{Deserialize, Serialize};
 
 use crate::State;
@@ -74,6 +74,16 @@ pub struct Outcomes {
     pub taken: u64,
     /// Messages that were sent.
     pub sent: u64,
+}
+
+/// The times of all messages, summed by the second in which they were due: also of those without an
+/// answer, since a closed loop waits for these as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TimeSums {
+    /// `ended - due`, in microseconds.
+    pub taken_us: u64,
+    /// The part of it that may be the generator's own, in microseconds.
+    pub own_us: u64,
 }
 
 /// Copies a backend took in, of all streams and of none, by event.
@@ -184,6 +194,20 @@ impl Counts {
         self.transport_acknowledged += other.transport_acknowledged;
         self.bytes_payload += other.bytes_payload;
         self.bytes_wire += other.bytes_wire;
+    }
+}
+
+impl TimeSums {
+    /// Adds a message.
+    pub fn count(&mut self, attempt: &Attempt) {
+        self.taken_us += attempt.upper().get();
+        self.own_us += attempt.own.get();
+    }
+
+    /// Adds the messages of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.taken_us += other.taken_us;
+        self.own_us += other.own_us;
     }
 }
 

@@ -112,7 +112,7 @@ pub use command::{
     CommandsApart, DELIVERIES, DeliveryCounts, Leg, LegCounts, LegSummary, PRESENCES, PresenceRow,
     QUERIES, QueriesDue, answering_at, delivery_at, presence_at, query_at,
 };
-pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes};
+pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes, TimeSums};
 pub use distribution::{Cell, Distribution, Latency, TOP};
 pub use drain::{DrainLedger, DrainSummary};
 pub use facts::{FACTS_HEADER, encode_fact};

@@ -115,6 +115,7 @@ impl Filling for UplinkFilling {
         self.window.counts = Default::default();
         self.window.flow = Default::default();
         self.window.outcomes.clear();
+        self.window.times = Default::default();
         window
     }
 }

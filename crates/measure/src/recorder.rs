@@ -451,6 +451,7 @@ impl StreamRecorder {
     ) {
         let filling = self.live.window(key);
         filling.window.outcomes.count(&attempt.outcome);
+        filling.window.times.count(attempt);
         filling.window.outcomes.taken += u64::from(attempt.taken.is_some());
         filling.window.outcomes.sent += u64::from(attempt.sent.is_some());
         let above = &mut filling.window.above;

@@ -11,7 +11,7 @@ use crate::walk::BackendWalk;
 use crate::{
     Above, Cold, Distribution, Flow, GroupSummary, Latency, LatencyFigures, LatencyTable,
     LatencyView, Ledger, LinkLedger, Percentiles, Phase, Rates, Scope, ScopeSummary, State,
-    Summary, WindowKey,
+    Summary, TimeSums, WindowKey,
 };
 
 impl Closing<'_> {
@@ -82,6 +82,7 @@ impl Closing<'_> {
         ScopeSummary {
             scope,
             rates: self.rates(streams, &ledgers.measured),
+            times: times(streams),
             latency: self.latencies(streams, Some(self.connects(fleet)), Part::Measured),
             cold: apart(Part::Cold),
             warm: apart(Part::Warm),
@@ -342,6 +343,14 @@ impl Closing<'_> {
             datagrams_refused: own.map(|own| own.datagrams_refused),
         }
     }
+}
+
+/// The times of the measured cohort.
+fn times(streams: &[&StreamClosed]) -> TimeSums {
+    let mut sum = TimeSums::default();
+    let measured = streams.iter().map(|stream| &stream.gathered.measured);
+    measured.for_each(|gathered| sum.merge(&gathered.uplink.times));
+    sum
 }
 
 /// Copies of which it is not known whose they are.

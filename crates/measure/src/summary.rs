@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AtLeast, BackendLedger, Bounded, CommandSummary, Distribution, Flow, Latency, Ledger,
-    LinkLedger, Outcomes, Phase, ReceptionSummary, Timeline,
+    LinkLedger, Outcomes, Phase, ReceptionSummary, TimeSums, Timeline,
 };
 
 /// A whole run in figures.
@@ -69,6 +69,8 @@ pub struct ScopeSummary {
     pub measured: Ledger,
     /// The four rates, and `accepted`.
     pub rates: Rates,
+    /// The times of all messages of the measured cohort.
+    pub times: TimeSums,
     /// Latencies of the measured cohort.
     pub latency: LatencyTable,
     /// Latencies of the cold messages, those due in the warm-up among them; none if nothing is
@@ -318,21 +320,6 @@ impl ScopeSummary {
             above.latency == latency && above.bound == bound && above.backend == backend
         };
         self.above.iter().find(is_it)
-    }
-
-    /// The sum of `ended - due` of the answered, measured cohort, in microseconds.
-    #[must_use]
-    pub fn response_sum_us(&self) -> u64 {
-        let response = self.latency.response.as_ref();
-        response.map_or(0, |view| view.known.sum_us)
-    }
-
-    /// The part of [`ScopeSummary::response_sum_us`] that may be the generator's own.
-    #[must_use]
-    pub fn own_sum_us(&self) -> u64 {
-        let lower = self.latency.response_lower.as_ref();
-        let lower = lower.map_or(0, |view| view.known.sum_us);
-        self.response_sum_us().saturating_sub(lower)
     }
 
     /// The seconds of a registered end-to-end bound at a backend.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CommandWindow, CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes, Phase,
-    ReceptionWindow, RecorderPlan, Role, Tally,
+    ReceptionWindow, RecorderPlan, Role, Tally, TimeSums,
 };
 
 /// Which window: a second of the run's clock, cut at the borders of the phases, so that windows
@@ -33,6 +33,9 @@ pub struct UplinkWindow {
     pub flow: Flow,
     /// Messages by due.
     pub outcomes: Outcomes,
+    /// The times of messages, by due.
+    #[serde(default)]
+    pub times: TimeSums,
     /// By due: messages above each registered bound of [`crate::StreamTrack::bounds`]: those on
     /// response, service, lateness and held in turn, each ascending and once; empty if none
     /// counted anything.
@@ -182,6 +185,7 @@ impl UplinkWindow {
         self.counts.merge(&other.counts);
         self.flow.merge(&other.flow);
         self.outcomes.merge(&other.outcomes);
+        self.times.merge(&other.times);
         add_above(&mut self.above, &other.above);
         add_above(&mut self.above_lower, &other.above_lower);
         self.response.merge(&other.response);

@@ -336,6 +336,43 @@ fn a_closed_loop_that_our_own_delay_slows_offers_less_than_declared() {
     }
 }
 
+/// What rule `shape` says of a closed stream that left seven messages out.
+fn closed_loop(mut run: Run, has_answers: bool) -> RuleOutcome {
+    run.is_closed = true;
+    let mut summary = run.summary();
+    let stream = &mut summary.streams[0];
+    stream.measured.nominal = stream.measured.scheduled.map(|due| due + 7);
+    if !has_answers {
+        (stream.latency.response, stream.latency.response_lower) = (None, None);
+    }
+    let verdict = run.judged_by(&summary);
+    let mut shapes = verdict.rules.iter().filter(|rule| rule.rule == "shape");
+    let of_stream = shapes.find(|rule| rule.scope != "run");
+    of_stream.expect("the stream is closed").outcome.clone()
+}
+
+#[test]
+fn a_closed_loop_is_slowed_by_messages_without_an_answer_too() {
+    let mut silent = Run::healthy(2, 60);
+    for (seq, message) in silent.messages.iter_mut().enumerate() {
+        if seq % 30 == 0 {
+            (message.ended, message.own) = (message.due + 150, 30);
+        } else {
+            message.ends(Outcome::TimedOut);
+            message.ended = message.due + 10_000_000;
+        }
+    }
+    assert_eq!(closed_loop(silent, true), RuleOutcome::Pass);
+    for (own, outcome) in [(200, RuleOutcome::Pass), (4_000, RuleOutcome::Fail)] {
+        let mut at_qos_0 = Run::healthy(100, 10);
+        for message in &mut at_qos_0.messages {
+            message.ends(Outcome::Unacknowledged);
+            (message.ended, message.own) = (message.due + 5_000, own);
+        }
+        assert_eq!(closed_loop(at_qos_0, false), outcome);
+    }
+}
+
 /// Messages of a random run: how long each took, and which part of it was our own.
 fn lives() -> impl Strategy<Value = Vec<(u64, f64, f64, u8)>> {
     let one = (0_u64..120_000, 0.0..1.0, 0.0..1.0, 0_u8..20);

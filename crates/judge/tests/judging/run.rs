@@ -9,7 +9,7 @@ use muster_judge::{
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, BackendLedger, DeliverySecond, DeliverySeconds,
     Distribution, Flow, Latency as Kept, LatencyTable, LatencyView, Ledger, LinkLedger, Outcomes,
-    Phase, Rates, Scope as Measured, ScopeSummary, SecondRow, State, Summary, Timeline,
+    Phase, Rates, Scope as Measured, ScopeSummary, SecondRow, State, Summary, TimeSums, Timeline,
     WindowDelta, WindowKey,
 };
 use muster_model::{
@@ -269,6 +269,7 @@ impl Run {
             uplink: ledger(&self.messages, is_known),
             measured: ledger(&measured, is_known),
             rates: Rates::default(),
+            times: times(&measured),
             latency: latencies(&measured, self.end().0),
             cold: None,
             warm: None,
@@ -489,6 +490,15 @@ pub(crate) fn links(seconds: &[(u32, u64, u64)]) -> WindowDelta {
 
 /// Latencies of the measured cohort: what has no end was given up when it ended, what was never
 /// seen was not seen until the run's end.
+fn times(messages: &[Message]) -> TimeSums {
+    let mut sum = TimeSums::default();
+    for message in messages {
+        sum.taken_us += message.ended - message.due;
+        sum.own_us += message.own;
+    }
+    sum
+}
+
 fn latencies(messages: &[Message], end: u64) -> LatencyTable {
     let view = |time: &dyn Fn(&Message) -> Option<Result<u64, u64>>| {
         let mut view = LatencyView::default();
