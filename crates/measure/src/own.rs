@@ -14,7 +14,9 @@ const BEFORE_DUE: Micros = Micros::from_secs(1);
 const LATENESS_MAX: Micros = Micros::from_secs(9);
 /// Buckets of the whole look-back, and with it the most entries: 8 KiB a shard.
 const ENTRIES_MAX: usize = 1_002;
-/// Buckets of a history of waits: 41 s in 16 KiB a thread.
+/// Instants of a wait that are kept as one once they are no longer recent.
+const LONG_BUCKET: Micros = Micros::from_secs(1);
+/// Buckets of a history of waits, of each width: 41 s and 68 minutes in 32 KiB a thread.
 const HISTORY: usize = 4_096;
 
 /// The largest lateness of a shard over a sliding time: from one second before a message's due to
@@ -75,22 +77,21 @@ impl RecentLateness {
 
 /// The time that a thread has waited for a CPU, by the instant at which it was read.
 ///
-/// Instants only grow. They are kept in buckets of 10 ms, so up to one bucket's wait before an
-/// instant counts as after it.
+/// Instants only grow. They are kept in buckets of 10 ms for 41 s, and before that in buckets of 1 s
+/// for 68 minutes, so up to one bucket's wait before an instant counts as after it. Of an instant
+/// before all buckets, what was waited since the oldest is known, and no more counts.
 #[derive(Debug)]
 pub struct WaitHistory {
-    /// By bucket: the wait in microseconds, modulo 2^32, when the bucket began.
-    begun: Box<[u32; HISTORY]>,
-    /// The bucket of the last reading.
-    bucket: u32,
+    recent: WaitBuckets,
+    past: WaitBuckets,
     waited: Micros,
 }
 
 impl Default for WaitHistory {
     fn default() -> Self {
         Self {
-            begun: Box::new([0; HISTORY]),
-            bucket: 0,
+            recent: WaitBuckets::new(BUCKET),
+            past: WaitBuckets::new(LONG_BUCKET),
             waited: Micros::ZERO,
         }
     }
@@ -99,13 +100,8 @@ impl Default for WaitHistory {
 impl WaitHistory {
     /// Notes the whole wait of the thread so far, as it was read at `now`.
     pub fn note(&mut self, now: Micros, waited: Micros) {
-        let bucket = bucket_of(now);
-        let begun = self.waited.get() as u32;
-        let passed = (bucket.saturating_sub(self.bucket) as usize).min(HISTORY);
-        for back in 0..passed {
-            self.begun[(bucket as usize - back) & (HISTORY - 1)] = begun;
-        }
-        self.bucket = self.bucket.max(bucket);
+        self.recent.advance(now, self.waited);
+        self.past.advance(now, self.waited);
         self.waited = self.waited.max(waited);
     }
 
@@ -115,18 +111,70 @@ impl WaitHistory {
         self.waited
     }
 
-    /// The wait since an instant; all of it if the instant is too long ago.
+    /// The wait since an instant, as far back as it is known.
     #[must_use]
     pub fn since(&self, at: Micros) -> Micros {
-        let bucket = bucket_of(at);
-        if bucket > self.bucket {
+        if self.recent.is_before(at) {
             return Micros::ZERO;
         }
-        if (self.bucket - bucket) as usize >= HISTORY {
-            return self.waited;
-        }
-        let begun = self.begun[bucket as usize & (HISTORY - 1)];
+        let begun = if self.recent.holds(at) {
+            self.recent.begun(at)
+        } else {
+            self.past.begun(at)
+        };
         Micros(u64::from((self.waited.get() as u32).wrapping_sub(begun)))
+    }
+}
+
+/// What a thread had waited when each of the last buckets of time began.
+#[derive(Debug)]
+struct WaitBuckets {
+    width: Micros,
+    /// By bucket: the wait in microseconds, modulo 2^32, when the bucket began.
+    begun: Box<[u32; HISTORY]>,
+    /// The bucket of the last reading.
+    last: u32,
+}
+
+impl WaitBuckets {
+    fn new(width: Micros) -> Self {
+        Self {
+            width,
+            begun: Box::new([0; HISTORY]),
+            last: 0,
+        }
+    }
+
+    /// Begins all buckets up to that of `now`, before which the thread had waited so long.
+    fn advance(&mut self, now: Micros, waited: Micros) {
+        let bucket = self.bucket(now);
+        let passed = (bucket.saturating_sub(self.last) as usize).min(HISTORY);
+        for back in 0..passed {
+            self.begun[(bucket as usize - back) & (HISTORY - 1)] = waited.get() as u32;
+        }
+        self.last = self.last.max(bucket);
+    }
+
+    /// Whether all buckets lie before an instant.
+    fn is_before(&self, at: Micros) -> bool {
+        self.bucket(at) > self.last
+    }
+
+    fn holds(&self, at: Micros) -> bool {
+        self.bucket(at) >= self.oldest()
+    }
+
+    /// The wait when the bucket of an instant began; of one before all buckets, that of the oldest.
+    fn begun(&self, at: Micros) -> u32 {
+        self.begun[self.bucket(at).max(self.oldest()) as usize & (HISTORY - 1)]
+    }
+
+    fn oldest(&self) -> u32 {
+        self.last.saturating_sub(HISTORY as u32 - 1)
+    }
+
+    fn bucket(&self, at: Micros) -> u32 {
+        u32::try_from(at.get() / self.width.get()).unwrap_or(u32::MAX)
     }
 }
 
@@ -280,14 +328,36 @@ mod tests {
         }
     }
 
+    /// A soak of an hour in which the thread waits 50 ms of each second.
     #[test]
-    fn what_is_older_than_the_history_counts_in_full() {
+    fn of_a_long_run_no_more_counts_than_was_waited_since() {
+        let mut history = WaitHistory::default();
+        for second in 1..=3_600 {
+            history.note(Micros::from_secs(second), Micros(second * 50_000));
+        }
+        let since = |second| history.since(Micros::from_secs(second));
+        for back in [0, 1, 40, 41, 50, 600, 3_599] {
+            let found = since(3_600 - back).get();
+            let waited = back * 50_000;
+            assert!(
+                (waited..=waited + 50_000).contains(&found),
+                "{back}: {found}"
+            );
+        }
+        assert_eq!(since(3_601), Micros::ZERO);
+    }
+
+    #[test]
+    fn before_the_history_what_was_waited_since_its_oldest_bucket_counts() {
         let mut history = WaitHistory::default();
         history.note(Micros::from_secs(1), Micros(700));
         history.note(Micros::from_secs(100), Micros(900));
-        assert_eq!(history.since(Micros::from_secs(2)), Micros(900));
+        assert_eq!(history.since(Micros::from_secs(1)), Micros(900));
+        assert_eq!(history.since(Micros::from_secs(2)), Micros(200));
         assert_eq!(history.since(Micros::from_secs(99)), Micros(200));
         assert_eq!(history.since(Micros::from_secs(101)), Micros::ZERO);
+        history.note(Micros::from_secs(10_000), Micros(1_000));
+        assert_eq!(history.since(Micros::from_secs(1)), Micros(100));
     }
 
     #[test]
