@@ -175,7 +175,10 @@ fn a_server_that_is_older_refuses_by_the_version() {
     let mut client = Client::new(Version::V5, &Connect::new("c"));
     let refused = client.feed(&[0x20, 2, 0, 1]).join(" ");
     let code = reason::UNSUPPORTED_PROTOCOL_VERSION;
-    assert_eq!(refused, format!("Refused(Mqtt({code}))"));
+    assert_eq!(
+        refused,
+        format!("Refused {{ reason: Mqtt({code}), properties: [] }}")
+    );
     let mut client = Client::new(Version::V5, &Connect::new("c"));
     let malformed = client.feed(&[0x20, 2, 0, 0]).join(" ");
     assert!(malformed.starts_with("Malformed"), "{malformed}");

@@ -129,7 +129,12 @@ fn a_code_of_failure_ends_a_clients_connection() {
         assert_eq!(line.publish(1, Qos::AtMostOnce), Err(Refused::NotConnected));
         let mut line = Client::new(Version::V5, &muster_protocol::mqtt::Connect::new("c"));
         let events = line.feed(&[0x20, 3, 0, code, 0, 0xd0, 0]);
-        assert_eq!(events, [format!("Refused(Mqtt({code}))")]);
+        assert_eq!(
+            events,
+            [format!(
+                "Refused {{ reason: Mqtt({code}), properties: [] }}"
+            )]
+        );
         assert_eq!(line.written(), [0; 0]);
     }
 }
