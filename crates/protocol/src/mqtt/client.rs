@@ -196,6 +196,7 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
+        self.end_silence(now);
         self.outbound.publish(self.version, token, publish, out)?;
         self.keep_alive.sent(now);
         Ok(())
@@ -213,6 +214,7 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
+        self.end_silence(now);
         self.outbound.republish(self.version, token, publish, out)?;
         self.keep_alive.sent(now);
         Ok(())
@@ -271,6 +273,7 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
+        self.end_silence(now);
         let version = self.version;
         let id = subscribe.subscription_id.map(Property::SubscriptionId);
         let properties = Properties::with_user(id.as_slice(), subscribe.user_properties);
@@ -301,6 +304,7 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
+        self.end_silence(now);
         let version = self.version;
         self.outbound
             .request(Wait::Unsuback, id, |packet_id, maximum| {
@@ -399,7 +403,7 @@ impl Client {
     pub fn ping_unheard(&mut self, now: Micros, out: &mut Vec<u8>) {
         if self.phase == Phase::Open {
             out.extend_from_slice(&PINGREQ);
-            self.keep_alive.sent(now);
+            self.keep_alive.pinged_unheard(now);
         }
     }
 
@@ -477,6 +481,23 @@ impl Client {
     #[must_use]
     pub const fn counts(&self) -> ClientCounts {
         self.counts
+    }
+
+    /// Something is about to be sent. If that ends a silence of one and a half keep-alives, answers
+    /// to what was sent before do not tell whether the server has let it pass.
+    #[inline]
+    fn end_silence(&mut self, now: Micros) {
+        if self.keep_alive.is_overslept(now) {
+            self.outbound.age();
+        }
+    }
+
+    /// An answer with this packet id came.
+    #[inline]
+    fn note_answer(&mut self, packet_id: u16) {
+        if self.keep_alive.is_in_doubt() && self.outbound.is_recent(packet_id) {
+            self.keep_alive.answered();
+        }
     }
 
     #[inline]

@@ -50,6 +50,8 @@ const FORGOTTEN: u8 = 2;
 const COUNTED: u8 = 4;
 /// The caller has been asked to send it again.
 const OFFERED: u8 = 8;
+/// It was sent before a silence of one and a half keep-alives.
+const AGED: u8 = 16;
 
 impl Entry {
     pub(super) const fn new(id: u16, name: u32, wait: Wait) -> Self {
@@ -95,6 +97,19 @@ impl Entry {
 
     pub(super) const fn offer(&mut self) {
         self.marks |= OFFERED;
+    }
+
+    pub(super) const fn age(&mut self) {
+        self.marks |= AGED;
+    }
+
+    /// Something more was sent for it.
+    pub(super) const fn renew(&mut self) {
+        self.marks &= !AGED;
+    }
+
+    pub(super) const fn is_aged(&self) -> bool {
+        self.marks & AGED != 0
     }
 
     pub(super) const fn forget(&mut self) {

@@ -100,6 +100,21 @@ impl Outbound {
         self.lost > 0
     }
 
+    /// What is in flight was sent before a silence.
+    #[cold]
+    pub(super) fn age(&mut self) {
+        self.inflight.retain(|entry| {
+            entry.age();
+            true
+        });
+    }
+
+    /// Whether an id waits for an answer to what was sent after the last silence.
+    #[cold]
+    pub(super) fn is_recent(&self, id: u16) -> bool {
+        self.entry(id).is_some_and(|(_, entry)| !entry.is_aged())
+    }
+
     pub(super) fn in_flight(&self) -> usize {
         self.inflight.len()
     }
@@ -306,6 +321,7 @@ impl Outbound {
         self.found(at);
         if let Some(entry) = self.inflight.get_mut(at) {
             entry.wait = Wait::Pubcomp;
+            entry.renew();
         }
         put_acknowledge(version, kind::PUBREL, (entry.id, reason::SUCCESS), out);
         Ok(answer)

@@ -647,9 +647,15 @@ fn packets_of_a_client_are_not_for_a_client() {
 #[test]
 fn a_refused_connection_keeps_its_code() {
     let mut line = Line::new(Version::V311, &Connect::new("c"));
-    assert_eq!(line.feed(&[0x20, 2, 0, 5]), ["Refused(MqttConnack(5))"]);
+    assert_eq!(
+        line.feed(&[0x20, 2, 0, 5]),
+        ["Refused { reason: MqttConnack(5), properties: [] }"]
+    );
     let mut line = Line::new(Version::V5, &Connect::new("c"));
-    assert_eq!(line.feed(&[0x20, 3, 0, 0x86, 0]), ["Refused(Mqtt(134))"]);
+    assert_eq!(
+        line.feed(&[0x20, 3, 0, 0x86, 0]),
+        ["Refused { reason: Mqtt(134), properties: [] }"]
+    );
     assert_eq!(line.publish(1, Qos::AtMostOnce), Err(Refused::NotConnected));
 }
 
@@ -708,7 +714,14 @@ fn keep_alive_pings_after_silence_and_gives_up_after_more() {
 
 /// Publishes at QoS 0.
 fn publish_at(line: &mut Line, now: Micros) {
-    let publish = Publish::new("t", b"x");
+    publish_as(line, now, Qos::AtMostOnce);
+}
+
+fn publish_as(line: &mut Line, now: Micros, qos: Qos) {
+    let publish = Publish {
+        qos,
+        ..Publish::new("t", b"x")
+    };
     let written = line.client.publish(now, Token(1), &publish, &mut line.out);
     written.unwrap();
     line.written();
@@ -786,6 +799,51 @@ fn a_client_knows_that_it_was_silent_for_too_long() {
     assert!(line.client.has_missed_keep_alive(secs(93)), "sent before");
     line.feed_at(secs(94), &[0xd0, 0]);
     assert!(!line.client.has_missed_keep_alive(secs(95)));
+}
+
+/// A message went out each second, so that no ping is due; then the client stalls for longer than
+/// one and a half keep-alives, and the server lets it pass.
+#[test]
+fn a_silence_that_the_server_answers_to_has_passed() {
+    let secs = |seconds| NOW + Micros::from_secs(seconds);
+    let puback = |id: u8| [0x40, 2, 0, id];
+    let mut line = Line::open(Version::V311, &[]);
+    publish_as(&mut line, secs(1), Qos::AtLeastOnce);
+    publish_as(&mut line, secs(100), Qos::AtLeastOnce);
+    line.feed_at(secs(101), &puback(1));
+    assert!(line.client.has_missed_keep_alive(secs(101)), "sent before");
+    line.feed_at(secs(102), &puback(2));
+    assert!(!line.client.has_missed_keep_alive(secs(102)));
+    assert!(line.client.has_missed_keep_alive(secs(190)), "silent again");
+}
+
+/// PUBREC is the answer to a publish of before the silence, PUBCOMP one to the PUBREL after it.
+#[test]
+fn a_release_after_a_silence_is_answered_after_it() {
+    let secs = |seconds| NOW + Micros::from_secs(seconds);
+    let mut line = Line::open(Version::V311, &[]);
+    publish_as(&mut line, secs(1), Qos::ExactlyOnce);
+    line.feed_at(secs(100), &[0x50, 2, 0, 1]);
+    assert!(line.client.has_missed_keep_alive(secs(100)));
+    line.feed_at(secs(101), &[0x70, 2, 0, 1]);
+    assert!(!line.client.has_missed_keep_alive(secs(101)));
+}
+
+/// Where nothing that is sent has an answer and something always comes, a ping asks, once.
+#[test]
+fn a_client_pings_after_a_silence_whatever_comes_and_goes() {
+    let secs = |seconds| NOW + Micros::from_secs(seconds);
+    let mut line = Line::open(Version::V311, &[]);
+    line.feed_at(secs(99), A_MESSAGE);
+    publish_at(&mut line, secs(100));
+    assert_eq!(line.client.deadline(), Some(secs(100)));
+    assert_eq!(line.client.timer(secs(100), &mut line.out), None);
+    assert_eq!(line.out, [0xc0, 0]);
+    line.feed_at(secs(101), A_MESSAGE);
+    assert_eq!(line.client.deadline(), Some(secs(160)), "once");
+    assert!(line.client.has_missed_keep_alive(secs(101)));
+    line.feed_at(secs(102), &[0xd0, 0]);
+    assert!(!line.client.has_missed_keep_alive(secs(102)));
 }
 
 #[test]

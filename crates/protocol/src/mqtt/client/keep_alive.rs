@@ -8,7 +8,8 @@ const OWN_DELAY: Micros = Micros::from_millis(100);
 /// A client's keep-alive: when a ping is due, and when its answer is overdue.
 ///
 /// A ping is due once nothing was sent, or nothing was received, for a keep-alive, so that a peer
-/// that hangs is found by a client that never stops sending, too.
+/// that hangs is found by a client that never stops sending, too. After a silence of one and a half
+/// keep-alives one is due at once: its answer tells that the server has let the silence pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeepAlive {
     /// When the last packet was rendered.
@@ -20,8 +21,18 @@ pub(super) struct KeepAlive {
     /// In seconds; 0 is none.
     interval_s: u16,
     is_pinged: bool,
-    /// Whether we were silent for one and a half keep-alives, and no ping was answered since.
-    is_missed: bool,
+    silence: Silence,
+}
+
+/// What is known of the last time that we were silent for one and a half keep-alives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    /// There was none, or the server has answered to what was sent since: it has let it pass.
+    Passed,
+    /// The server may end the connection for it. A ping will tell, whatever else is sent.
+    Missed,
+    /// The same, and a ping was sent since.
+    Asked,
 }
 
 impl KeepAlive {
@@ -32,7 +43,7 @@ impl KeepAlive {
             timeout_us: u32::try_from(timeout.get()).unwrap_or(u32::MAX),
             interval_s: 0,
             is_pinged: false,
-            is_missed: false,
+            silence: Silence::Passed,
         }
     }
 
@@ -44,7 +55,7 @@ impl KeepAlive {
             timeout_us: self.timeout_us,
             interval_s,
             is_pinged: false,
-            is_missed: false,
+            silence: Silence::Passed,
         };
     }
 
@@ -60,7 +71,9 @@ impl KeepAlive {
     /// A packet was rendered.
     #[inline]
     pub(super) fn sent(&mut self, now: Micros) {
-        self.is_missed |= self.is_overslept(now);
+        if self.is_overslept(now) {
+            self.silence = Silence::Missed;
+        }
         self.sent = now;
     }
 
@@ -71,14 +84,29 @@ impl KeepAlive {
         self.is_pinged = false;
     }
 
-    /// The server has answered a ping, so that it has let an earlier silence of ours pass.
+    /// The server has answered a ping, or another packet that was sent after an earlier silence of
+    /// ours, so that it has let that pass.
     pub(super) fn answered(&mut self) {
-        self.is_missed = false;
+        self.silence = Silence::Passed;
+    }
+
+    /// Whether an answer would tell that an earlier silence of ours has passed.
+    #[inline]
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.silence != Silence::Passed
+    }
+
+    /// A ping was rendered whose answer nobody waits for.
+    pub(super) fn pinged_unheard(&mut self, now: Micros) {
+        self.sent(now);
+        if self.silence == Silence::Missed {
+            self.silence = Silence::Asked;
+        }
     }
 
     /// A ping was rendered whose answer is waited for.
     pub(super) fn pinged(&mut self, now: Micros) {
-        self.sent(now);
+        self.pinged_unheard(now);
         if !self.is_pinged {
             self.is_pinged = true;
             self.since = now;
@@ -102,6 +130,9 @@ impl KeepAlive {
     /// When the next ping is due.
     #[inline]
     fn ping_due(&self) -> Option<Micros> {
+        if self.silence == Silence::Missed {
+            return Some(self.sent);
+        }
         let silent_since = if self.is_pinged {
             self.sent
         } else {
@@ -134,11 +165,12 @@ impl KeepAlive {
     /// Whether the server may have ended the connection because we sent nothing for one and a half
     /// keep-alives.
     pub(super) fn is_missed(&self, now: Micros) -> bool {
-        self.is_missed || self.is_overslept(now)
+        self.is_in_doubt() || self.is_overslept(now)
     }
 
+    /// Whether we have been silent for one and a half keep-alives.
     #[inline]
-    fn is_overslept(&self, now: Micros) -> bool {
+    pub(super) fn is_overslept(&self, now: Micros) -> bool {
         let most = u64::from(self.interval_s) * 1_500_000;
         self.interval_s > 0 && now - self.sent >= Micros(most)
     }

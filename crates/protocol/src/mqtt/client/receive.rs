@@ -150,9 +150,11 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<Option<ClientEvent<'a>>, Malformed> {
         let ack = Acknowledge::read(self.version, body)?;
+        self.note_answer(ack.packet_id);
         let answer = match packet_kind {
             kind::PUBACK => self.outbound.puback(&ack)?,
             kind::PUBREC => {
+                self.end_silence(now);
                 self.keep_alive.sent(now);
                 self.outbound.pubrec(self.version, &ack, out)?
             }
@@ -191,6 +193,7 @@ impl Client {
         let publish = Publish::read(self.version, frame.first, frame.body)?;
         let topic = self.topic(&publish)?;
         if let Some(id) = publish.packet_id {
+            self.end_silence(now);
             self.keep_alive.sent(now);
             if !self.acknowledge(id, publish.qos, out)? {
                 return Ok(None);
@@ -250,6 +253,7 @@ impl Client {
         } else {
             reason::PACKET_ID_NOT_FOUND
         };
+        self.end_silence(now);
         put_acknowledge(self.version, kind::PUBCOMP, (id, code), out);
         self.keep_alive.sent(now);
         Ok(())
@@ -265,6 +269,7 @@ impl Client {
                 let Suback {
                     packet_id, codes, ..
                 } = Suback::read(version, body)?;
+                self.note_answer(packet_id);
                 let id = self.outbound.answered_request(Wait::Suback, packet_id)?;
                 self.counts.unknown += u32::from(id.is_none());
                 id.map(|id| ClientEvent::Subscribed { id, codes })
@@ -273,6 +278,7 @@ impl Client {
                 let Suback {
                     packet_id, codes, ..
                 } = Suback::read_unsuback(version, body)?;
+                self.note_answer(packet_id);
                 let id = self.outbound.answered_request(Wait::Unsuback, packet_id)?;
                 self.counts.unknown += u32::from(id.is_none());
                 id.map(|id| ClientEvent::Unsubscribed { id, codes })
