@@ -1,9 +1,10 @@
 //! Links that never came up: by which cause, and which key of the scenario to look at.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use muster_measure::{Phase, ScopeSummary};
-use muster_model::{ConnectFailure, FleetId, Reason, TlsFailure, figure};
+use muster_model::{Cause, ConnectFailure, FleetId, Reason, TlsFailure, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -30,6 +31,69 @@ pub struct LinkCause {
     pub text: String,
 }
 
+/// The end of a try to connect, or of a link that had come up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LinkEnd {
+    Failed(ConnectFailure),
+    Ended(Cause),
+}
+
+impl LinkEnd {
+    const fn noun(self, count: u64) -> &'static str {
+        match (self, count) {
+            (Self::Failed(_), 1) => "try",
+            (Self::Failed(_), _) => "tries",
+            (Self::Ended(_), 1) => "link",
+            (Self::Ended(_), _) => "links",
+        }
+    }
+
+    /// The cause behind a number of links, such as "refused: not authorized (0x87)".
+    fn in_words(self) -> String {
+        match self {
+            Self::Failed(failure) => failure.in_words(),
+            Self::Ended(Cause::PeerDisconnect(reason)) => match reason.meaning() {
+                Some(meaning) => format!("closed by the platform: {meaning} ({reason})"),
+                None => format!("closed by the platform: {reason}"),
+            },
+            Self::Ended(cause @ Cause::PeerClosed) => format!("closed by the platform ({cause})"),
+            Self::Ended(cause) => format!("ended again ({cause})"),
+        }
+    }
+
+    /// The key of the scenario that decides over it.
+    fn key(self, fleet: &str) -> String {
+        match self {
+            Self::Failed(failure) => key(failure, fleet),
+            Self::Ended(Cause::PeerDisconnect(reason)) => of_refusal(reason, fleet),
+            Self::Ended(Cause::Tls(failure)) => of_tls(failure, fleet),
+            Self::Ended(Cause::PeerClosed | Cause::Reset) => {
+                format!("platform.devices and fleet.{fleet}.credential")
+            }
+            Self::Ended(Cause::PingUnanswered) => format!("fleet.{fleet}.connect"),
+            Self::Ended(
+                Cause::Network
+                | Cause::KeepAliveMissed
+                | Cause::Malformed
+                | Cause::OwnLimit
+                | Cause::Lifetime
+                | Cause::Offline
+                | Cause::SessionLost
+                | Cause::Unsendable,
+            ) => "platform.devices".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for LinkEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(failure) => failure.fmt(f),
+            Self::Ended(cause) => cause.fmt(f),
+        }
+    }
+}
+
 /// A line for each fleet whose links were not all up when connecting ended, then one for each fleet
 /// whose messages were refused for who sent them.
 pub(crate) fn of_links(evidence: &Evidence<'_>) -> Vec<LinkCause> {
@@ -50,30 +114,32 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
         1 => String::new(),
         _ => format!(" of fleet `{fleet}`"),
     };
-    let told = |(failure, _): &(ConnectFailure, u64)| {
-        format!(
-            "{}; see {}",
-            said(*failure, evidence),
-            key(*failure, &fleet)
-        )
-    };
-    let text = if let [only] = causes.as_slice() {
-        format!("{count} of {of} links{whose} {}", told(only))
+    let told = |end: LinkEnd| format!("{}; see {}", said(end, evidence), end.key(&fleet));
+    let ended: u64 = causes.iter().map(|(_, count)| count).sum();
+    let text = if let ([(only, _)], true) = (causes.as_slice(), ended >= missing) {
+        format!("{count} of {of} links{whose} {}", told(*only))
     } else {
         let shown = causes.iter().take(CAUSES_MAX);
-        let shown = shown.map(|cause| format!("{} tries {}", figure::count(cause.1), told(cause)));
+        let shown = shown.map(|(end, count)| {
+            let ends = end.noun(*count);
+            format!("{} {ends} {}", figure::count(*count), told(*end))
+        });
+        let open = match missing.saturating_sub(ended) {
+            0 => String::new(),
+            open => format!("; {} still connecting", figure::count(open)),
+        };
         let more = match causes.len().saturating_sub(CAUSES_MAX) {
             0 => String::new(),
             more => format!(", and {more} more causes"),
         };
         let all: Vec<String> = shown.collect();
         format!(
-            "{count} of {of} links{whose} did not come up: {}{more}",
+            "{count} of {of} links{whose} did not come up: {}{more}{open}",
             all.join(", ")
         )
     };
     Some(LinkCause {
-        see: key(first, &fleet),
+        see: first.key(&fleet),
         fleet,
         count: missing,
         of: links.wanted,
@@ -107,17 +173,23 @@ fn unauthorized(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Opt
     })
 }
 
-/// Why tries of a fleet ended without a link while connecting, the most frequent cause first.
-fn causes(fleet: FleetId, evidence: &Evidence<'_>) -> Vec<(ConnectFailure, u64)> {
+/// Why tries of a fleet ended without a link while connecting, and why the platform ended links
+/// again; the most frequent cause first.
+fn causes(fleet: FleetId, evidence: &Evidence<'_>) -> Vec<(LinkEnd, u64)> {
     let windows = evidence.windows.links.iter();
     let connecting = windows.filter(|((of, key), _)| *of == fleet && key.phase == Phase::Connect);
-    let mut sums: BTreeMap<ConnectFailure, u64> = BTreeMap::new();
+    let mut sums: BTreeMap<LinkEnd, u64> = BTreeMap::new();
     for (_, window) in connecting {
-        for (failure, count) in window.counts.failures.iter() {
-            *sums.entry(failure).or_default() += count;
+        let failures = window.counts.failures.iter();
+        let failures = failures.map(|(failure, count)| (LinkEnd::Failed(failure), count));
+        let ended = window.counts.disconnects.iter();
+        let ended = ended.filter(|(cause, _)| cause.is_of_platform());
+        let ended = ended.map(|(cause, count)| (LinkEnd::Ended(cause), count));
+        for (end, count) in failures.chain(ended) {
+            *sums.entry(end).or_default() += count;
         }
     }
-    sums.remove(&ConnectFailure::RunEnded);
+    sums.remove(&LinkEnd::Failed(ConnectFailure::RunEnded));
     let mut sums: Vec<_> = sums.into_iter().filter(|(_, count)| *count > 0).collect();
     sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     sums
@@ -129,9 +201,9 @@ fn fleet_name(at: usize, evidence: &Evidence<'_>) -> String {
 }
 
 /// The cause in words, with the platform's own where it has given any.
-fn said(failure: ConnectFailure, evidence: &Evidence<'_>) -> String {
-    let words = failure.in_words();
-    match evidence.reason_strings.get(&failure.to_string()) {
+fn said(end: LinkEnd, evidence: &Evidence<'_>) -> String {
+    let words = end.in_words();
+    match evidence.reason_strings.get(&end.to_string()) {
         Some(text) => format!("{words}, \"{}\"", cut(text)),
         None => words,
     }
@@ -176,7 +248,7 @@ fn of_refusal(reason: Reason, fleet: &str) -> String {
     match reason {
         _ if reason.is_of_credentials() => of_fleet("credential"),
         Reason::Mqtt(0x84) | Reason::MqttConnack(1) => of_fleet("client.version"),
-        Reason::Mqtt(0x85) | Reason::MqttConnack(2) => of_fleet("id"),
+        Reason::Mqtt(0x85 | 0x8e) | Reason::MqttConnack(2) => of_fleet("id"),
         Reason::Mqtt(0x90 | 0x99 | 0x9a | 0x9b) => of_fleet("client.will"),
         Reason::Mqtt(0x97 | 0x9f) => of_fleet("connect.rate"),
         Reason::Mqtt(_)

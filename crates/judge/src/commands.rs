@@ -3,22 +3,26 @@
 use muster_measure::{CommandSummary, LatencyView, Leg, QueriesDue, ReceptionLedger, ScopeSummary};
 use muster_model::{Micros, figure};
 
-use crate::latency::{all_due, counted as counted_above, of_all_due};
+use crate::latency::{PercentileBound, all_due, counted as counted_above, of_all_due};
 use crate::own_delay::Decision;
 use crate::slo::{counted, is_close, is_consumer_disturbed, listed, new};
 use crate::{
-    Allowance, Evidence, Figure, Latency, OwnDelay, Percentile, RuleResult, Share, Slo, SloBound,
-    Unevaluated,
+    Allowance, Evidence, Figure, Latency, OwnDelay, RuleResult, Share, Slo, SloBound, Unevaluated,
 };
 
 /// Rule `<leg> pX`: it holds iff what took longer and what never ended are together at most
 /// `(1 - X) n`, n being what began while measuring (docs/semantics.md#percentile-rules).
 pub(crate) fn leg(
     slo: &Slo,
-    (of, percentile, at_most): (Latency, Percentile, Micros),
+    bound: PercentileBound,
     scope: &ScopeSummary,
     evidence: &Evidence<'_>,
 ) -> RuleResult {
+    let PercentileBound {
+        of,
+        percentile,
+        at_most,
+    } = bound;
     let rule = new(slo).bound(Figure::Time(at_most));
     let found = scope
         .command

@@ -22,6 +22,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         }
         let rule = RuleResult::new(RuleKind::Slo, "completed", &slo.scope)
             .named(slo.named)
+            .except(&slo.except)
             .bound(Figure::Fraction(allowed.as_fraction()));
         // Whoever interrupts a run does not wait for the answers either.
         if *evidence.ending == Ending::Interrupted {

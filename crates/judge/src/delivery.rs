@@ -28,5 +28,5 @@ pub(crate) fn unknown(evidence: &Evidence<'_>) -> Vec<UnknownDelivery> {
 }
 
 pub(crate) const fn is_unknown(stream: &StreamEvidence) -> bool {
-    stream.is_uplink && !stream.promise.is_of_delivery() && !stream.is_delivery_seen
+    stream.role.is_uplink() && !stream.promise.is_of_delivery() && !stream.is_delivery_seen
 }

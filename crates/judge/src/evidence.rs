@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use muster_load::{Schedule, Shape, StreamSchedule};
-use muster_measure::{Summary, WindowDelta};
-use muster_model::{FleetId, Micros, Promise, Rate};
+use muster_measure::{Phase, Summary, WindowDelta};
+use muster_model::{FleetId, Micros, Promise, Rate, StreamId};
 
-use crate::{GeneratorHealth, Stop, Unevaluated, Warning};
+use crate::{GeneratorHealth, Latency, RuleName, Slo, Stop, Unevaluated, Warning};
 
 /// What a run has shown. The judge adds nothing to it and asks for nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,38 @@ impl Evidence<'_> {
             Some(name) => format!("backend {name}"),
         }
     }
+
+    /// Whether the run went beyond its connect phase.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.summary.timeline.origin < Micros::MAX
+    }
+
+    /// The roles of the streams that a rule covers.
+    pub(crate) fn roles(&self, slo: &Slo) -> impl Iterator<Item = StreamRole> {
+        let streams = self.streams.iter().zip(0u8..=u8::MAX);
+        let covered = streams.filter(|(of, id)| slo.covers(of.fleet, StreamId(*id)));
+        covered.map(|(of, _)| of.role)
+    }
+
+    /// Whether two rules about messages of devices share a stream.
+    pub(crate) fn is_shared(&self, one: &Slo, other: &Slo) -> bool {
+        let mut streams = self.streams.iter().zip(0u8..=u8::MAX);
+        streams.any(|(of, id)| {
+            let covers = |slo: &Slo| slo.covers(of.fleet, StreamId(id));
+            of.role.is_uplink() && covers(one) && covers(other)
+        })
+    }
+
+    /// Whether connecting ended without a link and the platform refused at least one by protocol.
+    pub(crate) fn was_refused(&self) -> bool {
+        let connecting = self.windows.links.iter();
+        let mut connecting = connecting.filter(|((_, key), _)| key.phase == Phase::Connect);
+        let is_refused = connecting.any(|(_, window)| {
+            let mut failures = window.counts.failures.iter();
+            failures.any(|(failure, count)| count > 0 && failure.is_refusal())
+        });
+        *self.ending == Ending::NoLinkUp && is_refused
+    }
 }
 
 /// The name of a backend that the scenario gave none.
@@ -49,8 +81,8 @@ const UNNAMED: &str = "backend";
 /// What the plan says of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvidence {
-    /// Whether its messages are the devices' own; else nothing of it is judged.
-    pub is_uplink: bool,
+    /// The direction of its messages, and with it the rules that can be about it.
+    pub role: StreamRole,
     /// `<fleet>/<stream>`.
     pub name: String,
     /// The fleet that owns it.
@@ -63,6 +95,58 @@ pub struct StreamEvidence {
     pub is_closed: bool,
     /// The intervals of constant offered rate in the measured phase ([`holds`]).
     pub holds: Vec<Hold>,
+}
+
+/// The part of a stream in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamRole {
+    /// Messages that devices send.
+    Uplink,
+    /// Messages that devices send to ask for a command.
+    Query,
+    /// Commands to devices.
+    Command {
+        /// Whether devices reply.
+        is_two_way: bool,
+    },
+    /// Messages to which devices subscribe.
+    Receive,
+}
+
+impl StreamRole {
+    /// Whether devices send its messages by themselves.
+    #[must_use]
+    pub const fn is_uplink(self) -> bool {
+        match self {
+            Self::Uplink | Self::Query => true,
+            Self::Command { .. } | Self::Receive => false,
+        }
+    }
+
+    /// Whether a rule of this name can be about such a stream. Rules about links are about fleets.
+    pub(crate) const fn is_object_of(self, rule: RuleName) -> bool {
+        match rule {
+            RuleName::Connected | RuleName::Disconnects => true,
+            RuleName::Loss | RuleName::FailureRatio | RuleName::Duplicates | RuleName::Stable => {
+                self.is_uplink()
+            }
+            RuleName::Latency { of, .. } => match of {
+                Latency::Response | Latency::Service | Latency::EndToEnd | Latency::Lateness => {
+                    self.is_uplink()
+                }
+                Latency::CommandRequest => matches!(self, Self::Query),
+                Latency::CommandResponse | Latency::CommandLoop => self.has_replies(),
+            },
+            RuleName::QueriesWithCommand => matches!(self, Self::Query),
+            RuleName::NotReceived => matches!(self, Self::Command { .. }),
+            RuleName::RepliesLost => self.has_replies(),
+            RuleName::ReceiveLoss => matches!(self, Self::Receive),
+        }
+    }
+
+    const fn has_replies(self) -> bool {
+        matches!(self, Self::Command { is_two_way: true })
+    }
 }
 
 /// How a run ended.

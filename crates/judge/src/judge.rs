@@ -7,24 +7,25 @@ use crate::own_delay::{self, Decision};
 use crate::starved::StarvedSeconds;
 use crate::{
     Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
-    RunResult, Unevaluated, Verdict, causes, completion, delivery, keep_alive, reach, slo, stable,
-    validity, warnings::warnings,
+    RunResult, Slo, Unevaluated, Verdict, causes, completion, delivery, keep_alive, reach, slo,
+    stable, validity, warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.
 ///
-/// The result is *none* if there was no run, else *invalid* if a validity rule failed or an
+/// The result is *none* if there was no run, else *fail* if no link was up when connecting ended and
+/// the platform refused one by protocol, else *invalid* if a validity rule failed or an
 /// SLO could not be evaluated (stability only if named), else *fail* if a rule that counts failed, else
 /// *pass* (docs/semantics.md#verdict-and-exit-codes). One part of a run leaves the rules on the target to the whole: in
 /// place of *pass* it says *part*.
 #[must_use]
 pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
-    let mut results: Vec<RuleResult> = rules
-        .slos
-        .iter()
-        .flat_map(|rule| slo::evaluate(rule, evidence))
+    let judged = rules.slos.iter();
+    let mut judged: Vec<(&Slo, RuleResult)> = judged
+        .filter_map(|rule| Some((rule, slo::evaluate(rule, evidence)?)))
         .collect();
-    own_delay::follow_response(&mut results);
+    own_delay::follow_response(&mut judged, evidence);
+    let mut results: Vec<RuleResult> = judged.into_iter().map(|(_, result)| result).collect();
     results.extend(no_link_up(&results, evidence));
     results.extend(completion::evaluate(rules, evidence));
     results.extend(reach::reachable(evidence));
@@ -35,7 +36,11 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     results.push(keep_alive::missed_by_us(evidence));
 
     let open = evidence.ending.why_open();
+    let is_cut = *evidence.ending == Ending::Interrupted && !evidence.has_begun();
     for rule in &mut results {
+        if is_cut {
+            rule.cut_short();
+        }
         if let Some(reason) = open {
             rule.leave_open(reason);
         }
@@ -45,8 +50,11 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         rule.conclude(evidence.ending);
     }
     let is_invalid = has(&results, Consequence::Invalidates);
+    let is_refused = evidence.was_refused() && has(&results, Consequence::Fails);
     let result = if was_no_run(evidence) {
         RunResult::None
+    } else if is_refused {
+        RunResult::Fail
     } else if is_invalid {
         RunResult::Invalid
     } else if evidence.is_part && !has(&results, Consequence::Fails) {
@@ -137,7 +145,6 @@ fn is_undecided(rule: &RuleResult) -> bool {
             | Unevaluated::DeliveryUnknown
             | Unevaluated::Unknown
             | Unevaluated::Running
-            | Unevaluated::NotMeasured
             | Unevaluated::OwnDelay(_)
             | Unevaluated::OnePart => true,
         },
@@ -214,12 +221,18 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     if evidence.summary.run.uplink.outstanding.is_none() {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
-    let outstanding = |at: usize| backends[at].uplink.outstanding();
+    let series = &evidence.summary.run.series;
+    let starved = StarvedSeconds::of(evidence.health);
+    let of_backend = |at: usize| {
+        let left = backends[at].uplink.outstanding();
+        let apart = starved.apart(series, at).outstanding;
+        (Decision::of(left == 0, || left == apart), left, apart)
+    };
     let worst = (0..backends.len())
         .rev()
-        .max_by_key(|at| outstanding(*at))
+        .max_by_key(|at| of_backend(*at))
         .unwrap_or(0);
-    let left = outstanding(worst);
+    let (decision, left, apart) = of_backend(worst);
     let rate = backends[worst].still_delivering_per_s;
     let name = evidence.backend(worst);
     let mut behind = match (left, rate) {
@@ -239,8 +252,8 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     if let Some(away) = away(evidence.summary).filter(|_| left > 0) {
         behind = format!("{behind}; {away}");
     }
-    let since = evidence.summary.run.series.iter();
-    let since = since
+    let since = series
+        .iter()
         .filter(|row| {
             row.arrivals
                 .get(worst)
@@ -248,16 +261,11 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
         })
         .map(|row| row.second)
         .min();
-    let starved = StarvedSeconds::of(evidence.health);
-    let apart = starved
-        .apart(&evidence.summary.run.series, worst)
-        .outstanding;
     if left > 0 && apart > 0 {
         let apart = figure::count(apart);
         behind =
             format!("{behind}; {apart} of them were due while our consumer had too little CPU");
     }
-    let decision = Decision::of(left == 0, || left == apart);
     rule.observed(Some(Figure::Count(left)))
         .evidence(behind)
         .decided_by_both(decision, OwnDelay::Consumer, since)

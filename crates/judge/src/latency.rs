@@ -10,16 +10,29 @@ use crate::own_delay::{Decision, by_both_times, delivery};
 use crate::slo::{is_close, is_consumer_disturbed, new};
 use crate::{Evidence, Figure, Latency, OwnDelay, Percentile, RuleResult, Slo, Unevaluated};
 
+/// The bound of a rule on a percentile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PercentileBound {
+    pub(crate) of: Latency,
+    pub(crate) percentile: Percentile,
+    pub(crate) at_most: Micros,
+}
+
 /// Rule `<latency> pX`: it holds iff `above + missing <= (1 - X) n` (docs/semantics.md#percentile-rules). Where it fails
 /// only by a part that may be our own, it is undecided (section 5).
 pub(crate) fn evaluate(
     slo: &Slo,
-    (of, percentile, at_most): (Latency, Percentile, Micros),
+    bound: PercentileBound,
     scope: &ScopeSummary,
     evidence: &Evidence<'_>,
 ) -> RuleResult {
+    let PercentileBound {
+        of,
+        percentile,
+        at_most,
+    } = bound;
     let Some(kept) = kept(of) else {
-        return commands::leg(slo, (of, percentile, at_most), scope, evidence);
+        return commands::leg(slo, bound, scope, evidence);
     };
     let rule = new(slo).bound(Figure::Time(at_most));
     if scope.measured.scheduled.is_none() {
@@ -63,7 +76,7 @@ pub(crate) fn evaluate(
         return rule.not_evaluated(Unevaluated::NoSuchLatency);
     };
     if worst.n < percentile.needed() {
-        return too_few(rule, (of, percentile), worst, scope);
+        return too_few(rule, bound, worst, scope);
     }
     let own = if of == Latency::EndToEnd {
         OwnDelay::Delivery
@@ -76,7 +89,7 @@ pub(crate) fn evaluate(
     rule.observed(observed)
         .evidence(told(worst, percentile, evidence))
         .with_lower(&name, lower(scope, kept, percentile))
-        .decided_by_both(decision, own, since(scope, of, percentile, at_most))
+        .decided_by_both(decision, own, since(scope, bound))
         .noted_if_close(close)
 }
 
@@ -92,13 +105,13 @@ fn lower(scope: &ScopeSummary, of: Kept, percentile: Percentile) -> Option<Micro
 /// target that rejects everything.
 fn too_few(
     rule: RuleResult,
-    (of, percentile): (Latency, Percentile),
+    bound: PercentileBound,
     counter: &Above,
     scope: &ScopeSummary,
 ) -> RuleResult {
-    let (have, needed) = (counter.n, percentile.needed());
+    let (have, needed) = (counter.n, bound.percentile.needed());
     let scheduled = scope.measured.scheduled.unwrap_or(0);
-    if of != Latency::EndToEnd || scheduled < needed {
+    if bound.of != Latency::EndToEnd || scheduled < needed {
         return rule.not_evaluated(Unevaluated::TooFewMessages { have, needed });
     }
     let rows = scope
@@ -192,12 +205,12 @@ pub(crate) fn all_due(view: &LatencyView) -> Distribution {
 
 /// The first second of the measured phase whose own percentile lay above the bound. Service has no
 /// series of its own.
-fn since(
-    scope: &ScopeSummary,
-    of: Latency,
-    percentile: Percentile,
-    at_most: Micros,
-) -> Option<u32> {
+fn since(scope: &ScopeSummary, bound: PercentileBound) -> Option<u32> {
+    let PercentileBound {
+        of,
+        percentile,
+        at_most,
+    } = bound;
     let rows = scope
         .series
         .iter()

@@ -47,7 +47,7 @@ pub use bounds::{StabilityBounds, ValidityBounds};
 pub use builder::RulesBuilder;
 pub use causes::LinkCause;
 pub use delivery::UnknownDelivery;
-pub use evidence::{Ending, Evidence, Hold, StreamEvidence, holds};
+pub use evidence::{Ending, Evidence, Hold, StreamEvidence, StreamRole, holds};
 pub use health::{
     GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,
 };

@@ -7,7 +7,9 @@ use muster_measure::{Above, DeliverySeconds};
 use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
-use crate::{Figure, Percentile, RuleKind, RuleOutcome, RuleResult, Unevaluated};
+use crate::{
+    Evidence, Figure, Latency, Percentile, RuleName, RuleOutcome, RuleResult, Slo, Unevaluated,
+};
 
 /// The part of the generator that could have changed a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,52 +155,34 @@ pub(crate) fn delivery(
 }
 
 /// Leaves end-to-end rules that fail undecided where the response rule of the same messages is.
-pub(crate) fn follow_response(rules: &mut [RuleResult]) {
-    let is_open = |rule: &&RuleResult| {
-        let own = RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(OwnDelay::Answers));
-        rule.kind == RuleKind::Slo && rule.rule.starts_with("response ") && rule.outcome == own
-    };
-    let open: Vec<String> = rules
-        .iter()
-        .filter(is_open)
-        .map(|rule| rule.scope.clone())
+pub(crate) fn follow_response(judged: &mut [(&Slo, RuleResult)], evidence: &Evidence<'_>) {
+    let own = RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(OwnDelay::Answers));
+    let open = judged.iter();
+    let open: Vec<&Slo> = open
+        .filter(|(slo, result)| is_about(slo, Latency::Response) && result.outcome == own)
+        .map(|(slo, _)| *slo)
         .collect();
-    for rule in rules.iter_mut() {
-        let is_failed = rule.rule.starts_with("end-to-end ") && rule.outcome == RuleOutcome::Fail;
-        if is_failed && open.iter().any(|scope| overlap(scope, &rule.scope)) {
-            let since_s = rule.since_s;
-            *rule = rule.clone().undecided(OwnDelay::Response, since_s);
+    for (slo, result) in judged {
+        let is_failed = is_about(slo, Latency::EndToEnd) && result.outcome == RuleOutcome::Fail;
+        if is_failed && open.iter().any(|other| evidence.is_shared(slo, other)) {
+            let since_s = result.since_s;
+            *result = result.clone().undecided(OwnDelay::Response, since_s);
         }
     }
 }
 
-/// Whether two scopes share messages: `run`, fleets and `<fleet>/<stream>`.
-fn overlap(a: &str, b: &str) -> bool {
-    let holds = |wide: &str, narrow: &str| {
-        let rest = narrow.strip_prefix(wide);
-        wide == "run" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    holds(a, b) || holds(b, a)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scopes_overlap_if_one_holds_the_other() {
-        for (a, b, expected) in [
-            ("run", "meters/readings", true),
-            ("meters/readings", "meters", true),
-            ("meters", "meters", true),
-            ("meters", "meters-2/readings", false),
-            ("meters/readings", "meters/alarms", false),
-        ] {
-            assert_eq!(
-                (overlap(a, b), overlap(b, a)),
-                (expected, expected),
-                "{a} {b}"
-            );
-        }
+fn is_about(slo: &Slo, latency: Latency) -> bool {
+    match slo.bound.name() {
+        RuleName::Latency { of, .. } => of == latency,
+        RuleName::Loss
+        | RuleName::FailureRatio
+        | RuleName::Connected
+        | RuleName::Disconnects
+        | RuleName::Duplicates
+        | RuleName::NotReceived
+        | RuleName::RepliesLost
+        | RuleName::ReceiveLoss
+        | RuleName::QueriesWithCommand
+        | RuleName::Stable => false,
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{IncidentKind, OwnDelay, Unevaluated};
+use crate::{OwnDelay, Unevaluated};
 
 /// Why a rule makes a run invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -226,18 +226,6 @@ impl Reason {
     }
 }
 
-impl From<IncidentKind> for Reason {
-    fn from(kind: IncidentKind) -> Self {
-        match kind {
-            IncidentKind::ReceiveDrop => Self::ReceiveDrops,
-            IncidentKind::LimitReached => Self::GeneratorLimit,
-            IncidentKind::ConsumerAway | IncidentKind::ConsumerLost => Self::OwnConsumer,
-            IncidentKind::ClockStepped | IncidentKind::Suspended => Self::Clock,
-            IncidentKind::ProcessLost => Self::ProcessLost,
-        }
-    }
-}
-
 impl From<OwnDelay> for Reason {
     fn from(own: OwnDelay) -> Self {
         match own {
@@ -250,27 +238,28 @@ impl From<OwnDelay> for Reason {
     }
 }
 
-impl From<Unevaluated> for Reason {
-    fn from(reason: Unevaluated) -> Self {
-        match reason {
+impl Reason {
+    /// The reason that a rule without an outcome is for an invalid run; none while the run goes on.
+    pub(crate) fn of(why: Unevaluated) -> Option<Self> {
+        Some(match why {
+            Unevaluated::Running => return None,
             Unevaluated::OwnDelay(own) => own.into(),
             Unevaluated::TooFewMessages { .. } => Self::TooFewMessages,
             Unevaluated::TooFewWindows { .. } => Self::TooShort,
             Unevaluated::NotConstant => Self::NotConstant,
             Unevaluated::Unclear { .. } => Self::Unclear,
             Unevaluated::NothingDue => Self::NothingDue,
-            Unevaluated::CutShort | Unevaluated::Running => Self::Interrupted,
+            Unevaluated::CutShort => Self::Interrupted,
             Unevaluated::NoLinks
             | Unevaluated::NoBackend
             | Unevaluated::NoSuchLatency
             | Unevaluated::DeliveryUnknown
-            | Unevaluated::NotMeasured
             | Unevaluated::OnePart => Self::NotMeasurable,
             Unevaluated::ConsumerDisturbed => Self::OwnConsumer,
             Unevaluated::ClocksApart => Self::ClocksApart,
             Unevaluated::OrderUnsure => Self::OrderUnsure,
             Unevaluated::Unknown => Self::Killed,
-        }
+        })
     }
 }
 

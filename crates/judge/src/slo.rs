@@ -7,11 +7,12 @@ use muster_measure::{
 };
 use muster_model::{FleetId, StreamId, figure};
 
+use crate::latency::PercentileBound;
 use crate::own_delay::{Decision, OwnDelay};
-use crate::starved::StarvedSeconds;
+use crate::starved::{Apart, StarvedSeconds};
 use crate::{
-    Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleName, RuleResult, Scope,
-    Share, Slo, SloBound, Unevaluated, commands, latency, meanwhile,
+    Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo,
+    SloBound, Unevaluated, commands, latency, meanwhile,
 };
 
 /// The result of one SLO; none where narrower rules took everything out of it. Rule `stable` is not
@@ -33,7 +34,14 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
             of,
             percentile,
             at_most,
-        } => latency::evaluate(slo, (of, percentile, at_most), scope, evidence),
+        } => {
+            let bound = PercentileBound {
+                of,
+                percentile,
+                at_most,
+            };
+            latency::evaluate(slo, bound, scope, evidence)
+        }
         SloBound::NotReceived(_) | SloBound::RepliesLost(_) | SloBound::ReceiveLoss(_) => {
             return commands::absent(slo, scope, evidence);
         }
@@ -42,28 +50,16 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
     })
 }
 
-/// Whether narrower rules took all streams with messages of devices, or all links, out of a rule.
+/// Whether narrower rules took everything that a rule can be about out of it.
 fn is_empty(slo: &Slo, evidence: &Evidence<'_>) -> bool {
     if slo.except.is_empty() {
         return false;
     }
-    let mut streams = evidence.streams.iter().zip(0u8..=u8::MAX);
-    match slo.bound.name() {
-        RuleName::Connected | RuleName::Disconnects => fleets(slo, evidence).next().is_none(),
-        RuleName::Loss
-        | RuleName::FailureRatio
-        | RuleName::Duplicates
-        | RuleName::Latency { .. }
-        | RuleName::Stable => {
-            !streams.any(|(of, id)| of.is_uplink && slo.covers(of.fleet, StreamId(id)))
-        }
-        RuleName::NotReceived
-        | RuleName::RepliesLost
-        | RuleName::ReceiveLoss
-        | RuleName::QueriesWithCommand => {
-            !streams.any(|(of, id)| slo.covers(of.fleet, StreamId(id)))
-        }
+    let name = slo.bound.name();
+    if name.is_about_links() {
+        return fleets(slo, evidence).next().is_none();
     }
+    !evidence.roles(slo).any(|role| role.is_object_of(name))
 }
 
 /// The figures of what a rule is about.
@@ -121,11 +117,35 @@ pub(crate) fn is_consumer_disturbed(evidence: &Evidence<'_>) -> bool {
         .any(|incident| incident.kind == IncidentKind::ConsumerAway)
 }
 
-/// What was expected at one backend and what of it is lost.
+/// Messages expected at one backend, and those of them that are lost.
 #[derive(Debug, Clone, Copy, Default)]
 struct Loss {
     expected: u64,
     lost: u64,
+}
+
+/// The loss at one backend, by the rule.
+struct LossAt {
+    backend: usize,
+    found: Loss,
+    /// The part that was due while our consumer had too little CPU.
+    apart: Apart,
+    decision: Decision,
+}
+
+impl LossAt {
+    fn of(backend: usize, found: Loss, apart: Apart, allowed: Allowance) -> Self {
+        let decision = Decision::of(allowed.covers(found.lost, found.expected), || {
+            let rest = found.expected.saturating_sub(apart.expected);
+            allowed.covers(found.lost.saturating_sub(apart.lost), rest)
+        });
+        Self {
+            backend,
+            found,
+            apart,
+            decision,
+        }
+    }
 }
 
 impl Loss {
@@ -147,18 +167,27 @@ fn loss(
 ) -> RuleResult {
     let rule = new(slo).bound(allowed.figure());
     let summary = evidence.summary;
-    if summary.backends.is_empty() {
-        return rule.not_evaluated(Unevaluated::NoBackend);
-    }
-    if summary.run.uplink.lost.is_none() {
+    let is_known = summary.run.uplink.lost.is_some();
+    if !summary.backends.is_empty() && !is_known {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
-    let of_backend = |at: usize| Loss::of(arrivals(slo, at, evidence));
-    let worst = (0..summary.backends.len())
-        .rev()
-        .max_by_key(|at| of_backend(*at).lost)
-        .unwrap_or(0);
-    let found = of_backend(worst);
+    let starved = StarvedSeconds::of(evidence.health);
+    let of_backend = |at: usize| {
+        let found = Loss::of(arrivals(slo, at, evidence));
+        LossAt::of(at, found, starved.apart(&scope.series, at), allowed)
+    };
+    // Of equals the first.
+    let all = (0..summary.backends.len()).rev().map(of_backend);
+    let worst = all.max_by_key(|at| (at.decision, at.found.lost, at.found.expected));
+    let Some(LossAt {
+        backend: worst,
+        found,
+        apart,
+        decision,
+    }) = worst
+    else {
+        return rule.not_evaluated(Unevaluated::NoBackend);
+    };
     let name = evidence.backend(worst);
     if is_consumer_disturbed(evidence) {
         let meanwhile = meanwhile::lost(evidence, scope, worst, IncidentKind::ConsumerAway);
@@ -180,8 +209,6 @@ fn loss(
         .iter()
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
-    let starved = StarvedSeconds::of(evidence.health);
-    let apart = starved.apart(&scope.series, worst);
     let mut told = format!(
         "{} at {name}{}",
         counted(found.lost, found.expected),
@@ -191,10 +218,6 @@ fn loss(
         let lost = figure::count(apart.lost);
         told = format!("{told}; {lost} of them were due while our consumer had too little CPU");
     }
-    let decision = Decision::of(allowed.covers(found.lost, found.expected), || {
-        let rest = found.expected.saturating_sub(apart.expected);
-        allowed.covers(found.lost.saturating_sub(apart.lost), rest)
-    });
     rule.observed(Some(allowed.observed(found.lost, found.expected)))
         .evidence(told)
         .decided_by_both(decision, OwnDelay::Consumer, since)
@@ -246,7 +269,11 @@ fn duplicates(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleRes
         })
     };
     let all = (0..summary.backends.len()).rev();
-    let worst = all.max_by_key(|at| of_backend(*at).0).unwrap_or(0);
+    let weight = |at: &usize| {
+        let (found, arrived) = of_backend(*at);
+        (!allowed.covers(found, arrived), found)
+    };
+    let worst = all.max_by_key(weight).unwrap_or(0);
     let (found, arrived) = of_backend(worst);
     let name = evidence.backend(worst);
     rule.observed(Some(allowed.observed(found, arrived)))
@@ -330,7 +357,11 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
         figure::count(links.wanted),
         listed(&causes)
     );
-    let by_us = links.timed_out_by_us_at_start.min(missing);
+    // A refusal is the target's own, whatever else kept links away.
+    let by_us = match of.was_refused() {
+        true => 0,
+        false => links.down_by_us_at_start.min(missing),
+    };
     let told = match by_us {
         0 => told,
         by_us => format!(

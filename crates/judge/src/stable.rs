@@ -17,7 +17,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         .iter()
         .zip(&evidence.summary.streams)
         .enumerate()
-        .filter(|(_, (stream, _))| stream.is_uplink);
+        .filter(|(_, (stream, _))| stream.role.is_uplink());
     streams
         .map(|(id, (stream, scope))| {
             let named = is_named(rules, stream, StreamId(id as u8));
@@ -62,8 +62,15 @@ fn of_stream(
     let assessed = long.filter_map(|hold| {
         let series = series(hold, stream, scope, evidence);
         let stability = series.assess()?;
-        let own = match stability {
-            Stability::Unstable { .. } => own_part(&series, (hold, scope), min_windows, evidence),
+        let own = match &stability {
+            Stability::Unstable { growth, .. } => {
+                // What a closed loop leaves out is no time that a message waits.
+                let waits_s = (!stream.is_closed).then_some(growth.growth_s);
+                match lateness_grew(&series.latencies, waits_s, &lateness(hold, scope)) {
+                    true => Some(OwnDelay::Lateness),
+                    false => starved_part(&series, min_windows, evidence),
+                }
+            }
             Stability::Stable { .. } | Stability::Unclear { .. } => None,
         };
         Some((stability, own))
@@ -85,16 +92,12 @@ fn of_stream(
     }
 }
 
-/// Our own part in a hold that is unstable, if it could have made it so.
-fn own_part(
+/// The part of starved consumers in a hold that is unstable, if it could have made it so.
+fn starved_part(
     series: &HoldSeries,
-    (hold, scope): (&Hold, &ScopeSummary),
     min_windows: u32,
     evidence: &Evidence<'_>,
 ) -> Option<OwnDelay> {
-    if lateness_grew(&series.latencies, &lateness(hold, scope)) {
-        return Some(OwnDelay::Lateness);
-    }
     let starved = StarvedSeconds::of(evidence.health);
     let is_fed = |point: &Point| !starved.contains(point.t_s as u32 - 1);
     let mut fed = series.clone();
@@ -125,14 +128,21 @@ fn lateness(hold: &Hold, scope: &ScopeSummary) -> Vec<Point> {
     .collect()
 }
 
-/// Whether lateness rises by test (b), and by at least half of what the latencies rose.
-fn lateness_grew(latencies: &[(String, Vec<Point>)], lateness: &[Point]) -> bool {
+/// Whether lateness rises by test (b), and by at least half of what the latencies rose. Messages
+/// that have not ended show in no latency but in the backlog, whose growth in seconds of traffic is
+/// the time that they wait by Little's law.
+fn lateness_grew(
+    latencies: &[(String, Vec<Point>)],
+    backlog_s: Option<f64>,
+    lateness: &[Point],
+) -> bool {
     let Some(own) = Creep::of(lateness).filter(Creep::is_rising) else {
         return false;
     };
     let rises = latencies.iter().filter_map(|(_, points)| Creep::of(points));
-    let most = rises.map(|creep| creep.rise_us).fold(0.0, f64::max);
-    2.0 * own.rise_us >= most
+    let rises = rises.map(|creep| creep.rise_us);
+    let most = rises.chain(backlog_s.map(|s| s * 1e6)).fold(0.0, f64::max);
+    most > 0.0 && 2.0 * own.rise_us >= most
 }
 
 /// The first word of a backlog of the backend side.

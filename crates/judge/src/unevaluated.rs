@@ -38,7 +38,7 @@ pub enum Unevaluated {
     NoLinks,
     /// The run was interrupted before this was decided.
     CutShort,
-    /// No backend tells what arrived.
+    /// No backend reports arrivals.
     NoBackend,
     /// The latency does not exist in the scope by design.
     NoSuchLatency,
@@ -54,8 +54,6 @@ pub enum Unevaluated {
     Unknown,
     /// The run has not ended.
     Running,
-    /// This machine does not tell.
-    NotMeasured,
     /// It is told of the whole run, of which this is one part.
     OnePart,
     /// The rule fails, and our own part could have made it fail.
@@ -79,7 +77,6 @@ impl Unevaluated {
             | Self::DeliveryUnknown
             | Self::Unknown
             | Self::Running
-            | Self::NotMeasured
             | Self::OwnDelay(_)
             | Self::OnePart => false,
         }
@@ -107,7 +104,7 @@ impl fmt::Display for Unevaluated {
             Self::NothingDue => f.write_str("nothing was due"),
             Self::CutShort => f.write_str("the run was interrupted before"),
             Self::NoLinks => f.write_str("no links are wanted"),
-            Self::NoBackend => f.write_str("no backend tells what arrived"),
+            Self::NoBackend => f.write_str("no backend reports arrivals"),
             Self::NoSuchLatency => f.write_str("no message of the scope has this latency"),
             Self::ConsumerDisturbed => {
                 f.write_str("our own consumer was away, so absence proves nothing")
@@ -121,9 +118,8 @@ impl fmt::Display for Unevaluated {
             Self::DeliveryUnknown => f.write_str(
                 "delivery unknown: no backend, counter or read-back looks behind the acknowledgements",
             ),
-            Self::Unknown => f.write_str("the run ended before this could be known"),
+            Self::Unknown => f.write_str("not measured: the run stopped first"),
             Self::Running => f.write_str("the run has not ended"),
-            Self::NotMeasured => f.write_str("this machine does not tell"),
             Self::OnePart => f.write_str("judged once the parts are merged"),
             Self::OwnDelay(own) => own.fmt(f),
         }

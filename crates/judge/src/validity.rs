@@ -29,15 +29,20 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
 /// The rules on incidents of the generator. The live view asks for the same rules on those so far.
 #[must_use]
 pub fn accidents(health: &GeneratorHealth) -> Vec<RuleResult> {
-    let kinds: [&[IncidentKind]; 5] = [
-        &[IncidentKind::ReceiveDrop],
-        &[IncidentKind::ConsumerAway],
-        &[IncidentKind::LimitReached],
-        &[IncidentKind::ClockStepped, IncidentKind::Suspended],
-        &[IncidentKind::ProcessLost],
+    let kinds: [(Reason, &[IncidentKind]); 5] = [
+        (Reason::ReceiveDrops, &[IncidentKind::ReceiveDrop]),
+        (Reason::OwnConsumer, &[IncidentKind::ConsumerAway]),
+        (Reason::GeneratorLimit, &[IncidentKind::LimitReached]),
+        (
+            Reason::Clock,
+            &[IncidentKind::ClockStepped, IncidentKind::Suspended],
+        ),
+        (Reason::ProcessLost, &[IncidentKind::ProcessLost]),
     ];
-    let rules = kinds.into_iter().map(|kinds| incidents(kinds, health));
-    rules.collect()
+    let rules = kinds.into_iter();
+    rules
+        .map(|(reason, kinds)| incidents(reason, kinds, health))
+        .collect()
 }
 
 fn new(rule: &str, reason: Reason) -> RuleResult {
@@ -57,11 +62,15 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
         }
         Ending::Unfinished { is_running, at } => {
             let at = figure::clock(*at);
-            let words = match is_running {
-                true => format!("running, {at} so far; judged at its end"),
-                false => format!("interrupted at {at}: the run was killed"),
+            let rule = match is_running {
+                true => rule
+                    .without_reason()
+                    .evidence(format!("running, {at} so far; judged at its end")),
+                false => rule
+                    .because(Reason::Killed)
+                    .evidence(format!("interrupted at {at}: the run was killed")),
             };
-            rule.evidence(words).decided(false, None)
+            rule.decided(false, None)
         }
         Ending::NoLinkUp => rule.evidence("no link was up when connecting ended"),
         Ending::NotBegun(reason) => rule.evidence(reason.clone()).decided(false, None),
@@ -75,7 +84,12 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     let rule = new("something-due", Reason::NothingDue);
     let run = &evidence.summary.run;
     let commands = run.command.as_ref().and_then(|of| of.ledger.scheduled);
-    if commands.is_none() && !evidence.streams.iter().any(|stream| stream.is_uplink) {
+    if commands.is_none()
+        && !evidence
+            .streams
+            .iter()
+            .any(|stream| stream.role.is_uplink())
+    {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
     let (cohort, when) = match evidence.ending {
@@ -100,7 +114,9 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
     if evidence.is_part {
         return rule.not_evaluated(Unevaluated::OnePart);
     }
-    if *evidence.ending == Ending::NoLinkUp && evidence.summary.residue.is_none() {
+    // No message was due, so that no ledger was opened.
+    let is_unopened = *evidence.ending == Ending::NoLinkUp || !evidence.has_begun();
+    if is_unopened && evidence.summary.residue.is_none() {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
     let Some(residue) = evidence.summary.residue else {
@@ -237,7 +253,7 @@ const OWN_SHARE: Share = Share::whole_percent(5);
 /// Rule `shape` of every closed stream: what it left out, it left out because of the target.
 fn closed_loops(evidence: &Evidence<'_>) -> Vec<RuleResult> {
     let streams = evidence.streams.iter().zip(&evidence.summary.streams);
-    let closed = streams.filter(|(stream, _)| stream.is_closed && stream.is_uplink);
+    let closed = streams.filter(|(stream, _)| stream.is_closed && stream.role.is_uplink());
     closed
         .map(|(stream, scope)| closed_loop(&stream.name, scope))
         .collect()
@@ -308,7 +324,7 @@ pub fn shape(bound: Micros, lateness: &Lateness<'_>) -> RuleResult {
 }
 
 /// No incident of these kinds.
-fn incidents(kinds: &[IncidentKind], health: &GeneratorHealth) -> RuleResult {
+fn incidents(reason: Reason, kinds: &[IncidentKind], health: &GeneratorHealth) -> RuleResult {
     let of_kind = || health.incidents.iter().filter(|i| kinds.contains(&i.kind));
     let first = kinds.first().copied().unwrap_or(IncidentKind::LimitReached);
     let happened: u64 = of_kind().map(|incident| incident.count.max(1)).sum();
@@ -316,7 +332,7 @@ fn incidents(kinds: &[IncidentKind], health: &GeneratorHealth) -> RuleResult {
         .take(MOST_TOLD)
         .map(|i| format!("{}: {}", i.kind, i.detail));
     let told: Vec<String> = told.collect();
-    new(first.rule(), first.into())
+    new(first.rule(), reason)
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(happened)))
         .evidence(if told.is_empty() {

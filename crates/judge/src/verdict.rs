@@ -122,6 +122,12 @@ impl RuleResult {
         self
     }
 
+    /// Takes the reason away, where a failure needs no remedy.
+    pub(crate) fn without_reason(mut self) -> Self {
+        self.reason = None;
+        self
+    }
+
     /// Adds a caveat for a rule that holds.
     pub(crate) fn noted(mut self, note: &str) -> Self {
         self.note = Some(match self.note {
@@ -204,7 +210,16 @@ impl RuleResult {
         }
         self.outcome = RuleOutcome::NotEvaluated(reason);
         self.evidence = reason.to_string();
-        (self.observed, self.since_s, self.note) = (None, None, None);
+        (self.observed, self.lower) = (None, None);
+        (self.since_s, self.note) = (None, None);
+    }
+
+    /// Attributes what is not known to the interruption of a run that never sent a message.
+    pub(crate) fn cut_short(&mut self) {
+        if self.outcome == RuleOutcome::NotEvaluated(Unevaluated::Unknown) {
+            self.outcome = RuleOutcome::NotEvaluated(Unevaluated::CutShort);
+            self.evidence = Unevaluated::CutShort.to_string();
+        }
     }
 
     /// Draws the consequence of the outcome. A run that its end has cut short is not made invalid by
@@ -230,7 +245,7 @@ impl RuleResult {
             Consequence::None
         };
         self.reason = match (self.consequence, &self.outcome) {
-            (Consequence::Invalidates, RuleOutcome::NotEvaluated(reason)) => Some((*reason).into()),
+            (Consequence::Invalidates, RuleOutcome::NotEvaluated(why)) => Reason::of(*why),
             (Consequence::Invalidates, RuleOutcome::Pass | RuleOutcome::Fail) => self.reason,
             (Consequence::None | Consequence::Fails, _) => None,
         };
@@ -353,7 +368,6 @@ impl RuleOutcome {
                 | Unevaluated::DeliveryUnknown
                 | Unevaluated::Unknown
                 | Unevaluated::Running
-                | Unevaluated::NotMeasured
                 | Unevaluated::OwnDelay(_)
                 | Unevaluated::OnePart => false,
             },

@@ -234,7 +234,7 @@ fn behind(scope: &ScopeSummary) -> Option<String> {
     let after = scope.measured.sent.saturating_sub(issued);
     let share = much(after, scope.measured.sent).filter(|_| after >= BEHIND_MIN)?;
     Some(format!(
-        "{share} of what was sent of the measured phase went out only after it ({})",
+        "{} messages ({share}) were sent after the measured phase had ended",
         figure::count(after)
     ))
 }
@@ -244,10 +244,9 @@ fn order_unsure(scope: &ScopeSummary) -> Option<String> {
     let copies = scope.unsure_by_order;
     (copies > 0).then(|| {
         format!(
-            "which messages {} copies are of is not known, nor how long they took: only their order \
-             tells, and some that were due were never sent or did not arrive. As many count as \
-             arrived as came, of the accepted first: where others were refused or not answered, more \
-             may be lost. Take another `carrier`, or a payload with room for an id",
+            "{} copies could belong to more than one message, because only their order tells them \
+             apart. More may be lost than is counted. Use another `carrier`, or a payload with room \
+             for an id",
             figure::count(copies)
         )
     })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use muster_agent::Afterlife;
 use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
-use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, holds, judge};
+use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, StreamRole, holds, judge};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{DeviceId, Listening, Micros};
@@ -15,7 +15,7 @@ use muster_platform::Carrier;
 use muster_report::{
     Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,
 };
-use muster_scenario::{Loop, Plan};
+use muster_scenario::{Loop, Plan, StreamKind, StreamPlan};
 
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
@@ -347,7 +347,7 @@ fn stream_evidence(
     let streams = plan.streams().zip(schedules);
     streams
         .map(|((fleet, stream), schedule)| StreamEvidence {
-            is_uplink: stream.is_uplink(),
+            role: role(stream),
             name: format!("{}/{}", fleet.name, stream.name),
             fleet: fleet.id,
             promise: stream.promise(dialect),
@@ -361,6 +361,15 @@ fn stream_evidence(
             },
         })
         .collect()
+}
+
+const fn role(stream: &StreamPlan) -> StreamRole {
+    match stream.kind {
+        StreamKind::Telemetry | StreamKind::Event => StreamRole::Uplink,
+        StreamKind::CommandQuery { .. } => StreamRole::Query,
+        StreamKind::Command { is_two_way, .. } => StreamRole::Command { is_two_way },
+        StreamKind::Receive => StreamRole::Receive,
+    }
 }
 
 fn device_name(plan: &Plan, device: DeviceId) -> String {

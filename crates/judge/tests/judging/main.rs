@@ -3,6 +3,7 @@
 mod commands;
 mod completion;
 mod meanwhile;
+mod narrowed;
 mod own;
 mod recorded;
 mod run;

@@ -5,7 +5,7 @@ use muster_judge::{
     Allowance, Consequence, Figure, Latency, OwnDelay, Percentile, Reason, RuleOutcome, RunResult,
     Share, SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
 };
-use muster_measure::CommandSummary;
+use muster_measure::{CommandSummary, Summary};
 use muster_model::{Micros, Outcome};
 use proptest::prelude::*;
 
@@ -182,7 +182,7 @@ fn connects_that_ran_out_of_time_by_our_own_delay_are_not_held_against_the_targe
     ] {
         let mut run = Run::healthy(100, 10);
         run.links.up_at_start = 97;
-        run.links.timed_out_by_us_at_start = by_us;
+        run.links.down_by_us_at_start = by_us;
         let verdict = run.judged();
         assert_eq!(verdict.result, result, "{by_us}");
         let connected = rule(&verdict, "connected");
@@ -254,6 +254,66 @@ fn what_is_outstanding_of_starved_seconds_leaves_drain_undecided() {
     }
 }
 
+/// The figures of a run with a second backend, which is that of another run.
+fn with_backend_of(run: &Run, other: &Run) -> Summary {
+    let (mut both, other) = (run.summary(), other.summary());
+    both.backends.extend(other.backends);
+    for scope in [&mut both.run, &mut both.fleets[0], &mut both.streams[0]] {
+        for (row, more) in scope.series.iter_mut().zip(&other.run.series) {
+            row.arrivals.extend(&more.arrivals);
+        }
+    }
+    both
+}
+
+#[test]
+fn a_backend_that_our_starved_consumer_excuses_hides_no_loss_at_another() {
+    // Seconds 9 to 19 are starved.
+    let lost = |due_s: usize, count: usize| {
+        let mut run = Run::healthy(100, 30);
+        run.health.threads.push(starved(20));
+        let from = (due_s - 2) * 100;
+        let lost = &mut run.messages[from..from + count];
+        lost.iter_mut().for_each(|message| message.seen = None);
+        run
+    };
+    let excused = lost(10, 100);
+    for (other, expected) in [
+        (lost(25, 50), RuleOutcome::Fail),
+        (lost(12, 50), undecided(OwnDelay::Consumer)),
+        (lost(25, 0), undecided(OwnDelay::Consumer)),
+    ] {
+        for summary in [
+            with_backend_of(&excused, &other),
+            with_backend_of(&other, &excused),
+        ] {
+            let verdict = excused.judged_by(&summary);
+            assert_eq!(rule(&verdict, "loss").outcome, expected);
+        }
+    }
+}
+
+#[test]
+fn a_backend_that_our_starved_consumer_excuses_hides_nothing_outstanding_at_another() {
+    let outstanding = |due_s: usize, count: usize| {
+        let mut run = Run::healthy(100, 10);
+        run.health.threads.push(starved(13));
+        let from = (due_s - 2) * 100;
+        for message in &mut run.messages[from..from + count] {
+            (message.seen, message.outstanding) = (None, true);
+        }
+        run
+    };
+    let excused = outstanding(10, 100);
+    for (other, expected) in [
+        (outstanding(13, 50), RuleOutcome::Fail),
+        (outstanding(11, 50), undecided(OwnDelay::Consumer)),
+    ] {
+        let verdict = excused.judged_by(&with_backend_of(&excused, &other));
+        assert_eq!(rule(&verdict, "drain").outcome, expected);
+    }
+}
+
 #[test]
 fn failures_and_duplicated_links_are_never_excused_by_timing() {
     let mut run = responses(10, answered_after(60_000, 15_000));
@@ -288,6 +348,43 @@ fn a_backlog_that_grows_with_our_own_lateness_is_undecided() {
     let verdict = run.judged();
     assert_eq!(verdict.result, RunResult::Invalid);
     assert_eq!(rule(&verdict, "stable").reason, Some(Reason::LatenessGrew));
+}
+
+/// A stream without answers, of which nothing arrives while it is held, and a generator whose
+/// lateness creeps by 2 ms meanwhile.
+#[test]
+fn a_lateness_that_creeps_explains_no_backlog_of_what_never_came() {
+    for arrives_at_last in [false, true] {
+        let mut run = Run::healthy(200, 60).names(&[SloBound::Stable]);
+        let end = run.messages.last().expect("there are some").due + 1_000_000;
+        for message in &mut run.messages {
+            message.late = 1_000 + (message.due - 2_000_000) / 30_000;
+            message.ends(Outcome::Unacknowledged);
+            message.ended = message.due + message.late + message.held;
+            message.outstanding = !arrives_at_last;
+            message.seen = arrives_at_last.then_some(end);
+        }
+        let mut summary = run.summary();
+        summary.streams[0].latency.response = None;
+        let verdict = run.judged_by(&summary);
+        let stable = rule(&verdict, "stable");
+        assert_eq!(stable.outcome, RuleOutcome::Fail, "{}", stable.evidence);
+    }
+}
+
+/// One message in twelve does not arrive. The others arrive in time, so that no percentile rises by
+/// much.
+#[test]
+fn a_lateness_that_creeps_explains_no_backlog_beside_a_steady_latency() {
+    let mut run = Run::healthy(200, 60).names(&[SloBound::Stable]);
+    for (n, message) in run.messages.iter_mut().enumerate() {
+        let into = message.due - 2_000_000;
+        message.late = 1_000 + into / 30_000;
+        message.ended = message.due + 10_000 + into / 600_000;
+        message.seen = (n % 12 > 0).then_some(message.ended + 1_000);
+        message.outstanding = n % 12 == 0;
+    }
+    assert_eq!(outcome(&run, "stable"), RuleOutcome::Fail);
 }
 
 #[test]

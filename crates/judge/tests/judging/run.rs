@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_judge::{
     Ending, Evidence, GeneratorHealth, Hold, Latency, RuleName, RuleOutcome, RuleResult, Rules,
-    Scope, SloBound, StreamEvidence, Verdict, Warning, judge,
+    Scope, SloBound, StreamEvidence, StreamRole, Verdict, Warning, judge,
 };
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, BackendLedger, DeliverySecond, DeliverySeconds,
@@ -180,24 +180,33 @@ impl Run {
 
     /// The verdict on so many streams of the fleet, which are all planned alike.
     pub(crate) fn judged_streams(&self, summary: &Summary, streams: usize) -> Verdict {
+        self.judged_roles(summary, &vec![(FleetId(0), StreamRole::Uplink); streams])
+    }
+
+    /// The verdict on streams of these fleets and roles.
+    pub(crate) fn judged_roles(
+        &self,
+        summary: &Summary,
+        roles: &[(FleetId, StreamRole)],
+    ) -> Verdict {
         let planned = Hold {
             from: Micros::from_secs(MEASURE),
             until: Micros::from_secs(MEASURE + self.measure_s),
             offered: Rate::per_second(self.rate as f64).expect("a rate is finite and not negative"),
         };
-        let stream = |at: usize| StreamEvidence {
-            is_uplink: true,
+        let stream = |(at, (fleet, role)): (usize, &(FleetId, StreamRole))| StreamEvidence {
+            role: *role,
             name: match at {
                 0 => "meters/readings".to_owned(),
                 at => format!("meters/stream-{at}"),
             },
-            fleet: FleetId(0),
+            fleet: *fleet,
             promise: self.promise,
             is_delivery_seen: self.is_delivery_seen,
             is_closed: self.is_closed,
             holds: self.holds.clone().unwrap_or_else(|| vec![planned]),
         };
-        let streams: Vec<StreamEvidence> = (0..streams).map(stream).collect();
+        let streams: Vec<StreamEvidence> = roles.iter().enumerate().map(stream).collect();
         let evidence = Evidence {
             summary,
             windows: &self.windows,

@@ -283,7 +283,7 @@ fn end_to_end_is_not_judged_where_it_is_not_known_which_message_came() {
     assert!(
         warning
             .detail
-            .starts_with("which messages 25 copies are of is not known")
+            .starts_with("25 copies could belong to more than one message")
     );
 }
 
@@ -547,6 +547,19 @@ fn any_in_a_fleet_takes_its_links_out_of_the_rules_about_links() {
         let verdict = run.judged();
         assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
     }
+}
+
+#[test]
+fn the_backend_that_breaks_a_ratio_of_duplicates_decides_and_not_the_one_with_most() {
+    let at_most = Share::whole_percent(5);
+    let run = Run::healthy(100, 10).names(&[SloBound::Duplicates(Allowance::Ratio(at_most))]);
+    let mut summary = run.summary();
+    summary.run.uplink.duplicates = Some(12);
+    let mut few = summary.backends[0].clone();
+    summary.backends[0].streams[0].duplicates = 12;
+    (few.streams[0].duplicates, few.streams[0].arrived) = (10, 100);
+    summary.backends.push(few);
+    assert_eq!(failed(&run.judged_by(&summary)), ["duplicates"]);
 }
 
 /// Two streams, of which the second fails; the figures of the first alone are a group.

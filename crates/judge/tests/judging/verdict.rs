@@ -140,6 +140,87 @@ fn nothing_that_could_not_be_judged_hides_that_every_link_was_refused() {
     assert!(failed(&verdict).contains(&"connected"));
 }
 
+fn without_descriptors(count: u64) -> Incident {
+    Incident {
+        kind: IncidentKind::LimitReached,
+        from: Micros::from_secs(1),
+        until: Micros::from_secs(1),
+        count,
+        detail: "descriptors: 1,024 of 1,024 used".to_owned(),
+    }
+}
+
+#[test]
+fn no_fault_of_ours_hides_that_the_platform_refused_links_and_none_is_up() {
+    for (refused, result) in [
+        (Some(NOT_AUTHORIZED), RunResult::Fail),
+        (Some(ConnectFailure::UpgradeRefused(401)), RunResult::Fail),
+        (Some(ConnectFailure::TimedOut), RunResult::Invalid),
+        (None, RunResult::Invalid),
+    ] {
+        let limit = (ConnectFailure::GeneratorLimit, 50);
+        let causes: Vec<_> = refused.map(|cause| (cause, 50)).into_iter().collect();
+        let mut run = ended_without_a_link(&[causes.as_slice(), &[limit]].concat());
+        run.health.incidents.push(without_descriptors(50));
+        let verdict = run.judged();
+        assert_eq!(verdict.result, result, "{refused:?}");
+        let would_be = (result == RunResult::Invalid).then_some(RunResult::Fail);
+        assert_eq!(verdict.would_be, would_be);
+        // Every other link may be down by our own delay.
+        run.links.down_by_us_at_start = 100;
+        let verdict = run.judged();
+        assert_eq!(verdict.result, result, "{refused:?}");
+        let is_failed = failed(&verdict).contains(&"connected");
+        assert_eq!(is_failed, result == RunResult::Fail);
+    }
+}
+
+#[test]
+fn links_that_are_still_connecting_are_not_called_refused() {
+    let verdict = ended_without_a_link(&[(NOT_AUTHORIZED, 1)]).judged();
+    let text = "100 of 100 links did not come up: 1 try refused: not authorized (0x87); \
+                see fleet.meters.credential; 99 still connecting";
+    assert_eq!(verdict.causes[0].text, text);
+    let timed_out = (ConnectFailure::TimedOut, 2);
+    let verdict = ended_without_a_link(&[(NOT_AUTHORIZED, 3), timed_out]).judged();
+    let text = &verdict.causes[0].text;
+    assert!(text.ends_with("; 95 still connecting"), "{text}");
+}
+
+#[test]
+fn links_that_the_platform_took_and_closed_again_are_a_cause() {
+    for (cause, text) in [
+        (
+            Cause::PeerDisconnect(Reason::Mqtt(0x87)),
+            "closed by the platform: not authorized (0x87), \"no such tenant\"; \
+             see fleet.meters.credential",
+        ),
+        (
+            Cause::PeerClosed,
+            "closed by the platform (closed-by-peer); \
+             see platform.devices and fleet.meters.credential",
+        ),
+    ] {
+        let mut run = ended_without_a_link(&[]);
+        run.links.connected = 100;
+        let said = ("disconnect-0x87".to_owned(), "no such tenant".to_owned());
+        run.reason_strings.extend([said]);
+        let windows = run.windows.links.values_mut();
+        windows.for_each(|window| window.counts.disconnects.add(cause, 100));
+        let verdict = run.judged();
+        assert_eq!(verdict.causes.len(), 1, "{cause}");
+        assert_eq!(verdict.causes[0].text, format!("100 of 100 links {text}"));
+        assert_eq!(verdict.causes[0].cause, cause.to_string());
+        assert_eq!(verdict.result, RunResult::Fail);
+    }
+    // We ended them.
+    let mut run = ended_without_a_link(&[]);
+    run.links.connected = 100;
+    let windows = run.windows.links.values_mut();
+    windows.for_each(|window| window.counts.disconnects.add(Cause::Lifetime, 100));
+    assert_eq!(run.judged().causes, []);
+}
+
 #[test]
 fn a_share_that_was_refused_is_named_with_its_key_and_the_platforms_words() {
     for (cause, words, see) in [

@@ -125,7 +125,7 @@ fn a_pass_says_that_the_offered_rate_was_not_reached() {
     let mut run = unlooked();
     let last = run.measured().skip(3_600);
     last.for_each(|message| message.held = 15_000_000);
-    let detail = "10 % of what was sent of the measured phase went out only after it (400)";
+    let detail = "400 messages (10 %) were sent after the measured phase had ended";
     assert_eq!(told(&run), [(WarningKind::Behind, detail.to_owned())]);
 }
 

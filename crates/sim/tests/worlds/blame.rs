@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Ending, Evidence, GeneratorHealth, Reason, RunResult, StreamEvidence, Verdict, judge,
+    Ending, Evidence, GeneratorHealth, Reason, RunResult, StreamEvidence, StreamRole, Verdict,
+    judge,
 };
 use muster_measure::WindowDelta;
 use muster_model::{FleetId, Micros, Promise};
@@ -43,7 +44,7 @@ fn verdict(bound_ms: u64, behaviour: Behaviour, stalls: &[Stall]) -> Verdict {
     stalls.iter().for_each(|stall| world.stall(*stall));
     let run = checked(world.run().expect("time goes on"));
     let stream = StreamEvidence {
-        is_uplink: true,
+        role: StreamRole::Uplink,
         name: "meters/r".to_owned(),
         fleet: FleetId(0),
         promise: Promise::Enqueued,
