@@ -1,6 +1,6 @@
 //! Links that are down because we did not look at their connect in time.
 
-use muster_model::{LinkEvent, LinkFact};
+use muster_model::{ConnectFailure, LinkEvent, LinkFact};
 use rustc_hash::FxHashSet;
 
 use crate::LinkCounts;
@@ -13,10 +13,12 @@ impl DownByUs {
     /// Counts a link that joins them, or leaves them.
     pub(crate) fn note(&mut self, fact: &LinkFact, counts: &mut LinkCounts) {
         match fact.event {
-            LinkEvent::Connected { .. } | LinkEvent::Failed(_) => {}
-            LinkEvent::Returned { .. }
+            // A try that the end of the run cut off shows nothing of the link.
+            LinkEvent::Failed(ConnectFailure::RunEnded)
+            | LinkEvent::Returned { .. }
             | LinkEvent::LastSent { .. }
             | LinkEvent::Disconnected(_) => return,
+            LinkEvent::Connected { .. } | LinkEvent::Failed(_) => {}
         }
         let link = fact.link.0;
         if fact.by_us {

@@ -23,9 +23,6 @@ pub struct LinkLedger {
     /// Tries among them that timed out while our own delay exceeded half of the time-out.
     #[serde(default)]
     pub timed_out_by_us: u64,
-    /// Of these, those that ended in the connect phase.
-    #[serde(default)]
-    pub timed_out_by_us_at_start: u64,
     /// Links whose last try of the connect phase was one of these: down at its end, and not by the
     /// target.
     #[serde(default)]
@@ -88,7 +85,6 @@ impl LinkLedger {
             connected,
             connect_failures,
             timed_out_by_us,
-            timed_out_by_us_at_start,
             down_by_us_at_start,
             disconnects,
             ended_by_platform,
@@ -111,7 +107,6 @@ impl LinkLedger {
         self.opened += opened;
         self.connected += connected;
         self.timed_out_by_us += timed_out_by_us;
-        self.timed_out_by_us_at_start += timed_out_by_us_at_start;
         self.down_by_us_at_start += down_by_us_at_start;
         add_by_name(&mut self.connect_failures, connect_failures);
         add_by_name(&mut self.disconnects, disconnects);

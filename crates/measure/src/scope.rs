@@ -324,7 +324,6 @@ impl Closing<'_> {
             connected: all.connected,
             connect_failures: by_name(&all.failures),
             timed_out_by_us: all.timed_out_by_us,
-            timed_out_by_us_at_start: before.timed_out_by_us,
             down_by_us_at_start: before.down_by_us.saturating_sub(before.down_by_us_no_more),
             disconnects: by_name(&all.disconnects),
             ended_by_platform: by_name(&loaded.disconnects.only(Cause::is_of_platform)),

@@ -170,7 +170,7 @@ fn a_connect_that_timed_out_by_us_is_counted_apart() {
         stalls.iter().for_each(|stall| world.stall(*stall));
         world.run().expect("time goes on").summary.run.links
     };
-    assert_eq!(links(&[]).timed_out_by_us, 0);
+    assert_eq!(links(&[]).down_by_us_at_start, 0);
     let timed_out = links(&[]).connect_failures["timed-out"];
     assert!(timed_out >= 12, "{timed_out}");
     for why in [Why::CpuWait, Why::LongTurn] {
@@ -178,18 +178,18 @@ fn a_connect_that_timed_out_by_us_is_counted_apart() {
             lasts: Micros::from_millis(400),
             ..stall(Whose::Devices, why, 100)
         };
-        assert_eq!(links(&[short]).timed_out_by_us, 0, "{why:?}");
+        assert_eq!(links(&[short]).down_by_us_at_start, 0, "{why:?}");
     }
     let long = Stall {
         lasts: Micros::from_millis(700),
         ..stall(Whose::Devices, Why::CpuWait, 100)
     };
-    assert_eq!(links(&[long]).timed_out_by_us_at_start, 12);
+    assert_eq!(links(&[long]).down_by_us_at_start, 12);
     let late = Stall {
         lasts: Micros::from_millis(700),
         ..stall(Whose::Devices, Why::LongTurn, 900)
     };
-    assert_eq!(links(&[late]).timed_out_by_us_at_start, 12);
+    assert_eq!(links(&[late]).down_by_us_at_start, 12);
 }
 
 /// Queries and replies to commands have two times as messages have.
