@@ -23,6 +23,15 @@ enum Request {
     Subscribe,
 }
 
+/// A refusal of a consumer by the platform.
+#[derive(Debug, Clone, Copy)]
+struct Refusal<'a> {
+    what: Request,
+    reason: Reason,
+    /// In the platform's own words, if it gave any.
+    said: Option<&'a str>,
+}
+
 impl Request {
     /// What a scenario says of it, as far as it may be the reason.
     fn remedy(self, reason: Reason) -> Option<&'static str> {
@@ -69,7 +78,12 @@ impl Driver {
                         Version::V311 => Reason::MqttSuback(*code),
                         Version::V5 => Reason::Mqtt(*code),
                     };
-                    return self.refused(io, at, (Request::Subscribe, reason), None);
+                    let refusal = Refusal {
+                        what: Request::Subscribe,
+                        reason,
+                        said: None,
+                    };
+                    return self.refused(io, at, &refusal);
                 }
                 Some(_) | None => {
                     self.note_granted(at, codes);
@@ -77,8 +91,12 @@ impl Driver {
                 }
             },
             ClientEvent::Refused { reason, .. } => {
-                let said = event.reason_string();
-                return self.refused(io, at, (Request::Connect, *reason), said);
+                let refusal = Refusal {
+                    what: Request::Connect,
+                    reason: *reason,
+                    said: event.reason_string(),
+                };
+                return self.refused(io, at, &refusal);
             }
             ClientEvent::KeepAliveExpired => {
                 self.give_up(io, at, "a ping had no answer in time");
@@ -164,13 +182,8 @@ impl Driver {
         }
     }
 
-    fn refused(
-        &mut self,
-        io: &mut Io,
-        at: usize,
-        (what, reason): (Request, Reason),
-        said: Option<&str>,
-    ) -> bool {
+    fn refused(&mut self, io: &mut Io, at: usize, refusal: &Refusal<'_>) -> bool {
+        let Refusal { what, reason, said } = *refusal;
         // It tries again and again, and is told once.
         if self.consumers[at].refused != Some(reason) {
             self.consumers[at].refused = Some(reason);
