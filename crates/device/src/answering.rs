@@ -10,7 +10,7 @@ use muster_protocol::mqtt::Token;
 use crate::protocols::Session;
 use crate::requesting::Due;
 use crate::sockets::Seat;
-use crate::token::{is_unawaited, stream_of};
+use crate::token::{due_of, is_unawaited, stream_of};
 use crate::{Shard, Sink};
 
 impl<S: Sink> Shard<S> {
@@ -124,7 +124,8 @@ impl<S: Sink> Shard<S> {
         }
     }
 
-    /// An answer to a message that was final once it was sent: a refusal counts, a reset is one.
+    /// An answer to a message that was final once it was sent: a refusal counts, a reset is one. It is
+    /// of the message, and so of the second in which that was due.
     fn answered_unawaited(&mut self, link: u32, now: Micros, token: Token, code: Option<Code>) {
         let status = Status::of_coap(code.unwrap_or(Code::EMPTY).0);
         if status.is_yes() {
@@ -134,7 +135,8 @@ impl<S: Sink> Shard<S> {
         let hint = self.class(link).dialect.hint(status);
         let text = hint.unwrap_or("nobody waits for the answers to these messages");
         self.refusals.note(status.coap_reason(), text.as_bytes());
-        self.sink.counts(stream_of(token), now).refused_unawaited += 1;
+        let due = due_of(token, now);
+        self.sink.counts(stream_of(token), due).refused_unawaited += 1;
     }
 
     /// The platform's answer to a request.

@@ -14,7 +14,7 @@ use crate::render::Unsent;
 use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Stage};
 use crate::sockets::exchanges;
-use crate::token::{nobody, stream_of};
+use crate::token::{stream_of, unawaited};
 use crate::{Shard, Sink};
 
 /// For so long it is known whose a refusal is that nobody waits for.
@@ -53,11 +53,11 @@ impl<S: Sink> Shard<S> {
         now: Micros,
         out: &mut Vec<u8>,
     ) -> Result<(), Unsent> {
-        let stream = self.slots.get(id).stream;
+        let (stream, due) = (self.slots.get(id).stream, self.slots.get(id).due);
         let is_tracked = self.stream(stream).is_tracked();
         let name = match is_tracked {
             true => self.token(id).0,
-            false => nobody(stream).0,
+            false => unawaited(stream, due).0,
         };
         let (place, at) = (self.place(stream), self.slots.get(id).request);
         let class = &self.classes[place.class as usize];

@@ -325,11 +325,8 @@ fn failed_due(row: &SecondRow) -> u64 {
         State::InFlight,
         State::Shed,
     ];
-    failed
-        .into_iter()
-        .map(|state| due.of(state))
-        .sum::<u64>()
-        .saturating_sub(due.shed_own())
+    let failed: u64 = failed.into_iter().map(|state| due.of(state)).sum();
+    row.refused_unawaited_due + failed.saturating_sub(due.shed_own())
 }
 
 /// Rule `connected`: links up at the end of the connect phase.

@@ -38,7 +38,8 @@ pub struct Counts {
     pub completed: u64,
     /// QoS 2 exchanges that the platform accepted (PUBREC) and never completed (PUBCOMP).
     pub incomplete: u64,
-    /// Refusals of messages whose answer nobody waited for (NON with `ack: none`).
+    /// Refusals of messages whose answer nobody waited for (NON with `ack: none`), by the second in
+    /// which these were due.
     pub refused_unawaited: u64,
     /// Accepted with reason code 0x10: no subscriber (MQTT 5 section 3.4.2.1).
     pub no_subscriber: u64,

@@ -51,6 +51,7 @@ impl Closing<'_> {
             is_whole: to - from == Micros::from_secs(1),
             offered: self.calendar.map(offered),
             due: Outcomes::default(),
+            refused_unawaited_due: 0,
             flow: Flow::default(),
             arrivals: vec![ArrivalRow::default(); usize::from(self.plan.backends)],
             lateness_p99_us: None,
@@ -72,6 +73,7 @@ impl Closing<'_> {
                 continue;
             };
             making.row.due.merge(&window.outcomes);
+            making.row.refused_unawaited_due += window.counts.refused_unawaited;
             making.row.flow.merge(&window.flow);
             making.row.response.merge(&window.response);
             making.row.lower.merge(&window.lower);

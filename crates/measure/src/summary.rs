@@ -249,6 +249,8 @@ pub struct SecondRow {
     pub offered: Option<u64>,
     /// Messages due in it that are final, by state and code.
     pub due: Outcomes,
+    /// Refusals of messages due whose answer nobody waited for.
+    pub refused_unawaited_due: u64,
     /// What happened in it.
     pub flow: Flow,
     /// Per backend.

@@ -58,8 +58,8 @@ impl Run {
         Self::of(world, Micros::from_secs(300))
     }
 
-    fn counts(&self) -> &Counts {
-        &self.told.counts
+    fn counts(&self) -> Counts {
+        self.told.counts()
     }
 
     fn answers(&self) -> Vec<Answer> {

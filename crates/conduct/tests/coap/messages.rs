@@ -28,7 +28,8 @@ fn end(mut world: World) -> (Vec<Attempt>, Counts) {
     let mut ids: Vec<u32> = told.attempts.iter().map(|attempt| attempt.id.seq).collect();
     ids.sort_unstable();
     assert!(ids.iter().copied().eq(0..MESSAGES as u32), "{ids:?}");
-    (told.attempts, told.counts)
+    let counts = told.counts();
+    (told.attempts, counts)
 }
 
 fn run(peer: Peer, fleet: &str, stream: &str) -> (Vec<Attempt>, Counts) {
@@ -170,6 +171,28 @@ fn a_refusal_of_a_non_that_nobody_waits_for_is_counted() {
     assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
     assert_eq!(counts.refused_unawaited, MESSAGES as u64);
     assert_eq!(counts.answered_late, 0);
+}
+
+/// It is one of the message, in whatever second it comes.
+#[test]
+fn such_a_refusal_counts_in_the_second_in_which_its_message_was_due() {
+    let mut world = world(
+        Peer::Refuses(Micros::from_millis(1_500)),
+        "",
+        "confirmable: false",
+    );
+    world.run_until(Micros::from_secs(300));
+    let told = world.end();
+    let refused = told
+        .windows
+        .iter()
+        .map(|(second, counts)| (*second, counts.refused_unawaited));
+    let refused: Vec<_> = refused.filter(|(_, count)| *count > 0).collect();
+    let due = told
+        .attempts
+        .iter()
+        .map(|attempt| (attempt.due.second(), 1));
+    assert_eq!(refused, due.collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One device that speaks CoAP and the platform it speaks to, under a virtual clock.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use muster_conduct::{Placement, Slice, recorder_plan, schedules};
@@ -24,10 +24,17 @@ pub(crate) const WAY: Micros = Micros::from_millis(1);
 pub(crate) struct Told {
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) commands: Vec<Command>,
-    pub(crate) counts: Counts,
+    /// By second.
+    pub(crate) windows: BTreeMap<u32, Counts>,
 }
 
 impl Told {
+    pub(crate) fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.windows.values().for_each(|counts| sum.merge(counts));
+        sum
+    }
+
     pub(crate) fn queries(&self) -> Vec<Query> {
         self.told_of(|command| match command {
             Command::Query(query) => Some(*query),
@@ -76,8 +83,8 @@ impl Sink for Told {
     fn reception(&mut self, _reception: &Reception) {}
     fn link(&mut self, _fact: &LinkFact) {}
     fn opened(&mut self, _link: LinkId, _at: Micros) {}
-    fn counts(&mut self, _stream: StreamId, _at: Micros) -> &mut Counts {
-        &mut self.counts
+    fn counts(&mut self, _stream: StreamId, at: Micros) -> &mut Counts {
+        self.windows.entry(at.second()).or_default()
     }
 }
 
@@ -89,6 +96,8 @@ pub(crate) enum Peer {
     Unavailable(u32),
     /// In a message of its own, so much later.
     Later(Micros),
+    /// With 4.03, so much later.
+    Refuses(Micros),
     /// It hears every second datagram only.
     Deaf,
     Silent,
@@ -259,6 +268,7 @@ impl World {
             | Peer::Answers(_)
             | Peer::Unavailable(_)
             | Peer::Later(_)
+            | Peer::Refuses(_)
             | Peer::Commands(_) => {}
         }
         let event = self.server.receive(self.now, datagram, &mut down);
@@ -279,6 +289,13 @@ impl World {
                     pending,
                     &Reply::new(Code::SERVICE_UNAVAILABLE, &options, b""),
                 );
+            }
+            Peer::Refuses(after) => {
+                let reply = Reply::new(Code::FORBIDDEN, &[], b"");
+                self.server
+                    .respond(self.now, pending, &reply, &mut down)
+                    .unwrap();
+                self.down.push_back((self.now + after, down));
             }
             Peer::Answers(code) => self.answer(pending, &Reply::new(code, &[], b"")),
             Peer::Deaf | Peer::Silent | Peer::SilentAfter(_) | Peer::Resets => {

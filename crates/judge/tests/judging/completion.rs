@@ -1,9 +1,9 @@
 //! Completion at QoS 2, refusals that nobody waits for, and acknowledgements of nothing.
 
 use muster_judge::{Ending, Figure, RuleOutcome, RunResult, Share, SloBound, Unevaluated, Verdict};
-use muster_measure::Summary;
+use muster_measure::{Phase, Summary};
 
-use crate::run::{Run, failed, rule};
+use crate::run::{MEASURE, Run, failed, rule};
 
 /// A verdict on a run of which the figures are changed.
 fn judged(run: &Run, change: impl FnOnce(&mut Summary)) -> Verdict {
@@ -61,8 +61,14 @@ fn nothing_is_to_be_completed_below_qos_2_or_in_a_run_that_did_not_wait() {
 fn a_refusal_that_nobody_waits_for_is_a_failure() {
     let verdict = judged(&Run::healthy(100, 10), |summary| {
         summary.run.measured.refused_unawaited = 150;
+        let rows = summary.run.series.iter_mut().rev();
+        let mut measured = rows.filter(|row| row.phase == Phase::Measure);
+        let last = measured.next().expect("the run was measured");
+        last.refused_unawaited_due = 150;
     });
     assert_eq!(failed(&verdict), ["failure-ratio"]);
+    let since = rule(&verdict, "failure-ratio").since_s;
+    assert_eq!(since, Some(MEASURE as u32 + 9));
     assert_eq!(
         rule(&verdict, "failure-ratio").evidence,
         "150 of 1,000 (15 %): refused unawaited 150"

@@ -399,6 +399,7 @@ fn empty(second: u64, settle: u64, rate: u64) -> SecondRow {
         is_whole: true,
         offered: Some(if is_loaded { rate } else { 0 }),
         due: Outcomes::default(),
+        refused_unawaited_due: 0,
         flow: Flow::default(),
         arrivals: vec![ArrivalRow::default()],
         lateness_p99_us: None,
