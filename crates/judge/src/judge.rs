@@ -20,12 +20,7 @@ use crate::{
 /// place of *pass* it says *part*.
 #[must_use]
 pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
-    let judged = rules.slos.iter();
-    let mut judged: Vec<(&Slo, RuleResult)> = judged
-        .filter_map(|rule| Some((rule, slo::evaluate(rule, evidence)?)))
-        .collect();
-    own_delay::follow_response(&mut judged, evidence);
-    let mut results: Vec<RuleResult> = judged.into_iter().map(|(_, result)| result).collect();
+    let mut results = slos(rules, evidence);
     results.extend(no_link_up(&results, evidence));
     results.extend(completion::evaluate(rules, evidence));
     results.extend(reach::reachable(evidence));
@@ -89,6 +84,16 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
         switched_off: rules.switched_off.clone(),
         rules: results,
     }
+}
+
+/// The results of the SLOs.
+fn slos(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
+    let judged = rules.slos.iter();
+    let mut judged: Vec<(&Slo, RuleResult)> = judged
+        .filter_map(|rule| Some((rule, slo::evaluate(rule, evidence)?)))
+        .collect();
+    own_delay::follow_response(&mut judged, evidence);
+    judged.into_iter().map(|(_, result)| result).collect()
 }
 
 fn target_result(rules: &[RuleResult]) -> RunResult {

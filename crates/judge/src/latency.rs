@@ -78,19 +78,27 @@ pub(crate) fn evaluate(
     if worst.n < percentile.needed() {
         return too_few(rule, bound, worst, scope);
     }
-    let own = if of == Latency::EndToEnd {
-        OwnDelay::Delivery
-    } else {
-        OwnDelay::Answers
-    };
+    let own = own_part(of);
     let observed = observed(scope, worst, percentile);
     let close = observed.is_some_and(|at| is_close(at.value(), at_most.0 as f64));
-    let name = slo.bound.rule();
     rule.observed(observed)
         .evidence(told(worst, percentile, evidence))
-        .with_lower(&name, lower(scope, kept, percentile))
+        .with_lower(&slo.bound.rule(), lower(scope, kept, percentile))
         .decided_by_both(decision, own, since(scope, bound))
         .noted_if_close(close)
+}
+
+/// Our own part in a latency that only fails by it.
+fn own_part(of: Latency) -> OwnDelay {
+    match of {
+        Latency::EndToEnd => OwnDelay::Delivery,
+        Latency::Response
+        | Latency::Service
+        | Latency::Lateness
+        | Latency::CommandRequest
+        | Latency::CommandResponse
+        | Latency::CommandLoop => OwnDelay::Answers,
+    }
 }
 
 /// The percentile of all due without our own part; none for a latency without two times.
