@@ -72,24 +72,7 @@ impl Driver {
                 consumer.render_subscribe(plan, beside, seen, &mut self.out);
                 self.arm_session(io, at);
             }
-            ClientEvent::Subscribed { id: _, codes } => match codes.iter().max() {
-                Some(code) if *code >= 0x80 => {
-                    let reason = match self.consumers[at].mqtt.version {
-                        Version::V311 => Reason::MqttSuback(*code),
-                        Version::V5 => Reason::Mqtt(*code),
-                    };
-                    let refusal = Refusal {
-                        what: Request::Subscribe,
-                        reason,
-                        said: None,
-                    };
-                    return self.refused(io, at, &refusal);
-                }
-                Some(_) | None => {
-                    self.note_granted(at, codes);
-                    self.subscribed(io, at);
-                }
-            },
+            ClientEvent::Subscribed { id: _, codes } => return self.granted(io, at, codes),
             ClientEvent::Refused { reason, .. } => {
                 let refusal = Refusal {
                     what: Request::Connect,
@@ -130,6 +113,26 @@ impl Driver {
             | ClientEvent::Auth { .. } => {}
         }
         true
+    }
+
+    /// Acts on the codes of a SUBACK; false if the connection is over.
+    fn granted(&mut self, io: &mut Io, at: usize, codes: &[u8]) -> bool {
+        let refused = codes.iter().max().filter(|code| **code >= 0x80);
+        let Some(code) = refused else {
+            self.note_granted(at, codes);
+            self.subscribed(io, at);
+            return true;
+        };
+        let reason = match self.consumers[at].mqtt.version {
+            Version::V311 => Reason::MqttSuback(*code),
+            Version::V5 => Reason::Mqtt(*code),
+        };
+        let refusal = Refusal {
+            what: Request::Subscribe,
+            reason,
+            said: None,
+        };
+        self.refused(io, at, &refusal)
     }
 
     /// One copy: counted before anything of it is decoded, then read.

@@ -3,12 +3,14 @@
 mod connect;
 mod event;
 mod keep_alive;
+mod limits;
 mod receive;
 
 use muster_model::Micros;
 
 pub use connect::Connect;
 pub use event::{ClientEvent, Connected, Message};
+pub use limits::{ClientCounts, ClientLimits};
 
 use super::authentication::{Authentication, Step};
 use super::inbound::Inbound;
@@ -17,38 +19,6 @@ use super::outbound::{Outbound, check_size, put_disconnect};
 use super::packet::{self, Filter, Filters, PINGREQ, Texts};
 use super::{Properties, Property, Publish, Refused, Token, Version, reason};
 use keep_alive::KeepAlive;
-
-/// What a client bounds beside what it announces in its [`Connect`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClientLimits {
-    /// Bytes of the largest packet that is received. A CONNECT of MQTT 5 can announce it; MQTT
-    /// 3.1.1 has no word for it.
-    pub maximum_packet_size: u32,
-    /// Time that the server has to answer a ping; a shorter keep-alive shortens it.
-    pub ping_timeout: Micros,
-}
-
-impl Default for ClientLimits {
-    /// 1 MiB, far above what a device is sent, and 10 s, the default time-out of a stream.
-    fn default() -> Self {
-        Self {
-            maximum_packet_size: 1 << 20,
-            ping_timeout: Micros::from_secs(10),
-        }
-    }
-}
-
-/// What came to a client session that no event tells, since it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ClientCounts {
-    /// Answers to a packet id that was answered before.
-    pub again: u32,
-    /// Answers to a packet id that was not given out. After 65,535 publishes of a session every id
-    /// was.
-    pub unknown: u32,
-    /// Messages at QoS 2 that came although the receive maximum we announced was reached.
-    pub over_window: u32,
-}
 
 /// How far a publish in flight has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
