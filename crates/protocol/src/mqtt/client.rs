@@ -343,6 +343,7 @@ impl Client {
         (reason, data): (u8, &[u8]),
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
+        self.end_silence(now);
         // Before CONNACK the server has not said what it takes.
         let maximum = match self.phase {
             Phase::Open => self.outbound.maximum_packet_size(),
@@ -364,6 +365,7 @@ impl Client {
         if self.phase != Phase::Open {
             return;
         }
+        self.end_silence(now);
         out.extend_from_slice(&PINGREQ);
         self.keep_alive.pinged(now);
     }
@@ -372,6 +374,7 @@ impl Client {
     /// later. Does nothing without a connection.
     pub fn ping_unheard(&mut self, now: Micros, out: &mut Vec<u8>) {
         if self.phase == Phase::Open {
+            self.end_silence(now);
             out.extend_from_slice(&PINGREQ);
             self.keep_alive.pinged_unheard(now);
         }

@@ -817,6 +817,19 @@ fn a_silence_that_the_server_answers_to_has_passed() {
     assert!(line.client.has_missed_keep_alive(secs(190)), "silent again");
 }
 
+/// The first packet after the silence may be a ping: then its answer tells, and none before it.
+#[test]
+fn a_silence_that_a_ping_ends_has_passed_with_its_answer() {
+    let secs = |seconds| NOW + Micros::from_secs(seconds);
+    let mut line = Line::open(Version::V311, &[]);
+    publish_as(&mut line, secs(1), Qos::AtLeastOnce);
+    assert_eq!(line.client.timer(secs(100), &mut line.out), None);
+    line.feed_at(secs(101), &[0x40, 2, 0, 1]);
+    assert!(line.client.has_missed_keep_alive(secs(101)), "sent before");
+    line.feed_at(secs(102), &[0xd0, 0]);
+    assert!(!line.client.has_missed_keep_alive(secs(102)));
+}
+
 /// PUBREC is the answer to a publish of before the silence, PUBCOMP one to the PUBREL after it.
 #[test]
 fn a_release_after_a_silence_is_answered_after_it() {
