@@ -63,6 +63,11 @@ impl Evidence<'_> {
         })
     }
 
+    /// Whether connecting ended without a link, and nothing but our own part may have kept them all down.
+    pub(crate) fn is_kept_down_by_us(&self) -> bool {
+        *self.ending == Ending::NoLinkUp && self.summary.run.links.is_down_by_us()
+    }
+
     /// Whether connecting ended without a link and the platform refused at least one by protocol.
     pub(crate) fn was_refused(&self) -> bool {
         let connecting = self.windows.links.iter();

@@ -359,6 +359,12 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
         true => 0,
         false => links.down_by_us_at_start.min(missing),
     };
+    // Where no link came up, those that were not tried waited for the others.
+    let excused = if by_us > 0 && of.is_kept_down_by_us() {
+        missing
+    } else {
+        by_us
+    };
     let told = match by_us {
         0 => told,
         by_us => format!(
@@ -368,7 +374,7 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
     };
     let decision = Decision::of(
         wanted.is_reached_by(links.up_at_start, links.wanted),
-        || wanted.is_reached_by(links.up_at_start, links.wanted - by_us),
+        || wanted.is_reached_by(links.up_at_start, links.wanted - excused),
     );
     rule.observed(Some(Figure::Fraction(fraction)))
         .evidence(told)

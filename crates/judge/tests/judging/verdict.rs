@@ -108,6 +108,17 @@ fn ended_without_a_link(causes: &[(ConnectFailure, u64)]) -> Run {
 
 const NOT_AUTHORIZED: ConnectFailure = ConnectFailure::Rejected(Reason::Mqtt(0x87));
 
+/// The connect phase ran out while we stalled: of 100 links half were tried, and timed out by us.
+#[test]
+fn links_that_waited_for_those_we_kept_down_are_not_held_against_the_target() {
+    for (timed_out_by_us, result) in [(50, RunResult::Invalid), (49, RunResult::Fail)] {
+        let mut run = ended_without_a_link(&[(ConnectFailure::TimedOut, 50)]);
+        run.links.timed_out_by_us = timed_out_by_us;
+        run.links.down_by_us_at_start = timed_out_by_us;
+        assert_eq!(run.judged().result, result);
+    }
+}
+
 #[test]
 fn a_run_that_was_refused_every_link_fails_by_connected_and_begins_with_the_cause() {
     let run = ended_without_a_link(&[(NOT_AUTHORIZED, 100), (ConnectFailure::RunEnded, 3)]);
