@@ -22,6 +22,9 @@ const WAITING_MAX: usize = 1 << 20;
 /// How often a consumer that is paused says that it lives: a broker must not take one for dead that
 /// does not read because the scenario says so.
 const SIGN_OF_LIFE: Micros = Micros::from_secs(1);
+/// How long a broker may be silent until a consumer asks whether it is there. Silence counts as quiet only up to the
+/// last answer, so this is well below any useful `settle.quiet`.
+const SILENCE: Micros = Micros::from_millis(250);
 /// How long a consumer that was paused has to find the answers to its pings.
 const CATCH_UP: Micros = Micros::from_secs(2);
 /// How long a consumer's handshake may take.
@@ -370,7 +373,7 @@ impl Driver {
             }
             let heard = consumer.session.last_received();
             consumer.heard = heard.unwrap_or(consumer.heard).max(consumer.heard);
-            if now < consumer.heard.max(consumer.asked) + SIGN_OF_LIFE {
+            if now < consumer.heard.max(consumer.asked) + SILENCE {
                 continue;
             }
             consumer.asked = now;

@@ -228,7 +228,7 @@ impl<S: Sink> Shard<S> {
 
     /// Whether an answer is waited for on a link.
     fn is_flying(&self, link: u32) -> bool {
-        let first = self.links[link as usize].first_lane as usize;
+        let first = self.first_lane(link);
         let lanes = &self.lanes[first..][..self.class(link).streams.len()];
         lanes.iter().any(|lane| lane.flying > 0)
     }

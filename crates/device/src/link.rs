@@ -19,8 +19,6 @@ pub(crate) struct Link {
     pub(crate) since: Micros,
     /// Messages without an answer by design that were sent since the peer sent its last packet.
     pub(crate) last_sent: u32,
-    /// The first of the link's lanes, one a stream.
-    pub(crate) first_lane: u32,
     /// Tries to connect that failed since the last success.
     pub(crate) failures: u8,
     pub(crate) class: u8,

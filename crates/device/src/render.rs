@@ -93,7 +93,7 @@ impl<S: Sink> Shard<S> {
     fn next_waiting(&self, link: u32) -> Option<SlotId> {
         let state = &self.links[link as usize];
         let streams = &self.classes[state.class as usize].streams;
-        let lanes = &self.lanes[state.first_lane as usize..][..streams.len()];
+        let lanes = &self.lanes[self.first_lane(link)..][..streams.len()];
         let has_window = self.window_free(link) > 0;
         let ready = streams.iter().zip(lanes).filter_map(|(stream, lane)| {
             if stream.qos != mqtt::Qos::AtMostOnce && !has_window {

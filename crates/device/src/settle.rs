@@ -69,7 +69,7 @@ impl<S: Sink> Shard<S> {
             };
             self.finish_open(id, now, obstacle);
         }
-        let first = self.links[link as usize].first_lane as usize;
+        let first = self.first_lane(link);
         for lane in 0..self.class(link).streams.len() {
             let is_query = self.class(link).streams[lane].is_query();
             let is_free = obstacle == ShedCause::InFlight;

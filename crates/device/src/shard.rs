@@ -118,6 +118,8 @@ pub(crate) struct Place {
 pub(crate) struct ClassRamp {
     pub(crate) ramp: Ramp,
     pub(crate) first: u32,
+    /// The first lane of its first link; each link has one a stream.
+    pub(crate) first_lane: usize,
     pub(crate) next: u32,
     pub(crate) links: u32,
     pub(crate) pending: u32,
@@ -327,6 +329,7 @@ impl<S: Sink> Shard<S> {
     fn add_class(&mut self, class: Class, ramp: Ramp) {
         let index = self.classes.len() as u8;
         let first = self.links.len() as u32;
+        let first_lane = self.lanes.len();
         for (lane, stream) in (0u8..).zip(&class.streams) {
             self.places[stream.id.index()] = Some(Place { class: index, lane });
             let is_closed = stream.policy == crate::Policy::Closed;
@@ -338,7 +341,6 @@ impl<S: Sink> Shard<S> {
             );
         }
         for id in class.links.clone() {
-            let first_lane = self.lanes.len() as u32;
             self.lanes
                 .extend(class.streams.iter().map(|_| Lane::default()));
             self.links.push(Link {
@@ -349,7 +351,6 @@ impl<S: Sink> Shard<S> {
                 again: Chain::default(),
                 writing: Writing::Nothing,
                 since: Micros::ZERO,
-                first_lane,
                 failures: 0,
                 class: index,
                 ups: 0,
@@ -369,6 +370,7 @@ impl<S: Sink> Shard<S> {
         self.ramps.push(ClassRamp {
             ramp,
             first,
+            first_lane,
             next: 0,
             links,
             pending: 0,
@@ -392,7 +394,14 @@ impl<S: Sink> Shard<S> {
     }
 
     pub(crate) fn lane_of(&self, link: u32, stream: StreamId) -> usize {
-        (self.links[link as usize].first_lane + u32::from(self.place(stream).lane)) as usize
+        self.first_lane(link) + usize::from(self.place(stream).lane)
+    }
+
+    /// The first of a link's lanes, one a stream.
+    pub(crate) fn first_lane(&self, link: u32) -> usize {
+        let class = self.links[link as usize].class as usize;
+        let ramp = &self.ramps[class];
+        ramp.first_lane + (link - ramp.first) as usize * self.classes[class].streams.len()
     }
 
     pub(crate) fn link_of(&self, stream: StreamId, device: DeviceId) -> u32 {

@@ -47,7 +47,7 @@ impl<S: Sink> Shard<S> {
         limit: u32,
         now: Micros,
     ) -> Option<(SlotId, ShedCause)> {
-        let index = self.links[link as usize].first_lane as usize + lane;
+        let index = self.first_lane(link) + lane;
         let is_query = self.class(link).streams[lane].is_query();
         let first = self.unsent_beyond(index, 0)?;
         if self.lanes[index].flying >= limit {

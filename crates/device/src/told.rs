@@ -81,7 +81,7 @@ impl<S: Sink> Shard<S> {
         let place = usize::from(id.lane);
         let streams = &self.class(link).streams;
         let stream = streams.get(place).filter(|of| of.is_acknowledged())?;
-        let lane = self.links[link as usize].first_lane as usize + place;
+        let lane = self.first_lane(link) + place;
         Some((stream.id, lane, id.seq))
     }
 
