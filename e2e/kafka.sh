@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A backend of Kafka against Apache Kafka 3.9: devices publish to Mosquitto, mosquitto_sub and kcat carry what
 # they say to Kafka, and what is consumed is what the topics grew by, to the unit: alone, in a group that
-# is rebalanced, and over a broker that stands still, for a while or to the end. Then who may not do what, by the
+# is rebalanced, over a broker that stands still, for a while or to the end, and while partitions are added to the topic. Then who may not do what, by the
 # rights of users that log in.
 source "$(dirname "$0")/lib.sh"
 source e2e/peers/kafka/node.sh
@@ -11,6 +11,9 @@ MESSAGES=2400
 readonly TOPIC=readings
 # Records of somebody else, between those of the run.
 readonly STRAY=7
+
+# Partitions of the topic.
+SIZE=6
 
 MQTT=$(free_port)
 readonly PASSWORD=open-sesame-4711
@@ -43,7 +46,8 @@ as() {
 bridge() {
     mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -C "$MESSAGES" -F '%t|%p' |
         awk -v stray="$STRAY" '{ print } NR == 100 { for (i = 0; i < stray; i++) print "nobody|hello" }' |
-        kcat -P -b "127.0.0.1:$KAFKA" -t "$TOPIC" -K '|' -X message.timeout.ms=60000 >"$WORK/bridge.log" 2>&1
+        kcat -P -b "127.0.0.1:$KAFKA" -t "$TOPIC" -K '|' -X topic.metadata.refresh.interval.ms=500 \
+            -X message.timeout.ms="${BRIDGE_WAITS:-60000}" >"$WORK/bridge.log" 2>&1
 }
 
 # run NAME ARGUMENT...: one run, from whose first message on `$MEANWHILE` is done.
@@ -51,8 +55,8 @@ run() {
     local name=$1 before bridging meanwhile
     shift
     # The session of the bridge stands before it is used, so that it misses nothing.
-    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -E
-    before=$(ends "$TOPIC" 6)
+    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -E >/dev/null
+    before=$(ends "$TOPIC" "$SIZE")
     bridge &
     bridging=$!
     (mosquitto_sub -p "$MQTT" -t 'muster/#' -C 1 -W 60 >/dev/null && ${MEANWHILE:-true}) &
@@ -62,7 +66,7 @@ run() {
         --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" --set "platform.backend.url=kafka://127.0.0.1:$KAFKA" "$@"
     kill -CONT "$NODE"
     wait "$bridging" "$meanwhile" || true
-    GROWTH=$(($(ends "$TOPIC" 6) - before))
+    GROWTH=$(($(ends "$TOPIC" "${GROWN:-$SIZE}") - before))
 }
 
 # counts NAME: a run that lost nothing, and whose account is Kafka's own.
@@ -98,6 +102,11 @@ late() {
 freeze_late() {
     late
     freeze_kafka 5
+}
+
+# change WHAT...: somebody changes a topic.
+change() {
+    (java_of e2e/peers/kafka/Topics.java "127.0.0.1:$KAFKA" "$@") >"$WORK/change.log" 2>&1
 }
 
 freeze_to_the_end() {
@@ -156,6 +165,22 @@ counts frozen
 check "frozen: no client was answered" test -e "$WORK/was-frozen"
 says "frozen: a broker that does not answer is told" "$(event frozen consumer-lost)" "has not answered for"
 
+# What is written to partitions that are added meanwhile is consumed to the unit, alone and in a group.
+MEANWHILE="change grow $TOPIC 8"
+GROWN=8 passes grown
+SIZE=8
+counts grown
+says "grown: it is told" "$(event grown topics-changed)" 'topic `readings` grew from 6 to 8 partitions'
+check "grown: something was written to the new ones" test "$(ends "$TOPIC" 8)" -gt "$(ends "$TOPIC" 6)"
+same "grown: the consumer was never away" "$(event grown consumer-lost)" ""
+MEANWHILE="change grow $TOPIC 12"
+GROWN=12 passes regrown --set platform.backend.shared=application --set platform.backend.consumers=2
+SIZE=12
+counts regrown
+says "grown, a group: it is told" "$(event regrown topics-changed)" 'topic `readings` grew from 8 to 12 partitions'
+says "grown, a group: a warning, with the time" \
+    "$(value "$WORK/regrown" '[.verdict.warnings[] | select(.kind == "topics-changed").detail] | join(" ")')" 'to 12 partitions at '
+
 MESSAGES=1200
 MEANWHILE=freeze_to_the_end
 run silent --set phases.measure=3s --set 'phases.settle={ at-most: 6s, quiet: 2s }'
@@ -195,6 +220,21 @@ for it in telemetry.t1:3 event.t1:4 command.t1:3 command_response.t1:2 notificat
 done
 says "that there were none is a warning" \
     "$(value "$WORK/unwritten" '[.verdict.warnings[] | select(.kind == "new-tenant").detail] | join(" ")')" 'no topic of tenant `t1`'
+
+# A topic that is deleted is named at once, and beside the loss.
+MEANWHILE="change delete $TOPIC"
+MESSAGES=2400 BRIDGE_WAITS=3000 run deleted
+MEANWHILE=
+says "deleted: it is told" "$(event deleted topics-changed)" 'topic `readings` was deleted'
+says "deleted: beside the loss" "$(value "$WORK/deleted" '.verdict.rules[] | select(.rule == "loss").evidence')" \
+    'topic `readings` was deleted at '
+same "deleted: the consumer was never away" "$(event deleted consumer-lost)" ""
+SIZE=6
+MEANWHILE="change delete $TOPIC"
+MESSAGES=2400 BRIDGE_WAITS=3000 run vanished --set platform.backend.shared=application
+MEANWHILE=
+same "deleted, a group: it is told, and nothing else" "$(value "$WORK/vanished" '[.verdict.warnings[] | select(.kind == "topics-changed")] | length')" 1
+says "deleted, a group: how" "$(event vanished topics-changed)" 'topic `readings` was deleted'
 
 status_of "$MUSTER" run e2e/kafka.yaml --quiet --out "$WORK/nobody" --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" \
     --set platform.backend.url=kafka://127.0.0.1:1 --set 'fleet[0].connect.timeout=2s'

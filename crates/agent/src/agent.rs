@@ -332,6 +332,7 @@ impl Agent {
             | Trouble::Unreachable(_)
             | Trouble::Topics(_)
             | Trouble::TopicsDiffer(_)
+            | Trouble::TopicsChanged(_)
             | Trouble::NewTenant(_)
             | Trouble::ConsumerLag(_)
             | Trouble::IdleNotices(_)

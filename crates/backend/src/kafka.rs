@@ -11,6 +11,7 @@ mod delivery;
 mod driver;
 mod fetched;
 mod headers;
+mod layout;
 mod line;
 mod listener;
 mod look;

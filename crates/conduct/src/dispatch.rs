@@ -101,6 +101,8 @@ pub enum Trouble {
     ReceiveBuffer(String),
     /// A topic that was there has other partitions than the scenario says.
     TopicsDiffer(String),
+    /// Somebody added partitions to a topic that is consumed, deleted it, or created it anew, while the run went on.
+    TopicsChanged(String),
     /// No topic of a tenant was there, so that the run created them all.
     NewTenant(String),
 }

@@ -29,7 +29,7 @@ pub struct Evidence<'a> {
     pub ending: &'a Ending,
     /// Whether this is one part of a run, so that nothing of the target can be judged by it.
     pub is_part: bool,
-    /// What was found before the load that is worth a warning.
+    /// What was found beside all figures that is worth a warning.
     pub found: &'a [Warning],
 }
 

@@ -28,21 +28,29 @@ pub(crate) fn lost(
         .sum()
 }
 
-/// The part of a loss that was due while the platform had ended a consumer's session, as the end of a
-/// sentence; nothing where there is none.
+/// What others did to topics meanwhile, and the part of a loss that was due while the platform had ended
+/// a consumer's session, as the end of a sentence; nothing where there is none.
 pub(crate) fn beside_a_loss(
     evidence: &Evidence<'_>,
     scope: &ScopeSummary,
     backend: usize,
 ) -> String {
     let meanwhile = lost(evidence, scope, backend, IncidentKind::ConsumerLost);
-    if meanwhile == 0 {
-        return String::new();
+    let mut words = topics_changed(evidence);
+    if meanwhile > 0 {
+        let count = figure::count(meanwhile);
+        words += &format!(
+            "; {count} of them due while the platform had ended the session of our consumer"
+        );
     }
-    format!(
-        "; {} of them due while the platform had ended the session of our consumer",
-        figure::count(meanwhile)
-    )
+    words
+}
+
+/// What others did to consumed topics while the run went on.
+fn topics_changed(evidence: &Evidence<'_>) -> String {
+    let found = evidence.found.iter();
+    let changes = found.filter(|it| it.kind == WarningKind::TopicsChanged);
+    changes.map(|it| format!("; {}", it.detail)).collect()
 }
 
 /// One warning for each backend that lost messages while a consumer of ours was away.

@@ -209,11 +209,10 @@ fn loss(
         .iter()
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
-    let mut told = format!(
-        "{} at {name}{}",
-        counted(found.lost, found.expected),
-        meanwhile::beside_a_loss(evidence, scope, worst)
-    );
+    let mut told = format!("{} at {name}", counted(found.lost, found.expected));
+    if found.lost > 0 {
+        told += &meanwhile::beside_a_loss(evidence, scope, worst);
+    }
     if apart.lost > 0 {
         let lost = figure::count(apart.lost);
         told = format!("{told}; {lost} of them were due while our consumer had too little CPU");

@@ -78,6 +78,8 @@ pub enum WarningKind {
     Unreachable,
     /// A topic of the backend has other partitions than the scenario says.
     TopicsDiffer,
+    /// Others added partitions to a topic that is consumed, or deleted it, while the run went on.
+    TopicsChanged,
     /// The backend had no topic of a tenant, so that the run created them: the tenant may be misspelt.
     NewTenant,
     /// A subscription was granted at a lower QoS than was asked for, so that messages may be lost on the

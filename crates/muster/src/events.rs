@@ -1,6 +1,7 @@
 //! What happened in a run, from when to when, read from its windows and its incidents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use muster_cluster::Incidents;
 use muster_conduct::Trouble;
@@ -14,6 +15,8 @@ use crate::line::CLOCKS_APART;
 /// What was found of topics before the load, as events and as warnings.
 const TOPICS_DIFFER: &str = "topics-differ";
 const NEW_TENANT: &str = "new-tenant";
+/// What others did to topics while the run went on.
+const TOPICS_CHANGED: &str = "topics-changed";
 /// The growth of the platform's own counters is not known.
 pub(crate) const COUNTERS_UNREAD: &str = "counters-unread";
 
@@ -91,6 +94,7 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         ),
         Trouble::Topics(what) => ("topics", what.clone()),
         Trouble::TopicsDiffer(what) => (TOPICS_DIFFER, what.clone()),
+        Trouble::TopicsChanged(what) => (TOPICS_CHANGED, what.clone()),
         Trouble::NewTenant(what) => (NEW_TENANT, what.clone()),
         Trouble::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Trouble::IdleNotices(what) => ("idle-notices", what.clone()),
@@ -124,25 +128,31 @@ pub(crate) fn reason_strings(events: &[NotedEvent]) -> BTreeMap<String, String> 
         .collect()
 }
 
-/// The events that are warnings too: each once, however many consumers noticed it.
+/// The events that are warnings too: each once, however many consumers noticed it, and a change during
+/// the load with the time at which it was noticed first.
 pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
-    let mut found: Vec<Warning> = Vec::new();
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     for event in events {
         let kind = match event.kind.as_str() {
             TOPICS_DIFFER => WarningKind::TopicsDiffer,
             NEW_TENANT => WarningKind::NewTenant,
+            TOPICS_CHANGED => WarningKind::TopicsChanged,
             LOWER_QOS => WarningKind::LowerQos,
             COUNTERS_UNREAD => WarningKind::CountersUnread,
             _ => continue,
         };
-        let warning = Warning {
+        if !known.insert((&event.kind, &event.detail)) {
+            continue;
+        }
+        let mut detail = event.detail.clone();
+        if kind == WarningKind::TopicsChanged {
+            let _ = write!(detail, " at {:.0} s", event.t_s);
+        }
+        found.push(Warning {
             kind,
             scope: "run".to_owned(),
-            detail: event.detail.clone(),
-        };
-        if !found.contains(&warning) {
-            found.push(warning);
-        }
+            detail,
+        });
     }
     found
 }
@@ -384,5 +394,29 @@ mod tests {
     #[test]
     fn a_gap_may_last_to_the_end() {
         assert_eq!(found(&[(9, 9), (9, 0), (9, 0)]), [(1, 3)]);
+    }
+
+    #[test]
+    fn a_change_of_topics_is_one_warning_with_the_time_at_which_it_was_noticed_first() {
+        let change = |s, trouble| {
+            of_incident(&Incidents {
+                at: Micros::from_secs(s),
+                trouble,
+            })
+        };
+        let what = |text: &str| Trouble::TopicsChanged(text.to_owned());
+        let told = [
+            change(31, what("topic `t` was deleted")),
+            change(32, what("topic `t` was deleted")),
+            change(40, what("topic `t` was created anew with 4 partitions")),
+        ];
+        let details: Vec<String> = warnings(&told).into_iter().map(|it| it.detail).collect();
+        assert_eq!(
+            details,
+            [
+                "topic `t` was deleted at 31 s",
+                "topic `t` was created anew with 4 partitions at 40 s"
+            ]
+        );
     }
 }

@@ -17,7 +17,14 @@ const ALWAYS: [(&str, &str); 6] = [
     ("socket.keepalive.enable", "true"),
 ];
 /// Of a consumer; what is fetched ahead stays within the library's bound of 64 MiB.
-const CONSUMING: [(&str, &str); 4] = [
+const CONSUMING: [(&str, &str); 7] = [
+    // Partitions that are added are found by one small request at this interval, and a deleted topic at the latest.
+    ("topic.metadata.refresh.interval.ms", "2000"),
+    // So long a topic may be unknown to some broker after it was created, and is not deleted.
+    ("topic.metadata.propagation.max.ms", "5000"),
+    // What was known of topics stays known while brokers stand still: the library's own default, which would be
+    // thrice the interval.
+    ("metadata.max.age.ms", "900000"),
     // Where the broker has deleted what was to come next, all that is left is taken.
     ("auto.offset.reset", "earliest"),
     ("auto.commit.interval.ms", "1000"),

@@ -16,6 +16,7 @@ use super::commanding::Commanding;
 use super::fetched::Record;
 use super::headers::headers;
 use super::line::{Line, Prepared, Share, Turn};
+use super::listener::News;
 use super::refusal::Refusal;
 use super::standing::Standing;
 use crate::consumers::{ConsumersError, ConsumersSpec, Seat};
@@ -216,8 +217,23 @@ impl KafkaDriver {
                 Err(refusal) => return self.try_again(io, &refusal),
             },
         };
-        let preparation = line.prepare(&self.config, &self.northbound, self.share());
         self.line = Some(line);
+        self.begin(io, self.share());
+    }
+
+    /// Takes up what was added to topics meanwhile.
+    fn take_further(&mut self, io: &mut Io) {
+        let is_free = !self.is_over && self.preparing.is_none();
+        if let Some(further) = is_free.then(|| self.standing.take_further()).flatten() {
+            self.begin(io, Share::Further(further));
+        }
+    }
+
+    fn begin(&mut self, io: &mut Io, share: Share) {
+        let Some(line) = &self.line else {
+            return;
+        };
+        let preparation = line.prepare(&self.config, &self.northbound, share);
         let (told, heard) = sync_channel(1);
         let waker = io.waker();
         let work = move || {
@@ -249,11 +265,21 @@ impl KafkaDriver {
 
     fn prepared(&mut self, io: &mut Io) {
         let done = self.preparing.as_ref().and_then(|it| it.try_recv().ok());
-        let Some(Prepared { told, has_all }) = done else {
+        let Some(done) = done else {
             return;
         };
         self.preparing = None;
-        self.standing.found(told);
+        let (has_all, share) = (done.has_all, done.share);
+        self.standing.found(done.told);
+        if let Some(layout) = done.layout {
+            self.standing.watch(layout);
+        }
+        if let Share::Further(further) = share {
+            return match has_all {
+                Ok(_) => self.pause_what_it_has(),
+                Err(refusal) => self.standing.further_refused(further, &refusal),
+            };
+        }
         self.has_asked |= has_all.is_ok();
         if std::mem::take(&mut self.is_stale) {
             return self.prepare(io);
@@ -272,6 +298,11 @@ impl KafkaDriver {
     fn up(&mut self, now: Micros) {
         self.given = None;
         self.standing.up(now);
+        self.pause_what_it_has();
+    }
+
+    /// What it has taken up is paused, if it is.
+    fn pause_what_it_has(&mut self) {
         let paused = self.line.as_ref().filter(|_| self.standing.is_paused());
         if paused.is_some_and(|line| line.pause(true).is_err()) {
             self.standing.limited("it cannot be paused");
@@ -354,17 +385,22 @@ impl KafkaDriver {
         let Some(line) = &self.line else {
             return;
         };
+        let mut is_sampled = false;
         while let Some(news) = line.news() {
             if news.is_revocation() {
                 self.given = None;
                 self.is_stale = self.preparing.is_some();
             }
+            is_sampled |= matches!(news, News::Sampled(_));
             self.standing.heard(io.now(), news);
         }
         if let Some(given) = line.given() {
             self.given = Some(given);
             self.is_stale = self.preparing.is_some();
             self.prepare(io);
+        }
+        if is_sampled {
+            self.take_further(io);
         }
     }
 

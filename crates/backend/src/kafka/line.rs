@@ -9,9 +9,10 @@ use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaResult;
 use rdkafka::message::BorrowedMessage;
-use rdkafka::topic_partition_list::TopicPartitionList;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::fetched::{Fetched, Record};
+use super::layout::Layout;
 use super::listener::{Heard, Listener, News};
 use super::refusal::Refusal;
 use super::rights::may_read;
@@ -33,6 +34,8 @@ pub(crate) enum Share {
     Asked,
     /// Its group has given it these, for the first time or once more.
     Given(TopicPartitionList, Turn),
+    /// Nobody: these were added to its topics, beside those that it has.
+    Further(TopicPartitionList),
 }
 
 /// How often a group has given a consumer its partitions.
@@ -48,8 +51,12 @@ pub(crate) enum Turn {
 pub(crate) struct Prepared {
     /// What was found that is worth a word, whatever came of it.
     pub(crate) told: Vec<Finding>,
+    /// The partitions of the topics that it consumes, where it has looked for all of them.
+    pub(crate) layout: Option<Layout>,
     /// Whether it has its partitions now, or has only asked its group for them.
     pub(crate) has_all: Result<bool, Refusal>,
+    /// The share that was to be taken up.
+    pub(crate) share: Share,
 }
 
 /// What finds out what a consumer is to consume, and takes it up. It may take seconds, and belongs on a
@@ -145,21 +152,35 @@ impl Line {
 
 impl Preparation {
     /// Finds the topics and where they end, creates those that are missing, and takes the partitions up.
-    pub(crate) fn carry_out(&self) -> Prepared {
-        let mut told = Vec::new();
-        let has_all = self.take_up(&mut told);
-        Prepared { told, has_all }
+    pub(crate) fn carry_out(self) -> Prepared {
+        let (mut told, mut layout) = (Vec::new(), None);
+        let has_all = self.take_up(&mut told, &mut layout);
+        Prepared {
+            told,
+            layout,
+            has_all,
+            share: self.share,
+        }
     }
 
-    fn take_up(&self, told: &mut Vec<Finding>) -> Result<bool, Refusal> {
+    fn take_up(
+        &self,
+        told: &mut Vec<Finding>,
+        layout: &mut Option<Layout>,
+    ) -> Result<bool, Refusal> {
         match &self.share {
             Share::Given(partitions, turn) => {
                 self.begin(partitions, *turn)?;
                 return Ok(true);
             }
+            Share::Further(partitions) => {
+                self.add(partitions)?;
+                return Ok(true);
+            }
             Share::All | Share::Asked => {}
         }
         let partitions = topics(&self.consumer, &self.config, &self.plan, told)?;
+        *layout = Some(Layout::of(&partitions));
         let topics = self.plan.topics.iter();
         let consumed = topics.filter(|topic| topic.records.are_consumed());
         let consumed: Vec<&str> = consumed.map(|topic| topic.name.as_str()).collect();
@@ -190,6 +211,31 @@ impl Preparation {
         committed.map_err(|error| Refusal::of(code_of(&error), "tell the group where it begins"))
     }
 
+    /// All that is in them came while the run went on: they are consumed from their beginnings.
+    fn add(&self, partitions: &TopicPartitionList) -> Result<(), Refusal> {
+        let new = self.absent(partitions).and_then(|new| {
+            self.fetched.gather(&new);
+            self.consumer.incremental_assign(&new)?;
+            self.consumer.assignment()?;
+            Ok(new)
+        });
+        let failed = |error| Refusal::of(code_of(&error), "take further partitions up");
+        self.fetched.gather(&new.map_err(failed)?);
+        Ok(())
+    }
+
+    /// Those that the consumer does not have.
+    fn absent(&self, partitions: &TopicPartitionList) -> KafkaResult<TopicPartitionList> {
+        let (has, mut absent) = (self.consumer.assignment()?, TopicPartitionList::new());
+        for it in partitions.elements() {
+            let (topic, number) = (it.topic(), it.partition());
+            if has.find_partition(topic, number).is_none() {
+                absent.add_partition_offset(topic, number, Offset::Beginning)?;
+            }
+        }
+        Ok(absent)
+    }
+
     /// Records are gathered before the first is fetched, and once more after the library has stopped to fetch
     /// what it fetched until now: it takes a partition's queue back then, a little after it has said so, and
     /// before it answers what is asked next.
@@ -213,5 +259,75 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.consumer.context().leave();
         let _ = self.consumer.assign(&TopicPartitionList::new());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_scenario::Sasl;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
+    use super::*;
+
+    const TURN: Duration = Duration::from_millis(100);
+
+    fn northbound() -> KafkaNorthbound {
+        let (servers, topics, sasl) = (Vec::new(), Vec::new(), Sasl::Plain);
+        KafkaNorthbound {
+            servers,
+            topics,
+            sasl,
+        }
+    }
+
+    /// What came on them before they were noticed is consumed, too, and what is there already is left as it is.
+    #[test]
+    fn partitions_that_were_added_are_consumed_from_their_beginnings() {
+        let cluster = MockCluster::new(1).expect("a mock cluster");
+        cluster.create_topic("t", 4, 1).expect("a topic");
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", cluster.bootstrap_servers());
+        let producer: BaseProducer = config.create().expect("a producer");
+        for partition in 0..4 {
+            let record = BaseRecord::<str, str>::to("t").partition(partition);
+            assert!(producer.send(record.key("k").payload("v")).is_ok());
+        }
+        producer.flush(TURN * 100).expect("they are written");
+        config.set("group.id", "g");
+        let (listener, _heard) = Listener::new();
+        let consumer: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
+        let consumer = Arc::new(consumer.expect("a consumer"));
+        let fetched = Arc::new(Fetched::new(Arc::clone(&consumer), Box::new(|| {})));
+        let preparation = |share| Preparation {
+            consumer: Arc::clone(&consumer),
+            fetched: Arc::clone(&fetched),
+            config: config.clone(),
+            plan: northbound(),
+            share,
+        };
+        let range = |from, to| {
+            let mut partitions = TopicPartitionList::new();
+            partitions.add_partition_range("t", from, to);
+            partitions
+        };
+        let first = preparation(Share::All);
+        let ends = first.ends(&range(0, 1)).expect("ends");
+        first.assign(&ends).expect("they are taken up");
+        for _ in 0..2 {
+            let done = preparation(Share::Further(range(1, 3))).carry_out();
+            assert!(matches!(done.has_all, Ok(true)), "they are taken up");
+            assert!(done.layout.is_none());
+        }
+        let mut came = Vec::new();
+        for _ in 0..300 {
+            fetched.take(100, |record| came.push(record.message().partition));
+            assert!(consumer.poll(TURN).is_none(), "it is gathered");
+            if came.len() >= 2 {
+                break;
+            }
+        }
+        came.sort_unstable();
+        assert_eq!(came, [2, 3]);
     }
 }

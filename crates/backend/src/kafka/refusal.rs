@@ -140,6 +140,11 @@ impl Refusal {
     pub(crate) fn is_final(code: Code) -> bool {
         OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)
     }
+
+    /// Whether brokers know no such topic, or partition.
+    pub(crate) fn is_of_missing_topic(code: Code) -> bool {
+        matches!(code, Code::UnknownTopicOrPartition | Code::UnknownTopic)
+    }
 }
 
 impl fmt::Display for Refusal {

@@ -3,6 +3,8 @@
 use muster_model::Micros;
 use rdkafka::statistics::{Broker, Partition, Statistics};
 
+use super::layout::TopicView;
+
 /// How long a broker may owe an answer before it is called silent. A fetch is answered after half a
 /// second even where there is nothing to fetch.
 pub(crate) const SILENT: Micros = Micros::from_secs(3);
@@ -19,6 +21,8 @@ pub(crate) struct Sample {
     pub(crate) silent: Option<String>,
     /// Connections that ended since the consumer began, by broker: which of them lead changes.
     pub(crate) connections: Vec<Connections>,
+    /// Topics as the brokers told of them the last time.
+    pub(crate) topics: Vec<TopicView>,
 }
 
 /// Connections to one broker.
@@ -55,6 +59,7 @@ impl Sample {
             heard_ago: heard_ago(brokers().filter(leads)),
             silent: brokers().filter(leads).find_map(silence),
             connections: brokers().map(connections).collect(),
+            topics: topics.clone().map(TopicView::of).collect(),
         }
     }
 }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use muster_conduct::Trouble;
 use muster_model::{Listening, Micros, figure};
 use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::GROUP_WAITS;
+use super::layout::{Change, Layout};
 use super::listener::News;
 use super::refusal::Refusal;
 use super::sample::{Connections, SILENT, Sample};
@@ -49,6 +51,9 @@ pub(crate) struct Standing {
     /// Connections that had ended by the last sample, by broker.
     ended: BTreeMap<i32, i64>,
     lag: Lag,
+    layout: Layout,
+    /// Partitions that were added to its topics and that it has not taken up yet; a group gives them by itself.
+    further: TopicPartitionList,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +125,8 @@ impl Standing {
             suspicion: None,
             ended: BTreeMap::new(),
             lag: Lag::default(),
+            layout: Layout::default(),
+            further: TopicPartitionList::new(),
         }
     }
 
@@ -182,7 +189,7 @@ impl Standing {
 
     /// What was found of topics, which is not this consumer's alone.
     pub(crate) fn found(&mut self, told: Vec<Finding>) {
-        let (_, place) = self.name.split_once(" of ").unwrap_or(("", &self.name));
+        let place = self.place();
         // It may try again before it is up.
         let new = told.into_iter().filter(|it| !self.found.contains(it));
         let new: Vec<Finding> = new.collect();
@@ -193,6 +200,39 @@ impl Standing {
             Finding::NewTenant(what) => Trouble::NewTenant(format!("{place}: {what}")),
         });
         self.troubles.extend(told);
+    }
+
+    /// Its topics have these partitions now; what others do to them from here on is told.
+    pub(crate) fn watch(&mut self, layout: Layout) {
+        self.layout = layout;
+    }
+
+    /// Takes out the partitions that it is to consume beside those that it has.
+    pub(crate) fn take_further(&mut self) -> Option<TopicPartitionList> {
+        let is_due = self.is_up() && self.further.count() > 0;
+        is_due.then(|| std::mem::take(&mut self.further))
+    }
+
+    /// They could not be taken up, and are to be tried again.
+    pub(crate) fn further_refused(&mut self, further: TopicPartitionList, refusal: &Refusal) {
+        self.further = further;
+        let what = "take up the partitions that were added";
+        self.limited_again(what, refusal);
+    }
+
+    fn changed(&mut self, change: &Change) {
+        if let Some((topic, added)) = change.added().filter(|_| !self.has_group) {
+            self.further
+                .add_partition_range(topic, added.start, added.end - 1);
+        }
+        let text = format!("{}: {change}", self.place());
+        self.troubles.push(Trouble::TopicsChanged(text));
+    }
+
+    /// Where its topics are, which is not its alone.
+    fn place(&self) -> String {
+        let (_, place) = self.name.split_once(" of ").unwrap_or(("", &self.name));
+        place.to_owned()
     }
 
     /// It has what it is to consume.
@@ -269,6 +309,11 @@ impl Standing {
     }
 
     fn failed(&mut self, now: Micros, code: RDKafkaErrorCode, reason: &str) {
+        // Until it is up the library may still have what it knew before the topics were created.
+        let change = self.has_been_up.then(|| self.layout.told(reason));
+        if let Some(change) = change.flatten() {
+            self.changed(&change);
+        }
         if code == RDKafkaErrorCode::PollExceeded {
             self.away("it was not asked for messages in time, and its group left it out");
         } else if self.state == State::Down {
@@ -278,7 +323,7 @@ impl Standing {
             } else {
                 self.refused(&refusal);
             }
-        } else if Refusal::is_final(code) {
+        } else if Refusal::is_final(code) && !Refusal::is_of_missing_topic(code) {
             self.lost(now, State::Silent, reason);
         }
     }
@@ -286,6 +331,11 @@ impl Standing {
     fn sampled(&mut self, now: Micros, sample: &Sample) {
         if let Some(lag) = sample.lag {
             self.lag.add(now, lag);
+        }
+        if self.has_been_up {
+            for change in self.layout.changes(&sample.topics) {
+                self.changed(&change);
+            }
         }
         let heard = now - sample.heard_ago;
         self.heard.until = self.heard.until.max(heard);
@@ -369,6 +419,7 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::TopicView;
     use super::*;
 
     fn sample(connections: &[(i32, i64, bool)]) -> News {
@@ -384,6 +435,7 @@ mod tests {
             heard_ago: Micros::ZERO,
             silent: None,
             connections: connections.collect(),
+            topics: Vec::new(),
         })
     }
 
@@ -496,6 +548,7 @@ mod tests {
             heard_ago: Micros::from_secs(ago_s),
             silent: silent.map(str::to_owned),
             connections: Vec::new(),
+            topics: Vec::new(),
         })
     }
 
@@ -551,6 +604,7 @@ mod tests {
                         heard_ago: Micros::ZERO,
                         silent: None,
                         connections: Vec::new(),
+                        topics: Vec::new(),
                     },
                 );
             }
@@ -611,5 +665,60 @@ mod tests {
         standing.heard(Micros(1), News::Failed(late.0, late.1));
         standing.heard(Micros(2), News::Revoked(4));
         assert!(matches!(&standing.troubles[..], [Trouble::ConsumerAway(_)]));
+    }
+
+    #[test]
+    fn a_topic_that_is_deleted_is_no_fault_of_the_consumer() {
+        let mut had = TopicPartitionList::new();
+        had.add_partition_range("t", 0, 3);
+        let mut standing = up();
+        standing.watch(Layout::of(&had));
+        let code = RDKafkaErrorCode::UnknownTopicOrPartition;
+        for words in [
+            "topic does not exist",
+            "Subscribed topic not available: t: no",
+        ] {
+            standing.heard(Micros(1), News::Failed(code, words.to_owned()));
+        }
+        let told = "consumer 0: topic `t` was deleted".to_owned();
+        assert_eq!(standing.troubles, [Trouble::TopicsChanged(told)]);
+        assert!(standing.is_up());
+    }
+
+    /// A topic that was created just now, of which the library has heard nothing yet.
+    #[test]
+    fn a_topic_that_is_not_there_before_the_consumer_is_up_was_not_deleted() {
+        let mut had = TopicPartitionList::new();
+        had.add_partition_range("t", 0, 3);
+        let mut standing = Standing::new("consumer 0".to_owned(), true);
+        standing.watch(Layout::of(&had));
+        let code = RDKafkaErrorCode::LeaderNotAvailable;
+        let words = "Subscribed topic not available: t: no".to_owned();
+        standing.heard(Micros(0), News::Failed(code, words));
+        standing.up(Micros(1));
+        assert_eq!(standing.troubles, []);
+    }
+
+    #[test]
+    fn partitions_that_are_added_are_told_and_taken_up_where_no_group_gives_them() {
+        let mut had = TopicPartitionList::new();
+        had.add_partition_range("t", 0, 3);
+        for (has_group, taken) in [(false, 2), (true, 0)] {
+            let name = "consumer 1 of backend `b` at h";
+            let mut standing = Standing::new(name.to_owned(), has_group);
+            standing.watch(Layout::of(&had));
+            standing.up(Micros(0));
+            let News::Sampled(mut sample) = heard(0, None) else {
+                panic!("it is a sample");
+            };
+            sample.topics = vec![TopicView::new("t", 6)];
+            standing.sampled(Micros(1), &sample);
+            standing.sampled(Micros(2), &sample);
+            let told = "backend `b` at h: topic `t` grew from 4 to 6 partitions".to_owned();
+            assert_eq!(standing.troubles, [Trouble::TopicsChanged(told)]);
+            let further = standing.take_further();
+            assert_eq!(further.map_or(0, |it| it.count()), taken);
+            assert_eq!(standing.take_further(), None);
+        }
     }
 }

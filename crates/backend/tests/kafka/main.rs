@@ -15,6 +15,7 @@ use muster_backend::{Look, look};
 use muster_conduct::{Handover, Order, Trouble};
 use muster_model::{BackendId, Micros};
 use muster_scenario::Northbound;
+use rdkafka::types::RDKafkaRespErr;
 
 use headers::publish_named;
 use rig::{Mock, Rig, TOPIC, disturbed, plan, plan_of, told};
@@ -115,7 +116,7 @@ fn a_consumer_that_is_paused_stays_in_its_group() {
 
 /// What the brokers answer when asked where partitions end, so many times.
 fn refuse_ends(mock: &Mock, times: usize) {
-    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     let asked = rdkafka::types::RDKafkaApiKey::ListOffsets;
     mock.cluster.request_errors(asked, &vec![refused; times]);
 }
@@ -150,7 +151,7 @@ fn a_consumer_that_is_given_partitions_during_the_load_goes_on_where_its_group_w
 fn a_consumer_that_cannot_tell_its_group_where_it_begins_tries_again() {
     let mock = Mock::start();
     let plan = plan(&mock.servers(), "consumers: 1, shared: g");
-    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS;
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS;
     let told_to = rdkafka::types::RDKafkaApiKey::OffsetCommit;
     mock.cluster.request_errors(told_to, &[refused; 2]);
     let mut rig = Rig::up(&plan);
@@ -185,7 +186,7 @@ fn a_consumer_that_its_group_has_left_out_comes_back() {
     // It tells its group once a second how far it is; what it had not told would come again.
     let told_by = rig.clock.now() + Micros::from_secs(2);
     rig.until(|rig, _| rig.clock.now() > told_by);
-    let unknown = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+    let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
     let beat = rdkafka::types::RDKafkaApiKey::Heartbeat;
     mock.cluster.request_errors(beat, &[unknown]);
     rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
@@ -239,7 +240,7 @@ fn a_fetch_that_is_refused_for_a_while_is_told_and_nothing_is_left_out() {
     let mut rig = Rig::up(&plan);
     (0..20).for_each(|seq| mock.publish_message(&plan, seq));
     rig.until(|rig, _| rig.copies == 20);
-    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     let asked = rdkafka::types::RDKafkaApiKey::Fetch;
     mock.cluster.request_errors(asked, &[refused; 3]);
     rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
@@ -301,7 +302,7 @@ fn where_no_broker_listens_the_consumer_names_the_key() {
 fn a_topic_that_the_consumer_may_not_read_names_the_right() {
     let mock = Mock::start();
     let plan = plan(&mock.servers(), "consumers: 1");
-    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     mock.cluster.topic_error(TOPIC, refused).unwrap();
     let mut rig = Rig::start(&plan);
     rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
@@ -335,7 +336,7 @@ fn a_topic_with_other_partitions_is_told_by_both_numbers() {
 
 /// The right to a group, so many times.
 fn refuse_group(mock: &Mock) {
-    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED;
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED;
     let asked = rdkafka::types::RDKafkaApiKey::FindCoordinator;
     mock.cluster.request_errors(asked, &[refused; 1_000]);
 }
@@ -370,11 +371,34 @@ fn a_consumer_without_a_group_needs_no_right_to_one() {
 fn a_look_tells_of_the_right_to_the_topic_and_not_to_a_group() {
     let mock = Mock::start();
     refuse_group(&mock);
-    let refused = rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     mock.cluster.topic_error(TOPIC, refused).unwrap();
     let plan = plan(&mock.servers(), "consumers: 1, shared: g");
     let Look::Refused(why) = look(&plan.backends[0], BackendId(0), rig::RUN) else {
         panic!("the topic is refused");
     };
     assert!(why.contains("read the topics"), "{why}");
+}
+
+/// The mock cluster deletes no topic, and can say that it knows none of the name.
+#[test]
+fn a_topic_that_is_deleted_while_it_is_consumed_is_named_and_so_is_its_return() {
+    let mock = Mock::start();
+    let plan = plan(&mock.servers(), "consumers: 1");
+    let mut rig = Rig::up(&plan);
+    let says = |mock: &Mock, error| mock.cluster.topic_error(TOPIC, error).unwrap();
+    says(
+        &mock,
+        RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
+    );
+    let changed = |rig: &Rig, what: &str| {
+        let mut troubles = rig.troubles.iter();
+        troubles.any(|it| matches!(it, Trouble::TopicsChanged(text) if text.contains(what)))
+    };
+    rig.until(|rig, _| changed(rig, "topic `readings` was deleted"));
+    says(&mock, RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR);
+    rig.until(|rig, _| changed(rig, "topic `readings` was created anew with 4 partitions"));
+    mock.publish_message(&plan, 0);
+    rig.until(|rig, _| rig.copies == 1);
+    let _ = rig.finish();
 }

@@ -1,6 +1,6 @@
 //! Losses of the time in which a consumer of ours did not listen.
 
-use muster_judge::{Incident, IncidentKind, RuleOutcome, RunResult, WarningKind};
+use muster_judge::{Incident, IncidentKind, RuleOutcome, RunResult, Warning, WarningKind};
 use muster_model::Micros;
 
 use crate::run::{Run, failed, rule};
@@ -56,4 +56,25 @@ fn what_was_lost_while_our_consumer_was_away_by_our_fault_is_named_beside_the_lo
         detail.starts_with("10 of the 11 lost at backend app were due while our consumer was away"),
         "{detail}"
     );
+}
+
+#[test]
+fn what_others_did_to_topics_is_named_beside_the_loss() {
+    let mut run = run(IncidentKind::ConsumerLost);
+    run.health.incidents.clear();
+    let detail = "topic `readings` was deleted at 31 s".to_owned();
+    run.found.push(Warning {
+        kind: WarningKind::TopicsChanged,
+        scope: "run".to_owned(),
+        detail: detail.clone(),
+    });
+    let verdict = run.judged();
+    let loss = rule(&verdict, "loss");
+    let told = format!("11 of 1,200 (0.92 %) at backend app; {detail}");
+    assert_eq!(loss.evidence, told);
+    assert_eq!(verdict.warnings[0].detail, detail);
+    let mut whole = Run::healthy(100, 10);
+    whole.found = run.found;
+    let verdict = whole.judged();
+    assert!(!rule(&verdict, "loss").evidence.contains("topic"));
 }
