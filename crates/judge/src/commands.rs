@@ -59,8 +59,8 @@ pub(crate) fn leg(
             percentile,
             "never answered",
         ))
-        .with_lower(&slo.bound.rule(), lower)
         .decided_by_both(decision, OwnDelay::Answers, None)
+        .with_lower(&slo.bound.rule(), lower)
         .noted_if_close(close)
 }
 

@@ -7,7 +7,7 @@ use crate::{
     Allowance, Ending, Evidence, Figure, RuleKind, RuleResult, Rules, SloBound, Unevaluated,
 };
 
-/// Rule `completed` for each SLO `failure-ratio`, whose bound it takes over: of the messages accepted at
+/// Rule `incomplete` for each SLO `failure-ratio`, whose bound it takes over: of the messages accepted at
 /// QoS 2 over the whole run, the share that was never completed. It exists only where a message was
 /// accepted at QoS 2.
 pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
@@ -20,7 +20,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         if all == 0 {
             return None;
         }
-        let rule = RuleResult::new(RuleKind::Slo, "completed", &slo.scope)
+        let rule = RuleResult::new(RuleKind::Slo, "incomplete", &slo.scope)
             .named(slo.named)
             .except(&slo.except)
             .bound(Figure::Fraction(allowed.as_fraction()));
@@ -41,10 +41,10 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
 
 fn words(incomplete: u64, all: u64) -> String {
     if incomplete == 0 {
-        return format!("never completed: {}", counted(incomplete, all));
+        return format!("no PUBCOMP: {}", counted(incomplete, all));
     }
     format!(
-        "{} of {} accepted, never completed (PUBCOMP)",
+        "{} of {} accepted by PUBREC, no PUBCOMP",
         figure::count(incomplete),
         figure::count(all)
     )

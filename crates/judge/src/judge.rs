@@ -158,17 +158,26 @@ fn is_undecided(rule: &RuleResult) -> bool {
     counts && is_open
 }
 
-/// Rule `connected` of a run that ended without a link, where the scenario has switched it off or
-/// has it for single fleets.
+/// Rule `no-link-up` of a run that ended without a link, where the scenario has switched rule `connected`
+/// off or its bound holds.
 fn no_link_up(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<RuleResult> {
     let is_broken = |rule: &&RuleResult| rule.outcome == RuleOutcome::Fail || rule.is_own_delay();
     let mut broken = rules.iter().filter(is_broken);
     let is_told = broken.any(|rule| rule.rule == "connected");
     let is_needed = *evidence.ending == Ending::NoLinkUp && !is_told;
     is_needed.then(|| {
-        RuleResult::new(RuleKind::Slo, "connected", "run")
-            .observed(Some(Figure::Fraction(0.0)))
-            .evidence("no link was up when connecting ended")
+        let links = &evidence.summary.run.links;
+        let causes = links.connect_failures.iter();
+        let causes: Vec<(&str, u64)> = causes
+            .map(|(cause, count)| (cause.as_str(), *count))
+            .collect();
+        let told = format!(
+            "none of {} links was up when connecting ended{}",
+            figure::count(links.wanted),
+            slo::listed(&causes)
+        );
+        RuleResult::new(RuleKind::Slo, "no-link-up", "run")
+            .evidence(told)
             .decided(false, None)
     })
 }
@@ -227,7 +236,7 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
     let series = &evidence.summary.run.series;
-    let starved = StarvedSeconds::of(evidence.health);
+    let starved = StarvedSeconds::with_sessions(evidence.health);
     let of_backend = |at: usize| {
         let left = backends[at].uplink.outstanding();
         let apart = starved.apart(series, at).outstanding;

@@ -83,8 +83,8 @@ pub(crate) fn evaluate(
     let close = observed.is_some_and(|at| is_close(at.value(), at_most.0 as f64));
     rule.observed(observed)
         .evidence(told(worst, percentile, evidence))
-        .with_lower(&slo.bound.rule(), lower(scope, kept, percentile))
         .decided_by_both(decision, own, since(scope, bound))
+        .with_lower(&slo.bound.rule(), lower(scope, kept, percentile))
         .noted_if_close(close)
 }
 

@@ -21,6 +21,7 @@ mod commands;
 mod completion;
 mod delivery;
 mod evidence;
+mod failures;
 mod health;
 mod judge;
 mod keep_alive;

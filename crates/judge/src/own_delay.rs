@@ -95,7 +95,8 @@ impl RuleResult {
         self
     }
 
-    /// Adds the time without our own part, and says so where the two differ.
+    /// Adds the time without our own part to a decided rule, and says so once where the two differ: as a
+    /// caveat on a pass where our own part is large, else in the evidence.
     pub(crate) fn with_lower(mut self, name: &str, lower: Option<Micros>) -> Self {
         let Some(Figure::Time(upper)) = self.observed else {
             return self;
@@ -107,8 +108,8 @@ impl RuleResult {
         let (low, high) = (figure::time(lower), figure::time(upper));
         let both = format!("{name} between {low} and {high}; the difference is our own delay");
         let own = upper.0.saturating_sub(lower.0);
-        if own.saturating_mul(NOTED) >= upper.0 {
-            self = self.noted(&both);
+        if self.outcome == RuleOutcome::Pass && own.saturating_mul(NOTED) >= upper.0 {
+            return self.noted(&both);
         }
         self.evidence = match self.evidence.as_str() {
             "" => both,

@@ -12,7 +12,7 @@ use crate::own_delay::{Decision, OwnDelay};
 use crate::starved::{Apart, StarvedSeconds};
 use crate::{
     Allowance, Ending, Evidence, Figure, IncidentKind, RuleKind, RuleResult, Scope, Share, Slo,
-    SloBound, Unevaluated, commands, latency, meanwhile,
+    SloBound, StreamRole, Unevaluated, commands, failures, latency, meanwhile,
 };
 
 /// The result of one SLO; none where narrower rules took everything out of it. Rule `stable` is not
@@ -21,7 +21,7 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
     if is_empty(slo, evidence) {
         return None;
     }
-    let Some(scope) = summary(slo, evidence) else {
+    let Some(scope) = summary(slo, evidence).filter(|_| !is_without_uplinks(slo, evidence)) else {
         return Some(new(slo).not_evaluated(Unevaluated::NothingDue));
     };
     Some(match slo.bound {
@@ -60,6 +60,13 @@ fn is_empty(slo: &Slo, evidence: &Evidence<'_>) -> bool {
         return fleets(slo, evidence).next().is_none();
     }
     !evidence.roles(slo).any(|role| role.is_object_of(name))
+}
+
+/// Whether a rule is about messages that devices send, and no stream that it covers can have any.
+fn is_without_uplinks(slo: &Slo, evidence: &Evidence<'_>) -> bool {
+    let name = slo.bound.name();
+    let is_about_uplinks = !name.is_about_links() && StreamRole::Uplink.is_object_of(name);
+    is_about_uplinks && !evidence.roles(slo).any(StreamRole::is_uplink)
 }
 
 /// The figures of what a rule is about.
@@ -171,7 +178,7 @@ fn loss(
     if !summary.backends.is_empty() && !is_known {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
-    let starved = StarvedSeconds::of(evidence.health);
+    let starved = StarvedSeconds::with_sessions(evidence.health);
     let of_backend = |at: usize| {
         let found = Loss::of(arrivals(slo, at, evidence));
         LossAt::of(at, found, starved.apart(&scope.series, at), allowed)
@@ -292,14 +299,6 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
     let failed = ledger.failed();
-    let parts = [
-        ("rejected", ledger.rejected),
-        ("refused unawaited", ledger.refused_unawaited),
-        ("timed out", ledger.timed_out),
-        ("broken", ledger.broken),
-        ("in flight", ledger.in_flight),
-        ("shed", ledger.shed_by_others()),
-    ];
     let since = scope
         .series
         .iter()
@@ -310,7 +309,7 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
         .min();
     let ratio = Allowance::Ratio(allowed);
     rule.observed(Some(ratio.observed(failed, scheduled)))
-        .evidence(format!("{}{}", counted(failed, scheduled), listed(&parts)))
+        .evidence(counted(failed, scheduled) + &failures::listed(ledger))
         .decided(allowed.covers(failed, scheduled), since)
         .noted_if_close(ratio.is_close(failed, scheduled))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use muster_measure::{SecondRow, State};
 
 use crate::strain::{CPU, CPU_WAIT};
-use crate::{GeneratorHealth, ThreadRole, ThreadWindow};
+use crate::{GeneratorHealth, IncidentKind, ThreadRole, ThreadWindow};
 
 /// Seconds of due before a starved window that may have been delivered in it.
 const BEFORE_S: u32 = 10;
@@ -39,6 +39,19 @@ impl StarvedSeconds {
             last.saturating_sub(BEFORE_S)..=last
         });
         Self(seconds.collect())
+    }
+
+    /// The starved seconds in which the platform left our consumers their sessions. What is absent of the
+    /// other seconds is explained by the end of a session, whatever the consumer waited for.
+    pub(crate) fn with_sessions(health: &GeneratorHealth) -> Self {
+        let Self(mut seconds) = Self::of(health);
+        let ended = health.incidents.iter();
+        let ended = ended.filter(|incident| incident.kind == IncidentKind::ConsumerLost);
+        for incident in ended {
+            let (from, until) = (incident.from.second(), incident.until.second());
+            seconds.retain(|second| !(from..=until).contains(second));
+        }
+        Self(seconds)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

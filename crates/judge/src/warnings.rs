@@ -72,6 +72,8 @@ pub enum WarningKind {
     LastSent,
     /// There was a time of the load at which no link was up.
     NoLink,
+    /// The platform ended links, and no rule `disconnects` was evaluated on them.
+    LinksEnded,
     /// Links were missing when measuring ended, and rule `disconnects` counted none of them.
     LinksDown,
     /// Datagrams brought errors back, or the kernel refused them.
@@ -105,6 +107,7 @@ pub(crate) fn warnings(
     evidence: &Evidence<'_>,
 ) -> Vec<Warning> {
     let mut found: Vec<Warning> = links(results, evidence).into_iter().collect();
+    found.extend(links_ended(results, evidence));
     found.extend(last_sent(evidence));
     found.extend(reach::warning(evidence));
     found.extend(stray_answers(evidence));
@@ -165,15 +168,49 @@ fn strained(evidence: &Evidence<'_>) -> impl Iterator<Item = Warning> {
 
 /// Whether a rule of that name was decided on a stream, on its fleet, or on the run.
 fn sees(rule: &RuleResult, name: &str, stream: &str) -> bool {
-    let is_decided = matches!(rule.outcome, RuleOutcome::Pass | RuleOutcome::Fail);
     let is_left_out = rule.except.iter().any(|scope| holds(scope, stream));
-    is_decided && rule.rule == name && holds(&rule.scope, stream) && !is_left_out
+    is_decided(rule) && rule.rule == name && holds(&rule.scope, stream) && !is_left_out
+}
+
+fn is_decided(rule: &RuleResult) -> bool {
+    matches!(rule.outcome, RuleOutcome::Pass | RuleOutcome::Fail)
 }
 
 /// Whether a stream belongs to a scope of that name.
 fn holds(scope: &str, stream: &str) -> bool {
     let of_fleet = || stream.strip_prefix(scope);
     scope == "run" || scope == stream || of_fleet().is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Links that the platform ended in fleets on which no rule `disconnects` was decided.
+fn links_ended(results: &[RuleResult], evidence: &Evidence<'_>) -> Vec<Warning> {
+    let fleets = evidence.summary.fleets.iter().zip(evidence.fleets);
+    let unseen = fleets.filter(|(_, fleet)| {
+        // A stream's rule on links is about the links of its fleet.
+        let of_stream = |rule: &RuleResult| rule.scope.starts_with(&format!("{fleet}/"));
+        let is_seen = |rule: &RuleResult| {
+            sees(rule, "disconnects", fleet)
+                || is_decided(rule) && rule.rule == "disconnects" && of_stream(rule)
+        };
+        !results.iter().any(is_seen)
+    });
+    let ended = unseen.filter_map(|(scope, fleet)| {
+        let causes = scope.links.ended_by_platform.iter();
+        let causes: BTreeMap<&str, u64> = causes
+            .map(|(cause, count)| (cause.as_str(), *count))
+            .collect();
+        let all: u64 = causes.values().sum();
+        (all > 0).then(|| Warning {
+            kind: WarningKind::LinksEnded,
+            scope: fleet.clone(),
+            detail: format!(
+                "{} links were ended by the platform ({})",
+                figure::count(all),
+                listed(&causes)
+            ),
+        })
+    });
+    ended.collect()
 }
 
 /// Messages that the platform may have refused by ending their links.
@@ -187,7 +224,7 @@ fn last_sent(evidence: &Evidence<'_>) -> Option<Warning> {
         kind: WarningKind::LastSent,
         scope: "run".to_owned(),
         detail: format!(
-            "{} messages were last sent on links that the platform closed: {}",
+            "{} messages were last sent on links that then ended: {}",
             figure::count(messages),
             listed(&causes.collect())
         ),

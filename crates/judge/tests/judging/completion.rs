@@ -23,13 +23,13 @@ fn what_is_accepted_at_qos_2_and_never_completed_fails_the_run() {
     let verdict = judged(&run, |summary| incomplete(summary, 1_200));
     assert_eq!(
         (verdict.result, failed(&verdict)),
-        (RunResult::Fail, vec!["completed"])
+        (RunResult::Fail, vec!["incomplete"])
     );
-    let completed = rule(&verdict, "completed");
+    let completed = rule(&verdict, "incomplete");
     assert_eq!(completed.observed, Some(Figure::Fraction(1.0)));
     assert_eq!(
         completed.evidence,
-        "1,200 of 1,200 accepted, never completed (PUBCOMP)"
+        "1,200 of 1,200 accepted by PUBREC, no PUBCOMP"
     );
 }
 
@@ -39,7 +39,7 @@ fn completion_is_judged_by_the_bound_of_the_failure_ratio() {
     let run = Run::healthy(100, 10).names(&[allowed]);
     let outcome = |missing| {
         let verdict = judged(&run, |summary| incomplete(summary, missing));
-        rule(&verdict, "completed").outcome.clone()
+        rule(&verdict, "incomplete").outcome.clone()
     };
     assert_eq!(outcome(0), RuleOutcome::Pass);
     assert_eq!(outcome(12), RuleOutcome::Pass);
@@ -49,11 +49,11 @@ fn completion_is_judged_by_the_bound_of_the_failure_ratio() {
 #[test]
 fn nothing_is_to_be_completed_below_qos_2_or_in_a_run_that_did_not_wait() {
     let verdict = Run::healthy(100, 10).judged();
-    assert!(verdict.rules.iter().all(|rule| rule.rule != "completed"));
+    assert!(verdict.rules.iter().all(|rule| rule.rule != "incomplete"));
     let mut run = Run::healthy(100, 10);
     run.ending = Ending::Interrupted;
     let verdict = judged(&run, |summary| incomplete(summary, 3));
-    let outcome = &rule(&verdict, "completed").outcome;
+    let outcome = &rule(&verdict, "incomplete").outcome;
     assert_eq!(*outcome, RuleOutcome::NotEvaluated(Unevaluated::CutShort));
 }
 

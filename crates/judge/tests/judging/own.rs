@@ -2,8 +2,8 @@
 //! without it fails, and one that holds with it passes.
 
 use muster_judge::{
-    Allowance, Consequence, Figure, Latency, OwnDelay, Percentile, Reason, RuleOutcome, RunResult,
-    Share, SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
+    Allowance, Consequence, Figure, Incident, IncidentKind, Latency, OwnDelay, Percentile, Reason,
+    RuleOutcome, RunResult, Share, SloBound, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated,
 };
 use muster_measure::{CommandSummary, Summary};
 use muster_model::{Micros, Outcome};
@@ -560,4 +560,30 @@ fn the_observed_time_is_the_upper_one() {
         (20_000.0..21_000.0).contains(&us(response.lower)),
         "{response:?}"
     );
+}
+
+#[test]
+fn the_end_of_a_session_by_the_platform_explains_a_loss_before_our_want_of_cpu_does() {
+    for (kind, expected) in [
+        (Some(IncidentKind::ConsumerLost), RuleOutcome::Fail),
+        (None, undecided(OwnDelay::Consumer)),
+    ] {
+        let mut run = Run::healthy(100, 10);
+        run.health.threads.push(starved(12));
+        let cut = kind.map(|kind| Incident {
+            kind,
+            from: Micros::from_millis(7_900),
+            until: Micros::from_millis(8_200),
+            count: 1,
+            detail: "consumer 0: closed by the platform".to_owned(),
+        });
+        run.health.incidents.extend(cut);
+        // Due from 8 s on.
+        let lost = run.messages.iter_mut().skip(600).take(10);
+        lost.for_each(|message| message.seen = None);
+        assert_eq!(outcome(&run, "loss"), expected, "{kind:?}");
+        let late = run.messages.iter_mut().skip(600).take(10);
+        late.for_each(|message| message.outstanding = true);
+        assert_eq!(outcome(&run, "drain"), expected, "{kind:?}");
+    }
 }

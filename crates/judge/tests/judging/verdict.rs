@@ -2,7 +2,8 @@
 
 use muster_judge::{
     Allowance, Consequence, Ending, Incident, IncidentKind, Latency, Percentile, RuleKind,
-    RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop, StopIf, StopTrigger, Unevaluated,
+    RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop, StopIf, StopTrigger,
+    Unevaluated,
 };
 use muster_measure::{Phase, WindowDelta, WindowKey};
 use muster_model::{
@@ -518,4 +519,39 @@ fn a_part_that_was_cut_short_or_is_to_blame_is_invalid_and_one_that_never_began_
     let mut run = part();
     run.ending = Ending::NotBegun("no consumer".to_owned());
     assert_eq!(run.judged().result, RunResult::None);
+}
+
+#[test]
+fn a_run_without_a_link_fails_by_a_rule_that_is_not_the_one_switched_off() {
+    let mut run = ended_without_a_link(&[(NOT_AUTHORIZED, 100)]);
+    run.rules = Rules::builder(true)
+        .any(Scope::Run, RuleName::Connected)
+        .build();
+    let verdict = run.judged();
+    assert_eq!(
+        (verdict.result, failed(&verdict)),
+        (RunResult::Fail, vec!["no-link-up"])
+    );
+    let found = rule(&verdict, "no-link-up");
+    assert_eq!((found.observed, found.bound), (None, None));
+    let told = "none of 100 links was up when connecting ended: rejected-0x87 100";
+    assert_eq!(found.evidence, told);
+}
+
+#[test]
+fn a_run_of_links_without_streams_passes() {
+    let mut run = Run::healthy(100, 10);
+    run.messages.clear();
+    let mut summary = run.summary();
+    (summary.streams, summary.run.uplink, summary.run.measured) = Default::default();
+    for backend in &mut summary.backends {
+        (backend.streams, backend.streams_measured) = Default::default();
+    }
+    let verdict = run.judged_roles(&summary, &[]);
+    assert_eq!(verdict.result, RunResult::Pass, "{:?}", verdict.rules);
+    for name in ["loss", "failure-ratio"] {
+        let outcome = &rule(&verdict, name).outcome;
+        let expected = RuleOutcome::NotEvaluated(Unevaluated::NothingDue);
+        assert_eq!(*outcome, expected, "{name}");
+    }
 }

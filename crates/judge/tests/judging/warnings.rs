@@ -1,5 +1,7 @@
 //! What no rule looked at is told beside the verdict, and moves it not.
 
+use std::collections::BTreeMap;
+
 use muster_judge::{
     Allowance, Ending, Latency, Percentile, RuleOutcome, Rules, RunResult, Share, SloBound,
     Warning, WarningKind,
@@ -191,7 +193,24 @@ fn icmp_errors_beside_answers_are_a_warning() {
 fn messages_last_sent_on_links_that_the_platform_closed_are_named_by_count_and_code() {
     let mut run = unlooked();
     run.links.last_sent = [("disconnect-0x99".to_owned(), 12), ("reset".to_owned(), 1)].into();
-    let detail = "13 messages were last sent on links that the platform closed: disconnect-0x99 12, \
+    let detail = "13 messages were last sent on links that then ended: disconnect-0x99 12, \
                   reset 1";
     assert_eq!(told(&run), [(WarningKind::LastSent, detail.to_owned())]);
+}
+
+#[test]
+fn links_that_the_platform_ended_are_warned_of_where_no_rule_looked() {
+    let mut run = unlooked();
+    run.links.ended_by_platform = BTreeMap::from([("closed-by-peer".to_owned(), 50)]);
+    let warning = |run: &Run| {
+        let mut all = run.judged().warnings.into_iter();
+        let of_links = all.find(|one| one.kind == WarningKind::LinksEnded);
+        of_links.map(|one| (one.kind, one.detail))
+    };
+    let detail = "50 links were ended by the platform (closed-by-peer 50)".to_owned();
+    assert_eq!(warning(&run), Some((WarningKind::LinksEnded, detail)));
+    let ended = run.links.ended_by_platform.clone();
+    run = Run::healthy(100, 10);
+    run.links.ended_by_platform = ended;
+    assert_eq!(warning(&run), None, "rule `disconnects` told of them");
 }
