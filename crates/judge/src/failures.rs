@@ -42,11 +42,10 @@ pub(crate) fn listed(ledger: &Ledger) -> String {
 fn by_cause<'a>(causes: impl Iterator<Item = (&'a String, &'a u64)>) -> String {
     let mut causes: Vec<(&String, &u64)> = causes.filter(|(_, count)| **count > 0).collect();
     causes.sort_by(|a, b| b.1.cmp(a.1));
-    if let [] = causes.as_slice() {
-        return String::new();
-    }
-    if let [(only, _)] = causes.as_slice() {
-        return format!(" ({only})");
+    match causes.as_slice() {
+        [] => return String::new(),
+        [(only, _)] => return format!(" ({only})"),
+        _ => {}
     }
     let shown = causes.iter().take(CAUSES_MAX);
     let mut shown: Vec<String> = shown

@@ -78,6 +78,8 @@ pub enum WarningKind {
     LinksDown,
     /// Datagrams brought errors back, or the kernel refused them.
     Unreachable,
+    /// A key of the scenario is allowed and most likely not meant so.
+    Scenario,
     /// A topic of the backend has other partitions than the scenario says.
     TopicsDiffer,
     /// Others added partitions to a topic that is consumed, or deleted it, while the run went on.

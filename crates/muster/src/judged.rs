@@ -7,7 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use muster_agent::Afterlife;
 use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
-use muster_judge::{Evidence, GeneratorHealth, StreamEvidence, StreamRole, holds, judge};
+use muster_judge::{
+    Evidence, GeneratorHealth, StreamEvidence, StreamRole, Warning, WarningKind, holds, judge,
+};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{DeviceId, Listening, Micros};
@@ -15,7 +17,7 @@ use muster_platform::Carrier;
 use muster_report::{
     Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,
 };
-use muster_scenario::{Loop, Plan, StreamKind, StreamPlan};
+use muster_scenario::{Loop, Plan, Problem, StreamKind, StreamPlan};
 
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
@@ -51,7 +53,8 @@ impl Archive {
         let counters = self.counters.as_deref();
         let of_streams: Vec<&Ledger> = summary.streams.iter().map(|it| &it.uplink).collect();
         let counters = counters.map(|noted| counters::compared(plan, noted, &of_streams));
-        let mut found = events::warnings(&self.events);
+        let mut found: Vec<Warning> = plan.warnings.iter().map(of_scenario).collect();
+        found.extend(events::warnings(&self.events));
         found.extend(counters.iter().flatten().filter_map(counters::differing));
         let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
         let fleets: Vec<String> = fleets.collect();
@@ -302,6 +305,19 @@ fn is_to_be_judged(links: &LinkLedger) -> bool {
     links.connected > 0 || links.is_down_by_us()
 }
 
+/// A warning on the scenario, in one line.
+fn of_scenario(problem: &Problem) -> Warning {
+    let help = match problem.help.as_str() {
+        "" => String::new(),
+        help => format!(" (help: {help})"),
+    };
+    Warning {
+        kind: WarningKind::Scenario,
+        scope: "run".to_owned(),
+        detail: format!("{}: {}{help}", problem.path, problem.what),
+    }
+}
+
 /// The first reasons, and how many more there are.
 fn listed(whys: &BTreeSet<&str>) -> String {
     let shown: Vec<&str> = whys.iter().take(REASONS_MAX).copied().collect();
@@ -385,6 +401,27 @@ mod tests {
     use muster_model::ConnectFailure;
 
     use super::*;
+
+    #[test]
+    fn a_warning_on_the_scenario_is_one_of_the_verdict_with_its_key() {
+        let problem = Problem {
+            file: "scenario.yaml".to_owned(),
+            line: 3,
+            column: 1,
+            path: "fleet[0].streams[0].topic".to_owned(),
+            text: "topic: here".to_owned(),
+            length: 5,
+            what: "the platform drops this topic".to_owned(),
+            help: "`v1/devices/me/telemetry`".to_owned(),
+        };
+        let warning = of_scenario(&problem);
+        assert_eq!(warning.kind, WarningKind::Scenario);
+        assert_eq!(
+            warning.detail,
+            "fleet[0].streams[0].topic: the platform drops this topic (help: \
+             `v1/devices/me/telemetry`)"
+        );
+    }
 
     #[test]
     fn a_run_without_a_link_is_judged_where_we_may_be_to_blame() {

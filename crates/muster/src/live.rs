@@ -131,6 +131,7 @@ impl View {
         let is_full = Micros::from_secs(u64::from(second)) >= standing.timeline.origin;
         let has_backend = !self.arrived.is_empty();
         let not_arrived = self.not_arrived();
+        let response = self.response(second, standing);
         let of_traffic = |messages: u64| (offered > 0.0).then(|| messages as f64 / offered);
         Live {
             name: self.fixed.name.clone(),
@@ -150,7 +151,7 @@ impl View {
                 completed: is_full.then_some(flow.answered() as f64),
                 arrived: (is_full && has_backend).then(|| self.arrived_in(second) as f64),
             },
-            response: self.response(second, standing),
+            response,
             end_to_end: self.end_to_end(second, standing.timeline),
             backlog_s: of_traffic(standing.progress.open),
             delivery_backlog_s: not_arrived.and_then(of_traffic),
@@ -165,6 +166,7 @@ impl View {
                 fixed: &self.fixed,
                 now: standing.now,
                 timeline: standing.timeline,
+                response,
             }),
             health: self.health(second),
         }
@@ -699,6 +701,24 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         assert!(
             matches!(&silent[..], [one] if one.starts_with("response p90 ") && one.contains("above 1 s")),
             "{silent:?}"
+        );
+    }
+
+    #[test]
+    fn a_lower_bound_that_breaks_an_slo_fails_it_before_enough_is_measured() {
+        let slo = "slo: { response: { p99: '<= 200ms' } }\n";
+        let slos = |until: u32, now: u64| {
+            let mut view = answered_by(fixed_with(slo), 5..=until, Micros(1_500));
+            let live = view.live(&standing(Phase::Measure, now, 70 - now));
+            (live.response.is_p99_at_least, live.slos)
+        };
+        assert_eq!(slos(14, 16), (false, Some(Vec::new())));
+        // 300 of the last 1,000 have no answer: too few were measured to decide, and they wait for too long.
+        let (is_at_least, failing) = slos(11, 16);
+        let failing = failing.expect("it is measured");
+        assert!(
+            matches!(&failing[..], [one] if one.starts_with("response p99 >= ") && one.ends_with("(at most 200 ms)")),
+            "{is_at_least} {failing:?}"
         );
     }
 

@@ -5,6 +5,9 @@ const page = document.getElementById("page");
 
 const tone = (result) => ({ pass: "pass", fail: "fail", invalid: "invalid" })[result] || "none";
 const isOwn = (rule) => rule.consequence === "invalidates";
+/// The rule fails with the generator's own part counted in, and holds without it.
+const OWN_DELAYS = ["own-delay", "own-delay-end-to-end", "own-delay-connect", "consumer-starved", "lateness-grew"];
+const isOwnDelay = (rule) => isOwn(rule) && OWN_DELAYS.includes(rule.reason);
 const isTargets = (rule) => rule.consequence === "fails";
 /// A run that goes on is judged at its end; how far it or one that was cut has come, with the first word in capitals.
 const unfinished = report.unfinished || "";
@@ -60,7 +63,8 @@ function saidOfResult() {
   }
   if (result === "invalid") {
     const own = names(rules.filter(isOwn));
-    return `The figures may not be believed${own ? `: ${own}` : ""}.${wouldBe ? ` Without that, the result would be ${wouldBe}.` : ""}`;
+    const condition = rules.some(isOwnDelay) ? "With the generator's own delay counted in" : "Without that";
+    return `The figures may not be believed${own ? `: ${own}` : ""}.${wouldBe ? ` ${condition}, the result would be ${wouldBe}.` : ""}`;
   }
   const failures = causes(report.links.connect_failures);
   return `No verdict: the target was not reached, or the run ended before the first message was due.${failures ? ` Connect failures: ${failures}.` : ""}`;
@@ -123,10 +127,13 @@ const allowed = (rule) => `${AT_LEAST.includes(rule.rule) ? "at least" : "at mos
 /// Our own delay decides: the truth lies between both times.
 const isBetween = (rule) => rule.result === "not-evaluated" && isKnown(rule.lower) && isKnown(rule.observed);
 
+/// The evidence without the two times, which stand before it.
+const withoutTimes = (rule) => rule.evidence.replace(/;[^;]* between [^;]*(?=; the difference is our own delay)/, "");
+
 function reason(rule) {
   const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
   const seen = isBetween(rule) ? [el("b", {}, `between ${figure(rule.lower)} and ${figure(rule.observed)}`), `, ${allowed(rule)}`] : rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
-  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
+  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(isBetween(rule) ? withoutTimes(rule) : rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
 }
 
 function kpi(name, value, unit, note, options = {}) {

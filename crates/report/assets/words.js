@@ -53,6 +53,8 @@ const WORDS = {
   "failure-ratio": "The failed as a share of the scheduled, due while measuring.",
   "connected": "Links up at the end of the connect phase, as a share of those wanted.",
   "disconnects": "Links that the platform ended, from the connect phase to the end of measuring.",
+  "incomplete": "Messages at QoS 2 that were accepted by PUBREC and got no PUBCOMP.",
+  "no-link-up": "No link was up when connecting ended.",
   "drain": "Nothing is outstanding when settling ends.",
   "stable": "Neither the backlog nor the latency grows under a constant rate.",
   "co-located": "Platform and generator share a machine, so each takes CPU from the other.",

@@ -177,10 +177,14 @@ impl Case {
             of.as_ref()
                 .map_or_else(String::new, |of| format!("\n{name}: {of}"))
         };
+        let told = match end {
+            End::Failure if !rule.evidence.is_empty() => format!("; {}", rule.evidence),
+            End::Failure | End::Passed | End::Error | End::Skipped => String::new(),
+        };
         Self {
             name: format!("{} [{}]", rule.rule, rule.scope),
             end,
-            message: format!("observed {observed}, allowed: {allowed}"),
+            message: format!("observed {observed}, allowed: {allowed}{told}"),
             text: rule.evidence.clone() + &line("note", &rule.note) + &line("remedy", &rule.remedy),
         }
     }
@@ -194,10 +198,13 @@ impl Case {
         }
     }
 
-    /// A failure of rule `connected` begins with why links did not come up.
+    /// A failure of a rule on links that did not come up begins with the reason.
     fn beginning_with(mut self, causes: &[LinkCause]) -> Self {
-        let is_about_links = self.name.starts_with("connected [") && self.end == End::Failure;
-        if let Some(cause) = causes.first().filter(|_| is_about_links) {
+        let is_about_links = ["connected [", "no-link-up ["]
+            .iter()
+            .any(|rule| self.name.starts_with(rule));
+        let is_failed = is_about_links && self.end == End::Failure;
+        if let Some(cause) = causes.first().filter(|_| is_failed) {
             self.message = format!("{}; {}", cause.text, self.message);
         }
         self

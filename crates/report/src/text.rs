@@ -381,15 +381,30 @@ fn reason(rule: &Rule) -> String {
     if let Some(since) = rule.since_s {
         let _ = write!(line, ", since {}", seconds(Some(since)));
     }
+    // The time that a percentile came to says the rest; a count does not say what happened.
+    let is_time = rule.observed.is_some_and(|observed| observed.is_time());
     let is_at_least = rule.observed.is_some_and(|observed| observed.is_at_least());
     if both.is_some() {
         line.push_str(": our own delay decides");
     } else if rule.result == RuleResult::NotEvaluated {
         let _ = write!(line, ": not evaluated, {}", rule.evidence);
-    } else if is_at_least || rule.observed.is_none() {
-        let _ = write!(line, ": {}", rule.evidence);
+    } else if is_at_least || !is_time {
+        let what = without_count(&rule.evidence);
+        let _ = write!(line, "{}{what}", if what.is_empty() { "" } else { ": " });
     }
     line
+}
+
+/// The evidence without a leading "3 of 100 (3 %)", which the figure of the rule says already.
+fn without_count(evidence: &str) -> &str {
+    let is_count = |text: &str| {
+        text.chars()
+            .all(|it| it.is_ascii_digit() || " ,.(of".contains(it))
+    };
+    match evidence.split_once(" %)") {
+        Some((count, what)) if is_count(count) => what.trim_start_matches([':', ';', ' ']),
+        _ => evidence,
+    }
 }
 
 fn outcomes(ledger: &UplinkLedger) -> Vec<String> {
@@ -512,6 +527,38 @@ mod tests {
                 "{summary}"
             );
         }
+    }
+
+    #[test]
+    fn a_broken_rule_says_what_happened_without_its_count_again() {
+        let mut report = Report::default();
+        report.verdict.result = Outcome::Fail;
+        let mut rule = Rule {
+            rule: "failure-ratio".to_owned(),
+            scope: "run".to_owned(),
+            except: Vec::new(),
+            kind: RuleKind::Slo,
+            named: false,
+            result: RuleResult::Fail,
+            consequence: Consequence::Fails,
+            observed: Some(crate::Figure::Fraction { fraction: 1.0 }),
+            lower: None,
+            bound: Some(crate::Figure::Fraction { fraction: 0.0 }),
+            since_s: None,
+            evidence: "38 of 38 (100 %): rejected 30 (4.03), shed 8 (unsendable)".to_owned(),
+            note: None,
+            reason: None,
+            remedy: None,
+        };
+        report.verdict.rules = vec![rule.clone()];
+        let told =
+            "failure-ratio [run] 100 % (at most 0 %): rejected 30 (4.03), shed 8 (unsendable)\n";
+        let summary = text(&report, 120);
+        assert!(summary.contains(told), "{summary}");
+        rule.evidence = "360 of 360 accepted by PUBREC, no PUBCOMP".to_owned();
+        report.verdict.rules = vec![rule];
+        let told = ": 360 of 360 accepted by PUBREC, no PUBCOMP\n";
+        assert!(text(&report, 120).contains(told));
     }
 
     #[test]

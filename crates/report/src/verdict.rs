@@ -427,6 +427,12 @@ impl Figure {
         }
     }
 
+    /// Whether it is a length of time.
+    #[must_use]
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::Time { .. })
+    }
+
     /// Whether it is a lower bound.
     #[must_use]
     pub const fn is_at_least(self) -> bool {

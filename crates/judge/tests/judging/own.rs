@@ -587,3 +587,14 @@ fn the_end_of_a_session_by_the_platform_explains_a_loss_before_our_want_of_cpu_d
         assert_eq!(outcome(&run, "drain"), expected, "{kind:?}");
     }
 }
+
+#[test]
+fn the_two_times_of_a_pass_are_told_once() {
+    let run = responses(1, answered_after(40_000, 20_000));
+    let verdict = run.judged();
+    let response = rule(&verdict, "response p99");
+    assert_eq!(response.outcome, RuleOutcome::Pass);
+    let note = response.note.as_deref().unwrap_or_default();
+    let told = format!("{}; {note}", response.evidence);
+    assert_eq!(told.matches(" between ").count(), 1, "{told}");
+}

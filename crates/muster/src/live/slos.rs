@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use muster_dashboard::Quantiles;
 use muster_judge::{Allowance, Latency, Percentile, Scope, Share, Slo, SloBound};
 use muster_measure::{
     Latency as Kept, Outcomes, Phase, RecorderPlan, State, StreamTrack, Timeline, WindowDelta,
@@ -26,6 +27,8 @@ pub(super) struct Moment<'a> {
     pub(super) fixed: &'a Fixed,
     pub(super) now: Micros,
     pub(super) timeline: Timeline,
+    /// The percentiles of the response that are shown.
+    pub(super) response: Quantiles,
 }
 
 /// What is counted of the messages of one stream that were due while measuring.
@@ -98,6 +101,7 @@ impl SloWatch {
             fixed,
             now,
             timeline,
+            response: _,
         } = moment;
         if fixed.timetable.is_part || now < timeline.measure {
             return None;
@@ -130,8 +134,8 @@ impl SloWatch {
                 at_most,
             } => self.end_to_end(fixed, slo, (percentile, at_most)),
             SloBound::FailureRatio(bound) => self.failure_ratio(fixed, slo, bound),
-            SloBound::Connected(bound) if is_of_all_links(slo) => self.links(moment, bound),
-            SloBound::Disconnects(allowed) if is_of_all_links(slo) => self.ended(allowed),
+            SloBound::Connected(bound) if is_of_all(slo) => self.links(moment, bound),
+            SloBound::Disconnects(allowed) if is_of_all(slo) => self.ended(allowed),
             SloBound::Latency { .. }
             | SloBound::Connected(_)
             | SloBound::Disconnects(_)
@@ -193,6 +197,11 @@ impl SloWatch {
             };
             above += own.above.get(place).copied().unwrap_or(0) + missing + open;
             n += own.outcomes.finals() + open;
+        }
+        if n < percentile.needed() {
+            return is_of_all(slo)
+                .then(|| shown_above(moment.response, percentile, at_most))
+                .flatten();
         }
         too_many(percentile, (above, n), at_most)
     }
@@ -262,9 +271,21 @@ impl SloWatch {
     }
 }
 
-/// Whether a rule about links is about those of every fleet.
-fn is_of_all_links(slo: &Slo) -> bool {
+/// Whether a rule is about every fleet and stream.
+fn is_of_all(slo: &Slo) -> bool {
     slo.scope == Scope::Run && slo.except.is_empty()
+}
+
+/// The shown percentile, if it is a lower bound and breaks the rule already: where too few messages were
+/// measured so far to decide, it still fails.
+fn shown_above(shown: Quantiles, percentile: Percentile, at_most: Micros) -> Option<String> {
+    let (least, is_at_least) = match percentile {
+        Percentile::P50 => (shown.p50, shown.is_p50_at_least),
+        Percentile::P99 => (shown.p99, shown.is_p99_at_least),
+        _ => return None,
+    };
+    let least = least.filter(|least| is_at_least && *least > at_most)?;
+    Some(format!(">= {} (at most {at_most})", figure::time(least)))
 }
 
 /// Which share lies above a bound, if that is more than the percentile allows and there are enough to tell.

@@ -105,7 +105,7 @@ fn the_summary_fits_one_screen() {
         sample::empty(),
     ] {
         let summary = text(&report, 80);
-        assert!(summary.lines().count() <= 26, "{summary}");
+        assert!(summary.lines().count() <= 27, "{summary}");
         assert!(
             summary.lines().all(|line| line.chars().count() <= 80),
             "{summary}"
