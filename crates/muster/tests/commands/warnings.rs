@@ -31,7 +31,8 @@ fn a_target_that_died_in_the_midst_passes_with_a_warning() {
         .iter()
         .filter_map(|one| one["kind"].as_str())
         .collect();
-    assert_eq!(kinds[..2], ["no-link", "unsent"], "{warnings:?}");
+    let expected = ["no-link", "links-ended", "scenario", "unsent"];
+    assert_eq!(kinds[..4], expected, "{warnings:?}");
     // What was shed stands in the windows by cause, and adds up to the ledger.
     let windows = result["windows"].as_array().expect("a list");
     let of = |window: &serde_json::Value| window["shed_by_cause"]["back-off"].as_u64();
