@@ -40,7 +40,7 @@ fn a_connect_waits_for_the_callers_decision() {
 fn a_connack_says_what_is_not_served() {
     let limits = ServerLimits {
         receive_maximum: 20,
-        maximum_packet_size: u32::MAX,
+        maximum_packet_size: muster_protocol::mqtt::MAXIMUM_PACKET_SIZE,
         topic_alias_maximum: 0,
     };
     let mut line = Line::new(&limits);

@@ -1,7 +1,7 @@
 //! What a client says of itself when it opens a connection.
 
 use crate::mqtt::packet::{self, Unwritable};
-use crate::mqtt::{Properties, Property, Version, Will};
+use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Version, Will};
 
 /// Properties other than user properties that [`Connect`] can bring.
 const FIXED_PROPERTIES: usize = 8;
@@ -87,6 +87,7 @@ impl<'a> Connect<'a> {
             (self.session_expiry > 0).then_some(Property::SessionExpiry(self.session_expiry)),
             (maximum < u16::MAX).then_some(Property::ReceiveMaximum(maximum.max(1))),
             self.maximum_packet_size
+                .filter(|bytes| *bytes < MAXIMUM_PACKET_SIZE)
                 .map(|bytes| Property::MaximumPacketSize(bytes.max(1))),
             (alias > 0).then_some(Property::TopicAliasMaximum(alias)),
             self.request_response_information

@@ -3,7 +3,7 @@
 use super::ServerLimits;
 use crate::mqtt::outbound::check_size;
 use crate::mqtt::packet::{Connack, kind};
-use crate::mqtt::{Properties, Property, Qos, Refused, Version, reason};
+use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Qos, Refused, Version, reason};
 
 /// Properties other than user properties that a CONNACK can bring.
 const FIXED_PROPERTIES: usize = 11;
@@ -105,7 +105,8 @@ impl<'a> Accept<'a> {
             self.assigned_client_id.map(Property::AssignedClientId),
             self.server_keep_alive.map(Property::ServerKeepAlive),
             (window < u16::MAX).then_some(Property::ReceiveMaximum(window.max(1))),
-            (size < u32::MAX).then_some(Property::MaximumPacketSize(size.max(1))),
+            // No packet is larger, and some clients take no larger number.
+            (size < MAXIMUM_PACKET_SIZE).then_some(Property::MaximumPacketSize(size.max(1))),
             (alias > 0).then_some(Property::TopicAliasMaximum(alias)),
             (qos < Qos::ExactlyOnce).then_some(Property::MaximumQos(qos)),
             (!self.retain_available).then_some(Property::RetainAvailable(false)),
