@@ -50,26 +50,43 @@ impl Addresses {
 /// Where a plan's devices and consumers connect, as far as a part of the run has any: the names of the
 /// other side need not be known on its host.
 pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
+    let devices = match part.links {
+        Some(_) => device_addresses(plan)?,
+        None => Vec::new(),
+    };
     let within = patience(plan);
-    let of = |endpoint: &Endpoint| address(endpoint, within);
-    let endpoints = plan.platform.endpoints.iter();
-    let mut devices = Vec::new();
-    for endpoint in endpoints.filter(|_| part.links.is_some()) {
-        let is_tcp = !plan.platform.scheme().is_coap();
-        if plan.platform.uses_all_addresses && is_tcp {
-            devices.extend(all_that_answer(&found(endpoint)?, within));
-        } else {
-            devices.push(of(endpoint)?);
-        }
-    }
-    check_sources(plan, &devices)?;
     let backends = plan.backends.iter();
     let backends = backends.filter(|_| part.consumers.is_some());
-    let backends = backends.map(|backend| Ok(vec![of(&backend.endpoint)?]));
+    let backends = backends.map(|backend| Ok(vec![address(&backend.endpoint, within)?]));
     Ok(Addresses {
         devices,
         backends: backends.collect::<Result<_>>()?,
     })
+}
+
+/// The addresses to which a plan's devices connect.
+pub(crate) fn device_addresses(plan: &Plan) -> Result<Vec<SocketAddr>> {
+    let within = patience(plan);
+    let is_tcp = !plan.platform.scheme().is_coap();
+    let mut devices = Vec::new();
+    for endpoint in &plan.platform.endpoints {
+        if plan.platform.uses_all_addresses && is_tcp {
+            devices.extend(all_that_answer(&found(endpoint)?, within));
+        } else {
+            devices.push(address(endpoint, within)?);
+        }
+    }
+    Ok(devices)
+}
+
+/// The addresses that a plan's endpoints spell out, which nobody needs to look up.
+pub(crate) fn literal_addresses(plan: &Plan) -> Vec<SocketAddr> {
+    let endpoints = plan.platform.endpoints.iter();
+    let literal = endpoints.filter_map(|endpoint| {
+        let address: IpAddr = endpoint.host_name().parse().ok()?;
+        Some(SocketAddr::new(address, endpoint.port))
+    });
+    literal.collect()
 }
 
 /// How long finding an address that answers may take: a handshake's time-out. Nobody listens yet

@@ -56,6 +56,11 @@ impl Done {
         }
     }
 
+    /// A run for which this machine does not have what it needs.
+    fn infeasible(plan: &Plan, lacks: &str) -> Self {
+        Self::none(plan, &format!("infeasible on this machine\n  {lacks}"))
+    }
+
     /// A run that the user ended before its first message was due.
     fn interrupted(plan: &Plan, when: &str) -> Self {
         Self {
@@ -98,11 +103,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     check_part(args, &plan)?;
     let shortage = shortage_of(part_of(args), &needs);
     if !shortage.is_empty() {
-        let lacks = shortage.join("\n  ");
-        return Ok(Done::none(
-            &plan,
-            &format!("infeasible on this machine\n  {lacks}"),
-        ));
+        return Ok(Done::infeasible(&plan, &shortage.join("\n  ")));
     }
     check_facts(args, processes)?;
     check_layers(&plan)?;
@@ -110,6 +111,9 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         Ok(addresses) => addresses,
         Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
     };
+    if let Err(error) = target::check_sources(&plan, &addresses.devices) {
+        return Ok(Done::infeasible(&plan, &format!("cannot {error:#}")));
+    }
     let target = Target::start(&mut plan, addresses, &needs, descriptors)?;
     let line = line::open(args, || membership(args, &plan))?;
     let (folder, facts) = outputs::open(args, &plan)?;

@@ -62,7 +62,11 @@ pub(crate) fn check_sources(plan: &Plan, targets: &[SocketAddr]) -> Result<()> {
                 .any(|source| source.is_ipv4() == target.is_ipv4())
         };
         if let Some(target) = targets.iter().find(|target| !fits(target)) {
-            bail!("reach {target} from `{key}`: no address there is of its family; add one");
+            let family = if target.is_ipv4() { "IPv4" } else { "IPv6" };
+            bail!(
+                "reach {target} from `{key}`: none of its addresses is one of {family}; add one, or \
+                 remove the key"
+            );
         }
     }
     Ok(())
