@@ -274,7 +274,13 @@ impl Check<'_> {
             }) => self.wrong(node.place, path, &refusal(text, why), help),
             None => {
                 let what = format!("`{text}` is not known here");
-                let meant = nearest(text, words.iter().map(|word| word.name));
+                let is_built = |name: &str| {
+                    let mut words = words.iter();
+                    words.any(|word| word.name == name && word.status == Status::Built)
+                };
+                let meant = synonym(text)
+                    .filter(|meant| is_built(meant))
+                    .or_else(|| nearest(text, words.iter().map(|word| word.name)));
                 let help = match meant {
                     Some(meant) => format!("did you mean `{meant}`? Known: {}", built(words)),
                     None => format!("one of {}", built(words)),
@@ -431,6 +437,15 @@ fn is_percentile(key: &str) -> bool {
 fn judges_percentiles(object: &Object) -> bool {
     let mut keys = object.keys.iter();
     keys.any(|key| matches!(key.kind, Kind::Percentiles))
+}
+
+/// The word of this language for one that other MQTT clients use (Paho's schemes).
+fn synonym(text: &str) -> Option<&'static str> {
+    match text {
+        "tcp" => Some("mqtt"),
+        "ssl" | "tls" => Some("mqtts"),
+        _ => None,
+    }
 }
 
 /// Whether a word is none of these, and near to none of them.
