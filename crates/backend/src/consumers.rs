@@ -200,6 +200,11 @@ impl Consumer {
         !self.was_up && self.failures == 0
     }
 
+    /// Whether it never was up and the platform refused its credentials, which another try does not mend.
+    pub(crate) fn is_refused(&self) -> bool {
+        !self.was_up && self.refused.is_some_and(Reason::is_of_credentials)
+    }
+
     /// How it listens.
     pub(crate) fn listening(&self, now: Micros) -> Listening {
         if self.state != State::Up || self.is_paused {

@@ -437,6 +437,7 @@ impl Driver {
             .iter()
             .filter(|consumer| consumer.state == State::Up)
             .count();
+        let refused = self.consumers.iter().filter(|it| it.is_refused()).count();
         self.expire_commands(now);
         let next_command = self.next_command();
         let listening = self.consumers.iter();
@@ -445,6 +446,7 @@ impl Driver {
             at: now,
             consumers_wanted: self.consumers.len() as u64,
             consumers_up: up as u64,
+            consumers_refused: refused as u64,
             listening: listening.fold(Listening::NOBODY, Listening::and),
             open: self.open_commands(),
             behind: u64::from(next_command.is_some_and(|due| due <= now)),

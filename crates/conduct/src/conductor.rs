@@ -213,7 +213,9 @@ impl Conductor {
             }));
         }
         if progress.consumers_up < progress.consumers_wanted {
-            return out_of_time.then(|| self.give_up(Ending::ConsumersUnreachable));
+            // A platform that refuses them answers the next try alike.
+            let is_final = out_of_time || progress.consumers_refused > 0;
+            return is_final.then(|| self.give_up(Ending::ConsumersUnreachable));
         }
         if !self.timetable.has_links {
             return Some(self.start(now));
@@ -712,6 +714,19 @@ mod tests {
         };
         assert_eq!(run.step(secs(1.0), &deaf, &ALL), None);
         assert_eq!(run.step(secs(10.0), &deaf, &ALL), Some(Order::Finish));
+        assert_eq!(run.ending(), Ending::ConsumersUnreachable);
+    }
+
+    #[test]
+    fn consumers_that_are_refused_end_the_run_at_once() {
+        let mut run = Conductor::new(TIMETABLE);
+        run.step(secs(0.0), &Progress::default(), &ALL);
+        let refused = Progress {
+            consumers_wanted: 2,
+            consumers_refused: 1,
+            ..up(secs(0.2))
+        };
+        assert_eq!(run.step(secs(0.2), &refused, &ALL), Some(Order::Finish));
         assert_eq!(run.ending(), Ending::ConsumersUnreachable);
     }
 

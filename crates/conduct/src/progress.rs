@@ -26,6 +26,8 @@ pub struct Progress {
     pub consumers_wanted: u64,
     /// Consumer sessions that are subscribed.
     pub consumers_up: u64,
+    /// Consumer sessions that never were subscribed and whose credentials the platform refused.
+    pub consumers_refused: u64,
     /// How all consumers that the plan wants listen.
     pub listening: Listening,
     /// Messages taken and not yet final.
@@ -72,6 +74,7 @@ impl Progress {
             links_declined: 0,
             consumers_wanted: 0,
             consumers_up: 0,
+            consumers_refused: 0,
             listening: Listening::NOBODY,
             open: shard.open() as u64,
             behind: u64::from(shard.next_due().is_some_and(|due| due <= at)),
@@ -100,6 +103,9 @@ impl Progress {
         self.links_declined = self.links_declined.saturating_add(other.links_declined);
         self.consumers_wanted = self.consumers_wanted.saturating_add(other.consumers_wanted);
         self.consumers_up = self.consumers_up.saturating_add(other.consumers_up);
+        self.consumers_refused = self
+            .consumers_refused
+            .saturating_add(other.consumers_refused);
         self.listening = self.listening.and(other.listening);
         self.open = self.open.saturating_add(other.open);
         self.behind = self.behind.saturating_add(other.behind);

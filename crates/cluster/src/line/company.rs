@@ -169,6 +169,7 @@ fn standing(progress: Progress, has_settled: bool, now: Micros) -> Progress {
         behind: 0,
         consumers_wanted: 0,
         consumers_up: 0,
+        consumers_refused: 0,
         listening: Listening::NOBODY,
         ..progress
     }

@@ -308,6 +308,7 @@ fn absurd(part: &str, number: u64) -> Word {
             links_declined: number,
             consumers_wanted: number,
             consumers_up: number,
+            consumers_refused: number,
             listening,
             open: number,
             behind: number,
