@@ -17,9 +17,12 @@ const SAID_MAX: usize = 120;
 /// Links of one fleet that did not come up, or messages that were refused for who sent them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCause {
-    /// The fleet.
+    /// The fleet; empty where it is about a backend.
     pub fleet: String,
-    /// Links, or messages, that it is about.
+    /// The backend whose consumers it is about, if it is about any.
+    #[serde(default)]
+    pub backend: Option<String>,
+    /// Links, messages or consumers that it is about.
     pub count: u64,
     /// Of so many.
     pub of: u64,
@@ -29,6 +32,17 @@ pub struct LinkCause {
     pub see: String,
     /// All of it in a sentence.
     pub text: String,
+}
+
+/// Further words for causes, known to the caller alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// The likely reason why a peer hangs up in the handshake, as the end of a sentence.
+    pub closed_in_handshake: String,
+    /// The first device that was refused, with its place, by fleet and cause.
+    pub first_refused: BTreeMap<(String, String), String>,
+    /// Why consumers never came up, where that ended the run.
+    pub consumers: Vec<LinkCause>,
 }
 
 /// The end of a try to connect, or of a link that had come up.
@@ -94,13 +108,14 @@ impl fmt::Display for LinkEnd {
     }
 }
 
-/// A line for each fleet whose links were not all up when connecting ended, then one for each fleet
-/// whose messages were refused for who sent them.
+/// A line for each backend without its consumers, for each fleet whose links were not all up when
+/// connecting ended, then one for each fleet whose messages were refused for who sent them.
 pub(crate) fn of_links(evidence: &Evidence<'_>) -> Vec<LinkCause> {
     let fleets = || evidence.summary.fleets.iter().enumerate();
     let links = fleets().filter_map(|(at, scope)| missing(at, scope, evidence));
     let messages = fleets().filter_map(|(at, scope)| unauthorized(at, scope, evidence));
-    links.chain(messages).collect()
+    let consumers = evidence.hints.consumers.iter().cloned();
+    consumers.chain(links).chain(messages).collect()
 }
 
 fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<LinkCause> {
@@ -114,7 +129,18 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
         1 => String::new(),
         _ => format!(" of fleet `{fleet}`"),
     };
-    let told = |end: LinkEnd| format!("{}; see {}", said(end, evidence), end.key(&fleet));
+    // Where all are missing, the first one is like any other.
+    let is_partly_up = links.up_at_start > 0;
+    let told = |end: LinkEnd| {
+        let device = is_partly_up.then(|| first_device(end, &fleet, evidence));
+        let device = device.flatten().unwrap_or_default();
+        let hint = match end {
+            LinkEnd::Failed(ConnectFailure::Closed) => &evidence.hints.closed_in_handshake,
+            LinkEnd::Failed(_) | LinkEnd::Ended(_) => "",
+        };
+        let (words, see) = (said(end, evidence), end.key(&fleet));
+        format!("{words}{device}{hint}; see {see}")
+    };
     let ended: u64 = causes.iter().map(|(_, count)| count).sum();
     let text = if let ([(only, _)], true) = (causes.as_slice(), ended >= missing) {
         format!("{count} of {of} links{whose} {}", told(*only))
@@ -141,6 +167,7 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
     Some(LinkCause {
         see: first.key(&fleet),
         fleet,
+        backend: None,
         count: missing,
         of: links.wanted,
         cause: first.to_string(),
@@ -165,6 +192,7 @@ fn unauthorized(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Opt
     );
     Some(LinkCause {
         fleet,
+        backend: None,
         count,
         of: scope.uplink.sent,
         cause: reason.to_string(),
@@ -198,6 +226,13 @@ fn causes(fleet: FleetId, evidence: &Evidence<'_>) -> Vec<(LinkEnd, u64)> {
 fn fleet_name(at: usize, evidence: &Evidence<'_>) -> String {
     let name = evidence.fleets.get(at);
     name.cloned().unwrap_or_else(|| at.to_string())
+}
+
+/// The first device that was refused for a cause, as the end of a phrase.
+fn first_device(end: LinkEnd, fleet: &str, evidence: &Evidence<'_>) -> Option<String> {
+    let key = (fleet.to_owned(), end.to_string());
+    let device = evidence.hints.first_refused.get(&key)?;
+    Some(format!(", first device {device}"))
 }
 
 /// The cause in words, with the platform's own where it has given any.

@@ -6,7 +6,7 @@ use muster_load::{Schedule, Shape, StreamSchedule};
 use muster_measure::{Phase, Summary, WindowDelta};
 use muster_model::{FleetId, Micros, Promise, Rate, StreamId};
 
-use crate::{GeneratorHealth, Latency, RuleName, Slo, Stop, Unevaluated, Warning};
+use crate::{GeneratorHealth, Hints, Latency, RuleName, Slo, Stop, Unevaluated, Warning};
 
 /// What a run has shown. The judge adds nothing to it and asks for nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,8 @@ pub struct Evidence<'a> {
     pub fleets: &'a [String],
     /// The first words of the platform for a cause, by the cause's name (reason strings of MQTT 5).
     pub reason_strings: &'a BTreeMap<String, String>,
+    /// Further words for the causes.
+    pub hints: &'a Hints,
     /// The name of every backend; the index is the `BackendId`.
     pub backends: &'a [String],
     /// How the run ended.

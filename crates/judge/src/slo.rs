@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use muster_measure::{
     ArrivalFigures, LinkLedger, Phase, Scope as Measured, ScopeSummary, SecondRow, State,
 };
-use muster_model::{FleetId, StreamId, figure};
+use muster_model::{ConnectFailure, FleetId, StreamId, figure};
 
 use crate::latency::PercentileBound;
 use crate::own_delay::{Decision, OwnDelay};
@@ -341,9 +341,11 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
     let missing = links.wanted.saturating_sub(links.up_at_start);
     let most_missing = 1.0 - wanted.as_fraction();
     let fraction = links.up_at_start as f64 / links.wanted as f64;
+    let ended = ConnectFailure::RunEnded.to_string();
     let causes: Vec<(&str, u64)> = links
         .connect_failures
         .iter()
+        .filter(|(cause, _)| **cause != ended)
         .map(|(cause, count)| (cause.as_str(), *count))
         .collect();
     let told = format!(

@@ -18,6 +18,8 @@ pub struct Table {
     cells: String,
     /// End of each cell in `cells`, record by record.
     ends: Vec<u32>,
+    /// The rows that do not begin on the line behind that of the row before, with their lines.
+    jumps: Vec<(u32, u32)>,
 }
 
 /// One record of a table.
@@ -81,6 +83,7 @@ impl Table {
             header: Vec::new(),
             cells: String::new(),
             ends: Vec::new(),
+            jumps: Vec::new(),
         };
         let header = table.read(&mut records)?.ok_or(TableError::Empty)?;
         table.take_header(header.cells)?;
@@ -93,6 +96,7 @@ impl Table {
                     wanted,
                 });
             }
+            table.note_line(record.line);
         }
         if table.ends.is_empty() {
             Err(TableError::Empty)
@@ -109,6 +113,37 @@ impl Table {
             records.next(|_| {}).ok()??;
         }
         records.next(|_| {}).ok()?.map(|record| record.line)
+    }
+
+    /// Keeps the line of the row that was read last, unless it follows from that of the row before.
+    fn note_line(&mut self, line: usize) {
+        let row = self.len() - 1;
+        if self.line(row) != line {
+            self.jumps.push((row as u32, line as u32));
+        }
+    }
+
+    /// The line that a row begins on in the file, from 1.
+    #[must_use]
+    pub fn line(&self, row: usize) -> usize {
+        let after = self
+            .jumps
+            .partition_point(|(from, _)| *from as usize <= row);
+        match after.checked_sub(1).map(|at| self.jumps[at]) {
+            Some((from, line)) => line as usize + row - from as usize,
+            None => row + 2,
+        }
+    }
+
+    /// The lines of the rows alone, for where no cell may be kept.
+    #[must_use]
+    pub fn without_cells(&self) -> Self {
+        Self {
+            header: self.header.clone(),
+            cells: String::new(),
+            ends: Vec::new(),
+            jumps: self.jumps.clone(),
+        }
     }
 
     /// The names of the columns.
@@ -295,6 +330,13 @@ mod tests {
         let text = "a,b\n\n1,\"x\ny\"\n2,z\n";
         let lines = [0, 1, 2].map(|row| Table::line_of(text, row));
         assert_eq!(lines, [Some(3), Some(5), None]);
+        let table = Table::parse(text).unwrap();
+        assert_eq!([0, 1].map(|row| table.line(row)), [3, 5]);
+        let table = Table::parse("a\n1\n2\n\n3\n4\n").unwrap();
+        assert_eq!([0, 1, 2, 3].map(|row| table.line(row)), [2, 3, 5, 6]);
+        let table = table.without_cells();
+        assert_eq!([0, 1, 2, 3].map(|row| table.line(row)), [2, 3, 5, 6]);
+        assert_eq!(table.row(0), None);
     }
 
     #[test]

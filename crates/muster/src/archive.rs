@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::Afterlife;
@@ -138,8 +139,9 @@ impl Header {
             if let ClientPlan::Mqtt(client) = &mut fleet.client {
                 client.authentication = None;
             }
-            // Its columns may be names and passwords, and no report needs them.
-            fleet.data = None;
+            // Its columns may be names and passwords, and a report needs only the lines of the rows.
+            let lines = fleet.data.as_ref().map(|table| table.without_cells());
+            fleet.data = lines.map(Arc::new);
         }
         plan
     }

@@ -12,7 +12,7 @@ use muster_judge::{
 };
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
-use muster_model::{DeviceId, Listening, Micros};
+use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_platform::Carrier;
 use muster_report::{
     Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,
@@ -22,6 +22,7 @@ use muster_scenario::{Loop, Plan, Problem, StreamKind, StreamPlan};
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
 use crate::events::{self, NotedEvent};
+use crate::hints::hints;
 use crate::line::CLOCKS_APART;
 use crate::live::PulseLog;
 use crate::published::published;
@@ -59,6 +60,8 @@ impl Archive {
         let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
         let fleets: Vec<String> = fleets.collect();
         let reason_strings = events::reason_strings(&self.events);
+        let footer = self.footer.as_ref();
+        let hints = hints(plan, &self.events, footer.map(|footer| footer.ending));
         let evidence = Evidence {
             summary: &summary,
             windows: &self.windows,
@@ -66,6 +69,7 @@ impl Archive {
             streams: &streams,
             fleets: &fleets,
             reason_strings: &reason_strings,
+            hints: &hints,
             backends: &backends,
             ending: &ending,
             is_part: self.header.part != Part::WHOLE,
@@ -178,12 +182,10 @@ impl Archive {
                 failures(summary),
                 self.events_of("handshake-failed", "; ")
             )),
-            Ending::ConsumersUnreachable => {
-                let whys = self.events_of("consumer-refused", ": ");
-                muster_judge::Ending::NotBegun(format!(
-                    "the consumers of the backend could not subscribe{whys}"
-                ))
-            }
+            // The causes of the verdict say why.
+            Ending::ConsumersUnreachable => muster_judge::Ending::NotBegun(
+                "the consumers of the backend could not subscribe".to_owned(),
+            ),
         }
     }
 
@@ -331,8 +333,13 @@ fn listed(whys: &BTreeSet<&str>) -> String {
 /// Why links could not be opened, as the end of a sentence; nothing where none failed.
 fn failures(summary: &Summary) -> String {
     let failures = summary.run.links.connect_failures.iter();
+    let ended = ConnectFailure::RunEnded.to_string();
     let causes: Vec<String> = failures
-        .map(|(cause, count)| format!("{cause} {count}x"))
+        .filter(|(cause, _)| **cause != ended)
+        .map(|(cause, count)| match count {
+            1 => format!("{cause} in 1 try"),
+            _ => format!("{cause} in {} tries", figure::count(*count)),
+        })
         .collect();
     if causes.is_empty() {
         return String::new();
@@ -398,8 +405,6 @@ fn device_name(plan: &Plan, device: DeviceId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use muster_model::ConnectFailure;
-
     use super::*;
 
     #[test]

@@ -9,6 +9,7 @@ mod commands;
 mod counters;
 mod events;
 mod folder;
+mod hints;
 mod judged;
 mod line;
 mod lines;

@@ -65,8 +65,8 @@ pub(crate) enum Answer {
     Taken(Micros),
     /// The session was opened, and takes packets of at most so many bytes: too few for the scenario's.
     TakesLess(u32),
-    /// The protocol said no.
-    Refused(Reason),
+    /// The protocol said no, with the platform's own words if it gave any.
+    Refused(Reason, Option<String>),
     /// Something answered, but not in the protocol.
     Nonsense(String),
     /// TLS or WebSocket could not be agreed upon, for this reason.
@@ -267,7 +267,9 @@ fn answer(event: &ClientEvent<'_>, took: Micros, packet: u32) -> Answer {
             Answer::TakesLess(connected.maximum_packet_size)
         }
         ClientEvent::Connected(_) => Answer::Taken(took),
-        ClientEvent::Refused { reason, .. } => Answer::Refused(*reason),
+        ClientEvent::Refused { reason, .. } => {
+            Answer::Refused(*reason, event.reason_string().map(str::to_owned))
+        }
         ClientEvent::Malformed(malformed) => Answer::Nonsense(malformed.to_string()),
         ClientEvent::Auth(_)
         | ClientEvent::Accepted { .. }

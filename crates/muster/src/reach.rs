@@ -38,7 +38,7 @@ pub(crate) struct Reached {
 pub(crate) type FleetLink<'a> = (&'a FleetPlan, LinkId);
 
 /// Where the scenario says how devices check certificates.
-const DEVICE_TLS_KEYS: &str = "platform.tls";
+pub(crate) const DEVICE_TLS_KEYS: &str = "platform.tls";
 
 /// What the links of a plan are opened with.
 pub(crate) struct LinkTrial<'a> {

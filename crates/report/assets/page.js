@@ -67,7 +67,9 @@ function saidOfResult() {
     return `The figures may not be believed${own ? `: ${own}` : ""}.${wouldBe ? ` ${condition}, the result would be ${wouldBe}.` : ""}`;
   }
   const failures = causes(report.links.connect_failures);
-  return `No verdict: the target was not reached, or the run ended before the first message was due.${failures ? ` Connect failures: ${failures}.` : ""}`;
+  const isMet = report.links.connected > 0 || (report.verdict.causes || []).some((one) => one.backend);
+  const why = isMet ? "the run ended before the first message was due" : "the target was not reached, or the run ended before the first message was due";
+  return `No verdict: ${why}.${failures ? ` Connect failures: ${failures}.` : ""}`;
 }
 
 function verdict() {
@@ -82,7 +84,7 @@ function verdict() {
   const list = reasons();
   return el("section", { class: `card verdict tone-${tone(result)}` },
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, result)), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidInWords()))),
-    causes(),
+    causeList(),
     list.length > 0 ? el("ul", { class: "reasons" }, list.map(reason)) : null,
     unknownDelivery(),
     notJudged(),
@@ -106,10 +108,10 @@ function notJudged() {
 }
 
 /// Links that did not come up, and why: before everything else.
-function causes() {
+function causeList() {
   const all = report.verdict.causes || [];
   if (all.length === 0) return null;
-  const line = (one) => el("li", {}, el("span", { class: "what" }, "links"), el("span", { class: "seen" }, el("b", {}, one.text)));
+  const line = (one) => el("li", {}, el("span", { class: "what" }, one.backend ? "backend" : "links"), el("span", { class: "seen" }, el("b", {}, one.text)));
   return el("ul", { class: "reasons" }, all.map(line));
 }
 

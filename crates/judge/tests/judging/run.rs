@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Ending, Evidence, GeneratorHealth, Hold, Latency, RuleName, RuleOutcome, RuleResult, Rules,
-    Scope, SloBound, StreamEvidence, StreamRole, Verdict, Warning, judge,
+    Ending, Evidence, GeneratorHealth, Hints, Hold, Latency, RuleName, RuleOutcome, RuleResult,
+    Rules, Scope, SloBound, StreamEvidence, StreamRole, Verdict, Warning, judge,
 };
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, BackendLedger, DeliverySecond, DeliverySeconds,
@@ -80,6 +80,7 @@ pub(crate) struct Run {
     pub(crate) listening: Listening,
     pub(crate) found: Vec<Warning>,
     pub(crate) reason_strings: BTreeMap<String, String>,
+    pub(crate) hints: Hints,
     pub(crate) promise: Promise,
     pub(crate) is_delivery_seen: bool,
 }
@@ -126,6 +127,7 @@ impl Run {
             listening: Listening::until(Micros::from_secs(MEASURE + measure_s + 20)),
             found: Vec::new(),
             reason_strings: BTreeMap::new(),
+            hints: Hints::default(),
             promise: Promise::Enqueued,
             is_delivery_seen: true,
         }
@@ -214,6 +216,7 @@ impl Run {
             streams: &streams,
             fleets: &["meters".to_owned()],
             reason_strings: &self.reason_strings,
+            hints: &self.hints,
             backends: std::slice::from_ref(&self.backend),
             ending: &self.ending,
             is_part: self.is_part,

@@ -1,9 +1,9 @@
 //! From rules to one result: none before invalid before fail before pass.
 
 use muster_judge::{
-    Allowance, Consequence, Ending, Incident, IncidentKind, Latency, Percentile, RuleKind,
-    RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop, StopIf, StopTrigger,
-    Unevaluated,
+    Allowance, Consequence, Ending, Incident, IncidentKind, Latency, LinkCause, Percentile,
+    RuleKind, RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop, StopIf,
+    StopTrigger, Unevaluated,
 };
 use muster_measure::{Phase, WindowDelta, WindowKey};
 use muster_model::{
@@ -133,6 +133,58 @@ fn a_run_that_was_refused_every_link_fails_by_connected_and_begins_with_the_caus
     assert_eq!(cause.text, text);
     let figures = (cause.count, cause.of, cause.cause.as_str());
     assert_eq!(figures, (100, 100, "rejected-0x87"));
+}
+
+#[test]
+fn a_cause_names_the_first_device_and_the_likely_scheme() {
+    let mut run = ended_without_a_link(&[(NOT_AUTHORIZED, 100)]);
+    let of = |fleet: &str| (fleet.to_owned(), "rejected-0x87".to_owned());
+    let device = "`m-343` (meters.csv:345)".to_owned();
+    run.hints.first_refused = [(of("others"), "`o-1`".to_owned()), (of("meters"), device)].into();
+    let hint = "; a port without TLS does that: if it is one, write `mqtt://`";
+    run.hints.closed_in_handshake = hint.to_owned();
+    assert!(
+        !run.judged().causes[0].text.contains("m-343"),
+        "all of them"
+    );
+    run.links.up_at_start = 99;
+    let text = "1 of 100 links refused: not authorized (0x87), first device `m-343` \
+                (meters.csv:345); see fleet.meters.credential";
+    assert_eq!(run.judged().causes[0].text, text);
+    let mut run = ended_without_a_link(&[(ConnectFailure::Closed, 100)]);
+    run.hints.closed_in_handshake = hint.to_owned();
+    let text = &run.judged().causes[0].text;
+    assert!(
+        text.contains(&format!("(closed-by-peer){hint}; see ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn consumers_that_kept_a_run_from_beginning_come_before_links() {
+    let mut run = ended_without_a_link(&[(NOT_AUTHORIZED, 100)]);
+    let cause = LinkCause {
+        fleet: String::new(),
+        backend: Some("app".to_owned()),
+        count: 1,
+        of: 1,
+        cause: "consumer-refused".to_owned(),
+        see: "platform.backend.password".to_owned(),
+        text: "1 of 1 consumers of backend `app`".to_owned(),
+    };
+    run.hints.consumers = vec![cause.clone()];
+    let causes = run.judged().causes;
+    assert_eq!((causes.len(), &causes[0]), (2, &cause));
+}
+
+#[test]
+fn the_end_of_the_run_is_no_cause_of_rule_connected() {
+    let run = ended_without_a_link(&[(NOT_AUTHORIZED, 100), (ConnectFailure::RunEnded, 3)]);
+    let verdict = run.judged();
+    let rule = verdict.rules.iter().find(|rule| rule.rule == "connected");
+    let evidence = &rule.expect("it is judged").evidence;
+    assert!(evidence.contains("rejected-0x87"), "{evidence}");
+    assert!(!evidence.contains("run-ended"), "{evidence}");
 }
 
 /// It names a percentile that nothing can be said of, and wants no link.

@@ -40,7 +40,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
         outcome::say("infeasible on this machine");
         return Ok(outcome::INVALID);
     }
-    if let Err(error) = target::check_sources(plan, &[]) {
+    // A name that cannot be looked up is a matter of the target, which is tried below.
+    let targets = match args.offline {
+        true => target::literal_addresses(plan),
+        false => target::device_addresses(plan).unwrap_or_default(),
+    };
+    if let Err(error) = target::check_sources(plan, &targets) {
         tell("short", &format!("cannot {error}"));
         outcome::say("infeasible on this machine");
         return Ok(outcome::INVALID);
@@ -109,9 +114,14 @@ impl Found {
                 ),
                 outcome::INVALID,
             ),
-            Answer::Refused(reason) => {
+            Answer::Refused(reason, said) => {
                 let see = see(*reason, &reached.keys);
-                let text = format!("CONNACK {}{see}", reason.in_words());
+                let said = said.as_ref().map(|said| format!(", \"{said}\""));
+                let text = format!(
+                    "CONNACK {}{}{see}",
+                    reason.in_words(),
+                    said.unwrap_or_default()
+                );
                 ("refused", text, outcome::USAGE)
             }
             Answer::Nonsense(what) => {

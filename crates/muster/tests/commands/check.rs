@@ -109,6 +109,27 @@ fn a_run_whose_consumer_is_refused_says_once_why_and_where_to_look() {
                and platform.backend.password";
     assert_eq!(words.matches(why).count(), 1, "{}", said.out);
     assert_eq!(words.matches(" refused").count(), 1, "{}", said.out);
+    let mut lines = said.out.lines();
+    lines.find(|line| line.starts_with("NONE"));
+    let first = lines.next().expect("a line below the result");
+    let who = "  1 of 1 consumer of backend `backend` at ";
+    assert!(first.starts_with(who), "{}", said.out);
+    let result = json(&folder.path().join("out/result.json"));
+    let cause = &result["verdict"]["causes"][0];
+    let text = cause["text"].as_str().expect("a cause");
+    assert!(text.ends_with(why), "{text}");
+    // Nobody waits for the time to connect to be over.
+    let phases = result["phases"].as_array().and_then(|phases| phases.last());
+    let until = phases.and_then(|phase| phase["until_s"].as_f64());
+    assert!(until.is_some_and(|until| until < 8.0), "{until:?}");
+    let junit = muster(folder.path(), &["report", "out", "--format", "junit"]);
+    assert!(
+        junit
+            .out
+            .contains("<property name=\"cause\" value=\"1 of 1 "),
+        "{}",
+        junit.out
+    );
 }
 
 #[test]
@@ -172,6 +193,27 @@ fn a_source_address_of_another_machine_is_refused_before_the_run_with_its_key() 
 }
 
 #[test]
+fn source_addresses_of_another_family_than_the_target_are_refused_by_check_and_run() {
+    let scenario = "name: t\nplatform: { kind: mqtt, devices: \"mqtt://127.0.0.1:1\" }\n\
+                    fleet: [ { name: meters, connect: { from: [ \"::1\" ] }, \
+                    streams: [ { rate: 1/s } ] } ]\nphases: { measure: 1s }\n";
+    let folder = folder_with(scenario);
+    for (arguments, code) in [
+        (&["check", "scenario.yaml", "--offline"][..], 3),
+        (&["check", "scenario.yaml"], 3),
+        (&["run", "scenario.yaml", "--out", "out"], 4),
+    ] {
+        let said = muster(folder.path(), arguments);
+        assert_eq!(said.code, code, "{said:?}");
+        let words = "cannot reach 127.0.0.1:1 from `fleet.meters.connect.from`: none of its \
+                     addresses is one of IPv4; add one, or remove the key";
+        assert!(said.out.contains(words), "{said:?}");
+        assert!(said.out.contains("infeasible on this machine"), "{said:?}");
+        assert!(!folder.path().join("out").exists());
+    }
+}
+
+#[test]
 fn a_target_where_nobody_listens_is_silent() {
     let gateway = Gateway::start::<&str>(&[]);
     for (devices, backend, silent) in [
@@ -229,6 +271,25 @@ fn a_target_that_speaks_something_else_is_named_so() {
     assert_eq!(said.code, 2, "{said:?}");
     let odd = format!("no MQTT {url}, device `meters-00000000`");
     assert!(said.out.contains(&odd), "{}", said.out);
+}
+
+#[test]
+fn a_refusal_is_said_in_the_words_of_the_platform_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("mqtt://{}", listener.local_addr().expect("its address"));
+    std::thread::spawn(move || {
+        for link in listener.incoming().take(2) {
+            let mut link = link.expect("a link");
+            let _connect = link.read(&mut [0; 1_000]);
+            // CONNACK 0x97 with a reason string (31).
+            let _sent = link.write_all(b"\x20\x0b\0\x97\x08\x1f\0\x0550000");
+            let _rest = link.read(&mut [0; 1_000]);
+        }
+    });
+    let said = checked(&url, &url, "5", &[]);
+    assert_eq!(said.code, 2, "{said:?}");
+    let told = "CONNACK 0x97 (quota exceeded), \"50000\"";
+    assert!(said.out.contains(told), "{said:?}");
 }
 
 #[test]

@@ -64,6 +64,11 @@ fn a_wrong_row_is_one_refused_device() {
     let cause = result["verdict"]["causes"][0]["text"].as_str();
     let cause = cause.expect("it is the first to be read");
     assert!(cause.starts_with("1 of 10 links refused: "), "{cause}");
+    let place = ".csv:11); see fleet.";
+    assert!(
+        cause.contains(", first device `") && cause.contains(place),
+        "{cause}"
+    );
     let failures = &result["links"]["connect_failures"];
     assert!(failures["rejected-0x86"].as_u64() >= Some(1), "{failures}");
     drop(gateway);

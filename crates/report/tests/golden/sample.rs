@@ -179,6 +179,7 @@ pub(crate) fn unlooked() -> Report {
         .to_vec();
     report.verdict.causes = vec![LinkCause {
         fleet: "meters".to_owned(),
+        backend: None,
         count: 1,
         of: 2_000,
         cause: "rejected-0x87".to_owned(),

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Ending, Evidence, GeneratorHealth, Reason, RunResult, StreamEvidence, StreamRole, Verdict,
-    judge,
+    Ending, Evidence, GeneratorHealth, Hints, Reason, RunResult, StreamEvidence, StreamRole,
+    Verdict, judge,
 };
 use muster_measure::WindowDelta;
 use muster_model::{FleetId, Micros, Promise};
@@ -59,6 +59,7 @@ fn verdict(bound_ms: u64, behaviour: Behaviour, stalls: &[Stall]) -> Verdict {
         streams: &[stream],
         fleets: &["meters".to_owned()],
         reason_strings: &BTreeMap::new(),
+        hints: &Hints::default(),
         backends: &["backend".to_owned()],
         ending: &Ending::Planned,
         is_part: false,

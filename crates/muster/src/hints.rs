@@ -1,0 +1,207 @@
+//! Words for the causes of a verdict: the first device that was refused, the scheme that is likely meant,
+//! and the consumers that kept a run from its beginning.
+
+use std::collections::BTreeMap;
+
+use muster_conduct::{Ending, roster};
+use muster_judge::{Hints, LinkCause};
+use muster_model::{ConnectFailure, LinkId, Reason};
+use muster_scenario::{FleetPlan, Plan};
+
+use crate::events::NotedEvent;
+use crate::probe::Security;
+use crate::reach::DEVICE_TLS_KEYS;
+
+/// The event of a device whose link was refused.
+const DEVICE_REFUSED: &str = "device-refused";
+/// The event of a consumer that does not come up.
+pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
+
+/// What the events of a run say of its causes.
+pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) -> Hints {
+    let consumers = match ending {
+        Some(Ending::ConsumersUnreachable) => consumers(plan, events),
+        Some(_) | None => Vec::new(),
+    };
+    Hints {
+        closed_in_handshake: Security::new(plan.platform.scheme(), DEVICE_TLS_KEYS)
+            .hint_on_silence(),
+        first_refused: first_refused(plan, events),
+        consumers,
+    }
+}
+
+/// The first device of each fleet and cause, with its line of the fleet's file.
+fn first_refused(plan: &Plan, events: &[NotedEvent]) -> BTreeMap<(String, String), String> {
+    let mut first: BTreeMap<(String, String), (u32, String)> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.kind == DEVICE_REFUSED) {
+        let Some((name, cause)) = refused(&event.detail) else {
+            continue;
+        };
+        let Some((fleet, link)) = link_named(plan, name) else {
+            continue;
+        };
+        let text = format!("`{name}`{}", line_of(plan, fleet, link));
+        // Each shard has a first one.
+        let earliest = first
+            .entry((fleet.name.clone(), cause))
+            .or_insert_with(|| (link.0, text.clone()));
+        if link.0 < earliest.0 {
+            *earliest = (link.0, text);
+        }
+    }
+    let texts = first.into_iter().map(|(key, (_, text))| (key, text));
+    texts.collect()
+}
+
+/// The name and the cause in "device `a`: CONNECT refused with 0x87 (not authorized); ...".
+fn refused(detail: &str) -> Option<(&str, String)> {
+    let (name, rest) = detail.strip_prefix("device `")?.split_once("`: ")?;
+    let (packet, why) = rest.split_once(" refused with ")?;
+    let code = why.split([' ', ';']).next()?;
+    let reason = Reason::named(code)?;
+    let failure = match packet {
+        "CONNECT" => ConnectFailure::Rejected(reason),
+        "SUBSCRIBE" => ConnectFailure::SubscribeRejected(reason),
+        _ => return None,
+    };
+    Some((name, failure.to_string()))
+}
+
+fn link_named<'a>(plan: &'a Plan, name: &str) -> Option<(&'a FleetPlan, LinkId)> {
+    let mut rendered = String::new();
+    plan.fleets.iter().find_map(|fleet| {
+        let roster = roster(plan, fleet, 0);
+        let first = fleet.first_link.0;
+        let mut links = (first..first + fleet.links).map(LinkId);
+        let link = links.find(|link| {
+            fleet.render_link_name(*link, &roster, &mut rendered);
+            rendered == name
+        })?;
+        Some((fleet, link))
+    })
+}
+
+/// The place of a link's first device in its fleet's file, such as ` (meters.csv:345)`; empty without one.
+fn line_of(plan: &Plan, fleet: &FleetPlan, link: LinkId) -> String {
+    let Some(table) = &fleet.data else {
+        return String::new();
+    };
+    let scenario: serde_json::Value = serde_json::from_str(&plan.resolved).unwrap_or_default();
+    let fleets = scenario["fleet"].as_array().into_iter().flatten();
+    let mut named = fleets.filter(|of| of["name"] == fleet.name.as_str());
+    let file = named.next().and_then(|of| of["data"].as_str());
+    let row = fleet.first_device_of(link).0 - fleet.first_device.0;
+    let line = table.line(row as usize);
+    match file {
+        Some(file) => format!(" ({file}:{line})"),
+        None => format!(" (line {line} of `data`)"),
+    }
+}
+
+/// A cause for each backend and reason for which its consumers did not come up.
+fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
+    let refused = events.iter().filter(|event| event.kind == CONSUMER_REFUSED);
+    let mut whys: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for event in refused {
+        // "consumer 0 of backend `app` at 127.0.0.1:1883: CONNECT refused with ..."
+        let of_backend = event.detail.split_once(" of backend `");
+        let Some((name, rest)) = of_backend.and_then(|(_, rest)| rest.split_once('`')) else {
+            continue;
+        };
+        *whys.entry((name, rest)).or_default() += 1;
+    }
+    let causes = whys.into_iter().map(|((name, rest), count)| {
+        let backend = plan.backends.iter().find(|backend| backend.name == name);
+        let of = backend.map_or(count, |backend| u64::from(backend.consumers).max(count));
+        let (see, told) = match rest.rsplit_once("; see ") {
+            Some((_, see)) => (see.to_owned(), String::new()),
+            None => {
+                let see = format!("platform.backend of `{name}`");
+                (see.clone(), format!("; see {see}"))
+            }
+        };
+        let noun = if of == 1 { "consumer" } else { "consumers" };
+        LinkCause {
+            fleet: String::new(),
+            backend: Some(name.to_owned()),
+            count,
+            of,
+            cause: CONSUMER_REFUSED.to_owned(),
+            see,
+            text: format!("{count} of {of} {noun} of backend `{name}`{rest}{told}"),
+        }
+    });
+    causes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
+
+    use super::*;
+
+    fn plan() -> Plan {
+        let text = "
+name: x
+platform: { kind: mqtt, devices: \"mqtts://127.0.0.1:1\", backend: { name: app, url: \"mqtt://127.0.0.1:1\", filter: \"m/#\" } }
+fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } ]
+";
+        let source = Source {
+            name: "x.yaml",
+            text,
+        };
+        parse(source, &Overrides::default(), &NoFiles).expect("a plan")
+    }
+
+    fn event(kind: &str, detail: &str) -> NotedEvent {
+        NotedEvent {
+            t_s: 0.0,
+            until_s: None,
+            kind: kind.to_owned(),
+            detail: detail.to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_first_device_of_a_fleet_and_cause_is_named() {
+        let rest = "others like it are not told";
+        let refused = |name: &str| {
+            let why = "CONNECT refused with 0x87 (not authorized)";
+            event(DEVICE_REFUSED, &format!("device `{name}`: {why}; {rest}"))
+        };
+        let events = [refused("b-00000002"), refused("b-00000001")];
+        let hints = hints(&plan(), &events, Some(Ending::Planned));
+        let key = ("b".to_owned(), "rejected-0x87".to_owned());
+        let only = BTreeMap::from([(key, "`b-00000001`".to_owned())]);
+        assert_eq!(hints.first_refused, only);
+        assert!(hints.closed_in_handshake.contains("`mqtt://`"), "{hints:?}");
+    }
+
+    #[test]
+    fn consumers_that_end_a_run_are_a_cause_with_a_key() {
+        let who = "consumer 0 of backend `app` at 127.0.0.1:1";
+        let why = "CONNECT refused with 0x86 (bad user name or password)";
+        let keys = "platform.backend.user and platform.backend.password";
+        let refused = event(CONSUMER_REFUSED, &format!("{who}: {why}; see {keys}"));
+        let silent = event(CONSUMER_REFUSED, &format!("{who}: no answer"));
+        let of = |event: &NotedEvent, ending| {
+            let all = std::slice::from_ref(event);
+            hints(&plan(), all, Some(ending)).consumers
+        };
+        let [cause] = &of(&refused, Ending::ConsumersUnreachable)[..] else {
+            panic!("one cause");
+        };
+        let text = format!("1 of 1 consumer of backend `app` at 127.0.0.1:1: {why}; see {keys}");
+        assert_eq!(
+            (cause.text.as_str(), cause.see.as_str()),
+            (text.as_str(), keys)
+        );
+        let causes = of(&silent, Ending::ConsumersUnreachable);
+        assert!(
+            causes[0].text.ends_with("; see platform.backend of `app`"),
+            "{causes:?}"
+        );
+        assert_eq!(of(&refused, Ending::Planned), []);
+    }
+}
