@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use muster_agent::{LinkLines, consumer_layers, link_lines};
+use muster_backend::kafka_is_built;
 use muster_conduct::{Placement, Slice, roster};
 use muster_device::Hello;
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
@@ -13,7 +14,7 @@ use muster_net::Clock;
 use muster_protocol::layer::Layers;
 use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
 use muster_scenario::{
-    BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Plan, Sockets,
+    BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Northbound, Plan, Sockets,
 };
 use muster_transport::{Any, Clients, TlsClient};
 
@@ -118,6 +119,21 @@ impl<'a> LinkTrial<'a> {
             answer: answer.unwrap_or_else(|error| Answer::Silent(format!("failed to {error:#}"))),
         }
     }
+}
+
+/// Certificates and keys that cannot be used are an error of the scenario, found before anything is
+/// started or opened.
+pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
+    link_lines(plan, Slice::WHOLE).context("set up the devices' links")?;
+    for backend in &plan.backends {
+        match backend.northbound {
+            Northbound::Mqtt(_) => {
+                consumer_layers(plan, backend, [0]).context("set up the consumers")?;
+            }
+            Northbound::Kafka(_) => kafka_is_built(backend)?,
+        }
+    }
+    Ok(())
 }
 
 /// Tries each address of the devices, for each fleet with the first of its links that the run

@@ -26,8 +26,8 @@ use crate::events::NotedEvent;
 
 mod answering;
 
-pub(crate) use answering::check_sources;
-use answering::{all_that_answer, first_to_answer};
+use answering::first_to_answer;
+pub(crate) use answering::{check_sources, device_addresses, literal_addresses};
 
 /// Where devices and consumers connect.
 #[derive(Debug, Clone)]
@@ -62,31 +62,6 @@ pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
         devices,
         backends: backends.collect::<Result<_>>()?,
     })
-}
-
-/// The addresses to which a plan's devices connect.
-pub(crate) fn device_addresses(plan: &Plan) -> Result<Vec<SocketAddr>> {
-    let within = patience(plan);
-    let is_tcp = !plan.platform.scheme().is_coap();
-    let mut devices = Vec::new();
-    for endpoint in &plan.platform.endpoints {
-        if plan.platform.uses_all_addresses && is_tcp {
-            devices.extend(all_that_answer(&found(endpoint)?, within));
-        } else {
-            devices.push(address(endpoint, within)?);
-        }
-    }
-    Ok(devices)
-}
-
-/// The addresses that a plan's endpoints spell out, which nobody needs to look up.
-pub(crate) fn literal_addresses(plan: &Plan) -> Vec<SocketAddr> {
-    let endpoints = plan.platform.endpoints.iter();
-    let literal = endpoints.filter_map(|endpoint| {
-        let address: IpAddr = endpoint.host_name().parse().ok()?;
-        Some(SocketAddr::new(address, endpoint.port))
-    });
-    literal.collect()
 }
 
 /// How long finding an address that answers may take: a handshake's time-out. Nobody listens yet

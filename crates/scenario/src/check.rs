@@ -6,7 +6,7 @@ mod home;
 use crate::endpoint;
 use crate::environment::REFERENCE;
 use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Word};
-use crate::nearest::nearest;
+use crate::nearest::{nearest, synonym};
 use crate::problem::Problem;
 use crate::source::{Place, Sources};
 use crate::tree::{Entry, Node, Value};
@@ -437,15 +437,6 @@ fn is_percentile(key: &str) -> bool {
 fn judges_percentiles(object: &Object) -> bool {
     let mut keys = object.keys.iter();
     keys.any(|key| matches!(key.kind, Kind::Percentiles))
-}
-
-/// The word of this language for one that other MQTT clients use (Paho's schemes).
-fn synonym(text: &str) -> Option<&'static str> {
-    match text {
-        "tcp" => Some("mqtt"),
-        "ssl" | "tls" => Some("mqtts"),
-        _ => None,
-    }
 }
 
 /// Whether a word is none of these, and near to none of them.

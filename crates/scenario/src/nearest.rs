@@ -49,6 +49,15 @@ fn distance(a: &[char], b: &[char]) -> usize {
     rows[a.len()][b.len()]
 }
 
+/// The word of this language for one that other MQTT clients use (Paho's schemes).
+pub(crate) fn synonym(text: &str) -> Option<&'static str> {
+    match text {
+        "tcp" => Some("mqtt"),
+        "ssl" | "tls" => Some("mqtts"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,10 +16,9 @@ use muster_scenario::{
 };
 
 use crate::args::CheckArgs;
-use crate::commands::run::check_layers;
 use crate::probe::Answer;
 use crate::provisioned::Watcher;
-use crate::reach::{Reached, reach};
+use crate::reach::{Reached, check_layers, reach};
 use crate::{outcome, scenario_file, sockets, target};
 
 /// Works out whether a scenario can run here, and whether the target answers, without load.

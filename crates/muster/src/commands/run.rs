@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use muster_agent::{FactsLog, consumer_layers, link_lines};
-use muster_backend::kafka_is_built;
+use muster_agent::FactsLog;
 use muster_cluster::{Force, Line, Membership, Spread, Surroundings, assignments, carry_out};
-use muster_conduct::{Part, Slice, Timetable, Trial, timetable};
+use muster_conduct::{Part, Timetable, Trial, timetable};
 use muster_dashboard::{Live, Plain};
 use muster_measure::Record;
 use muster_model::{Micros, RunId, mix};
@@ -16,8 +15,7 @@ use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_report::{Outcome, Report, UplinkLedger, html, text};
 use muster_scenario::{
-    Credential, FleetPlan, Needs, Northbound, Plan, PlatformKind, ProvisionMode, ProvisionPlan,
-    TlsPlan, needs,
+    Credential, FleetPlan, Needs, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
 };
 use serde_json::json;
 
@@ -29,6 +27,7 @@ use crate::counters::CounterWatch;
 use crate::folder::Folder;
 use crate::live::Fixed;
 use crate::provisioned::{self, Provisioned};
+use crate::reach::check_layers;
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
@@ -327,21 +326,6 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
             "carry --part: the first part to end would remove devices of the others; use `muster \
              provision SCENARIO create` before and --set provision.mode=verify here"
         );
-    }
-    Ok(())
-}
-
-/// Certificates and keys that cannot be used are an error of the scenario, found before anything is
-/// started or opened.
-pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
-    link_lines(plan, Slice::WHOLE).context("set up the devices' links")?;
-    for backend in &plan.backends {
-        match backend.northbound {
-            Northbound::Mqtt(_) => {
-                consumer_layers(plan, backend, [0]).context("set up the consumers")?;
-            }
-            Northbound::Kafka(_) => kafka_is_built(backend)?,
-        }
     }
     Ok(())
 }

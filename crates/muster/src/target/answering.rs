@@ -6,7 +6,32 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use muster_scenario::Plan;
 
-use super::{bare, now};
+use super::{address, bare, found, now, patience};
+
+/// The addresses to which a plan's devices connect.
+pub(crate) fn device_addresses(plan: &Plan) -> Result<Vec<SocketAddr>> {
+    let within = patience(plan);
+    let is_tcp = !plan.platform.scheme().is_coap();
+    let mut devices = Vec::new();
+    for endpoint in &plan.platform.endpoints {
+        if plan.platform.uses_all_addresses && is_tcp {
+            devices.extend(all_that_answer(&found(endpoint)?, within));
+        } else {
+            devices.push(address(endpoint, within)?);
+        }
+    }
+    Ok(devices)
+}
+
+/// The addresses that a plan's endpoints spell out, which nobody needs to look up.
+pub(crate) fn literal_addresses(plan: &Plan) -> Vec<SocketAddr> {
+    let endpoints = plan.platform.endpoints.iter();
+    let literal = endpoints.filter_map(|endpoint| {
+        let address: IpAddr = endpoint.host_name().parse().ok()?;
+        Some(SocketAddr::new(address, endpoint.port))
+    });
+    literal.collect()
+}
 
 /// Tries one address after the other; each may take an equal part of the time that is left.
 pub(super) fn first_to_answer(addresses: &[SocketAddr], within: Duration) -> Option<SocketAddr> {
@@ -22,7 +47,7 @@ pub(super) fn first_to_answer(addresses: &[SocketAddr], within: Duration) -> Opt
 
 /// The addresses that take a connection, of the family of the first one that does: `::1` and
 /// `127.0.0.1` are one machine. All of them if none does, so that the run tells why.
-pub(super) fn all_that_answer(found: &[SocketAddr], within: Duration) -> Vec<SocketAddr> {
+fn all_that_answer(found: &[SocketAddr], within: Duration) -> Vec<SocketAddr> {
     let begun = now();
     let answers = |(tried, address): &(usize, &SocketAddr)| {
         let left = within.saturating_sub(begun.elapsed());
