@@ -176,7 +176,10 @@ fuzz_target!(|data: &[u8]| {
                 .is_some()
     );
     let is_empty = value.as_array().is_some_and(Vec::is_empty);
-    assert_eq!(telemetry, is_point(&value) || (is_list(&value) && !is_empty));
+    assert_eq!(
+        telemetry,
+        is_point(&value) || (is_list(&value) && !is_empty)
+    );
     assert_eq!(attributes, value.is_object());
     let Some(object) = value.as_object() else {
         return;
