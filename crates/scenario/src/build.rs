@@ -32,12 +32,13 @@ mod transport;
 
 use std::collections::BTreeMap;
 
+use muster_load::{Schedule as _, StreamSchedule};
 use muster_measure::Cold;
 use muster_model::{FleetId, Micros, StreamId};
 use muster_platform::Dialect;
 
 use crate::feasibility::LONGEST_RUN;
-use crate::plan::{FleetPlan, Phases, Plan, PlatformKind, Settle, all_surface};
+use crate::plan::{FleetPlan, Phases, Plan, PlatformKind, Settle, StreamKind, all_surface};
 use crate::view::View;
 
 pub(crate) use body::DITTO_MODIFY;
@@ -55,6 +56,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let (phases, fleets) = (phases?, fleets?);
     subscriptions::subscribers_can_tell(root, &fleets)?;
     warn_of_short_settle(root, &phases, &fleets);
+    warn_of_nothing_measured(root, &fleets);
     let platform_view = root.get("platform")?;
     let backends = target::backends(&platform_view, platform.as_ref(), &fleets, &phases);
     if let Some(platform) = &platform {
@@ -311,6 +313,22 @@ fn only_once<'a>(names: impl Iterator<Item = View<'a>>, what: &str) {
         }
         seen.push(text);
     }
+}
+
+/// Says so where messages are due in the warm-up alone. A stream without any has a warning already.
+fn warn_of_nothing_measured(root: &View<'_>, fleets: &[FleetPlan]) {
+    let streams = fleets.iter().flat_map(|fleet| &fleet.streams);
+    let streams = streams.filter(|stream| !matches!(stream.kind, StreamKind::Receive));
+    let schedules = streams.filter_map(|stream| StreamSchedule::new(stream.schedule.clone()).ok());
+    let last = schedules.filter_map(|of| Some((of.due(of.count().checked_sub(1)?)?, of)));
+    let mut is_measured = last.map(|(last, of)| last >= of.spec().warm_up).peekable();
+    if is_measured.peek().is_none() || is_measured.any(|is_measured| is_measured) {
+        return;
+    }
+    let help = "such a run is invalid: a higher rate, or a longer `measure`";
+    let phases = root.get("phases");
+    let view = phases.as_ref().unwrap_or(root);
+    view.warn("not one message is due while measuring", help);
 }
 
 fn warn_of_short_settle(root: &View<'_>, phases: &Phases, fleets: &[FleetPlan]) {

@@ -24,7 +24,9 @@ impl Reader for World {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        (name == "SET").then(|| "value".to_owned())
+        let set = [("SET", "value"), ("BLANK", "")].into_iter();
+        let mut set = set.filter(|(known, _)| *known == name);
+        set.next().map(|(_, value)| value.to_owned())
     }
 }
 
@@ -50,6 +52,8 @@ fn world() -> World {
         ("comma-times.csv", b"0.5\n1,5\n"),
         ("semicolon-times.csv", b"at;note\n0.5;a\n1,5;b\n"),
         ("blank.txt", b" secret\n"),
+        ("nothing.txt", b"\n"),
+        ("nothing.bin", b""),
         ("body.bin", b"0123456789"),
         ("dollar.txt", b"pa$\n"),
         ("colon.txt", b"me:hunter2\n"),

@@ -459,6 +459,7 @@ fn streams_with_one_payload_divide_the_milliseconds_of_a_device() {
 fn warned(streams: &str) -> Vec<String> {
     let warnings = board(REAL, streams).warnings.into_iter();
     warnings
+        .filter(|warning| warning.path.contains("streams"))
         .map(|warning| format!("{}; {}", warning.what, warning.help))
         .collect()
 }
@@ -807,6 +808,11 @@ fn what_is_likely_a_slip_is_a_warning() {
             "{keys}: {found:?}"
         );
     };
+    warned(
+        "fleet: [ { streams: [ { rate: 1/10s, phase: together } ] } ]\n\
+         phases: { warm-up: 1s, measure: 3s }",
+        "not one message is due while measuring",
+    );
     warned(
         "phases: { settle: 10s }",
         "less than the longest time-out of 20 s",

@@ -126,7 +126,12 @@ fn bytes_of(view: &View<'_>, path: &str) -> Option<Vec<u8>> {
         let what = format!("{path} cannot be read: {reason}");
         view.wrong(what, "paths are relative to the scenario's file");
     });
-    bytes.ok()
+    let bytes = bytes.ok()?;
+    if bytes.is_empty() {
+        refuse_empty(view, path);
+        return None;
+    }
+    Some(bytes)
 }
 
 /// The text with its references replaced. In a template other variables stay, and what a reference
@@ -165,9 +170,17 @@ fn resolve(view: &View<'_>, is_template: bool) -> Option<String> {
 fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
     if let Some(name) = name.strip_prefix("env:") {
         let value = view.reader().variable(name.trim());
-        if value.is_none() {
-            let (what, help) = unset(name.trim());
-            view.wrong(what, &help);
+        match &value {
+            None => {
+                let (what, help) = unset(name.trim());
+                view.wrong(what, &help);
+            }
+            Some(value) if value.is_empty() => {
+                let what = format!("the environment variable {} is empty", name.trim());
+                view.wrong(what, "give it a value where muster is started");
+                return None;
+            }
+            Some(_) => {}
         }
         return value.map(Some);
     }
@@ -190,5 +203,14 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
         view.wrong(what, "remove it; `{ file: ... }` takes every byte as it is");
         return None;
     }
+    if text.is_empty() {
+        refuse_empty(view, path.trim());
+        return None;
+    }
     Some(Some(text.to_owned()))
+}
+
+fn refuse_empty(view: &View<'_>, path: &str) {
+    let what = format!("{path} is empty");
+    view.wrong(what, "write the value into it, or remove the key");
 }
