@@ -149,7 +149,8 @@ readonly CERTIFICATES=(--set 'fleet.credential.kind=certificate' --set 'fleet.cr
     --set 'fleet.credential.key=devices/${id}.key')
 # Links are closed on purpose, so that each device comes back with a session to resume.
 # They are all up at once before the first has had its time, also where handshakes take seconds.
-readonly COMING_BACK=(--set fleet.connect.lifetime=4s --set phases.measure=8s --set fleet.connect.rate=1000/s)
+# Clients are called as their devices: brokers know those of a certificate by its subject.
+readonly COMING_BACK=(--set 'fleet.client.id=${id}' --set fleet.connect.lifetime=4s --set phases.measure=8s --set fleet.connect.rate=1000/s)
 
 # Mosquitto takes the user name from the certificate's subject, and prints it with the client id.
 subjects_at_broker() {
