@@ -17,6 +17,9 @@ const DEVICE_REFUSED: &str = "device-refused";
 /// The event of a consumer that does not come up.
 pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
 
+/// The key that decides where consumers connect.
+const BACKEND_URL: &str = "platform.backend.url";
+
 /// What the events of a run say of its causes.
 pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) -> Hints {
     let consumers = match ending {
@@ -117,8 +120,8 @@ fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
         let (see, told) = match rest.rsplit_once("; see ") {
             Some((_, see)) => (see.to_owned(), String::new()),
             None => {
-                let see = format!("platform.backend of `{name}`");
-                (see.clone(), format!("; see {see}"))
+                let told = if rest.ends_with('?') { " See" } else { "; see" };
+                (BACKEND_URL.to_owned(), format!("{told} {BACKEND_URL}"))
             }
         };
         let noun = if of == 1 { "consumer" } else { "consumers" };
@@ -199,7 +202,9 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
         );
         let causes = of(&silent, Ending::ConsumersUnreachable);
         assert!(
-            causes[0].text.ends_with("; see platform.backend of `app`"),
+            causes[0]
+                .text
+                .ends_with("no answer; see platform.backend.url"),
             "{causes:?}"
         );
         assert_eq!(of(&refused, Ending::Planned), []);
