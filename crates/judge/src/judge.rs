@@ -232,6 +232,9 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     if backends.is_empty() {
         return rule.not_evaluated(Unevaluated::NoBackend);
     }
+    if !evidence.streams.iter().any(|of| of.role.is_uplink()) {
+        return rule.not_evaluated(Unevaluated::NothingDue);
+    }
     if evidence.summary.run.uplink.outstanding.is_none() {
         return rule.not_evaluated(Unevaluated::Unknown);
     }

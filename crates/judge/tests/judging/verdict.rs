@@ -601,7 +601,7 @@ fn a_run_of_links_without_streams_passes() {
     }
     let verdict = run.judged_roles(&summary, &[]);
     assert_eq!(verdict.result, RunResult::Pass, "{:?}", verdict.rules);
-    for name in ["loss", "failure-ratio"] {
+    for name in ["loss", "failure-ratio", "drain"] {
         let outcome = &rule(&verdict, name).outcome;
         let expected = RuleOutcome::NotEvaluated(Unevaluated::NothingDue);
         assert_eq!(*outcome, expected, "{name}");
