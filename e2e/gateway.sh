@@ -95,7 +95,7 @@ subscriptions() {
 }
 
 mosquitto_options() {
-    start_gateway '{"users":[{"name":"meter","password":"secret"}]}'
+    start_gateway '{"users":[{"name":"meter","password":[115,101,99,114,101,116]}]}'
     local to=(-h 127.0.0.1 -p "$port" -t e2e/r)
     if mosquitto_pub "${to[@]}" -m no -u meter -P wrong 2>"$work/refused"; then
         fail "a wrong password was admitted"
