@@ -24,7 +24,7 @@ const WAITING_MAX: usize = 1 << 20;
 const SIGN_OF_LIFE: Micros = Micros::from_secs(1);
 /// How long a broker may be silent until a consumer asks whether it is there. Silence counts as quiet only up to the
 /// last answer, so this is well below any useful `settle.quiet`.
-const SILENCE: Micros = Micros::from_millis(250);
+const SILENCE: Micros = Micros::from_millis(100);
 /// How long a consumer that was paused has to find the answers to its pings.
 const CATCH_UP: Micros = Micros::from_secs(2);
 /// How long a consumer's handshake may take.
@@ -201,6 +201,7 @@ impl Handler for Driver {
         }
         self.command(io);
         if io.now() >= self.next_dispatch {
+            self.note_heard();
             self.prove_life(io);
             self.dispatch(io.now());
         }
@@ -362,6 +363,15 @@ impl Driver {
         }
     }
 
+    /// Notes up to when brokers are known to have sent all that they have.
+    fn note_heard(&mut self) {
+        let up = self.consumers.iter_mut();
+        for consumer in up.filter(|it| it.state == State::Up && !it.is_deaf()) {
+            let heard = consumer.session.last_received();
+            consumer.heard = heard.unwrap_or(consumer.heard).max(consumer.heard);
+        }
+    }
+
     /// Asks brokers that were silent for a while whether they are there. An answer that does not come is
     /// left to the keep-alive.
     fn prove_life(&mut self, io: &mut Io) {
@@ -371,8 +381,6 @@ impl Driver {
             if consumer.state != State::Up || consumer.is_deaf() {
                 continue;
             }
-            let heard = consumer.session.last_received();
-            consumer.heard = heard.unwrap_or(consumer.heard).max(consumer.heard);
             if now < consumer.heard.max(consumer.asked) + SILENCE {
                 continue;
             }
@@ -411,6 +419,7 @@ impl Driver {
         self.is_over = true;
         self.finish_commands(io.now());
         self.tell_of_silence(io.now());
+        self.note_heard();
         for at in 0..self.consumers.len() {
             let consumer = &mut self.consumers[at];
             if let Some(key) = consumer.key.take() {
