@@ -326,7 +326,7 @@ fn a_message_too_large_for_one_subscriber_is_as_good_as_sent() {
 fn a_client_that_takes_no_connack_is_refused() {
     let gateway = gateway();
     let connect = Connect {
-        maximum_packet_size: Some(10),
+        maximum_packet_size: Some(7),
         ..Connect::new("c")
     };
     let mut peer = open(&gateway, &connect);
