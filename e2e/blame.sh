@@ -224,13 +224,13 @@ starved_consumer() {
     gateway
     local out=$WORK/starved run consumer
     "$MUSTER" run "$WORK/blame.yaml" --quiet --out "$out" "${AT[@]}" --set fleet.streams.rate=200/s \
-        --set 'slo.end-to-end={p99: "<= 50ms"}' >"$WORK/out" 2>&1 &
+        --set 'slo.end-to-end={p99: "<= 5ms"}' >"$WORK/out" 2>&1 &
     run=$!
     STARTED+=("$run")
     consumer=$(thread "$run" consumer-0)
     taskset -p -c 1 "$consumer" >"$WORK/out-taskset"
     renice -n 19 -p "$consumer" >"$WORK/out-renice"
-    hogs 1 4
+    hogs 1 8
     STATUS=0
     wait "$run" || STATUS=$?
     end_hogs
