@@ -200,7 +200,7 @@ impl Consumer {
         !self.was_up && self.failures == 0
     }
 
-    /// Whether it never was up and the platform refused its credentials, which another try does not mend.
+    /// True if it never was up and the platform refused its credentials: another try does not help.
     pub(crate) fn is_refused(&self) -> bool {
         !self.was_up && self.refused.is_some_and(Reason::is_of_credentials)
     }

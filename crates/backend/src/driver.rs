@@ -22,7 +22,7 @@ const WAITING_MAX: usize = 1 << 20;
 /// How often a consumer that is paused says that it lives: a broker must not take one for dead that
 /// does not read because the scenario says so.
 const SIGN_OF_LIFE: Micros = Micros::from_secs(1);
-/// How long a broker may be silent until a consumer asks whether it is there. Silence counts as quiet only up to the
+/// Time that a broker may be silent until a consumer asks whether it is there. Silence counts as quiet only up to the
 /// last answer, so this is well below any useful `settle.quiet`.
 const SILENCE: Micros = Micros::from_millis(100);
 /// How long a consumer that was paused has to find the answers to its pings.

@@ -10,7 +10,7 @@ use crate::driver::Driver;
 
 /// Why a consumer was given up whose refusal has been told with its code.
 pub(crate) const REFUSED: &str = "refused";
-/// Where a scenario says how consumers check certificates.
+/// Keys of a scenario by which consumers check certificates.
 pub const TLS_KEYS: &str = "platform.backend.tls";
 /// The wait before a consumer connects again: short, for what it misses is missed by the run.
 const RETRY: Micros = Micros::from_millis(100);

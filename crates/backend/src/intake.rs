@@ -18,7 +18,7 @@ pub(crate) struct Intake {
     pub(crate) due_times: DueTimes,
     pub(crate) tape: Tape,
     pub(crate) account: Account,
-    /// What of the times of copies may be our own.
+    /// The part of the times of copies that may be our own.
     pub(crate) reading: ReadDelay,
     lost_copy: Option<LostCopy>,
     copies: u64,

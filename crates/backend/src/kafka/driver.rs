@@ -301,7 +301,7 @@ impl KafkaDriver {
         self.pause_what_it_has();
     }
 
-    /// What it has taken up is paused, if it is.
+    /// Pauses what it has taken up, if the consumer is paused.
     fn pause_what_it_has(&mut self) {
         let paused = self.line.as_ref().filter(|_| self.standing.is_paused());
         if paused.is_some_and(|line| line.pause(true).is_err()) {

@@ -37,7 +37,7 @@ impl TopicView {
     }
 }
 
-/// What others did to a topic.
+/// A change that others made to a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// It has more partitions.
