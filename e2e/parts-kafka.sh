@@ -20,7 +20,7 @@ mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -E
 } &
 STARTED+=("$!")
 
-START=$(date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ)
+START=$(date -u -d '+12 seconds' +%Y-%m-%dT%H:%M:%SZ)
 # part NAME PART LINE: one process of the run.
 part() {
     "$MUSTER" run e2e/kafka.yaml --quiet --set "platform.devices=[mqtt://127.0.0.1:$MQTT]" \

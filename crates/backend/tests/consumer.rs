@@ -294,7 +294,11 @@ fn spec(pause: &str, clock: Clock, target: SocketAddr) -> ConsumersSpec {
 fn a_consumer_leaves_no_session_behind() {
     let rig = Rig::start("1s");
     rig.order(Order::Finish);
-    assert_eq!(rig.hears(), Heard::Goodbye(Some(0)));
+    let mut last = rig.hears();
+    while last == Heard::Ping {
+        last = rig.hears();
+    }
+    assert_eq!(last, Heard::Goodbye(Some(0)));
 }
 
 #[test]

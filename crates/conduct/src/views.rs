@@ -240,7 +240,7 @@ fn track(
         },
         role: role(stream),
         answers: stream.ack != Ack::None && role(stream) == Role::Uplink,
-        closed: stream.loop_ == Loop::Closed,
+        closed: (stream.loop_ == Loop::Closed).then(|| schedule.spec().shortest_period()),
         by_order: stream.carrier == Carrier::Order,
         deadline: stream.deadline,
         bounds: Bounds {

@@ -272,7 +272,7 @@ fn closed_loop(name: &str, scope: &ScopeSummary) -> RuleResult {
     let share = own as f64 / (all as f64).max(1.0);
     rule.observed(Some(Figure::Fraction(share)))
         .evidence(format!(
-            "{} messages omitted; our own delay is {} of the sum of all times from due to end",
+            "{} messages omitted; our own delay is {} of the time of those that took longer than a period",
             figure::count(omitted),
             figure::percent(share)
         ))

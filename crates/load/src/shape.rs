@@ -126,4 +126,31 @@ impl ScheduleSpec {
     pub fn horizon(&self) -> Micros {
         self.warm_up + self.measure
     }
+
+    /// The shortest time, rounded down, from one message of a device to its next when the loop is
+    /// closed; zero for a replay, which has no period.
+    #[must_use]
+    pub fn shortest_period(&self) -> Micros {
+        match &self.shape {
+            Shape::Burst { n, every } => Micros(every.get() / u64::from((*n).max(1))),
+            Shape::Replay(_) => Micros::ZERO,
+            Shape::Constant
+            | Shape::Ramp { .. }
+            | Shape::Stages(_)
+            | Shape::Spike { .. }
+            | Shape::Sine { .. } => Micros((f64::from(self.devices) * 1e6 / self.peak()) as u64),
+        }
+    }
+
+    /// The highest rate of the class.
+    pub(crate) fn peak(&self) -> f64 {
+        let rate = self.rate.get();
+        match &self.shape {
+            Shape::Constant | Shape::Burst { .. } | Shape::Replay(_) => rate,
+            Shape::Ramp { from, .. } => rate.max(from.get()),
+            Shape::Stages(stages) => stages.iter().map(|it| it.to.get()).fold(0.0, f64::max),
+            Shape::Spike { to, .. } => rate.max(to.get()),
+            Shape::Sine { from, to, .. } => from.get().max(to.get()),
+        }
+    }
 }

@@ -121,7 +121,7 @@ impl Arrivals {
             | Shape::Stages(_)
             | Shape::Spike { .. }
             | Shape::Sine { .. } => {
-                let per_tick = peak(spec) / devices * tick_us / 1e6;
+                let per_tick = spec.peak() / devices * tick_us / 1e6;
                 match (spec.poisson, per_tick) {
                     (true, per_tick) => Self::of_chance(per_tick),
                     (false, per_tick) if per_tick <= 1.0 => Self::Apart,
@@ -137,18 +137,6 @@ impl Arrivals {
         } else {
             Self::Irregular
         }
-    }
-}
-
-/// The highest rate of the class.
-fn peak(spec: &ScheduleSpec) -> f64 {
-    let rate = spec.rate.get();
-    match &spec.shape {
-        Shape::Constant | Shape::Burst { .. } | Shape::Replay(_) => rate,
-        Shape::Ramp { from, .. } => rate.max(from.get()),
-        Shape::Stages(stages) => stages.iter().map(|it| it.to.get()).fold(0.0, f64::max),
-        Shape::Spike { to, .. } => rate.max(to.get()),
-        Shape::Sine { from, to, .. } => from.get().max(to.get()),
     }
 }
 

@@ -108,7 +108,7 @@ fn plan() -> RecorderPlan {
             most_per_device: EACH,
             role: Role::Uplink,
             answers: true,
-            closed: false,
+            closed: None,
             by_order: false,
             deadline: None,
             bounds: Bounds::default(),

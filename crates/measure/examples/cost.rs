@@ -118,7 +118,7 @@ fn plan(devices: u32) -> RecorderPlan {
             most_per_device: u32::MAX,
             role: Role::Uplink,
             answers: true,
-            closed: false,
+            closed: None,
             by_order: false,
             deadline: None,
             bounds: Bounds {

@@ -154,7 +154,7 @@ impl<'a> Closing<'a> {
             nominal,
             scheduled,
             omitted: nominal.zip(scheduled).map(|(nominal, scheduled)| {
-                if track.closed {
+                if track.closed.is_some() {
                     nominal.saturating_sub(scheduled)
                 } else {
                     0
@@ -231,7 +231,7 @@ impl<'a> Closing<'a> {
     ) -> u64 {
         let own = self
             .own(stream)
-            .filter(|_| track.closed && cohort == Cohort::Uplink);
+            .filter(|_| track.closed.is_some() && cohort == Cohort::Uplink);
         own.map_or(*walk.scheduled.of(cohort), |own| own.scheduled.count)
     }
 
@@ -247,7 +247,7 @@ impl<'a> Closing<'a> {
         match cohort {
             Cohort::Uplink => {
                 equations.schedule(walk, own, facts);
-                if !track.closed {
+                if track.closed.is_none() {
                     let nominal = self.nominal(closed.stream, cohort)?;
                     let name = "schedule of the stream = sum of its devices' schedules";
                     equations.counts(name, nominal, walk.scheduled.uplink);

@@ -1,6 +1,6 @@
 //! The counters of a window.
 
-use muster_model::{Attempt, Cause, ConnectFailure, LinkEvent, Outcome, Reason, ShedCause};
+use muster_model::{Attempt, Cause, ConnectFailure, LinkEvent, Micros, Outcome, Reason, ShedCause};
 use serde::{Deserialize, Serialize};
 
 use crate::State;
@@ -77,8 +77,9 @@ pub struct Outcomes {
     pub sent: u64,
 }
 
-/// The times of all messages, summed by the second in which they were due: also of those without an
-/// answer, since a closed loop waits for these as well.
+/// The times of the messages of a closed loop that took longer than a period, and so can have left
+/// others out, summed by the second in which they were due: also of those without an answer, since
+/// a closed loop waits for these as well. 0 for an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TimeSums {
     /// `ended - due`, in microseconds.
@@ -199,8 +200,11 @@ impl Counts {
 }
 
 impl TimeSums {
-    /// Adds a message.
-    pub fn count(&mut self, attempt: &Attempt) {
+    /// Adds a message, if it took longer than `period`.
+    pub fn count(&mut self, attempt: &Attempt, period: Micros) {
+        if attempt.upper() <= period {
+            return;
+        }
         self.taken_us += attempt.upper().get();
         self.own_us += attempt.own.get();
     }

@@ -21,7 +21,7 @@
 //!         most_per_device: 100,
 //!         role: Role::Uplink,
 //!         answers: true,
-//!         closed: false,
+//!         closed: None,
 //!         by_order: false,
 //!         deadline: None,
 //!         bounds: Bounds::default(),

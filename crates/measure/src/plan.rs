@@ -58,8 +58,9 @@ pub struct StreamTrack {
     /// Whether an answer exists by design (`ack` is not `none`), whose time is a response: that of
     /// a query is not.
     pub answers: bool,
-    /// Whether the loop is closed: due instants then follow the answers, not the schedule.
-    pub closed: bool,
+    /// Of a closed loop, whose due instants follow the answers and not the schedule: the shortest
+    /// period of a device. What took no longer left no message out. None for an open loop.
+    pub closed: Option<Micros>,
     /// Whether nothing but their order tells its messages apart at a backend: the n-th copy is
     /// then recorded as the n-th message that was due.
     pub by_order: bool,

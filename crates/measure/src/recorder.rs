@@ -48,6 +48,8 @@ struct StreamRecorder {
     live: Live<UplinkFilling>,
     bounds: BoundTable,
     end_to_end: Vec<Micros>,
+    /// The period of a closed loop.
+    closed: Option<Micros>,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +75,7 @@ impl Recorder {
             live: Live::default(),
             bounds: BoundTable::of(track),
             end_to_end: track.bounds.sorted(Latency::EndToEnd),
+            closed: track.closed,
         };
         let backend = || BackendRecorder {
             live: plan.streams.iter().map(|_| Live::default()).collect(),
@@ -451,7 +454,9 @@ impl StreamRecorder {
     ) {
         let filling = self.live.window(key);
         filling.window.outcomes.count(&attempt.outcome);
-        filling.window.times.count(attempt);
+        if let Some(period) = self.closed {
+            filling.window.times.count(attempt, period);
+        }
         filling.window.outcomes.taken += u64::from(attempt.taken.is_some());
         filling.window.outcomes.sent += u64::from(attempt.sent.is_some());
         let above = &mut filling.window.above;

@@ -26,7 +26,7 @@ impl Closing<'_> {
         for stream in streams {
             self.add_uplink(stream, &mut rows);
             self.add_arrivals(stream, &mut rows);
-            if self.plan.streams[stream.stream.index()].closed {
+            if self.plan.streams[stream.stream.index()].closed.is_some() {
                 self.add_missing(stream, &mut rows);
             } else {
                 add_absent(stream, &mut rows, &self.timeline);

@@ -93,7 +93,7 @@ fn plan() -> RecorderPlan {
         most_per_device: 1_000,
         role,
         answers: role == Role::Uplink,
-        closed: false,
+        closed: None,
         by_order: false,
         deadline: None,
         bounds: Bounds {

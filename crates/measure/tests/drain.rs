@@ -31,7 +31,7 @@ fn plan(per_link: u32) -> RecorderPlan {
         most_per_device: MESSAGES,
         role,
         answers: true,
-        closed: false,
+        closed: None,
         by_order: false,
         deadline: None,
         bounds: Bounds::default(),

@@ -78,7 +78,7 @@ fn plan(cold: Cold) -> RecorderPlan {
         most_per_device: 1_000,
         role: Role::Uplink,
         answers: at != 1,
-        closed: at == 2,
+        closed: (at == 2).then_some(Micros::from_millis(1)),
         by_order: false,
         deadline: (at == 0).then_some(Micros::from_millis(1_500)),
         bounds: Bounds {

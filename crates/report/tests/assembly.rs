@@ -63,7 +63,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
             most_per_device: PER_DEVICE,
             role: Role::Uplink,
             answers: true,
-            closed: false,
+            closed: None,
             by_order: false,
             deadline: None,
             bounds: Bounds::default(),

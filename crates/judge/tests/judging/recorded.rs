@@ -78,7 +78,7 @@ fn plan(run: &Run) -> RecorderPlan {
         most_per_device: 1_000_000,
         role: Role::Uplink,
         answers: true,
-        closed: false,
+        closed: None,
         by_order: false,
         deadline: None,
         bounds: Bounds {
