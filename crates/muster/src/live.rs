@@ -299,7 +299,7 @@ impl View {
         }
         let tracks = self.fixed.recorder.streams.iter().zip(0u8..);
         let streams = tracks.zip(&self.fixed.schedules);
-        let open = streams.filter(|((track, _), _)| track.answers && !track.closed);
+        let open = streams.filter(|((track, _), _)| track.answers && track.closed.is_none());
         let open = open.map(|((_, at), schedule)| {
             let times = self.history.of(second);
             let ended = times.map_or(0, |times| times.finals(StreamId(at)));

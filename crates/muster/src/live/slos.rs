@@ -192,8 +192,8 @@ impl SloWatch {
             let lacking = [State::Shed, State::TimedOut, State::Broken, State::InFlight];
             let missing: u64 = lacking.iter().map(|state| own.outcomes.of(*state)).sum();
             let open = match track.closed {
-                true => 0,
-                false => self.overdue(moment, at, at_most),
+                Some(_) => 0,
+                None => self.overdue(moment, at, at_most),
             };
             above += own.above.get(place).copied().unwrap_or(0) + missing + open;
             n += own.outcomes.finals() + open;
