@@ -1,8 +1,7 @@
 //! What authorises the calls of a management API: by a bearer token (RFC 6750), or by HTTP Basic (RFC 7617).
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use muster_scenario::{ApiCredential, Secret};
-
-use crate::base64::base64;
 
 /// The header of each call, and what no answer may show.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ impl Authorization {
             },
             ApiCredential::Basic { user, password } => {
                 let both = format!("{}:{}", user.expose(), password.expose());
-                let both = base64(both.as_bytes());
+                let both = BASE64_STANDARD.encode(both);
                 Self {
                     header: Secret::new(format!("Basic {both}")),
                     hidden: vec![Secret::new(both), escaped(password), password.clone()],

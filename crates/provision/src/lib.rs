@@ -9,7 +9,6 @@
 //! A platform is one file: a [`Provisioner`] and its line in [`provisioner`].
 
 mod authorization;
-mod base64;
 mod crew;
 mod error;
 mod hono;

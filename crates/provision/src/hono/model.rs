@@ -1,11 +1,11 @@
 //! Tenants, devices and credentials as the registry has them, and how they are known again.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use super::records::{Login, LoginKind, Record};
 use super::secrets::Hashed;
 use crate::ProvisionError;
-use crate::base64::base64;
 
 /// A tenant whose messages go over Kafka; without it older releases choose AMQP.
 pub(super) fn tenant() -> Value {
@@ -60,7 +60,7 @@ pub(super) fn credentials(record: &Record) -> Result<Value, ProvisionError> {
 /// As [`credentials`].
 pub(super) fn credential(login: &Login) -> Result<Value, ProvisionError> {
     let secret = match login.kind {
-        LoginKind::Psk => json!({ "key": base64(&login.secret) }),
+        LoginKind::Psk => json!({ "key": BASE64_STANDARD.encode(&login.secret) }),
         LoginKind::Password => {
             let Hashed { salt, hash } = Hashed::of(&login.secret)?;
             json!({ "hash-function": Hashed::FUNCTION, "salt": salt, "pwd-hash": hash })
@@ -85,7 +85,7 @@ pub(super) fn credentials_difference(record: &Record, found: &[Value]) -> Option
             "it has no credentials of type `{kind}` for `{auth_id}`"
         ));
     };
-    let key = base64(&login.secret);
+    let key = BASE64_STANDARD.encode(&login.secret);
     let mut keys = one_or_all(&one["secrets"]).filter_map(|secret| secret["key"].as_str());
     let is_other = login.kind == LoginKind::Psk && keys.next().is_some_and(|found| found != key);
     let other = is_other.then(|| format!("the key of `{auth_id}` is another"));

@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::{digest, rand};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use crate::ProvisionError;
-use crate::base64::base64;
 
 /// Bytes of a salt.
 const SALT_BYTES: usize = 8;
@@ -36,8 +36,8 @@ impl Hashed {
         context.update(salt);
         context.update(password);
         Self {
-            salt: base64(salt),
-            hash: base64(context.finish().as_ref()),
+            salt: BASE64_STANDARD.encode(salt),
+            hash: BASE64_STANDARD.encode(context.finish()),
         }
     }
 }
