@@ -415,8 +415,7 @@ fn hear(text: &str) -> Result<SocketAddr, String> {
 
 /// Milliseconds since the Unix epoch.
 fn instant(text: &str) -> Result<u64, String> {
-    wall_clock::parse_s(text)
-        .map(|seconds| seconds * 1_000)
+    wall_clock::parse_ms(text)
         .ok_or_else(|| format!("`{text}` is no instant such as 2026-11-21T10:15:00Z"))
 }
 

@@ -1,45 +1,21 @@
 //! Instants as text.
 
-use super::number::unsigned;
-
-const US_PER_DAY: u64 = 86_400_000_000;
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
 
 /// Characters of a date and time: four digits of a year last until 9999.
 pub(super) const DATE_TIME: usize = "2023-11-14T22:13:22.500999Z".len();
 
+/// RFC 3339 to the microsecond.
+const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+
 /// Appends microseconds since 1970 as ISO 8601 has them in UTC, such as
 /// `2023-11-14T22:13:22.500999Z`.
 pub(super) fn date_time(us: u64, out: &mut Vec<u8>) {
-    let (year, month, day) = date(us / US_PER_DAY);
-    let in_day = us % US_PER_DAY;
-    let seconds = in_day / 1_000_000;
-    let parts = [
-        (year, 4, b'-'),
-        (month, 2, b'-'),
-        (day, 2, b'T'),
-        (seconds / 3_600, 2, b':'),
-        (seconds / 60 % 60, 2, b':'),
-        (seconds % 60, 2, b'.'),
-        (in_day % 1_000_000, 6, b'Z'),
-    ];
-    for (value, width, after) in parts {
-        unsigned(value, width, out);
-        out.push(after);
-    }
-}
-
-/// Year, month and day of a day since 1970 in the Gregorian calendar, by eras of 400 years that
-/// begin in March, so that the leap day ends a year.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, in_era) = (days / 146_097, days % 146_097);
-    let year = (in_era - in_era / 1_460 + in_era / 36_524 - in_era / 146_096) / 365;
-    let in_year = in_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * in_year + 2) / 153;
-    let day = in_year - (153 * month + 2) / 5 + 1;
-    let is_next_year = month >= 10;
-    let month = if is_next_year { month - 9 } else { month + 3 };
-    (era * 400 + year + u64::from(is_next_year), month, day)
+    let us = i64::try_from(us).unwrap_or(i64::MAX);
+    let at = Timestamp::from_microsecond(us).unwrap_or(Timestamp::MAX);
+    // Appending to a vector cannot fail.
+    let _ = PRINTER.print_timestamp(&at, out);
 }
 
 #[cfg(test)]
