@@ -189,10 +189,8 @@ fn told(
         }
         ClientEvent::Again { key, .. } => return Some(*key),
         ClientEvent::Acknowledged { .. }
-        | ClientEvent::Notification(_)
         | ClientEvent::AnsweredLate { .. }
         | ClientEvent::Pong { .. }
-        | ClientEvent::Stale { .. }
         | ClientEvent::Duplicate { .. }
         | ClientEvent::PingedAgain => {}
     }

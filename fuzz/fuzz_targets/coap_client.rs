@@ -85,14 +85,10 @@ impl World {
                     self.forgotten.insert(name);
                 }
             }
-            (4, Some((_, key))) => self.write(|client, now, out| {
-                let request = Request::new(Code::GET, &[], b"");
-                client.deregister(now, key, &request, out).is_ok()
-            }),
             (5, Some((_, key))) => self.again(key),
             (6, _) => self.ping(operand),
             (7, _) => self.wait(operand),
-            (3..=5, None) | (8.., _) => {}
+            (3 | 5, None) | (4 | 8.., _) => {}
         }
         self.check();
     }
@@ -109,7 +105,6 @@ impl World {
         let ticket = self.ticket(operand);
         let request = Request {
             is_confirmable: operand & 0x10 != 0,
-            observes: operand & 0x20 != 0,
             ..Request::new(Code::POST, &[], body)
         };
         let mut out = Vec::new();
@@ -199,7 +194,7 @@ impl World {
     /// Each exchange ends once; what is to be rendered again.
     fn told(&mut self, event: &ClientEvent<'_>) -> Option<ExchangeKey> {
         match event {
-            ClientEvent::Response(response) if response.observed.is_none() => {
+            ClientEvent::Response(response) => {
                 assert!(self.open.remove(&response.ticket.name));
             }
             ClientEvent::Failed { ticket, .. } | ClientEvent::Pong { ticket } => {
@@ -210,10 +205,7 @@ impl World {
             }
             ClientEvent::Part(response) => return Some(response.key),
             ClientEvent::Again { key, .. } => return Some(*key),
-            ClientEvent::Response(_)
-            | ClientEvent::Notification(_)
-            | ClientEvent::Acknowledged { .. }
-            | ClientEvent::Stale { .. }
+            ClientEvent::Acknowledged { .. }
             | ClientEvent::Duplicate { .. }
             | ClientEvent::PingedAgain => {}
         }

@@ -51,7 +51,6 @@ impl World {
             block_size: BlockSize::within(32).expect("a size"),
             body_max: 200,
             bodies_max: 2,
-            observers_max: 2,
             ..ServerSettings::default()
         };
         Self {
@@ -70,11 +69,9 @@ impl World {
             1 => self.hear(&request(operand, bytes)),
             2 => self.answer(operand, bytes),
             3 => self.acknowledge(operand),
-            4 => self.notify(operand, bytes),
-            5 => self.hear(&self.empty(operand)),
+            4 | 5 => self.hear(&self.empty(operand)),
             _ => self.wait(operand),
         }
-        assert!(self.server.observers() <= usize::from(self.settings.observers_max));
         assert_eq!(self.server.counts().evicted, 0);
     }
 
@@ -120,16 +117,6 @@ impl World {
         self.said(&out);
     }
 
-    fn notify(&mut self, operand: u8, bytes: &[u8]) {
-        let token = muster_protocol::coap::Token::new(&[operand & 3]).expect("a token");
-        let mut out = Vec::new();
-        let told = self
-            .server
-            .notify(self.now, token, &reply(operand, bytes), &mut out);
-        assert_eq!(told.is_ok(), !out.is_empty());
-        self.said(&out);
-    }
-
     /// An acknowledgement, a reset or a ping, for something that was sent if there is such.
     fn empty(&self, operand: u8) -> Vec<u8> {
         let at = usize::from(operand >> 2) % self.sent.len().max(1);
@@ -172,14 +159,14 @@ impl World {
         }
     }
 
-    /// In the end there is peace: after two lifetimes nothing waits but those who observe.
+    /// In the end there is peace: after two lifetimes nothing waits.
     fn end(mut self) {
         for _ in 0..20 {
             self.now += Micros::from_secs(50);
             self.wait(0);
         }
         assert_eq!(self.server.deadline(), None);
-        assert!(self.server.is_idle(self.now) || self.server.observers() > 0);
+        assert!(self.server.is_idle(self.now));
     }
 }
 
@@ -206,7 +193,6 @@ fn reply(operand: u8, body: &[u8]) -> Reply<'_> {
     };
     Reply {
         is_confirmable: operand & 1 != 0,
-        observed: operand & 2 != 0,
         ticket: u32::from(operand),
         ..Reply::new(code, &TAG, body)
     }

@@ -115,11 +115,9 @@ impl<S: Sink> Shard<S> {
                 let stream = stream_of(Token(ticket.name));
                 self.sink.counts(stream, now).duplicate_responses += 1;
             }
-            // Nothing is observed, and nobody is pinged.
+            // Nobody is pinged.
             ClientEvent::Acknowledged { .. }
-            | ClientEvent::Notification(_)
             | ClientEvent::Pong { .. }
-            | ClientEvent::Stale { .. }
             | ClientEvent::PingedAgain => {}
         }
     }

@@ -1,4 +1,4 @@
-//! CoAP (RFC 7252), both ends, with block-wise transfer (RFC 7959) and observe (RFC 7641).
+//! CoAP (RFC 7252), both ends, with block-wise transfer (RFC 7959).
 //!
 //! [`Message`] is the codec: a datagram read in place. [`Client`] is the device's end of a socket
 //! of its own, [`SharedClient`] that of many devices behind one socket, [`Server`] the gateway's end

@@ -199,10 +199,8 @@ impl Device {
             }
             Some(ClientEvent::Failed { ticket, .. }) => self.failed.push(ticket.name),
             Some(
-                ClientEvent::Notification(_)
-                | ClientEvent::AnsweredLate { .. }
+                ClientEvent::AnsweredLate { .. }
                 | ClientEvent::Pong { .. }
-                | ClientEvent::Stale { .. }
                 | ClientEvent::Duplicate { .. }
                 | ClientEvent::PingedAgain,
             )

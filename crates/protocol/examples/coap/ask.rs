@@ -1,4 +1,4 @@
-//! One request, or one observation, as a client.
+//! One request, as a client.
 
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use muster_model::Micros;
 use muster_protocol::coap::{
     BlockSize, Client, ClientEvent, ClientSettings, Code, ExchangeKey, Opt, OptionNumber, Request,
-    Response, Ticket,
+    Ticket,
 };
 
 use crate::wire::Wire;
@@ -25,7 +25,6 @@ struct Asking {
     peer: SocketAddr,
     out: Vec<u8>,
     body: Vec<u8>,
-    notifications: u32,
     parts: u32,
 }
 
@@ -39,10 +38,8 @@ pub(crate) fn ask(method: &str, uri: &str, options: &[&str]) -> Result<(), Failu
         .map(std::fs::read)
         .transpose()?
         .unwrap_or_default();
-    let wanted: u32 = value(options, "observe").unwrap_or("0").parse()?;
     let request = Request {
         is_confirmable: !options.contains(&"non"),
-        observes: wanted > 0,
         ..Request::new(code(method)?, &path, &payload)
     };
     let mut asking = Asking::new(peer, options)?;
@@ -50,7 +47,7 @@ pub(crate) fn ask(method: &str, uri: &str, options: &[&str]) -> Result<(), Failu
     asking
         .client
         .request(now, TICKET, &request, &mut asking.out)?;
-    let told = asking.run(&request, wanted)?;
+    let told = asking.run(&request)?;
     if let Some(file) = value(options, "out") {
         std::fs::write(file, &asking.body)?;
     }
@@ -62,7 +59,7 @@ pub(crate) fn ping(peer: &str, options: &[&str]) -> Result<(), Failure> {
     let mut asking = Asking::new(peer, options)?;
     let now = asking.wire.now();
     asking.client.ping(now, TICKET, &mut asking.out)?;
-    let told = asking.run(&Request::new(Code::GET, &[], b""), 0)?;
+    let told = asking.run(&Request::new(Code::GET, &[], b""))?;
     asking.report(&told)
 }
 
@@ -84,13 +81,12 @@ impl Asking {
             peer,
             out: Vec::new(),
             body: Vec::new(),
-            notifications: 0,
             parts: 0,
         })
     }
 
     /// Until the exchange is over; its last event in words.
-    fn run(&mut self, request: &Request<'_>, wanted: u32) -> Result<String, Failure> {
+    fn run(&mut self, request: &Request<'_>) -> Result<String, Failure> {
         loop {
             self.wire.send(self.peer, &mut self.out)?;
             let deadline = self.client.deadline();
@@ -105,7 +101,7 @@ impl Asking {
             };
             let Some(event) = event else { continue };
             self.wire.send(self.peer, &mut self.out)?;
-            if let Some(told) = self.hear(now, &event, request, wanted)? {
+            if let Some(told) = self.hear(now, &event, request)? {
                 return Ok(told);
             }
         }
@@ -117,12 +113,8 @@ impl Asking {
         now: Micros,
         event: &ClientEvent<'_>,
         request: &Request<'_>,
-        wanted: u32,
     ) -> Result<Option<String>, Failure> {
         match event {
-            ClientEvent::Response(response) if response.observed.is_some() => {
-                self.told(now, response, request, wanted)?;
-            }
             ClientEvent::Response(response) => {
                 self.body.extend_from_slice(response.payload);
                 let manner = if response.is_separate {
@@ -140,12 +132,10 @@ impl Asking {
                 self.again(now, response.key, request)?;
             }
             ClientEvent::Again { key, .. } => self.again(now, *key, request)?,
-            ClientEvent::Notification(response) => self.told(now, response, request, wanted)?,
             ClientEvent::Failed { cause, .. } => return Ok(Some(format!("failed: {cause}"))),
             ClientEvent::Pong { .. } => return Ok(Some("pong".into())),
             ClientEvent::AnsweredLate { .. } => return Ok(Some("answered late".into())),
             ClientEvent::Acknowledged { .. }
-            | ClientEvent::Stale { .. }
             | ClientEvent::Duplicate { .. }
             | ClientEvent::PingedAgain => {}
         }
@@ -161,30 +151,13 @@ impl Asking {
         Ok(self.client.again(now, key, request, &mut self.out)?)
     }
 
-    /// A state of what is observed; after as many as are wanted it is enough.
-    fn told(
-        &mut self,
-        now: Micros,
-        response: &Response<'_>,
-        request: &Request<'_>,
-        wanted: u32,
-    ) -> Result<(), Failure> {
-        self.notifications += 1;
-        if self.notifications == wanted {
-            let out = &mut self.out;
-            self.client.deregister(now, response.key, request, out)?;
-        }
-        Ok(())
-    }
-
     fn report(&self, told: &str) -> Result<(), Failure> {
         let counts = self.client.counts();
         writeln!(
             std::io::stdout(),
-            "{told}; bytes={} parts={} notifications={} retransmitted={} duplicates={} stray={} malformed={}",
+            "{told}; bytes={} parts={} retransmitted={} duplicates={} stray={} malformed={}",
             self.body.len(),
             self.parts,
-            self.notifications,
             counts.retransmitted,
             counts.duplicates,
             counts.stray,

@@ -2,7 +2,7 @@
 //!
 //! - `cargo run -p muster-protocol --example coap -- serve` prints its port and serves until it is
 //!   ended;
-//! - `... -- ask get coap://127.0.0.1:5683/time [non] [observe=3] [body=FILE] [out=FILE] [block=64]
+//! - `... -- ask get coap://127.0.0.1:5683/time [non] [body=FILE] [out=FILE] [block=64]
 //!   [early] [lose=1,2]` prints what became of the request, in one line;
 //! - `... -- ping 127.0.0.1:5683` asks for a sign of life.
 //!

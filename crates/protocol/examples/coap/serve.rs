@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use muster_model::Micros;
 use muster_protocol::coap::{
-    Code, Incoming, Opt, OptionNumber, Pending, Reply, Server, ServerEvent, ServerSettings, Token,
-    Uint,
+    Code, Incoming, Opt, OptionNumber, Pending, Reply, Server, ServerEvent, ServerSettings, Uint,
 };
 
 use crate::Failure;
@@ -16,8 +15,6 @@ use crate::wire::Wire;
 
 /// How long the answer of `/separate` takes.
 const SEPARATE: Micros = Micros::from_millis(300);
-/// From one state of `/ticks` to the next.
-const TICK: Micros = Micros::from_millis(100);
 
 struct Serving {
     wire: Wire,
@@ -25,9 +22,6 @@ struct Serving {
     peers: BTreeMap<SocketAddr, Server>,
     /// Answers that are given later.
     later: Vec<(Micros, SocketAddr, Pending)>,
-    observers: Vec<(SocketAddr, Token)>,
-    next_tick: Micros,
-    ticks: u32,
     stored: Vec<u8>,
     /// Requests told by sessions, of each path.
     asked: BTreeMap<String, u32>,
@@ -47,9 +41,6 @@ pub(crate) fn serve(options: &[&str]) -> Result<(), Failure> {
         settings: Arc::new(settings),
         peers: BTreeMap::new(),
         later: Vec::new(),
-        observers: Vec::new(),
-        next_tick: Micros::ZERO,
-        ticks: 0,
         stored: Vec::new(),
         asked: BTreeMap::new(),
     };
@@ -68,7 +59,6 @@ impl Serving {
                 self.receive(now, peer, &datagram, &mut out)?;
             }
             self.answer_later(now, &mut out)?;
-            self.tick(now, &mut out)?;
             self.wake(now, &mut out)?;
         }
     }
@@ -76,8 +66,7 @@ impl Serving {
     fn deadline(&self) -> Option<Micros> {
         let sessions = self.peers.values().filter_map(Server::deadline);
         let later = self.later.iter().map(|(at, ..)| *at);
-        let tick = (!self.observers.is_empty()).then_some(self.next_tick);
-        sessions.chain(later).chain(tick).min()
+        sessions.chain(later).min()
     }
 
     fn receive(
@@ -93,12 +82,9 @@ impl Serving {
         self.wire.send(peer, out)?;
         match event {
             Some(ServerEvent::Request(request)) => self.answer(now, peer, &request, out),
-            Some(ServerEvent::Reset { .. }) => {
-                self.observers.retain(|(other, _)| *other != peer);
-                Ok(())
-            }
             Some(
                 ServerEvent::Acknowledged { .. }
+                | ServerEvent::Reset { .. }
                 | ServerEvent::TimedOut { .. }
                 | ServerEvent::Retransmitted,
             )
@@ -121,21 +107,12 @@ impl Serving {
         let unavailable = [Opt::new(OptionNumber::MAX_AGE, &age)];
         let large: Vec<u8> = (0..5_000u32).map(|at| (at % 251) as u8).collect();
         let asked = format!("{:?}", self.asked);
-        let tick = format!("tick {}", self.ticks);
         let reply = match (request.method, path.as_str()) {
             (Code::GET, "hello") => Reply::new(Code::CONTENT, &[], b"hello"),
             (Code::GET, "large") => Reply::new(Code::CONTENT, &[], &large),
             (Code::GET, "asked") => Reply::new(Code::CONTENT, &[], asked.as_bytes()),
             (Code::GET, "busy") => Reply::new(Code::SERVICE_UNAVAILABLE, &unavailable, b"later"),
             (Code::GET, "separate") => return self.answer_separately(now, peer, request, out),
-            (Code::GET, "ticks") => {
-                self.observe(now, peer, request);
-                let reply = Reply::new(Code::CONTENT, &[], tick.as_bytes());
-                Reply {
-                    observed: true,
-                    ..reply
-                }
-            }
             (Code::PUT | Code::POST, "store") => {
                 self.stored = request.payload.to_vec();
                 Reply::new(Code::CHANGED, &[], b"")
@@ -176,43 +153,6 @@ impl Serving {
             }
             self.wire.send(peer, out)?;
         }
-        Ok(())
-    }
-
-    fn observe(&mut self, now: Micros, peer: SocketAddr, request: &Incoming<'_>) {
-        let observer = (peer, request.pending.token);
-        self.observers.retain(|other| *other != observer);
-        if request.observes == Some(true) {
-            self.next_tick = now + TICK;
-            self.observers.push(observer);
-        }
-    }
-
-    /// Tells all observers the next state; every third one is confirmable.
-    fn tick(&mut self, now: Micros, out: &mut Vec<u8>) -> Result<(), Failure> {
-        if self.observers.is_empty() || now < self.next_tick {
-            return Ok(());
-        }
-        self.next_tick = now + TICK;
-        self.ticks += 1;
-        let state = format!("tick {}", self.ticks);
-        let reply = Reply {
-            is_confirmable: self.ticks.is_multiple_of(3),
-            ..Reply::new(Code::CONTENT, &[], state.as_bytes())
-        };
-        let mut gone = Vec::new();
-        for (peer, token) in self.observers.clone() {
-            let Some(server) = self.peers.get_mut(&peer) else {
-                continue;
-            };
-            match server.notify(now, token, &reply, out) {
-                Ok(()) => self.wire.send(peer, out)?,
-                Err(_) if server.observers() == 0 => gone.push((peer, token)),
-                // The last confirmable state is under way.
-                Err(_) => {}
-            }
-        }
-        self.observers.retain(|observer| !gone.contains(observer));
         Ok(())
     }
 

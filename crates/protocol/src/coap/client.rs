@@ -14,9 +14,7 @@ use muster_model::Micros;
 pub use event::{Again, ClientEvent, Failure, Response};
 
 use self::by_id::ById;
-use self::exchange::{
-    CONFIRMABLE, COUNTED, DEREGISTERS, Exchange, FORGOTTEN, PING, RESEND_DUE, Stage,
-};
+use self::exchange::{CONFIRMABLE, COUNTED, Exchange, FORGOTTEN, PING, RESEND_DUE, Stage};
 use super::ids::MessageIds;
 use super::request::out_of_order;
 use super::seen::Seen;
@@ -61,8 +59,6 @@ pub struct ClientCounts {
     pub duplicates: u32,
     /// Answers nobody waited for.
     pub stray: u32,
-    /// Notifications that were overtaken by fresher ones.
-    pub overtaken: u32,
     /// Messages of the server that a client has no use for: pings and requests; all are reset.
     pub unexpected: u32,
     /// Datagrams that are no message.
@@ -198,35 +194,12 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
                 Ok(())
             }
             Stage::BlockDue => self.restart(now, key, request, out),
-            Stage::Sent | Stage::Acknowledged | Stage::Observed => Err(Refused::NothingDue),
+            Stage::Sent | Stage::Acknowledged => Err(Refused::NothingDue),
         }
-    }
-
-    /// Asks for no more notifications (RFC 7641 section 3.6): the request that registered for them
-    /// again. The exchange ends with the response to it.
-    ///
-    /// # Errors
-    /// [`Refused::NothingDue`] if nothing is observed, [`Refused::NoMessageId`], else as
-    /// [`Endpoint::request`].
-    pub fn deregister(
-        &mut self,
-        now: Micros,
-        key: ExchangeKey,
-        request: &Request<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refused> {
-        self.check_request(request)?;
-        let exchange = self.exchanges.get_mut(key).ok_or(Refused::NothingDue)?;
-        if exchange.stage != Stage::Observed {
-            return Err(Refused::NothingDue);
-        }
-        exchange.set(DEREGISTERS, true);
-        self.restart(now, key, request, out)
     }
 
     /// Gives an exchange up: nothing is sent again, and an answer to it is
-    /// [`ClientEvent::AnsweredLate`]. An observation ends at once: the next notification is reset
-    /// (RFC 7641 section 3.6). Whether there was such an exchange.
+    /// [`ClientEvent::AnsweredLate`]. Whether there was such an exchange.
     pub fn forget(&mut self, key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(key) else {
             return false;
@@ -239,7 +212,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
                 self.uncount(key);
                 self.exchanges.set_deadline(key, expires);
             }
-            Stage::BlockDue | Stage::Observed => {
+            Stage::BlockDue => {
                 self.end(key);
             }
         }
@@ -302,7 +275,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         self.exchanges.first().map(|(_, deadline)| deadline)
     }
 
-    /// How many exchanges are open, observed and forgotten ones among them.
+    /// How many exchanges are open, forgotten ones among them.
     #[must_use]
     pub fn open_exchanges(&self) -> usize {
         self.exchanges.len()

@@ -2,9 +2,9 @@
 
 use super::{Code, Opt};
 
-/// A response or a notification.
+/// A response.
 ///
-/// Observe, Block1, Block2 and Size2 are the session's to write.
+/// Block1, Block2 and Size2 are the session's to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// The code.
@@ -16,10 +16,7 @@ pub struct Reply<'a> {
     /// Whether it is CON or NON where it is a message of its own; in an acknowledgement it is
     /// neither.
     pub is_confirmable: bool,
-    /// Whether the request's wish for notifications is granted (RFC 7641 section 4.1).
-    pub observed: bool,
-    /// The caller's name for it, given back with what becomes of it where it is confirmable, and
-    /// with the end of an observation.
+    /// The caller's name for it, given back with what becomes of it where it is confirmable.
     pub ticket: u32,
 }
 
@@ -32,7 +29,6 @@ impl<'a> Reply<'a> {
             options,
             payload,
             is_confirmable: true,
-            observed: false,
             ticket: 0,
         }
     }

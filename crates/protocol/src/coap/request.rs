@@ -3,11 +3,11 @@
 use muster_model::Micros;
 use thiserror::Error;
 
-use super::{Block, Code, Opt, OptionNumber};
+use super::{Code, Opt, OptionNumber};
 
 /// A request, rendered by the caller for each copy of it: nothing of it is kept.
 ///
-/// Observe, Block1, Block2 and Size1 are the session's to write, unless the caller writes them
+/// Block1, Block2 and Size1 are the session's to write, unless the caller writes them
 /// itself, which nobody then looks after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
@@ -15,15 +15,10 @@ pub struct Request<'a> {
     pub method: Code,
     /// CON or NON.
     pub is_confirmable: bool,
-    /// Whether later states of the resource are wanted too (RFC 7641).
-    pub observes: bool,
     /// Options in the order of their numbers.
     pub options: &'a [Opt<'a>],
     /// The whole body; if it is longer than a block it travels in several (RFC 7959).
     pub payload: &'a [u8],
-    /// The block of the response's body that is wanted first, where that is not the first: the
-    /// rest of a notification (RFC 7959 section 2.6).
-    pub from_block: Option<Block>,
 }
 
 impl<'a> Request<'a> {
@@ -33,10 +28,8 @@ impl<'a> Request<'a> {
         Self {
             method,
             is_confirmable: true,
-            observes: false,
             options,
             payload,
-            from_block: None,
         }
     }
 }

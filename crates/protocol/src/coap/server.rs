@@ -2,7 +2,6 @@
 
 mod bodies;
 mod event;
-mod observe;
 mod receive;
 mod replies;
 mod respond;
@@ -15,14 +14,13 @@ use muster_model::Micros;
 pub use event::{Incoming, Pending, ServerEvent};
 
 use self::bodies::{Bodies, Bound};
-use self::observe::Observer;
 use self::replies::{Place, Replies};
 use self::respond::Kept;
 use self::transmission::{Due, Waiting};
 use super::ids::MessageIds;
 use super::seen::Seen;
 use super::settings::Random;
-use super::{Refused, ServerSettings, Token};
+use super::{Refused, ServerSettings};
 
 /// What came or went that no event tells, since the session was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,7 +79,6 @@ pub struct Server {
     seen: Seen<Answered>,
     replies: Replies,
     waiting: Waiting,
-    observers: Vec<Observer>,
     coming: Bodies<Vec<u8>>,
     going: Bodies<Kept>,
     counts: ServerCounts,
@@ -100,7 +97,6 @@ impl Server {
             seen: Seen::default(),
             replies: Replies::default(),
             waiting: Waiting::default(),
-            observers: Vec::new(),
             coming: Bodies::default(),
             going: Bodies::default(),
             counts: ServerCounts::default(),
@@ -117,11 +113,9 @@ impl Server {
                 self.counts.retransmitted += 1;
                 Some(ServerEvent::Retransmitted)
             }
-            Due::Over(message) => {
-                self.end_observation(message.id);
-                let ticket = message.ticket;
-                Some(ServerEvent::TimedOut { ticket })
-            }
+            Due::Over(message) => Some(ServerEvent::TimedOut {
+                ticket: message.ticket,
+            }),
         }
     }
 
@@ -141,7 +135,7 @@ impl Server {
     #[must_use]
     pub fn is_idle(&self, now: Micros) -> bool {
         let is_known = self.seen.last_expiry().is_some_and(|last| last > now);
-        !is_known && self.deadline().is_none() && self.observers.is_empty()
+        !is_known && self.deadline().is_none()
     }
 
     /// Bytes that it keeps for duplicates of requests, of messages that wait for acknowledgements and
@@ -190,19 +184,5 @@ impl Server {
     /// When a body in blocks that is touched now is given up.
     fn body_expires(&self, now: Micros) -> Micros {
         now + self.settings.transmission.max_transmit_wait()
-    }
-
-    /// The observation whose last message had this id is over; its ticket.
-    fn end_observation(&mut self, id: u16) -> Option<u32> {
-        let mut observers = self.observers.iter();
-        let at = observers.position(|observer| observer.last_id == Some(id))?;
-        Some(self.observers.remove(at).ticket)
-    }
-
-    /// The observation of this token is over; whether there was one.
-    fn forget_observer(&mut self, token: Token) -> bool {
-        let before = self.observers.len();
-        self.observers.retain(|observer| observer.token != token);
-        self.observers.len() < before
     }
 }

@@ -82,7 +82,7 @@ pub struct ClientSettings {
     pub transmission: Transmission,
     /// `NSTART`: interactions that a device may have open at once (section 4.7).
     pub nstart: u16,
-    /// Exchanges of a socket at once, those acknowledged, observed or given up among them.
+    /// Exchanges of a socket at once, those acknowledged or given up among them.
     pub exchanges_max: u16,
     /// Separate responses whose duplicates are known, of one socket.
     pub remembered_max: u16,
@@ -140,8 +140,6 @@ pub struct ServerSettings {
     pub bodies_max: u16,
     /// Bytes of them in each direction, but for a single one; beyond, the oldest is given up.
     pub bodies_bytes_max: u32,
-    /// Observers of one peer.
-    pub observers_max: u16,
 }
 
 impl Default for ServerSettings {
@@ -158,7 +156,6 @@ impl Default for ServerSettings {
             body_max: 1 << 20,
             bodies_max: 4,
             bodies_bytes_max: 4 << 20,
-            observers_max: 64,
         }
     }
 }

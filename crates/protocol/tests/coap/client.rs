@@ -125,7 +125,7 @@ fn a_piggybacked_response_ends_its_exchange() {
         (response.ticket, response.code, response.payload),
         (TICKET, Code::CHANGED, &b"ok"[..])
     );
-    assert!(!response.is_separate && response.observed.is_none() && response.block.is_none());
+    assert!(!response.is_separate && response.block.is_none());
     assert!(device.sent.is_empty(), "an acknowledgement is not answered");
     assert_eq!(
         (device.client.open_exchanges(), device.client.deadline()),
@@ -1187,190 +1187,6 @@ fn continue_for_another_block_fails_the_exchange() {
     }
 }
 
-fn state(number: u32) -> Uint {
-    Uint::of(number)
-}
-
-/// A device that observes, and the token of the observation.
-fn observing() -> (Device, ExchangeKey, Token) {
-    let mut device = Device::standard();
-    let request = Request {
-        observes: true,
-        ..Request::new(Code::GET, &[], b"")
-    };
-    let key = device.ask(&request);
-    let sent = device.last();
-    assert_eq!(sent.options.uint(OptionNumber::OBSERVE), Some(0));
-    let (token, number) = (sent.token, state(12));
-    let options = [Opt::new(OptionNumber::OBSERVE, &number)];
-    let datagram = answer(&sent, Code::CONTENT, &options, b"18.5 C");
-    let Some(ClientEvent::Response(response)) = device.hears(&datagram) else {
-        panic!("a response");
-    };
-    assert_eq!((response.observed, response.key), (Some(12), key));
-    assert_eq!(
-        device.client.window_free(0),
-        1,
-        "an observation waits for nothing"
-    );
-    (device, key, token)
-}
-
-fn notification(kind: Kind, id: u16, token: Token, number: u32) -> Vec<u8> {
-    let number = state(number);
-    let options = [Opt::new(OptionNumber::OBSERVE, &number)];
-    message(kind, id, token, (Code::CONTENT, &options, b"19.2 C"))
-}
-
-/// RFC 7641 sections 3.2, 3.4 and 3.5: notifications carry the token, are acknowledged where they are
-/// confirmable, and only a fresher one is told.
-#[test]
-fn notifications_are_told_in_the_servers_order() {
-    let (mut device, _, token) = observing();
-    for (kind, id, number, is_told) in [
-        (Kind::NonConfirmable, 1, 44, true),
-        (Kind::NonConfirmable, 2, 43, false),
-        (Kind::Confirmable, 3, 45, true),
-        (Kind::Confirmable, 4, 45, false),
-    ] {
-        let datagram = notification(kind, id, token, number);
-        let event = device.hears(&datagram);
-        let told = event.map(|event| {
-            let ClientEvent::Notification(response) = event else {
-                panic!("{event:?}");
-            };
-            response.observed
-        });
-        assert_eq!(told, is_told.then_some(Some(number)));
-        let is_confirmable = kind == Kind::Confirmable;
-        assert_eq!(
-            device.sent,
-            if is_confirmable {
-                empty(Kind::Acknowledgement, id)
-            } else {
-                Vec::new()
-            }
-        );
-        let again = device.hears(&datagram);
-        assert!(matches!(again, Some(ClientEvent::Duplicate { .. })));
-        assert_eq!(!device.sent.is_empty(), is_confirmable);
-    }
-    assert_eq!(
-        (
-            device.client.counts().overtaken,
-            device.client.counts().duplicates
-        ),
-        (2, 4)
-    );
-}
-
-/// RFC 7641 sections 3.2 and 4.2: an error, or a response without the option, ends the observation.
-#[test]
-fn an_observation_ends_with_an_error_or_without_the_option() {
-    for (code, options) in [(Code::NOT_FOUND, &[][..]), (Code::CONTENT, &[])] {
-        let (mut device, _, token) = observing();
-        let datagram = message(Kind::Confirmable, 5, token, (code, options, b""));
-        let event = device.hears(&datagram);
-        assert!(
-            matches!(event, Some(ClientEvent::Response(last)) if last.observed.is_none() && last.code == code)
-        );
-        assert_eq!(device.client.open_exchanges(), 0);
-        device.hears(&notification(Kind::Confirmable, 6, token, 99));
-        assert_eq!(device.sent, empty(Kind::Reset, 6));
-    }
-}
-
-/// RFC 7641 section 3.6: one who forgets resets the next notification, also a NON; one who
-/// deregisters says so with the same token, and is answered.
-#[test]
-fn an_observation_is_ended_by_forgetting_or_by_deregistering() {
-    for kind in [Kind::Confirmable, Kind::NonConfirmable] {
-        let (mut device, key, token) = observing();
-        assert!(device.client.forget(key));
-        assert_eq!(device.hears(&notification(kind, 6, token, 99)), None);
-        assert_eq!(device.sent, empty(Kind::Reset, 6));
-    }
-    let (mut device, key, token) = observing();
-    let request = Request {
-        observes: true,
-        ..Request::new(Code::GET, &[], b"")
-    };
-    let deregistered = device
-        .client
-        .deregister(device.now, key, &request, &mut device.sent);
-    assert_eq!(deregistered, Ok(()));
-    assert_eq!(
-        (
-            device.last().options.uint(OptionNumber::OBSERVE),
-            device.last().token
-        ),
-        (Some(1), token)
-    );
-    let sent = device.sent.clone();
-    let told = notification(Kind::NonConfirmable, 7, token, 50);
-    assert!(
-        matches!(device.hears(&told), Some(ClientEvent::Notification(_))),
-        "still under way"
-    );
-    let datagram = answer(
-        &Message::decode(&sent).expect("a request"),
-        Code::CONTENT,
-        &[],
-        b"",
-    );
-    assert!(matches!(
-        device.hears(&datagram),
-        Some(ClientEvent::Response(_))
-    ));
-    assert_eq!(device.client.open_exchanges(), 0);
-}
-
-/// RFC 7641 section 3.3.1: after Max-Age, 60 s where none is given, a state is no longer fresh.
-#[test]
-fn a_state_that_is_no_longer_fresh_is_said_once() {
-    let (mut device, key, token) = observing();
-    let began = device.now;
-    assert_eq!(
-        device.waits(),
-        Some(ClientEvent::Stale {
-            ticket: TICKET,
-            key
-        })
-    );
-    assert_eq!(device.now - began, Micros(60 * SECOND));
-    assert_eq!(
-        device.client.wake(Micros(u64::MAX - 1), &mut Vec::new()),
-        None
-    );
-    let datagram = notification(Kind::NonConfirmable, 7, token, 50);
-    assert!(matches!(
-        device.hears(&datagram),
-        Some(ClientEvent::Notification(_))
-    ));
-    assert_eq!(
-        device.client.deadline(),
-        Some(device.now + Micros(60 * SECOND))
-    );
-}
-
-/// RFC 7959 section 2.6, figure 12: the rest of a notification is a request of its own, without
-/// Observe.
-#[test]
-fn the_rest_of_a_notification_is_asked_for_by_itself() {
-    let (mut device, _, token) = observing();
-    let request = Request {
-        from_block: Some(block(1, false, 128)),
-        ..Request::new(Code::GET, &[], b"")
-    };
-    device.try_ask(ticket(8), &request).expect("it is sent");
-    let sent = device.last();
-    assert_eq!(
-        sent.options.block(OptionNumber::BLOCK2).expect("a size"),
-        Some(block(1, false, 128))
-    );
-    assert!(sent.options.first(OptionNumber::OBSERVE).is_none() && sent.token != token);
-}
-
 proptest! {
     /// Whatever a server sends, each request ends at most once, one datagram at most goes out for
     /// each that comes, and what goes out is empty: an acknowledgement or a reset.
@@ -1379,7 +1195,7 @@ proptest! {
         script in proptest::collection::vec((0..8u8, any::<[u8; 3]>(), any::<u16>()), 0..40),
     ) {
         let mut device = Device::standard();
-        device.ask(&Request { observes: true, ..Request::new(Code::GET, &[], b"") });
+        device.ask(&Request::new(Code::GET, &[], b""));
         let (id, token) = (device.last().id, device.last().token);
         let mut ends = 0;
         for (kind, rest, other) in script {
@@ -1395,11 +1211,7 @@ proptest! {
                 message(kind_of, id, token, (code, options, b""))
             };
             let event = device.hears(&datagram);
-            let is_end = match event {
-                Some(ClientEvent::Response(response)) => response.observed.is_none(),
-                Some(ClientEvent::Failed { .. }) => true,
-                _ => false,
-            };
+            let is_end = matches!(event, Some(ClientEvent::Response(_) | ClientEvent::Failed { .. }));
             ends += usize::from(is_end);
             prop_assert!(device.sent.is_empty() || device.last().is_empty());
         }

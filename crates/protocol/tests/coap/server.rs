@@ -113,10 +113,7 @@ fn an_answer_travels_in_the_acknowledgement() {
     let mut peer = Peer::standard();
     let datagram = get(7);
     let request = peer.asked(&datagram);
-    assert_eq!(
-        (request.method, request.observes, request.is_confirmable),
-        (Code::GET, None, true)
-    );
+    assert_eq!((request.method, request.is_confirmable), (Code::GET, true));
     assert!(peer.sent.is_empty());
     peer.says(&request, &Reply::new(Code::CONTENT, &[], b"22.3 C"));
     let said = peer.last();
@@ -704,164 +701,16 @@ fn size2_is_told_on_request() {
     }
 }
 
-fn observe(id: u16, value: u32) -> Vec<u8> {
-    let value = Uint::of(value);
-    message(
-        Kind::Confirmable,
-        id,
-        (Code::GET, &[Opt::new(OptionNumber::OBSERVE, &value)], b""),
-    )
-}
-
-/// A server with one observer.
-fn observed() -> Peer {
+/// RFC 7641 section 4.1: a server that grants no observation answers without the option.
+#[test]
+fn a_wish_to_observe_is_answered_once() {
     let mut peer = Peer::standard();
-    let datagram = observe(1, 0);
+    let options = [Opt::new(OptionNumber::OBSERVE, &[])];
+    let datagram = message(Kind::Confirmable, 1, (Code::GET, &options, b""));
     let request = peer.asked(&datagram);
-    assert_eq!(request.observes, Some(true));
-    peer.says(
-        &request,
-        &Reply {
-            observed: true,
-            ticket: 44,
-            ..Reply::new(Code::CONTENT, &[], b"18.5 C")
-        },
-    );
-    assert_eq!(peer.last().options.uint(OptionNumber::OBSERVE), Some(1));
-    assert_eq!(peer.server.observers(), 1);
-    peer
-}
-
-const STATE: Reply<'_> = Reply {
-    ticket: 44,
-    ..Reply::new(Code::CONTENT, &[], b"19.2 C")
-};
-
-fn tell(peer: &mut Peer, reply: &Reply<'_>) -> Result<(), Refused> {
-    peer.sent.clear();
-    peer.server
-        .notify(peer.now, token(&[0x74]), reply, &mut peer.sent)
-}
-
-/// RFC 7641 sections 4.1, 4.2 and 4.4, figure 2: later states carry the token of the request and growing
-/// numbers.
-#[test]
-fn an_observer_is_told_later_states() {
-    let mut peer = observed();
-    for number in 2..5 {
-        assert_eq!(
-            tell(
-                &mut peer,
-                &Reply {
-                    is_confirmable: false,
-                    ..STATE
-                }
-            ),
-            Ok(())
-        );
-        let said = peer.last();
-        assert_eq!(
-            (said.kind, said.token),
-            (Kind::NonConfirmable, token(&[0x74]))
-        );
-        assert_eq!(said.options.uint(OptionNumber::OBSERVE), Some(number));
-    }
-    let stranger = peer
-        .server
-        .notify(peer.now, Token::EMPTY, &STATE, &mut Vec::new());
-    assert_eq!(stranger, Err(Refused::NothingDue));
-}
-
-/// RFC 7641 section 4.5.1: one confirmable notification at a time; the next after its
-/// acknowledgement.
-#[test]
-fn one_confirmable_notification_is_under_way() {
-    let mut peer = observed();
-    assert_eq!(tell(&mut peer, &STATE), Ok(()));
-    let id = peer.last().id;
-    assert_eq!(tell(&mut peer, &STATE), Err(Refused::Window));
-    let acknowledged = Some(ServerEvent::Acknowledged { ticket: 44 });
-    assert_eq!(peer.hears(&empty(Kind::Acknowledgement, id)), acknowledged);
-    assert_eq!(tell(&mut peer, &STATE), Ok(()));
-}
-
-/// RFC 7641 sections 3.6, 4.2 and 4.5: an observation ends with a reset, with silence, with the
-/// client's word, and with an error.
-#[test]
-fn an_observation_ends_in_four_ways() {
-    for is_confirmable in [true, false] {
-        let mut peer = observed();
-        assert_eq!(
-            tell(
-                &mut peer,
-                &Reply {
-                    is_confirmable,
-                    ..STATE
-                }
-            ),
-            Ok(())
-        );
-        let id = peer.last().id;
-        assert_eq!(
-            peer.hears(&empty(Kind::Reset, id)),
-            Some(ServerEvent::Reset { ticket: 44 })
-        );
-        assert_eq!((peer.server.observers(), peer.server.deadline()), (0, None));
-    }
-    let mut peer = observed();
-    assert_eq!(tell(&mut peer, &STATE), Ok(()));
-    while peer.waits() == Some(ServerEvent::Retransmitted) {}
-    assert_eq!(peer.server.observers(), 0);
-
-    let mut peer = observed();
-    let datagram = observe(2, 1);
-    assert_eq!(peer.asked(&datagram).observes, Some(false));
-    assert_eq!(peer.server.observers(), 0);
-
-    let mut peer = observed();
-    assert_eq!(
-        tell(
-            &mut peer,
-            &Reply {
-                code: Code::NOT_FOUND,
-                ..STATE
-            }
-        ),
-        Ok(())
-    );
+    peer.says(&request, &Reply::new(Code::CONTENT, &[], b"18.5 C"));
     assert_eq!(peer.last().options.first(OptionNumber::OBSERVE), None);
-    assert_eq!(peer.server.observers(), 0);
-}
-
-/// RFC 7641 section 4.1: registering again replaces what was; one more than there is room for is
-/// answered, and told no more.
-#[test]
-fn observers_are_bounded_and_replaced() {
-    let mut peer = Peer::new(ServerSettings {
-        observers_max: 0,
-        ..ServerSettings::default()
-    });
-    let datagram = observe(1, 0);
-    let request = peer.asked(&datagram);
-    peer.says(
-        &request,
-        &Reply {
-            observed: true,
-            ..STATE
-        },
-    );
-    assert_eq!(peer.last().options.first(OptionNumber::OBSERVE), None);
-    let mut peer = observed();
-    let datagram = observe(2, 0);
-    let request = peer.asked(&datagram);
-    peer.says(
-        &request,
-        &Reply {
-            observed: true,
-            ..STATE
-        },
-    );
-    assert_eq!(peer.server.observers(), 1);
+    assert!(peer.server.deadline().is_none());
 }
 
 /// RFC 7959 section 2.2: a block of the reserved size 7 is answered with 4.00, and is no message.

@@ -374,10 +374,8 @@ impl Told {
                 ..nothing(ticket)
             },
             ClientEvent::Duplicate { ticket } => nothing(ticket),
-            other @ (ClientEvent::Notification(_)
-            | ClientEvent::AnsweredLate { .. }
+            other @ (ClientEvent::AnsweredLate { .. }
             | ClientEvent::Pong { .. }
-            | ClientEvent::Stale { .. }
             | ClientEvent::PingedAgain) => panic!("{other:?}"),
         }
     }

@@ -16,14 +16,11 @@ pub enum ClientEvent<'a> {
         /// The exchange, which goes on.
         key: ExchangeKey,
     },
-    /// The response, or the last block of it. The exchange is over, unless it is observed from now
-    /// on: then notifications follow.
+    /// The response, or the last block of it. The exchange is over.
     Response(Response<'a>),
     /// A block of the response that is not the last: take its payload, then call
     /// [`super::Endpoint::again`] for the next.
     Part(Response<'a>),
-    /// A later state of an observed resource (RFC 7641 section 3.2), fresher than all before it.
-    Notification(Response<'a>),
     /// Render the request again and call [`super::Endpoint::again`].
     Again {
         /// Whose.
@@ -59,14 +56,6 @@ pub enum ClientEvent<'a> {
         /// Whose ping.
         ticket: Ticket,
     },
-    /// What is known of an observed resource is no longer fresh (RFC 7641 section 3.3.1); the
-    /// observation goes on.
-    Stale {
-        /// Whose.
-        ticket: Ticket,
-        /// The exchange, which goes on.
-        key: ExchangeKey,
-    },
     /// A ping was sent again: nothing is to be done but to send it.
     PingedAgain,
 }
@@ -76,16 +65,13 @@ impl ClientEvent<'_> {
     #[must_use]
     pub const fn ticket(&self) -> Option<Ticket> {
         match self {
-            Self::Response(response) | Self::Part(response) | Self::Notification(response) => {
-                Some(response.ticket)
-            }
+            Self::Response(response) | Self::Part(response) => Some(response.ticket),
             Self::Acknowledged { ticket, .. }
             | Self::Again { ticket, .. }
             | Self::Failed { ticket, .. }
             | Self::AnsweredLate { ticket, .. }
             | Self::Duplicate { ticket }
-            | Self::Pong { ticket }
-            | Self::Stale { ticket, .. } => Some(*ticket),
+            | Self::Pong { ticket } => Some(*ticket),
             Self::PingedAgain => None,
         }
     }
@@ -116,9 +102,6 @@ pub struct Response<'a> {
     pub payload: &'a [u8],
     /// Which block of the body the payload is; none where the body is not in blocks.
     pub block: Option<Block>,
-    /// The place among the states of an observed resource, as the server counts them; none where
-    /// the exchange is over.
-    pub observed: Option<u32>,
     /// Whether it came in a message of its own and not in the acknowledgement (section 5.2.2).
     pub is_separate: bool,
 }

@@ -9,11 +9,6 @@ use crate::coap::{
     Ticket, Token, Transmission, Uint,
 };
 
-/// A notification this much later is fresh whatever its number is (RFC 7641 section 3.4).
-const FRESH_AFTER: Micros = Micros::from_secs(128);
-/// Half of the numbers of notifications, which have 24 bits (RFC 7641 section 3.4).
-const HALF: u32 = 1 << 23;
-
 /// What an exchange waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -23,28 +18,22 @@ pub(super) enum Stage {
     Acknowledged,
     /// The caller, who renders the next block.
     BlockDue,
-    /// Notifications.
-    Observed,
 }
 
 /// It was sent as CON.
-pub(super) const CONFIRMABLE: u16 = 1;
+pub(super) const CONFIRMABLE: u8 = 1;
 /// It takes a place in the window of its lane.
-pub(super) const COUNTED: u16 = 2;
+pub(super) const COUNTED: u8 = 2;
 /// The caller no longer waits for it.
-pub(super) const FORGOTTEN: u16 = 4;
+pub(super) const FORGOTTEN: u8 = 4;
 /// The caller has been asked for a retransmission.
-pub(super) const RESEND_DUE: u16 = 8;
+pub(super) const RESEND_DUE: u8 = 8;
 /// It is an empty CON.
-pub(super) const PING: u16 = 16;
-/// It asks for notifications.
-pub(super) const REGISTERS: u16 = 32;
-/// It asks for no more of them.
-pub(super) const DEREGISTERS: u16 = 64;
+pub(super) const PING: u8 = 16;
 /// Blocks of the request's body follow the one that was sent last.
-const MORE: u16 = 128;
+const MORE: u8 = 32;
 /// Its message id may still be acknowledged or reset.
-pub(super) const LISTED: u16 = 256;
+pub(super) const LISTED: u8 = 64;
 
 #[derive(Debug)]
 pub(super) struct Exchange {
@@ -59,8 +48,6 @@ pub(super) struct Exchange {
     down: u32,
     /// Stands for the `ETag` of the body's blocks; 0 for none.
     etag: u32,
-    /// The last fresh notification, in memory of its own, since devices observe little.
-    last: Option<Box<Notified>>,
     pub(super) id: u16,
     pub(super) token: Token,
     /// Bytes of the request's body, if it was sent whole; else 0.
@@ -69,14 +56,7 @@ pub(super) struct Exchange {
     down_size: BlockSize,
     pub(super) retries: u8,
     pub(super) stage: Stage,
-    marks: u16,
-}
-
-/// When a notification came, and its number.
-#[derive(Debug)]
-struct Notified {
-    at: Micros,
-    number: u32,
+    marks: u8,
 }
 
 /// What a response means to an exchange.
@@ -84,8 +64,6 @@ struct Notified {
 pub(super) enum Step {
     /// It is the response, or the last block of it.
     Done,
-    /// It is the response, and notifications follow.
-    Observed(u32),
     /// It is a block, and another is to be asked for.
     Part,
     /// A block of the request was taken, and the next is due.
@@ -103,7 +81,6 @@ impl Exchange {
             up: 0,
             down: 0,
             etag: 0,
-            last: None,
             id,
             token,
             whole: 0,
@@ -118,11 +95,6 @@ impl Exchange {
     /// Takes from a request what holds for the whole exchange.
     pub(super) fn begin(&mut self, request: &Request<'_>) {
         self.set(CONFIRMABLE, request.is_confirmable);
-        self.set(REGISTERS, request.observes);
-        if let Some(block) = request.from_block {
-            self.down = block.offset() as u32;
-            self.down_size = self.down_size.min(block.size);
-        }
     }
 
     /// A message with a new id is sent now.
@@ -147,12 +119,12 @@ impl Exchange {
     }
 
     #[inline]
-    pub(super) const fn is(&self, mark: u16) -> bool {
+    pub(super) const fn is(&self, mark: u8) -> bool {
         self.marks & mark != 0
     }
 
     #[inline]
-    pub(super) const fn set(&mut self, mark: u16, is: bool) {
+    pub(super) const fn set(&mut self, mark: u8, is: bool) {
         self.marks = if is {
             self.marks | mark
         } else {
@@ -174,12 +146,10 @@ impl Exchange {
         // A body that is sent whole has at most a block's 1,024 bytes.
         self.whole = up.map_or(body.len() as u16, |_| 0);
         let down = self.wanted(settings);
-        let observe = self.observe().map(Uint::of);
         let [down, up_value] = [down, up].map(|block| block.map(Block::uint));
         let size = up.filter(|block| block.number == 0 && settings.tells_size);
         let size = size.map(|_| Uint::of(body.len() as u32));
         let own = [
-            (OptionNumber::OBSERVE, &observe),
             (OptionNumber::BLOCK2, &down),
             (OptionNumber::BLOCK1, &up_value),
             (OptionNumber::SIZE1, &size),
@@ -222,16 +192,6 @@ impl Exchange {
         is_asked.then(block).flatten()
     }
 
-    /// The value of Observe (RFC 7641 section 2), which blocks behind the first do without
-    /// (RFC 7959 section 2.6).
-    fn observe(&self) -> Option<u32> {
-        if self.is(DEREGISTERS) {
-            Some(1)
-        } else {
-            (self.is(REGISTERS) && self.down == 0).then_some(0)
-        }
-    }
-
     /// What a response means.
     #[inline]
     pub(super) fn answer(&mut self, message: &Message<'_>, settings: &ClientSettings) -> Step {
@@ -250,12 +210,6 @@ impl Exchange {
         }
         if message.code == Code::CONTINUE {
             return Step::Failed(Failure::Block);
-        }
-        if self.is(REGISTERS) && !self.is(DEREGISTERS) && message.code.is_success() {
-            let observe = message.options.uint(OptionNumber::OBSERVE);
-            if let Some(number) = observe {
-                return Step::Observed(number);
-            }
         }
         self.block_of_response(message, block2, settings)
     }
@@ -327,30 +281,6 @@ impl Exchange {
         self.down_size = self.down_size.min(block.size);
         Step::Part
     }
-
-    /// Whether a notification is fresher than all before it (RFC 7641 section 3.4).
-    pub(super) fn is_fresh(&mut self, now: Micros, number: u32) -> bool {
-        let number = number & 0x00ff_ffff;
-        let is_fresh = self.last.as_deref().is_none_or(|last| {
-            last.number < number && number - last.number < HALF
-                || last.number > number && last.number - number > HALF
-                || now > last.at + FRESH_AFTER
-        });
-        if is_fresh {
-            self.observe_from(now, number);
-        }
-        is_fresh
-    }
-
-    /// Takes a number as the last.
-    pub(super) fn observe_from(&mut self, now: Micros, number: u32) {
-        let number = number & 0x00ff_ffff;
-        let last = Notified { at: now, number };
-        match &mut self.last {
-            Some(before) => **before = last,
-            None => self.last = Some(Box::new(last)),
-        }
-    }
 }
 
 /// A number that stands for an `ETag` or a token; never 0.
@@ -363,28 +293,6 @@ pub(super) fn fold(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn observed(number: u32) -> Exchange {
-        let ticket = Ticket { lane: 0, name: 0 };
-        let mut exchange = Exchange::new(ticket, 0, Token::EMPTY, &ClientSettings::default());
-        exchange.observe_from(Micros::ZERO, number);
-        exchange
-    }
-
-    /// RFC 7641 section 3.4: fresher by its number, which goes round, or by 128 seconds.
-    #[test]
-    fn freshness_is_that_of_section_3_4() {
-        let is_fresh =
-            |last, number, seconds| observed(last).is_fresh(Micros::from_secs(seconds), number);
-        assert!(is_fresh(5, 6, 0));
-        assert!(!is_fresh(6, 6, 0));
-        assert!(!is_fresh(6, 5, 128));
-        assert!(is_fresh(6, 5, 129));
-        assert!(is_fresh(0x00ff_ffff, 0, 0));
-        assert!(!is_fresh(0, 0x00ff_ffff, 0));
-        assert!(is_fresh(0, HALF - 1, 0));
-        assert!(!is_fresh(0, HALF, 0));
-    }
 
     #[test]
     fn an_exchange_takes_little_memory() {

@@ -2,12 +2,9 @@
 
 use muster_model::Micros;
 
-use super::exchange::{CONFIRMABLE, DEREGISTERS, Exchange, FORGOTTEN, PING, Stage, Step};
+use super::exchange::{CONFIRMABLE, Exchange, FORGOTTEN, PING, Stage, Step};
 use super::{Again, ClientEvent, Endpoint, Failure, Lane, Response, SLOT_BYTES, Verdict};
 use crate::coap::{Class, Code, ExchangeKey, Header, Kind, Message, OptionNumber, Ticket, Token};
-
-/// Seconds for which a response is fresh that does not say (section 5.10.5).
-const MAX_AGE: u32 = 60;
 
 impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     /// Takes one datagram; tells what it means, if it means something.
@@ -126,8 +123,8 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         }
     }
 
-    /// A response or notification in a message of its own (section 5.2.2, RFC 7641 section 4.2):
-    /// a CON is acknowledged, and rejected where nobody waits for it or it cannot be accepted.
+    /// A response in a message of its own (section 5.2.2): a CON is acknowledged, and rejected where nobody
+    /// waits for it or it cannot be accepted.
     fn separate<'d>(
         &mut self,
         now: Micros,
@@ -186,7 +183,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     ) -> Option<ClientEvent<'d>> {
         let exchange = self.exchanges.get_mut(key)?;
         let (ticket, stage) = (exchange.ticket, exchange.stage);
-        let is_deregistering = exchange.is(DEREGISTERS);
         if exchange.is(FORGOTTEN) {
             let ended = self.end(key)?;
             self.note_answered(&ended, message.kind);
@@ -195,11 +191,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         }
         if let Some(number) = message.options.unacceptable(|_| false) {
             return self.fail(key, Failure::BadOption(number));
-        }
-        let is_notification = message.options.first(OptionNumber::OBSERVE).is_some();
-        let is_of_a_state = message.kind != Kind::Acknowledgement && is_notification;
-        if stage == Stage::Observed || is_deregistering && is_of_a_state {
-            return self.notified(now, key, message);
         }
         let is_late_copy = stage == Stage::BlockDue;
         if is_late_copy {
@@ -221,17 +212,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         match exchange.answer(message, &self.settings) {
             Step::Done => self.finish(now, key, message),
             Step::Failed(cause) => self.fail(key, cause),
-            Step::Observed(number) => {
-                exchange.observe_from(now, number);
-                exchange.stage = Stage::Observed;
-                self.answered(key);
-                self.freshen(now, key, message);
-                let response = self.response(ticket, key, message);
-                Some(ClientEvent::Response(Response {
-                    observed: Some(number),
-                    ..response
-                }))
-            }
             step @ (Step::Part | Step::NextBlock) => {
                 // The place in the window stays: the next block follows at once.
                 exchange.stage = Stage::BlockDue;
@@ -244,41 +224,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
                 Some(ClientEvent::Again { ticket, key, cause })
             }
         }
-    }
-
-    /// A later state of what is observed (RFC 7641 sections 3.2 to 3.4); without the option, or
-    /// with an error, it is the last.
-    fn notified<'d>(
-        &mut self,
-        now: Micros,
-        key: ExchangeKey,
-        message: &Message<'d>,
-    ) -> Option<ClientEvent<'d>> {
-        let number = message.options.uint(OptionNumber::OBSERVE);
-        let Some(number) = number.filter(|_| message.code.is_success()) else {
-            return self.finish(now, key, message);
-        };
-        let exchange = self.exchanges.get_mut(key)?;
-        let ticket = exchange.ticket;
-        if !exchange.is_fresh(now, number) {
-            self.counts.overtaken += 1;
-            return None;
-        }
-        if exchange.stage == Stage::Observed {
-            self.freshen(now, key, message);
-        }
-        let response = self.response(ticket, key, message);
-        Some(ClientEvent::Notification(Response {
-            observed: Some(number),
-            ..response
-        }))
-    }
-
-    /// A state is fresh from now on for as long as it says (RFC 7641 section 3.3.1).
-    fn freshen(&mut self, now: Micros, key: ExchangeKey, message: &Message<'_>) {
-        let fresh = message.options.max_age().unwrap_or(MAX_AGE);
-        let until = now + Micros::from_secs(u64::from(fresh));
-        self.exchanges.set_deadline(key, until);
     }
 
     fn finish<'d>(
@@ -323,7 +268,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             options: message.options,
             payload: message.payload,
             block: message.options.block(OptionNumber::BLOCK2).ok().flatten(),
-            observed: None,
             is_separate: message.kind != Kind::Acknowledgement,
         }
     }
@@ -341,17 +285,9 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     }
 }
 
-/// Answers a message of the server's own: a CON as told; a NON is never acknowledged, and reset
-/// only if it is a notification nobody wants, which ends the observation (RFC 7641 section 3.6).
+/// Answers a message of the server's own: a CON as the verdict says; a NON has no answer.
 fn reply(message: &Message<'_>, verdict: Kind, out: &mut Vec<u8>) {
-    let is_notification = message.options.first(OptionNumber::OBSERVE).is_some();
-    let is_answered = match message.kind {
-        Kind::Confirmable => true,
-        Kind::NonConfirmable | Kind::Acknowledgement | Kind::Reset => {
-            verdict == Kind::Reset && is_notification
-        }
-    };
-    if is_answered {
+    if message.kind == Kind::Confirmable {
         Header::empty(verdict, message.id).write(out);
     }
 }

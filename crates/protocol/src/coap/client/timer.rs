@@ -29,10 +29,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     ) -> Option<ClientEvent<'static>> {
         let exchange = self.exchanges.get_mut(key)?;
         let ticket = exchange.ticket;
-        if exchange.stage == Stage::Observed {
-            self.exchanges.set_deadline(key, Micros::MAX);
-            return Some(ClientEvent::Stale { ticket, key });
-        }
         if !may_copy(exchange, now, self.settings.transmission.max_retransmit) {
             return self.give_up(key);
         }

@@ -16,14 +16,12 @@ pub enum ServerEvent<'a> {
         /// The ticket of its reply.
         ticket: u32,
     },
-    /// The client rejected a message of ours; it observes no longer what that was a state of
-    /// (RFC 7641 section 3.6).
+    /// The client rejected a message of ours.
     Reset {
         /// The ticket of its reply.
         ticket: u32,
     },
-    /// A confirmable message of ours was never acknowledged; the client is taken to observe no
-    /// longer what that was a state of (RFC 7641 section 4.5).
+    /// A confirmable message of ours was never acknowledged.
     TimedOut {
         /// The ticket of its reply.
         ticket: u32,
@@ -45,15 +43,12 @@ pub struct Incoming<'a> {
     pub payload: Cow<'a, [u8]>,
     /// Whether it is CON or NON.
     pub is_confirmable: bool,
-    /// Whether the client wants notifications (RFC 7641 section 2), which
-    /// [`crate::coap::Reply::observed`] grants, or no more; none where it says nothing of them.
-    pub observes: Option<bool>,
 }
 
 /// A request that waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
-    /// Its token, which names the observation too.
+    /// Its token.
     pub token: Token,
     /// Stands for method, path and all else that makes the body one and the same.
     pub(super) resource: u64,
@@ -63,7 +58,6 @@ pub struct Pending {
     pub(super) is_confirmable: bool,
     /// It was acknowledged, and is answered by a message of its own.
     pub(super) is_separate: bool,
-    pub(super) observes: bool,
     pub(super) wants_size: bool,
     /// Classes of responses that are not wanted, as No-Response has them (RFC 7967 section 2.1).
     pub(super) unwanted: u8,

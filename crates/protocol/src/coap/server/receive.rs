@@ -64,8 +64,7 @@ impl Server {
     }
 
     fn reset(&mut self, id: u16) -> Option<ServerEvent<'static>> {
-        let waited = self.waiting.answered(id);
-        let Some(ticket) = self.end_observation(id).or(waited) else {
+        let Some(ticket) = self.waiting.answered(id) else {
             self.counts.stray += 1;
             return None;
         };
@@ -145,22 +144,12 @@ impl Server {
         if is_later && self.later_block(now, message, pending, out) {
             return None;
         }
-        let observe = message.options.uint(OptionNumber::OBSERVE);
-        let observes = observe.and_then(|value| match value {
-            0 => Some(true),
-            1 => Some(false),
-            _ => None,
-        });
-        if observes == Some(false) {
-            self.forget_observer(message.token);
-        }
         Some(ServerEvent::Request(Incoming {
             pending,
             method: message.code,
             options: message.options,
             payload,
             is_confirmable: pending.is_confirmable,
-            observes,
         }))
     }
 
@@ -286,7 +275,6 @@ fn pending(message: &Message<'_>, number: u32, (block1, block2): Blocks) -> Pend
         id: message.id,
         is_confirmable: message.kind == Kind::Confirmable,
         is_separate: false,
-        observes: options.uint(OptionNumber::OBSERVE) == Some(0),
         wants_size: options.first(OptionNumber::SIZE2).is_some(),
         unwanted: unwanted as u8,
         block1,

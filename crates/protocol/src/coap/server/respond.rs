@@ -43,7 +43,6 @@ pub(super) struct Writing {
     pub(super) token: Token,
     pub(super) ticket: u32,
     pub(super) resource: u64,
-    pub(super) observe: Option<u32>,
     pub(super) wants_size: bool,
     pub(super) block1: Option<Block>,
     pub(super) block2: Option<Block>,
@@ -57,7 +56,6 @@ impl Default for Writing {
             token: Token::EMPTY,
             ticket: 0,
             resource: 0,
-            observe: None,
             wants_size: false,
             block1: None,
             block2: None,
@@ -109,7 +107,6 @@ impl Server {
             token: pending.token,
             ticket: reply.ticket,
             resource: pending.resource,
-            observe: self.granted(&pending, reply),
             wants_size: pending.wants_size,
             block1: pending.block1,
             block2: pending.block2,
@@ -118,12 +115,6 @@ impl Server {
         self.write(now, writing, reply, out);
         if is_piggybacked {
             self.keep_reply(&pending, &out[from..]);
-        }
-        if let Some(observer) = self.observers.last_mut()
-            && writing.observe.is_some()
-            && !is_piggybacked
-        {
-            observer.last_id = Some(id);
         }
         Ok(())
     }
@@ -144,7 +135,7 @@ impl Server {
     }
 
     /// Whether one more confirmable message may wait.
-    pub(super) fn check_room(&self, is_confirmable: bool) -> Result<(), Refused> {
+    fn check_room(&self, is_confirmable: bool) -> Result<(), Refused> {
         let most = usize::from(self.settings.transmissions_max);
         if is_confirmable && self.waiting.len() >= most {
             return Err(Refused::Full);
@@ -152,22 +143,10 @@ impl Server {
         Ok(())
     }
 
-    /// The first number of an observation that is asked for and granted.
-    fn granted(&mut self, pending: &Pending, reply: &Reply<'_>) -> Option<u32> {
-        let is_granted = pending.observes && reply.observed && reply.code.is_success();
-        is_granted.then(|| self.observe(pending, reply.ticket))?
-    }
-
     /// Writes a reply, or the block of it that is wanted, and keeps what has to be sent or fetched
     /// again.
     #[inline]
-    pub(super) fn write(
-        &mut self,
-        now: Micros,
-        mut writing: Writing,
-        reply: &Reply<'_>,
-        out: &mut Vec<u8>,
-    ) {
+    fn write(&mut self, now: Micros, mut writing: Writing, reply: &Reply<'_>, out: &mut Vec<u8>) {
         let body = reply.payload;
         let size = self.settings.block_size;
         let asked = writing
@@ -253,11 +232,9 @@ impl Server {
             token,
         }
         .write(out);
-        let observe = writing.observe.map(Uint::of);
         let [block2_value, block1] = [block2, writing.block1].map(|block| block.map(Block::uint));
         let size = (writing.wants_size && block2.is_some()).then(|| Uint::of(body.len() as u32));
         let own = [
-            (OptionNumber::OBSERVE, &observe),
             (OptionNumber::BLOCK2, &block2_value),
             (OptionNumber::BLOCK1, &block1),
             (OptionNumber::SIZE2, &size),

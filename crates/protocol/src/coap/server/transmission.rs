@@ -103,11 +103,6 @@ impl Waiting {
         }
     }
 
-    /// Whether the message with this id still waits.
-    pub(super) fn has(&self, id: u16) -> bool {
-        self.by_id.contains_key(&id)
-    }
-
     /// The message was acknowledged or reset; none if none with this id waits.
     pub(super) fn answered(&mut self, id: u16) -> Option<u32> {
         let key = *self.by_id.get(&id)?;

@@ -1,18 +1,11 @@
 // Californium's two ends of CoAP: `serve PORT`, and `ask METHOD URI [BODY_FILE|-] [OUT_FILE]`,
-// `non URI`, `observe URI COUNT`, `ping URI`.
+// `non URI`, `ping URI`.
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.Executors;
-import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.eclipse.californium.core.CoapClient;
-import org.eclipse.californium.core.CoapHandler;
-import org.eclipse.californium.core.CoapObserveRelation;
 import org.eclipse.californium.core.CoapResource;
 import org.eclipse.californium.core.CoapResponse;
 import org.eclipse.californium.core.CoapServer;
@@ -34,7 +27,6 @@ public final class Peer {
             case "serve" -> serve(Integer.parseInt(words[1]));
             case "ask" -> ask(words);
             case "non" -> report(new CoapClient(words[1]).useNONs().get(), null);
-            case "observe" -> observe(words[1], Integer.parseInt(words[2]));
             case "ping" -> System.out.println(new CoapClient(words[1]).ping(20_000) ? "pong" : "silence");
             default -> throw new IllegalArgumentException(words[0]);
         }
@@ -54,7 +46,7 @@ public final class Peer {
         CoapServer server = new CoapServer(settings());
         InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
         server.addEndpoint(CoapEndpoint.builder().setConfiguration(settings()).setInetSocketAddress(address).build());
-        server.add(new Hello(), new Later(), new Store(), new Ticks(), new Busy());
+        server.add(new Hello(), new Later(), new Store(), new Busy());
         server.start();
     }
 
@@ -81,25 +73,6 @@ public final class Peer {
         if (file != null) {
             Files.write(Path.of(file), response.getPayload());
         }
-    }
-
-    private static void observe(String uri, int count) throws Exception {
-        CountDownLatch enough = new CountDownLatch(count);
-        CoapClient client = new CoapClient(uri);
-        CoapObserveRelation relation = client.observe(new CoapHandler() {
-            @Override
-            public void onLoad(CoapResponse response) {
-                enough.countDown();
-            }
-
-            @Override
-            public void onError() {
-                System.out.println("error");
-            }
-        });
-        boolean came = enough.await(30, TimeUnit.SECONDS);
-        relation.proactiveCancel();
-        System.out.println(came ? "observed " + count : "too few");
     }
 
     private static final class Hello extends CoapResource {
@@ -153,27 +126,6 @@ public final class Peer {
         @Override
         public void handleGET(CoapExchange exchange) {
             exchange.respond(ResponseCode.CONTENT, stored);
-        }
-    }
-
-    private static final class Ticks extends CoapResource {
-        private final AtomicInteger ticks = new AtomicInteger();
-
-        Ticks() {
-            super("ticks");
-            setObservable(true);
-            ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor();
-            clock.scheduleAtFixedRate(this::tick, 100, 100, TimeUnit.MILLISECONDS);
-        }
-
-        private void tick() {
-            setObserveType(ticks.incrementAndGet() % 3 == 0 ? Type.CON : Type.NON);
-            changed();
-        }
-
-        @Override
-        public void handleGET(CoapExchange exchange) {
-            exchange.respond("tick " + ticks.get());
         }
     }
 }
