@@ -30,7 +30,6 @@ mod secrets;
 mod server;
 mod shard;
 mod shared;
-mod slab;
 mod vouched;
 
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};

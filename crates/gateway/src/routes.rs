@@ -6,13 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use muster_protocol::mqtt::Qos;
 use muster_protocol::mqtt::topic::Subscription as Parsed;
 use rustc_hash::FxHashMap;
+use slotmap::new_key_type;
+
+new_key_type! {
+    /// One session of a thread, and never another one after it.
+    pub(crate) struct SessionKey;
+}
 
 /// One session on one thread, and never another one after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SessionRef {
     pub(crate) shard: u16,
-    pub(crate) slot: u32,
-    pub(crate) generation: u32,
+    pub(crate) key: SessionKey,
 }
 
 /// How full a session is, known to the threads that send to it.
@@ -250,8 +255,13 @@ fn split(text: &str) -> (&str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use slotmap::{Key, KeyData};
 
     use super::*;
+
+    fn slot_of(subscription: &Subscription) -> u32 {
+        subscription.session.key.data().as_ffi() as u32
+    }
 
     fn subscription(slot: u32) -> Subscription {
         let gauge = Arc::new(Gauge::default());
@@ -259,8 +269,7 @@ mod tests {
         Subscription {
             session: SessionRef {
                 shard: 0,
-                slot,
-                generation: 0,
+                key: KeyData::from_ffi(slot.into()).into(),
             },
             gauge,
             qos: Qos::AtLeastOnce,
@@ -276,7 +285,7 @@ mod tests {
 
     fn matched(routes: &Routes, topic: &str) -> Vec<u32> {
         let mut slots = Vec::new();
-        routes.matching(topic, |subscription| slots.push(subscription.session.slot));
+        routes.matching(topic, |subscription| slots.push(slot_of(subscription)));
         slots.sort_unstable();
         slots
     }

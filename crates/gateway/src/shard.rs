@@ -26,11 +26,11 @@ use muster_net::{Closed, Handler, Io, Key, ListenerId, Written};
 use muster_protocol::layer::Layer;
 use muster_protocol::mqtt::{Input, ServerEvent, ServerLimits};
 use muster_transport::Servers;
+use slotmap::{DefaultKey, SlotMap};
 
 use crate::account::Counts;
-use crate::routes::{Gauge, SessionRef};
+use crate::routes::{Gauge, SessionKey, SessionRef};
 use crate::shared::{Mail, Shared};
-use crate::slab::Slab;
 
 use alarms::Alarm;
 use answering::Asker;
@@ -53,9 +53,9 @@ pub(crate) struct Shard {
     layers: Servers,
     /// By the index of the connection's key.
     links: Vec<Option<Box<Link>>>,
-    sessions: Slab<Session>,
+    sessions: SlotMap<SessionKey, Session>,
     coap: Coap,
-    alarms: Slab<Alarm>,
+    alarms: SlotMap<DefaultKey, Alarm>,
     /// Links with something to write at the end of the turn.
     dirty: Vec<Key>,
     /// Publishers that wait for room in a full queue.
@@ -89,9 +89,9 @@ impl Shard {
             limits,
             layers,
             links: Vec::new(),
-            sessions: Slab::new(),
+            sessions: SlotMap::with_key(),
             coap: Coap::new(transmission, max_payload),
-            alarms: Slab::new(),
+            alarms: SlotMap::new(),
             dirty: Vec::new(),
             waiting: Vec::new(),
             overtaken: Vec::new(),
@@ -115,7 +115,7 @@ impl Shard {
     }
 
     fn session(&mut self, session: SessionRef) -> Option<&mut Session> {
-        self.sessions.get_mut(session.slot, session.generation)
+        self.sessions.get_mut(session.key)
     }
 
     /// Takes packets as long as the link may be read.

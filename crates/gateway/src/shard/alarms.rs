@@ -8,6 +8,7 @@ use muster_model::behaviour::{CloseLinks, Stall};
 use muster_model::{Micros, mix};
 use muster_net::{Io, Key, TimerId};
 use muster_protocol::mqtt::ServerEvent;
+use slotmap::{Key as _, KeyData};
 
 use super::acknowledging::Asked;
 use super::answering::Asker;
@@ -63,20 +64,19 @@ pub(crate) enum Alarm {
 
 impl Shard {
     pub(super) fn set_alarm(&mut self, io: &mut Io, at: Micros, alarm: Alarm) -> (TimerId, u64) {
-        let (slot, generation) = self.alarms.insert_with(|_, _| alarm);
-        let token = (u64::from(generation) << 32) | u64::from(slot);
+        let token = self.alarms.insert(alarm).data().as_ffi();
         (io.set_timer(at, token), token)
     }
 
     pub(super) fn cancel_alarm(&mut self, io: &mut Io, alarm: Option<(TimerId, u64)>) {
         if let Some((timer, token)) = alarm {
             io.cancel_timer(timer);
-            self.alarms.remove(token as u32, (token >> 32) as u32);
+            self.alarms.remove(KeyData::from_ffi(token).into());
         }
     }
 
     pub(super) fn ring(&mut self, io: &mut Io, token: u64) {
-        let Some(alarm) = self.alarms.remove(token as u32, (token >> 32) as u32) else {
+        let Some(alarm) = self.alarms.remove(KeyData::from_ffi(token).into()) else {
             return;
         };
         match alarm {

@@ -198,7 +198,7 @@ impl Shard {
         parcel: &mut Parcel<'_>,
     ) -> Option<Copied> {
         let dialect = self.shared.config.dialect;
-        let session = self.sessions.get_mut(to.slot, to.generation)?;
+        let session = self.sessions.get_mut(to.key)?;
         let Some(key) = session.link else {
             return Some(Copied::MustWait);
         };
@@ -230,7 +230,7 @@ impl Shard {
     fn enqueue(&mut self, to: SessionRef, grant: Grant, parcel: &mut Parcel<'_>) -> bool {
         let kept = self.shared.config.behaviour.session_queue;
         let kept = kept.map_or(QUEUE_MAX, |kept| (kept as usize).min(QUEUE_MAX));
-        let Some(session) = self.sessions.get_mut(to.slot, to.generation) else {
+        let Some(session) = self.sessions.get_mut(to.key) else {
             return false;
         };
         let is_online = session.link.is_some();

@@ -122,19 +122,11 @@ impl Shard {
 
     fn new_session(&mut self, opening: &Opening) -> SessionRef {
         let shard = self.index;
-        let (slot, generation) = self.sessions.insert_with(|slot, generation| {
-            let me = SessionRef {
-                shard,
-                slot,
-                generation,
-            };
+        let key = self.sessions.insert_with_key(|key| {
+            let me = SessionRef { shard, key };
             Session::new(me, &opening.client_id, opening.expiry)
         });
-        SessionRef {
-            shard,
-            slot,
-            generation,
-        }
+        SessionRef { shard, key }
     }
 
     fn take_over_here(&mut self, io: &mut Io, key: Key, old: SessionRef, opening: Opening) {
@@ -215,7 +207,7 @@ impl Shard {
     /// Takes a session out and points its subscriptions to where it goes, without a gap.
     fn hand_over(&mut self, io: &mut Io, claim: Claim) -> Option<Box<Session>> {
         let Claim { of, by, gauge, .. } = claim;
-        let mut session = self.sessions.remove(of.slot, of.generation)?;
+        let mut session = self.sessions.remove(of.key)?;
         self.cancel_alarm(io, session.expiring.take());
         let will = session
             .pending_will
@@ -436,7 +428,7 @@ impl Shard {
     /// Ends a session: its subscriptions, its queue, and its will if that still waits
     /// (MQTT-3.1.3-9).
     pub(super) fn remove_session(&mut self, io: &mut Io, me: SessionRef) {
-        let Some(mut session) = self.sessions.remove(me.slot, me.generation) else {
+        let Some(mut session) = self.sessions.remove(me.key) else {
             return;
         };
         self.cancel_alarm(io, session.expiring.take());

@@ -6,16 +6,14 @@ use muster_model::Micros;
 use muster_net::Key;
 use muster_protocol::coap::ServerCounts;
 use rustc_hash::FxHashMap;
+use slotmap::{DenseSlotMap, Key as _, KeyData, new_key_type};
 
 use super::securing::Guard;
 use super::{Peer, bounds};
-use crate::slab::Slab;
 
-/// Names one peer, and never another one after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct PeerRef {
-    slot: u32,
-    generation: u32,
+new_key_type! {
+    /// Names one peer, and never another one after it.
+    pub(crate) struct PeerRef;
 }
 
 impl PeerRef {
@@ -28,15 +26,12 @@ impl PeerRef {
 
     /// The name as a number.
     pub(in crate::shard) fn number(self) -> u64 {
-        u64::from(self.slot) << 32 | u64::from(self.generation)
+        self.data().as_ffi()
     }
 
     pub(super) fn of_id(id: &[u8]) -> Option<Self> {
         let number = u64::from_be_bytes(id.try_into().ok()?);
-        Some(Self {
-            slot: (number >> 32) as u32,
-            generation: number as u32,
-        })
+        Some(KeyData::from_ffi(number).into())
     }
 }
 
@@ -45,7 +40,7 @@ type Place = (Key, SocketAddr);
 /// The peers of one thread.
 #[derive(Debug)]
 pub(super) struct Peers {
-    slab: Slab<Peer>,
+    all: DenseSlotMap<PeerRef, Peer>,
     by_address: FxHashMap<Place, PeerRef>,
     /// Sessions of DTLS that are not open yet, of which there may be one beside an open one.
     opening: FxHashMap<Place, PeerRef>,
@@ -54,7 +49,7 @@ pub(super) struct Peers {
     most_kept: usize,
     kept: usize,
     /// The place that is looked at next for somebody to forget.
-    hand: u32,
+    hand: usize,
 }
 
 /// A peer that was forgotten, and what its name was.
@@ -73,7 +68,7 @@ impl Peers {
 
     fn of(most: usize, most_kept: usize) -> Self {
         Self {
-            slab: Slab::new(),
+            all: DenseSlotMap::with_key(),
             by_address: FxHashMap::default(),
             opening: FxHashMap::default(),
             most,
@@ -98,15 +93,14 @@ impl Peers {
     }
 
     pub(super) fn get_mut(&mut self, peer: PeerRef) -> Option<&mut Peer> {
-        self.slab.get_mut(peer.slot, peer.generation)
+        self.all.get_mut(peer)
     }
 
     /// The peers whose sessions are open.
     pub(super) fn guarded(&self) -> impl Iterator<Item = PeerRef> {
-        (0..self.slab.places()).filter_map(|slot| {
-            let (generation, peer) = self.slab.at(slot)?;
+        self.all.iter().filter_map(|(key, peer)| {
             let guard = peer.guard.as_ref()?;
-            guard.dtls.is_open().then_some(PeerRef { slot, generation })
+            guard.dtls.is_open().then_some(key)
         })
     }
 
@@ -115,8 +109,7 @@ impl Peers {
     pub(super) fn insert(&mut self, now: Micros, peer: Peer) -> Option<Met> {
         let gone = self.make_room(now)?;
         let place = (peer.socket, peer.address);
-        let (slot, generation) = self.slab.insert_with(|_, _| peer);
-        let met = PeerRef { slot, generation };
+        let met = self.all.insert(peer);
         self.by_address.insert(place, met);
         Some((met, gone))
     }
@@ -130,11 +123,10 @@ impl Peers {
     ) -> Option<Met> {
         let gone = self.make_room(now)?;
         let place = (peer.socket, peer.address);
-        let (slot, generation) = self.slab.insert_with(|slot, generation| Peer {
-            guard: Some(Box::new(guard(PeerRef { slot, generation }))),
+        let met = self.all.insert_with_key(|key| Peer {
+            guard: Some(Box::new(guard(key))),
             ..peer
         });
-        let met = PeerRef { slot, generation };
         self.opening.insert(place, met);
         Some((met, gone))
     }
@@ -169,7 +161,7 @@ impl Peers {
     }
 
     pub(super) fn remove(&mut self, peer: PeerRef) -> Option<Peer> {
-        let gone = self.slab.remove(peer.slot, peer.generation)?;
+        let gone = self.all.remove(peer)?;
         self.kept -= gone.kept;
         let place = (gone.socket, gone.address);
         for map in [&mut self.by_address, &mut self.opening] {
@@ -184,7 +176,7 @@ impl Peers {
     /// blocks: where all of them keep more than they may, it forgets all but a few requests and
     /// answers. Its counts before and after.
     pub(super) fn weigh(&mut self, peer: PeerRef) -> Option<(ServerCounts, ServerCounts)> {
-        let peer = self.slab.get_mut(peer.slot, peer.generation)?;
+        let peer = self.all.get_mut(peer)?;
         let before = *peer.coap.counts();
         let others = self.kept - peer.kept;
         if others + peer.coap.kept() > self.most_kept {
@@ -201,20 +193,16 @@ impl Peers {
 
     /// Makes room for one more, by forgetting one if there are as many as may be.
     fn make_room(&mut self, now: Micros) -> Option<Option<Gone>> {
-        if self.slab.len() < self.most {
+        let len = self.all.len();
+        if len < self.most {
             return Some(None);
         }
-        for _ in 0..Self::LOOKS {
-            let slot = self.hand;
-            self.hand = (slot + 1) % self.slab.places().max(1);
-            if let Some((generation, peer)) = self.slab.at(slot)
-                && peer.is_idle(now)
-            {
-                let idle = PeerRef { slot, generation };
-                return Some(self.remove(idle).map(|peer| (idle, peer)));
-            }
-        }
-        None
+        let (keys, peers) = self.all.as_slices();
+        let places = (0..len.min(Self::LOOKS)).map(|step| (self.hand + step) % len);
+        let idle = places.into_iter().find(|place| peers[*place].is_idle(now));
+        self.hand = idle.unwrap_or(self.hand + Self::LOOKS) % len;
+        let idle = keys[idle?];
+        Some(self.remove(idle).map(|peer| (idle, peer)))
     }
 }
 

@@ -1,23 +1,21 @@
 //! The requests of one thread that wait, found by their names and by their peers.
 
 use rustc_hash::FxHashMap;
+use slotmap::{SlotMap, new_key_type};
 
 use super::PeerRef;
 use super::querying::Query;
-use crate::slab::Slab;
 
-/// Names one request that waits, and never another one after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct QueryRef {
-    slot: u32,
-    generation: u32,
+new_key_type! {
+    /// Names one request that waits, and never another one after it.
+    pub(crate) struct QueryRef;
 }
 
 /// Those of a peer are a chain, so that they are found when it is gone, and cost nothing where there
 /// are none.
 #[derive(Debug)]
 pub(super) struct Queries {
-    slab: Slab<Linked>,
+    all: SlotMap<QueryRef, Linked>,
     /// The last one of each peer that has any.
     last: FxHashMap<PeerRef, QueryRef>,
 }
@@ -32,24 +30,23 @@ struct Linked {
 impl Queries {
     pub(super) fn new() -> Self {
         Self {
-            slab: Slab::new(),
+            all: SlotMap::with_key(),
             last: FxHashMap::default(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slab.len()
+        self.all.len()
     }
 
     pub(super) fn insert(&mut self, query: Query) -> QueryRef {
         let peer = query.peer;
         let before = self.last.get(&peer).copied();
-        let (slot, generation) = self.slab.insert_with(|_, _| Linked {
+        let added = self.all.insert(Linked {
             query,
             before,
             after: None,
         });
-        let added = QueryRef { slot, generation };
         if let Some(before) = self.linked(before) {
             before.after = Some(added);
         }
@@ -62,7 +59,7 @@ impl Queries {
     }
 
     pub(super) fn remove(&mut self, of: QueryRef) -> Option<Query> {
-        let gone = self.slab.remove(of.slot, of.generation)?;
+        let gone = self.all.remove(of)?;
         if let Some(before) = self.linked(gone.before) {
             before.after = gone.after;
         }
@@ -84,7 +81,6 @@ impl Queries {
     }
 
     fn linked(&mut self, of: Option<QueryRef>) -> Option<&mut Linked> {
-        let QueryRef { slot, generation } = of?;
-        self.slab.get_mut(slot, generation)
+        self.all.get_mut(of?)
     }
 }
