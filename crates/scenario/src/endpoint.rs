@@ -1,5 +1,7 @@
 //! Addresses, as URLs write them (RFC 3986 section 3.2).
 
+use http::uri::Authority;
+
 use crate::plan::{Endpoint, Scheme};
 use crate::units::Unreadable;
 
@@ -64,8 +66,7 @@ fn one(url: &str) -> Result<Endpoint, Unreadable> {
         true => literal(host).map_err(|(what, help)| bad(what, help))?,
         false => host.to_owned(),
     };
-    let is_host = !host.is_empty() && host.chars().all(|c| !c.is_whitespace() && !c.is_control());
-    if !is_host {
+    if host.is_empty() {
         return Err(bad("has no host", help));
     }
     let port = match port {
@@ -130,20 +131,16 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, (&'static str, &'static
     }
 }
 
-/// Host and port of an authority (RFC 3986 section 3.2); none if it is no such thing.
+/// Host and port of an authority (RFC 3986 section 3.2), the host without brackets; none if it is no such
+/// thing.
 pub(crate) fn split(authority: &str) -> Option<(&str, Option<&str>)> {
-    if let Some(rest) = authority.strip_prefix('[') {
-        let (host, port) = rest.split_once(']')?;
-        return match port {
-            "" => Some((host, None)),
-            port => Some((host, Some(port.strip_prefix(':')?))),
-        };
-    }
-    match authority.split_once(':') {
-        None => Some((authority, None)),
-        Some((_, port)) if port.contains(':') => None,
-        Some((host, port)) => Some((host, Some(port))),
-    }
+    let checked: Authority = authority.parse().ok()?;
+    let (host, port) = authority.split_at(checked.host().len());
+    let port = match port {
+        "" => None,
+        port => Some(port.strip_prefix(':')?),
+    };
+    Some((host.trim_matches(['[', ']']), port))
 }
 
 #[cfg(test)]

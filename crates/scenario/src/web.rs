@@ -34,9 +34,8 @@ pub(crate) fn read(url: &str) -> Result<WebAddress, Unreadable> {
         return Err(bad("has more than a path behind its host"));
     }
     let (host, port) = split(authority).ok_or_else(|| bad("is no address"))?;
-    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
-    if host.is_empty() || !host.chars().all(is_host) {
-        return Err(bad("has no host that a URL can name"));
+    if host.is_empty() {
+        return Err(bad("has no host"));
     }
     let port = match port.map(str::parse) {
         None => None,
