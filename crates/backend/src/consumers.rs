@@ -200,9 +200,9 @@ impl Consumer {
         !self.was_up && self.failures == 0
     }
 
-    /// True if it never was up and the platform refused its credentials: another try does not help.
+    /// True if it never was up and the platform refused it for good: another try does not help.
     pub(crate) fn is_refused(&self) -> bool {
-        !self.was_up && self.refused.is_some_and(Reason::is_of_credentials)
+        !self.was_up && self.refused.is_some_and(Reason::is_final)
     }
 
     /// How it listens.

@@ -394,6 +394,18 @@ mod tests {
     }
 
     #[test]
+    fn settling_does_not_wait_for_what_a_refused_link_holds() {
+        let open = |stranded| Progress {
+            open: 5,
+            stranded,
+            ..up(secs(7.1))
+        };
+        assert_eq!(settling().step(secs(7.1), &open(4), &ALL), None);
+        let order = settling().step(secs(7.1), &open(5), &ALL);
+        assert_eq!(order, Some(Order::Finish));
+    }
+
+    #[test]
     fn settling_waits_for_quiet_when_something_is_missing() {
         let mut run = settling();
         let missing = Delivery {

@@ -26,12 +26,14 @@ pub struct Progress {
     pub consumers_wanted: u64,
     /// Consumer sessions that are subscribed.
     pub consumers_up: u64,
-    /// Consumer sessions that never were subscribed and whose credentials the platform refused.
+    /// Consumer sessions that never were subscribed and that the platform refused for good.
     pub consumers_refused: u64,
     /// How all consumers that the plan wants listen.
     pub listening: Listening,
     /// Messages taken and not yet final.
     pub open: u64,
+    /// Those of them that wait on links which the peer refused for good, once nothing is due any more.
+    pub stranded: u64,
     /// Shards on which a message is due that was not yet taken.
     pub behind: u64,
     /// Messages accepted at QoS 2 whose completion may still come.
@@ -77,6 +79,7 @@ impl Progress {
             consumers_refused: 0,
             listening: Listening::NOBODY,
             open: shard.open() as u64,
+            stranded: shard.stranded(),
             behind: u64::from(shard.next_due().is_some_and(|due| due <= at)),
             completing: shard.completing(at),
         }
@@ -108,6 +111,7 @@ impl Progress {
             .saturating_add(other.consumers_refused);
         self.listening = self.listening.and(other.listening);
         self.open = self.open.saturating_add(other.open);
+        self.stranded = self.stranded.saturating_add(other.stranded);
         self.behind = self.behind.saturating_add(other.behind);
         self.completing = self.completing.saturating_add(other.completing);
     }

@@ -80,7 +80,8 @@ impl Settling {
     }
 }
 
-/// Whether a message is open, due and not yet taken, or to be completed.
+/// Whether a message is open, due and not yet taken, or to be completed. What waits on a link that was
+/// refused for good is left out: it ends when settling does.
 fn is_busy(progress: &Progress) -> bool {
-    progress.open > 0 || progress.behind > 0 || progress.completing > 0
+    progress.open > progress.stranded || progress.behind > 0 || progress.completing > 0
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::{Placement, Slice, Tape, recorder_plan, schedules};
+use muster_conduct::{Placement, Progress, Slice, Tape, recorder_plan, schedules};
 use muster_device::{SLOT_MAX, Shard, Then};
 use muster_measure::Recorder;
 use muster_model::{Cause, ConnectFailure, Micros, Reason, RunId};
@@ -89,6 +89,38 @@ fn a_link_is_refused_by_a_word_of_the_protocol_alone() {
         shard.connect_failed(link, Micros::ZERO, failure);
         let tally = shard.tally();
         assert_eq!((tally.failed, tally.refused), (1, refused), "{failure}");
+    }
+}
+
+#[test]
+fn what_waits_on_a_link_that_was_refused_for_good_is_stranded_once_nothing_is_due() {
+    let (final_, transient) = (Reason::MqttConnack(5), Reason::MqttConnack(3));
+    let rejected = ConnectFailure::Rejected;
+    let subscribe = ConnectFailure::SubscribeRejected;
+    for (failure, stranded) in [
+        (rejected(final_), 1),
+        (subscribe(Reason::Mqtt(0x8f)), 1),
+        (ConnectFailure::UpgradeRefused(403), 1),
+        (rejected(transient), 0),
+        (subscribe(Reason::Mqtt(0x97)), 0),
+        (ConnectFailure::Closed, 0),
+    ] {
+        let (mut shard, link) = opening(SCENARIO);
+        shard.connect_failed(link, Micros::ZERO, failure);
+        shard.start(Micros::ZERO);
+        let end = Micros::from_secs(1);
+        assert!(shard.take_due(end).is_some(), "one is due");
+        let counts = |shard: &Shard<Tape>| {
+            let progress = Progress::of(shard, end);
+            (progress.open, progress.stranded)
+        };
+        assert_eq!(counts(&shard), (1, 0), "{failure}: more may be due");
+        shard.end_due(end);
+        assert_eq!(counts(&shard), (1, stranded), "{failure}");
+        shard.opening(link, end);
+        shard.opened(link, end, &mut Vec::new());
+        let _ = shard.received(link, end, CONNACK, &mut Vec::new());
+        assert_eq!(counts(&shard), (1, 0), "{failure}: it is up again");
     }
 }
 

@@ -111,6 +111,7 @@ impl<S: Sink> Shard<S> {
         self.tried(link);
         self.tally.failed += 1;
         self.tally.refused += u64::from(failure.is_refusal());
+        self.bar(link, failure.is_final());
         self.note_refusal(link, failure);
         self.account.connect_failed(self.link_id(link), &failure);
         self.sink.link(&LinkFact {
@@ -245,6 +246,7 @@ impl<S: Sink> Shard<S> {
         self.pending(link, -1);
         self.tried(link);
         self.tally.up += 1;
+        self.bar(link, false);
         let state = &mut self.links[link as usize];
         state.failures = 0;
         state.ups = state.ups.saturating_add(1);
@@ -340,6 +342,14 @@ impl<S: Sink> Shard<S> {
             state.is_tried = true;
             self.tally.untried -= 1;
         }
+    }
+
+    /// Notes whether the last try of a link was refused for good.
+    fn bar(&mut self, link: u32, is_barred: bool) {
+        let state = &mut self.links[link as usize];
+        self.tally.barred -= u32::from(state.is_barred);
+        self.tally.barred += u32::from(is_barred);
+        state.is_barred = is_barred;
     }
 
     pub(crate) fn tell(&mut self, link: u32, at: Micros, event: LinkEvent) {

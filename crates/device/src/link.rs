@@ -26,6 +26,8 @@ pub(crate) struct Link {
     pub(crate) ups: u8,
     /// Whether a first try to connect has ended, well or not.
     pub(crate) is_tried: bool,
+    /// Whether the peer refused the last try for good.
+    pub(crate) is_barred: bool,
     /// Whether what was written last still waits.
     pub(crate) hold: Hold,
     /// Whether something waits for the end of the silence that the platform asked for.

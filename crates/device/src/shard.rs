@@ -146,6 +146,8 @@ pub struct LinkTally {
     pub failed: u64,
     /// Those of them that the peer refused in its protocol's words.
     pub refused: u64,
+    /// Links whose last try the peer refused for good.
+    pub barred: u32,
 }
 
 /// Buffers that every message and every CONNECT is rendered in.
@@ -260,6 +262,23 @@ impl<S: Sink> Shard<S> {
         self.slots.len()
     }
 
+    /// Messages among the open ones that wait on links which the peer refused for good; asked for once
+    /// nothing is due any more.
+    #[must_use]
+    pub fn stranded(&self) -> u64 {
+        if self.tally.barred == 0 || self.next_due().is_some() {
+            return 0;
+        }
+        let waiting = |link: u32| {
+            let lanes = self.class(link).streams.len();
+            let lanes = &self.lanes[self.first_lane(link)..][..lanes];
+            lanes.iter().map(|lane| u64::from(lane.queued)).sum::<u64>()
+        };
+        let links = (0..).zip(&self.links);
+        let barred = links.filter(|(_, link)| link.is_barred);
+        barred.map(|(at, _)| waiting(at)).sum()
+    }
+
     /// What the sessions did, counted apart from the facts.
     pub fn account(&mut self) -> &mut Account {
         &mut self.account
@@ -355,6 +374,7 @@ impl<S: Sink> Shard<S> {
                 class: index,
                 ups: 0,
                 is_tried: false,
+                is_barred: false,
                 hold: Hold::Nothing,
                 waits_for_silence: false,
             });

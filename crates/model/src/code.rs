@@ -88,6 +88,20 @@ impl Reason {
         }
     }
 
+    /// Whether the same request would get the same answer again, so that trying again does not help. MQTT
+    /// 3.1.1 has one code for every refused subscription: it counts as final.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Mqtt(code) => is_final_in_mqtt(code),
+            Self::MqttConnack(code) => matches!(code, 1 | 2 | 4 | 5),
+            Self::MqttSuback(_) => true,
+            Self::Coap(code) => matches!(code, 0x81 | 0x83),
+            Self::Kafka(code) => matches!(code, 29 | 31),
+            Self::Application(_) => false,
+        }
+    }
+
     /// The code, and what it means where that is known: `0x86 (bad user name or password)`.
     #[must_use]
     pub fn in_words(self) -> String {
@@ -96,6 +110,15 @@ impl Reason {
             None => self.to_string(),
         }
     }
+}
+
+/// The others are states of the server (busy, unavailable, shutting down), of its quotas and rates, or
+/// give no reason.
+const fn is_final_in_mqtt(code: u8) -> bool {
+    matches!(
+        code,
+        0x81 | 0x82 | 0x84..=0x87 | 0x8a | 0x8c | 0x8f | 0x90 | 0x95 | 0x99..=0x9b | 0x9d | 0x9e | 0xa1 | 0xa2
+    )
 }
 
 /// What a table in the order of its codes says of one.
@@ -151,7 +174,7 @@ const KAFKA_MEANINGS: [(u8, &str); 14] = [
 const AS_MQTT_5: [u8; 6] = [0x00, 0x84, 0x85, 0x88, 0x86, 0x87];
 
 /// The refusals of MQTT 5 (section 2.4), by code.
-const MEANINGS: [(u8, &str); 33] = [
+const MEANINGS: [(u8, &str); 35] = [
     (0x80, "unspecified error"),
     (0x81, "malformed packet"),
     (0x82, "protocol error"),
@@ -185,6 +208,8 @@ const MEANINGS: [(u8, &str); 33] = [
     (0x9e, "shared subscriptions not supported"),
     (0x9f, "connection rate exceeded"),
     (0xa0, "maximum connect time"),
+    (0xa1, "subscription identifiers not supported"),
+    (0xa2, "wildcard subscriptions not supported"),
 ];
 
 #[cfg(test)]
@@ -218,6 +243,21 @@ mod tests {
         assert_eq!(Reason::Kafka(300).meaning(), None);
         assert!(Reason::MqttConnack(4).is_of_credentials());
         assert!(!Reason::Mqtt(0x97).is_of_credentials());
+    }
+
+    #[test]
+    fn a_refusal_is_final_if_the_same_request_gets_it_again() {
+        let of_mqtt = |code| Reason::Mqtt(code).is_final();
+        for code in [0x86, 0x87, 0x8a, 0x8f, 0x9d, 0x9e, 0xa1, 0xa2] {
+            assert!(of_mqtt(code), "0x{code:02x}");
+        }
+        for code in [0x80, 0x83, 0x88, 0x89, 0x8b, 0x97, 0x9c, 0x9f] {
+            assert!(!of_mqtt(code), "0x{code:02x}");
+        }
+        assert!(Reason::MqttConnack(5).is_final() && !Reason::MqttConnack(3).is_final());
+        assert!(Reason::MqttSuback(0x80).is_final());
+        assert!(Reason::Kafka(29).is_final() && !Reason::Kafka(89).is_final());
+        assert!(!Reason::Application(503).is_final());
     }
 
     #[test]

@@ -279,6 +279,15 @@ impl ConnectFailure {
         }
     }
 
+    /// Whether the peer refused the link for good: the next try gets the same answer.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Rejected(reason) | Self::SubscribeRejected(reason) => reason.is_final(),
+            _ => self.is_refusal(),
+        }
+    }
+
     /// Whether the time to connect was over before an answer came.
     #[must_use]
     pub const fn is_time_out(self) -> bool {

@@ -311,6 +311,7 @@ fn absurd(part: &str, number: u64) -> Word {
             consumers_refused: number,
             listening,
             open: number,
+            stranded: number,
             behind: number,
             completing: number,
         },
@@ -378,7 +379,7 @@ fn a_datagram_longer_than_any_word_is_none() {
     let mut word = blank();
     word.clock = "x".repeat(WORD_MAX);
     let long = postcard::to_stdvec(&word).expect("memory for it");
-    let bytes = [&b"muster-line-2\0"[..], &long].concat();
+    let bytes = [&b"muster-line-3\0"[..], &long].concat();
     assert_eq!(Word::decoded(&bytes), None);
     assert_eq!(word.encoded(), None);
 }

@@ -6,7 +6,7 @@ use muster_model::{Micros, RunId};
 use serde::{Deserialize, Serialize};
 
 /// Begins every word; the digit is the version of what follows.
-const MAGIC: &[u8] = b"muster-line-2\0";
+const MAGIC: &[u8] = b"muster-line-3\0";
 /// The longest word: one of a run with as many backends as there may be.
 pub(crate) const WORD_MAX: usize = 16 << 10;
 
