@@ -329,6 +329,7 @@ impl Agent {
             | Trouble::LinkRefused(_)
             | Trouble::ReasonString { .. }
             | Trouble::LowerQos(_)
+            | Trouble::TakenOver(_)
             | Trouble::Unreachable(_)
             | Trouble::Topics(_)
             | Trouble::TopicsDiffer(_)

@@ -87,6 +87,8 @@ pub enum Trouble {
     /// A subscription was granted at a lower QoS than was asked for: the first one of each shard, and that
     /// of each consumer.
     LowerQos(String),
+    /// Another client seems to use the client id of a device: the first device of each shard.
+    TakenOver(String),
     /// A topic that a backend names was created.
     Topics(String),
     /// How far a consumer was behind what its broker had for it.

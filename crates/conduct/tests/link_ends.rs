@@ -199,6 +199,48 @@ fn a_client_id_that_nobody_named_contains_the_run_and_no_topic_does() {
     }
 }
 
+/// Some brokers say nothing to the client whose session another one takes over (MQTT 3.1.1 section 3.1.4).
+#[test]
+fn a_link_that_the_peer_ends_again_and_again_may_be_taken_over() {
+    let named = "client: { id: \"me-${id}\", version: 3.1.1 },";
+    let unnamed = "client: { version: 3.1.1 },";
+    let told_by = 0x8e;
+    let goodbye = |code| Cause::PeerDisconnect(Reason::Mqtt(code));
+    for (keys, lasts, ends, told) in [
+        (named, 2, &[Cause::PeerClosed; 3][..], true),
+        (named, 2, &[Cause::Reset; 3], true),
+        (named, 2, &[Cause::PeerClosed; 2], false),
+        (named, 6, &[Cause::PeerClosed; 3], false),
+        (unnamed, 2, &[Cause::PeerClosed; 3], false),
+        (named, 2, &[Cause::Network; 3], false),
+        (unnamed, 2, &[goodbye(told_by)], true),
+        (unnamed, 2, &[goodbye(0x8b)], false),
+    ] {
+        let text = format!(
+            "name: t\nplatform: {{ kind: mqtt, devices: [ \"mqtt://127.0.0.1:1883\" ] }}\n\
+             fleet: [ {{ name: meters, count: 1, {keys} streams: [ {{ rate: 1/s }} ] }} ]\nphases: {{ measure: 1s }}\n"
+        );
+        let (mut shard, _) = connected_as(&text, CONNACK);
+        let mut now = Micros::ZERO;
+        for cause in ends {
+            now = now + Micros::from_secs(lasts);
+            shard.closed(0, now, *cause);
+            now = now + Micros::from_secs(2);
+            shard.opening(0, now);
+            shard.opened(0, now, &mut Vec::new());
+            let _ = shard.received(0, now, CONNACK, &mut Vec::new());
+        }
+        let taken = shard.take_takeover();
+        assert_eq!(
+            taken.is_some(),
+            told,
+            "{keys} {lasts} s {ends:?}: {taken:?}"
+        );
+        assert!(taken.is_none_or(|text| text.contains("`client.id`")));
+        assert_eq!(shard.take_takeover(), None, "it is told once");
+    }
+}
+
 /// MQTT 5 section 3.9.3: the server may grant a lower QoS than was asked for.
 #[test]
 fn a_subscription_at_a_lower_qos_is_told_once_with_both() {

@@ -8,7 +8,7 @@ use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Roster, Uplink};
 use muster_protocol::mqtt;
 
-use crate::{BackOff, Client};
+use crate::{BackOff, Client, ClientId};
 
 /// One fleet, as far as one shard carries it.
 #[derive(Debug)]
@@ -184,6 +184,20 @@ impl Class {
     pub fn first_device_of(&self, link: LinkId) -> DeviceId {
         let place = (link.0 - self.first_link.0) * self.devices_per_link;
         DeviceId(self.roster.first_device().0 + place)
+    }
+
+    /// Whether client ids contain the run: nobody named them, and the platform does not care.
+    pub(crate) fn names_run(&self) -> bool {
+        let mqtt = self.client.mqtt();
+        let is_unnamed = mqtt.is_some_and(|mqtt| mqtt.client_id == ClientId::Name);
+        is_unnamed && self.dialect.has_free_client_ids()
+    }
+
+    /// Whether a client that is none of this run's may have a client id of a link.
+    pub(crate) fn may_share_client_ids(&self) -> bool {
+        let mqtt = self.client.mqtt();
+        let has_own = mqtt.is_some_and(|mqtt| mqtt.client_id != ClientId::Assigned);
+        has_own && !self.names_run()
     }
 
     /// The stream that takes commands, as its place among the streams.

@@ -1,12 +1,19 @@
 //! From a closed link to an open one, and back.
 
-use muster_model::{Cause, ConnectFailure, LinkEvent, LinkFact, Micros};
+use muster_model::{Cause, ConnectFailure, LinkEvent, LinkFact, Micros, Reason};
 
 use crate::link::{Hold, State};
 use crate::{Shard, Sink};
 
 /// Hash input of the jitter of a back-off, beside the number of failures.
 const JITTER: u64 = 0x1000;
+/// A link that the peer ends within this time of taking it had a brief life. Two clients that take each
+/// other's session over do so after a back-off, which begins at a second.
+const BRIEF: Micros = Micros::from_secs(5);
+/// Brief lives in a row from which on a takeover is likely.
+const BRIEF_LIVES: u8 = 3;
+/// The session was taken over by another client (MQTT 5 section 4.13).
+const TAKEN_OVER: Reason = Reason::Mqtt(0x8e);
 
 impl<S: Sink> Shard<S> {
     /// The ramp of first connects begins.
@@ -280,6 +287,7 @@ impl<S: Sink> Shard<S> {
 
     fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) {
         self.tally.up -= 1;
+        self.note_takeover(link, now, cause);
         self.account.disconnected(self.link_id(link), &cause);
         self.tell(link, now, LinkEvent::Disconnected(cause));
         let messages = std::mem::take(&mut self.links[link as usize].last_sent);
@@ -294,6 +302,40 @@ impl<S: Sink> Shard<S> {
             }
             self.break_flight(link, now, cause);
         }
+    }
+
+    /// Notes a link that ends as one does whose client id another client uses.
+    fn note_takeover(&mut self, link: u32, now: Micros, cause: Cause) {
+        let state = &mut self.links[link as usize];
+        let is_brief =
+            matches!(cause, Cause::PeerClosed | Cause::Reset) && now - state.since <= BRIEF;
+        state.brief_lives = match is_brief {
+            true => state.brief_lives.saturating_add(1),
+            false => 0,
+        };
+        let lives = state.brief_lives;
+        let class = self.class(link);
+        let why = if cause == Cause::PeerDisconnect(TAKEN_OVER) {
+            format!(
+                "the platform ended its link with {}: another client uses",
+                TAKEN_OVER.in_words()
+            )
+        } else if lives >= BRIEF_LIVES && class.may_share_client_ids() {
+            format!(
+                "the platform ended its link {lives} times in a row within {BRIEF} of taking it: another client may use"
+            )
+        } else {
+            return;
+        };
+        let mut refusals = std::mem::take(&mut self.refusals);
+        refusals.note_takeover(|| {
+            let name = self.name_of(link);
+            format!(
+                "device `{name}`: {why} its client id, as a second run of this scenario would; use client ids that \
+                 no other client has (`client.id`, or `id` of the fleet)"
+            )
+        });
+        self.refusals = refusals;
     }
 
     /// A link that we closed on purpose waits for nothing: a back-off would be charged to the

@@ -50,7 +50,7 @@ impl<S: Sink> Shard<S> {
         };
         let hello = &mut self.scratch.hello;
         hello.fill(&class.roster, &class.client, device);
-        if settings.client_id == ClientId::Name && class.dialect.has_free_client_ids() {
+        if class.names_run() {
             hello.name_run(self.run);
         }
         let connect = hello.connect(settings);

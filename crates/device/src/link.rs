@@ -24,6 +24,8 @@ pub(crate) struct Link {
     pub(crate) class: u8,
     /// How often it was up, as far as the number goes.
     pub(crate) ups: u8,
+    /// Lives in a row that the peer ended soon after it had taken the link.
+    pub(crate) brief_lives: u8,
     /// Whether a first try to connect has ended, well or not.
     pub(crate) is_tried: bool,
     /// Whether the peer refused the last try for good.

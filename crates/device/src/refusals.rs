@@ -23,6 +23,8 @@ pub(crate) struct Refusals {
     limit: Option<String>,
     has_lower_qos: bool,
     untold_lower_qos: Option<String>,
+    has_takeover: bool,
+    untold_takeover: Option<String>,
 }
 
 impl Refusals {
@@ -71,6 +73,18 @@ impl Refusals {
     /// The first subscription with a lower QoS, once.
     pub(crate) fn take_lower_qos(&mut self) -> Option<String> {
         self.untold_lower_qos.take()
+    }
+
+    /// Another client seems to use the client id of a device; `text` is asked for once.
+    pub(crate) fn note_takeover(&mut self, text: impl FnOnce() -> String) {
+        if !std::mem::replace(&mut self.has_takeover, true) {
+            self.untold_takeover = Some(text());
+        }
+    }
+
+    /// The first device whose client id another client seems to use, once.
+    pub(crate) fn take_takeover(&mut self) -> Option<String> {
+        self.untold_takeover.take()
     }
 
     /// The platform gave a reason string for a cause.

@@ -311,6 +311,11 @@ impl<S: Sink> Shard<S> {
         self.refusals.take_lower_qos()
     }
 
+    /// The first device whose client id another client seems to use, once.
+    pub fn take_takeover(&mut self) -> Option<String> {
+        self.refusals.take_takeover()
+    }
+
     /// Where the shard tells what happened.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
@@ -375,6 +380,7 @@ impl<S: Sink> Shard<S> {
                 ups: 0,
                 is_tried: false,
                 is_barred: false,
+                brief_lives: 0,
                 hold: Hold::Nothing,
                 waits_for_silence: false,
             });

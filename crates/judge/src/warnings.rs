@@ -89,6 +89,8 @@ pub enum WarningKind {
     /// A subscription was granted at a lower QoS than was asked for, so that messages may be lost on the
     /// way without a fault.
     LowerQos,
+    /// Another client seems to use the client id of a device, so that each ends the other's link.
+    TakenOver,
     /// The platform's own counters grew by another number than the ledger has.
     CountersDiffer,
     /// By how much the platform's own counters grew is not known.

@@ -27,6 +27,9 @@ const CONSUMER_LOST: &str = "consumer-lost";
 /// A subscription was granted at a lower QoS than was asked for.
 const LOWER_QOS: &str = "lower-qos";
 
+/// Another client seems to use the client id of a device.
+const TAKEN_OVER: &str = "taken-over";
+
 /// The platform's own words for a cause.
 const REASON_STRING: &str = "reason-string";
 
@@ -110,6 +113,7 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         Trouble::Handshake(what) => ("handshake-failed", what.clone()),
         Trouble::LinkRefused(what) => ("device-refused", what.clone()),
         Trouble::LowerQos(what) => (LOWER_QOS, what.clone()),
+        Trouble::TakenOver(what) => (TAKEN_OVER, what.clone()),
         Trouble::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
     NotedEvent {
@@ -138,6 +142,7 @@ pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
             NEW_TENANT => WarningKind::NewTenant,
             TOPICS_CHANGED => WarningKind::TopicsChanged,
             LOWER_QOS => WarningKind::LowerQos,
+            TAKEN_OVER => WarningKind::TakenOver,
             COUNTERS_UNREAD => WarningKind::CountersUnread,
             _ => continue,
         };

@@ -27,6 +27,8 @@ impl<L: Lines> Driver<L> {
         self.troubles.extend(refused.map(Trouble::LinkRefused));
         let lower = self.shard.take_lower_qos();
         self.troubles.extend(lower.map(Trouble::LowerQos));
+        let taken = self.shard.take_takeover();
+        self.troubles.extend(taken.map(Trouble::TakenOver));
         let said = self.shard.take_reason_strings().into_iter();
         let said = said.map(|(cause, text)| Trouble::ReasonString { cause, text });
         self.troubles.extend(said);
