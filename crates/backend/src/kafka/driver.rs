@@ -430,6 +430,7 @@ impl KafkaDriver {
             at: now,
             consumers_wanted: 1,
             consumers_up: u64::from(self.standing.is_up()),
+            consumers_refused: u64::from(self.standing.is_refused()),
             listening: self.standing.listening(now),
             open,
             behind: u64::from(next_command.is_some_and(|due| due <= now)),

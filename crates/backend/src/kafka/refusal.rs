@@ -136,6 +136,11 @@ impl Refusal {
         code == Code::GroupAuthorizationFailed
     }
 
+    /// Whether the login is refused.
+    pub(crate) fn is_of_credentials(code: Code) -> bool {
+        OF_CREDENTIALS.contains(&code)
+    }
+
     /// Whether the consumer goes without what it lost until somebody does something.
     pub(crate) fn is_final(code: Code) -> bool {
         OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)

@@ -26,6 +26,8 @@ pub(crate) struct Standing {
     has_group: bool,
     state: State,
     has_been_up: bool,
+    /// Whether brokers refused its login before it was ever up: they answer the next try alike.
+    is_refused: bool,
     /// Whether messages are due, so that what it misses is missed by the run.
     has_begun: bool,
     /// When it was looked after the last time.
@@ -111,6 +113,7 @@ impl Standing {
             has_group,
             state: State::Down,
             has_been_up: false,
+            is_refused: false,
             has_begun: false,
             seen: None,
             stood_still: None,
@@ -132,6 +135,11 @@ impl Standing {
 
     pub(crate) fn is_up(&self) -> bool {
         self.state == State::Up
+    }
+
+    /// Whether brokers refused its login, so that another try does not help.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     /// How it listens.
@@ -240,6 +248,7 @@ impl Standing {
         let before = std::mem::replace(&mut self.state, State::Up);
         self.hears_from(now);
         self.has_been_up = true;
+        self.is_refused = false;
         self.untold = None;
         self.suspicion = None;
         self.told.clear();
@@ -314,6 +323,7 @@ impl Standing {
         if let Some(change) = change.flatten() {
             self.changed(&change);
         }
+        self.is_refused |= !self.has_been_up && Refusal::is_of_credentials(code);
         if code == RDKafkaErrorCode::PollExceeded {
             self.away("it was not asked for messages in time, and its group left it out");
         } else if self.state == State::Down {
@@ -486,6 +496,23 @@ mod tests {
             panic!("{:?}", standing.troubles);
         };
         assert!(why.contains("platform.backend.password"), "{why}");
+    }
+
+    #[test]
+    fn a_login_that_is_refused_before_it_is_up_is_final() {
+        let failed = |code| News::Failed(code, "no".to_owned());
+        for (code, is_final) in [
+            (RDKafkaErrorCode::Authentication, true),
+            (RDKafkaErrorCode::SaslAuthenticationFailed, true),
+            (RDKafkaErrorCode::AllBrokersDown, false),
+        ] {
+            let mut standing = Standing::new("consumer 0".to_owned(), true);
+            standing.heard(Micros(0), failed(code));
+            assert_eq!(standing.is_refused(), is_final, "{code}");
+            standing.up(Micros(1));
+            standing.heard(Micros(2), failed(code));
+            assert!(!standing.is_refused(), "{code}: it was up");
+        }
     }
 
     fn ended_at_once() -> News {
