@@ -5,7 +5,7 @@ use muster_model::{Micros, figure};
 
 use crate::latency::{PercentileBound, all_due, counted as counted_above, of_all_due};
 use crate::own_delay::Decision;
-use crate::slo::{counted, is_close, is_consumer_disturbed, listed, new};
+use crate::slo::{counted, is_consumer_disturbed, listed, margin, new};
 use crate::{
     Allowance, Evidence, Figure, Latency, OwnDelay, RuleResult, Share, Slo, SloBound, Unevaluated,
 };
@@ -52,7 +52,7 @@ pub(crate) fn leg(
     let quantile = |view: &LatencyView| all_due(view).quantile_us(percentile.as_fraction());
     let observed = of_all_due(view, percentile);
     let lower = lower_of(of, scope).and_then(quantile).map(Micros);
-    let close = observed.is_some_and(|at| is_close(at.value(), at_most.0 as f64));
+    let margin = observed.and_then(|at| margin(at.value(), at_most.0 as f64));
     rule.observed(observed)
         .evidence(counted_above(
             (above, missing, n),
@@ -61,7 +61,7 @@ pub(crate) fn leg(
         ))
         .decided_by_both(decision, OwnDelay::Answers, None)
         .with_lower(&slo.bound.rule(), lower)
-        .noted_if_close(close)
+        .noted_if_close(margin)
 }
 
 /// The times of a leg without our own part; none where it has no two times.
@@ -186,7 +186,7 @@ pub(crate) fn queries(
     rule.observed(Some(Figure::Fraction(share)))
         .evidence(told)
         .decided(wanted.is_reached_by(having, due), None)
-        .noted_if_close(is_close(1.0 - share, 1.0 - wanted.as_fraction()))
+        .noted_if_close(margin(1.0 - share, 1.0 - wanted.as_fraction()))
 }
 
 /// What became of the others.
@@ -226,5 +226,5 @@ fn decide(
     rule.observed(Some(allowed.observed(absent, of)))
         .evidence(counted(absent, of))
         .decided(allowed.covers(absent, of), None)
-        .noted_if_close(allowed.is_close(absent, of))
+        .noted_if_close(allowed.margin(absent, of))
 }

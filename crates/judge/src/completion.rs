@@ -33,7 +33,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
             rule.observed(Some(ratio.observed(incomplete, all)))
                 .evidence(words(incomplete, all))
                 .decided(allowed.covers(incomplete, all), None)
-                .noted_if_close(ratio.is_close(incomplete, all)),
+                .noted_if_close(ratio.margin(incomplete, all)),
         )
     });
     judged.collect()

@@ -7,7 +7,7 @@ use muster_model::{BackendId, Micros, figure};
 
 use crate::commands;
 use crate::own_delay::{Decision, by_both_times, delivery};
-use crate::slo::{is_close, is_consumer_disturbed, new};
+use crate::slo::{is_consumer_disturbed, margin, new};
 use crate::{Evidence, Figure, Latency, OwnDelay, Percentile, RuleResult, Slo, Unevaluated};
 
 /// The bound of a rule on a percentile.
@@ -80,12 +80,12 @@ pub(crate) fn evaluate(
     }
     let own = own_part(of);
     let observed = observed(scope, worst, percentile);
-    let close = observed.is_some_and(|at| is_close(at.value(), at_most.0 as f64));
+    let margin = observed.and_then(|at| margin(at.value(), at_most.0 as f64));
     rule.observed(observed)
         .evidence(told(worst, percentile, evidence))
         .decided_by_both(decision, own, since(scope, bound))
         .with_lower(&slo.bound.rule(), lower(scope, kept, percentile))
-        .noted_if_close(close)
+        .noted_if_close(margin)
 }
 
 /// Our own part in a latency that only fails by it.

@@ -227,7 +227,7 @@ fn loss(
     rule.observed(Some(allowed.observed(found.lost, found.expected)))
         .evidence(told)
         .decided_by_both(decision, OwnDelay::Consumer, since)
-        .noted_if_close(allowed.is_close(found.lost, found.expected))
+        .noted_if_close(allowed.margin(found.lost, found.expected))
 }
 
 /// A target that took nothing lost nothing: that it refused everything is judged by other rules,
@@ -285,7 +285,7 @@ fn duplicates(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleRes
     rule.observed(Some(allowed.observed(found, arrived)))
         .evidence(format!("{} at {name}", counted(found, arrived)))
         .decided(allowed.covers(found, arrived), None)
-        .noted_if_close(allowed.is_close(found, arrived))
+        .noted_if_close(allowed.margin(found, arrived))
 }
 
 /// Rule `failure-ratio`, on the measured cohort.
@@ -311,7 +311,7 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
     rule.observed(Some(ratio.observed(failed, scheduled)))
         .evidence(counted(failed, scheduled) + &failures::listed(ledger))
         .decided(allowed.covers(failed, scheduled), since)
-        .noted_if_close(ratio.is_close(failed, scheduled))
+        .noted_if_close(ratio.margin(failed, scheduled))
 }
 
 fn failed_due(row: &SecondRow) -> u64 {
@@ -379,7 +379,7 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
     rule.observed(Some(Figure::Fraction(fraction)))
         .evidence(told)
         .decided_by_both(decision, OwnDelay::Connects, None)
-        .noted_if_close(is_close(missing as f64 / links.wanted as f64, most_missing))
+        .noted_if_close(margin(missing as f64 / links.wanted as f64, most_missing))
 }
 
 /// Rule `disconnects`: links that the platform ended between their first use and the end of
@@ -403,7 +403,7 @@ fn disconnects(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleRe
             listed(&causes)
         ))
         .decided(allowed.covers(lost, links.connected), None)
-        .noted_if_close(allowed.is_close(lost, links.connected))
+        .noted_if_close(allowed.margin(lost, links.connected))
 }
 
 impl Allowance {
@@ -428,15 +428,17 @@ impl Allowance {
         }
     }
 
-    pub(crate) fn is_close(self, found: u64, of: u64) -> bool {
-        is_close(self.observed(found, of).value(), self.figure().value())
+    /// By which share of what is allowed less was found, if that is little.
+    pub(crate) fn margin(self, found: u64, of: u64) -> Option<f64> {
+        margin(self.observed(found, of).value(), self.figure().value())
     }
 }
 
-/// Whether a passing observation is within 10 % of its bound. A bound of zero has no such margin:
-/// it is met exactly or not at all.
-pub(crate) fn is_close(observed: f64, bound: f64) -> bool {
-    bound > 0.0 && observed >= 0.9 * bound
+/// The margin of a passing observation as a share of its bound, if it is within 10 % of it. A bound of zero
+/// has no such margin: it is met exactly or not at all.
+pub(crate) fn margin(observed: f64, bound: f64) -> Option<f64> {
+    let is_close = bound > 0.0 && observed >= 0.9 * bound;
+    is_close.then(|| (1.0 - observed / bound).max(0.0))
 }
 
 /// "3 of 100 (3 %)", or, where nothing was seen, what that proves: none in `n` independent trials

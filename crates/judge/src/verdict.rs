@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use muster_model::figure::Figure;
+use muster_model::figure::{self, Figure};
 use serde::{Deserialize, Serialize};
 
 use crate::{Ending, LinkCause, Reason, Scope, SwitchedOff, Unevaluated, UnknownDelivery, Warning};
@@ -180,12 +180,18 @@ impl RuleResult {
     }
 
     /// Adds the caveat that one run does not know its own spread, if the rule passed and its
-    /// observation is `close` to the bound.
-    pub(crate) fn noted_if_close(self, close: bool) -> Self {
-        if close && self.outcome == RuleOutcome::Pass {
-            return self.noted("one run; the spread between runs is unknown");
-        }
-        self
+    /// observation is close to the bound, by this share of it.
+    pub(crate) fn noted_if_close(self, margin: Option<f64>) -> Self {
+        let Some(margin) = margin.filter(|_| self.outcome == RuleOutcome::Pass) else {
+            return self;
+        };
+        let near = format!(
+            "one run; the spread between runs is unknown: {} [{}] is within {} of its bound",
+            self.rule,
+            self.scope,
+            figure::percent(margin)
+        );
+        self.noted(&near)
     }
 
     /// Leaves a rule on the target to the merged parts: one part knows no more than a half of it.

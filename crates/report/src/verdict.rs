@@ -1,6 +1,7 @@
 //! The verdict as it is written (docs/semantics.md#verdict-and-exit-codes).
 
-use std::fmt;
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
 
 use muster_judge::{LinkCause, UnknownDelivery, Warning};
 use muster_model::{Micros, Promise, figure};
@@ -107,16 +108,28 @@ impl Verdict {
         })
     }
 
-    /// The caveats on rules that hold, each once.
+    /// The caveats on rules that hold, each once; where the same is said of several rules, they follow it in
+    /// one list.
     #[must_use]
-    pub fn notes(&self) -> Vec<&str> {
-        let notes = self
-            .rules_that(RuleResult::Pass)
-            .filter_map(|rule| rule.note.as_deref());
-        let mut notes: Vec<&str> = notes.collect();
-        notes.sort_unstable();
-        notes.dedup();
-        notes
+    pub fn notes(&self) -> Vec<String> {
+        let notes = self.rules_that(RuleResult::Pass);
+        let notes: BTreeSet<&str> = notes.filter_map(|rule| rule.note.as_deref()).collect();
+        let mut told: Vec<String> = Vec::new();
+        let mut before = None;
+        for note in notes {
+            let common = note.split_once(": ").map(|(common, _)| common);
+            match told
+                .last_mut()
+                .filter(|_| common.is_some() && common == before)
+            {
+                Some(last) => {
+                    let _ = write!(last, ", {}", &note[common.map_or(0, str::len) + 2..]);
+                }
+                None => told.push(note.to_owned()),
+            }
+            before = common;
+        }
+        told
     }
 
     /// What to do about an invalid run, in the order of its reasons, each once.
