@@ -22,6 +22,9 @@ mod times;
 /// Broken rules that the summary lists; the others are counted.
 const WHY_LINES: usize = 5;
 
+/// Rules without a decision that the summary names; the others are counted.
+const UNDECIDED: usize = 4;
+
 /// Remedies that the summary lists: the first ones often remove the other reasons.
 const REMEDIES: usize = 3;
 
@@ -154,7 +157,12 @@ impl Screen {
             let counts = verdict.counts();
             self.line(&format!("  {counts}{notes}"));
         }
-        for caveat in [verdict.unknown_delivery(), verdict.not_judged()] {
+        let caveats = [
+            undecided(verdict),
+            verdict.unknown_delivery(),
+            verdict.not_judged(),
+        ];
+        for caveat in caveats {
             caveat.iter().for_each(|it| self.line(&format!("  {it}")));
         }
         self.warnings(verdict);
@@ -395,6 +403,37 @@ fn reason(rule: &Rule) -> String {
     line
 }
 
+/// The rules that were not evaluated and are no reason for the result, with what each lacks: first those that
+/// the scenario names, then other SLOs.
+fn undecided(verdict: &Verdict) -> Option<String> {
+    if !matches!(
+        verdict.result,
+        Outcome::Pass | Outcome::Fail | Outcome::Invalid
+    ) {
+        return None;
+    }
+    let open = verdict.rules_that(RuleResult::NotEvaluated);
+    let mut open: Vec<&Rule> = open
+        .filter(|rule| rule.consequence == Consequence::None)
+        .collect();
+    open.sort_by_key(|rule| (!rule.named, rule.kind != RuleKind::Slo));
+    let mut lacking: Vec<(&str, Vec<String>)> = Vec::new();
+    for rule in open.iter().take(UNDECIDED) {
+        let name = format!("{} [{}]", rule.rule, rule.scope);
+        match lacking.last_mut().filter(|(why, _)| *why == rule.evidence) {
+            Some((_, names)) => names.push(name),
+            None => lacking.push((&rule.evidence, vec![name])),
+        }
+    }
+    let mut told: Vec<String> = lacking
+        .iter()
+        .map(|(why, names)| format!("{} ({why})", names.join(", ")))
+        .collect();
+    let more = open.len().saturating_sub(UNDECIDED);
+    told.extend((more > 0).then(|| format!("and {more} more")));
+    (!told.is_empty()).then(|| format!("not evaluated: {}", told.join(", ")))
+}
+
 /// The evidence without a leading "3 of 100 (3 %)", which the figure of the rule says already.
 fn without_count(evidence: &str) -> &str {
     let is_count = |text: &str| {
@@ -559,6 +598,60 @@ mod tests {
         report.verdict.rules = vec![rule];
         let told = ": 360 of 360 accepted by PUBREC, no PUBCOMP\n";
         assert!(text(&report, 120).contains(told));
+    }
+
+    #[test]
+    fn rules_that_were_not_evaluated_are_named_with_what_they_lack() {
+        let mut report = Report::default();
+        report.verdict.result = Outcome::Pass;
+        let rule = |name: &str, named, kind, evidence: &str| Rule {
+            rule: name.to_owned(),
+            scope: "run".to_owned(),
+            except: Vec::new(),
+            kind,
+            named,
+            result: RuleResult::NotEvaluated,
+            consequence: Consequence::None,
+            observed: None,
+            lower: None,
+            bound: None,
+            since_s: None,
+            evidence: evidence.to_owned(),
+            note: None,
+            reason: None,
+            remedy: None,
+        };
+        report.verdict.rules = vec![
+            rule("stable", false, RuleKind::Stability, "needs 30 s"),
+            rule("loss", false, RuleKind::Slo, "no message was due"),
+            rule(
+                "response p99",
+                true,
+                RuleKind::Slo,
+                "needs 1,000 messages, had 990",
+            ),
+            rule(
+                "response p90",
+                true,
+                RuleKind::Slo,
+                "needs 1,000 messages, had 990",
+            ),
+        ];
+        let told = "  not evaluated: response p99 [run], response p90 [run] (needs 1,000 messages, had 990), \
+                    loss [run] (no message was due), stable [run] (needs 30 s)\n";
+        let summary = text(&report, 200);
+        assert!(summary.contains(told), "{summary}");
+        report
+            .verdict
+            .rules
+            .push(rule("clock", false, RuleKind::Validity, "unknown"));
+        let summary = text(&report, 200);
+        assert!(
+            summary.contains("stable [run] (needs 30 s), and 1 more\n"),
+            "{summary}"
+        );
+        report.verdict.rules.clear();
+        assert!(!text(&report, 200).contains("not evaluated:"));
     }
 
     #[test]
