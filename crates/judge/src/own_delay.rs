@@ -106,7 +106,10 @@ impl RuleResult {
             return self;
         };
         let (low, high) = (figure::time(lower), figure::time(upper));
-        let both = format!("{name} between {low} and {high}; the difference is our own delay");
+        let both = match lower {
+            Micros::ZERO => format!("{name} at most {high}; all of it may be our own delay"),
+            _ => format!("{name} between {low} and {high}; the difference is our own delay"),
+        };
         let own = upper.0.saturating_sub(lower.0);
         if self.outcome == RuleOutcome::Pass && own.saturating_mul(NOTED) >= upper.0 {
             return self.noted(&both);

@@ -117,17 +117,23 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// One of them in words by its field's name, such as `p99_us`: `12.3 ms`, `>= 12.3 ms`, or `-`.
+    /// One of them by its field's name.
     #[must_use]
-    pub fn in_words(&self, name: &str) -> String {
-        let us = match name {
+    pub fn us(&self, name: &str) -> Option<u64> {
+        match name {
             "p50_us" => self.p50_us,
             "p90_us" => self.p90_us,
             "p95_us" => self.p95_us,
             "p99_us" => self.p99_us,
             "p99_9_us" => self.p99_9_us,
             _ => None,
-        };
+        }
+    }
+
+    /// One of them in words by its field's name, such as `p99_us`: `12.3 ms`, `>= 12.3 ms`, or `-`.
+    #[must_use]
+    pub fn in_words(&self, name: &str) -> String {
+        let us = self.us(name);
         let words = latency(us);
         match us {
             Some(_) if self.at_least.holds(name) => format!(">= {words}"),

@@ -104,3 +104,33 @@ fn escape(text: &str) -> String {
     }
     escaped
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The name of what a line defines for all parts of the script.
+    fn defined(line: &str) -> Option<&str> {
+        let rest = ["function ", "const ", "let "]
+            .iter()
+            .find_map(|word| line.strip_prefix(word))?;
+        let end = rest.find(|symbol: char| !symbol.is_alphanumeric() && symbol != '_')?;
+        (end > 0).then(|| &rest[..end])
+    }
+
+    /// A second function of one name would take the first one's place without a word.
+    #[test]
+    fn no_two_parts_of_the_script_share_a_name() {
+        let mut names = BTreeSet::new();
+        for name in SCRIPTS[1..]
+            .iter()
+            .flat_map(|part| part.lines())
+            .filter_map(defined)
+        {
+            assert!(names.insert(name), "{name} is defined twice");
+        }
+        assert!(names.contains("causes") && names.contains("causeList"));
+    }
+}

@@ -332,12 +332,15 @@ impl Rule {
     }
 
     /// The observed time with and without the generator's own delay, where that decides: `between
-    /// 9.3 ms and 12.4 ms`.
+    /// 9.3 ms and 12.4 ms`, or `at most 1.2 ms, all of it maybe our own`.
     #[must_use]
     pub fn both_times(&self) -> Option<String> {
         let is_open = self.result == RuleResult::NotEvaluated;
         let (lower, upper) = self.lower.zip(self.observed).filter(|_| is_open)?;
-        Some(format!("between {lower} and {upper}"))
+        Some(match lower {
+            Figure::Time { us: 0, .. } => format!("at most {upper}, all of it maybe our own"),
+            _ => format!("between {lower} and {upper}"),
+        })
     }
 
     /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.
@@ -511,6 +514,39 @@ mod tests {
             };
             assert_eq!(rule.allowed().as_deref(), Some(told));
         }
+    }
+
+    #[test]
+    fn rules_with_one_caveat_follow_it_in_one_list() {
+        let noted = |note: &str| Rule {
+            note: Some(note.to_owned()),
+            ..rule("response p99", RuleResult::Pass, Consequence::None)
+        };
+        let verdict = Verdict {
+            rules: ["one run: b is near", "none", "one run: a is near", "none"]
+                .map(noted)
+                .into(),
+            ..Verdict::default()
+        };
+        assert_eq!(verdict.notes(), ["none", "one run: a is near, b is near"]);
+    }
+
+    #[test]
+    fn a_time_that_may_be_all_our_own_has_no_lower_edge() {
+        let both = |lower| {
+            let rule = Rule {
+                observed: Some(Figure::time(1_200)),
+                lower: Some(Figure::time(lower)),
+                ..rule(
+                    "response p99",
+                    RuleResult::NotEvaluated,
+                    Consequence::Invalidates,
+                )
+            };
+            rule.both_times().expect("both are known")
+        };
+        assert_eq!(both(200), "between 200 us and 1.2 ms");
+        assert_eq!(both(0), "at most 1.2 ms, all of it maybe our own");
     }
 
     #[test]

@@ -77,6 +77,15 @@ fn a_response_that_holds_with_our_own_delay_passes_and_says_how_much_was_ours() 
 }
 
 #[test]
+fn a_time_that_may_be_all_our_own_has_no_lower_edge() {
+    let run = responses(1, answered_after(40_000, 40_000));
+    let verdict = run.judged();
+    let note = rule(&verdict, "response p99").note.clone();
+    let told = "response p99 at most 40.0 ms; all of it may be our own delay";
+    assert_eq!(note.as_deref(), Some(told));
+}
+
+#[test]
 fn what_was_never_answered_counts_in_full_by_both_times() {
     let run = responses(10, |message| {
         message.ends(Outcome::TimedOut);

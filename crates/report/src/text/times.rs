@@ -28,7 +28,7 @@ pub(super) fn rows(name: &str, leg: &Latency) -> Vec<String> {
         let (cells, due) = (percentile_cells(&all_due), count(leg.count + leg.censored));
         rows.push(format!("  {:<14}{cells}{:>9}{due:>11}", "  of all due", ""));
     }
-    let lower = leg.lower.map(|lower| percentile_cells(&lower));
+    let lower = leg.lower.map(|lower| cells(|name| own_words(&lower, name)));
     if let Some(cells) = lower.filter(|cells| *cells != percentile_cells(&answered)) {
         rows.push(format!("  {:<14}{cells}", "  without own"));
     }
@@ -42,16 +42,28 @@ fn row(name: &str, leg: &Latency) -> String {
 }
 
 fn percentile_cells(of: &Percentiles) -> String {
-    let cells = [("p50_us", 8), ("p90_us", 9), ("p99_us", 9), ("p99_9_us", 9)];
-    let cells = cells.map(|(name, width)| {
+    cells(|name| {
         let words = of.in_words(name);
         // A lower bound fits without its blanks.
-        let words = match of.at_least.holds(name) {
+        match of.at_least.holds(name) {
             true => words.replace(' ', ""),
             false => words,
-        };
-        format!("{words:>width$}")
-    });
+        }
+    })
+}
+
+/// A time without our own delay; where none is left, all of it may be our own.
+fn own_words(of: &Percentiles, name: &str) -> String {
+    match of.us(name) {
+        Some(0) => "all own".to_owned(),
+        Some(_) | None => of.in_words(name),
+    }
+}
+
+/// The cells of the percentiles, each by its field's name.
+fn cells(words: impl Fn(&str) -> String) -> String {
+    let cells = [("p50_us", 8), ("p90_us", 9), ("p99_us", 9), ("p99_9_us", 9)];
+    let cells = cells.map(|(name, width)| format!("{:>width$}", words(name)));
     cells.concat()
 }
 
@@ -126,6 +138,7 @@ mod tests {
             !told(12_400).contains("without own"),
             "the same twice says nothing"
         );
+        assert!(told(0).ends_with("all own        -"), "{}", told(0));
     }
 
     #[test]
