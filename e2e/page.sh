@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The page of a report in a browser, as wide as a phone, a tablet and a screen: nothing is wider than the
-# page, no cell stands over another, and no word of a table is broken.
+# The page of a report in a browser, as wide as a phone, a tablet and a screen: its script has no error, nothing
+# is wider than the page, no cell stands over another, no word of a table is broken, and lower bounds are marked.
 source "$(dirname "$0")/lib.sh"
-need python3 chromium
+need python3 chromium jq
 
 # faults PAGE WIDTH: what is wrong with a page at a width, one line each.
 faults() {
@@ -14,7 +14,13 @@ faults() {
     sed -n '/measured/,/<\/body>/p' "$WORK/dom" | sed '1d;s/<.*//;/^$/d' | sort -u
 }
 
-for result in golden/sample-*.json; do
+# An overload, in which most messages have no end, with a rule that is switched off.
+jq '.verdict.switched_off = [{ rule: "loss", scope: "run" }]
+    | .latency.response.censored = 40000
+    | .latency.response.all_due += { p50_us: 10000000, p99_us: 10000000, at_least: ["p50_us", "p99_us"] }' \
+    golden/sample-result.json >"$WORK/overload.json"
+
+for result in golden/sample-*.json "$WORK/overload.json"; do
     name=$(basename "$result" .json)
     cargo run --quiet -p muster-report --example page "$result" "$WORK/$name.html"
     for width in 360 390 768 1280; do

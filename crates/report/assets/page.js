@@ -145,6 +145,26 @@ function kpi(name, value, unit, note, options = {}) {
   return el("div", { class: options.bad ? "kpi bad" : "kpi" }, el("div", { class: "name" }, dot, term(name)), el("div", { class: "figure" }, value, unit ? el("small", {}, unit) : null), el("div", { class: "note" }, note));
 }
 
+/// Whether messages without an end are among all due: then these decide, with the unanswered at their lower bound.
+const hasMissing = (one) => one?.censored > 0 && Boolean(one.all_due);
+
+const headlineTable = (one) => (hasMissing(one) ? one.all_due : one);
+
+/// A percentile as a figure and its unit: of all due where some have no end, marked where it is a lower bound.
+function headline(one, name) {
+  const table = headlineTable(one);
+  const [value, unit] = timeParts(table?.[name]);
+  return [table?.at_least?.includes(name) ? `\u2265\u00a0${value}` : value, unit];
+}
+
+/// Which messages the p99 is of, or why there is none.
+function headlineNote(one) {
+  if (!one) return "nothing was measured";
+  if (!isKnown(headlineTable(one).p99_us)) return `needs 1,000 answers, has ${count(one.count)}`;
+  const answered = `${count(one.count)} answered`;
+  return hasMissing(one) ? `of all due: ${answered}, ${count(one.censored)} never; of the answered ${time(one.p99_us)}` : `of ${answered}`;
+}
+
 function kpis() {
   const { rates, latency, ledger } = report;
   const all = backendsInOrder(report);
@@ -154,15 +174,15 @@ function kpis() {
   const leg = latency.response || !latency.end_to_end ? "response" : "end-to-end";
   const unit = (value) => (isKnown(value) ? "/s" : "");
   const breaks = (rule) => ({ bad: report.verdict.rules.some((r) => r.rule === rule && r.result === "fail") });
-  const [p50, p99] = [timeParts(response?.p50_us), timeParts(response?.p99_us)];
+  const [p50, p99] = [headline(response, "p50_us"), headline(response, "p99_us")];
   const lateness = timeParts(report.generator.lateness_p99_us);
   return el("section", { class: "kpis" },
     kpi("offered", rate(rates.offered), unit(rates.offered), "due by the declared rate", { color: "--offered" }),
     kpi("issued", rate(rates.issued), unit(rates.issued), "handed to the network", { color: "--issued" }),
     kpi("answered", rate(rates.completed), unit(rates.completed), isKnown(rates.accepted) ? `accepted ${rate(rates.accepted)} /s` : "", { color: "--completed" }),
     kpi("arrived", rate(rates.arrived), unit(rates.arrived), isKnown(rates.arrived) ? "first copies at the backend" : "no backend listens", { color: "--arrived" }),
-    kpi(`${leg} p50`, p50[0], p50[1], "from due, not from sent", breaks(`${leg} p50`)),
-    kpi(`${leg} p99`, p99[0], p99[1], response && !isKnown(response.p99_us) ? `needs 1,000 answers, has ${count(response.count)}` : response ? `of ${count(response.count)} answered${response.censored > 0 ? `; ${count(response.censored)} never` : ""}` : "nothing was measured", breaks(`${leg} p99`)),
+    kpi(`${leg} p50`, p50[0], p50[1], hasMissing(response) ? `of all due; of the answered ${time(response.p50_us)}` : "from due, not from sent", breaks(`${leg} p50`)),
+    kpi(`${leg} p99`, p99[0], p99[1], headlineNote(response), breaks(`${leg} p99`)),
     kpi("lost", count(worst.lost), "", isKnown(worst.lost) ? `accepted and never arrived${where}` : "not known", { bad: worst.lost > 0 }),
     kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay", breaks("shape")));
 }
