@@ -14,6 +14,9 @@ const OUTAGES: [&str; 8] = [
     "gateway-lost",
 ];
 
+/// Those of them that are read from the windows, so that one that goes on ends with the last measured window.
+const GAPS: [&str; 2] = ["no-answer", "no-arrival"];
+
 /// A rate is back at this part of its usual share of what was due.
 const RATE_BACK: f64 = 0.9;
 /// A median is back below this multiple of its usual value.
@@ -21,7 +24,8 @@ const MEDIAN_BACK: f64 = 2.0;
 /// Below this a median is back, whatever its usual value: what differs by less is no outage.
 const MEDIAN_FLOOR_US: f64 = 1_000.0;
 
-/// Adds to each outage that began while measuring when it was over.
+/// Adds to each outage that began while measuring when it was over. Of one that ended when nothing was measured
+/// any more nobody knows.
 pub(super) fn add(events: &mut [Event], windows: &[Window]) {
     let measured: Vec<&Window> = windows.iter().filter(|w| w.phase == "measure").collect();
     let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
@@ -32,13 +36,18 @@ pub(super) fn add(events: &mut [Event], windows: &[Window]) {
         let began_in_time = (first.t_s..end_s).contains(&event.t_s);
         OUTAGES.contains(&event.kind.as_str()) && began_in_time
     };
+    let is_followed = |event: &Event| {
+        let is_gap = GAPS.contains(&event.kind.as_str());
+        is_gap || event.until_s.is_none_or(|until| until < end_s)
+    };
     let spans: Vec<(f64, f64)> = events
         .iter()
         .filter(|event| is_outage(event))
         .map(|event| (event.t_s, event.until_s.unwrap_or(end_s)))
         .collect();
     let usual = Usual::outside(&measured, &spans);
-    for event in events.iter_mut().filter(|event| is_outage(event)) {
+    let outages = events.iter_mut().filter(|event| is_outage(event));
+    for event in outages.filter(|event| is_followed(event)) {
         // What had not yet ended is over once everything is as before.
         let earliest = event.until_s.unwrap_or(event.t_s + f64::EPSILON);
         let mut later = measured.iter().filter(|w| w.t_s + w.for_s > earliest);
@@ -175,6 +184,20 @@ mod tests {
         assert_eq!(recovery(event, &stall()), back(Some(4.0)));
         let event = outage("consumer-lost", 3.5, None);
         assert_eq!(recovery(event, &stall()), back(Some(3.5)));
+    }
+
+    #[test]
+    fn of_an_outage_up_to_the_last_measured_second_nobody_knows_the_recovery() {
+        let calm: Vec<Window> = (0..9).map(|at| second(at, 100, 900)).collect();
+        for until in [9.0, 10.5] {
+            let event = outage("links-down", 8.0, Some(until));
+            assert_eq!(recovery(event, &calm), None, "until {until} s");
+        }
+        let lasting = recovery(outage("links-down", 8.0, None), &calm);
+        assert!(
+            lasting.is_some(),
+            "what never ended is judged by what it did"
+        );
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn told(event: &Event) -> String {
         Some(Recovery {
             after_s: Some(after),
         }) => format!(" (recovered after {})", seconds(Some(after))),
-        Some(Recovery { after_s: None }) => " (not recovered)".to_owned(),
+        Some(Recovery { after_s: None }) => " (not recovered while measuring)".to_owned(),
         None => String::new(),
     };
     match event.until_s {
