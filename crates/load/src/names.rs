@@ -127,6 +127,12 @@ pub enum NameTableError {
         /// Its place.
         place: u32,
     },
+    /// A name with a NUL, which no text of MQTT may hold.
+    #[error("the name at place {place} holds a NUL")]
+    Nul {
+        /// Its place.
+        place: u32,
+    },
     /// Two devices of one name.
     #[error("the names at places {first} and {second} are alike")]
     Twice {
@@ -156,6 +162,9 @@ impl NameTable {
             render(place, &mut list.text);
             if list.text.len() == before {
                 return Err(NameTableError::Empty { place });
+            }
+            if list.text[before..].contains('\0') {
+                return Err(NameTableError::Nul { place });
             }
             if list.text.len() > MAX_NAME_BYTES {
                 return Err(NameTableError::TooLarge);
@@ -340,6 +349,10 @@ mod tests {
         assert_eq!(
             table(7, &["a", ""]),
             Err(NameTableError::Empty { place: 1 })
+        );
+        assert_eq!(
+            table(7, &["a", "b\0"]),
+            Err(NameTableError::Nul { place: 1 })
         );
     }
 

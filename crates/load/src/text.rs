@@ -12,7 +12,7 @@ pub enum TextError {
         /// The first line that is none, from 1.
         line: usize,
     },
-    /// The byte-order mark of UTF-16.
+    /// Text in UTF-16, by its byte-order mark or a zero byte in its first character.
     #[error("the file is UTF-16 text; save it as UTF-8")]
     Utf16,
     /// A carriage return within a line.
@@ -28,7 +28,9 @@ pub enum TextError {
 /// # Errors
 /// [`TextError`] names the line.
 pub fn text(bytes: &[u8]) -> Result<&str, TextError> {
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+    let has_mark = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    let is_wide = matches!(bytes, [0, other, ..] | [other, 0, ..] if *other != 0);
+    if has_mark || is_wide {
         return Err(TextError::Utf16);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
@@ -94,7 +96,9 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_refused_by_line() {
         assert_eq!(text(b"a\nb\xff"), Err(TextError::Encoding { line: 2 }));
-        assert_eq!(text(b"\xff\xfea\0"), Err(TextError::Utf16));
+        for file in [b"\xff\xfea\0", b"\xfe\xff\0a", b"a\0\n\0", b"\0a\0\n"] {
+            assert_eq!(text(file), Err(TextError::Utf16));
+        }
         let lines: Vec<_> = Lines::new("a\nb\rc\n").collect();
         assert_eq!(lines[1], (2, Err(TextError::CarriageReturn { line: 2 })));
     }

@@ -298,7 +298,7 @@ impl Check<'_> {
             return;
         };
         let Some((scheme, _)) = text.split_once("://") else {
-            let what = format!("`{text}` is no URL: it has no scheme");
+            let what = format!("`{}` is no URL: it has no scheme", endpoint::shown(text));
             self.wrong(node.place, path, &what, help);
             return;
         };

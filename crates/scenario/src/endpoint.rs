@@ -42,9 +42,17 @@ fn no_host(url: &str) -> Unreadable {
     }
 }
 
+/// An address as messages show it: what stands before an `@` may be a password.
+pub(crate) fn shown(url: &str) -> String {
+    let after = url
+        .rsplit_once('@')
+        .map(|(_, after)| format!("***@{after}"));
+    after.unwrap_or_else(|| url.to_owned())
+}
+
 fn one(url: &str) -> Result<Endpoint, Unreadable> {
     let bad = |what: &str, help: &str| Unreadable {
-        what: format!("`{url}` {what}"),
+        what: format!("`{}` {what}", shown(url)),
         help: help.to_owned(),
     };
     let help = "such as mqtt://broker.example:1883";

@@ -94,12 +94,12 @@ fn collect(kind: &Kind, node: &Node, found: &mut Vec<Place>) {
                 found.push(node.place);
             }
         }
-        Kind::One(Scalar::Web) => {
+        Kind::One(Scalar::Web) | Kind::Url(_) => {
             if node.text().is_some_and(|text| text.contains('@')) {
                 found.push(node.place);
             }
         }
-        Kind::One(_) | Kind::Url(_) | Kind::Word(_) | Kind::Percentiles | Kind::Table(_) => {}
+        Kind::One(_) | Kind::Word(_) | Kind::Percentiles | Kind::Table(_) => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! Addresses of HTTP services, as URLs write them (RFC 9110 section 4.2).
 
-use crate::endpoint::split;
+use crate::endpoint::{shown, split};
 use crate::plan::WebAddress;
 use crate::units::Unreadable;
 
@@ -9,13 +9,8 @@ use crate::units::Unreadable;
 /// # Errors
 /// Anything else, also user names, queries and port 0.
 pub(crate) fn read(url: &str) -> Result<WebAddress, Unreadable> {
-    // What stands before an `@` may be a password.
-    let shown = url
-        .rsplit_once('@')
-        .map(|(_, after)| format!("***@{after}"));
-    let shown = shown.unwrap_or_else(|| url.to_owned());
     let bad = |what: &str| Unreadable {
-        what: format!("`{shown}` {what}"),
+        what: format!("`{}` {what}", shown(url)),
         help: "such as https://gateway.example:8080/api/v1".to_owned(),
     };
     let (is_tls, rest) = match url.split_once("://") {

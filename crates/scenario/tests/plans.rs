@@ -62,7 +62,7 @@ fn read(text: &str, sets: &[&str]) -> Result<Plan, Problems> {
         ("quotes.csv", "v\n\"a\"\"b\"\nc\\d\n"),
         ("keys/1.bin", "one"),
         ("keys/3.bin", "three\n"),
-        ("hex.csv", "serial,key\nA7,00ff\nB8,0A\nC9,\n"),
+        ("hex.csv", "serial,key\nA7,00ff\nB8,0A\nC9,01\n"),
         ("COUNT", "3"),
         ("HOST", "broker.example"),
         ("KIND", "mqtt"),
@@ -812,6 +812,11 @@ fn what_is_likely_a_slip_is_a_warning() {
         "fleet: [ { streams: [ { rate: 1/10s, phase: together } ] } ]\n\
          phases: { warm-up: 1s, measure: 3s }",
         "not one message is due while measuring",
+    );
+    warned(
+        "fleet: [ { streams: [ { shape: { replay: times.csv } } ] } ]\n\
+         phases: { warm-up: 0s, measure: 1s }",
+        "2 of 3 instants lie beyond the measured phase of 1 s",
     );
     warned(
         "phases: { settle: 10s }",

@@ -43,9 +43,6 @@ fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
     None
 }
 
-/// Bytes of an identity and of a key that every implementation takes (RFC 4279 section 5.3).
-const PSK_MAX: [usize; 2] = [128, 64];
-
 fn psk(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     only_of_other_kinds(view, &["cert", "key"])?;
     let Some(secret_view) = view.get("secret") else {
@@ -60,18 +57,41 @@ fn psk(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     };
     let secret = octets(&secret_view, variables)?;
     let user = user.as_ref().unwrap_or(view);
-    has_length(user, ("identity", PSK_MAX[0]), &identity, variables)?;
-    has_length(&secret_view, ("key", PSK_MAX[1]), &secret, variables)?;
+    has_length(user, &IDENTITY, &identity, variables)?;
+    has_length(&secret_view, &KEY, &secret, variables)?;
     Some(Credential::Psk {
         identity,
         secret: Secret::new(secret),
     })
 }
 
+/// A kind of bytes and how many of them are taken.
+struct Length {
+    what: &'static str,
+    most: usize,
+    help: &'static str,
+}
+
+const IDENTITY: Length = Length {
+    what: "identity",
+    most: 128,
+    help: "1 to 128 bytes, which every server takes (RFC 4279 section 5.3)",
+};
+const KEY: Length = Length {
+    what: "key",
+    most: 64,
+    help: "1 to 64 bytes, which every server takes (RFC 4279 section 5.3)",
+};
+const SECRET: Length = Length {
+    what: "secret",
+    most: 65_535,
+    help: "1 to 65535 bytes (MQTT 5 section 3.1.3.6)",
+};
+
 /// Whether the bytes of all devices are neither none nor too many. None of them is shown.
 fn has_length(
     view: &View<'_>,
-    (what, most): (&str, usize),
+    wanted: &Length,
     octets: &Octets,
     variables: &Variables<'_>,
 ) -> Option<()> {
@@ -83,14 +103,16 @@ fn has_length(
     let lengths = variables
         .places_of(octets)
         .map(|place| (place, length(place)));
-    let mut wrong = lengths.filter(|(_, bytes)| *bytes == 0 || bytes > &most);
+    let mut wrong = lengths.filter(|(_, bytes)| !(1..=wanted.most).contains(bytes));
     let Some((place, bytes)) = wrong.next() else {
         return Some(());
     };
-    let index = u64::from(variables.index.0) + u64::from(place);
-    let what = format!("the {what} of device {index} has {bytes} bytes");
-    let help = format!("1 to {most} bytes, which every server takes (RFC 4279 section 5.3)");
-    view.wrong(what, &help);
+    let owner = variables.owner(octets.source_template(), place);
+    let what = match bytes {
+        0 => format!("the {}{owner} is empty", wanted.what),
+        bytes => format!("the {}{owner} has {bytes} bytes", wanted.what),
+    };
+    view.wrong(what, wanted.help);
     None
 }
 
@@ -132,13 +154,14 @@ fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
         Some(secret) => user_name(&secret, variables)?,
         None => Secret::new(Template::parse("${id}").ok()?),
     };
-    let is_text = is_user_name(view, token.expose(), variables);
+    let secret = view.get("secret");
+    let is_text = is_user_name(secret.as_ref().unwrap_or(view), token.expose(), variables);
     is_text.then_some(Credential::Token { token })
 }
 
 fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     only_of_other_kinds(view, &["cert", "key"])?;
-    let Some(secret) = view.get("secret") else {
+    let Some(secret_view) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
         view.wrong("a credential of kind password has no secret", help);
         return None;
@@ -147,14 +170,16 @@ fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
         Some(user) => user_name(&user, variables).map(|user| user.expose().clone()),
         None => Template::parse("${id}").ok(),
     };
-    let secret = octets(&secret, variables);
+    let secret = octets(&secret_view, variables);
     let user = user?;
     if !is_user_name(view.get("user").as_ref().unwrap_or(view), &user, variables) {
         return None;
     }
+    let secret = secret?;
+    has_length(&secret_view, &SECRET, &secret, variables)?;
     Some(Credential::Password {
         user,
-        secret: Secret::new(secret?),
+        secret: Secret::new(secret),
     })
 }
 
@@ -199,17 +224,19 @@ fn path(view: &View<'_>, path: &str, variables: &Variables<'_>) -> Option<Templa
 
 /// A user name travels as text, in which NUL is forbidden. The text is not shown: it may be a token.
 fn is_user_name(view: &View<'_>, template: &Template, variables: &Variables<'_>) -> bool {
-    let has_nul = |place: &u32| variables.render(template, *place).contains('\0');
-    let Some(place) = variables.places(template).find(has_nul) else {
-        return true;
-    };
-    let what = format!(
-        "the user name from row {} of `data` holds a NUL",
-        u64::from(place) + 1
-    );
-    view.wrong(
-        what,
-        "MQTT forbids it in user names (MQTT-1.5.4-2): mend the file; the header is no row",
-    );
-    false
+    for place in variables.places(template) {
+        let name = variables.render(template, place);
+        let (fault, help) = match (name.is_empty(), name.contains('\0')) {
+            (true, _) => ("is empty", "give each row of `data` one"),
+            (_, true) => (
+                "holds a NUL",
+                "MQTT forbids it in user names (MQTT-1.5.4-2): mend the file",
+            ),
+            _ => continue,
+        };
+        let owner = variables.owner(Some(template), place);
+        view.wrong(format!("the user name{owner} {fault}"), help);
+        return false;
+    }
+    true
 }

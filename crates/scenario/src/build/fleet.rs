@@ -118,6 +118,8 @@ struct Devices<'a> {
     first_index: u32,
     tenant: &'a str,
     data: Option<Arc<Table>>,
+    /// The file of `data`, as the scenario names it.
+    file: &'a str,
     names: Names,
 }
 
@@ -128,6 +130,7 @@ impl Devices<'_> {
             index: (self.first_index, self.first_index + (self.devices - 1)),
             tenant: self.tenant,
             table: self.data.as_deref(),
+            file: self.file,
         }
     }
 }
@@ -145,6 +148,7 @@ fn devices<'a>(view: &View<'a>) -> Option<Devices<'a>> {
         first_index,
         tenant: view.text_of("tenant"),
         data,
+        file: view.text_of("data"),
         names: Names::formula("${index}").ok()?,
     };
     let rows = Rows::devices(view, first_index, devices);
@@ -362,8 +366,8 @@ pub(super) fn is_topic(view: &View<'_>, template: &Template, variables: &Variabl
     for place in variables.places(template) {
         let topic = variables.render(template, place);
         if !topic::is_name(&topic) {
-            let device = u64::from(variables.index.0) + u64::from(place);
-            let what = format!("`{topic}` (device {device}) is no topic name");
+            let owner = variables.owner(Some(template), place);
+            let what = format!("`{topic}`{owner} is no topic name");
             view.wrong(
                 what,
                 "a text of 1 to 65535 bytes without `+`, `#` and NUL (MQTT-4.7.1-1)",
@@ -400,33 +404,76 @@ fn connect(view: &View<'_>) -> Option<ConnectPlan> {
 /// The addresses that links come from.
 fn sources(view: &View<'_>) -> Option<Vec<String>> {
     let mut sources: Vec<String> = Vec::new();
+    let mut known = Vec::new();
     for source in view.list("from") {
-        let address = source.text().to_owned();
-        if !is_address(&address) {
+        let Some(address) = address(source.text()) else {
             let what = format!("`{}` is no IP address", source.text());
             source.wrong(what, "an address of this machine, such as 127.0.0.2");
             return None;
-        }
-        if sources.contains(&address) {
+        };
+        if known.contains(&address) {
             source.wrong("the address stands here twice", "remove one");
             return None;
         }
-        sources.push(address);
+        known.push(address);
+        sources.push(source.text().to_owned());
     }
     Some(sources)
 }
 
-/// Whether a text has the look of an IPv4 or IPv6 address; the run reads it for good.
-fn is_address(text: &str) -> bool {
-    let is_v4 = || {
-        let mut parts = text.split('.');
-        parts.clone().count() == 4 && parts.all(|part| part.parse::<u8>().is_ok())
+/// An IPv4 or IPv6 address (RFC 4291 section 2.2) as a number; IPv4 is mapped (section 2.5.5.2).
+fn address(text: &str) -> Option<u128> {
+    if !text.contains(':') {
+        return v4(text).map(|it| 0xffff << 32 | u128::from(it));
+    }
+    let (head, tail) = match text.split_once("::") {
+        Some((head, tail)) => (head, Some(tail)),
+        None => (text, None),
     };
-    let is_v6 = || {
-        text.chars()
-            .all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.')
-    };
-    if text.contains(':') { is_v6() } else { is_v4() }
+    let (high, high_groups) = groups(head, tail.is_none())?;
+    let (low, low_groups) = groups(tail.unwrap_or_default(), true)?;
+    let all = high_groups + low_groups;
+    let is_whole = if tail.is_some() { all < 8 } else { all == 8 };
+    let high = high.checked_shl(16 * (8 - high_groups)).unwrap_or(0);
+    is_whole.then_some(high | low)
+}
+
+/// Groups of 16 bits between colons, and how many; an IPv4 address at the end stands for two.
+fn groups(text: &str, may_end_in_v4: bool) -> Option<(u128, u32)> {
+    if text.is_empty() {
+        return Some((0, 0));
+    }
+    let mut value = 0;
+    let mut count = 0;
+    let mut parts = text.split(':').peekable();
+    while let Some(part) = parts.next() {
+        let is_hex = part.len() <= 4 && part.bytes().all(|b| b.is_ascii_hexdigit());
+        let (bits, group) = if is_hex {
+            (16, u128::from(u16::from_str_radix(part, 16).ok()?))
+        } else {
+            let is_last = parts.peek().is_none() && may_end_in_v4;
+            (32, u128::from(v4(part).filter(|_| is_last)?))
+        };
+        count += bits / 16;
+        if count > 8 {
+            return None;
+        }
+        value = value << bits | group;
+    }
+    Some((value, count))
+}
+
+fn v4(text: &str) -> Option<u32> {
+    let mut value = 0;
+    let mut count = 0;
+    for part in text.split('.') {
+        let is_plain = part == "0" || (part.len() <= 3 && !part.starts_with('0'));
+        let is_digits = part.bytes().all(|b| b.is_ascii_digit());
+        let octet: u8 = part.parse().ok().filter(|_| is_plain && is_digits)?;
+        value = value << 8 | u32::from(octet);
+        count += 1;
+    }
+    (count == 4).then_some(value)
 }
 
 fn reconnect(view: &View<'_>) -> Option<ReconnectPlan> {
@@ -450,4 +497,25 @@ fn reconnect(view: &View<'_>) -> Option<ReconnectPlan> {
         return None;
     }
     Some(reconnect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn addresses_are_equal_however_they_are_written() {
+        for (text, number) in [
+            ("127.0.0.2", 0xffff_7f00_0002),
+            ("::ffff:127.0.0.2", 0xffff_7f00_0002),
+            ("::1", 1),
+            ("0:0:0:0:0:0:0:1", 1),
+            ("::", 0),
+            ("fe80::1", 0xfe80 << 112 | 1),
+            ("1::", 1 << 112),
+            ("1:2:3:4:5:6:7:8", 0x0001_0002_0003_0004_0005_0006_0007_0008),
+        ] {
+            assert_eq!(address(text), Some(number), "{text}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Templates whose text is JSON: no value may break them.
 
-use muster_load::{MixSpec, PayloadSpec, Template, escape_json};
+use muster_load::{MixSpec, PayloadSpec, Table, Template, escape_json};
 use serde::de::IgnoredAny;
 
 use super::names::line;
@@ -79,8 +79,8 @@ fn with_digits(text: &str) -> String {
     digits + rest
 }
 
-/// Whether each cell that stands for a whole value of a JSON template is one; the first that is none
-/// is named with its row.
+/// Whether the values of all devices that stand outside of strings leave a JSON template JSON; the
+/// first that does not is named with its row.
 pub(super) fn cells_are_values(
     view: &View<'_>,
     text: &str,
@@ -107,7 +107,35 @@ pub(super) fn cells_are_values(
         view.wrong(what, &help);
         return None;
     }
-    Some(())
+    if !has_bare_values(text, table) {
+        return Some(());
+    }
+    let template = Template::parse(&within_strings(text, false, variables)).ok()?;
+    let is_json = |place: &u32| {
+        let message = variables.render(&template, *place);
+        serde_json::from_str::<IgnoredAny>(&message).is_ok()
+    };
+    let Some(place) = variables.places(&template).find(|it| !is_json(it)) else {
+        return Some(());
+    };
+    let owner = variables.owner(Some(&template), place);
+    let help = "put the variables outside of quotes into quotes, or mend the row";
+    view.wrong(format!("the message{owner} is no JSON"), help);
+    None
+}
+
+/// Whether a variable whose value differs by device stands outside of the strings of a JSON template.
+fn has_bare_values(text: &str, table: &Table) -> bool {
+    let mut variables = text.match_indices("${").filter_map(|(open, _)| {
+        let close = open + text[open..].find('}')?;
+        let name = &text[open + 2..close];
+        let is_bare = !text[..open].ends_with('$') && !muster_load::is_inside_string(&text[..open]);
+        is_bare.then(|| name.strip_prefix("json:").unwrap_or(name))
+    });
+    variables.any(|name| {
+        let is_index = name.split(':').next() == Some("index");
+        is_index || name == "id" || table.columns().iter().any(|column| column == name)
+    })
 }
 
 /// The columns that stand alone where JSON wants a value.
@@ -123,7 +151,7 @@ fn whole_values(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use muster_load::{Names, Table};
+    use muster_load::Names;
 
     use super::*;
 
@@ -135,6 +163,7 @@ mod tests {
             index: (0, 0),
             tenant: "",
             table: Some(&table),
+            file: "x.csv",
         };
         for (text, media_type, is_escaped) in [
             (r#"{"a":"${x}"}"#, None, true),

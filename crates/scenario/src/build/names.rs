@@ -14,6 +14,9 @@ use crate::plan::{
 };
 use crate::view::View;
 
+/// The help where a name holds a NUL.
+const NO_NUL: &str = "MQTT forbids it in texts (MQTT-1.5.4-2): mend the file";
+
 /// Devices that texts are made for, and where their rows stand.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
@@ -114,6 +117,10 @@ fn listed(id: &View<'_>, variables: &Variables<'_>, rows: &Rows<'_>) -> Option<N
             let what = format!("the name of {} is empty", of(place));
             id.wrong(what, "give each row of `data` a name");
         }
+        Err(NameTableError::Nul { place }) => {
+            let what = format!("the name of {} holds a NUL", of(place));
+            id.wrong(what, NO_NUL);
+        }
         Err(NameTableError::Twice { first, second }) => {
             let index = rows.first.saturating_add(second);
             let name = variables.render_as(&template, rows.row(second), index);
@@ -177,6 +184,7 @@ pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<Nam
         index: (plan.first_index, plan.first_index + (plan.devices - 1)),
         tenant: &plan.tenant,
         table: plan.data.as_deref(),
+        file: view.text_of("data"),
     };
     let Some(ClientIdPlan::Template(template)) = plan.client.mqtt().map(|mqtt| &mqtt.client_id)
     else {
@@ -208,6 +216,10 @@ pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<Nam
         Err(NameTableError::Empty { place }) => {
             let what = format!("the client id of {} is empty", of(place));
             id.wrong(what, "give each row of `data` one, or write `id: \"\"`");
+        }
+        Err(NameTableError::Nul { place }) => {
+            let what = format!("the client id of {} holds a NUL", of(place));
+            id.wrong(what, NO_NUL);
         }
         Err(NameTableError::Twice { first, second }) => {
             let (first, second) = (of(first), of(second));
@@ -360,8 +372,8 @@ pub(super) fn is_decodable(
 ) -> Option<()> {
     for place in variables.places_of(octets) {
         if let Err(error) = variables.octets(octets, place) {
-            let index = u64::from(variables.index.0) + u64::from(place);
-            let what = format!("the value of device {index} cannot be read: {error}");
+            let owner = variables.owner(octets.source_template(), place);
+            let what = format!("the value{owner} cannot be read: {error}");
             view.wrong(what, MEND);
             return None;
         }

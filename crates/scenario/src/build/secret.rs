@@ -207,6 +207,11 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
         refuse_empty(view, path.trim());
         return None;
     }
+    if text.contains('\n') {
+        let what = format!("{} has more than one line", path.trim());
+        view.wrong(what, "keep one; `{ file: ... }` takes every byte as it is");
+        return None;
+    }
     Some(Some(text.to_owned()))
 }
 

@@ -187,7 +187,8 @@ fn replay(stream: &View<'_>, view: &View<'_>) -> Option<(Shape, Rate)> {
     Some((Shape::Replay(Arc::from(instants)), Rate::ZERO))
 }
 
-const INSTANTS: &str = "seconds after warm-up, such as 12.5, one a line";
+const INSTANTS: &str =
+    "seconds after warm-up, one a line, with a point before decimals, such as 12.5";
 
 /// One instant a line, in seconds; further columns are passed over, and so is a first line of words.
 fn instants(view: &View<'_>, text: &str) -> Option<Vec<Micros>> {
@@ -213,10 +214,7 @@ fn instants(view: &View<'_>, text: &str) -> Option<Vec<Micros>> {
             continue;
         }
         if found > columns && is_decimal_comma(&cells, records.separator()) {
-            let what = format!(
-                "{place}: `{},{}` may be one number or two",
-                cells[0], cells[1]
-            );
+            let what = format!("{place}: `{}` may be one number or two", cells.join(","));
             let help = "write decimals with a point, such as 1.5; name further columns in a first line, such \
                         as `at,note`";
             view.wrong(what, help);
@@ -235,10 +233,13 @@ fn instants(view: &View<'_>, text: &str) -> Option<Vec<Micros>> {
     }
 }
 
-/// Whether two cells read as one number with a comma in it.
+/// Whether the first cells read as one number with a comma in it, whatever stands behind it.
 fn is_decimal_comma(cells: &[String], separator: char) -> bool {
-    let is_digits = |cell: &String| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
-    separator == ',' && cells.len() == 2 && cells.iter().all(is_digits)
+    let is_digits = |cell: &str| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
+    let [whole, decimals, ..] = cells else {
+        return false;
+    };
+    separator == ',' && is_digits(whole) && decimals.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn no_rate(stream: &View<'_>, why: &str) -> Option<()> {

@@ -299,6 +299,8 @@ fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleS
             if schedule.count() == 0 {
                 let help = "a run in which nothing is due is invalid: a higher rate, a longer run";
                 view.warn("not one message of this stream is due", help);
+            } else if schedule.spec().limit_per_device.is_none() {
+                warn_of_late_instants(view, &schedule);
             }
             Some(schedule.spec().clone())
         }
@@ -309,6 +311,22 @@ fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleS
             );
             None
         }
+    }
+}
+
+/// Says so where the end of the run leaves out instants of a replay.
+fn warn_of_late_instants(view: &View<'_>, schedule: &StreamSchedule) {
+    let Shape::Replay(instants) = &schedule.spec().shape else {
+        return;
+    };
+    let late = (instants.len() as u64).saturating_sub(schedule.count());
+    if late > 0 {
+        let what = format!(
+            "{late} of {} instants lie beyond the measured phase of {}, and are left out",
+            instants.len(),
+            schedule.spec().measure
+        );
+        view.warn(what, "a longer `phases.measure`, or a shorter file");
     }
 }
 

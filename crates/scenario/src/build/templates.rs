@@ -20,6 +20,8 @@ pub(super) struct Variables<'a> {
     pub(super) tenant: &'a str,
     /// The columns.
     pub(super) table: Option<&'a Table>,
+    /// The file of the columns, as the scenario names it.
+    pub(super) file: &'a str,
 }
 
 /// Variables that are the same for every message of a device.
@@ -66,7 +68,10 @@ pub(super) fn template_of(
     let template = parse(view, text)?;
     let stray = template.names().find(|(name, _)| OF_MESSAGE.contains(name));
     if let Some((name, offset)) = stray {
-        let what = format!("`${{{name}}}` differs from message to message");
+        let what = match name {
+            "run" => "`${run}` differs from run to run".to_owned(),
+            name => format!("`${{{name}}}` differs from message to message"),
+        };
         view.wrong_at(
             offset,
             what,
@@ -202,6 +207,24 @@ impl Variables<'_> {
                 cells.any(needs_escapes)
             }
         }
+    }
+
+    /// The device that a text of a template belongs to, in words, with its row: ` of device 3
+    /// (meters.csv:5)`; nothing where all devices have one text.
+    pub(super) fn owner(&self, template: Option<&Template>, place: u32) -> String {
+        let variables = template.map(|template| template.names().count());
+        if variables == Some(0) {
+            return String::new();
+        }
+        let uses_row = template.is_some_and(|template| {
+            let is_listed = matches!(self.names, Names::Listed(_));
+            let mut names = template.names();
+            template.columns().next().is_some() || (is_listed && names.any(|(it, _)| it == "id"))
+        });
+        let row = self.table.filter(|_| uses_row);
+        let row = row.map(|table| format!(" ({}:{})", self.file, table.line(place as usize)));
+        let index = u64::from(self.index.0) + u64::from(place);
+        format!(" of device {index}{}", row.unwrap_or_default())
     }
 
     /// The devices whose texts of a template have to be looked at. Names by formula differ in digits
