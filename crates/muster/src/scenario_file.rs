@@ -21,7 +21,7 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     let bytes =
         std::fs::read(&args.scenario).with_context(|| format!("read the scenario {name}"))?;
     let text = muster_load::text(&bytes).map_err(|error| {
-        anyhow!("read the scenario {name}: {error}; it is no YAML: name the scenario's file")
+        anyhow!("read the scenario {name}: {error}, or name another file if it is no scenario")
     })?;
     let mut overrides = Overrides::new();
     for set in &args.set {

@@ -1,6 +1,7 @@
 //! The file of `muster gateway --users`: who may connect, one a line. A file, since what stands
 //! on a command line can be read by everybody on the machine.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -24,7 +25,10 @@ pub(crate) fn read_demand(path: &Path) -> Result<Demand> {
     let mut lines = pairs(path, "method:secret").context("read --authentication")?;
     match (lines.pop(), lines.is_empty()) {
         (Some((method, secret)), true) => Ok(Demand { method, secret }),
-        (Some(_) | None, _) => bail!("{} asks for more than one method", path.display()),
+        (Some(_) | None, _) => bail!(
+            "read --authentication: {} asks for more than one method; keep one line",
+            path.display()
+        ),
     }
 }
 
@@ -35,12 +39,16 @@ fn pairs(path: &Path, form: &str) -> Result<Vec<(String, String)>> {
 /// Errors never show a line: it may be a password.
 fn parse(file: &str, lines: &[(usize, String)], form: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
+    let mut lines_of = HashMap::new();
     for (number, line) in lines {
         let Some((name, secret)) = line.split_once(':').filter(|(name, _)| !name.is_empty()) else {
             bail!("{file}:{number} has nothing before a colon; write it as {form}");
         };
         if name != name.trim() || secret != secret.trim() {
             bail!("{file}:{number} has blanks beside its colon; write it as {form}");
+        }
+        if let Some(first) = lines_of.insert(name, number) {
+            bail!("{file}:{number} has the same name as line {first}; remove one of them");
         }
         pairs.push((name.to_owned(), secret.to_owned()));
     }
@@ -82,6 +90,13 @@ mod tests {
     #[test]
     fn a_file_that_names_nobody_does_not_admit_everybody() {
         assert!(parsed("# nobody\n").is_err());
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_refused_with_both_lines() {
+        let error = parsed("a:1\n\nb:2\na:3\n").expect_err("whose password is it?");
+        let expected = "users:4 has the same name as line 1; remove one of them";
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]

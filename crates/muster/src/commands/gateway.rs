@@ -195,7 +195,16 @@ fn one_line(path: &Path) -> Result<String> {
     let text = text(path)?;
     let line = text.trim_end_matches(['\n', '\r']);
     if line != line.trim() {
-        bail!("{} begins or ends with a blank; remove it", path.display());
+        bail!(
+            "read {}: it begins or ends with a blank; remove it",
+            path.display()
+        );
+    }
+    if line.contains('\n') {
+        bail!(
+            "read {}: it has more than one line; keep one",
+            path.display()
+        );
     }
     Ok(line.to_owned())
 }
