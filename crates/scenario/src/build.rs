@@ -3,6 +3,7 @@
 //! Everything wrong is said, not only the first; a part that cannot be built is left out, and the
 //! plan with it.
 
+mod addresses;
 mod behaviour;
 mod blind;
 pub(crate) mod board;
