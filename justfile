@@ -44,6 +44,10 @@ bless:
 fuzz target="" seconds="60":
     {{ if target == "" { "cargo fuzz list" } else { "bash fuzz/run.sh " + target + " -max_total_time=" + seconds } }}
 
+# Plants each fault of faults/, or those whose names begin so, and demands that its test fails.
+faults *names:
+    cargo run -q -p xtask -- faults {{ names }}
+
 # All that CI does, installing what it needs.
 ci:
     bash .ci/run

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Violation, bench, layers, project, tidy};
+use xtask::{Violation, bench, faults, layers, project, tidy};
 
 /// Checks the project's own rules.
 #[derive(Debug, Parser)]
@@ -24,6 +24,9 @@ enum Command {
     /// Speed and memory beside the bare loop and published tools; needs an otherwise idle machine.
     #[command(after_help = "Example: cargo run --release -p xtask -- bench quick")]
     Bench(bench::Options),
+    /// Plants each fault of `faults/` in the last commit and demands that its test fails.
+    #[command(after_help = "Example: cargo run -p xtask -- faults judge measure-arrival")]
+    Faults(faults::Options),
 }
 
 fn main() -> Result<ExitCode> {
@@ -34,6 +37,13 @@ fn main() -> Result<ExitCode> {
         Command::Bench(options) => {
             bench::run(&root, &options, &mut io::stdout().lock())?;
             return Ok(ExitCode::SUCCESS);
+        }
+        Command::Faults(options) => {
+            let all_killed = faults::run(&root, &options, &mut io::stdout().lock())?;
+            return Ok(match all_killed {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            });
         }
     };
     tell(&found)
