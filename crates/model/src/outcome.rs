@@ -319,3 +319,30 @@ impl fmt::Display for ConnectFailure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_by_our_own_doing_is_not_the_platforms() {
+        for ours in [
+            Cause::KeepAliveMissed,
+            Cause::OwnLimit,
+            Cause::Lifetime,
+            Cause::Offline,
+        ] {
+            assert!(!ours.is_of_platform(), "{ours}");
+        }
+        for theirs in [Cause::PeerClosed, Cause::Reset, Cause::PingUnanswered] {
+            assert!(theirs.is_of_platform(), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn the_generator_is_to_blame_for_what_it_sheds_by_its_own_limits_alone() {
+        let own = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
+        let names: Vec<&str> = own.map(ShedCause::name).collect();
+        assert_eq!(names, ["generator-late", "generator-limit", "interrupted"]);
+    }
+}
