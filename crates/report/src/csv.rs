@@ -201,4 +201,47 @@ mod tests {
         let at = columns().iter().position(|name| name == "shed_offline");
         assert_eq!(lines[1].split(',').nth(at.expect("a column")), Some("7"));
     }
+
+    #[test]
+    fn each_count_stands_under_its_heading() {
+        let report = Report {
+            windows: vec![Window {
+                offered: Some(1),
+                issued: 2,
+                completed: 3,
+                accepted: 4,
+                arrived: Some(5),
+                shed: 6,
+                rejected: 7,
+                timed_out: 8,
+                broken: 9,
+                links_up: Some(10),
+                disconnects: 11,
+                ..Window::default()
+            }],
+            ..Report::default()
+        };
+        let table = csv(&report);
+        let (heading, row) = table.split_once('\n').expect("two lines");
+        let first = COUNTERS.iter().position(|name| *name == "offered");
+        let of = |line: &str| -> Vec<String> {
+            let cells = line.split(',').skip(first.expect("a column"));
+            cells.take(11).map(str::to_owned).collect()
+        };
+        let counted = [
+            "offered",
+            "issued",
+            "completed",
+            "accepted",
+            "arrived",
+            "shed",
+            "rejected",
+            "timed_out",
+            "broken",
+            "links_up",
+            "disconnects",
+        ];
+        assert_eq!(of(heading), counted);
+        assert_eq!(of(row), (1..=11).map(|n| n.to_string()).collect::<Vec<_>>());
+    }
 }

@@ -153,6 +153,11 @@ mod tests {
                 joined.extend_from_slice(block.of(body));
                 assert_eq!(Block::at(block.offset(), block.more, size), Some(block));
                 if !block.more {
+                    assert_eq!(
+                        number as usize,
+                        length.saturating_sub(1) / 16,
+                        "the last block"
+                    );
                     assert!(block.of(body).len() <= 16);
                     break;
                 }
