@@ -203,6 +203,20 @@ mod tests {
     }
 
     #[test]
+    fn of_two_consumers_the_one_that_is_behind_sets_the_mark_of_the_drain() {
+        let at = |drained| {
+            let mut seen = Seen::default();
+            seen.arrived.insert(drained);
+            Seen { drained, ..seen }
+        };
+        for (mine, theirs) in [(3, 5), (5, 3)] {
+            let mut seen = at(mine);
+            seen.merge(at(theirs));
+            assert_eq!(seen.drained, 3);
+        }
+    }
+
+    #[test]
     fn an_idle_stream_takes_40_bytes() {
         assert_eq!(size_of::<Seen>(), 40);
     }

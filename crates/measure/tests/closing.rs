@@ -217,6 +217,22 @@ fn accept_all(line: &mut Line, count: u32) {
     (0..count).for_each(|seq| line.end(seq, Micros::from_millis(20), Outcome::Accepted));
 }
 
+/// As by a consumer that loses a copy between its counter and its reader.
+#[test]
+fn a_copy_that_was_counted_and_not_read_leaves_a_residue() {
+    let close = |lost: u64| {
+        let mut line = Line::new();
+        accept_all(&mut line, 30);
+        (0..30).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(30)));
+        for _ in 0..lost {
+            line.account.consumed(BACKEND);
+            line.recorder.copies(BACKEND, due(3)).consumed += 1;
+        }
+        line.close(20, Micros::from_secs(9)).residue
+    };
+    assert_eq!((close(0), close(1)), (Some(0), Some(1)));
+}
+
 /// Messages 12 and 29 never come. At the drain mark, 28 was the last that had; after it the
 /// backend still delivers one, so it is not quiet.
 fn overtaken(mark: bool) -> Summary {

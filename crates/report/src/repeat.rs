@@ -229,17 +229,8 @@ impl Repeat {
 mod tests {
     use super::*;
 
-    #[test]
-    fn figures_of_invalid_runs_are_printed_and_marked() {
-        let count = Figure::Count;
-        let spread = Spread {
-            figure: "lost".to_owned(),
-            median: count(7),
-            min: count(5),
-            max: count(9),
-            runs: 3,
-        };
-        let mut repeat = Repeat {
+    fn repeat() -> Repeat {
+        Repeat {
             schema: REPEAT_SCHEMA.to_owned(),
             muster: String::new(),
             name: "again".to_owned(),
@@ -251,7 +242,32 @@ mod tests {
             },
             runs: Vec::new(),
             spread: Vec::new(),
+            spread_of_invalid: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_heading_says_that_the_user_stopped_the_runs() {
+        let mut repeat = repeat();
+        repeat.runs = vec![RepeatedRun::silent("1".to_owned()); 2];
+        assert!(repeat.text().contains("2 runs of 3, then stopped, seed 1"));
+        repeat.wanted = 2;
+        assert!(repeat.text().contains("2 runs, seed 1"));
+    }
+
+    #[test]
+    fn figures_of_invalid_runs_are_printed_and_marked() {
+        let count = Figure::Count;
+        let spread = Spread {
+            figure: "lost".to_owned(),
+            median: count(7),
+            min: count(5),
+            max: count(9),
+            runs: 3,
+        };
+        let mut repeat = Repeat {
             spread_of_invalid: vec![spread.clone()],
+            ..repeat()
         };
         let text = repeat.text();
         let marked = text.lines().filter(|line| line.starts_with("? ")).count();

@@ -11,7 +11,9 @@ mod simulation;
 use std::path::Path;
 
 use muster_judge::{Warning, WarningKind};
-use muster_report::{Report, Rule, RuleKind, RuleResult, csv, html, junit, text};
+use muster_report::{
+    Consequence, Outcome, Report, Rule, RuleKind, RuleResult, csv, html, junit, text,
+};
 
 /// Compares with a file of the folder `golden` of the workspace, or writes it when blessing.
 fn check_golden(name: &str, found: &str) {
@@ -158,6 +160,22 @@ fn the_rules_are_test_cases() {
     for report in [sample::failed(), sample::invalid(), sample::passed()] {
         insta::assert_snapshot!(format!("junit_of_{}", report.name), junit(&report));
     }
+}
+
+#[test]
+fn a_broken_rule_on_the_generator_is_an_error_and_no_failure() {
+    let mut report = sample::failed();
+    report.verdict.result = Outcome::Invalid;
+    let rules = report.verdict.rules.iter_mut();
+    let broken = rules.filter(|rule| rule.consequence == Consequence::Fails);
+    let broken = broken.map(|rule| rule.consequence = Consequence::Invalidates);
+    let broken = broken.count();
+    let xml = junit(&report);
+    assert!(
+        broken > 0 && xml.matches("<error ").count() == broken,
+        "{xml}"
+    );
+    assert!(!xml.contains("<failure "), "{xml}");
 }
 
 /// Text, JSON, page and JUnit.
