@@ -235,7 +235,7 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     if !evidence.streams.iter().any(|of| of.role.is_uplink()) {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
-    if evidence.summary.run.uplink.outstanding.is_none() {
+    if evidence.summary.run.uplink.arrivals.outstanding.is_none() {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
     let series = &evidence.summary.run.series;

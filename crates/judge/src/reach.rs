@@ -56,7 +56,7 @@ fn was_heard(evidence: &Evidence<'_>) -> bool {
         uplink.rejected,
         uplink.answered_late,
         uplink.transport_acknowledged,
-        uplink.arrived.unwrap_or(0),
+        uplink.arrivals.arrived.unwrap_or(0),
     ];
     answers.into_iter().any(|count| count > 0)
 }

@@ -174,7 +174,7 @@ fn loss(
 ) -> RuleResult {
     let rule = new(slo).bound(allowed.figure());
     let summary = evidence.summary;
-    let is_known = summary.run.uplink.lost.is_some();
+    let is_known = summary.run.uplink.arrivals.lost.is_some();
     if !summary.backends.is_empty() && !is_known {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
@@ -266,7 +266,7 @@ fn duplicates(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleRes
     if summary.backends.is_empty() {
         return rule.not_evaluated(Unevaluated::NoBackend);
     }
-    if summary.run.uplink.duplicates.is_none() {
+    if summary.run.uplink.arrivals.duplicates.is_none() {
         return rule.not_evaluated(Unevaluated::Unknown);
     }
     let of_backend = |at: usize| {
@@ -298,7 +298,7 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
     if scheduled == 0 {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
-    let failed = ledger.failed();
+    let failed = ledger.failed;
     let since = scope
         .series
         .iter()

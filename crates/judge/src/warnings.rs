@@ -278,7 +278,7 @@ fn no_command(command: Option<&CommandLedger>, evidence: &Evidence<'_>) -> Optio
 
 /// What is lost of a stream at the backend that lost most of it.
 fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
-    evidence.summary.run.uplink.lost?;
+    evidence.summary.run.uplink.arrivals.lost?;
     let backends = evidence.summary.backends.iter().enumerate();
     let figures = backends.filter_map(|(at, backend)| {
         let figures = backend.streams.get(stream.index())?;
@@ -295,7 +295,7 @@ fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
 
 /// Further copies of a stream's messages at the backend that had most of them.
 fn duplicates(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
-    evidence.summary.run.uplink.duplicates?;
+    evidence.summary.run.uplink.arrivals.duplicates?;
     let backends = evidence.summary.backends.iter().enumerate();
     let figures = backends.filter_map(|(at, backend)| {
         let figures = backend.streams.get(stream.index())?;

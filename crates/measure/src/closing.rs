@@ -188,18 +188,19 @@ impl<'a> Closing<'a> {
             bytes_payload: counts.bytes_payload,
             bytes_wire: counts.bytes_wire,
             ..Ledger::default()
-        };
+        }
+        .with_failed();
         match walk.map(|walk| walk.backends.first()) {
             Some(Some(backend)) => {
                 set_arrivals(&mut ledger, backend.figures.of(cohort));
                 let is_known =
                     track.deadline.is_some() && self.has_one_clock && closed.unsure() == 0;
-                ledger.late = is_known.then_some(backend.figures.of(cohort).late);
+                ledger.arrivals.late = is_known.then_some(backend.figures.of(cohort).late);
             }
             None if self.plan.backends > 0 => {
                 let seen = arrival_figures(closed, BackendId(0), cohort);
-                ledger.consumed = Some(seen.copies);
-                ledger.arrived = Some(seen.arrived);
+                ledger.arrivals.consumed = Some(seen.copies);
+                ledger.arrivals.arrived = Some(seen.arrived);
             }
             Some(None) | None => {}
         }
@@ -475,17 +476,17 @@ fn arrival_figures(stream: &StreamClosed, backend: BackendId, cohort: Cohort) ->
 }
 
 fn set_arrivals(ledger: &mut Ledger, figures: &ArrivalFigures) {
-    ledger.consumed = Some(figures.copies);
-    ledger.arrived = Some(figures.arrived);
-    ledger.lost = Some(figures.lost());
-    ledger.lost_unacknowledged = Some(figures.lost_unacknowledged());
-    ledger.outstanding = Some(figures.outstanding());
-    ledger.duplicates = Some(figures.duplicates);
-    ledger.duplicate_own = Some(figures.duplicate_own);
-    ledger.reordered = Some(figures.reordered);
-    ledger.rejected_but_arrived = Some(figures.of(State::Rejected).arrived);
-    ledger.timed_out_but_arrived = Some(figures.of(State::TimedOut).arrived);
-    ledger.broken_but_arrived = Some(figures.of(State::Broken).arrived);
+    ledger.arrivals.consumed = Some(figures.copies);
+    ledger.arrivals.arrived = Some(figures.arrived);
+    ledger.arrivals.lost = Some(figures.lost());
+    ledger.arrivals.lost_unacknowledged = Some(figures.lost_unacknowledged());
+    ledger.arrivals.outstanding = Some(figures.outstanding());
+    ledger.arrivals.duplicates = Some(figures.duplicates);
+    ledger.arrivals.duplicate_own = Some(figures.duplicate_own);
+    ledger.arrivals.reordered = Some(figures.reordered);
+    ledger.arrivals.rejected_but_arrived = Some(figures.of(State::Rejected).arrived);
+    ledger.arrivals.timed_out_but_arrived = Some(figures.of(State::TimedOut).arrived);
+    ledger.arrivals.broken_but_arrived = Some(figures.of(State::Broken).arrived);
 }
 
 pub(crate) fn by_name<K: Ord + Copy + ToString>(

@@ -10,6 +10,7 @@ use crate::State;
 /// The account of one scope and cohort. Arrival figures are those of the first backend; they are
 /// null without a backend, and what only identity sets tell is null for a run that was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ledger {
     /// Messages the nominal schedule wanted.
     pub nominal: Option<u64>,
@@ -17,6 +18,10 @@ pub struct Ledger {
     pub scheduled: Option<u64>,
     /// Messages a closed loop left out: `nominal - scheduled`; 0 for open loops.
     pub omitted: Option<u64>,
+    /// Failures of the platform, which rule `failure-ratio` counts: rejected, timed out, broken, in
+    /// flight, refused unawaited, and shed by a cause that is not the generator's
+    /// (docs/semantics.md#the-other-slos).
+    pub failed: u64,
     /// Never sent.
     pub shed: u64,
     /// Never sent, by cause.
@@ -68,6 +73,22 @@ pub struct Ledger {
     pub unacknowledged: u64,
     /// Open at the end of settling.
     pub in_flight: u64,
+    /// The arrival figures of the first backend.
+    #[serde(flatten)]
+    pub arrivals: Arrivals,
+    /// Payload bytes handed to the socket, in bytes.
+    pub bytes_payload: u64,
+    /// All bytes handed to the socket for the messages, in bytes.
+    pub bytes_wire: u64,
+    /// Sum of the absolute differences of all equations; null where it cannot be known.
+    pub residue: Option<u64>,
+    /// The equations that do not hold.
+    pub equations: Vec<Equation>,
+}
+
+/// What a backend received, of one scope and cohort. Every figure is null without a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Arrivals {
     /// Every copy a backend took in, counted before decoding. For the measured cohort: copies of
     /// the cohort, and foreign and unstamped ones seen while measuring. For one fleet or stream:
     /// its copies.
@@ -101,15 +122,6 @@ pub struct Ledger {
     pub timed_out_but_arrived: Option<u64>,
     /// Broken, and arrived all the same.
     pub broken_but_arrived: Option<u64>,
-    /// Payload bytes handed to the socket, in bytes.
-    pub bytes_payload: u64,
-    /// All bytes handed to the socket for the messages, in bytes.
-    pub bytes_wire: u64,
-    /// Sum of the absolute differences of all equations; null where it cannot be known.
-    pub residue: Option<u64>,
-    /// The equations that do not hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub equations: Vec<Equation>,
 }
 
 /// An equation of docs/semantics.md#states-and-sums that does not hold.
@@ -295,17 +307,16 @@ impl Ledger {
         }
     }
 
-    /// What rule `failure-ratio` counts: rejected, timed out, broken, in flight, and shed by a
-    /// cause that is not our own (docs/semantics.md#the-other-slos). A
-    /// refusal that nobody waited for is one.
+    /// The same ledger with its failures summed.
     #[must_use]
-    pub fn failed(&self) -> u64 {
-        self.rejected
+    pub fn with_failed(mut self) -> Self {
+        self.failed = self.rejected
             + self.refused_unawaited
             + self.timed_out
             + self.broken
             + self.in_flight
-            + self.shed_by_others()
+            + self.shed_by_others();
+        self
     }
 
     /// Messages shed by a cause that is not our own.
@@ -319,11 +330,12 @@ impl Ledger {
         for (mine, theirs) in self.known_mut().into_iter().zip(other.known()) {
             *mine += theirs;
         }
+        let mut arrivals = other.arrivals;
+        for (mine, theirs) in self.arrivals.all_mut().into_iter().zip(arrivals.all_mut()) {
+            *mine = sum_known(*mine, *theirs);
+        }
         for (mine, theirs) in self.perhaps_mut().into_iter().zip(other.perhaps()) {
-            *mine = match (*mine, theirs) {
-                (Some(mine), Some(theirs)) => Some(mine + theirs),
-                (mine, theirs) => mine.or(theirs),
-            };
+            *mine = sum_known(*mine, theirs);
         }
         add_by_name(&mut self.shed_by_cause, &other.shed_by_cause);
         add_by_name(&mut self.rejected_by_code, &other.rejected_by_code);
@@ -331,8 +343,9 @@ impl Ledger {
         self.equations.extend(other.equations.iter().cloned());
     }
 
-    fn known_mut(&mut self) -> [&mut u64; 24] {
+    fn known_mut(&mut self) -> [&mut u64; 25] {
         [
+            &mut self.failed,
             &mut self.shed,
             &mut self.sent,
             &mut self.retransmitted,
@@ -360,15 +373,27 @@ impl Ledger {
         ]
     }
 
-    fn known(&self) -> [u64; 24] {
+    fn known(&self) -> [u64; 25] {
         self.clone().known_mut().map(|figure| *figure)
     }
 
-    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 19] {
+    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 4] {
         [
             &mut self.nominal,
             &mut self.scheduled,
             &mut self.omitted,
+            &mut self.residue,
+        ]
+    }
+
+    fn perhaps(&self) -> [Option<u64>; 4] {
+        self.clone().perhaps_mut().map(|figure| *figure)
+    }
+}
+
+impl Arrivals {
+    fn all_mut(&mut self) -> [&mut Option<u64>; 15] {
+        [
             &mut self.consumed,
             &mut self.arrived,
             &mut self.lost,
@@ -384,12 +409,15 @@ impl Ledger {
             &mut self.rejected_but_arrived,
             &mut self.timed_out_but_arrived,
             &mut self.broken_but_arrived,
-            &mut self.residue,
         ]
     }
+}
 
-    fn perhaps(&self) -> [Option<u64>; 19] {
-        self.clone().perhaps_mut().map(|figure| *figure)
+/// The sum of two figures; a figure that is null on one side is the other's.
+pub(crate) fn sum_known(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => Some(mine + theirs),
+        (mine, theirs) => mine.or(theirs),
     }
 }
 
@@ -418,7 +446,8 @@ mod tests {
             shed: 7,
             shed_by_cause: BTreeMap::from([(own, 5), ("offline".to_owned(), 2)]),
             ..Ledger::default()
-        };
-        assert_eq!((ledger.shed_by_others(), ledger.failed()), (2, 5));
+        }
+        .with_failed();
+        assert_eq!((ledger.shed_by_others(), ledger.failed), (2, 5));
     }
 }

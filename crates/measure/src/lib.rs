@@ -119,7 +119,8 @@ pub use facts::{FACTS_HEADER, encode_fact};
 pub use frame::{Record, RecordError, Records, encode_record};
 pub use identity::Identity;
 pub use ledger::{
-    ArrivalFigures, BackendLedger, Equation, Ledger, LostIds, LostOf, Table, TableRow, own_shed,
+    ArrivalFigures, Arrivals, BackendLedger, Equation, Ledger, LostIds, LostOf, Table, TableRow,
+    own_shed,
 };
 pub use link_ledger::LinkLedger;
 pub use own::{ReadDelay, RecentLateness, WaitHistory};

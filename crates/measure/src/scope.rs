@@ -131,14 +131,17 @@ impl Closing<'_> {
             ),
             Cohort::Measured => {
                 let seen = copies(self.windows, BackendId(0), |key| cohort.holds(key));
-                let known = ledger.consumed.unwrap_or(0);
+                let known = ledger.arrivals.consumed.unwrap_or(0);
                 let strays = (seen.foreign, seen.unstamped, seen.corrupted);
                 (known + seen.foreign + seen.unstamped, strays)
             }
         };
-        ledger.consumed = Some(consumed);
-        (ledger.foreign, ledger.unstamped, ledger.corrupted) =
-            (Some(strays.0), Some(strays.1), Some(strays.2));
+        ledger.arrivals.consumed = Some(consumed);
+        (
+            ledger.arrivals.foreign,
+            ledger.arrivals.unstamped,
+            ledger.arrivals.corrupted,
+        ) = (Some(strays.0), Some(strays.1), Some(strays.2));
     }
 
     fn rates(&self, streams: &[&StreamClosed], measured: &Ledger) -> Rates {

@@ -252,7 +252,10 @@ fn overtaken(mark: bool) -> Summary {
 fn absent_and_overtaken_before_the_mark_is_lost_and_the_rest_outstanding() {
     let summary = overtaken(true);
     let ledger = &summary.run.uplink;
-    assert_eq!((ledger.lost, ledger.outstanding), (Some(1), Some(1)));
+    assert_eq!(
+        (ledger.arrivals.lost, ledger.arrivals.outstanding),
+        (Some(1), Some(1))
+    );
     assert_eq!(summary.backends[0].lost_ids.lost[0].ranges, [[12, 12]]);
     assert_eq!(summary.residue, Some(0));
 }
@@ -260,7 +263,10 @@ fn absent_and_overtaken_before_the_mark_is_lost_and_the_rest_outstanding() {
 #[test]
 fn without_a_mark_nothing_is_lost_while_the_backend_delivers() {
     let ledger = overtaken(false).run.uplink;
-    assert_eq!((ledger.lost, ledger.outstanding), (Some(0), Some(2)));
+    assert_eq!(
+        (ledger.arrivals.lost, ledger.arrivals.outstanding),
+        (Some(0), Some(2))
+    );
 }
 
 #[test]
@@ -270,8 +276,8 @@ fn what_is_absent_at_a_quiet_backend_is_lost() {
     (0..25).for_each(|seq| line.arrive(seq, 0, due(seq) + Micros::from_millis(30)));
     let end = due(24) + Micros::from_millis(30) + QUIET;
     let summary = line.close(20, end);
-    assert_eq!(summary.run.uplink.lost, Some(5));
-    assert_eq!(summary.run.uplink.outstanding, Some(0));
+    assert_eq!(summary.run.uplink.arrivals.lost, Some(5));
+    assert_eq!(summary.run.uplink.arrivals.outstanding, Some(0));
     assert_eq!(summary.backends[0].lost_ids.lost[0].ranges, [[25, 29]]);
     let lost_due: u64 = summary
         .run
@@ -290,7 +296,7 @@ fn a_backend_that_delivered_nothing_is_quiet_only_after_the_quiet_time() {
         let end = line.recorder.timeline().settle + QUIET - short;
         let ledger = line.close(20, end).run.uplink;
         assert_eq!(
-            (ledger.lost, ledger.outstanding),
+            (ledger.arrivals.lost, ledger.arrivals.outstanding),
             (Some(lost), Some(outstanding))
         );
     }
@@ -315,7 +321,7 @@ fn with_two_clocks_nobody_knows_how_long_a_delivery_took() {
                 .any(|above| above.latency == Latency::EndToEnd),
             has_one_clock
         );
-        assert_eq!(run.uplink.arrived, Some(30));
+        assert_eq!(run.uplink.arrivals.arrived, Some(30));
     }
 }
 
@@ -346,10 +352,13 @@ fn by_order_what_was_shed_or_refused_is_neither_an_arrival_nor_makes_another_los
         let uplink = &summary.run.uplink;
         assert_eq!(summary.residue, Some(0), "{:?}", uplink.equations);
         let arrived = u64::from(copies) - again;
-        assert_eq!((uplink.arrived, uplink.lost), (Some(arrived), Some(lost)));
-        assert_eq!(uplink.rejected_but_arrived, Some(refused));
         assert_eq!(
-            (uplink.outstanding, uplink.duplicates),
+            (uplink.arrivals.arrived, uplink.arrivals.lost),
+            (Some(arrived), Some(lost))
+        );
+        assert_eq!(uplink.arrivals.rejected_but_arrived, Some(refused));
+        assert_eq!(
+            (uplink.arrivals.outstanding, uplink.arrivals.duplicates),
             (Some(0), Some(again))
         );
         assert_eq!(summary.run.unsure_by_order, unsure, "of {copies}");
@@ -378,7 +387,10 @@ fn what_came_after_a_consumer_had_left_is_not_called_lost() {
     // One part listened for less than the quiet time, the other much longer.
     let left = Listening::until(last + QUIET - Micros(1));
     let ledger = line.close_heard(20, last + QUIET + QUIET, left).run.uplink;
-    assert_eq!((ledger.lost, ledger.outstanding), (Some(0), Some(5)));
+    assert_eq!(
+        (ledger.arrivals.lost, ledger.arrivals.outstanding),
+        (Some(0), Some(5))
+    );
 }
 
 #[test]
@@ -397,7 +409,7 @@ fn while_a_consumer_is_away_silence_makes_nothing_lost_but_what_was_overtaken() 
         }
         line.recorder.mark_drain();
         let ledger = line.close_heard(20, end, listening).run.uplink;
-        let found = (ledger.lost, ledger.outstanding);
+        let found = (ledger.arrivals.lost, ledger.arrivals.outstanding);
         assert_eq!(found, (Some(lost), Some(outstanding)), "{listening:?}");
     }
 }
@@ -433,7 +445,10 @@ fn a_consumer_that_lags_keeps_its_stream_outstanding() {
     line.recorder.mark_drain();
     line.arrive(28, 0, Micros::from_secs(9));
     let ledger = line.close(20, Micros::from_secs(10)).run.uplink;
-    assert_eq!((ledger.lost, ledger.outstanding), (Some(0), Some(2)));
+    assert_eq!(
+        (ledger.arrivals.lost, ledger.arrivals.outstanding),
+        (Some(0), Some(2))
+    );
 }
 
 #[test]
@@ -446,8 +461,8 @@ fn lost_ids_are_bounded_and_their_count_is_not() {
     let summary = line.close(20, Micros::from_secs(20));
     let lost = &summary.backends[0].lost_ids;
     assert_eq!((lost.lost[0].ranges.len(), lost.truncated), (2, true));
-    assert_eq!(summary.run.uplink.lost, Some(15));
-    assert_eq!(summary.run.measured.lost, Some(10));
+    assert_eq!(summary.run.uplink.arrivals.lost, Some(15));
+    assert_eq!(summary.run.measured.arrivals.lost, Some(10));
 }
 
 #[test]
@@ -613,14 +628,14 @@ fn of_a_killed_run_the_windows_tell_and_the_rest_is_null() {
     let summary = closing.summary();
     let ledger = &summary.run.uplink;
     assert_eq!(
-        (ledger.accepted, ledger.sent, ledger.arrived),
+        (ledger.accepted, ledger.sent, ledger.arrivals.arrived),
         (20, 20, Some(18))
     );
     assert_eq!(
-        (ledger.lost, ledger.scheduled, ledger.residue),
+        (ledger.arrivals.lost, ledger.scheduled, ledger.residue),
         (None, None, None)
     );
-    assert_eq!(summary.run.measured.arrived, Some(8));
+    assert_eq!(summary.run.measured.arrivals.arrived, Some(8));
     assert_eq!(summary.residue, None);
 }
 

@@ -688,7 +688,7 @@ proptest! {
         prop_assert_eq!(parts.into_iter().flatten().sum::<u64>(), answered);
         let copies = ledger.received + ledger.received_again + ledger.received_foreign + ledger.received_damaged;
         prop_assert_eq!(copies, count(&|c| matches!(c, Command::Receipt(_))));
-        let rows = ledger.by_presence.as_ref().unwrap().values();
+        let rows = ledger.by_presence.values();
         prop_assert_eq!(rows.map(|row| row.received).sum::<u64>(), ledger.received);
         prop_assert_eq!(subscribers.expected, Some(u64::from(DEVICES * DEVICES * SEQS)));
         let arrived = subscribers.by_subscriber.iter().map(|row| row.arrived).sum::<u64>();

@@ -744,22 +744,31 @@ fn recount_arrivals(
             .map(|id| copies[*id].copies - 1)
             .sum()
     };
-    prop_assert_eq!(ledger.arrived, Some(seen.len() as u64));
-    prop_assert_eq!(ledger.rejected_but_arrived, Some(arrived(State::Rejected)));
-    prop_assert_eq!(ledger.timed_out_but_arrived, Some(arrived(State::TimedOut)));
-    prop_assert_eq!(ledger.broken_but_arrived, Some(arrived(State::Broken)));
+    prop_assert_eq!(ledger.arrivals.arrived, Some(seen.len() as u64));
+    prop_assert_eq!(
+        ledger.arrivals.rejected_but_arrived,
+        Some(arrived(State::Rejected))
+    );
+    prop_assert_eq!(
+        ledger.arrivals.timed_out_but_arrived,
+        Some(arrived(State::TimedOut))
+    );
+    prop_assert_eq!(
+        ledger.arrivals.broken_but_arrived,
+        Some(arrived(State::Broken))
+    );
     let absent = of(State::Accepted) + of(State::Unacknowledged)
         - arrived(State::Accepted)
         - arrived(State::Unacknowledged);
     let known = |count: Option<u64>| count.expect("the plan has a backend");
-    let lost = known(ledger.lost) + known(ledger.lost_unacknowledged);
-    prop_assert_eq!(lost + known(ledger.outstanding), absent);
-    prop_assert_eq!(ledger.duplicates, Some(further(false)));
-    prop_assert_eq!(ledger.duplicate_own, Some(further(true)));
+    let lost = known(ledger.arrivals.lost) + known(ledger.arrivals.lost_unacknowledged);
+    prop_assert_eq!(lost + known(ledger.arrivals.outstanding), absent);
+    prop_assert_eq!(ledger.arrivals.duplicates, Some(further(false)));
+    prop_assert_eq!(ledger.arrivals.duplicate_own, Some(further(true)));
     let reordered = seen.iter().filter(|id| !copies[**id].is_in_order).count() as u64;
-    prop_assert_eq!(ledger.reordered, Some(reordered));
+    prop_assert_eq!(ledger.arrivals.reordered, Some(reordered));
     let late = seen.iter().filter(|id| !copies[**id].is_timely).count() as u64;
-    prop_assert_eq!(ledger.late, (stream.0 == 0).then_some(late));
+    prop_assert_eq!(ledger.arrivals.late, (stream.0 == 0).then_some(late));
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     Event, GeneratorUse, HealthFigure, Latencies, Latency, Ledgers, Links, Percentiles, Phase,
-    Rates, Report, StreamAccount, TargetUse, Unfinished, UplinkLedger, Verdict,
+    Rates, Report, StreamAccount, TargetUse, Unfinished, Verdict,
 };
 
 mod accounts;
@@ -191,7 +191,7 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
     let streams = names.streams.iter().zip(&summary.streams);
     let by_stream = streams.map(|(name, scope)| {
         let account = StreamAccount {
-            ledger: UplinkLedger::from(&scope.uplink),
+            ledger: scope.uplink.clone(),
             rates: Rates::from(&scope.rates),
             latency: downlink::with_commands(
                 Latencies::from(&scope.latency),
@@ -211,8 +211,8 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
         (name.clone(), account)
     });
     Ledgers {
-        uplink: UplinkLedger::from(&summary.run.uplink),
-        measured: UplinkLedger::from(&summary.run.measured),
+        uplink: summary.run.uplink.clone(),
+        measured: summary.run.measured.clone(),
         command: commands(&summary.run),
         receive: receptions(&summary.run),
         by_stream: by_stream.collect(),

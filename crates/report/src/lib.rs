@@ -36,9 +36,7 @@ mod window;
 
 pub use assemble::{Assembly, Names, RunFacts};
 pub use csv::csv;
-pub use downlink::{
-    CommandLedger, DrainLedger, PresenceRow, QueriesDue, ReceiveLedger, SubscriberRow,
-};
+pub use downlink::{CommandAccount, DrainAccount, QueriesDue, ReceiveAccount, SubscriberRow};
 pub use figures::{
     CounterGrowth, Event, GeneratorUse, HealthFigure, Latencies, Latency, Links, Percentiles,
     Phase, Rates, Recovery, TargetUse,
@@ -47,9 +45,7 @@ pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
 pub use html::html;
 pub use junit::junit;
-pub use ledger::{
-    Arrivals, BackendAccount, Equation, Ledgers, LostIds, StateRow, StreamAccount, UplinkLedger,
-};
+pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use muster_measure::{Arrivals, Ledger};
 use muster_model::figure::percent;
 
 use crate::number::{bytes, count, known, per_second, seconds};
-use crate::{
-    Arrivals, BackendAccount, Latencies, Ledgers, Report, Rule, RuleKind, RuleResult, UplinkLedger,
-};
+use crate::{BackendAccount, Latencies, Ledgers, Report, Rule, RuleKind, RuleResult};
 
 mod answers;
 mod counters;
@@ -302,7 +301,7 @@ impl Screen {
     }
 }
 
-fn outcomes(ledger: &UplinkLedger) -> Vec<String> {
+fn outcomes(ledger: &Ledger) -> Vec<String> {
     let rejected = by(&ledger.rejected_by_code);
     let completed = match ledger.completed + ledger.incomplete {
         0 => String::new(),

@@ -7,7 +7,7 @@ use muster_judge::{
     Rules, Scope, SloBound, StreamEvidence, StreamRole, Verdict, Warning, judge,
 };
 use muster_measure::{
-    Above, ArrivalFigures, ArrivalRow, BackendLedger, DeliverySecond, DeliverySeconds,
+    Above, ArrivalFigures, ArrivalRow, Arrivals, BackendLedger, DeliverySecond, DeliverySeconds,
     Distribution, Flow, Latency as Kept, LatencyTable, LatencyView, Ledger, LinkLedger, Outcomes,
     Phase, Rates, Scope as Measured, ScopeSummary, SecondRow, State, Summary, TimeSums, Timeline,
     WindowDelta, WindowKey,
@@ -464,11 +464,15 @@ fn ledger(messages: &[Message], is_known: bool) -> Ledger {
         broken: of(State::Broken),
         unacknowledged: of(State::Unacknowledged),
         in_flight: of(State::InFlight),
-        lost: known(row(State::Accepted).absent),
-        lost_unacknowledged: known(row(State::Unacknowledged).absent),
-        outstanding: known(waiting),
+        arrivals: Arrivals {
+            lost: known(row(State::Accepted).absent),
+            lost_unacknowledged: known(row(State::Unacknowledged).absent),
+            outstanding: known(waiting),
+            ..Arrivals::default()
+        },
         ..Ledger::default()
     }
+    .with_failed()
 }
 
 fn figures<'a>(messages: impl Iterator<Item = &'a Message>) -> ArrivalFigures {

@@ -556,7 +556,7 @@ fn the_backend_that_breaks_a_ratio_of_duplicates_decides_and_not_the_one_with_mo
     let at_most = Share::whole_percent(5);
     let run = Run::healthy(100, 10).names(&[SloBound::Duplicates(Allowance::Ratio(at_most))]);
     let mut summary = run.summary();
-    summary.run.uplink.duplicates = Some(12);
+    summary.run.uplink.arrivals.duplicates = Some(12);
     let mut few = summary.backends[0].clone();
     summary.backends[0].streams[0].duplicates = 12;
     (few.streams[0].duplicates, few.streams[0].arrived) = (10, 100);
@@ -613,7 +613,7 @@ fn duplicates_are_a_warning_unless_the_scenario_names_a_bound() {
         let mut run = Run::healthy(100, 10);
         run.rules = rules;
         let mut summary = run.summary();
-        summary.run.uplink.duplicates = Some(1_200);
+        summary.run.uplink.arrivals.duplicates = Some(1_200);
         summary.backends[0].uplink.duplicates = 1_200;
         summary.backends[0].streams[0].duplicates = 1_200;
         run.judged_by(&summary)

@@ -407,7 +407,9 @@ impl Walk {
         ledger.replies_lost = Some(self.replies_lost);
         ledger.replies_outstanding = Some(self.replies_outstanding);
         ledger.replies_unanswered = Some(self.replies - self.replies_arrived);
-        ledger.by_presence = self.scheduled.map(|_| rows_by_name(&self.rows));
+        if self.scheduled.is_some() {
+            ledger.by_presence = rows_by_name(&self.rows);
+        }
         ledger.not_received = self.not_received.clone();
     }
 }

@@ -6,6 +6,7 @@ use muster_model::Presence;
 use serde::{Deserialize, Serialize};
 
 use super::{Leg, LegSummary, PRESENCES, QueriesDue};
+use crate::ledger::sum_known;
 use crate::{DrainSummary, Equation, LatencyView, LostIds};
 
 /// The account of the commands of one scope, over the whole run.
@@ -13,6 +14,7 @@ use crate::{DrainSummary, Equation, LatencyView, LostIds};
 /// `received` is the devices' word and `delivered` the backend's: each is counted by itself. What
 /// only identity sets tell is null for a run that was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CommandLedger {
     /// Queries that were sent, counted at the socket.
     pub queries: u64,
@@ -94,14 +96,15 @@ pub struct CommandLedger {
     pub replies_foreign: u64,
     /// Replies whose id may not be believed.
     pub replies_damaged: u64,
-    /// By where the device stood when the command came due; null where nothing tells.
-    pub by_presence: Option<BTreeMap<String, PresenceRow>>,
+    /// By where the device stood when the command came due: `online`, `offline` or `reconnected`;
+    /// empty where commands follow queries.
+    pub by_presence: BTreeMap<String, PresenceRow>,
     /// The commands that were delivered and not received.
+    #[serde(skip)]
     pub not_received: LostIds,
     /// Sum of the absolute differences of all equations; null where it cannot be known.
     pub residue: Option<u64>,
     /// The equations that do not hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equations: Vec<Equation>,
 }
 
@@ -173,19 +176,15 @@ impl CommandLedger {
             *mine += *theirs;
         }
         for (mine, theirs) in self.perhaps_mut().into_iter().zip(theirs.perhaps_mut()) {
-            *mine = match (*mine, *theirs) {
-                (Some(mine), Some(theirs)) => Some(mine + theirs),
-                (mine, theirs) => mine.or(theirs),
-            };
+            *mine = sum_known(*mine, *theirs);
         }
         for (mine, theirs) in self.named_mut().into_iter().zip(theirs.named_mut()) {
             for (name, count) in theirs {
                 *mine.entry(name.clone()).or_default() += *count;
             }
         }
-        for (name, row) in theirs.by_presence.into_iter().flatten() {
-            let mine = self.by_presence.get_or_insert_default();
-            mine.entry(name).or_default().merge(&row);
+        for (name, row) in theirs.by_presence {
+            self.by_presence.entry(name).or_default().merge(&row);
         }
         self.not_received.lost.extend(theirs.not_received.lost);
         self.not_received.truncated |= theirs.not_received.truncated;

@@ -4,6 +4,7 @@ use muster_model::{DeviceId, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::LatencyView;
+use crate::ledger::sum_known;
 
 /// How the queues drained that the platform kept while devices were offline on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,10 +31,13 @@ pub struct DrainLedger {
     /// Devices to which something did not come.
     pub incomplete: u64,
     /// When the first device was back; none if none was.
+    #[serde(skip)]
     pub began: Option<Micros>,
     /// When the last of it came; none if nothing did.
+    #[serde(skip)]
     pub ended: Option<Micros>,
     /// The device that took longest.
+    #[serde(skip)]
     pub slowest: Option<DeviceId>,
 }
 
@@ -71,10 +75,7 @@ impl DrainLedger {
             (&mut self.lost, other.lost),
             (&mut self.outstanding, other.outstanding),
         ] {
-            *mine = match (*mine, theirs) {
-                (Some(mine), Some(theirs)) => Some(mine + theirs),
-                (mine, theirs) => mine.or(theirs),
-            };
+            *mine = sum_known(*mine, theirs);
         }
         let begins = [self.began, other.began];
         self.began = begins.into_iter().flatten().min();

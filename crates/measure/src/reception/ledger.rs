@@ -3,6 +3,7 @@
 use muster_model::{DeviceId, StreamId};
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::sum_known;
 use crate::{DrainSummary, Equation, LatencyView};
 
 /// Most subscribers that are listed one by one.
@@ -40,13 +41,13 @@ pub struct ReceptionLedger {
     /// Altered copies.
     pub corrupted: u64,
     /// What each subscriber got, in the order of devices.
+    #[serde(skip)]
     pub by_subscriber: Vec<SubscriberRow>,
     /// Whether there are more subscribers than these.
     pub truncated: bool,
     /// Sum of the absolute differences of all equations; null where it cannot be known.
     pub residue: Option<u64>,
     /// The equations that do not hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equations: Vec<Equation>,
 }
 
@@ -89,10 +90,7 @@ impl ReceptionLedger {
         self.corrupted += other.corrupted;
         let mut theirs = other.clone();
         for (mine, theirs) in self.perhaps_mut().into_iter().zip(theirs.perhaps_mut()) {
-            *mine = match (*mine, *theirs) {
-                (Some(mine), Some(theirs)) => Some(mine + theirs),
-                (mine, theirs) => mine.or(theirs),
-            };
+            *mine = sum_known(*mine, *theirs);
         }
         let room = ROWS_MAX.saturating_sub(self.by_subscriber.len());
         self.truncated |= theirs.truncated || theirs.by_subscriber.len() > room;

@@ -9,11 +9,11 @@ use muster_agent::FactsLog;
 use muster_cluster::{Force, Line, Membership, Spread, Surroundings, assignments, carry_out};
 use muster_conduct::{Part, Timetable, Trial, timetable};
 use muster_dashboard::{Live, Plain};
-use muster_measure::Record;
+use muster_measure::{Ledger, Record};
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_report::{Outcome, Report, UplinkLedger, html, text};
+use muster_report::{Outcome, Report, html, text};
 use muster_scenario::{
     Credential, FleetPlan, Needs, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
 };
@@ -248,7 +248,7 @@ pub(crate) fn stop_by_signal() -> Result<Arc<AtomicBool>> {
 }
 
 /// The last line of the live view, with the final counts.
-fn last_line(live: Live, uplink: &UplinkLedger) -> String {
+fn last_line(live: Live, uplink: &Ledger) -> String {
     Plain::last_line(&Live {
         sent: uplink.sent,
         accepted: uplink.accepted,

@@ -2,82 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{ArrivalFigures, BackendLedger, Ledger, State, Summary, TableRow};
+use muster_measure::{ArrivalFigures, Arrivals, BackendLedger, State, Summary, TableRow};
 use muster_model::{DeviceId, StreamId};
 
-use crate::{Arrivals, BackendAccount, Equation, LostIds, Names, StateRow, UplinkLedger};
-
-impl From<&Ledger> for UplinkLedger {
-    fn from(of: &Ledger) -> Self {
-        Self {
-            nominal: of.nominal,
-            scheduled: of.scheduled,
-            omitted: of.omitted,
-            failed: of.failed(),
-            shed: of.shed,
-            shed_by_cause: of.shed_by_cause.clone(),
-            sent: of.sent,
-            retransmitted: of.retransmitted,
-            separate_responses: of.separate_responses,
-            duplicate_responses: of.duplicate_responses,
-            retried: of.retried,
-            accepted: of.accepted,
-            no_subscriber: of.no_subscriber,
-            completed: of.completed,
-            incomplete: of.incomplete,
-            refused_unawaited: of.refused_unawaited,
-            transport_acknowledged: of.transport_acknowledged,
-            rejected: of.rejected,
-            rejected_by_code: of.rejected_by_code.clone(),
-            timed_out: of.timed_out,
-            answered_late: of.answered_late,
-            answered_again: of.answered_again,
-            answered_unknown: of.answered_unknown,
-            answered_malformed: of.answered_malformed,
-            commands_received: of.commands_received,
-            broken: of.broken,
-            broken_by_cause: of.broken_by_cause.clone(),
-            unacknowledged: of.unacknowledged,
-            in_flight: of.in_flight,
-            arrivals: Arrivals::from(of),
-            bytes_payload: of.bytes_payload,
-            bytes_wire: of.bytes_wire,
-            residue: of.residue,
-            equations: of.equations.iter().map(equation).collect(),
-        }
-    }
-}
-
-impl From<&Ledger> for Arrivals {
-    fn from(of: &Ledger) -> Self {
-        Self {
-            consumed: of.consumed,
-            arrived: of.arrived,
-            lost: of.lost,
-            lost_unacknowledged: of.lost_unacknowledged,
-            outstanding: of.outstanding,
-            late: of.late,
-            duplicates: of.duplicates,
-            duplicate_own: of.duplicate_own,
-            reordered: of.reordered,
-            corrupted: of.corrupted,
-            foreign: of.foreign,
-            unstamped: of.unstamped,
-            rejected_but_arrived: of.rejected_but_arrived,
-            timed_out_but_arrived: of.timed_out_but_arrived,
-            broken_but_arrived: of.broken_but_arrived,
-        }
-    }
-}
-
-pub(super) fn equation(of: &muster_measure::Equation) -> Equation {
-    Equation {
-        name: of.name.clone(),
-        left: of.left,
-        right: of.right,
-        difference: of.difference,
-    }
-}
+use crate::{BackendAccount, LostIds, Names};
 
 /// One backend's account. Of a run that was killed only what was counted by event is known, since
 /// no identity sets tell which message is which.
@@ -93,14 +21,14 @@ pub(super) fn backend(
         unstamped: Some(of.unstamped),
         ..Arrivals::default()
     };
-    if summary.run.uplink.lost.is_none() {
+    if summary.run.uplink.arrivals.lost.is_none() {
         return BackendAccount {
             number,
             arrivals: counted,
             ..BackendAccount::default()
         };
     }
-    let has_deadline = summary.run.uplink.late.is_some();
+    let has_deadline = summary.run.uplink.arrivals.late.is_some();
     BackendAccount {
         number,
         arrivals: told_apart(&of.uplink, has_deadline, counted),
@@ -127,24 +55,10 @@ fn told_apart(figures: &ArrivalFigures, has_deadline: bool, counted: Arrivals) -
     }
 }
 
-fn table(figures: &ArrivalFigures) -> BTreeMap<String, StateRow> {
+fn table(figures: &ArrivalFigures) -> BTreeMap<String, TableRow> {
     let rows = State::SENT.into_iter().zip(figures.table.rows);
-    rows.map(|(state, row)| {
-        let TableRow {
-            arrived,
-            absent,
-            outstanding,
-        } = row;
-        (
-            state.name().to_owned(),
-            StateRow {
-                arrived,
-                absent,
-                outstanding,
-            },
-        )
-    })
-    .collect()
+    rows.map(|(state, row)| (state.name().to_owned(), row))
+        .collect()
 }
 
 /// Which messages, with the names of their devices and streams.

@@ -5,76 +5,24 @@ use muster_measure::{
 };
 use muster_model::{DeviceId, Micros};
 
-use super::accounts::{equation, lost_ids, of_device};
+use super::accounts::{lost_ids, of_device};
 use crate::{
-    CommandLedger, DrainLedger, Latencies, Latency, Names, PresenceRow, QueriesDue, ReceiveLedger,
+    CommandAccount, DrainAccount, Latencies, Latency, Names, QueriesDue, ReceiveAccount,
     SubscriberRow,
 };
 
 /// Commands and queries.
-pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandLedger {
+pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandAccount {
     let [queries_cold, queries_warm] = [&of.cold, &of.warm].map(|part| {
         let part = part.as_ref().filter(|_| has_queries(of));
         part.map(|part| queries_due(&part.queries))
     });
-    let (of, drain) = (&of.ledger, of.drain.as_ref());
-    let rows = of.by_presence.iter().flatten().map(|(name, row)| {
-        let row = PresenceRow {
-            scheduled: row.scheduled,
-            delivered: row.delivered,
-            received: row.received,
-            replies_arrived: row.replies_arrived,
-        };
-        (name.clone(), row)
-    });
-    CommandLedger {
-        queries: of.queries,
-        received_by_query: of.received_by_query,
-        no_command: of.no_command,
-        query_rejected: of.query_rejected,
-        query_rejected_by_code: of.query_rejected_by_code.clone(),
-        query_timed_out: of.query_timed_out,
-        query_broken: of.query_broken,
-        query_in_flight: of.query_in_flight,
+    CommandAccount {
+        ledger: of.ledger.clone(),
         queries_cold,
         queries_warm,
-        scheduled: of.scheduled,
-        withheld: of.withheld,
-        withheld_by_cause: of.withheld_by_cause.clone(),
-        issued: of.issued,
-        delivered: of.delivered,
-        expired: of.expired,
-        undeliverable: of.undeliverable,
-        undeliverable_by_status: of.undeliverable_by_status.clone(),
-        replies_by_status: of.replies_by_status.clone(),
-        unknown: of.unknown,
-        received: of.received,
-        received_again: of.received_again,
-        received_foreign: of.received_foreign,
-        received_damaged: of.received_damaged,
-        delivered_not_received: of.delivered_not_received,
-        received_not_delivered: of.received_not_delivered,
-        one_way: of.one_way,
-        answered: of.answered,
-        answer_rejected: of.answer_rejected,
-        answer_rejected_by_code: of.answer_rejected_by_code.clone(),
-        answer_timed_out: of.answer_timed_out,
-        answer_broken: of.answer_broken,
-        answer_in_flight: of.answer_in_flight,
-        answer_shed: of.answer_shed,
-        answer_shed_by_cause: of.answer_shed_by_cause.clone(),
-        replies_arrived: of.replies_arrived,
-        replies_lost: of.replies_lost,
-        replies_outstanding: of.replies_outstanding,
-        replies_unanswered: of.replies_unanswered,
-        replies_again: of.replies_again,
-        replies_foreign: of.replies_foreign,
-        replies_damaged: of.replies_damaged,
-        by_presence: rows.collect(),
-        not_received_ids: lost_ids(&of.not_received, names),
-        offline_queue: drain.map(|drain| drained(drain, names)),
-        residue: of.residue,
-        equations: of.equations.iter().map(equation).collect(),
+        not_received_ids: lost_ids(&of.ledger.not_received, names),
+        offline_queue: of.drain.as_ref().map(|drain| drained(drain, names)),
     }
 }
 
@@ -153,7 +101,7 @@ fn queries_due(of: &muster_measure::QueriesDue) -> QueriesDue {
 }
 
 /// What subscribers got.
-pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveLedger {
+pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveAccount {
     let ledger = &of.ledger;
     let rows = ledger.by_subscriber.iter().map(|row| {
         let own = SubscriberRow {
@@ -164,44 +112,20 @@ pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveLed
         };
         (of_device(row.stream, row.device, names), own)
     });
-    ReceiveLedger {
-        subscribers: ledger.subscribers,
-        expected: ledger.expected,
-        consumed: ledger.consumed,
-        arrived: ledger.arrived,
-        unexpected: ledger.unexpected,
-        duplicates: ledger.duplicates,
-        duplicate_own: ledger.duplicate_own,
-        reordered: ledger.reordered,
-        lost: ledger.lost,
-        outstanding: ledger.outstanding,
-        foreign: ledger.foreign,
-        unstamped: ledger.unstamped,
-        corrupted: ledger.corrupted,
+    ReceiveAccount {
+        ledger: ledger.clone(),
         end_to_end: of.end_to_end.as_ref().map(Latency::from),
         by_subscriber: rows.collect(),
-        truncated: ledger.truncated,
         offline_queue: of.drain.as_ref().map(|drain| drained(drain, names)),
-        residue: ledger.residue,
-        equations: ledger.equations.iter().map(equation).collect(),
     }
 }
 
 /// How what was kept for devices drained.
-fn drained(of: &DrainSummary, names: &Names<'_>) -> DrainLedger {
+fn drained(of: &DrainSummary, names: &Names<'_>) -> DrainAccount {
     let ledger = &of.ledger;
     let device = |device: DeviceId| (names.device)(device);
-    DrainLedger {
-        devices: ledger.devices,
-        returned: ledger.returned,
-        forgotten: ledger.forgotten,
-        expected: ledger.expected,
-        drained: ledger.drained,
-        lost: ledger.lost,
-        outstanding: ledger.outstanding,
-        duplicates: ledger.duplicates,
-        reordered: ledger.reordered,
-        incomplete: ledger.incomplete,
+    DrainAccount {
+        ledger: ledger.clone(),
         began_s: ledger.began.map(Micros::as_secs_f64),
         ended_s: ledger.ended.map(Micros::as_secs_f64),
         rate: ledger.rate(),

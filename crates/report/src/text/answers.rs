@@ -1,13 +1,13 @@
 //! Answers and packets that are no message's end.
 
+use muster_measure::Ledger;
 use muster_model::Reason;
 
 use super::count;
 use crate::Links;
-use crate::ledger::UplinkLedger;
 
 /// Answers that changed nothing, as far as there were any.
-pub(super) fn strays(ledger: &UplinkLedger) -> Vec<String> {
+pub(super) fn strays(ledger: &Ledger) -> Vec<String> {
     let kinds = [
         (ledger.answered_late, "late"),
         (ledger.answered_again, "again"),
@@ -18,7 +18,7 @@ pub(super) fn strays(ledger: &UplinkLedger) -> Vec<String> {
 }
 
 /// What the protocol did beside sending each message once, as far as it did.
-pub(super) fn packets(ledger: &UplinkLedger, links: &Links) -> Vec<String> {
+pub(super) fn packets(ledger: &Ledger, links: &Links) -> Vec<String> {
     some_of(&[
         (ledger.retransmitted, "retransmitted"),
         (ledger.separate_responses, "separate responses"),

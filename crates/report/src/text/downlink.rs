@@ -4,7 +4,7 @@ use super::by;
 use muster_model::{Micros, figure};
 
 use crate::number::{count, known, per_second};
-use crate::{CommandLedger, DrainLedger, Ledgers, QueriesDue, ReceiveLedger};
+use crate::{CommandAccount, DrainAccount, Ledgers, QueriesDue, ReceiveAccount};
 
 /// A label and what stands behind it.
 type Line = (&'static str, Vec<String>);
@@ -19,50 +19,57 @@ pub(super) fn rows(ledgers: &Ledgers) -> Vec<Line> {
     commands.chain(receive).collect()
 }
 
-fn commands(of: &CommandLedger) -> Vec<Line> {
+fn commands(of: &CommandAccount) -> Vec<Line> {
+    let ledger = &of.ledger;
     let mut lines = queries(of);
-    let undeliverable = format!("undeliverable{}", by(&of.undeliverable_by_status));
+    let undeliverable = format!("undeliverable{}", by(&ledger.undeliverable_by_status));
     let parts = [
-        (of.delivered, "delivered", true),
-        (of.expired, "expired", false),
-        (of.undeliverable, undeliverable.as_str(), false),
-        (of.unknown, "unknown", false),
-        (of.withheld, "never issued", false),
+        (ledger.delivered, "delivered", true),
+        (ledger.expired, "expired", false),
+        (ledger.undeliverable, undeliverable.as_str(), false),
+        (ledger.unknown, "unknown", false),
+        (ledger.withheld, "never issued", false),
     ];
-    let mut issued = told(of.issued, "issued", &parts);
-    issued.push(format!("residue {}", known(of.residue)));
+    let mut issued = told(ledger.issued, "issued", &parts);
+    issued.push(format!("residue {}", known(ledger.residue)));
     lines.push(("  commands", issued));
     let parts = [
-        (of.one_way, "one-way", false),
-        (of.answered, "answered", false),
-        (of.answer_rejected, "rejected", false),
-        (of.answer_timed_out, "timed out", false),
-        (of.answer_broken, "broken", false),
-        (of.answer_in_flight, "in flight", false),
-        (of.answer_shed, "never sent", false),
-        (of.received_again, "again", false),
-        (of.received_damaged, "damaged", false),
-        (of.received_foreign, "foreign", false),
+        (ledger.one_way, "one-way", false),
+        (ledger.answered, "answered", false),
+        (ledger.answer_rejected, "rejected", false),
+        (ledger.answer_timed_out, "timed out", false),
+        (ledger.answer_broken, "broken", false),
+        (ledger.answer_in_flight, "in flight", false),
+        (ledger.answer_shed, "never sent", false),
+        (ledger.received_again, "again", false),
+        (ledger.received_damaged, "damaged", false),
+        (ledger.received_foreign, "foreign", false),
     ];
-    let mut received = told(of.received, "received", &parts);
-    let missing = of.delivered_not_received.filter(|missing| *missing > 0);
+    let mut received = told(ledger.received, "received", &parts);
+    let missing = ledger.delivered_not_received.filter(|missing| *missing > 0);
     received.extend(missing.map(|n| format!("{} delivered and not received", count(n))));
     lines.push(("  received", received));
-    if of.answered > 0 {
+    if ledger.answered > 0 {
         let parts = [
-            (of.replies_lost, "lost", true),
-            (of.replies_outstanding, "outstanding", false),
-            (Some(of.replies_again), "again", false),
+            (ledger.replies_lost, "lost", true),
+            (ledger.replies_outstanding, "outstanding", false),
+            (Some(ledger.replies_again), "again", false),
         ];
-        let is_plain = of.replies_by_status.keys().all(|status| status == "200");
+        let is_plain = ledger
+            .replies_by_status
+            .keys()
+            .all(|status| status == "200");
         let by_status = match is_plain {
             true => String::new(),
-            false => by(&of.replies_by_status),
+            false => by(&ledger.replies_by_status),
         };
-        let arrived = format!("{} arrived{by_status}", known(of.replies_arrived));
+        let arrived = format!("{} arrived{by_status}", known(ledger.replies_arrived));
         lines.push(("  replies", listed(arrived, &parts)));
     }
-    let rows = of.by_presence.iter().filter(|(_, row)| row.scheduled > 0);
+    let rows = ledger
+        .by_presence
+        .iter()
+        .filter(|(_, row)| row.scheduled > 0);
     let rows: Vec<String> = rows
         .map(|(name, row)| {
             let (all, got) = (count(row.scheduled), count(row.received));
@@ -77,18 +84,19 @@ fn commands(of: &CommandLedger) -> Vec<Line> {
 }
 
 /// The queries that were sent; below them the cold ones and the others, where the scenario keeps them apart.
-fn queries(of: &CommandLedger) -> Vec<Line> {
+fn queries(of: &CommandAccount) -> Vec<Line> {
+    let ledger = &of.ledger;
     let mut lines = Vec::new();
-    if of.queries > 0 {
+    if ledger.queries > 0 {
         let parts = [
-            (of.received_by_query, "with a command", true),
-            (of.no_command, "without", true),
-            (of.query_rejected, "rejected", false),
-            (of.query_timed_out, "timed out", false),
-            (of.query_broken, "broken", false),
-            (of.query_in_flight, "in flight", false),
+            (ledger.received_by_query, "with a command", true),
+            (ledger.no_command, "without", true),
+            (ledger.query_rejected, "rejected", false),
+            (ledger.query_timed_out, "timed out", false),
+            (ledger.query_broken, "broken", false),
+            (ledger.query_in_flight, "in flight", false),
         ];
-        lines.push(("  queries", told(of.queries, "sent", &parts)));
+        lines.push(("  queries", told(ledger.queries, "sent", &parts)));
     }
     let apart = [("    cold", of.queries_cold), ("    warm", of.queries_warm)];
     let apart = apart.into_iter();
@@ -112,21 +120,22 @@ fn due(of: &QueriesDue) -> Vec<String> {
 }
 
 /// How what was kept for devices that were offline came to them.
-fn drain(of: &DrainLedger, what: &str) -> Line {
-    let unreturned = of.devices - of.returned;
+fn drain(of: &DrainAccount, what: &str) -> Line {
+    let ledger = &of.ledger;
+    let unreturned = ledger.devices - ledger.returned;
     let parts = [
-        (of.lost, "lost", true),
-        (of.outstanding, "outstanding", false),
-        (Some(of.duplicates), "duplicates", true),
-        (Some(of.reordered), "out of order", true),
+        (ledger.lost, "lost", true),
+        (ledger.outstanding, "outstanding", false),
+        (Some(ledger.duplicates), "duplicates", true),
+        (Some(ledger.reordered), "out of order", true),
         (Some(unreturned), "devices not back", false),
-        (Some(of.forgotten), "sessions forgotten", false),
-        (Some(of.incomplete), "devices not drained", false),
+        (Some(ledger.forgotten), "sessions forgotten", false),
+        (Some(ledger.incomplete), "devices not drained", false),
     ];
-    let (drained, expected) = (known(of.drained), known(of.expected));
+    let (drained, expected) = (known(ledger.drained), known(ledger.expected));
     let first = format!(
         "{drained} of {expected} {what} for {} devices that were offline",
-        count(of.devices)
+        count(ledger.devices)
     );
     let mut told = listed(first, &parts);
     if let (Some(began), Some(ended)) = (of.began_s, of.ended_s) {
@@ -141,24 +150,25 @@ fn drain(of: &DrainLedger, what: &str) -> Line {
     ("  drained", told)
 }
 
-fn receive(of: &ReceiveLedger) -> Line {
+fn receive(of: &ReceiveAccount) -> Line {
+    let ledger = &of.ledger;
     let parts = [
-        (of.lost, "lost", true),
-        (of.outstanding, "outstanding", false),
-        (of.duplicates, "duplicates", true),
-        (of.duplicate_own, "own duplicates", false),
-        (of.unexpected, "unexpected", false),
-        (Some(of.corrupted), "corrupted", false),
-        (Some(of.foreign), "foreign", false),
-        (Some(of.unstamped), "unstamped", false),
+        (ledger.lost, "lost", true),
+        (ledger.outstanding, "outstanding", false),
+        (ledger.duplicates, "duplicates", true),
+        (ledger.duplicate_own, "own duplicates", false),
+        (ledger.unexpected, "unexpected", false),
+        (Some(ledger.corrupted), "corrupted", false),
+        (Some(ledger.foreign), "foreign", false),
+        (Some(ledger.unstamped), "unstamped", false),
     ];
     let first = format!(
         "{} arrived by {} subscriptions",
-        count(of.arrived),
-        count(of.subscribers)
+        count(ledger.arrived),
+        count(ledger.subscribers)
     );
     let mut told = listed(first, &parts);
-    told.push(format!("residue {}", known(of.residue)));
+    told.push(format!("residue {}", known(ledger.residue)));
     ("  receive", told)
 }
 
@@ -186,13 +196,11 @@ mod tests {
 
     #[test]
     fn what_a_killed_run_does_not_know_is_no_zero() {
-        let commands = CommandLedger {
-            answered: 5,
-            ..CommandLedger::default()
-        };
+        let mut commands = CommandAccount::default();
+        commands.ledger.answered = 5;
         let ledgers = Ledgers {
             command: Some(commands),
-            receive: Some(ReceiveLedger::default()),
+            receive: Some(ReceiveAccount::default()),
             ..Ledgers::default()
         };
         let rows = rows(&ledgers);

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use muster_measure::{CommandLedger, Equation, PresenceRow, ReceptionLedger};
 use muster_report::{
-    CommandLedger, CounterGrowth, DrainLedger, Equation, Figure, Latency, Percentiles, PresenceRow,
-    QueriesDue, ReceiveLedger, Report, SubscriberRow, csv,
+    CommandAccount, CounterGrowth, DrainAccount, Figure, Latency, Percentiles, QueriesDue,
+    ReceiveAccount, Report, SubscriberRow, csv,
 };
 use serde_json::Value;
 
@@ -145,31 +146,37 @@ fn full() -> Report {
         right: 1,
         difference: 1,
     };
-    let queue = DrainLedger {
+    let queue = DrainAccount {
         took: Some(Latency {
             all_due: Some(Percentiles::default()),
             lower: Some(Percentiles::default()),
             ..Latency::default()
         }),
-        ..DrainLedger::default()
+        ..DrainAccount::default()
     };
-    report.ledger.command = Some(CommandLedger {
+    report.ledger.command = Some(CommandAccount {
         offline_queue: Some(queue.clone()),
         queries_cold: Some(QueriesDue::default()),
         queries_warm: Some(QueriesDue::default()),
-        by_presence: BTreeMap::from([("online".to_owned(), PresenceRow::default())]),
-        equations: vec![equation.clone()],
-        ..CommandLedger::default()
+        ledger: CommandLedger {
+            by_presence: BTreeMap::from([("online".to_owned(), PresenceRow::default())]),
+            equations: vec![equation.clone()],
+            ..CommandLedger::default()
+        },
+        ..CommandAccount::default()
     });
-    report.ledger.receive = Some(ReceiveLedger {
+    report.ledger.receive = Some(ReceiveAccount {
         offline_queue: Some(queue),
         end_to_end: Some(Latency {
             all_due: Some(Percentiles::default()),
             ..Latency::default()
         }),
         by_subscriber: BTreeMap::from([("sub-1/all".to_owned(), SubscriberRow::default())]),
-        equations: vec![equation.clone()],
-        ..ReceiveLedger::default()
+        ledger: ReceptionLedger {
+            equations: vec![equation.clone()],
+            ..ReceptionLedger::default()
+        },
+        ..ReceiveAccount::default()
     });
     report.ledger.uplink.equations.push(equation);
     report.target.counters = Some(vec![CounterGrowth {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use muster_judge::{LinkCause, UnknownDelivery, Warning, WarningKind};
+use muster_measure::{Arrivals, Ledger, TableRow};
 use muster_model::Promise;
 use muster_report::{
-    Arrivals, BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Links,
-    LostIds, Outcome, Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult,
-    StateRow, StreamAccount, SwitchedOff, TargetUse, UplinkLedger, Verdict,
+    BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Links, LostIds, Outcome,
+    Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, StreamAccount,
+    SwitchedOff, TargetUse, Verdict,
 };
 use serde_json::json;
 
@@ -391,7 +392,7 @@ impl Run {
         ]
     }
 
-    fn ledger(&self, from: u64) -> UplinkLedger {
+    fn ledger(&self, from: u64) -> Ledger {
         let cohort = || self.messages.iter().filter(|message| message.due >= from);
         let in_state = |state| cohort().filter(|message| message.state == state).count() as u64;
         let absent = |state| {
@@ -402,7 +403,7 @@ impl Run {
         let due = cohort().count() as u64;
         let arrived = cohort().filter(|message| message.seen.is_some()).count() as u64;
         let rejected = in_state(State::Rejected);
-        UplinkLedger {
+        Ledger {
             nominal: Some(due),
             scheduled: Some(due),
             omitted: Some(0),
@@ -435,12 +436,12 @@ impl Run {
             residue: Some(0),
             bytes_payload: due * 120,
             bytes_wire: due * 156,
-            ..UplinkLedger::default()
+            ..Ledger::default()
         }
     }
 
-    fn backend(&self, uplink: &UplinkLedger) -> BackendAccount {
-        let row = |state: State| StateRow {
+    fn backend(&self, uplink: &Ledger) -> BackendAccount {
+        let row = |state: State| TableRow {
             arrived: self.count(|m| m.state == state && m.seen.is_some()),
             absent: self.count(|m| m.state == state && m.seen.is_none()),
             outstanding: 0,
@@ -448,10 +449,10 @@ impl Run {
         let table = [
             ("accepted", row(State::Accepted)),
             ("rejected", row(State::Rejected)),
-            ("timed_out", StateRow::default()),
+            ("timed_out", TableRow::default()),
             ("broken", row(State::Broken)),
-            ("unacknowledged", StateRow::default()),
-            ("in_flight", StateRow::default()),
+            ("unacknowledged", TableRow::default()),
+            ("in_flight", TableRow::default()),
         ];
         let mut ranges = BTreeMap::<String, Vec<[u32; 2]>>::new();
         let numbered = self.messages.iter().enumerate();

@@ -41,7 +41,11 @@ fn the_application_accepts_and_the_transport_is_counted_beside_it() {
         assert_eq!(ledger.accepted, MESSAGES, "QoS {qos}");
         assert_eq!(ledger.transport_acknowledged, transport, "QoS {qos}");
         assert_eq!((ledger.answered_late, ledger.answered_again), (0, 0));
-        assert_eq!((ledger.arrived, ledger.lost), (None, None), "no northbound");
+        assert_eq!(
+            (ledger.arrivals.arrived, ledger.arrivals.lost),
+            (None, None),
+            "no northbound"
+        );
     }
 }
 

@@ -58,11 +58,8 @@ fn received(run: &Run) -> &ReceptionLedger {
 }
 
 fn presence(ledger: &CommandLedger) -> [u64; 4] {
-    let rows = ledger.by_presence.as_ref();
-    Presence::ALL.map(|place| {
-        rows.and_then(|rows| rows.get(place.name()))
-            .map_or(0, |row| row.scheduled)
-    })
+    let of = |place: Presence| ledger.by_presence.get(place.name());
+    Presence::ALL.map(|place| of(place).map_or(0, |row| row.scheduled))
 }
 
 /// The laws that hold for every run with commands.
@@ -269,13 +266,10 @@ fn commands_to_devices_that_are_away_wait_in_their_sessions() {
     );
     assert_eq!(ledger.received, run.platform.commands.taken);
     assert_eq!(ledger.undeliverable, 0);
-    for (name, row) in ledger.by_presence.iter().flatten() {
+    for (name, row) in &ledger.by_presence {
         assert_eq!(row.received, row.delivered, "{name}");
     }
-    let waited = &ledger
-        .by_presence
-        .as_ref()
-        .expect("devices stood somewhere")["offline"];
+    let waited = &ledger.by_presence["offline"];
     assert_eq!((waited.received, waited.scheduled), (offline, offline));
 }
 
@@ -286,10 +280,7 @@ fn commands_to_devices_without_a_session_are_undeliverable() {
     let [_, offline, reconnected, _] = presence(ledger);
     assert!(offline > 10 && reconnected > 10);
     assert_eq!(ledger.undeliverable, run.platform.commands.unheard);
-    let away = &ledger
-        .by_presence
-        .as_ref()
-        .expect("devices stood somewhere")["offline"];
+    let away = &ledger.by_presence["offline"];
     assert_eq!((away.received, away.scheduled), (0, offline));
     let taken = run.platform.commands.taken;
     assert_eq!(ledger.received, taken - ledger.undeliverable);
@@ -376,15 +367,18 @@ fn what_the_platform_loses_or_doubles_each_subscriber_misses_or_gets_twice() {
     let of = |stream: usize| &run.summary.streams[stream].uplink;
     let (news, pairs) = (of(0), of(1));
     assert_eq!(
-        (news.lost, pairs.lost)
+        (news.arrivals.lost, pairs.arrivals.lost)
             .0
-            .zip(pairs.lost)
+            .zip(pairs.arrivals.lost)
             .map(|(a, b)| a + b),
         Some(run.platform.lost)
     );
     let each = |news: Option<u64>, pairs: Option<u64>| Some(DEVICES * news? + pairs?);
-    assert_eq!(ledger.lost, each(news.lost, pairs.lost));
-    assert_eq!(ledger.duplicates, each(news.duplicates, pairs.duplicates));
+    assert_eq!(ledger.lost, each(news.arrivals.lost, pairs.arrivals.lost));
+    assert_eq!(
+        ledger.duplicates,
+        each(news.arrivals.duplicates, pairs.arrivals.duplicates)
+    );
     assert!(ledger.lost > Some(30) && ledger.duplicates > Some(30));
 }
 

@@ -29,7 +29,7 @@ fn a_faultless_platform_accepts_and_delivers_everything() {
         let run = run("", &format!("qos: {qos}"), Behaviour::default());
         let ledger = uplink(&run);
         assert_eq!(ledger.scheduled, Some(480));
-        assert_eq!(ledger.arrived, Some(480));
+        assert_eq!(ledger.arrivals.arrived, Some(480));
         let answered = if qos == 0 {
             ledger.unacknowledged
         } else {
@@ -49,7 +49,7 @@ fn what_is_never_completed_is_accepted_and_counted_as_incomplete() {
     };
     let run = run("", "qos: 2, timeout: 2s", ways);
     let ledger = uplink(&run);
-    assert_eq!((ledger.accepted, ledger.arrived), (480, Some(480)));
+    assert_eq!((ledger.accepted, ledger.arrivals.arrived), (480, Some(480)));
     assert_eq!((ledger.completed, ledger.incomplete), (0, 480));
     assert_eq!(ledger.residue, Some(0));
 }
@@ -100,10 +100,13 @@ fn what_the_platform_did_is_what_the_ledger_says() {
     assert_eq!(ledger.accepted, platform.accepted);
     assert_eq!(ledger.rejected, platform.rejected);
     assert_eq!(ledger.timed_out, platform.dropped + platform.ignored);
-    assert_eq!(ledger.lost, Some(platform.lost));
-    assert_eq!(ledger.duplicates, Some(platform.duplicated));
-    assert_eq!(ledger.timed_out_but_arrived, Some(platform.ignored));
-    assert_eq!(ledger.consumed, Some(platform.delivered));
+    assert_eq!(ledger.arrivals.lost, Some(platform.lost));
+    assert_eq!(ledger.arrivals.duplicates, Some(platform.duplicated));
+    assert_eq!(
+        ledger.arrivals.timed_out_but_arrived,
+        Some(platform.ignored)
+    );
+    assert_eq!(ledger.arrivals.consumed, Some(platform.delivered));
 }
 
 /// Messages are due to 5 s at the latest; settling takes 30 s at the most.
@@ -122,9 +125,9 @@ fn what_waits_for_consumers_that_come_back_is_never_lost() {
     for until in [4_600, 7_000, 12_000, 33_000] {
         let run = run_with_consumers_away(3_500, until);
         let (ledger, lost) = (uplink(&run), run.platform.lost);
-        assert_eq!(ledger.lost, Some(lost), "back at {until} ms");
-        assert_eq!(ledger.arrived, Some(480 - lost));
-        assert_eq!(ledger.outstanding, Some(0));
+        assert_eq!(ledger.arrivals.lost, Some(lost), "back at {until} ms");
+        assert_eq!(ledger.arrivals.arrived, Some(480 - lost));
+        assert_eq!(ledger.arrivals.outstanding, Some(0));
     }
 }
 
@@ -132,11 +135,11 @@ fn what_waits_for_consumers_that_come_back_is_never_lost() {
 fn what_waits_for_consumers_that_stay_away_is_outstanding() {
     let run = run_with_consumers_away(3_500, 90_000);
     let (ledger, lost) = (uplink(&run), run.platform.lost);
-    let absent = ledger.lost.zip(ledger.outstanding);
+    let absent = ledger.arrivals.lost.zip(ledger.arrivals.outstanding);
     let (called_lost, outstanding) = absent.expect("both are known");
     assert!(called_lost <= lost, "of {lost}: only what was overtaken");
     assert!(outstanding > 100);
-    let arrived = ledger.arrived.expect("it is known");
+    let arrived = ledger.arrivals.arrived.expect("it is known");
     assert_eq!(arrived + called_lost + outstanding, 480);
 }
 
@@ -321,8 +324,15 @@ fn a_resumed_session_sends_again_and_counts_once() {
     );
     assert!(ledger.retransmitted > 0);
     assert_eq!(ledger.retransmitted, platform.received_again);
-    assert_eq!(ledger.duplicates, Some(0), "a second copy is our own");
-    assert_eq!(ledger.consumed, Some(480 + ledger.duplicate_own.unwrap()));
+    assert_eq!(
+        ledger.arrivals.duplicates,
+        Some(0),
+        "a second copy is our own"
+    );
+    assert_eq!(
+        ledger.arrivals.consumed,
+        Some(480 + ledger.arrivals.duplicate_own.unwrap())
+    );
 }
 
 #[test]
@@ -380,8 +390,11 @@ fn a_resumed_session_repeats_nothing_that_is_final() {
         assert_eq!(platform.resumed, 12);
         assert_eq!((ledger.unacknowledged, ledger.retransmitted), (480, 0));
         assert_eq!(platform.received_again, 0);
-        assert_eq!(ledger.arrived, Some(platform.received));
-        assert_eq!(ledger.lost_unacknowledged, Some(480 - platform.received));
+        assert_eq!(ledger.arrivals.arrived, Some(platform.received));
+        assert_eq!(
+            ledger.arrivals.lost_unacknowledged,
+            Some(480 - platform.received)
+        );
         assert!(ledger.transport_acknowledged > 0);
     }
 }
@@ -403,7 +416,7 @@ fn a_link_may_end_again_before_everything_was_sent_again() {
     let run = run(fleet, "qos: 1, timeout: 20s", ways);
     assert!(run.platform.resumed >= 60, "{:?}", run.platform);
     assert_eq!(
-        (uplink(&run).accepted, uplink(&run).duplicates),
+        (uplink(&run).accepted, uplink(&run).arrivals.duplicates),
         (480, Some(0))
     );
 }
@@ -454,8 +467,8 @@ fn a_link_ends_after_its_lifetime_and_comes_back() {
         let run = run(fleet, "qos: 0", ways);
         let links = &run.summary.run.links;
         assert!(links.disconnects["lifetime"] >= 3 * 12, "{links:?}");
-        assert_eq!(uplink(&run).arrived, Some(480 - uplink(&run).shed));
-        assert_eq!(uplink(&run).duplicates, Some(0));
+        assert_eq!(uplink(&run).arrivals.arrived, Some(480 - uplink(&run).shed));
+        assert_eq!(uplink(&run).arrivals.duplicates, Some(0));
     }
 }
 
@@ -469,7 +482,7 @@ fn devices_that_go_offline_come_back_at_the_rate_of_the_ramp_and_lose_nothing() 
         let causes = Vec::from_iter(&links.disconnects);
         assert_eq!(causes, [(&"offline".to_owned(), &12)], "{links:?}");
         assert_eq!((links.connected, links.open_at_end), (24, Some(12)));
-        assert_eq!((ledger.sent, ledger.arrived), (480, Some(480)));
+        assert_eq!((ledger.sent, ledger.arrivals.arrived), (480, Some(480)));
         // The last of them is away for one second and eleven twelfths, and sends ten a second.
         let held = run.summary.run.latency.held.as_ref();
         let longest = held.and_then(|held| held.figures.max_us).expect("sent");
@@ -639,8 +652,8 @@ fn what_is_half_written_when_a_link_is_given_up_arrives_once() {
     let fleet = "client: { keep-alive: 1s }, reconnect: { min: 10ms, max: 1s },";
     let run = run(fleet, "qos: 0", ways);
     assert!(run.summary.run.links.disconnects["ping-unanswered"] > 0);
-    assert_eq!(uplink(&run).duplicates, Some(0));
-    assert_eq!(uplink(&run).arrived, Some(uplink(&run).sent));
+    assert_eq!(uplink(&run).arrivals.duplicates, Some(0));
+    assert_eq!(uplink(&run).arrivals.arrived, Some(uplink(&run).sent));
 }
 
 prop_compose! {

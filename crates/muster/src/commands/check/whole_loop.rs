@@ -5,8 +5,9 @@ mod downlink;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use muster_measure::Ledger;
 use muster_model::{CommandTarget, Micros};
-use muster_report::{Latency, Links, Report, StreamAccount, UplinkLedger};
+use muster_report::{Latency, Links, Report, StreamAccount};
 use muster_scenario::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
 
 use self::downlink::Taking;
@@ -119,7 +120,7 @@ fn taking<'a>(accounts: &'a Accounts, fleet: &FleetPlan) -> Option<Taking<'a>> {
         };
         let account = accounts.get(&name(fleet, stream))?;
         Some(Taking {
-            ledger: account.command.as_ref()?,
+            ledger: &account.command.as_ref()?.ledger,
             follows_queries: to == CommandTarget::Waiting,
             is_absent: to.is_absent(fleet.first_device, 0),
             after: within(account.latency.command_loop.as_ref()),
@@ -135,7 +136,7 @@ fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_
     let of_commands = match of.kind {
         StreamKind::Command { .. } => taking.map(Taking::of_command),
         StreamKind::CommandQuery { .. } => {
-            let query = account.command.as_ref();
+            let query = account.command.as_ref().map(|command| &command.ledger);
             query
                 .zip(taking)
                 .and_then(|(query, taking)| taking.of_query(query))
@@ -169,7 +170,7 @@ fn of_uplink(account: &StreamAccount) -> Said {
 }
 
 /// What was accepted has to arrive wherever somebody listens.
-fn arrival(account: &StreamAccount, ledger: &UplinkLedger) -> Said {
+fn arrival(account: &StreamAccount, ledger: &Ledger) -> Said {
     let accepted = match within(account.latency.response.as_ref()) {
         Some(after) => format!("accepted within {after}"),
         None => "sent".to_owned(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use muster_measure::CommandLedger;
 use muster_model::Micros;
-use muster_report::CommandLedger;
 
 use super::Said;
 use crate::outcome;
