@@ -60,7 +60,9 @@ fn nothing_is_to_be_completed_below_qos_2_or_in_a_run_that_did_not_wait() {
 #[test]
 fn a_refusal_that_nobody_waits_for_is_a_failure() {
     let verdict = judged(&Run::healthy(100, 10), |summary| {
-        summary.run.measured.refused_unawaited = 150;
+        let measured = &mut summary.run.measured;
+        measured.refused_unawaited = 150;
+        *measured = measured.clone().with_failed();
         let rows = summary.run.series.iter_mut().rev();
         let mut measured = rows.filter(|row| row.phase == Phase::Measure);
         let last = measured.next().expect("the run was measured");

@@ -66,7 +66,6 @@ fn a_stalled_shard_raises_upper_times_alone() {
         let (above, above_lower) = above(&run.summary.run, Latency::Response);
         assert!(above >= 20, "{why:?}: {above}");
         assert_eq!(above_lower, 0, "{why:?}");
-        assert!(run.summary.run.times.own_us >= 20 * 100_000, "{why:?}");
     }
 }
 
@@ -81,7 +80,6 @@ fn a_slow_platform_raises_both_times() {
     let (upper, lower) = largest(&run);
     assert!(lower >= LONG.get() && upper >= lower, "{lower} {upper}");
     assert_eq!(above(&run.summary.run, Latency::Response), (480, 480));
-    assert_eq!(run.summary.run.times.own_us, 0);
 }
 
 /// Where both are slow the lower time keeps what is the platform's.
