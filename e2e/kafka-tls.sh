@@ -64,14 +64,24 @@ run() {
     runs "$@"
 }
 
-# refused WHAT PART KEY...: `check` takes it for refused, and says what to look at.
-refused() {
-    local what=$1 part=$2
-    shift 2
+# checked MARK CODE WHAT PART KEY...: `check` marks the cluster so, and says what to look at.
+checked() {
+    local mark=$1 code=$2 what=$3 part=$4
+    shift 4
     keys "$@"
     status_of "$MUSTER" check e2e/kafka-tls.yaml "${ARGUMENTS[@]}"
-    same "$what: exit code" "$STATUS" 2
-    says "$what" "$(grep -F refused "$WORK/out")" "$part"
+    same "$what: exit code" "$STATUS" "$code"
+    says "$what" "$(grep -F "$mark" "$WORK/out")" "$part"
+}
+
+# refused WHAT PART KEY...: a broker answers, and refuses.
+refused() {
+    checked refused 2 "$@"
+}
+
+# silent WHAT PART KEY...: a broker ends the connection without an answer.
+silent() {
+    checked silent 4 "$@"
 }
 
 make_certificates
@@ -87,14 +97,14 @@ passes scram-512 "url=kafkas://$(listener BOTH)" user=app "password=$PASSWORD" s
 
 wrong=wrong-4711
 refused "a wrong authority" '`ca` of platform.backend.tls' "url=kafkas://$(listener TLS)" "tls={ ca: $PKI/stranger.pem }"
-refused "no client certificate" '`cert` that the brokers trust' "url=kafkas://$(listener MUTUAL)" "$trusted"
-refused "a stranger's certificate" '`cert` that the brokers trust' "url=kafkas://$(listener MUTUAL)" \
+silent "no client certificate" 'name `cert` and `key` under platform.backend.tls' "url=kafkas://$(listener MUTUAL)" "$trusted"
+silent "a stranger's certificate" 'name `cert` and `key` under platform.backend.tls' "url=kafkas://$(listener MUTUAL)" \
     "tls={ ca: $PKI/ca.pem, cert: $PKI/other.pem, key: $PKI/other.key }"
 refused "a wrong password" platform.backend.password "url=kafkas://$(listener BOTH)" user=app "password=$wrong" sasl=scram-sha-512 "$trusted"
 refused "another mechanism" platform.backend.sasl "url=kafka://$(listener SCRAM)" user=app "password=$PASSWORD"
-refused "no login" platform.backend.user "url=kafka://$(listener SCRAM)"
-refused "no TLS" 'use `kafkas://`' "url=kafka://$(listener TLS)"
-refused "TLS where there is none" 'use `kafka://`' "url=kafkas://127.0.0.1:$KAFKA" "$trusted"
+silent "no login" platform.backend.user "url=kafka://$(listener SCRAM)"
+silent "no TLS" '`kafkas://` where it speaks TLS' "url=kafka://$(listener TLS)"
+silent "TLS where there is none" 'else `kafka://`' "url=kafkas://127.0.0.1:$KAFKA" "$trusted"
 
 runs wrong "url=kafkas://$(listener BOTH)" user=app "password=$wrong" sasl=scram-sha-512 "$trusted"
 same "a run with a wrong password has no result" "$STATUS" 4

@@ -86,8 +86,8 @@ pub(crate) fn producer_config(
 /// What both have in common.
 fn connecting(backend: &BackendPlan, kafka: &KafkaNorthbound, name: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
-    // What it has to say comes as errors and statistics, but for why it believes that a connection ended.
-    config.set_log_level(RDKafkaLogLevel::Info);
+    // What it has to say comes as errors and statistics.
+    config.set_log_level(RDKafkaLogLevel::Emerg);
     for (key, value) in ALWAYS {
         config.set(key, value);
     }

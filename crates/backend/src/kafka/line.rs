@@ -73,8 +73,7 @@ impl Line {
     /// Nothing is consumed yet. `waker` is called when something waits to be taken.
     pub(crate) fn open(config: &ClientConfig, waker: Waker) -> Result<Self, Refusal> {
         let (listener, heard) = Listener::new();
-        let made: KafkaResult<BaseConsumer<Listener>> =
-            config.create_with_context(listener.with(config));
+        let made: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
         let mut consumer = made.map_err(|error| Refusal::unbuilt(&error))?;
         let also = waker.clone();
         consumer.set_nonempty_callback(move || also.wake());

@@ -4,14 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rdkafka::client::ClientContext;
-use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
 
-use super::refusal::Refusal;
 use super::sample::Sample;
 
 /// Pieces of news that may wait: minutes of them, since each kind comes about once a second.
@@ -44,7 +43,6 @@ pub(crate) struct Listener {
     is_touched: AtomicBool,
     /// Whether nobody takes up any more what the group gives.
     is_leaving: AtomicBool,
-    has_login: bool,
 }
 
 /// What a consumer hears.
@@ -65,19 +63,12 @@ impl Listener {
             given,
             is_touched: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
-            has_login: false,
         };
         let heard = Heard {
             news: heard,
             given: taken,
         };
         (listener, heard)
-    }
-
-    /// For a consumer with these settings.
-    pub(crate) fn with(self, config: &ClientConfig) -> Self {
-        let has_login = config.get("sasl.username").is_some();
-        Self { has_login, ..self }
     }
 
     pub(crate) fn leave(&self) {
@@ -114,14 +105,8 @@ impl Listener {
 }
 
 impl ClientContext for Listener {
-    /// What is an error comes as one too; that a listener is another than the scenario's only stands in the log.
-    fn log(&self, level: RDKafkaLogLevel, _: &str, text: &str) {
+    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {
         self.touch();
-        let is_error = (level as i32) <= RDKafkaLogLevel::Error as i32;
-        if !is_error && Refusal::is_of_listener(text, self.has_login) {
-            let code = RDKafkaErrorCode::BrokerTransportFailure;
-            self.tell(News::Failed(code, text.to_owned()));
-        }
     }
 
     fn stats(&self, statistics: Statistics) {

@@ -36,7 +36,7 @@ pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
     let config = config(backend, kafka, &seat, run);
     let (listener, heard) = Listener::new();
     let found = config
-        .create_with_context(listener.with(&config))
+        .create_with_context(listener)
         .map_err(|error| Refusal::unbuilt(&error))
         .and_then(|consumer| {
             let looking = Looking {
@@ -77,7 +77,7 @@ impl Looking {
     /// Waits for an answer, whatever it is.
     fn greet(&self, kafka: &KafkaNorthbound) -> Result<(), Refusal> {
         let first = kafka.topics.first().map(|topic| topic.name.as_str());
-        let (mut silence, mut suspicion) = (None, None);
+        let mut silence = None;
         for _ in 0..GREETINGS {
             let Err(error) = self.consumer.fetch_metadata(first, GREETING) else {
                 return Ok(());
@@ -87,18 +87,15 @@ impl Looking {
                 return Err(asked);
             }
             for said in self.said() {
-                if said.is_suspicion() {
-                    suspicion.get_or_insert(said);
-                } else if said.is_silence() {
-                    // The first says why; what follows is that nobody is left.
-                    silence.get_or_insert(said);
-                } else {
+                if !said.is_silence() {
                     return Err(said);
                 }
+                // The first says why; what follows is that nobody is left.
+                silence.get_or_insert(said);
             }
             silence.get_or_insert(asked);
         }
-        suspicion.or(silence).map_or(Ok(()), Err)
+        silence.map_or(Ok(()), Err)
     }
 
     /// What the library says by itself.
@@ -152,8 +149,7 @@ impl Looking {
             // Why nothing was heard is said beside it.
             Ok(()) | Err(_) => {
                 let mut said = self.said().into_iter();
-                said.find(|it| !it.is_silence() && !it.is_suspicion())
-                    .map_or(Ok(()), Err)
+                said.find(|it| !it.is_silence()).map_or(Ok(()), Err)
             }
         }
     }

@@ -1,11 +1,9 @@
-//! What a broker refuses, and what would help.
+//! What brokers refuse, by the codes of librdkafka and Kafka, and what would help.
 
 use std::fmt;
 
 use muster_model::Reason;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-
-use crate::session::CREDENTIAL_KEYS;
 
 /// Why a consumer cannot come up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +22,6 @@ enum Nature {
     Passing,
     /// It stays until somebody does something.
     Lasting,
-    /// So it looks, if nobody answers afterwards either.
-    Suspected,
 }
 
 impl Refusal {
@@ -34,14 +30,9 @@ impl Refusal {
         Self::said(code, &format!("failed to {tried}: {code}"))
     }
 
-    /// What the library says by itself. Its words may say more than its code.
+    /// What the library reports by itself: its words are shown, and its code is read.
     pub(crate) fn said(code: Code, reason: &str) -> Self {
-        let at_listener = remedy_at_listener(reason).map(|remedy| (Nature::Lasting, remedy));
-        let (nature, remedy) = if is_ended_at_once(reason) {
-            (Nature::Suspected, OF_LOGIN)
-        } else {
-            at_listener.unwrap_or_else(|| remedy(code))
-        };
+        let (nature, remedy) = remedy(code);
         Self {
             what: reason.to_owned(),
             remedy,
@@ -120,17 +111,6 @@ impl Refusal {
         self.nature == Nature::Passing
     }
 
-    /// Whether a connection that ended may have wanted a login, or its broker only ended: that nobody answers
-    /// the next time tells.
-    pub(crate) fn is_suspicion(&self) -> bool {
-        self.nature == Nature::Suspected
-    }
-
-    /// Whether words of the library tell that a listener is not as the scenario has it, or refuses who it is.
-    pub(crate) fn is_of_listener(reason: &str, has_login: bool) -> bool {
-        remedy_at_listener(reason).is_some() || (!has_login && is_ended_at_once(reason))
-    }
-
     /// Whether only a group is refused.
     pub(crate) fn is_of_group(code: Code) -> bool {
         code == Code::GroupAuthorizationFailed
@@ -154,12 +134,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let see = if self.remedy.starts_with("platform") {
-            "see "
-        } else {
-            ""
-        };
-        write!(f, "{}; {see}{}", self.what, self.remedy)
+        write!(f, "{}; {}", self.what, self.remedy)
     }
 }
 
@@ -188,49 +163,18 @@ const OF_LEADERS: [Code; 3] = [
     Code::UnknownPartition,
 ];
 
-/// What would help where no broker answered.
-const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be \
-                          reached from here? see platform.backend.url";
-
-/// What would help where a listener is not as the scenario has it, by parts of what librdkafka and OpenSSL say: the
-/// code is mostly that of a connection that ended.
-const AT_LISTENERS: [(&[&str], &str); 10] = [
-    (&["alert certificate required"], OWN_CERTIFICATE),
-    (&["alert bad certificate"], OWN_CERTIFICATE),
-    (&["alert certificate unknown"], OWN_CERTIFICATE),
-    (&["alert certificate expired"], OWN_CERTIFICATE),
-    (&["alert unknown ca"], OWN_CERTIFICATE),
-    (
-        &["certificate verify failed"],
-        "does `ca` of platform.backend.tls hold who signed the brokers' certificate, and is that one for the \
-         host by which they are reached?",
-    ),
-    (
-        &["connecting to a PLAINTEXT broker listener"],
-        "do the brokers speak TLS there? else use `kafka://` in platform.backend.url",
-    ),
-    // The first request of all is not understood.
-    (
-        &["Disconnected", "in state APIVERSION_QUERY"],
-        "do the brokers speak TLS there? then use `kafkas://` in platform.backend.url",
-    ),
-    (
-        &["Unsupported SASL mechanism"],
-        "name one of those that the brokers support under platform.backend.sasl",
-    ),
-    (
-        &["current SASL state"],
-        "do the brokers want a login there? else remove platform.backend.user and `password`",
-    ),
-];
-const OWN_CERTIFICATE: &str =
-    "name under platform.backend.tls a `cert` that the brokers trust, and its `key`";
-
-/// What would help where a listener ends a connection at the first request that is no login.
+/// What would help where no broker answered. Brokers that want TLS, a certificate or a login only end the
+/// connection, and librdkafka has one code for that and for nobody at all.
+const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be reached from \
+                          here? see platform.backend.url: `kafkas://` where it speaks TLS, else `kafka://`; \
+                          if it wants a certificate, name `cert` and `key` under platform.backend.tls; if it \
+                          wants a login, set platform.backend.user and `password`";
+/// What would help where TLS fails.
+const OF_TLS: &str = "does `ca` of platform.backend.tls hold who signed the brokers' certificate, and is that \
+                      one for the host by which they are reached?";
+/// What would help where a login fails.
 const OF_LOGIN: &str =
-    "do the brokers want a login there? then see platform.backend.user, `password` and `sasl`";
-/// Who is used for longer was allowed in: librdkafka's own bound for the same guess.
-const AT_ONCE_MS: u64 = 2_000;
+    "see platform.backend.user, platform.backend.password and platform.backend.sasl";
 
 /// Where a broker refused something and nothing more is known.
 const OF_BROKERS: &str = "see the log of the brokers";
@@ -284,23 +228,6 @@ const OF_COMMANDS: [(&[Code], &str); 7] = [
     ),
 ];
 
-fn remedy_at_listener(reason: &str) -> Option<&'static str> {
-    let mut known = AT_LISTENERS.iter();
-    let known = known.find(|(parts, _)| parts.iter().all(|part| reason.contains(part)));
-    known.map(|(_, remedy)| *remedy)
-}
-
-/// Whether a connection ended soon after both had agreed on how to speak. The library says it once in half a
-/// minute, however often it happens. Brokers that restart, or end what is idle, were in use for longer.
-fn is_ended_at_once(reason: &str) -> bool {
-    let lasted = reason
-        .split_once("Disconnected")
-        .and_then(|(_, rest)| rest.split_once("(after "))
-        .and_then(|(_, rest)| rest.split_once("ms in state UP"));
-    let lasted = lasted.and_then(|(lasted, _)| lasted.parse::<u64>().ok());
-    lasted.is_some_and(|lasted| lasted < AT_ONCE_MS)
-}
-
 fn remedy_of_command(code: Code) -> &'static str {
     let mut known = OF_COMMANDS.iter();
     let known = known.find(|(codes, _)| codes.contains(&code));
@@ -312,9 +239,9 @@ fn remedy(code: Code) -> (Nature, &'static str) {
         return (Nature::Passing, OF_BROKERS);
     }
     let lasting = if OF_CREDENTIALS.contains(&code) {
-        CREDENTIAL_KEYS
+        OF_LOGIN
     } else if code == Code::SSL {
-        "see platform.backend.tls"
+        OF_TLS
     } else if Refusal::is_of_group(code) {
         "allow platform.backend.user to read (ACL: operation Read on resource Group) the group that \
          platform.backend.shared names, or leave `shared` out"
@@ -389,51 +316,34 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_is_not_as_the_scenario_has_it_is_named_though_the_connection_only_ended() {
-        for (said, part) in [
+    fn what_the_library_reports_is_shown_and_its_code_names_the_keys() {
+        for (code, parts) in [
+            (Code::SSL, &["`ca` of platform.backend.tls"][..]),
             (
-                "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required",
-                "`cert`",
+                Code::BrokerTransportFailure,
+                &[
+                    "platform.backend.url",
+                    "`kafkas://`",
+                    "`cert`",
+                    "platform.backend.user",
+                ],
             ),
             (
-                "127.0.0.1:9092/bootstrap: Disconnected (after 1ms in state APIVERSION_QUERY)",
-                "use `kafkas://`",
-            ),
-            (
-                "SSL handshake failed: connecting to a PLAINTEXT broker listener?",
-                "use `kafka://`",
-            ),
-        ] {
-            let refusal = Refusal::said(Code::BrokerTransportFailure, said);
-            assert!(!refusal.is_silence(), "{refusal}");
-            assert!(refusal.remedy.contains(part), "{refusal}");
-        }
-        assert!(Refusal::said(Code::BrokerTransportFailure, "Connection refused").is_silence());
-    }
-
-    #[test]
-    fn only_a_connection_without_a_login_that_ends_at_once_may_have_wanted_one() {
-        let ended =
-            |lasted| format!("127.0.0.1:9092/1: Disconnected (after {lasted}ms in state UP)");
-        for (reason, has_login, may) in [
-            (ended("301"), false, true),
-            (ended("301"), true, false),
-            // A restart, and what a broker ends because it was idle.
-            (ended("60000"), false, false),
-            (ended("599999"), false, false),
-            (
-                "Disconnected (after 3ms in state CONNECT)".to_owned(),
-                false,
-                false,
+                Code::Authentication,
+                &[
+                    "platform.backend.user",
+                    "platform.backend.password",
+                    "platform.backend.sasl",
+                ],
             ),
         ] {
-            assert_eq!(Refusal::is_of_listener(&reason, has_login), may, "{reason}");
+            let refusal = Refusal::said(code, "h:9092: in its own words");
+            let is_silent = code == Code::BrokerTransportFailure;
+            assert_eq!(refusal.is_silence(), is_silent, "{refusal}");
+            let told = refusal.to_string();
+            assert!(told.starts_with("h:9092: in its own words; "), "{told}");
+            assert!(parts.iter().all(|part| told.contains(part)), "{told}");
         }
-        let suspected = Refusal::said(Code::BrokerTransportFailure, &ended("301"));
-        assert!(suspected.is_suspicion() && !suspected.is_silence());
-        assert!(suspected.remedy.contains("platform.backend.user"));
-        let ended = Refusal::said(Code::BrokerTransportFailure, &ended("60000"));
-        assert!(ended.is_silence(), "{ended}");
     }
 
     #[test]

@@ -48,8 +48,6 @@ pub(crate) struct Standing {
     tries: u32,
     /// What kept it from coming up and was taken for passing.
     untold: Option<String>,
-    /// What may have kept it from coming up, if the next try has no answer either.
-    suspicion: Option<Refusal>,
     /// Connections that had ended by the last sample, by broker.
     ended: BTreeMap<i32, i64>,
     lag: Lag,
@@ -125,7 +123,6 @@ impl Standing {
             troubles: Vec::new(),
             tries: 0,
             untold: None,
-            suspicion: None,
             ended: BTreeMap::new(),
             lag: Lag::default(),
             layout: Layout::default(),
@@ -170,13 +167,7 @@ impl Standing {
     /// It could not be brought up, and tries again.
     pub(crate) fn not_up(&mut self, refusal: &Refusal) {
         self.tries += 1;
-        let suspicion = self.suspicion.take();
-        self.refused(
-            suspicion
-                .as_ref()
-                .filter(|_| refusal.is_silence())
-                .unwrap_or(refusal),
-        );
+        self.refused(refusal);
     }
 
     /// What a broker refuses, or the library says of it.
@@ -250,7 +241,6 @@ impl Standing {
         self.has_been_up = true;
         self.is_refused = false;
         self.untold = None;
-        self.suspicion = None;
         self.told.clear();
         if matches!(before, State::Silent | State::Revoked) {
             self.troubles.push(Trouble::ConsumerBack(self.name.clone()));
@@ -327,12 +317,7 @@ impl Standing {
         if code == RDKafkaErrorCode::PollExceeded {
             self.away("it was not asked for messages in time, and its group left it out");
         } else if self.state == State::Down {
-            let refusal = Refusal::said(code, reason);
-            if refusal.is_suspicion() {
-                self.suspicion = Some(refusal);
-            } else {
-                self.refused(&refusal);
-            }
+            self.refused(&Refusal::said(code, reason));
         } else if Refusal::is_final(code) && !Refusal::is_of_missing_topic(code) {
             self.lost(now, State::Silent, reason);
         }
@@ -515,33 +500,8 @@ mod tests {
         }
     }
 
-    fn ended_at_once() -> News {
-        let code = RDKafkaErrorCode::BrokerTransportFailure;
-        News::Failed(code, "Disconnected (after 5ms in state UP)".to_owned())
-    }
-
     fn of_leaders() -> Refusal {
         Refusal::leaderless("t", 0)
-    }
-
-    #[test]
-    fn a_login_is_asked_for_only_where_nobody_answers_after_a_connection_ended_at_once() {
-        let silence = Refusal::of(RDKafkaErrorCode::OperationTimedOut, "find topic `t`");
-        for (then, asked) in [(silence.clone(), true), (of_leaders(), false)] {
-            let mut standing = Standing::new("consumer 0".to_owned(), true);
-            standing.heard(Micros(0), ended_at_once());
-            assert_eq!(standing.troubles, []);
-            standing.not_up(&then);
-            standing.not_up(&silence);
-            let told = format!("{:?}", standing.troubles);
-            assert_eq!(told.contains("platform.backend.user"), asked, "{told}");
-        }
-        let mut standing = Standing::new("consumer 0".to_owned(), true);
-        standing.heard(Micros(0), ended_at_once());
-        standing.up(Micros(1));
-        standing.not_up(&silence);
-        let told = format!("{:?}", standing.troubles);
-        assert!(!told.contains("platform.backend.user"), "{told}");
     }
 
     #[test]
