@@ -49,7 +49,7 @@ fn without_id(key: &str) -> (&str, Option<&str>) {
 /// What is known of a thing that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It may be there, known by this; records of before do not say by what.
+    /// It may be there, known by this; none where only the platform gives it a name.
     Creating(Option<String>),
     /// It is there, under this id.
     Created(String),

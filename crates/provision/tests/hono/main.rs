@@ -197,29 +197,6 @@ fn what_others_made_after_a_killed_process_is_not_taken_over() {
     }
 }
 
-/// Before, records did not say what was to be created: what was only begun stays, and is named.
-#[test]
-fn of_a_record_of_before_only_what_was_created_goes() {
-    let world = World::start(2, V1, PSK);
-    put(&world, APIS[0], json!({ "enabled": true }), "auth-1");
-    world.append(r#"{"did":"created","kind":"device","key":"t1/ns:d-0","id":"t1/ns:d-0"}"#);
-    world.append(r#"{"did":"creating","kind":"device","key":"t1/ns:d-1"}"#);
-    {
-        let mut held = world.server.held();
-        let there = json!({ "enabled": true });
-        held.things
-            .insert("/v1/devices/t1/ns:d-0".to_owned(), there);
-    }
-    let removed = world.remove().unwrap();
-    assert_eq!(removed.to_string(), "device: 1 removed, 1 left");
-    let named = &removed.wrong[0];
-    assert!(named.contains("the record does not say"), "{named}");
-    assert_eq!(
-        world.server.below("/v1/devices/"),
-        ["/v1/devices/t1/ns:d-1"]
-    );
-}
-
 #[test]
 fn what_is_missing_or_different_is_named() {
     let world = World::start(4, V1, PSK);

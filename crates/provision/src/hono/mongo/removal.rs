@@ -18,11 +18,9 @@ const OTHER: &str =
 /// Devices of one tenant.
 pub(super) type Devices = Vec<(String, Standing)>;
 
-/// Whether a document that is there is the one that the record tells of. Records of before do not have
-/// its version: there what is known to have been created is ours by its name, and nothing else is.
-fn is_ours(key: &str, standing: &Standing, found: &Document) -> bool {
+/// Whether a document that is there is the one that the record names: it has the same version.
+fn is_ours(standing: &Standing, found: &Document) -> bool {
     match standing {
-        Standing::Created(id) if id == key => true,
         Standing::Created(id) | Standing::Creating(Some(id)) => documents::version(found) == id,
         Standing::Creating(None) => false,
     }
@@ -31,7 +29,7 @@ fn is_ours(key: &str, standing: &Standing, found: &Document) -> bool {
 /// The version under which a thing whose creation was begun is there as ours.
 pub(super) fn begun(journal: &Journal, kind: &str, key: &str, found: &Document) -> Option<String> {
     let standing = journal.standing(kind, key)?;
-    let is_begun = journal.is_begun(kind, key) && is_ours(key, &standing, found);
+    let is_begun = journal.is_begun(kind, key) && is_ours(&standing, found);
     is_begun.then(|| documents::version(found).to_owned())
 }
 
@@ -58,7 +56,7 @@ impl Sorted {
         (found, tried): (Option<&Document>, &BTreeSet<String>),
     ) {
         match (found, standing) {
-            (Some(found), _) if is_ours(&key, standing, found) => {
+            (Some(found), _) if is_ours(standing, found) => {
                 self.ours.push(key);
                 self.versions.push(documents::version(found).to_owned());
             }
@@ -84,10 +82,10 @@ impl Sorted {
         all.into_iter().flatten().map(|key| name_of(key)).collect()
     }
 
-    /// Notes that of ours so many went.
+    /// Notes that ours went.
     fn settle(
         &self,
-        (kind, removed): (&'static str, u64),
+        kind: &'static str,
         journal: &Journal,
         work: &Work<'_>,
     ) -> Result<(), ProvisionError> {
@@ -103,10 +101,11 @@ impl Sorted {
         for keys in [ours, went, gone, never] {
             journal.removed_all(kind, keys)?;
         }
-        let cleared = (ours.len() + went.len() + gone.len()) as u64;
+        let removed = (ours.len() + went.len()) as u64;
+        let cleared = removed + gone.len() as u64;
         let all = cleared + (others.len() + never.len()) as u64;
         work.done_all(all, |tally: &mut Tally| {
-            tally.cleared(kind, cleared, removed + went.len() as u64);
+            tally.cleared(kind, cleared, removed);
             others.iter().for_each(|key| tally.left(kind, key, OTHER));
         });
         Ok(())
@@ -146,7 +145,7 @@ impl Registered for OfTenant<'_> {
     }
 }
 
-/// What became of a part, and how many of ours calls of ours deleted. Those are among `tried` from then on.
+/// What became of a part; all that is ours is among `tried` from then on.
 ///
 /// The credentials go last, and of all that is not there: a device that others change meanwhile keeps
 /// them, and what is cut off between the two is done by the next call, since the record has its device.
@@ -154,53 +153,39 @@ fn end_part(
     registered: &impl Registered,
     (tenant, part): (&str, &[(String, Standing)]),
     tried: &mut BTreeSet<String>,
-) -> Result<(Sorted, u64), ProvisionError> {
+) -> Result<Sorted, ProvisionError> {
     let names: Vec<&str> = part.iter().map(|(name, _)| name.as_str()).collect();
     let found = registered.devices(&names)?;
     let mut sorted = Sorted::default();
     for (name, standing) in part {
         sorted.sort(key(tenant, name), standing, (found.get(name), tried));
     }
-    let mut removed = 0;
     if !sorted.ours.is_empty() {
-        removed = end_ours(registered, &mut sorted, tried)?;
+        tried.extend(sorted.ours.iter().cloned());
+        end_ours(registered, &mut sorted)?;
     }
     let absent = sorted.absent();
     if !absent.is_empty() {
         registered.delete_credentials(&absent)?;
     }
-    Ok((sorted, removed))
+    Ok(sorted)
 }
 
-/// Deletes the devices that are ours, as long as they are.
-fn end_ours(
-    registered: &impl Registered,
-    sorted: &mut Sorted,
-    tried: &mut BTreeSet<String>,
-) -> Result<u64, ProvisionError> {
+/// Deletes the devices that are ours, as long as they are. What goes between the look and the call counts as
+/// ours: a call that was late may have ended then.
+fn end_ours(registered: &impl Registered, sorted: &mut Sorted) -> Result<(), ProvisionError> {
     let names: Vec<String> = sorted
         .ours
         .iter()
         .map(|key| name_of(key).to_owned())
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let late = sorted
-        .ours
-        .iter()
-        .filter(|key| tried.contains(*key))
-        .cloned();
-    let late: Vec<String> = late.collect();
-    tried.extend(sorted.ours.iter().cloned());
     let removed = registered.delete_devices(&names, &sorted.versions)?;
-    if removed == sorted.ours.len() as u64 {
-        return Ok(removed);
+    if removed < sorted.ours.len() as u64 {
+        let still = registered.devices(&names)?;
+        sorted.take_back(|key| still.contains_key(name_of(key)));
     }
-    let still = registered.devices(&names)?;
-    sorted.take_back(|key| still.contains_key(name_of(key)));
-    // A call that was late may have ended between the look and this one.
-    let late = late.iter().filter(|key| sorted.ours.contains(key)).count() as u64;
-    let gone = (sorted.ours.len() as u64).saturating_sub(removed);
-    Ok(removed + gone.min(late))
+    Ok(())
 }
 
 impl Mongo {
@@ -219,8 +204,8 @@ impl Mongo {
             work,
         };
         self.parts.each(devices, |part| {
-            let (sorted, removed) = end_part(&registered, (tenant, part), &mut tried)?;
-            sorted.settle((DEVICE, removed), journal, work)
+            let sorted = end_part(&registered, (tenant, part), &mut tried)?;
+            sorted.settle(DEVICE, journal, work)
         })
     }
 
@@ -238,12 +223,14 @@ impl Mongo {
             &standing,
             (found.as_ref(), &BTreeSet::new()),
         );
-        let mut removed = 0;
         if let Some(version) = sorted.versions.first() {
             let one = doc! { "tenant-id": &tenant, "version": version };
-            removed = self.delete(TENANTS, one, work)?;
+            if self.delete(TENANTS, one, work)? == 0 {
+                // Others were faster.
+                sorted.gone.append(&mut sorted.ours);
+            }
         }
-        sorted.settle((TENANT, removed), journal, work)
+        sorted.settle(TENANT, journal, work)
     }
 
     pub(super) fn delete(
@@ -394,22 +381,10 @@ mod tests {
         let shared = Shared::of(["a", "b", "c"], |devices| {
             devices.insert(text("b"), text("v2"));
         });
-        let (sorted, removed) = end_part(&shared, ("t", &part()), &mut BTreeSet::new())
+        let sorted = end_part(&shared, ("t", &part()), &mut BTreeSet::new())
             .expect("the database does what it is asked to");
         assert_eq!(shared.left(), (vec![text("b")], vec![text("b")]));
-        assert_eq!((sorted.others, removed), (vec![text("t/b")], 2));
-    }
-
-    #[test]
-    fn what_a_late_call_deletes_after_the_look_was_removed_by_us_and_not_by_others() {
-        let shared = Shared::of(["a", "b", "c"], |devices| {
-            devices.retain(|name, _| name == "c");
-        });
-        let mut tried = BTreeSet::from([text("t/a")]);
-        let (sorted, removed) = end_part(&shared, ("t", &part()), &mut tried)
-            .expect("the database does what it is asked to");
-        assert_eq!((sorted.ours.len(), removed), (3, 2), "others removed b");
-        assert_eq!(shared.left(), (vec![], vec![]));
+        assert_eq!((sorted.others, sorted.ours.len()), (vec![text("t/b")], 2));
     }
 
     /// The record has what was not settled, whether it was created for certain or only begun.
@@ -426,27 +401,5 @@ mod tests {
             assert!(again.is_ok());
             assert_eq!(shared.left(), (vec![], vec![]));
         }
-    }
-
-    /// They have a created thing's name where newer ones have its version.
-    #[test]
-    fn of_records_of_before_only_what_was_created_for_certain_goes() {
-        let found = doc! { "version": "v1" };
-        let (mut sorted, untried) = (Sorted::default(), BTreeSet::new());
-        sorted.sort(
-            text("t/a"),
-            &Standing::Created(text("t/a")),
-            (Some(&found), &untried),
-        );
-        sorted.sort(
-            text("t/b"),
-            &Standing::Creating(None),
-            (Some(&found), &untried),
-        );
-        assert_eq!(
-            (sorted.ours, sorted.versions),
-            (vec![text("t/a")], vec![text("v1")])
-        );
-        assert_eq!(sorted.others, ["t/b"]);
     }
 }

@@ -12,8 +12,6 @@ use crate::{Journal, ProvisionError, Watch};
 
 /// Why a thing stays.
 const OTHER: &str = "its creation was cut off, and what is there is not what was to be created";
-const UNKNOWN: &str =
-    "its creation was cut off, and the record does not say what was to be created";
 
 impl Registry {
     /// Removes a thing that we created. One whose creation was only begun is ours if it is what was
@@ -33,8 +31,7 @@ impl Registry {
             };
             if !self.is_ours((kind, name), made.as_deref(), &found.thing, work.watch)? {
                 journal.refused(kind, name)?;
-                let why = if made.is_none() { UNKNOWN } else { OTHER };
-                work.done(|tally| tally.left(kind, name, why));
+                work.done(|tally| tally.left(kind, name, OTHER));
                 return Ok(());
             }
         }
