@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Ending, Evidence, GeneratorHealth, Hints, Reason, RunResult, StreamEvidence, StreamRole,
-    Verdict, judge,
+    Consequence, Ending, Evidence, GeneratorHealth, Hints, Reason, RunResult, StreamEvidence,
+    StreamRole, Verdict, judge,
 };
 use muster_measure::WindowDelta;
 use muster_model::{FleetId, Micros, Promise};
 use muster_scenario::Plan;
-use muster_sim::{Behaviour, Stall, Whose, Why, World};
+use muster_sim::{Behaviour, Stall, What, Whose, Why, World};
 
-use crate::laws::{checked, parsed, seed};
+use crate::laws::{checked, incident, parsed, seed};
 
 /// 1,600 messages while measuring, so that 16 may exceed a p99.
 fn plan(bound_ms: u64) -> Plan {
@@ -38,7 +38,10 @@ fn starved(whose: Whose) -> Stall {
 }
 
 fn verdict(bound_ms: u64, behaviour: Behaviour, stalls: &[Stall]) -> Verdict {
-    let plan = plan(bound_ms);
+    judged(plan(bound_ms), behaviour, stalls)
+}
+
+fn judged(plan: Plan, behaviour: Behaviour, stalls: &[Stall]) -> Verdict {
     let rules = plan.rules.clone();
     let mut world = World::new(plan, behaviour, seed()).expect("it can be placed");
     stalls.iter().for_each(|stall| world.stall(*stall));
@@ -142,4 +145,107 @@ fn what_a_platform_loses_is_lost_however_late_we_were() {
         .iter()
         .any(|rule| rule.rule == "loss" && rule.outcome == muster_judge::RuleOutcome::Fail);
     assert!(failed, "{:#?}", verdict.rules);
+}
+
+/// The fleet of `e2e/blame.sh`, smaller, with further keys of its stream and its rules.
+fn target(stream: &str, slo: &str) -> Plan {
+    parsed(&format!(
+        "
+name: blame
+fleet:
+  - name: meters
+    count: 16
+    reconnect: {{ min: 2s, max: 3s }}
+    streams: [ {{ name: readings, rate: 400/s, qos: 1, timeout: 3s, payload: {{ size: 64 }} {stream} }} ]
+phases: {{ warm-up: 0s, measure: 6s, settle: {{ at-most: 30s, quiet: 1s }} }}
+slo: {{ loss: 0, failure-ratio: '<= 1%', connected: 100%, response: {{ p99: '<= 1s' }} {slo} }}
+"
+    ))
+}
+
+/// The target is blamed, by these rules.
+fn fails(plan: Plan, behaviour: Behaviour, rules: &[&str]) {
+    let verdict = judged(plan, behaviour, &[]);
+    let failed = verdict
+        .rules
+        .iter()
+        .filter(|rule| rule.consequence == Consequence::Fails);
+    let failed: Vec<&str> = failed.map(|rule| rule.rule.as_str()).collect();
+    assert_eq!(failed, rules, "{:#?}", verdict.rules);
+    assert_eq!(verdict.result, RunResult::Fail, "{:#?}", verdict.rules);
+}
+
+#[test]
+fn a_target_that_answers_late_because_messages_queue_there_fails() {
+    fails(target("", ""), slow(2_000), &["response p99"]);
+}
+
+#[test]
+fn a_target_that_rejects_what_is_beyond_its_capacity_fails() {
+    let rejecting = Behaviour {
+        reject: 0.75,
+        ..Behaviour::default()
+    };
+    fails(target("", ""), rejecting, &["failure-ratio"]);
+}
+
+#[test]
+fn a_target_that_drops_what_is_beyond_its_capacity_fails() {
+    let dropping = Behaviour {
+        drop: 0.75,
+        ..Behaviour::default()
+    };
+    fails(target("", ""), dropping, &["failure-ratio", "response p99"]);
+}
+
+#[test]
+fn a_target_that_stops_reading_for_a_time_fails() {
+    let blocking = Behaviour {
+        hold: 0.2,
+        hold_for: Micros::from_millis(1_500),
+        ..Behaviour::default()
+    };
+    fails(target("", ""), blocking, &["failure-ratio", "response p99"]);
+}
+
+#[test]
+fn a_target_that_rejects_every_publish_fails_where_a_rule_names_end_to_end() {
+    let rejecting = Behaviour {
+        reject: 1.0,
+        ..Behaviour::default()
+    };
+    let plan = target("", ", end-to-end: { p99: '<= 1s' }");
+    fails(plan, rejecting, &["failure-ratio", "end-to-end p99"]);
+}
+
+#[test]
+fn a_target_too_slow_for_one_message_at_a_time_fails_whether_the_rest_waits_or_is_shed() {
+    let response = "response p99";
+    for (overflow, rules) in [
+        ("queue, bound: 1000", &[response] as &[&str]),
+        ("shed", &["failure-ratio", response]),
+    ] {
+        let stream = format!(", loop: {{ in-flight: 1, overflow: {overflow} }}");
+        fails(target(&stream, ""), slow(100), rules);
+    }
+}
+
+#[test]
+fn a_target_that_takes_one_publish_at_a_time_fails() {
+    let narrow = Behaviour {
+        receive_maximum: 1,
+        ..slow(100)
+    };
+    let plan = target("", "");
+    fails(plan, narrow, &["response p99"]);
+}
+
+#[test]
+fn a_target_that_closes_links_fails() {
+    let closing = Behaviour {
+        incidents: incident(2_000, What::Fin),
+        ..Behaviour::default()
+    };
+    let plan = target("", ", disconnects: 0");
+    fails(plan, closing, &["disconnects", "response p99"]);
 }
