@@ -201,7 +201,7 @@ impl World {
                 assert!(self.open.remove(&ticket.name));
             }
             ClientEvent::AnsweredLate { ticket, .. } => {
-                assert!(self.forgotten.remove(&ticket.name))
+                assert!(self.forgotten.remove(&ticket.name));
             }
             ClientEvent::Part(response) => return Some(response.key),
             ClientEvent::Again { key, .. } => return Some(*key),
