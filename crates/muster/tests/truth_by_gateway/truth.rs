@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use muster_model::{DeviceId, MessageId, RunId, Stamp, StreamId};
 use serde_json::Value;
@@ -69,7 +68,7 @@ impl Truth {
     }
 
     pub(crate) fn run(scenario: &str) -> Self {
-        let _alone = place();
+        let _place = Place::take();
         let folder = tempfile::tempdir().expect("a folder for the run");
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("truth.yaml"), scenario).expect("the scenario is written");
@@ -248,14 +247,29 @@ pub(crate) fn refusal(scenario: &str) -> Option<String> {
 }
 
 /// Runs that may go on at once: each is mostly waiting, more would take each other's processor.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
-/// A place among the runs that go on, once there is one.
-fn place() -> MutexGuard<'static, ()> {
-    static PLACES: [Mutex<()>; AT_ONCE] = [const { Mutex::new(()) }; AT_ONCE];
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let place = &PLACES[NEXT.fetch_add(1, Ordering::Relaxed) % AT_ONCE];
-    place.lock().unwrap_or_else(PoisonError::into_inner)
+/// A place among the runs that go on.
+struct Place;
+
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static LEFT: Condvar = Condvar::new();
+
+impl Place {
+    /// Waits until there is one.
+    fn take() -> Self {
+        let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = LEFT.wait_while(taken, |taken| *taken >= AT_ONCE);
+        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        LEFT.notify_one();
+    }
 }
 
 /// Reads a facts file: how each message of the first stream fared, and the order in which copies came.
