@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # The truth table of blame: what the target does wrong ends in `fail`, whatever else the machine does; what only our own
 # delay breaks ends in `invalid`; what holds with our own delay counted in passes and says how much of it was ours.
+# Without CASES=all it is those cases that need a machine; each of the others has one under virtual time in
+# crates/sim/tests/worlds/blame.rs and crates/judge/tests/judging.
 source "$(dirname "$0")/lib.sh"
 need jq python3 taskset renice
 
@@ -119,17 +121,15 @@ the_target() {
         --set 'fleet.streams.loop={in-flight: 1, overflow: shed}'
     fails "links closed" --set 'slo.disconnects=0' \
         --set 'platform.behaviour.close-links={at: 2s, share: 30%}'
-    slow_targets
-    refused
-    frozen
-}
-
-slow_targets() {
-    gateway --read-slowly 50
-    fails "slow reader" "${AT[@]}" --set 'fleet.streams.payload={size: 2000}'
-    stop "$GATEWAY"
     gateway --receive-maximum 1 --behaviour 'service-time: 100ms'
     fails "receive maximum 1" "${AT[@]}"
+    stop "$GATEWAY"
+    refused
+}
+
+slow_reader() {
+    gateway --read-slowly 50
+    fails "slow reader" "${AT[@]}" --set 'fleet.streams.payload={size: 2000}'
     stop "$GATEWAY"
 }
 
@@ -157,10 +157,13 @@ frozen() {
     stop "$GATEWAY"
 }
 
-the_generator() {
-    blamed $INVALID "absurd rate" --set fleet.streams.rate=1000000/s --set phases.measure=4s
+no_slot() {
     blamed $INVALID "own pool of messages exhausted" --slots 64 --set platform.behaviour.service-time=500ms
     by_limit "own pool of messages exhausted"
+}
+
+the_generator() {
+    blamed $INVALID "absurd rate" --set fleet.streams.rate=1000000/s --set phases.measure=4s
     gateway --read-slowly 50
     # More bytes than the kernel's own buffers hold for links that are hardly read.
     blamed $INVALID "own buffer pool exhausted" "${AT[@]}" --buffers 1 --set fleet.count=10 \
@@ -239,6 +242,11 @@ starved_consumer() {
     stop "$GATEWAY"
 }
 
-the_target
+if [ "${CASES:-}" = all ]; then
+    the_target
+    no_slot
+fi
+slow_reader
+frozen
 the_generator
 finish

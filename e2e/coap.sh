@@ -5,11 +5,10 @@
 source "$(dirname "$0")/lib.sh"
 readonly PEERS=${COAP_PEERS:-libcoap}
 readonly CALIFORNIUM=$PWD/target/peers/californium
-need cargo cmp
+need cmp
 
-# With the program among the packages its features hold, and what was built for it is not built again.
-cargo build --release --quiet -p muster -p muster-protocol --example coap
-OURS=target/release/examples/coap
+examples muster-protocol coap
+OURS=$EXAMPLES/coap
 head -c 5000 /dev/urandom >"$WORK/body"
 
 # ask WANTED ARGUMENT...: our client's one line begins with what is wanted and counts no fault.

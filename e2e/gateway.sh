@@ -1,28 +1,15 @@
 #!/usr/bin/env bash
 # Independent clients talk to the reference gateway: mosquitto_pub and mosquitto_sub, and a Paho
 # client. What they saw is compared with the gateway's own account. Fails when anything is missing.
-set -euo pipefail
-cd "$(dirname "$0")/.."
+source "$(dirname "$0")/lib.sh"
+need mosquitto_pub mosquitto_sub python3
 
-work=$(mktemp -d)
+work=$WORK
 gateway_pid=
-cleanup() {
-    if [ -n "$gateway_pid" ]; then kill "$gateway_pid" 2>/dev/null || true; fi
-    rm -rf "$work"
-}
-trap cleanup EXIT
 
 fail() {
     echo "FAIL: $*" >&2
     exit 1
-}
-
-install_clients() {
-    if ! command -v mosquitto_pub >/dev/null || ! command -v mosquitto_sub >/dev/null; then
-        apt-get install -y -q mosquitto-clients >/dev/null || fail "mosquitto-clients are missing"
-    fi
-    python3 -m venv "$work/venv" || fail "python3 -m venv is missing"
-    "$work/venv/bin/pip" install -q 'paho-mqtt>=2,<3' || fail "paho-mqtt cannot be installed"
 }
 
 # Starts a gateway with this configuration; its address goes to $port.
@@ -30,6 +17,7 @@ start_gateway() {
     mkfifo "$work/orders" "$work/answers"
     "$binary" <"$work/orders" >"$work/answers" &
     gateway_pid=$!
+    STARTED+=("$gateway_pid")
     exec 7>"$work/orders" 8<"$work/answers"
     echo "$1" >&7
     local line
@@ -126,12 +114,9 @@ mosquitto_loss() {
     echo "ok    mosquitto: 7 of 100 lost, the same 7 as in the account"
 }
 
-install_clients
-# With the program among the packages its features hold, and what was built for it is not built again.
-cargo build -q --release -p muster -p muster-gateway --example serve
-target=$(cargo metadata --format-version 1 --no-deps |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
-binary="$target/release/examples/serve"
+with_paho
+examples muster-gateway serve
+binary=$EXAMPLES/serve
 
 for version in mqttv311 mqttv5; do
     for qos in 0 1 2; do mosquitto_round "$version" "$qos"; done
@@ -140,6 +125,6 @@ mosquitto_options
 mosquitto_loss
 
 start_gateway '{"threads":2}'
-"$work/venv/bin/python" e2e/gateway_paho.py "$port" || fail "the Paho client"
+"$PYTHON" e2e/gateway_paho.py "$port" || fail "the Paho client"
 stop_gateway
 echo "ok    all"

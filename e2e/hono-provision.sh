@@ -29,8 +29,7 @@ told() {
     same "$1" "$(grep -o 'device: .*' "$WORK/out" | head -1)" "$4"
 }
 
-mkdir -p "$BUILT"
-mvn -q -B -f e2e/peers/mongo/pom.xml dependency:copy-dependencies "-DoutputDirectory=$BUILT/lib"
+bash e2e/peers/fetch.sh mongo
 javac -d "$BUILT" -cp "$BUILT/lib/*" e2e/peers/mongo/src/main/java/peers/Mongo.java
 PORT=$(free_port)
 java -Xmx1500m -cp "$BUILT:$BUILT/lib/*" peers.Mongo "$PORT" >"$WORK/mongo.txt" 2>"$WORK/mongo.err" &

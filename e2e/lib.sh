@@ -55,6 +55,28 @@ finish() {
     [ "$FAILED" -eq 0 ] || { echo "# $FAILED failed"; exit 1; }
 }
 
+# Keys of a run whose counts are compared, on machines that others work on too: no time of ours decides.
+readonly ANY_LATENESS=(--set validity.lateness-p99=5s --set validity.max-lateness=30s)
+
+# examples PACKAGE NAME...: builds these examples, unless PREBUILT names a folder that has them; they are in EXAMPLES.
+examples() {
+    local name targets=()
+    EXAMPLES=${PREBUILT:-target/debug/examples}
+    [ -z "${PREBUILT:-}" ] || return 0
+    for name in "${@:2}"; do targets+=(--example "$name"); done
+    # With the program among the packages its features hold, and what was built for it is not built again.
+    cargo build --quiet -p muster -p "$1" "${targets[@]}"
+}
+
+# with_paho: a Python that has paho-mqtt 2, which is fetched where it is missing; in PYTHON.
+with_paho() {
+    PYTHON=python3
+    ! python3 -c 'import paho.mqtt.enums' 2>/dev/null || return 0
+    python3 -m venv "$WORK/venv"
+    PYTHON=$WORK/venv/bin/python
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
+}
+
 free_port() {
     python3 - <<'PYTHON'
 import random, socket

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Counts the MQTT PUBLISH packets that the loopback interface carries from and to a port, from the
-bytes of its TCP segments. Usage: packets.py PORT SECONDS. Prints: to the port, from it, dropped by
-the capture. Needs root."""
+bytes of its TCP segments, until it is told to end (SIGTERM). Usage: packets.py PORT. Prints: to the port,
+from it, dropped by the capture. Needs root."""
 
 import ctypes
+import signal
 import socket
 import struct
 import sys
-import time
 
-PORT, UNTIL = int(sys.argv[1]), time.monotonic() + float(sys.argv[2])
+PORT = int(sys.argv[1])
 IPV4, TCP, STATISTICS, PACKET = 0x0800, 6, 6, 263
 # From <asm-generic/socket.h>; Python has no names for them.
 ATTACH_FILTER, RCVBUFFORCE = 26, 33
@@ -76,13 +76,17 @@ text, program = filter_of(PORT)
 capture.setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, program)
 capture.bind(("lo", IPV4))
 capture.settimeout(0.2)
+ended = []
+signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
 print("ready", flush=True)
 streams = {}
-while time.monotonic() < UNTIL:
+while True:
     try:
         # A socket for one protocol is shown packets as they come, not as they leave: each once.
         packet = capture.recv(1 << 17)
     except TimeoutError:
+        if ended:
+            break
         continue
     header = (packet[0] & 15) * 4
     total = struct.unpack("!H", packet[2:4])[0] or len(packet)

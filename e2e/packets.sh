@@ -8,7 +8,7 @@ PORT=$(free_port)
 start_mosquitto "$PORT"
 for qos in 0 1 2; do
     : >"$WORK/packets"
-    python3 e2e/packets.py "$PORT" 25 >"$WORK/packets" 2>"$WORK/packets.err" &
+    python3 e2e/packets.py "$PORT" >"$WORK/packets" 2>"$WORK/packets.err" &
     CAPTURE=$!
     STARTED+=("$CAPTURE")
     until grep -q ready "$WORK/packets"; do
@@ -20,6 +20,7 @@ for qos in 0 1 2; do
         --set "platform.devices=[mqtt://127.0.0.1:$PORT]" --set "fleet.streams.qos=$qos"
     same "QoS $qos: exit code" "$STATUS" 0
     [ "$STATUS" -eq 0 ] || cat "$WORK/out"
+    kill "$CAPTURE"
     wait "$CAPTURE" || true
     same "QoS $qos: PUBLISH to the broker, from it, missed by the capture" "$(tail -1 "$WORK/packets")" \
         "$(value "$out" '.ledger.uplink | "\(.sent) \(.consumed) 0"')"

@@ -14,6 +14,7 @@ faults() {
     sed -n '/measured/,/<\/body>/p' "$WORK/dom" | sed '1d;s/<.*//;/^$/d' | sort -u
 }
 
+examples muster-report page
 # An overload, in which most messages have no end, with a rule that is switched off.
 jq '.verdict.switched_off = [{ rule: "loss", scope: "run" }]
     | .latency.response.censored = 40000
@@ -22,7 +23,7 @@ jq '.verdict.switched_off = [{ rule: "loss", scope: "run" }]
 
 for result in golden/sample-*.json "$WORK/overload.json"; do
     name=$(basename "$result" .json)
-    cargo run --quiet -p muster-report --example page "$result" "$WORK/$name.html"
+    "$EXAMPLES/page" "$result" "$WORK/$name.html"
     for width in 360 390 768 1280; do
         found=$(faults "$WORK/$name.html" "$width")
         [ -z "$found" ] || echo "$found"

@@ -5,14 +5,13 @@
 source "$(dirname "$0")/lib.sh"
 need python3 jq
 
-python3 -m venv "$WORK/venv"
-"$WORK/venv/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
+with_paho
 PORT=$(free_port)
 "$MUSTER" gateway --listen "127.0.0.1:$PORT" --behaviour 'service-time: { exponential: 100ms }' \
     >"$WORK/gateway.txt" 2>&1 &
 STARTED+=("$!")
 listens "$PORT"
-read -r -a PEER <<<"$("$WORK/venv/bin/python" e2e/peer.py "$PORT" 400 25)"
+read -r -a PEER <<<"$("$PYTHON" e2e/peer.py "$PORT" 400 25)"
 status_of "$MUSTER" run e2e/faults.yaml --quiet --out "$WORK/run" \
     --set "platform.devices=[mqtt://127.0.0.1:$PORT]" --set fleet.streams.rate=400/s --set phases.measure=25s
 same "exit code" "$STATUS" 0

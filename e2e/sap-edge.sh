@@ -5,13 +5,12 @@
 source "$(dirname "$0")/lib.sh"
 need mosquitto python3 jq
 
-python3 -m venv "$WORK/venv"
-"$WORK/venv/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
+with_paho
 
 PORT=$(free_port)
 start_mosquitto "$PORT"
 mkfifo "$WORK/end"
-"$WORK/venv/bin/python" e2e/sap_edge.py application "$PORT" <"$WORK/end" >"$WORK/application.txt" &
+"$PYTHON" e2e/sap_edge.py application "$PORT" <"$WORK/end" >"$WORK/application.txt" &
 APPLICATION=$!
 STARTED+=("$APPLICATION")
 exec 9>"$WORK/end"
@@ -43,7 +42,7 @@ PORT=$(free_port)
 GATEWAY=$!
 STARTED+=("$GATEWAY")
 listens "$PORT"
-read -r SEEN YES NO COMMANDED <<<"$("$WORK/venv/bin/python" e2e/sap_edge.py device "$PORT" 500)"
+read -r SEEN YES NO COMMANDED <<<"$("$PYTHON" e2e/sap_edge.py device "$PORT" 500)"
 kill -INT "$GATEWAY"
 wait "$GATEWAY" || true
 sed -n '/^{/,$p' "$WORK/gateway.txt" >"$WORK/account.json"

@@ -8,8 +8,7 @@
 source "$(dirname "$0")/lib.sh"
 need mosquitto python3 jq curl
 
-python3 -m venv "$WORK/venv"
-"$WORK/venv/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
+with_paho
 
 # broker NAME: a Mosquitto that writes down who logs in; PORT, BROKER.
 broker() {
@@ -24,7 +23,7 @@ broker() {
 # serve NAME ROLE: the server end made with Paho in that role; SERVER. It ends with descriptor 9.
 serve() {
     mkfifo "$WORK/$1.end"
-    "$WORK/venv/bin/python" e2e/thingsboard.py "$2" "$PORT" <"$WORK/$1.end" >"$WORK/$1.txt" &
+    "$PYTHON" e2e/thingsboard.py "$2" "$PORT" <"$WORK/$1.end" >"$WORK/$1.txt" &
     SERVER=$!
     STARTED+=("$SERVER")
     exec 9>"$WORK/$1.end"
@@ -144,7 +143,7 @@ printf '%s:\n' consumer new old gateway provision >"$WORK/tokens"
 GATEWAY=$!
 STARTED+=("$GATEWAY")
 listens "$PORT"
-"$WORK/venv/bin/python" e2e/thingsboard.py commanded "$PORT" >"$WORK/commanded.json"
+"$PYTHON" e2e/thingsboard.py commanded "$PORT" >"$WORK/commanded.json"
 kill -INT "$GATEWAY"
 wait "$GATEWAY" || true
 sed -n '/^{/,$p' "$WORK/commanded.txt" >"$WORK/account.json"
@@ -169,7 +168,7 @@ printf '%s:\n' consumer new old gateway >"$WORK/tokens"
 GATEWAY=$!
 STARTED+=("$GATEWAY")
 listens "$PORT"
-"$WORK/venv/bin/python" e2e/thingsboard.py devices "$PORT" >"$WORK/devices.json"
+"$PYTHON" e2e/thingsboard.py devices "$PORT" >"$WORK/devices.json"
 kill -INT "$GATEWAY"
 wait "$GATEWAY" || true
 sed -n '/^{/,$p' "$WORK/gateway.txt" >"$WORK/account.json"

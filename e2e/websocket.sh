@@ -17,6 +17,7 @@ fleet:
     streams: [ { name: readings, rate: 500/s, qos: 1, payload: { size: 300 } } ]
 phases: { warm-up: 1s, measure: 4s }
 slo: { loss: 0, failure-ratio: 0, connected: 100% }
+validity: { lateness-p99: 5s, max-lateness: 30s }
 YAML
 
 make_certificate() {
@@ -71,9 +72,8 @@ gateway() {
     STARTED+=("$gateway")
     listens "$port"
     passes gateway "ws://127.0.0.1:$port/any/path?at=all"
-    python3 -m venv "$WORK/venv"
-    "$WORK/venv/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
-    check "gateway: a Paho client publishes and hears itself" "$WORK/venv/bin/python" e2e/websocket_paho.py "$port"
+    with_paho
+    check "gateway: a Paho client publishes and hears itself" "$PYTHON" e2e/websocket_paho.py "$port"
     stop "$gateway"
     sed -i '1d' "$account"
     same "gateway: what the Paho client sent" "$(jq '.received' "$account")" \
@@ -98,7 +98,7 @@ start_broker
 broker
 gateway "$(free_port)"
 web_server "$(free_port)"
-status_of "$MUSTER" run scenarios/first.yaml --quiet --out "$WORK/embedded" \
+status_of "$MUSTER" run scenarios/first.yaml --quiet --out "$WORK/embedded" "${ANY_LATENESS[@]}" \
     --set 'platform.devices=[ws://127.0.0.1:0]' --set 'slo.response.p99=<= 60s'
 same "embedded over ws: exit code" "$STATUS" 0
 finish

@@ -2,7 +2,8 @@
 
 # java_of CLASS ARGUMENT...: runs a program of Kafka's.
 java_of() {
-    exec java -Xmx384m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$(cat "$WORK/classpath")" "$@"
+    exec java -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
+        -cp 'target/peers/kafka/lib/*' "$@"
 }
 
 # Further listeners, each NAME:PROTOCOL, and users of SCRAM as Kafka's own tool takes them; a script may name some.
@@ -19,7 +20,7 @@ listener() {
 # in NODE.
 start_kafka() {
     local controller it more= protocols= users=()
-    (cd e2e/peers/kafka && mvn -q dependency:build-classpath -Dmdep.outputFile="$WORK/classpath") >"$WORK/build.log"
+    bash e2e/peers/fetch.sh kafka >"$WORK/build.log"
     KAFKA=$(free_port)
     controller=$(free_port)
     for it in "${LISTENERS[@]}"; do
