@@ -48,6 +48,10 @@ fuzz target="" seconds="60":
 faults *names:
     cargo run -q -p xtask -- faults {{ names }}
 
-# All that CI does, installing what it needs.
+# All that CI does for a commit, installing what it needs.
 ci:
     bash .ci/run
+
+# What is too long for each commit, installing what it needs; up to two hours.
+nightly:
+    bash .ci/nightly
