@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the three services of Hono into target/peers/hono, unless they are newer than their sources. With an empty
-# ~/.m2 it fetches some 1,600 files, 200 MB, from Maven Central first, which takes minutes; .ci/run begins with it beside other work.
+# ~/.m2 it fetches some 1,600 files, 200 MB, from Maven Central first, which takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fetch.sh NAME...: what a peer in Java runs with, into target/peers/NAME/lib, unless it is newer than the peer's pom.xml.
-# With an empty ~/.m2 Maven fetches it first; .ci/run begins with it beside other work.
+# With an empty ~/.m2 Maven fetches it first, which .ci/run does while the tests wait.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
