@@ -1,5 +1,7 @@
 # Steps with a name, a time and a log each, for the scripts that source this file: .ci/run and .ci/nightly.
 set -euo pipefail
+SELF=$(readlink -f "$0")
+readonly SELF
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly LOGS=${LOGS:-target/ci}
@@ -12,6 +14,8 @@ export CARGO_TERM_COLOR=never
 export CARGO_INCREMENTAL=0
 # A panic keeps its backtrace; errors of which a program makes thousands, and prints some, need none.
 export RUST_LIB_BACKTRACE=0
+# Panics name their place without it.
+export CARGO_PROFILE_DEV_DEBUG=0
 # Debian keeps mosquitto in /usr/sbin, which is not on every PATH.
 export PATH="$PWD/$VENV/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH:/usr/sbin"
 
@@ -44,7 +48,7 @@ step() {
 lanes() {
     local count=$1
     shift
-    printf '%s\n' "$@" | xargs -P "$count" -I{} bash "$0" lane {}
+    printf '%s\n' "$@" | xargs -P "$count" -I{} bash "$SELF" lane {}
 }
 
 # lane SCRIPT: one of them.
@@ -71,7 +75,7 @@ install_python() {
 
 # tool NAME: a tool of cargo's. It works for seconds, and compiles for minutes with all optimizations.
 tool() {
-    command -v "$1" >/dev/null || CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug "$1"
+    command -v "$1" >/dev/null || cargo install --quiet --locked --debug "$1"
 }
 
 # summary: the steps in a table, what failed with its last lines, and the counts; its status is that of all.
