@@ -99,6 +99,6 @@ broker
 gateway "$(free_port)"
 web_server "$(free_port)"
 status_of "$MUSTER" run scenarios/first.yaml --quiet --out "$WORK/embedded" "${ANY_LATENESS[@]}" \
-    --set 'platform.devices=[ws://127.0.0.1:0]' --set 'slo.response.p99=<= 60s'
+    --set 'platform.devices=[ws://127.0.0.1:0]' --set 'slo.response.p99=<= 60s' --set 'slo.end-to-end.p99=<= 60s'
 same "embedded over ws: exit code" "$STATUS" 0
 finish

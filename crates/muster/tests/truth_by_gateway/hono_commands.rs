@@ -29,7 +29,7 @@ fleet:
     streams:
       - { name: asks, kind: command-query, QUERY }
       - { kind: command }
-phases: { warm-up: 0s, measure: 3s, settle: { at-most: 40s, quiet: 500ms } }
+phases: { warm-up: 0s, measure: 3s, settle: { at-most: 6s, quiet: 500ms } }
 slo: { connected: 100% }
 "#;
 

@@ -247,7 +247,7 @@ pub(crate) fn refusal(scenario: &str) -> Option<String> {
 }
 
 /// Runs that may go on at once: each is mostly waiting, more would take each other's processor.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 12;
 
 /// A place among the runs that go on.
 struct Place;
