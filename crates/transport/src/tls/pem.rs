@@ -84,6 +84,9 @@ pub enum TransportError {
     Throwaway(String),
 }
 
+/// That of UTF-8, with which some editors begin a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 impl From<rustls::Error> for TransportError {
     fn from(error: rustls::Error) -> Self {
         Self::Tls(error.to_string())
@@ -91,9 +94,12 @@ impl From<rustls::Error> for TransportError {
 }
 
 impl Pem {
-    /// A file's text.
+    /// A file's text; a byte-order mark is no part of it.
     #[must_use]
-    pub fn new(name: &str, text: Vec<u8>) -> Self {
+    pub fn new(name: &str, mut text: Vec<u8>) -> Self {
+        if text.starts_with(BYTE_ORDER_MARK) {
+            text.drain(..BYTE_ORDER_MARK.len());
+        }
         let name = name.to_owned();
         Self { name, text }
     }

@@ -321,6 +321,13 @@ fn who_shows_no_certificate_is_sent_away_where_one_is_needed() {
 }
 
 #[test]
+fn a_byte_order_mark_hides_no_certificate_and_no_key() {
+    let ours = made("localhost");
+    let marked = |pem: &Pem| Pem::new("marked", [b"\xef\xbb\xbf", pem.text()].concat());
+    assert!(Own::new(&marked(&ours.cert), &marked(&ours.key)).is_ok());
+}
+
+#[test]
 fn a_key_of_another_certificate_is_named() {
     let (ours, theirs) = (made("localhost"), made("localhost"));
     let error = Own::new(&ours.cert, &theirs.key).expect_err("they do not belong together");
