@@ -39,6 +39,8 @@ pub struct LinkCause {
 pub struct Hints {
     /// The likely reason why a peer hangs up in the handshake, as the end of a sentence.
     pub closed_in_handshake: String,
+    /// The likely reason why a peer answers in another protocol, as the end of a sentence.
+    pub other_protocol: String,
     /// The first device that was refused, with its place, by fleet and cause.
     pub first_refused: BTreeMap<(String, String), String>,
     /// Why consumers never came up, where that ended the run.
@@ -135,7 +137,10 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
         let device = is_partly_up.then(|| first_device(end, &fleet, evidence));
         let device = device.flatten().unwrap_or_default();
         let hint = match end {
+            // Where others came up, the port speaks the protocol.
+            _ if is_partly_up => "",
             LinkEnd::Failed(ConnectFailure::Closed) => &evidence.hints.closed_in_handshake,
+            LinkEnd::Failed(ConnectFailure::Malformed) => &evidence.hints.other_protocol,
             LinkEnd::Failed(_) | LinkEnd::Ended(_) => "",
         };
         let (words, see) = (said(end, evidence), end.key(&fleet));

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The alert of a server that asks for a certificate and was shown none (RFC 8446 section 6.2).
+const CERTIFICATE_REQUIRED: u8 = 116;
+
 /// How the name of every such cause begins.
 const PREFIX: &str = "tls-";
 
@@ -46,6 +49,13 @@ impl TlsFailure {
             Self::Malformed => {
                 "; does this port speak TLS? If not, use the scheme without TLS".to_owned()
             }
+            Self::Alert(CERTIFICATE_REQUIRED) => match keys {
+                "platform.tls" => {
+                    "; give the fleet certificates: `credential: { kind: certificate, cert: ... }`"
+                        .to_owned()
+                }
+                keys => format!("; name a certificate in `{keys}.cert`"),
+            },
             Self::BadCertificate | Self::Alert(_) | Self::OwnCredential => String::new(),
         }
     }
@@ -117,6 +127,13 @@ mod tests {
         let remedy = |failure: TlsFailure| failure.remedy("platform.backend.tls");
         assert!(remedy(TlsFailure::UnknownIssuer).contains("`platform.backend.tls.ca`"));
         assert!(remedy(TlsFailure::WrongName).contains("`platform.backend.tls.server-name`"));
+        let required = TlsFailure::Alert(116);
+        assert!(remedy(required).contains("`platform.backend.tls.cert`"));
+        assert!(
+            required
+                .remedy("platform.tls")
+                .contains("kind: certificate")
+        );
         assert_eq!(remedy(TlsFailure::Alert(40)), "");
     }
 

@@ -26,9 +26,10 @@ pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) 
         Some(Ending::ConsumersUnreachable) => consumers(plan, events),
         Some(_) | None => Vec::new(),
     };
+    let security = Security::new(plan.platform.scheme(), DEVICE_TLS_KEYS);
     Hints {
-        closed_in_handshake: Security::new(plan.platform.scheme(), DEVICE_TLS_KEYS)
-            .hint_on_silence(),
+        closed_in_handshake: security.hint_on_silence(),
+        other_protocol: security.hint_on_nonsense(),
         first_refused: first_refused(plan, events),
         consumers,
     }

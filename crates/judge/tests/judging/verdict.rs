@@ -151,13 +151,19 @@ fn a_cause_names_the_first_device_and_the_likely_scheme() {
     let text = "1 of 100 links refused: not authorized (0x87), first device `m-343` \
                 (meters.csv:345); see fleet.meters.credential";
     assert_eq!(run.judged().causes[0].text, text);
-    let mut run = ended_without_a_link(&[(ConnectFailure::Closed, 100)]);
-    run.hints.closed_in_handshake = hint.to_owned();
-    let text = &run.judged().causes[0].text;
-    assert!(
-        text.contains(&format!("(closed-by-peer){hint}; see ")),
-        "{text}"
-    );
+    for (failure, name) in [
+        (ConnectFailure::Closed, "closed-by-peer"),
+        (ConnectFailure::Malformed, "malformed"),
+    ] {
+        let mut run = ended_without_a_link(&[(failure, 100)]);
+        run.hints.closed_in_handshake = hint.to_owned();
+        run.hints.other_protocol = hint.to_owned();
+        let text = &run.judged().causes[0].text;
+        assert!(text.contains(&format!("({name}){hint}; see ")), "{text}");
+        run.links.up_at_start = 99;
+        let text = &run.judged().causes[0].text;
+        assert!(!text.contains(hint), "others speak it: {text}");
+    }
 }
 
 #[test]

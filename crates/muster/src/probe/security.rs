@@ -40,6 +40,14 @@ impl Security {
         format!("; a port {with} TLS does that: if it is one, write `{other}://`")
     }
 
+    /// The likely reason why a peer answered in another protocol, as the end of a sentence.
+    pub(crate) fn hint_on_nonsense(self) -> String {
+        match self.scheme.is_tls() {
+            true => String::new(),
+            false => self.hint_on_silence(),
+        }
+    }
+
     /// Why the first bytes of a peer belong to another scheme; none if they may belong to this one.
     pub(crate) fn misread(self, bytes: &[u8]) -> Option<String> {
         let other = self.other().filter(|_| !self.scheme.is_tls())?;
@@ -64,6 +72,13 @@ impl Security {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_of_another_protocol_may_be_those_of_tls_where_none_is_spoken() {
+        let hint = |scheme| Security::new(scheme, "platform.tls").hint_on_nonsense();
+        assert!(hint(Scheme::Mqtt).contains("`mqtts://`"));
+        assert_eq!(hint(Scheme::Mqtts), "");
+    }
 
     #[test]
     fn an_alert_of_tls_is_misread_only_where_none_is_spoken() {
