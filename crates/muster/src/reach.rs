@@ -217,9 +217,11 @@ fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) ->
         ..hello.connect(settings)
     };
     let at_most = client.handshake_timeout;
+    let mut name = String::new();
+    fleet.render_link_name(link, &roster, &mut name);
     Some(Caller {
-        who: format!("{endpoint}, device `{}`", connect.client_id),
-        name: connect.client_id.to_owned(),
+        who: format!("{endpoint}, device `{name}`"),
+        name,
         keys: format!("`credential` of fleet `{}`", fleet.name),
         call: target::address(endpoint, Duration::from_micros(at_most.get()))
             .and_then(|address| {

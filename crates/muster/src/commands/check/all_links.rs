@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use muster_model::{LinkId, figure};
 use muster_net::Clock;
-use muster_scenario::{FleetPlan, Plan};
+use muster_scenario::{ConnectPlan, FleetPlan, Plan};
 
 use super::{Found, tell};
 use crate::outcome;
@@ -29,6 +29,12 @@ pub(super) fn try_all(plan: &Plan) -> Result<u8> {
     Ok(code)
 }
 
+/// Links that are opened at once: no more than the run has under way, or opens in a second.
+fn at_once(connect: &ConnectPlan) -> u32 {
+    let a_second = connect.rate.get().ceil().min(f64::from(PENDING_MAX)) as u32;
+    connect.pending.min(a_second).max(1)
+}
+
 /// What the links of one fleet were answered.
 #[derive(Default)]
 struct Answers {
@@ -42,7 +48,7 @@ impl Answers {
     /// Tries a fleet to its end, or until nobody answers any more.
     fn of_fleet(plan: &Plan, trial: &mut LinkTrial<'_>, fleet: &FleetPlan) -> Result<Self> {
         let mut answers = Self::default();
-        let at_once = fleet.connect.pending.clamp(1, PENDING_MAX);
+        let at_once = at_once(&fleet.connect);
         while answers.tried < fleet.links {
             let first = fleet.first_link.0 + answers.tried;
             let count = at_once.min(fleet.links - answers.tried);
@@ -113,5 +119,31 @@ impl Answers {
         }
         let codes = self.others.values().map(|(code, _)| *code);
         codes.max().unwrap_or(outcome::PASS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::{Micros, Rate};
+
+    use super::*;
+
+    #[test]
+    fn a_second_opens_no_more_links_than_the_run_would() {
+        for (rate, pending, expected) in [
+            (0.1, 128, 1),
+            (5.0, 128, 5),
+            (500.0, 128, 128),
+            (1e6, 10_000, 256),
+        ] {
+            let connect = ConnectPlan {
+                rate: Rate::per_second(rate).expect("a rate"),
+                pending,
+                timeout: Micros::from_secs(1),
+                lifetime: None,
+                from: Vec::new(),
+            };
+            assert_eq!(at_once(&connect), expected, "{rate}/s, {pending} pending");
+        }
     }
 }
