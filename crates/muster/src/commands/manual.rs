@@ -12,9 +12,22 @@ use crate::outcome;
 /// Prints the completions of a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Arguments::command(), "muster", &mut script);
+    let mut command = visible(&Arguments::command());
+    clap_complete::generate(args.shell, &mut command, "muster", &mut script);
     outcome::say(&String::from_utf8(script).context("write the completions as UTF-8")?);
     Ok(outcome::PASS)
+}
+
+/// The same command without what is hidden, which completions would offer all the same.
+fn visible(command: &Command) -> Command {
+    let arguments = command.get_arguments().filter(|it| !it.is_hide_set());
+    let below = command.get_subcommands().filter(|it| !it.is_hide_set());
+    Command::new(command.get_name().to_owned())
+        .about(command.get_about().cloned().unwrap_or_default())
+        .version(command.get_version().unwrap_or_default().to_owned())
+        .disable_version_flag(command.get_version().is_none())
+        .args(arguments.cloned())
+        .subcommands(below.map(visible))
 }
 
 /// Prints the manual page of the program, or writes it with that of each command.
@@ -58,4 +71,33 @@ fn page(command: Command) -> Result<String> {
     let man = clap_mangen::Man::new(command);
     man.render(&mut page).context("write the manual page")?;
     String::from_utf8(page).context("write the manual page as UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap_complete::Shell;
+
+    use super::*;
+
+    #[test]
+    fn completions_offer_what_people_may_use_and_nothing_else() {
+        for shell in [
+            Shell::Bash,
+            Shell::Zsh,
+            Shell::Fish,
+            Shell::PowerShell,
+            Shell::Elvish,
+        ] {
+            let mut command = visible(&Arguments::command());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "muster", &mut script);
+            let script = String::from_utf8(script).expect("text");
+            for word in ["provision", "all-links", "websocket", "version"] {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+            for word in ["agent", "embedded"] {
+                assert!(!script.contains(word), "{shell}: {word}");
+            }
+        }
+    }
 }
