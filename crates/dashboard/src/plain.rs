@@ -9,6 +9,9 @@ use crate::figure::{at_least, count, duration, per_second, seconds};
 /// Between two lines of the same phase.
 pub const PLAIN_EVERY: Micros = Micros::from_secs(5);
 
+/// Messages a second below which the second before a line says little of the run.
+const LOW_RATE: f64 = 10.0;
+
 /// Decides when a line is due, and writes it.
 #[derive(Debug, Default)]
 pub struct Plain {
@@ -89,6 +92,9 @@ fn brief(live: &Live) -> String {
                 per_second(rates.completed),
                 p99(live),
             ));
+            if rates.offered.is_some_and(|offered| offered < LOW_RATE) {
+                line.push_str(&format!(" | {} sent so far", count(live.sent)));
+            }
         }
         (Phase::Connect, _) => {
             line.push_str(&links(live));
@@ -325,6 +331,9 @@ mod tests {
         );
         live.slos = Some(Vec::new());
         assert!(brief(&live).contains("| SLOs ok |"));
+        live.rates.offered = Some(0.0);
+        let sent = "over 12 s | 71,234 sent so far | SLOs ok";
+        assert!(brief(&live).contains(sent), "{}", brief(&live));
         let early = at(3, Phase::Connect);
         assert_eq!(brief(&early), "   0:03 connect  connecting 0 of 0 | SLOs -");
     }
