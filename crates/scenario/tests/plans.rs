@@ -519,6 +519,57 @@ fn messages_that_overwrite_each_other_are_warned_of() {
 }
 
 #[test]
+fn links_that_may_not_ask_for_devices_are_warned_of() {
+    let of = |secret: &str, streams: &str| {
+        let text = format!(
+            "name: t\nplatform: {{ {REAL} }}\nfleet: [ {{ count: 1, credential: {{ kind: token, secret: {secret} }}, \
+             streams: [ {streams} ] }} ]\n"
+        );
+        let warnings = plan(&text).warnings.into_iter();
+        let about = warnings.filter(|warning| warning.what.contains("`provision`"));
+        about.map(|warning| warning.path).collect::<Vec<_>>()
+    };
+    let (asks, sends) = (
+        "{ name: a, rate: 1/s, topic: /provision/request }",
+        "{ name: b, rate: 1/s }",
+    );
+    assert_eq!(of("provision", asks), [""; 0]);
+    assert_eq!(of("A1", sends), [""; 0]);
+    assert_eq!(of("A1", asks), ["fleet[0].streams[0]"]);
+    let both = format!("{asks}, {sends}");
+    assert_eq!(of("provision", &both), ["fleet[0].streams[1]"]);
+}
+
+#[test]
+fn messages_that_thingsboard_never_takes_are_warned_of() {
+    let of = |platform: &str, template: &str| {
+        let stream =
+            format!("{{ rate: 1/s, carrier: none, payload: {{ template: '{template}' }} }}");
+        let warnings = board(platform, &stream).warnings;
+        let found = warnings.into_iter().map(|warning| warning.what);
+        found.collect::<Vec<_>>()
+    };
+    for (template, what) in [
+        ("t=${seq}", "sends other bytes"),
+        ("${seq}", "sends other bytes"),
+        (r#""${seq}""#, "sends other bytes"),
+        ("[ ]", "list without points"),
+    ] {
+        for platform in [REAL, EMBEDDED] {
+            let found = of(platform, template);
+            let is_said = matches!(&found[..], [only] if only.contains(what));
+            assert!(is_said, "{template}: {found:?}");
+        }
+    }
+    for lenient in ["{a:${seq}}", r#"{"a":${seq},}"#] {
+        assert_eq!(of(REAL, lenient), [""; 0]);
+        let found = of(EMBEDDED, lenient);
+        let is_said = matches!(&found[..], [only] if only.contains("is no JSON"));
+        assert!(is_said, "{lenient}: {found:?}");
+    }
+}
+
+#[test]
 fn a_topic_that_thingsboard_does_not_have_is_warned_of() {
     for topic in ["muster/${id}/t", "v1/devices/me/telemetri", "telemetry"] {
         let found = warned(&format!("{{ rate: 1/s, topic: '{topic}' }}"));

@@ -50,6 +50,7 @@ pub(super) fn is_built_in(name: &str) -> bool {
 /// Whether a variable, as it is written, differs from message to message.
 pub(super) fn differs_by_message(variable: &str) -> bool {
     let name = variable.trim_start_matches("${").trim_end_matches('}');
+    let name = name.strip_prefix("json:").unwrap_or(name);
     let name = name.split(':').next().unwrap_or_default();
     OF_MESSAGE.contains(&name) && name != "run"
 }

@@ -14,8 +14,13 @@ use crate::view::View;
 /// The platform's rule that makes messages with one `ts` overwrite each other.
 const ONE_VALUE: &str = "ThingsBoard keeps one value for each device, key and millisecond";
 
+const NO_JSON: &str =
+    "ThingsBoard takes JSON: it closes the link of a device that sends other bytes";
+const AS_JSON: &str = "use `payload: smart-meter`, or a template of JSON";
+
 /// Warns of messages that overwrite each other, and of those that are no JSON.
 pub(super) fn warn(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>]) {
+    warn_of_logins(class, streams, views);
     let mut earlier: Vec<(&StreamPlan, Points)> = Vec::new();
     for (stream, view) in streams.iter().zip(views) {
         let takes_data = class.seat.dialect.has_data(stream.topic.source());
@@ -23,11 +28,13 @@ pub(super) fn warn(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>]
             continue;
         };
         let Some(sources) = texts(&stream.payload) else {
-            let what =
-                "ThingsBoard takes JSON: it closes the link of a device that sends other bytes";
-            payload.warn(what, "use `payload: smart-meter`, or a template of JSON");
+            payload.warn(NO_JSON, AS_JSON);
             continue;
         };
+        if let Some(source) = sources.iter().find(|source| !is_taken(class, source)) {
+            warn_of_what_is_not_taken(&payload, source);
+            continue;
+        }
         if !class.seat.dialect.has_instants(stream.topic.source()) {
             continue;
         }
@@ -47,6 +54,62 @@ pub(super) fn warn(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>]
         }
         earlier.push((stream, points));
     }
+}
+
+/// The user name of a link that asks for devices.
+const PROVISION: &str = "provision";
+
+/// Warns of links that ask for devices and log in as none that may, and of those that may do nothing else.
+fn warn_of_logins(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>]) {
+    let asks = |stream: &&StreamPlan| class.seat.dialect.makes_devices(stream.topic.source());
+    let credential = class.view.get("credential");
+    let token = credential.filter(|it| it.text_of("kind") == "token");
+    let may_ask = token.is_some_and(|it| it.text_of("secret").trim() == PROVISION);
+    if !streams.iter().any(|stream| asks(&stream)) {
+        return;
+    }
+    for (stream, view) in streams.iter().zip(views) {
+        let (what, help) = match (asks(&stream), may_ask) {
+            (true, true) | (false, false) => continue,
+            (true, false) => (
+                "ThingsBoard answers requests for devices only on links that log in as `provision`",
+                "give the fleet `credential: { kind: token, secret: provision }`",
+            ),
+            (false, true) => (
+                "this link logs in as `provision`: ThingsBoard closes it when it sends anything but requests for \
+                 devices",
+                "move the stream to a fleet of devices",
+            ),
+        };
+        view.warn(what, help);
+    }
+}
+
+/// A template with a digit for each variable, read as JSON.
+fn read(source: &str) -> Option<Json> {
+    serde_json::from_str(&sampled(source, |_, _| "1".to_owned())).ok()
+}
+
+/// Whether messages of a template are taken and acknowledged. ThingsBoard reads JSON leniently, and the
+/// embedded gateway does not.
+fn is_taken(class: &Class<'_>, source: &str) -> bool {
+    match read(source) {
+        Some(Json::Object(_)) => true,
+        Some(Json::Array(points)) => !points.is_empty(),
+        Some(Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_)) => false,
+        None => source.trim_start().starts_with(['{', '[']) && !class.seat.is_embedded,
+    }
+}
+
+fn warn_of_what_is_not_taken(payload: &View<'_>, source: &str) {
+    let what = match read(source) {
+        Some(Json::Array(_)) => "ThingsBoard never acknowledges a list without points",
+        _ if source.trim_start().starts_with(['{', '[']) => {
+            "this template is no JSON: the embedded gateway closes the link of a device that sends it"
+        }
+        _ => NO_JSON,
+    };
+    payload.warn(what, AS_JSON);
 }
 
 /// The texts of which messages are made; none if they are no text.
@@ -178,7 +241,7 @@ impl Instant {
             .filter(|(token, _)| text.contains(token.as_str()))
             .collect();
         match used[..] {
-            [(token, "${due_ms}")] if *token == text => Self::Due,
+            [(token, "${due_ms}" | "${json:due_ms}")] if *token == text => Self::Due,
             [(token, variable)] if *token == text && variable.starts_with("${unique_ms") => {
                 Self::Unique((*variable).to_owned())
             }
@@ -237,6 +300,8 @@ mod tests {
             (r#"{"ts":"${due_ms}","values":{"a":1}}"#, Instant::Due),
             (r#"[{"ts":${unique_ms:2:1},"values":{"a":1}}]"#, unique),
             (r#"{"${id}":[{"ts":${due_ms},"values":{}}]}"#, Instant::Due),
+            (r#"{"ts":"${json:due_ms}","values":{"a":1}}"#, Instant::Due),
+            (r#"{"ts":"${json:seq}","values":{"a":1}}"#, Instant::Other),
             (r#"{"a":${due_ms}}"#, Instant::Arrival),
             (r#"{"ts":${due_ms},"a":1}"#, Instant::Arrival),
             (r#"{"ts":1600000000000,"values":{"a":1}}"#, Instant::Same),
