@@ -84,7 +84,7 @@ impl LinkEnd {
             Self::Ended(Cause::PeerDisconnect(reason)) => of_refusal(reason, fleet),
             Self::Ended(Cause::Tls(failure)) => of_tls(failure, fleet),
             Self::Ended(Cause::PeerClosed | Cause::Reset) => {
-                format!("platform.devices and fleet.{fleet}.credential")
+                format!("platform.devices, fleet.{fleet}.credential and fleet.{fleet}.client.id")
             }
             Self::Ended(Cause::PingUnanswered) => format!("fleet.{fleet}.connect"),
             Self::Ended(

@@ -203,7 +203,7 @@ pub(crate) fn of_series(
     windows: &WindowDelta,
     is_part: bool,
 ) -> Vec<NotedEvent> {
-    let mut events = links_down(summary, windows);
+    let mut events = links_down(&windows.links_by_second(), summary.run.links.wanted);
     events.extend(draining(summary));
     let answering = summary.streams.iter();
     let answering = answering.filter(|stream| stream.latency.response.is_some());
@@ -295,23 +295,22 @@ fn stretches(rows: impl Iterator<Item = (u32, (u64, u64))>, end: u32) -> Vec<(u3
     found
 }
 
-/// Stretches in which links that had been up were down.
-fn links_down(summary: &Summary, windows: &WindowDelta) -> Vec<NotedEvent> {
+/// Stretches in which links that had been up were down, until as many are up as ever were before.
+fn links_down(seconds: &[LinksSecond], wanted: u64) -> Vec<NotedEvent> {
     let mut events = Vec::new();
     let (mut lost, mut since) = (0u64, None);
-    let full = summary.run.links.up_at_start;
-    for LinksSecond {
-        second, ended, up, ..
-    } in windows.links_by_second()
-    {
-        if ended > 0 {
-            lost += ended;
-            since.get_or_insert(second);
+    let (mut full, mut before) = (0u64, 0u64);
+    for at in seconds {
+        full = full.max((before + at.connected).min(wanted));
+        before = at.up;
+        if at.ended > 0 {
+            lost += at.ended;
+            since.get_or_insert(at.second);
         }
-        if up >= full
+        if at.up >= full
             && let Some(from) = since.take()
         {
-            events.push(down(from, Some(second + 1), std::mem::take(&mut lost)));
+            events.push(down(from, Some(at.second + 1), std::mem::take(&mut lost)));
         }
     }
     events.extend(since.map(|from| down(from, None, lost)));
@@ -377,6 +376,40 @@ mod tests {
             ("consumer-back", 31.0, None),
         ];
         assert!(events.eq(expected), "{told:?}");
+    }
+
+    /// Links that came up and ended in each second from 0 on, of 10 that are wanted.
+    fn downs(rows: &[(u64, u64)]) -> Vec<(f64, Option<f64>)> {
+        let mut up = 0;
+        let seconds = (0..).zip(rows).map(|(second, (connected, ended))| {
+            up = up + connected - ended;
+            LinksSecond {
+                second,
+                connected: *connected,
+                ended: *ended,
+                up,
+            }
+        });
+        let seconds: Vec<LinksSecond> = seconds.collect();
+        let events = links_down(&seconds, 10);
+        events.iter().map(|it| (it.t_s, it.until_s)).collect()
+    }
+
+    #[test]
+    fn links_are_down_until_as_many_are_up_as_ever_were() {
+        assert_eq!(
+            downs(&[(10, 0), (0, 4), (3, 0), (1, 0)]),
+            [(1.0, Some(4.0))]
+        );
+        assert_eq!(downs(&[(10, 0), (4, 4)]), [(1.0, Some(2.0))]);
+        assert_eq!(downs(&[(8, 0), (0, 1), (1, 0)]), [(1.0, Some(3.0))]);
+        assert_eq!(downs(&[(8, 0), (0, 1), (0, 0)]), [(1.0, None)]);
+        let taken_over = [(10, 10), (10, 10), (10, 5), (10, 5)];
+        assert_eq!(
+            downs(&taken_over),
+            [(0.0, Some(4.0))],
+            "down at the start, too"
+        );
     }
 
     fn found(rows: &[(u64, u64)]) -> Vec<(u32, u32)> {

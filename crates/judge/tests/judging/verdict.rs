@@ -265,7 +265,7 @@ fn links_that_the_platform_took_and_closed_again_are_a_cause() {
         (
             Cause::PeerClosed,
             "closed by the platform (closed-by-peer); \
-             see platform.devices and fleet.meters.credential",
+             see platform.devices, fleet.meters.credential and fleet.meters.client.id",
         ),
     ] {
         let mut run = ended_without_a_link(&[]);
