@@ -91,6 +91,10 @@ pub struct Quantiles {
     pub is_p50_at_least: bool,
     /// Whether the other one is.
     pub is_p99_at_least: bool,
+    /// Messages in the seconds that the other one was taken over.
+    pub p99_of: u64,
+    /// Messages that it needs.
+    pub p99_needs: u64,
 }
 
 /// The generator's own health over the last full second; shares are 0 to 1.

@@ -191,9 +191,17 @@ fn traffic(live: &Live) -> String {
     )
 }
 
-/// The p99 of the response, with the seconds it was taken over where that is more than one.
+/// The p99 of the response, with the seconds it was taken over where that is more than one; why there is
+/// none yet.
 fn p99(live: &Live) -> String {
     let of = &live.response;
+    if of.p99.is_none() && of.p99_of > 0 {
+        return format!(
+            "n/a ({} of {} messages)",
+            count(of.p99_of),
+            count(of.p99_needs)
+        );
+    }
     let words = at_least(of.p99, of.is_p99_at_least);
     match of.p99_over_s {
         over @ 2.. if of.p99.is_some() => format!("{words} over {over} s"),
@@ -329,6 +337,11 @@ mod tests {
             "   0:47 measure  issued 1,998 of 2,000/s, answered 1,940, arrived 1,937 | p99 41.7 ms over 12 s | SLOs \
              failing: failure-ratio 1.2 % (at most 0.1 %) | 0x97 840 | generator: shape 131 ms (max 100 ms)"
         );
+        live.response.p99 = None;
+        (live.response.p99_of, live.response.p99_needs) = (120, 1_000);
+        assert!(brief(&live).contains("| p99 n/a (120 of 1,000 messages) |"));
+        live.response.p99_of = 0;
+        assert!(brief(&live).contains("| p99 - |"));
         live.slos = Some(Vec::new());
         assert!(brief(&live).contains("| SLOs ok |"));
         live.rates.offered = Some(0.0);

@@ -84,7 +84,10 @@ impl History {
 /// to the earliest, each with the times that are known and the lower bounds of the others.
 pub(super) fn quantiles(seconds: impl Iterator<Item = (Distribution, Distribution)>) -> Quantiles {
     let (mut known, mut others) = (Distribution::default(), Distribution::default());
-    let mut quantiles = Quantiles::default();
+    let mut quantiles = Quantiles {
+        p99_needs: Percentile::P99.needed(),
+        ..Quantiles::default()
+    };
     for (over_s, second) in (1..).zip(seconds) {
         known.merge(&second.0);
         others.merge(&second.1);
@@ -97,6 +100,7 @@ pub(super) fn quantiles(seconds: impl Iterator<Item = (Distribution, Distributio
         quantiles.p99 = percentiles.p99_us.map(Micros);
         quantiles.p99_over_s = over_s;
         quantiles.is_p99_at_least = percentiles.at_least.holds("p99_us");
+        quantiles.p99_of = known.count + others.count;
         if quantiles.p99.is_some() {
             break;
         }
@@ -132,5 +136,6 @@ mod tests {
     fn too_few_in_all_seconds_have_no_quantile() {
         let found = quantiles([second(5, 10), second(5, 10)].into_iter());
         assert_eq!((found.p50, found.p99), (None, None));
+        assert_eq!((found.p99_of, found.p99_needs), (10, 1_000));
     }
 }
