@@ -17,6 +17,9 @@ const OUTAGES: [&str; 8] = [
 /// Those of them that are read from the windows, so that one that goes on ends with the last measured window.
 const GAPS: [&str; 2] = ["no-answer", "no-arrival"];
 
+/// Links that did not all come back: the run is not as before, whatever its rate.
+const LINKS_DOWN: &str = "links-down";
+
 /// A rate is back at this part of its usual share of what was due.
 const RATE_BACK: f64 = 0.9;
 /// A median is back below this multiple of its usual value.
@@ -24,8 +27,8 @@ const MEDIAN_BACK: f64 = 2.0;
 /// Below this a median is back, whatever its usual value: what differs by less is no outage.
 const MEDIAN_FLOOR_US: f64 = 1_000.0;
 
-/// Adds to each outage that began while measuring when it was over. Of one that ended when nothing was measured
-/// any more nobody knows.
+/// Adds to each outage that began while measuring when it was over. That is not known of one that ended when
+/// nothing was measured any more, nor where the run was never outside its outages.
 pub(super) fn add(events: &mut [Event], windows: &[Window]) {
     let measured: Vec<&Window> = windows.iter().filter(|w| w.phase == "measure").collect();
     let (Some(first), Some(last)) = (measured.first(), measured.last()) else {
@@ -48,6 +51,13 @@ pub(super) fn add(events: &mut [Event], windows: &[Window]) {
     let usual = Usual::outside(&measured, &spans);
     let outages = events.iter_mut().filter(|event| is_outage(event));
     for event in outages.filter(|event| is_followed(event)) {
+        if event.until_s.is_none() && event.kind == LINKS_DOWN {
+            event.recovery = Some(Recovery { after_s: None });
+            continue;
+        }
+        if usual.is_unknown() {
+            continue;
+        }
         // What had not yet ended is over once everything is as before.
         let earliest = event.until_s.unwrap_or(event.t_s + f64::EPSILON);
         let mut later = measured.iter().filter(|w| w.t_s + w.for_s > earliest);
@@ -79,6 +89,17 @@ impl Usual {
             response_us: median(calm().filter_map(|w| Some(w.response.p50_us? as f64))),
             end_to_end_us: median(calm().filter_map(|w| Some(w.end_to_end.p50_us? as f64))),
         }
+    }
+
+    /// Whether the run was never outside its outages.
+    fn is_unknown(&self) -> bool {
+        let figures = [
+            self.answered,
+            self.arrived,
+            self.response_us,
+            self.end_to_end_us,
+        ];
+        figures.iter().all(Option::is_none)
     }
 
     /// Whether rates and latencies of a window are as usual. A median that was taken over more than the window
