@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
         _ => format!("command/d/res/{name}"),
     };
     hear(&topic, payload);
-    let of_sap_edge = Dialect::SapEdge.downlink("commands/d", payload);
+    let of_sap_edge = (Dialect::SapEdge.publishing().downlink)("commands/d", payload);
     assert!(matches!(of_sap_edge, Downlink::Command(_)));
     if let Some((fields, device)) = rest.split_first_chunk() {
         let stamp = stamp(fields, first);
@@ -46,7 +46,7 @@ fn below<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
 fn hear(topic: &str, payload: &[u8]) {
     let command = below(topic, "req");
     assert_eq!(DIALECT.is_command(topic), command.is_some(), "{topic}");
-    match (DIALECT.downlink(topic, payload), command) {
+    match ((DIALECT.publishing().downlink)(topic, payload), command) {
         (Downlink::Command(copy), Some(id)) => believes(copy.stamp, id, payload),
         (Downlink::Other, None) => {}
         (heard, _) => panic!("{heard:?} on {topic}"),
@@ -88,9 +88,8 @@ fn stamp(fields: &[u8; 16], bit: u8) -> Stamp {
 /// A command whose id travels in JSON is read back, and once a bit was altered never as another.
 fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
     let mut scratch = CommandScratch::default();
-    Dialect::SapEdge.write_command(&to(stamp, "d"), &mut scratch);
-    let read = |scratch: &CommandScratch| match Dialect::SapEdge
-        .downlink(&scratch.topic, &scratch.payload)
+    (Dialect::SapEdge.application.write_command)(&to(stamp, "d"), &mut scratch);
+    let read = |scratch: &CommandScratch| match (Dialect::SapEdge.publishing().downlink)(&scratch.topic, &scratch.payload)
     {
         Downlink::Command(copy) => copy.stamp,
         heard => panic!("{heard:?} on {}", scratch.topic),
@@ -114,9 +113,9 @@ fn to<'a>(stamp: &'a Stamp, device: &'a str) -> Commanding<'a> {
 /// A command and its reply to a device of any name are read back, and not once a bit was altered.
 fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
     let mut scratch = CommandScratch::default();
-    DIALECT.write_command(&to(stamp, device), &mut scratch);
+    (DIALECT.application.write_command)(&to(stamp, device), &mut scratch);
     let command =
-        |scratch: &CommandScratch| match DIALECT.downlink(&scratch.topic, &scratch.payload) {
+        |scratch: &CommandScratch| match (DIALECT.publishing().downlink)(&scratch.topic, &scratch.payload) {
             Downlink::Command(copy) => copy.stamp,
             heard => panic!("{heard:?} on {}", scratch.topic),
         };
@@ -129,7 +128,7 @@ fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
         device,
         is_gateways: false,
     };
-    DIALECT.write_reply(&to, &mut scratch);
+    (DIALECT.write_reply)(&to, &mut scratch);
     let reply = |scratch: &CommandScratch| {
         let copy = DIALECT.reply(&scratch.topic, &scratch.payload);
         copy.expect("it is a topic of replies").stamp

@@ -6,8 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use muster_platform::{
     Answered, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Notice, Peer,
-    ReplyPath, Status, Wanted,
-};
+    ReplyPath, Status, Wanted, Protocol};
 
 const HONO: Dialect = Dialect::Hono;
 const PEER: Peer<'static> = Peer {
@@ -30,7 +29,7 @@ fn hear(flags: u8, text: &str) {
         Some(parameter) => came.parameter(parameter),
         None => came.segment(part),
     });
-    let wanted = HONO.hear_request(&came, (flags & 16 != 0).then_some(&PEER));
+    let wanted = (HONO.requests(Protocol::Coap).hear)(&came, (flags & 16 != 0).then_some(&PEER));
     match wanted.expect("Hono hears requests") {
         Wanted::Upload(upload) => {
             assert!(!upload.device.is_empty() && !upload.tenant.is_empty());
@@ -45,7 +44,7 @@ fn hear(flags: u8, text: &str) {
             let mut handed = HandedCommand::default();
             if handed.fill(upload.manner, &command) {
                 let mut reply = ReplyPath::default();
-                let read = HONO.answered(Status::new(2, 4), handed.fields(), b"", &mut reply);
+                let read = (HONO.requests(Protocol::Coap).answered)(Status::new(2, 4), handed.fields(), b"", &mut reply);
                 assert!(matches!(read, Answered::Command(_)));
                 assert_eq!(reply.is_empty(), id.is_empty());
             }
@@ -64,12 +63,12 @@ fn read(status: u8, text: &str) {
     };
     let mut path = ReplyPath::default();
     let status = Status::of_coap(status);
-    match HONO.answered(status, fields(), text.as_bytes(), &mut path) {
+    match (HONO.requests(Protocol::Coap).answered)(status, fields(), text.as_bytes(), &mut path) {
         Answered::Command(_) => {
             let came = parts(text).filter(|part| !part.starts_with('?'));
             assert!(path.is_empty() || path.segments().eq(came));
             let mut query = String::new();
-            let request = HONO.ask_reply(&path, 200, b"", &mut query);
+            let request = (HONO.requests(Protocol::Coap).reply)(&path, 200, b"", &mut query);
             assert!(request.parameters().eq(["hono-cmd-status=200"]));
         }
         Answered::Accepted => assert!(status.is_yes() && path.is_empty()),
@@ -88,6 +87,6 @@ fuzz_target!(|data: &[u8]| {
     let _ = HONO.kafka_command(text);
     let headers = text.split('&').filter_map(|pair| pair.split_once('='));
     let headers = headers.map(|(name, value)| (name, value.as_bytes()));
-    let _ = HONO.returned(headers, text.as_bytes());
+    let _ = (HONO.application.returned)(headers, text.as_bytes());
     let _ = HONO.reply(text, rest);
 });

@@ -61,9 +61,9 @@ fn is_plain(data: &[u8]) -> bool {
 fn answered(device: &str, id: Option<&[u8]>) {
     for code in [0, 0x97] {
         let (mut topic, mut answer) = (String::new(), Vec::new());
-        BOARD.write_acknowledgement_topic(device, id, &mut topic);
-        BOARD.write_acknowledgement([Reply { id, code }].into_iter(), &mut answer);
-        let Downlink::Acknowledgements(mut words) = BOARD.downlink(&topic, &answer) else {
+        (BOARD.server.write_acknowledgement_topic)(device, id, &mut topic);
+        (BOARD.server.write_acknowledgement)([Reply { id, code }].into_iter(), &mut answer);
+        let Downlink::Acknowledgements(mut words) = (BOARD.publishing().downlink)(&topic, &answer) else {
             panic!("{topic}");
         };
         let word = words.next().expect("one").expect("it is readable");
@@ -73,7 +73,7 @@ fn answered(device: &str, id: Option<&[u8]>) {
 
 /// Whether an answer on a topic can be read, and is a yes.
 fn answer(topic: &str, data: &[u8]) -> Option<bool> {
-    let Downlink::Acknowledgements(mut words) = BOARD.downlink(topic, data) else {
+    let Downlink::Acknowledgements(mut words) = (BOARD.publishing().downlink)(topic, data) else {
         panic!("{topic}");
     };
     let word = words.next().expect("one");
@@ -84,17 +84,16 @@ fn answer(topic: &str, data: &[u8]) -> Option<bool> {
 /// Commands and replies: what may be handed on is JSON, and stays so in the form of gateways.
 fn commanded(data: &[u8]) {
     for topic in [COMMAND, RPC_OF_GATEWAY] {
-        assert!(matches!(BOARD.downlink(topic, data), Downlink::Command(_)));
+        assert!(matches!((BOARD.publishing().downlink)(topic, data), Downlink::Command(_)));
     }
     let _ = BOARD.reply(REPLY, data);
     let mut topic = String::new();
-    if BOARD
-        .surfaced_reply("link", RPC_OF_GATEWAY, data, &mut topic)
+    if (BOARD.server.surfaced_reply)("link", RPC_OF_GATEWAY, data, &mut topic)
         .is_some()
     {
         assert!(topic.starts_with("thingsboard-rpc/") && !topic.contains(['+', '#', '\0']));
     }
-    if !BOARD.takes_command(data) {
+    if !(BOARD.server.takes_command)(data) {
         return;
     }
     let to = Handing {
@@ -104,7 +103,7 @@ fn commanded(data: &[u8]) {
     };
     let mut handed = CommandScratch::default();
     assert!(BOARD.hand(0, &to, data, &mut handed));
-    let Downlink::Command(copy) = BOARD.downlink(RPC_OF_GATEWAY, &handed.payload) else {
+    let Downlink::Command(copy) = (BOARD.publishing().downlink)(RPC_OF_GATEWAY, &handed.payload) else {
         panic!("a gateway is commanded");
     };
     assert_eq!((copy.request, copy.device), (7, Some("d")));
@@ -115,7 +114,7 @@ fn hears(topic: &str, data: &[u8]) -> bool {
         PROVISION => PROVISIONING,
         _ => "link",
     };
-    match BOARD.hear(link, topic, data) {
+    match (BOARD.server.hear)(link, topic, data) {
         Heard::Data(data) => {
             assert!(data.devices().count() > 0, "data are somebody's");
             for device in data.devices() {

@@ -49,7 +49,11 @@ impl Commanding {
 /// would count as duplicates that the target never made.
 fn beside(plan: &Plan, filter: &str) -> Vec<&'static str> {
     let dialect = plan.platform.dialect();
-    let wanted = dialect.replies().into_iter().chain(dialect.notices());
+    let wanted = dialect
+        .application
+        .replies
+        .into_iter()
+        .chain(dialect.application.notices);
     let is_taken = |wanted: &&str| topic::matches(filter, &wanted.replace(['+', '#'], A_REPLY));
     wanted.filter(|wanted| !is_taken(wanted)).collect()
 }

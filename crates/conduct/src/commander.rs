@@ -269,26 +269,31 @@ impl Commander {
         seen: Micros,
         desk: &mut Desk<'_, S>,
     ) -> bool {
-        if let Some(notice) = self.dialect.notice(topic) {
-            self.hear_word(&notice.stamp.id, notice.delivery(), seen, desk);
-            return true;
-        }
-        let Some(copy) = self.dialect.reply(topic, payload) else {
-            return false;
-        };
-        self.reply(&copy, seen, desk);
-        true
+        let returned = (self.dialect.application.returned)(topic, payload);
+        self.came_back(returned, seen, desk)
     }
 
     /// A record of Kafka's topic of replies; false if the dialect has none, or it is another application's.
     pub fn returned<'a, S: Sink>(
         &mut self,
-        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        mut headers: impl Iterator<Item = (&'a str, &'a [u8])>,
         payload: &[u8],
         seen: Micros,
         desk: &mut Desk<'_, S>,
     ) -> bool {
-        match self.dialect.returned(headers, payload) {
+        let kafka = self.dialect.application.kafka.as_ref();
+        let returned = kafka.and_then(|kafka| (kafka.returned)(&mut headers, payload));
+        self.came_back(returned, seen, desk)
+    }
+
+    /// Takes a reply or a notice; false if there is none.
+    fn came_back<S: Sink>(
+        &mut self,
+        returned: Option<Returned>,
+        seen: Micros,
+        desk: &mut Desk<'_, S>,
+    ) -> bool {
+        match returned {
             Some(Returned::Reply(copy)) => self.reply(&copy, seen, desk),
             Some(Returned::Notice(notice)) => {
                 self.hear_word(&notice.stamp.id, notice.delivery(), seen, desk);
@@ -396,7 +401,7 @@ impl Commander {
             tenant: stream.roster.tenant(),
             is_two_way: stream.is_two_way,
         };
-        self.dialect.write_command(&to, &mut self.scratch);
+        (self.dialect.application.write_command)(&to, &mut self.scratch);
         let is_two_way = stream.is_two_way;
         let token = self.free.last().copied();
         let token = token.unwrap_or(self.pending.len() as u32);

@@ -156,7 +156,8 @@ impl Placement<'_> {
                 .plan
                 .platform
                 .dialect()
-                .announces()
+                .publishing()
+                .announcement
                 .filter(|_| fleet.is_gateway),
             streams: streams.collect::<Result<_, _>>()?,
             client: Self::client(self.plan, fleet),
@@ -194,7 +195,7 @@ impl Placement<'_> {
                 Ack::None => Answer::None,
                 Ack::Transport => Answer::Transport,
                 Ack::Application => Answer::Application {
-                    slides: self.plan.platform.dialect().slides(),
+                    slides: self.plan.platform.dialect().publishing().slides,
                 },
             },
             timeout: stream.timeout,

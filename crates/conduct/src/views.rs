@@ -63,7 +63,7 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
         backends: plan.accounts() as u8,
         groups: plan.rules.groups(&placed),
         cold: plan.cold,
-        published: match plan.platform.dialect().published_figures() {
+        published: match plan.platform.dialect().published_figures {
             PublishedFigures::None => PublishedPlan::Nothing,
             PublishedFigures::ByDevice => {
                 PublishedPlan::ByDevice(plan.devices().min(PUBLISHED_DEVICES_MAX))

@@ -195,7 +195,7 @@ fn body(seq: u32) -> Vec<u8> {
         is_two_way: true,
     };
     let mut scratch = CommandScratch::default();
-    Dialect::Hono.write_command(&to, &mut scratch);
+    (Dialect::Hono.application.write_command)(&to, &mut scratch);
     scratch.payload
 }
 

@@ -113,6 +113,7 @@ impl<S: Sink> Shard<S> {
         let mut refusals = std::mem::take(&mut self.refusals);
         refusals.note_unanswered("announcement", || {
             let class = self.class(link);
+            let announced = class.announces.as_ref();
             // Answers come in the order of the announcements.
             let first = class.first_device_of(self.link_id(link)).0;
             let mut device = String::new();
@@ -121,9 +122,9 @@ impl<S: Sink> Shard<S> {
             format!(
                 "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not told",
                 self.name_of(link),
-                class.announces.unwrap_or_default(),
+                announced.map_or("", |it| it.topic),
                 class.client.handshake_timeout,
-                class.dialect.announcement_remedy()
+                announced.map_or("", |it| it.remedy)
             )
         });
         self.refusals = refusals;
@@ -143,13 +144,11 @@ impl<S: Sink> Shard<S> {
         let scratch = &mut self.scratch;
         class.roster.render_name(device, &mut scratch.name);
         scratch.announcement.clear();
-        class
-            .dialect
-            .write_announcement(&scratch.name, &mut scratch.announcement);
-        let topic = class.announces.unwrap_or_default();
+        let announced = class.announces.ok_or(Refused::NotConnected)?;
+        (announced.write)(&scratch.name, &mut scratch.announcement);
         let publish = Publish {
             qos: Qos::AtLeastOnce,
-            ..Publish::new(topic, &scratch.announcement)
+            ..Publish::new(announced.topic, &scratch.announcement)
         };
         let client = state.session.mqtt().ok_or(Refused::NotConnected)?;
         client.publish(now, ANNOUNCEMENT, &publish, out)

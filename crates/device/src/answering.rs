@@ -1,7 +1,7 @@
 //! What comes to a link that speaks CoAP, and what time brings it.
 
 use muster_model::{Cause, Micros, Outcome, Reason};
-use muster_platform::{Answered, Field, Status};
+use muster_platform::{Answered, Field, Protocol, Status};
 use muster_protocol::coap::{
     Again, ClientEvent, Code, Failure, Opt, OptionNumber, Response, content_format,
 };
@@ -130,7 +130,7 @@ impl<S: Sink> Shard<S> {
             self.account.links.coap_stray += 1;
             return;
         }
-        let hint = self.class(link).dialect.hint(status);
+        let hint = (self.class(link).dialect.requests(Protocol::Coap).hint)(status);
         let text = hint.unwrap_or("nobody waits for the answers to these messages");
         self.refusals.note(status.coap_reason(), text.as_bytes());
         let due = due_of(token, now);
@@ -142,16 +142,16 @@ impl<S: Sink> Shard<S> {
         let token = Token(response.ticket.name);
         self.sink.counts(stream_of(token), now).separate_responses +=
             u64::from(response.is_separate);
-        let dialect = self.class(link).dialect;
+        let requests = self.class(link).dialect.requests(Protocol::Coap);
         let status = Status::of_coap(response.code.0);
-        let fields = response.options.iter().filter_map(field);
+        let mut fields = response.options.iter().filter_map(field);
         let reply = &mut self.scratch.reply_path;
-        match dialect.answered(status, fields, response.payload, reply) {
+        match (requests.answered)(status, &mut fields, response.payload, reply) {
             Answered::Accepted => self.request_accepted(link, token, now, false),
             Answered::Command(copy) => self.answered_by_command(link, now, token, &copy),
             Answered::Rejected(status) => {
                 let reason = status.coap_reason();
-                let hint = dialect.hint(status).map(str::as_bytes);
+                let hint = (requests.hint)(status).map(str::as_bytes);
                 self.refusals.note(reason, hint.unwrap_or(response.payload));
                 self.rejected(link, token, reason, now);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
-use muster_platform::{Dialect, Roster, Uplink};
+use muster_platform::{Announcement, Dialect, Roster, Uplink};
 use muster_protocol::mqtt;
 
 use crate::{BackOff, Client, ClientId};
@@ -24,7 +24,7 @@ pub struct Class {
     /// How many devices each link carries; the last one may carry fewer.
     pub devices_per_link: u32,
     /// The topic on which a link says of each device that it is there, before any of them publishes.
-    pub announces: Option<&'static str>,
+    pub announces: Option<Announcement>,
     /// What the devices send.
     pub streams: Vec<ClassStream>,
     /// How sessions are opened.
@@ -190,7 +190,7 @@ impl Class {
     pub(crate) fn names_run(&self) -> bool {
         let mqtt = self.client.mqtt();
         let is_unnamed = mqtt.is_some_and(|mqtt| mqtt.client_id == ClientId::Name);
-        is_unnamed && self.dialect.has_free_client_ids()
+        is_unnamed && self.dialect.publishing().has_free_client_ids
     }
 
     /// Whether a client that is none of this run's may have a client id of a link.

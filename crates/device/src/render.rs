@@ -236,7 +236,7 @@ impl<S: Sink> Shard<S> {
                 device: &scratch.name,
                 is_gateways: class.client.gateway.is_some(),
             };
-            class.dialect.write_reply(&to, &mut scratch.reply);
+            (class.dialect.write_reply)(&to, &mut scratch.reply);
             scratch.uplink.say(&scratch.reply);
             return;
         }

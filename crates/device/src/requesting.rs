@@ -1,7 +1,7 @@
 //! A message as a request of CoAP, and its copies.
 
 use muster_model::Micros;
-use muster_platform::{Asking, Method, OPTIONS_MAX, Request, UplinkScratch};
+use muster_platform::{Asking, Method, OPTIONS_MAX, Protocol, Request, UplinkScratch};
 use muster_protocol::coap::{
     self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Ticket, Uint,
     content_format,
@@ -185,9 +185,10 @@ impl Class {
         submit: impl FnOnce(&coap::Request<'_>) -> T,
     ) -> T {
         let stream = &self.streams[lane as usize];
+        let requests = self.dialect.requests(Protocol::Coap);
         if let Kind::Command { status, .. } = stream.kind {
             let (to, payload) = (paths.get(at), &uplink.payload);
-            let request = self.dialect.ask_reply(to, status, payload, query);
+            let request = (requests.reply)(to, status, payload, query);
             return with_options(&request, submit);
         }
         let asking = Asking {
@@ -197,7 +198,7 @@ impl Class {
             is_confirmable: stream.is_confirmable,
             ttd_s: stream.ttd().map(whole_seconds),
         };
-        with_options(&self.dialect.ask(&asking, query), submit)
+        with_options(&(requests.uplink)(&asking, query), submit)
     }
 }
 

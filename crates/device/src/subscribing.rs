@@ -126,12 +126,12 @@ impl Class {
             .iter()
             .filter(|stream| self.has_filter(stream))
             .count();
-        (self.dialect.subscriptions().len() + of_streams).min(SUBSCRIPTIONS_MAX)
+        (self.dialect.publishing().subscriptions.len() + of_streams).min(SUBSCRIPTIONS_MAX)
     }
 
     /// The QoS of each filter, in their order.
     fn requested_qos(&self) -> impl Iterator<Item = Qos> {
-        let of_dialect = self.dialect.subscriptions().iter();
+        let of_dialect = self.dialect.publishing().subscriptions.iter();
         let of_dialect = of_dialect.map(|it| Qos::from_bits(it.qos).unwrap_or(Qos::AtMostOnce));
         let streams = self.streams.iter().filter(|stream| self.has_filter(stream));
         of_dialect.chain(streams.map(|stream| stream.qos))
@@ -145,12 +145,13 @@ impl Class {
     /// requests.
     fn filter_of_dialect(&self, stream: &ClassStream) -> Option<&'static str> {
         if stream.is_command() {
-            return self.dialect.commands(self.client.gateway.is_some());
+            let publishing = self.dialect.publishing();
+            return publishing.filter_of_commands(self.client.gateway.is_some());
         }
         let topic = stream.uplink.topic().source();
         let answers = stream
             .is_acknowledged()
-            .then(|| self.dialect.answers(topic));
+            .then(|| (self.dialect.topic)(topic).answers);
         answers.flatten()
     }
 
@@ -161,7 +162,7 @@ impl Class {
         (filters, qos): (&mut [String], &mut [Qos]),
     ) {
         let mut places = filters.iter_mut().zip(qos);
-        for subscription in self.dialect.subscriptions() {
+        for subscription in self.dialect.publishing().subscriptions {
             let Some((filter, qos)) = places.next() else {
                 return;
             };

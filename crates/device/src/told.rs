@@ -12,7 +12,7 @@ impl<S: Sink> Shard<S> {
     /// A message came on a link.
     pub(crate) fn told(&mut self, link: u32, now: Micros, message: &Message<'_>) {
         let (topic, payload) = (message.topic.as_str(), message.payload);
-        match self.class(link).dialect.downlink(topic, payload) {
+        match (self.class(link).dialect.publishing().downlink)(topic, payload) {
             Downlink::Acknowledgements(array) => self.read_acknowledgements(link, now, array),
             Downlink::Command(copy) => self.told_command(link, now, &copy),
             Downlink::Other => self.overheard(link, now, message),

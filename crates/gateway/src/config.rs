@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use muster_model::behaviour::{Amount, Behaviour, Reject};
 use muster_model::{Micros, Rate, mix};
 use muster_net::Clock;
-use muster_platform::Dialect;
+use muster_platform::{Dialect, Protocol};
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::MAXIMUM_PACKET_SIZE;
 use muster_transport::{Pem, ServerSpec, ServerTls};
@@ -308,7 +308,11 @@ impl GatewayConfig {
 
     /// Bytes of the longest payload over CoAP.
     pub(crate) fn max_payload(&self) -> u32 {
-        let usual = self.dialect.request_limits().map(|limits| limits.body);
+        let usual = self
+            .dialect
+            .requests(Protocol::Coap)
+            .limits
+            .map(|limits| limits.body);
         self.max_payload.or(usual).unwrap_or(u32::MAX)
     }
 

@@ -400,7 +400,7 @@ fn every(text: &str) -> Result<Micros, String> {
 }
 
 fn dialect(text: &str) -> Result<Dialect, String> {
-    let names = || Dialect::ALL.map(Dialect::name).join(", ");
+    let names = || Dialect::ALL.map(|dialect| dialect.name).join(", ");
     Dialect::named(text).ok_or_else(|| format!("`{text}` is no dialect; one of {}", names()))
 }
 

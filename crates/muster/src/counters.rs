@@ -58,7 +58,7 @@ struct Page {
 impl CounterWatch {
     /// Reads what the scenario wants to be read; may wait for each page's time-out.
     pub(crate) fn begin(plan: &Plan, part: Part) -> Option<Self> {
-        let names = plan.platform.dialect().counters()?;
+        let names = plan.platform.dialect().spec().counters.as_ref()?;
         let fleets = plan.fleets.iter();
         let reading = Reading {
             names,
@@ -195,12 +195,14 @@ pub(crate) fn compared(
     of_streams: &[&Ledger],
 ) -> Vec<CounterGrowth> {
     let dialect = plan.platform.dialect();
-    let Some(names) = dialect.counters() else {
+    let Some(names) = &dialect.counters else {
         return Vec::new();
     };
     let kinds = plan.streams().map(|(_, stream)| {
         let topic = stream.topic.source();
-        dialect.counted_as(topic).filter(|_| stream.is_uplink())
+        (dialect.topic)(topic)
+            .counted_as
+            .filter(|_| stream.is_uplink())
     });
     let kinds: Vec<Option<&str>> = kinds.collect();
     let counted = noted.iter().filter(|it| it.grown != Some(0));
@@ -219,7 +221,7 @@ pub(crate) fn compared(
             let sum = |of: fn(&Ledger) -> u64| ledgers.iter().map(|it| of(it)).sum::<u64>();
             let (ledger, unanswered) = (sum(of_ledger(*means)), sum(unanswered));
             CounterGrowth {
-                platform: dialect.name().to_owned(),
+                platform: dialect.name.to_owned(),
                 kind: (*kind).to_owned(),
                 status: (*status).to_owned(),
                 grown,

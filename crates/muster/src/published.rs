@@ -8,7 +8,7 @@ use std::sync::Arc;
 use muster_load::{PayloadSpec, ScheduleSpec, Shape, StreamSchedule};
 use muster_measure::{DeviceFigures, Identity, Summary};
 use muster_model::Micros;
-use muster_platform::{ApplicationId, Dialect, NamedPayload, PublishedFigures};
+use muster_platform::{ApplicationId, NamedPayload, PublishedFigures};
 use muster_report::{SapDevice, SapFigures, SapVerdict};
 use muster_scenario::{FleetPlan, Plan, StreamPlan};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) fn published(
     let Some(identity) = identity else {
         return BTreeMap::new();
     };
-    match plan.platform.dialect().published_figures() {
+    match plan.platform.dialect().published_figures {
         PublishedFigures::None => BTreeMap::new(),
         PublishedFigures::BySlot => {
             let figures = hono::figures(plan, identity.slots(), summary);
@@ -131,7 +131,7 @@ fn samples((lane, stream): (usize, &StreamPlan)) -> Option<u64> {
     let named = NamedPayload::SapMeasures {
         samples: u32::try_from(samples).ok()?,
     };
-    let is_it = Dialect::SapEdge.payload(named, lane as u8) == stream.payload;
+    let is_it = named.spec(lane as u8) == stream.payload;
     let has_id = text.contains(&ApplicationId::template(lane as u8));
     (is_it && has_id).then_some(samples as u64)
 }

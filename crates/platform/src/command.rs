@@ -43,6 +43,31 @@ pub struct Commanding<'a> {
     pub is_two_way: bool,
 }
 
+/// A command of the business application as its topic says it at the server end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commanded<'a> {
+    /// Whose device; empty where the topic names no tenant.
+    pub tenant: &'a str,
+    /// Whom it is for.
+    pub device: &'a str,
+    /// What the reply gives back; none where no reply is wanted, or commands have none.
+    pub correlation_id: Option<&'a str>,
+    /// What it is called; empty where commands have no names.
+    pub name: &'a str,
+}
+
+impl<'a> Commanded<'a> {
+    /// A command to a device, whose topic says nothing else.
+    pub(crate) const fn to(device: &'a str) -> Self {
+        Self {
+            tenant: "",
+            device,
+            correlation_id: None,
+            name: "",
+        }
+    }
+}
+
 /// A command that is replied to, and by whom.
 #[derive(Debug, Clone, Copy)]
 pub struct Replying<'a> {

@@ -7,7 +7,7 @@ pub struct Counters {
     pub metrics: &'static [&'static str],
     /// The label that says whose the messages are.
     pub tenant: &'static str,
-    /// The label that says what kind they are of, such as [`Dialect::counted_as`](crate::Dialect::counted_as) has it.
+    /// The label that says what kind they are of, such as [`UplinkTopic::counted_as`](crate::UplinkTopic::counted_as) has it.
     pub kind: &'static str,
     /// The label that says what became of them.
     pub status: &'static str,

@@ -13,14 +13,15 @@
 //!
 //! # Device end
 //!
-//! [`Dialect::ask`](crate::Dialect::ask) makes a [`Request`] of what [`Uplink::render`](crate::Uplink::render)
-//! rendered: the stream's topic is the path. [`Dialect::answered`](crate::Dialect::answered) reads the
-//! answer, and [`Dialect::ask_reply`](crate::Dialect::ask_reply) makes the request that replies to a command.
+//! [`Requests::uplink`](crate::Requests::uplink) makes a request of what
+//! [`Uplink::render`](crate::Uplink::render) rendered: the stream's topic is the path.
+//! [`Requests::answered`](crate::Requests::answered) reads the answer, and
+//! [`Requests::reply`](crate::Requests::reply) makes the request that replies to a command.
 //!
 //! # Server end
 //!
-//! [`Incoming`](crate::Incoming) takes what came, and [`Dialect::hear_request`](crate::Dialect::hear_request)
-//! says what it means. [`Waiting`](crate::Waiting) holds who waits for a command.
+//! [`Incoming`](crate::Incoming) takes what came, and [`Requests::hear`](crate::Requests::hear) says what it
+//! means. [`Waiting`](crate::Waiting) holds who waits for a command.
 
 mod commands;
 mod counters;
@@ -32,59 +33,120 @@ mod northbound;
 mod requests;
 mod server;
 
-pub(crate) use commands::{answered, ask_reply, write_reply};
-pub(crate) use counters::{COUNTERS, counted_as};
 pub use ditto::DittoPayload;
 pub(crate) use ditto::payload;
 pub use identity::Identity;
 pub use kafka::CONTENT_TYPE;
-pub(crate) use kafka::{TOPICS as KAFKA_TOPICS, kafka_command, returned};
-pub(crate) use meanings::{HANDSHAKE_HINT, hint};
-pub use northbound::{Commanded, Notice, is_own_media_type};
-pub(crate) use northbound::{NOTICES, REPLIES, reply, surface, write_command};
-pub(crate) use requests::ask;
+pub use northbound::{Notice, is_own_media_type};
 pub use requests::{Endpoint, Who, resource};
-pub(crate) use server::hear;
 pub use server::{HandedCommand, Manner, ReplyUpload, Upload, Wanted};
 
-use muster_model::Micros;
+use muster_model::{Micros, Promise};
 
-use muster_model::Promise;
-
-use crate::dialect::{Defaults, Promises};
+use crate::kafka::Kafka;
 use crate::request::RequestLimits;
+use crate::spec::{
+    Application, Defaults, Handover, PLAIN, PLAIN_REQUESTS, PLAIN_SERVER, PLAIN_TOPIC, Promises,
+    PublishedFigures, Requests, Server, Spec, UplinkTopic,
+};
 
 /// The tenant that Hono's own examples have.
 pub const DEFAULT_TENANT: &str = "DEFAULT_TENANT";
 
-/// An adapter answers 2.04 once the messaging network has the message.
-pub(crate) const PROMISES: Promises = Promises {
-    transport: Promise::Forwarded,
-    application: Promise::Nothing,
+pub(crate) static HONO: Spec = Spec {
+    name: "hono",
+    defaults: Defaults {
+        fleet: &[("tenant", DEFAULT_TENANT)],
+        gateway_stream: &[("topic", "telemetry//${id}")],
+        stream: &[("topic", "telemetry"), ("payload", "ditto-modify")],
+        ..PLAIN.defaults
+    },
+    // An adapter answers 2.04 once the messaging network has the message.
+    promises: Promises {
+        transport: Promise::Forwarded,
+        ..PLAIN.promises
+    },
+    published_figures: PublishedFigures::BySlot,
+    knows_links: true,
+    is_provisioned: true,
+    counters: Some(counters::COUNTERS),
+    topic,
+    write_reply: commands::write_reply,
+    application: Application {
+        replies: Some("command_response/#"),
+        replies_with_status: true,
+        notices: Some("command_failure/#"),
+        write_command: northbound::write_command,
+        returned: northbound::returned,
+        kafka: Some(Kafka {
+            topics: &kafka::TOPICS,
+            command: kafka::record_of,
+            returned: kafka::returned,
+        }),
+    },
+    server: Server {
+        acceptance: 204,
+        refusal: 503,
+        // A code as in HTTP that CoAP can carry.
+        is_refusal: |code| matches!(code / 100, 4 | 5) && code % 100 < 32,
+        command: northbound::command,
+        handover: Handover::InAnswer,
+        ..PLAIN_SERVER
+    },
+    coap: Some(Requests {
+        limits: Some(RequestLimits {
+            body: 2_048,
+            body_key: "`maxPayloadSize` of the adapter",
+            ttd: Micros::from_secs(60),
+            ttd_key: "`max-ttd` of the adapter hono-coap in the tenant",
+        }),
+        uplink: requests::ask,
+        reply: commands::ask_reply,
+        answered: commands::answered,
+        hint: meanings::hint,
+        handshake_hint: meanings::HANDSHAKE_HINT,
+        hear: server::hear,
+        ..PLAIN_REQUESTS
+    }),
+    ..PLAIN
 };
 
-pub(crate) const DEFAULTS: Defaults = Defaults {
-    fleet: &[("tenant", DEFAULT_TENANT)],
-    gateway: &[],
-    gateway_stream: &[("topic", "telemetry//${id}")],
-    stream: &[("topic", "telemetry"), ("payload", "ditto-modify")],
-    acknowledged: &[],
-};
+/// Facts about a path: both words of an endpoint are one, and surface as one.
+fn topic(path: &str) -> UplinkTopic {
+    let word = path.split('/').next().unwrap_or_default();
+    let (counted_as, surface) = match Endpoint::named(word) {
+        Some((Endpoint::Telemetry, _)) => (Some("telemetry"), Some("telemetry/${tenant}/${id}")),
+        Some((Endpoint::Event, _)) => (Some("event"), Some("event/${tenant}/${id}")),
+        None => (None, None),
+    };
+    UplinkTopic {
+        counted_as,
+        surface,
+        ..PLAIN_TOPIC
+    }
+}
 
-/// What the CoAP adapter takes in a request unless it is configured otherwise.
-pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
-    body: 2_048,
-    body_key: "`maxPayloadSize` of the adapter",
-    ttd: Micros::from_secs(60),
-    ttd_key: "`max-ttd` of the adapter hono-coap in the tenant",
-};
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The code of the server end's yes, as in HTTP.
-pub(crate) const ACCEPTED: u16 = 204;
-/// The code of its no where none is named.
-pub(crate) const UNAVAILABLE: u16 = 503;
-
-/// Whether a code, as in HTTP, is a no that CoAP can carry.
-pub(crate) const fn is_refusal(code: u16) -> bool {
-    matches!(code / 100, 4 | 5) && code % 100 < 32
+    #[test]
+    fn both_words_of_a_path_surface_and_are_counted_as_one() {
+        for (path, counted) in [
+            ("telemetry", Some("telemetry")),
+            ("t", Some("telemetry")),
+            ("t//${id}", Some("telemetry")),
+            ("telemetry/${tenant}/${id}", Some("telemetry")),
+            ("event/${tenant}/${id}", Some("event")),
+            ("e", Some("event")),
+            ("command_response/x", None),
+            ("muster/${id}/t", None),
+            ("", None),
+        ] {
+            let surface = counted.map(|word| format!("{word}/${{tenant}}/${{id}}"));
+            let known = topic(path);
+            assert_eq!(known.counted_as, counted, "{path}");
+            assert_eq!(known.surface, surface.as_deref(), "{path}");
+        }
+    }
 }

@@ -8,6 +8,20 @@ use crate::hono::Notice;
 /// What stands for the tenant in the texts of a [`KafkaClass`].
 pub const TENANT: &str = "${tenant}";
 
+/// How a platform uses Kafka.
+#[derive(Debug)]
+pub struct Kafka {
+    /// On which topics it publishes.
+    pub topics: &'static [KafkaClass],
+    /// The record of a command, from the topic that the command has over MQTT; none if the platform does
+    /// not take it.
+    pub command: fn(&str) -> Option<KafkaCommand<'_>>,
+    /// Reads a record of a topic of [`KafkaRecords::Replies`] from its headers and its value; none if it is
+    /// another application's.
+    pub returned:
+        for<'a> fn(&mut dyn Iterator<Item = (&'a str, &'a [u8])>, &[u8]) -> Option<Returned>,
+}
+
 /// One kind of topic: a topic for each tenant, where its name holds [`TENANT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KafkaClass {
@@ -87,10 +101,10 @@ impl<'a> KafkaCommand<'a> {
     }
 }
 
-/// What a record on a topic of replies says.
+/// What comes back to the business application beside messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returned {
-    /// A device replied; without an id where it is not that of a command of Muster's, or damaged.
+    /// A device replied; without a stamp where its id is not that of a command of Muster's, or damaged.
     Reply(CommandCopy<'static>),
     /// The platform says whether a device got its command.
     Notice(Notice),

@@ -3,9 +3,9 @@
 //!
 //! Layer 2. In the straight line this stands between the schedule and the protocol session on
 //! the device side ([`Roster`], [`Uplink`]), and between the session and the arrival on the
-//! backend side ([`Reader`]); what a message that comes to a device means is a [`Downlink`], and
-//! the server end of each [`Dialect`] stands beside its device end. It must never know a protocol's
-//! bytes, a socket, or who drives it.
+//! backend side ([`Reader`]). Each [`Dialect`] is a table of values and plain functions ([`Spec`]) that
+//! describes the device's end, the business application's and the platform's. This crate must never know
+//! a protocol's bytes, a socket, or who drives it.
 //!
 //! ```
 //! use muster_load::{Names, PayloadSpec, Template};
@@ -44,6 +44,7 @@ mod incoming;
 mod json;
 mod kafka;
 mod mqtt;
+mod payload;
 mod place;
 mod pointer;
 mod reader;
@@ -51,6 +52,7 @@ mod request;
 mod roster;
 mod sap_edge;
 mod server;
+mod spec;
 mod thingsboard;
 mod uplink;
 mod waiting;
@@ -58,22 +60,22 @@ mod waiting;
 pub use blind::BlindField;
 pub use carrier::{Carrier, IntegrityLevel, PROPERTY_NAME};
 pub use command::{
-    COMMAND_BYTES, CommandCopy, CommandScratch, Commanding, Handing, REPLY_BYTES, Replying,
+    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Commanding, Handing, REPLY_BYTES,
+    Replying,
 };
 pub use counters::{CounterMeans, Counters};
-pub use dialect::{
-    Defaults, Dialect, NamedPayload, Promises, PublishedFigures, SUBSCRIPTIONS_MAX, Subscription,
-};
+pub use dialect::Dialect;
 pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,
 };
 pub use due_times::DueTimes;
 pub use hono::{
-    CONTENT_TYPE, Commanded, DEFAULT_TENANT, DittoPayload, Endpoint, HandedCommand, Identity,
-    Manner, Notice, ReplyUpload, Upload, Wanted, Who, is_own_media_type, resource,
+    CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, HandedCommand, Identity, Manner, Notice,
+    ReplyUpload, Upload, Wanted, Who, is_own_media_type, resource,
 };
 pub use incoming::{Incoming, Peer, Refusal};
-pub use kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};
+pub use kafka::{Kafka, KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};
+pub use payload::NamedPayload;
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
     Answered, Asking, Field, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
@@ -81,6 +83,10 @@ pub use request::{
 };
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};
+pub use spec::{
+    Announcement, Application, Default, Defaults, Handover, Promises, Protocol, PublishedFigures,
+    Publishing, Requests, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec, Subscription, UplinkTopic,
+};
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};
 pub use waiting::Waiting;

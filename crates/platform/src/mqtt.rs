@@ -5,31 +5,37 @@
 //! a stamp as text whose check covers the payload of its message, so that it serves MQTT 3.1.1 and 5
 //! alike and a broker can grant each device its own.
 
-use muster_model::{Promise, Stamp};
-
-use crate::command::{COMMAND_BYTES, CommandCopy, CommandScratch, REPLY_BYTES, Replying};
-use crate::dialect::{Defaults, Promises};
+use crate::command::{
+    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Commanding, REPLY_BYTES, Replying,
+};
 use crate::downlink::Downlink;
 
-/// A broker acknowledges what it has in its queues.
-pub(crate) const PROMISES: Promises = Promises {
-    transport: Promise::Enqueued,
-    application: Promise::Nothing,
-};
+use crate::kafka::Returned;
+use crate::spec::{Application, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER, Publishing, Server, Spec};
 
-/// The language's own defaults stand.
-pub(crate) const DEFAULTS: Defaults = Defaults {
-    fleet: &[],
-    gateway: &[],
-    gateway_stream: &[],
-    stream: &[],
-    acknowledged: &[],
+pub(crate) static MQTT: Spec = Spec {
+    name: "mqtt",
+    is_broker: true,
+    write_reply,
+    application: Application {
+        replies: Some("command/+/res/#"),
+        write_command,
+        returned,
+        ..PLAIN.application
+    },
+    server: Server {
+        command,
+        surfaced_reply,
+        ..PLAIN_SERVER
+    },
+    mqtt: Some(Publishing {
+        commands: Some("command/${id}/req/+"),
+        has_free_client_ids: true,
+        downlink,
+        ..PLAIN_PUBLISHING
+    }),
+    ..PLAIN
 };
-
-/// What a device subscribes to that takes commands.
-pub(crate) const COMMANDS: &str = "command/${id}/req/+";
-/// What the business application subscribes to for the replies of all devices.
-pub(crate) const REPLIES: &str = "command/+/res/#";
 
 const ROOT: &str = "command/";
 const REQUEST: &str = "/req/";
@@ -37,42 +43,50 @@ const RESPONSE: &str = "/res/";
 /// The status of every reply.
 const DONE: &str = "/200";
 
-pub(crate) fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
+fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     match below_device(topic, REQUEST) {
-        Some(id) => Downlink::Command(CommandCopy::read(id.as_bytes(), payload)),
+        Some((_, id)) => Downlink::Command(CommandCopy::read(id.as_bytes(), payload)),
         None => Downlink::Other,
     }
 }
 
-pub(crate) fn write_command(stamp: &Stamp, device: &str, out: &mut CommandScratch) {
+fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
     out.fill(COMMAND_BYTES);
-    out.address([ROOT, device, REQUEST], stamp, "");
+    out.address([ROOT, to.device, REQUEST], to.stamp, "");
 }
 
-pub(crate) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
+fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
     out.fill(REPLY_BYTES);
     out.address([ROOT, to.device, RESPONSE], to.stamp, DONE);
 }
 
 /// Reads a reply; none if the topic is not one of replies.
-pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
-    let rest = below_device(topic, RESPONSE)?;
+fn returned(topic: &str, payload: &[u8]) -> Option<Returned> {
+    let (_, rest) = below_device(topic, RESPONSE)?;
     let (id, _) = rest.split_once('/').unwrap_or((rest, ""));
-    Some(CommandCopy::read(id.as_bytes(), payload))
+    Some(Returned::Reply(CommandCopy::read(id.as_bytes(), payload)))
 }
 
-pub(crate) fn is_reply(topic: &str) -> bool {
-    below_device(topic, RESPONSE).is_some()
+fn surfaced_reply<'a>(
+    _: &str,
+    topic: &str,
+    payload: &'a [u8],
+    out: &mut String,
+) -> Option<&'a [u8]> {
+    below_device(topic, RESPONSE)?;
+    out.clear();
+    out.push_str(topic);
+    Some(payload)
 }
 
-pub(crate) fn is_command(topic: &str) -> bool {
-    below_device(topic, REQUEST).is_some()
+fn command(topic: &str) -> Option<Commanded<'_>> {
+    let (device, _) = below_device(topic, REQUEST)?;
+    Some(Commanded::to(device))
 }
 
-/// What follows the device and `word` in a topic of commands. A device's name may have levels.
-fn below_device<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
-    let rest = topic.strip_prefix(ROOT)?;
-    rest.rsplit_once(word).map(|(_, below)| below)
+/// The device, and what follows it and `word` in a topic of commands. A device's name may have levels.
+fn below_device<'a>(topic: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
+    topic.strip_prefix(ROOT)?.rsplit_once(word)
 }
 
 #[cfg(test)]
@@ -80,11 +94,21 @@ mod tests {
     use super::*;
     use crate::command::tests::stamp;
 
+    fn to_d3(stamp: &muster_model::Stamp) -> Commanding<'_> {
+        Commanding {
+            stamp,
+            device: "d-3",
+            tenant: "",
+            is_two_way: true,
+        }
+    }
+
     #[test]
     fn a_command_and_its_reply_read_back_as_they_were_written() {
         let mut scratch = CommandScratch::default();
-        write_command(&stamp(), "d-3", &mut scratch);
-        assert!(scratch.topic.starts_with("command/d-3/req/") && is_command(&scratch.topic));
+        write_command(&to_d3(&stamp()), &mut scratch);
+        assert!(scratch.topic.starts_with("command/d-3/req/"));
+        assert_eq!(command(&scratch.topic), Some(Commanded::to("d-3")));
         assert!(matches!(
             downlink(&scratch.topic, &scratch.payload),
             Downlink::Command(CommandCopy { stamp: Some(read), .. }) if read == stamp()
@@ -96,15 +120,17 @@ mod tests {
             is_gateways: false,
         };
         write_reply(&to, &mut scratch);
-        assert!(scratch.topic.ends_with("/200") && !is_command(&scratch.topic));
-        let read = reply(&scratch.topic, &scratch.payload);
-        assert_eq!(read.map(|copy| copy.stamp), Some(Some(stamp())));
+        assert!(scratch.topic.ends_with("/200") && command(&scratch.topic).is_none());
+        assert!(matches!(
+            returned(&scratch.topic, &scratch.payload),
+            Some(Returned::Reply(CommandCopy { stamp: Some(read), .. })) if read == stamp()
+        ));
     }
 
     #[test]
     fn one_altered_character_or_bit_is_not_believed() {
         let mut scratch = CommandScratch::default();
-        write_command(&stamp(), "d-3", &mut scratch);
+        write_command(&to_d3(&stamp()), &mut scratch);
         scratch.payload[9] ^= 4;
         assert!(matches!(
             downlink(&scratch.topic, &scratch.payload),
@@ -122,6 +148,6 @@ mod tests {
     #[test]
     fn other_topics_are_nobodys() {
         assert!(matches!(downlink("muster/d/t", b""), Downlink::Other));
-        assert_eq!(reply("command/d/req/x", b""), None);
+        assert_eq!(returned("command/d/req/x", b""), None);
     }
 }

@@ -8,65 +8,94 @@
 mod acknowledgements;
 mod measures;
 
-pub(crate) use acknowledgements::{AckArray, write_acknowledgement};
-pub(crate) use measures::{hear, measures};
+pub(crate) use acknowledgements::AckArray;
+pub(crate) use measures::measures;
 
 use muster_model::{Promise, Stamp};
 
-use crate::command::{CommandCopy, CommandScratch, named};
-use crate::dialect::{Defaults, Promises, Subscription};
+use crate::command::{CommandCopy, CommandScratch, Commanded, Commanding, named};
 use crate::downlink::{Acknowledgements, Downlink, Words};
+
 use crate::json::Json;
+use crate::spec::{
+    Application, Defaults, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER, PLAIN_TOPIC, Promises,
+    PublishedFigures, Publishing, Server, Spec, Subscription, UplinkTopic,
+};
 
-/// The code of the server end's yes.
-pub(crate) const ACCEPTED: u16 = 202;
-/// The code of the server end's no where none is named.
-pub(crate) const OVERLOADED: u16 = 503;
-
-/// How long the server end takes for a message: the published median. A client that publishes before its
-/// subscription is granted, as the published one does, would miss an earlier acknowledgement.
-pub(crate) const SERVICE_TIME: &str = "2ms";
+pub(crate) static SAP_EDGE: Spec = Spec {
+    name: "sap-edge",
+    defaults: Defaults {
+        fleet: &[("id", "PerfTest_${index}")],
+        stream: &[
+            ("topic", "measures/${id}"),
+            ("qos", "0"),
+            ("ack", "application"),
+            ("payload", "{ sap-measures: { samples: 1 } }"),
+            ("carrier", "application-id"),
+        ],
+        acknowledged: &[("timeout", "30s")],
+        ..PLAIN.defaults
+    },
+    // PUBACK is the broker's word; the acknowledgement of a measure is that of the service behind it.
+    promises: Promises {
+        transport: Promise::Enqueued,
+        application: Promise::Processed,
+    },
+    published_figures: PublishedFigures::ByDevice,
+    shares_links: false,
+    is_provisioned: true,
+    has_northbound: false,
+    topic: |_| UplinkTopic {
+        is_acknowledged: true,
+        surfaces: false,
+        ..PLAIN_TOPIC
+    },
+    application: Application {
+        write_command,
+        ..PLAIN.application
+    },
+    server: Server {
+        has_rest: true,
+        // The published median. A client that publishes before its subscription is granted, as the
+        // published one does, would miss an earlier acknowledgement.
+        service_time: Some("2ms"),
+        acceptance: 202,
+        refusal: 503,
+        is_refusal: |code| !accepts(code),
+        hear: |_, topic, payload| measures::hear(topic, payload),
+        write_acknowledgement_topic: |device, _, out| out.extend([ACK, device]),
+        write_acknowledgement: acknowledgements::write_acknowledgement,
+        command: |topic| topic.strip_prefix(COMMANDS).map(Commanded::to),
+        ..PLAIN_SERVER
+    },
+    mqtt: Some(Publishing {
+        subscriptions: &[
+            Subscription {
+                filter: "ack/${id}",
+                qos: 0,
+            },
+            Subscription {
+                filter: "commands/${id}",
+                qos: 1,
+            },
+        ],
+        batches: true,
+        slides: true,
+        downlink,
+        ..PLAIN_PUBLISHING
+    }),
+    ..PLAIN
+};
 
 const ACK: &str = "ack/";
 const COMMANDS: &str = "commands/";
 const MEASURES: &str = "measures/";
 
-/// PUBACK is the broker's word; the acknowledgement of a measure is that of the service behind it.
-pub(crate) const PROMISES: Promises = Promises {
-    transport: Promise::Enqueued,
-    application: Promise::Processed,
-};
-
-pub(crate) const DEFAULTS: Defaults = Defaults {
-    fleet: &[("id", "PerfTest_${index}")],
-    gateway: &[],
-    gateway_stream: &[],
-    stream: &[
-        ("topic", "measures/${id}"),
-        ("qos", "0"),
-        ("ack", "application"),
-        ("payload", "{ sap-measures: { samples: 1 } }"),
-        ("carrier", "application-id"),
-    ],
-    acknowledged: &[("timeout", "30s")],
-};
-
-pub(crate) const SUBSCRIPTIONS: [Subscription; 2] = [
-    Subscription {
-        filter: "ack/${id}",
-        qos: 0,
-    },
-    Subscription {
-        filter: "commands/${id}",
-        qos: 1,
-    },
-];
-
-pub(crate) const fn accepts(code: u16) -> bool {
+const fn accepts(code: u16) -> bool {
     matches!(code, 200 | 202)
 }
 
-pub(crate) fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
+fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     if topic.starts_with(ACK) {
         Downlink::Acknowledgements(Acknowledgements(Words::Array(AckArray::new(payload))))
     } else if topic.starts_with(COMMANDS) {
@@ -79,22 +108,14 @@ pub(crate) fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     }
 }
 
-pub(crate) fn write_acknowledgement_topic(device: &str, out: &mut String) {
-    out.extend([ACK, device]);
-}
-
 /// Renders a command: the values of a capability's properties, of which the id is one.
-pub(crate) fn write_command(stamp: &Stamp, device: &str, out: &mut CommandScratch) {
-    out.head(&[COMMANDS, device]);
+fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
+    out.head(&[COMMANDS, to.device]);
     out.payload.clear();
     let head = r#"{"sensorAlternateId":"PerfTest","capabilityAlternateId":"PerfTest","command":"#;
     out.payload.extend_from_slice(head.as_bytes());
-    out.write_named(stamp);
+    out.write_named(to.stamp);
     out.payload.push(b'}');
-}
-
-pub(crate) fn is_command(topic: &str) -> bool {
-    topic.starts_with(COMMANDS)
 }
 
 /// Which command a payload is; none if it is no command of Muster's, or damaged.
@@ -116,7 +137,13 @@ mod tests {
     #[test]
     fn a_command_reads_back_as_it_was_written_and_another_names_none() {
         let mut scratch = CommandScratch::default();
-        write_command(&stamp(), "PerfTest_3", &mut scratch);
+        let to = Commanding {
+            stamp: &stamp(),
+            device: "PerfTest_3",
+            tenant: "",
+            is_two_way: false,
+        };
+        write_command(&to, &mut scratch);
         assert_eq!(scratch.topic, "commands/PerfTest_3");
         let read = |payload: &[u8]| match downlink("commands/PerfTest_3", payload) {
             Downlink::Command(copy) => copy.stamp,

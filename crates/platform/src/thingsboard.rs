@@ -15,55 +15,86 @@ mod rpc;
 mod scope;
 mod uplinks;
 
-pub(crate) use gateways::{ANNOUNCE, write_announcement};
 pub(crate) use payloads::payload;
 pub use payloads::{BoardPayload, BoardShare, BoardValues, Rare};
-pub(crate) use provisioning::link_name;
-pub(crate) use requests::{answers, numbered as numbered_topic};
-pub(crate) use rpc::{
-    COMMANDS, GATEWAY as GATEWAY_RPC, REPLIES, commanded, hand, is_call, reply, surfaced,
-    write_command, write_reply,
-};
-pub(crate) use scope::{is_scoped, scoped, unscoped};
 pub use uplinks::{Data, Devices};
-pub(crate) use uplinks::{hear, surface};
 
 use muster_model::Promise;
 
 use self::numbered::{Kind, Numbered};
-use crate::dialect::{Defaults, Promises};
+use crate::command::Commanded;
 use crate::downlink::{Acknowledgements, Downlink, Words};
 use crate::server::Reply;
-
-/// MQTT at QoS 2 is none of ThingsBoard's.
-pub(crate) const QOS_MAXIMUM: u8 = 1;
-
-/// The longest payload that ThingsBoard takes over MQTT, where it is not configured otherwise
-/// (`NETTY_MAX_PAYLOAD_SIZE`).
-pub(crate) const PAYLOAD_MAX: usize = 65_536;
-
-/// What to look at if nothing answers an announcement.
-pub(crate) const ANNOUNCEMENT_REMEDY: &str = "ThingsBoard answers it only to a gateway: give the device of this link's token `additionalInfo.gateway = true`";
-
-/// PUBACK is sent once the message is in the queue of the rule engine; a request is answered by the application.
-pub(crate) const PROMISES: Promises = Promises {
-    transport: Promise::Enqueued,
-    application: Promise::Processed,
+use crate::spec::{
+    Announcement, Application, Default, Defaults, Handover, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
+    PLAIN_TOPIC, Promises, Publishing, Server, Spec, UplinkTopic,
 };
 
-pub(crate) const DEFAULTS: Defaults = Defaults {
-    fleet: &[("credential", "{ kind: token }")],
-    gateway: &[("id", "GW${index:08}")],
-    gateway_stream: &[("topic", "v1/gateway/telemetry")],
-    stream: &[
-        ("topic", "v1/devices/me/telemetry"),
-        ("payload", "smart-meter"),
-    ],
-    acknowledged: &[],
+pub(crate) static THINGSBOARD: Spec = Spec {
+    name: "thingsboard",
+    defaults: Defaults {
+        fleet: &[("credential", "{ kind: token }")],
+        gateway: &[("id", "GW${index:08}")],
+        gateway_stream: &[("topic", "v1/gateway/telemetry")],
+        stream: &[
+            ("topic", "v1/devices/me/telemetry"),
+            ("payload", "smart-meter"),
+        ],
+        ..PLAIN.defaults
+    },
+    // PUBACK is sent once the message is in the queue of the rule engine; a request is answered by the
+    // application.
+    promises: Promises {
+        transport: Promise::Enqueued,
+        application: Promise::Processed,
+    },
+    knows_links: true,
+    rewrites_bodies: true,
+    topic,
+    write_reply: rpc::write_reply,
+    application: Application {
+        replies: Some("thingsboard-rpc/+/response"),
+        write_command: rpc::write_command,
+        returned: rpc::returned,
+        ..PLAIN.application
+    },
+    server: Server {
+        has_rest: true,
+        link_name: provisioning::link_name,
+        answers_unasked: provisioning::is_provisioning,
+        hear: uplinks::hear,
+        write_acknowledgement_topic,
+        write_acknowledgement,
+        nobodys,
+        route: scope::route,
+        unrouted: scope::unscoped,
+        command: |topic| rpc::commanded(topic).map(Commanded::to),
+        takes_command: rpc::is_call,
+        handover: Handover::Rewritten(rpc::hand),
+        surfaced_reply: rpc::surfaced,
+        ..PLAIN_SERVER
+    },
+    mqtt: Some(Publishing {
+        commands: Some("v1/devices/me/rpc/request/+"),
+        gateway_commands: Some(rpc::GATEWAY),
+        announcement: Some(Announcement {
+            topic: gateways::ANNOUNCE,
+            write: gateways::write_announcement,
+            remedy: "ThingsBoard answers it only to a gateway: give the device of this link's token `additionalInfo.gateway = true`",
+        }),
+        requests: &REQUESTS,
+        // MQTT at QoS 2 is none of ThingsBoard's.
+        qos_maximum: 1,
+        // Where it is not configured otherwise (`NETTY_MAX_PAYLOAD_SIZE`).
+        payload_limit: Some(65_536),
+        downlink,
+        ..PLAIN_PUBLISHING
+    }),
+    ..PLAIN
 };
 
 /// What a stream of requests leaves out.
-const ATTRIBUTES_REQUEST: [(&str, &str); 3] = [
+const ATTRIBUTES_REQUEST: [Default; 3] = [
     (
         "payload",
         r#"{ template: '{"clientKeys":"model","sharedKeys":"interval"}' }"#,
@@ -71,7 +102,7 @@ const ATTRIBUTES_REQUEST: [(&str, &str); 3] = [
     ("ack", "application"),
     ("carrier", "application-id"),
 ];
-const RPC_REQUEST: [(&str, &str); 3] = [
+const RPC_REQUEST: [Default; 3] = [
     (
         "payload",
         r#"{ template: '{"method":"getTime","params":{}}' }"#,
@@ -79,12 +110,12 @@ const RPC_REQUEST: [(&str, &str); 3] = [
     ("ack", "application"),
     ("carrier", "application-id"),
 ];
-const PROVISION: [(&str, &str); 3] = [
+const PROVISION: [Default; 3] = [
     ("payload", provisioning::PAYLOAD),
     ("ack", "application"),
     ("carrier", "application-id"),
 ];
-const CLAIM: [(&str, &str); 2] = [
+const CLAIM: [Default; 2] = [
     (
         "payload",
         r#"{ template: '{"secretKey":"muster","durationMs":60000}' }"#,
@@ -92,23 +123,8 @@ const CLAIM: [(&str, &str); 2] = [
     ("carrier", "none"),
 ];
 
-/// What a stream on that topic leaves out.
-pub(crate) fn stream_defaults(topic: &str) -> &'static [(&'static str, &'static str)] {
-    if topic == provisioning::REQUEST {
-        return &PROVISION;
-    }
-    if Topic::of(topic) == Some(Topic::Claim) {
-        return &CLAIM;
-    }
-    match answers(topic) {
-        Some(filter) if filter.contains("/a") => &ATTRIBUTES_REQUEST,
-        Some(_) => &RPC_REQUEST,
-        None => &[],
-    }
-}
-
 /// The topics on which devices ask, without the numbers.
-pub(crate) const REQUESTS: [&str; 7] = [
+const REQUESTS: [&str; 7] = [
     "v1/devices/me/attributes/request",
     "v2/a/req",
     "v2/a/req/j",
@@ -164,28 +180,14 @@ impl Topic {
         }
     }
 
-    /// The last level of the topic that its data surface on.
-    const fn kind(self) -> Option<&'static str> {
+    /// The template of the topics that its data surface on.
+    const fn surface(self) -> Option<&'static str> {
         match self {
-            Self::Telemetry | Self::GatewayTelemetry => Some("telemetry"),
-            Self::Attributes | Self::GatewayAttributes => Some("attributes"),
+            Self::Telemetry | Self::GatewayTelemetry => Some("thingsboard/${id}/telemetry"),
+            Self::Attributes | Self::GatewayAttributes => Some("thingsboard/${id}/attributes"),
             Self::GatewayConnect | Self::GatewayDisconnect | Self::Claim => None,
         }
     }
-
-    /// The topic that a device's data surface on.
-    fn write_surface(self, device: &str, out: &mut String) {
-        if let Some(kind) = self.kind() {
-            out.extend(["thingsboard/", device, "/", kind]);
-        }
-    }
-}
-
-/// Whether a topic is a gateway's; none if it is none of ThingsBoard's.
-pub(crate) fn is_for_gateways(topic: &str) -> Option<bool> {
-    let is_of_devices = answers(topic).is_some() || topic == provisioning::REQUEST;
-    let known = Topic::of(topic).map(Topic::is_gateways);
-    known.or(is_of_devices.then_some(false))
 }
 
 /// Topics of ThingsBoard that no stream has by default: answers, firmware and other forms of payload.
@@ -206,47 +208,50 @@ const FURTHER_TOPICS: [&str; 14] = [
     "/provision/",
 ];
 
-/// Whether ThingsBoard has a topic.
-pub(crate) fn knows_topic(topic: &str) -> bool {
-    let is_further = FURTHER_TOPICS
+/// Facts about a topic; one that is none of ThingsBoard's may surface wherever somebody has it do so.
+fn topic(text: &str) -> UplinkTopic {
+    let known = Topic::of(text);
+    let answers = requests::answers(text);
+    let makes_devices = text == provisioning::REQUEST;
+    let is_request = answers.is_some() || makes_devices;
+    let is_for_gateways = known.map(Topic::is_gateways);
+    let is_for_gateways = is_for_gateways.or(is_request.then_some(false));
+    let surface = known.and_then(Topic::surface);
+    UplinkTopic {
+        is_known: is_for_gateways.is_some() || is_further(text),
+        is_acknowledged: is_request,
+        answers,
+        surfaces: is_for_gateways.is_none() || surface.is_some(),
+        surface,
+        is_for_gateways,
+        has_data: surface.is_some(),
+        has_instants: matches!(known, Some(Topic::Telemetry | Topic::GatewayTelemetry)),
+        makes_devices,
+        defaults: match answers {
+            _ if makes_devices => &PROVISION,
+            _ if known == Some(Topic::Claim) => &CLAIM,
+            Some(filter) if filter.contains("/a") => &ATTRIBUTES_REQUEST,
+            Some(_) => &RPC_REQUEST,
+            None => &[],
+        },
+        ..PLAIN_TOPIC
+    }
+}
+
+/// Whether ThingsBoard has a topic that no stream has by default.
+fn is_further(topic: &str) -> bool {
+    FURTHER_TOPICS
         .iter()
         .any(|known| match known.ends_with('/') {
             true => topic.len() > known.len() && topic.starts_with(known),
             false => topic == *known,
-        });
-    is_further || is_for_gateways(topic).is_some()
-}
-
-/// Whether what is published on a topic is stored as keys and values.
-pub(crate) fn has_data(topic: &str) -> bool {
-    Topic::of(topic).is_some_and(|topic| topic.kind().is_some())
-}
-
-/// Whether these values are a series.
-pub(crate) fn has_instants(topic: &str) -> bool {
-    Topic::of(topic).is_some_and(|topic| topic.kind() == Some("telemetry"))
-}
-
-/// Whether a request on a topic asks for a device.
-pub(crate) fn makes_devices(topic: &str) -> bool {
-    topic == provisioning::REQUEST
-}
-
-/// Whether what is published on a topic surfaces northbound; a topic that is none of ThingsBoard's may.
-pub(crate) fn surfaces(topic: &str) -> bool {
-    let is_known = is_for_gateways(topic).is_some();
-    !is_known || Topic::of(topic).is_some_and(|topic| topic.kind().is_some())
-}
-
-/// Whether the application's own answer follows what is published on a topic.
-pub(crate) fn acknowledges_on(topic: &str) -> bool {
-    answers(topic).is_some() || topic == provisioning::REQUEST
+        })
 }
 
 /// Reads a message that came to a device or a gateway.
-pub(crate) fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
+fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     let one = |word| Downlink::Acknowledgements(Acknowledgements(Words::One(Some(word))));
-    if topic == GATEWAY_RPC {
+    if topic == rpc::GATEWAY {
         return rpc::command_of_gateway(payload);
     }
     if topic == provisioning::RESPONSE {
@@ -264,7 +269,7 @@ pub(crate) fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
 
 /// The topic of a request that no device made, of the kind of one that it did: what an answer names
 /// that is nobody's.
-pub(crate) fn nobodys(id: Option<&[u8]>) -> Vec<u8> {
+fn nobodys(id: Option<&[u8]>) -> Vec<u8> {
     let asked = id.and_then(|id| std::str::from_utf8(id).ok());
     match asked.and_then(Numbered::of) {
         Some(asked) => format!("{}{}", asked.stem, i32::MAX).into_bytes(),
@@ -273,25 +278,21 @@ pub(crate) fn nobodys(id: Option<&[u8]>) -> Vec<u8> {
 }
 
 /// Appends the topic of the answer to a request.
-pub(crate) fn write_acknowledgement_topic(id: Option<&[u8]>, out: &mut String) {
+fn write_acknowledgement_topic(_: &str, id: Option<&[u8]>, out: &mut String) {
     let asked = id.and_then(|id| std::str::from_utf8(id).ok());
     if !asked.is_some_and(|asked| requests::write_answer_topic(asked, out)) {
         out.push_str(provisioning::RESPONSE);
     }
 }
 
-/// Appends the answer to a request; a message holds no more than one.
-pub(crate) fn write_acknowledgement(reply: &Reply<'_>, out: &mut Vec<u8>) {
+/// Appends the answer to the first request; a message holds no more than one.
+fn write_acknowledgement(replies: &mut dyn Iterator<Item = Reply<'_>>, out: &mut Vec<u8>) {
+    let Some(reply) = replies.next() else { return };
     let asked = reply.id.and_then(|id| std::str::from_utf8(id).ok());
     match asked.and_then(Numbered::of) {
-        Some(_) => requests::write_answer(reply, out),
-        None => provisioning::write_answer(reply, out),
+        Some(_) => requests::write_answer(&reply, out),
+        None => provisioning::write_answer(&reply, out),
     }
-}
-
-/// Whether a link is answered though it never subscribed.
-pub(crate) fn answers_unasked(link: &str) -> bool {
-    provisioning::is_provisioning(link)
 }
 
 #[cfg(test)]
@@ -300,21 +301,37 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_answered_and_surfaces_nowhere() {
-        for topic in REQUESTS {
-            assert!(acknowledges_on(topic) && !surfaces(topic), "{topic}");
-            assert_eq!(is_for_gateways(topic), Some(false), "{topic}");
-            assert_eq!(stream_defaults(topic).len(), 3, "{topic}");
+        for request in REQUESTS {
+            let known = topic(request);
+            assert!(known.is_acknowledged && !known.surfaces, "{request}");
+            assert_eq!(known.is_for_gateways, Some(false), "{request}");
+            assert_eq!(known.defaults.len(), 3, "{request}");
         }
-        for (topic, kind) in TOPICS {
-            assert!(!acknowledges_on(topic), "{topic}");
-            assert_eq!(surfaces(topic), kind.kind().is_some(), "{topic}");
+        for (text, kind) in TOPICS {
+            let known = topic(text);
+            assert!(!known.is_acknowledged, "{text}");
+            assert_eq!(known.surfaces, kind.surface().is_some(), "{text}");
         }
-        assert!(surfaces("somebody/elses") && stream_defaults("v2/t").is_empty());
+        assert!(topic("somebody/elses").surfaces && topic("v2/t").defaults.is_empty());
+    }
+
+    #[test]
+    fn a_stream_surfaces_under_the_names_of_its_devices() {
+        for (text, expected) in [
+            ("v2/t", Some("thingsboard/${id}/telemetry")),
+            (
+                "v1/gateway/attributes",
+                Some("thingsboard/${id}/attributes"),
+            ),
+            ("muster/${id}/t", None),
+        ] {
+            assert_eq!(topic(text).surface, expected, "{text}");
+        }
     }
 
     #[test]
     fn a_topic_that_leads_nowhere_is_told() {
-        let ours = TOPICS.map(|(topic, _)| topic).into_iter().chain(REQUESTS);
+        let ours = TOPICS.map(|(known, _)| known).into_iter().chain(REQUESTS);
         let further = [
             "v1/devices/me/rpc/response/5",
             "v1/gateway/rpc",
@@ -322,10 +339,10 @@ mod tests {
             "v2/t/p",
             "spBv1.0/group/DDATA/node/device",
         ];
-        for topic in ours.chain(further) {
-            assert!(knows_topic(topic), "{topic}");
+        for known in ours.chain(further) {
+            assert!(topic(known).is_known, "{known}");
         }
-        for topic in [
+        for unknown in [
             "muster/a/t",
             "v1/devices/me",
             "v1/devices/me/telemetri",
@@ -334,7 +351,7 @@ mod tests {
             "telemetry",
             "/v1/devices/me/telemetry",
         ] {
-            assert!(!knows_topic(topic), "{topic}");
+            assert!(!topic(unknown).is_known, "{unknown}");
         }
     }
 }

@@ -63,8 +63,8 @@ fn is_coap(root: &Node) -> bool {
 
 /// The dialect's own defaults, which go before the language's.
 fn fill_dialect(root: &mut Node, dialect: Dialect) {
-    let defaults = dialect.defaults();
-    let rewrites = dialect.rewrites_bodies() && !is_embedded(root);
+    let defaults = dialect.defaults;
+    let rewrites = dialect.rewrites_bodies && !is_embedded(root);
     for fleet in list_mut(root, "fleet") {
         fill_all(fleet, defaults.fleet);
         let gateway = fleet.get_mut("gateway");
@@ -73,7 +73,7 @@ fn fill_dialect(root: &mut Node, dialect: Dialect) {
             fill_all(gateway, defaults.gateway);
         }
         for stream in list_mut(fleet, "streams") {
-            let of_topic = dialect.stream_defaults(text(stream, "topic"));
+            let of_topic = (dialect.topic)(text(stream, "topic")).defaults;
             fill_all(stream, of_topic);
             if is_gateway {
                 fill_all(stream, defaults.gateway_stream);
@@ -305,8 +305,10 @@ impl Traffic {
             .unwrap_or("1");
         let topics = || streams.iter().map(|stream| text(stream, "topic"));
         let is_surfacing =
-            dialect.has_northbound() && topics().all(|topic| dialect.surfaces(topic));
-        let surfaces: Vec<String> = topics().map(|topic| dialect.surface(topic)).collect();
+            dialect.has_northbound && topics().all(|topic| (dialect.topic)(topic).surfaces);
+        let surfaces: Vec<String> = topics()
+            .map(|topic| dialect.surface(topic).to_owned())
+            .collect();
         let common = surfaces.iter().map(|topic| levels(topic)).reduce(|a, b| {
             a.into_iter()
                 .zip(b)
@@ -322,7 +324,7 @@ impl Traffic {
         Self {
             filter: match is_surfacing {
                 true => format!("{prefix}#"),
-                false => dialect.replies().unwrap_or(NOTHING).to_owned(),
+                false => dialect.application.replies.unwrap_or(NOTHING).to_owned(),
             },
             qos: qos.to_owned(),
             carries_ids: streams.is_empty() || streams.iter().any(carries_id),
@@ -346,13 +348,13 @@ const KAFKA: &str = "kafka";
 
 fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
     if text(platform, "kind") == "gateway" {
-        default(platform, "dialect", dialect.name());
+        default(platform, "dialect", dialect.name);
         default(platform, "devices", "[ 'mqtt://127.0.0.1:0' ]");
         // Where no message carries an id, no arrival could join the ledger.
         if traffic.carries_ids && traffic.surfaces {
             default(platform, "backend", "[ { consumers: 1 } ]");
         }
-        if let Some(time) = dialect.service_time() {
+        if let Some(time) = dialect.server.service_time {
             default(platform, "behaviour", "{}");
             if let Some(behaviour) = platform.get_mut("behaviour") {
                 default(behaviour, "service-time", time);
@@ -366,7 +368,7 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
             default(behaviour, "full", "drop");
         }
     }
-    let is_broker = dialect.is_broker() || text(platform, "kind") == "gateway";
+    let is_broker = dialect.is_broker || text(platform, "kind") == "gateway";
     let devices = platform
         .get("devices")
         .and_then(|devices| devices.items().first());

@@ -156,7 +156,7 @@ impl Plan {
 pub(crate) fn all_surface(dialect: Dialect, fleets: &[FleetPlan]) -> bool {
     let streams = fleets.iter().flat_map(|fleet| &fleet.streams);
     let mut uplinks = streams.filter(|stream| stream.is_uplink());
-    dialect.has_northbound() && uplinks.all(|stream| dialect.surfaces(stream.topic.source()))
+    dialect.has_northbound && uplinks.all(|stream| (dialect.topic)(stream.topic.source()).surfaces)
 }
 
 /// How long each phase lasts; the connect phase lasts as long as its rate needs.

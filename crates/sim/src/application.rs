@@ -37,11 +37,12 @@ impl Platform {
     /// Takes a publish that the application acknowledges; false if it is none.
     pub(crate) fn asks(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
         let name = &self.ends[link as usize].name;
-        let heard = self.dialect.hear(name, &publish.topic, publish.payload);
+        let heard = (self.dialect.server.hear)(name, &publish.topic, publish.payload);
         let Heard::Message { device, id } = heard else {
             return false;
         };
-        if !self.ends[link as usize].has_subscribed && !self.dialect.answers_unasked(name) {
+        if !self.ends[link as usize].has_subscribed && !(self.dialect.server.answers_unasked)(name)
+        {
             self.account.unsubscribed += 1;
         }
         let answered = |id: Option<&[u8]>, code| Answered {
@@ -50,8 +51,8 @@ impl Platform {
             code,
             is_garbled: false,
         };
-        let nobodys = self.dialect.nobodys(id);
-        let (yes, no) = (self.dialect.acceptance(), self.dialect.refusal());
+        let nobodys = (self.dialect.server.nobodys)(id);
+        let (yes, no) = (self.dialect.server.acceptance, self.dialect.server.refusal);
         let (dice, ways, account) = (&mut self.dice, &self.behaviour, &mut self.account);
         let mut answers = Vec::new();
         if dice.hits(ways.reject) {
@@ -91,21 +92,19 @@ impl Platform {
     /// The instant of an acknowledgement has come.
     pub(crate) fn acknowledge(&mut self, link: u32, answered: &Answered, queue: &mut Queue) {
         let end = &mut self.ends[link as usize];
-        let is_heard = end.has_subscribed || self.dialect.answers_unasked(&end.name);
+        let is_heard = end.has_subscribed || (self.dialect.server.answers_unasked)(&end.name);
         if end.is_mute || !is_heard {
             self.account.unheard += 1;
             return;
         }
         let (mut topic, mut payload) = (String::new(), Vec::new());
         let id = answered.id.as_deref();
-        self.dialect
-            .write_acknowledgement_topic(&answered.device, id, &mut topic);
+        (self.dialect.server.write_acknowledgement_topic)(&answered.device, id, &mut topic);
         let reply = Reply {
             id,
             code: answered.code,
         };
-        self.dialect
-            .write_acknowledgement(std::iter::once(reply), &mut payload);
+        (self.dialect.server.write_acknowledgement)(&mut std::iter::once(reply), &mut payload);
         if answered.is_garbled {
             payload.truncate(payload.len() / 2);
         }

@@ -55,7 +55,7 @@ impl Commanding {
             session: Client::new(issuer.mqtt()?.version, &limits),
             link,
             backend: BackendId(at),
-            replies: plan.platform.dialect().replies(),
+            replies: plan.platform.dialect().application.replies,
             up_since: None,
             again: None,
         })

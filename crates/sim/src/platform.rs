@@ -215,7 +215,7 @@ impl Platform {
     fn happened(&mut self, talk: Talk<'_>, event: ServerEvent<'_>, queue: &mut Queue) -> bool {
         match event {
             ServerEvent::Connect(connect) => {
-                let name = self.dialect.link_name(connect.user, connect.client_id);
+                let name = (self.dialect.server.link_name)(connect.user, connect.client_id);
                 self.ends[talk.link as usize].name = name;
                 let outlives = match connect.version {
                     Version::V311 => !connect.clean_start,
@@ -307,11 +307,7 @@ impl Platform {
             self.command(link, publish, queue);
             return true;
         }
-        if self
-            .dialect
-            .reply(&publish.topic, publish.payload)
-            .is_some()
-        {
+        if (self.dialect.application.returned)(&publish.topic, publish.payload).is_some() {
             self.reply(link, publish, queue);
             return true;
         }
@@ -399,17 +395,15 @@ impl Platform {
     /// Takes note of a device that a gateway's link says is there; false if the publish is not that.
     fn is_announcement(&mut self, link: u32, publish: &Incoming<'_>) -> bool {
         let end = &mut self.ends[link as usize];
-        match self
-            .dialect
-            .hear(&end.name, &publish.topic, publish.payload)
-        {
+        match (self.dialect.server.hear)(&end.name, &publish.topic, publish.payload) {
             Heard::Announced { device, .. } => {
                 self.account.announced += 1;
                 end.announced.insert(device.to_owned());
                 true
             }
             Heard::Data(data) => {
-                let is_gateways = self.dialect.is_for_gateways(&publish.topic) == Some(true);
+                let is_gateways =
+                    (self.dialect.topic)(&publish.topic).is_for_gateways == Some(true);
                 let unknown = data.devices().filter(|name| !end.announced.contains(*name));
                 self.account.unannounced += unknown.filter(|_| is_gateways).count() as u64;
                 false
@@ -428,7 +422,8 @@ impl Platform {
     fn surface(&self, link: u32, publish: &Incoming<'_>) -> String {
         let name = &self.ends[link as usize].name;
         let mut topic = String::new();
-        if let Heard::Data(data) = self.dialect.hear(name, &publish.topic, publish.payload) {
+        if let Heard::Data(data) = (self.dialect.server.hear)(name, &publish.topic, publish.payload)
+        {
             for device in data.devices().take(1) {
                 data.write_surface(device, &mut topic);
             }

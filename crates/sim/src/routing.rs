@@ -116,7 +116,7 @@ impl Platform {
         let end = &mut self.ends[link as usize];
         let mut out = Vec::new();
         if let Some(server) = &mut end.server {
-            let is_command = |topic: &str| dialect.is_command(topic);
+            let is_command = |topic: &str| (dialect.server.command)(topic).is_some();
             end.mail.hand_over(server, is_command, &mut out);
         }
         self.say(link, out, queue);

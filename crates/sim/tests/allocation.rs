@@ -106,9 +106,9 @@ impl End {
 
 fn acknowledgement(dialect: Dialect, id: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
-    let code = dialect.acceptance();
+    let code = dialect.server.acceptance;
     let reply = Reply { id: Some(id), code };
-    dialect.write_acknowledgement(std::iter::once(reply), &mut text);
+    (dialect.server.write_acknowledgement)(&mut std::iter::once(reply), &mut text);
     text
 }
 
@@ -253,7 +253,7 @@ impl Line {
                     granted.expect("a SUBSCRIBE waits");
                 }
                 Some(ServerEvent::Publish(publish)) => {
-                    let heard = self.dialect.hear("", &publish.topic, publish.payload);
+                    let heard = (self.dialect.server.hear)("", &publish.topic, publish.payload);
                     let withheld = match (heard, publish.pending) {
                         (Heard::Message { id: Some(id), .. }, _) => {
                             Some(Withheld::Application(acknowledgement(self.dialect, id)))
@@ -266,7 +266,7 @@ impl Line {
                         Some(answer) => end.unanswered.push(answer),
                         None => {}
                     }
-                    if self.dialect.has_northbound() {
+                    if self.dialect.has_northbound {
                         self.arrive(&publish);
                     }
                 }

@@ -5,7 +5,7 @@
 use muster_conduct::{roster, uplink};
 use muster_measure::Ledger;
 use muster_model::{DeviceId, MessageId, Micros, RunId};
-use muster_platform::{ApplicationId, Dialect, Downlink, Heard, Reply, UplinkScratch};
+use muster_platform::{ApplicationId, Dialect, Downlink, Heard, Protocol, Reply, UplinkScratch};
 use muster_protocol::mqtt::topic;
 use muster_scenario::{Ack, NoFiles, Overrides, Plan, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
@@ -18,12 +18,14 @@ const PROVISION: &str = "provision";
 
 /// The dialects whose devices publish: the model platform of the simulator speaks MQTT.
 fn over_mqtt() -> impl Iterator<Item = Dialect> {
-    Dialect::ALL.into_iter().filter(|dialect| !dialect.asks())
+    Dialect::ALL
+        .into_iter()
+        .filter(|dialect| dialect.speaks(Protocol::Mqtt))
 }
 
 /// What a dialect is asked of: nothing, so that its defaults stand, and each topic of requests.
 fn topics(dialect: Dialect) -> Vec<&'static str> {
-    [&[""], dialect.requests()].concat()
+    [&[""], dialect.publishing().requests].concat()
 }
 
 /// What links log in as, where requests on the topic want it.
@@ -88,7 +90,7 @@ fn a_message_is_heard_by_the_server_end_and_its_acknowledgement_finds_it() {
                 uplink.render(&roster, &id, Micros::from_secs(1), &mut scratch);
                 let expected = ApplicationId { lane, seq };
                 let name = roster_name(&roster, id.device);
-                let name = dialect.link_name(user(topic).or(Some(&name)), "c");
+                let name = (dialect.server.link_name)(user(topic).or(Some(&name)), "c");
                 acknowledged(dialect, (&name, topic), &scratch, expected);
             }
         }
@@ -117,25 +119,27 @@ fn acknowledged(
     scratch: &UplinkScratch,
     expected: ApplicationId,
 ) {
-    let heard = dialect.hear(name, scratch.topic(), &scratch.payload);
+    let heard = (dialect.server.hear)(name, scratch.topic(), &scratch.payload);
     let Heard::Message { device, id } = heard else {
         panic!("{dialect}: {heard:?}");
     };
     assert_eq!(device, name, "{dialect}");
     assert!(id.is_some(), "{dialect}: a message has an id");
-    for code in [dialect.acceptance(), dialect.refusal()] {
+    for code in [dialect.server.acceptance, dialect.server.refusal] {
         let (mut topic, mut payload) = (String::new(), Vec::new());
-        dialect.write_acknowledgement_topic(device, id, &mut topic);
+        (dialect.server.write_acknowledgement_topic)(device, id, &mut topic);
         // The second of a batch is read too.
-        let others = usize::from(dialect.batches());
+        let others = usize::from(dialect.publishing().batches);
         let other = std::iter::repeat_n(Reply { id: None, code }, others);
-        let replies = other.chain([Reply { id, code }]);
-        dialect.write_acknowledgement(replies, &mut payload);
+        let mut replies = other.chain([Reply { id, code }]);
+        (dialect.server.write_acknowledgement)(&mut replies, &mut payload);
         assert!(
             listens(dialect, (name, asked), &topic),
             "{dialect}: nobody listens on {topic}"
         );
-        let Downlink::Acknowledgements(mut array) = dialect.downlink(&topic, &payload) else {
+        let Downlink::Acknowledgements(mut array) =
+            (dialect.publishing().downlink)(&topic, &payload)
+        else {
             panic!("{dialect}: no acknowledgement on {topic}");
         };
         let last = array
@@ -147,15 +151,22 @@ fn acknowledged(
             named == Some(expected) || (named.is_none() && last.is_of_oldest),
             "{dialect}: {last:?}"
         );
-        assert!(code == last.code || !dialect.batches(), "{dialect}");
-        assert_eq!(last.is_accepted, !dialect.is_refusal(code), "{dialect}");
+        assert!(
+            code == last.code || !dialect.publishing().batches,
+            "{dialect}"
+        );
+        assert_eq!(
+            last.is_accepted,
+            !(dialect.server.is_refusal)(code),
+            "{dialect}"
+        );
         assert!(
             !last.is_accepted || named.is_some(),
             "{dialect}: a yes names its message"
         );
         assert!(array.next().is_none(), "{dialect}");
-        let (mut stranger, nobodys) = (String::new(), dialect.nobodys(id));
-        dialect.write_acknowledgement_topic(device, Some(&nobodys), &mut stranger);
+        let (mut stranger, nobodys) = (String::new(), (dialect.server.nobodys)(id));
+        (dialect.server.write_acknowledgement_topic)(device, Some(&nobodys), &mut stranger);
         assert!(
             listens(dialect, (name, asked), &stranger),
             "{dialect}: {stranger}"
@@ -166,14 +177,14 @@ fn acknowledged(
 /// Whether a link hears what comes on a topic.
 fn listens(dialect: Dialect, (name, asked): (&str, &str), topic: &str) -> bool {
     let mut filter = String::new();
-    let mut subscriptions = dialect.subscriptions().iter();
+    let mut subscriptions = dialect.publishing().subscriptions.iter();
     let of_link = subscriptions.any(|subscription| {
         subscription.render(name, &mut filter);
         topic::matches(&filter, topic)
     });
-    let answers = dialect.answers(asked);
+    let answers = (dialect.topic)(asked).answers;
     let of_stream = answers.is_some_and(|filter| topic::matches(filter, topic));
-    of_link || of_stream || dialect.answers_unasked(name)
+    of_link || of_stream || (dialect.server.answers_unasked)(name)
 }
 
 #[test]
@@ -190,29 +201,31 @@ fn a_downlink_of_any_bytes_is_survived() {
     ];
     for dialect in Dialect::ALL {
         let mut topics = vec!["unheard/of".to_owned()];
-        for subscription in dialect.subscriptions() {
+        for subscription in dialect.publishing().subscriptions {
             let mut filter = String::new();
             subscription.render("d", &mut filter);
             topics.push(filter.replace('+', "1"));
         }
-        for request in dialect.requests() {
+        for request in dialect.publishing().requests {
             topics.push((*request).to_owned());
-            topics.push(dialect.topic(request, 7).replace("${seq}", "1"));
+            topics.push(dialect.numbered(request, 7).replace("${seq}", "1"));
             topics.extend(
-                dialect
-                    .answers(request)
+                (dialect.topic)(request)
+                    .answers
                     .map(|answers| answers.replace('+', "1")),
             );
         }
-        let commands = [false, true]
-            .into_iter()
-            .filter_map(|of| dialect.commands(of));
+        let publishing = dialect.publishing();
+        let commands = [false, true].map(|of| publishing.filter_of_commands(of));
+        let commands = commands.into_iter().flatten();
         topics.extend(commands.map(|filter| filter.replace('+', "1")));
         for (topic, payload) in topics.iter().flat_map(|t| damaged.map(|p| (t, p))) {
-            if let Downlink::Acknowledgements(array) = dialect.downlink(topic, payload.as_bytes()) {
+            if let Downlink::Acknowledgements(array) =
+                (dialect.publishing().downlink)(topic, payload.as_bytes())
+            {
                 assert!(array.take(1_000).count() < 1_000);
             }
-            let _ = dialect.hear("d", topic, payload.as_bytes());
+            let _ = (dialect.server.hear)("d", topic, payload.as_bytes());
         }
     }
 }
@@ -257,9 +270,13 @@ fn the_ledger_closes_and_is_the_platforms_account_under_each_misbehaviour() {
         for topic in topics(dialect) {
             closes(dialect, "", topic);
         }
-        if dialect.shares_links() {
+        if dialect.shares_links {
             let run = closes(dialect, "gateway: { devices: 5 },", "");
-            let announced = if dialect.announces().is_some() { 12 } else { 0 };
+            let announced = if dialect.publishing().announcement.is_some() {
+                12
+            } else {
+                0
+            };
             assert_eq!(run.platform.announced, announced, "{dialect}");
         }
     }

@@ -188,7 +188,8 @@ impl Courier for KafkaCourier {
         token: CommandToken,
         command: &CommandScratch,
     ) -> Result<(), Untaken> {
-        let record = self.dialect.kafka_command(&command.topic);
+        let kafka = self.dialect.application.kafka.as_ref();
+        let record = kafka.and_then(|kafka| (kafka.command)(&command.topic));
         let record = record.ok_or(Untaken::Ever)?;
         match self.produce(token, &record, &command.payload) {
             Ok(()) => {

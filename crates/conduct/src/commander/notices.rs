@@ -25,7 +25,7 @@ pub(super) struct Notices {
 impl Notices {
     pub(super) fn of(dialect: Dialect) -> Self {
         Self {
-            are_given: dialect.notices().is_some(),
+            are_given: dialect.application.notices.is_some(),
             tokens: FxHashMap::default(),
             idle: 0,
         }

@@ -219,6 +219,6 @@ fn body_to(device: u32, seq: u32) -> Vec<u8> {
         is_two_way: true,
     };
     let mut scratch = CommandScratch::default();
-    Dialect::Hono.write_command(&to, &mut scratch);
+    (Dialect::Hono.application.write_command)(&to, &mut scratch);
     scratch.payload
 }

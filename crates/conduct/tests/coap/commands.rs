@@ -5,7 +5,7 @@ use muster_model::{
     Answer, Answering, Attempt, Cause, Command, Integrity, Met, Micros, Outcome, Presence,
     QueryOutcome, Reason, Receipt, ShedCause,
 };
-use muster_platform::{Dialect, Status};
+use muster_platform::{Dialect, Protocol, Status};
 use muster_protocol::coap::Code;
 
 use crate::commanding::{Bringing, Commands, body, reply_path};
@@ -200,7 +200,7 @@ fn a_refused_query_keeps_its_code() {
     let world = world(Peer::Answers(Code::NOT_FOUND), "", "");
     let run = Run::of(world, Micros::from_secs(300));
     run.all_queries_ended_as(QueryOutcome::Rejected(Reason::Coap(0x84)));
-    let hint = Dialect::Hono.hint(Status::of_coap(0x84));
+    let hint = (Dialect::Hono.requests(Protocol::Coap).hint)(Status::of_coap(0x84));
     assert!(hint.is_some());
 }
 

@@ -4,6 +4,7 @@ use muster_conduct::Trouble;
 use muster_device::Then;
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_net::{Io, Key};
+use muster_platform::Protocol;
 use muster_protocol::dtls;
 use muster_protocol::layer::{Ended, LayerError};
 use muster_protocol::websocket::Fault;
@@ -133,7 +134,7 @@ pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
             ", by which devices on one socket are told apart: use `sockets: per-device`"
         }
         dtls::Fault::TimedOut => match &platform.kind {
-            PlatformKind::Deployed { dialect } => dialect.handshake_hint().unwrap_or_default(),
+            PlatformKind::Deployed { dialect } => dialect.requests(Protocol::Coap).handshake_hint,
             PlatformKind::Gateway { .. } => "",
         },
         dtls::Fault::Alert(_)

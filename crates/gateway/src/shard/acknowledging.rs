@@ -91,7 +91,10 @@ impl Shard {
     /// Makes the fate of an uplink that asks for an acknowledgement come true.
     pub(super) fn settle_asked(&mut self, io: &mut Io, uplink: &Uplink, asked: Asked) {
         let (key, now) = (asked.key, io.now());
-        let (yes, no) = (self.shared.config.dialect.acceptance(), self.reject_code());
+        let (yes, no) = (
+            self.shared.config.dialect.server.acceptance,
+            self.reject_code(),
+        );
         match uplink.fate() {
             Fate::Behave
             | Fate::LoseAfterAccept
@@ -122,7 +125,7 @@ impl Shard {
             }
             Fate::AnswerUnknown => {
                 self.counts().unanswered.more();
-                let nobodys = self.shared.config.dialect.nobodys(asked.id.as_deref());
+                let nobodys = (self.shared.config.dialect.server.nobodys)(asked.id.as_deref());
                 let wrong = Answer {
                     id: Some(nobodys.into()),
                     code: yes,
@@ -194,11 +197,11 @@ impl Shard {
         let dialect = self.shared.config.dialect;
         let mut text = std::mem::take(&mut self.answers);
         text.clear();
-        let replies = answers.iter().map(|answer| Reply {
+        let mut replies = answers.iter().map(|answer| Reply {
             id: answer.id.as_deref(),
             code: answer.code,
         });
-        dialect.write_acknowledgement(replies, &mut text);
+        (dialect.server.write_acknowledgement)(&mut replies, &mut text);
         let first = answers.first().and_then(|answer| answer.id.as_deref());
         let copies = self.say(io, key, (device, first), &text);
         self.count_answers(answers, copies);
@@ -216,14 +219,14 @@ impl Shard {
     ) -> usize {
         let (mut topic, mut routed) = (String::new(), String::new());
         let dialect = self.shared.config.dialect;
-        dialect.write_acknowledgement_topic(device, id, &mut topic);
-        let is_routed = dialect.route(device, &topic, &mut routed);
+        (dialect.server.write_acknowledgement_topic)(device, id, &mut topic);
+        let is_routed = (dialect.server.route)(device, &topic, &mut routed);
         let publish = Publish {
             qos: Qos::AtLeastOnce,
             ..Publish::new(if is_routed { &routed } else { &topic }, payload)
         };
         self.counts().acknowledgements.more();
-        if dialect.answers_unasked(device) {
+        if (dialect.server.answers_unasked)(device) {
             return self.tell(io, key, &publish);
         }
         let routed = self.publish(io, &publish, None, None);
@@ -253,7 +256,7 @@ impl Shard {
         for answer in answers.iter().filter(|answer| answer.is_counted) {
             if copies == 0 {
                 counts.unanswerable.more();
-            } else if dialect.is_refusal(answer.code) {
+            } else if (dialect.server.is_refusal)(answer.code) {
                 counts.rejected.more();
             } else {
                 counts.accepted.more();

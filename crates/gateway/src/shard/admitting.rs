@@ -10,7 +10,7 @@ impl Shard {
     /// The code for credentials that nobody has. Where a token is all that a device gives, MQTT 3.1.1 has
     /// another code for one that is unknown, and a link without any is taken for its client id.
     pub(super) fn login_refusal(&self, connect: &Connect<'_>) -> u8 {
-        let knows_links = self.shared.config.dialect.knows_links();
+        let knows_links = self.shared.config.dialect.knows_links;
         match (knows_links, connect.user, connect.version) {
             (true, None, _) => reason::CLIENT_ID_NOT_VALID,
             (true, Some(_), Version::V311) => reason::NOT_AUTHORIZED,

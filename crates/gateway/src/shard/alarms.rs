@@ -160,7 +160,13 @@ impl Shard {
 
     fn close_links(&mut self, io: &mut Io, close: CloseLinks) {
         let seed = self.shared.config.seed ^ CLOSE_STREAM;
-        let subscribe = !self.shared.config.dialect.subscriptions().is_empty();
+        let subscribe = !self
+            .shared
+            .config
+            .dialect
+            .publishing()
+            .subscriptions
+            .is_empty();
         let links = self.links.iter().flatten();
         let mut devices: Vec<Key> = links
             .filter(|link| link.is_device(subscribe))

@@ -137,7 +137,7 @@ impl Shard {
     pub(super) fn reject_code(&self) -> u16 {
         let config = &self.shared.config;
         let reject = config.behaviour.reject;
-        reject.map_or(config.dialect.refusal(), |reject| reject.code)
+        reject.map_or(config.dialect.server.refusal, |reject| reject.code)
     }
 
     pub(super) fn accept(&mut self, key: Key, pending: Option<Pending>, copies: usize) {
@@ -148,7 +148,7 @@ impl Shard {
 
     /// The positive answer: with no subscriber a broker says so (MQTT 5 section 3.4.2.1).
     fn acceptance(&self, copies: usize) -> u8 {
-        if copies == 0 && self.shared.config.dialect.is_broker() {
+        if copies == 0 && self.shared.config.dialect.is_broker {
             reason::NO_MATCHING_SUBSCRIBERS
         } else {
             reason::SUCCESS

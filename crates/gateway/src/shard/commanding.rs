@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_net::{Io, Key};
-use muster_platform::{CommandScratch, Handing};
+use muster_platform::{CommandScratch, Commanded, Handing, Handover, Rewrite};
 use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
 
 use super::alarms::Alarm;
@@ -23,7 +23,7 @@ impl Shard {
         incoming: &Incoming<'_>,
         from: SessionRef,
     ) {
-        if !self.shared.config.dialect.takes_command(incoming.payload) {
+        if !(self.shared.config.dialect.server.takes_command)(incoming.payload) {
             self.counts().unreadable.more();
             let code = u16::from(reason::PAYLOAD_FORMAT_INVALID);
             return self.reject(io, key, incoming.pending, code);
@@ -103,10 +103,10 @@ impl Shard {
     /// Hands a command on, in the form that its device asked for.
     pub(super) fn route(&mut self, io: &mut Io, message: &Arc<Message>, from: SessionRef) -> usize {
         let dialect = self.shared.config.dialect;
-        let copies = match dialect.commanded(&message.topic) {
-            Some(_) if dialect.asks() => self.hand_to_query(io, message),
-            Some(device) => self.hand(io, message, (device, from)),
-            None => self.publish_kept(io, message, Some(from)).copies,
+        let copies = match dialect.server.handover {
+            Handover::AsItCame => self.publish_kept(io, message, Some(from)).copies,
+            Handover::Rewritten(rewrite) => self.hand(io, message, from, rewrite),
+            Handover::InAnswer => self.hand_to_query(io, message),
         };
         self.counts().commands_routed.add(copies as u64);
         copies
@@ -115,7 +115,10 @@ impl Shard {
     /// Hands a second copy of a command on. Where that finds no device waiting nobody is told, for the
     /// first was handed on, or its notice was sent.
     fn route_again(&mut self, io: &mut Io, message: &Arc<Message>, from: SessionRef) {
-        if self.shared.config.dialect.asks() {
+        if matches!(
+            self.shared.config.dialect.server.handover,
+            Handover::InAnswer
+        ) {
             let copies = self.pass_to_query(io, message).unwrap_or(0);
             self.counts().commands_routed.add(copies as u64);
         } else {
@@ -127,9 +130,13 @@ impl Shard {
         &mut self,
         io: &mut Io,
         message: &Message,
-        (device, from): (&str, SessionRef),
+        from: SessionRef,
+        rewrite: Rewrite,
     ) -> usize {
-        let dialect = self.shared.config.dialect;
+        let command = (self.shared.config.dialect.server.command)(&message.topic);
+        let Some(Commanded { device, .. }) = command else {
+            return 0;
+        };
         let gateway = locked(&self.shared.gateways).get(device).cloned();
         let to = Handing {
             device,
@@ -138,7 +145,7 @@ impl Shard {
         };
         let mut handed = CommandScratch::default();
         for form in 0.. {
-            if !dialect.hand(form, &to, &message.payload, &mut handed) {
+            if !rewrite(form, &to, &message.payload, &mut handed) {
                 break;
             }
             let publish = Publish {

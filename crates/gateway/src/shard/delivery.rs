@@ -479,7 +479,7 @@ impl Copied {
 /// A copy as its link knows it.
 fn granted<'a>(dialect: Dialect, publish: &Publish<'a>, grant: Grant) -> Publish<'a> {
     Publish {
-        topic: dialect.unrouted(publish.topic),
+        topic: (dialect.server.unrouted)(publish.topic),
         qos: grant.qos,
         retain: grant.retain,
         subscription_id: grant.id,

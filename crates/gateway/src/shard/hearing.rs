@@ -13,7 +13,7 @@ impl Shard {
         let name = link.name.clone();
         let dialect = self.shared.config.dialect;
         let name = name.as_deref().unwrap_or_default();
-        let limit = dialect.payload_limit();
+        let limit = dialect.publishing().payload_limit;
         if limit.is_some_and(|limit| incoming.payload.len() > limit) {
             self.count_uplink(incoming.dup);
             self.counts().unreadable.more();
@@ -22,7 +22,7 @@ impl Shard {
         let heard = if self.is_silent_on(&incoming.topic) {
             Heard::Ignored
         } else {
-            dialect.hear(name, &incoming.topic, incoming.payload)
+            (dialect.server.hear)(name, &incoming.topic, incoming.payload)
         };
         if !matches!(heard, Heard::Announced { .. }) {
             self.count_uplink(incoming.dup);
@@ -39,7 +39,7 @@ impl Shard {
             }
             Heard::Taken => {
                 let mut topic = String::new();
-                dialect.route(name, &incoming.topic, &mut topic);
+                (dialect.server.route)(name, &incoming.topic, &mut topic);
                 self.put(io, key, incoming, (&topic, incoming.pending));
             }
             Heard::Data(data) => self.put_data(io, key, incoming, &data),
@@ -99,7 +99,7 @@ impl Shard {
     /// Whether a link that is no gateway's speaks for other devices.
     fn is_silent_on(&self, topic: &str) -> bool {
         let config = &self.shared.config;
-        config.behaviour.no_gateways && config.dialect.is_for_gateways(topic) == Some(true)
+        config.behaviour.no_gateways && (config.dialect.topic)(topic).is_for_gateways == Some(true)
     }
 
     /// A topic that the platform does not know: only MQTT 5 can say so.

@@ -68,9 +68,10 @@ impl Shard {
             .will
             .as_ref()
             .map(|will| Box::new(kept_will(will, io.now())));
-        let knows_links = self.shared.config.dialect.knows_links();
+        let knows_links = self.shared.config.dialect.knows_links;
         let dialect = self.shared.config.dialect;
-        let name = knows_links.then(|| dialect.link_name(connect.user, &opening.client_id).into());
+        let name = knows_links
+            .then(|| (dialect.server.link_name)(connect.user, &opening.client_id).into());
         if let Some(link) = self.link(key) {
             link.role = role;
             link.will = will;

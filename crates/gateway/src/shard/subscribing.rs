@@ -25,7 +25,7 @@ impl Shard {
         let name = link.name.clone();
         let name = name.as_deref().unwrap_or_default();
         let dialect = self.shared.config.dialect;
-        if dialect.answers_unasked(name) {
+        if (dialect.server.answers_unasked)(name) {
             return;
         }
         let id = subscribe.subscription_id();
@@ -33,7 +33,7 @@ impl Shard {
         let mut codes = Vec::new();
         for filter in subscribe.filters {
             let mut routed = String::new();
-            let filter = match dialect.route(name, filter.filter, &mut routed) {
+            let filter = match (dialect.server.route)(name, filter.filter, &mut routed) {
                 true => Filter {
                     filter: &routed,
                     ..filter
@@ -129,7 +129,7 @@ impl Shard {
         let filters = unsubscribe.filters.iter();
         let codes = filters.map(|filter| {
             let mut routed = String::new();
-            let is_routed = dialect.route(name, filter, &mut routed);
+            let is_routed = (dialect.server.route)(name, filter, &mut routed);
             self.unsubscribe_one(me, if is_routed { &routed } else { filter })
         });
         let codes: Vec<u8> = codes.collect();

@@ -64,12 +64,13 @@ impl Shard {
             self.slow_down(io, key);
         }
         let dialect = self.shared.config.dialect;
-        if dialect.is_command(&incoming.topic) {
+        if (dialect.server.command)(&incoming.topic).is_some() {
             return self.command(io, key, incoming, from);
         }
         let name = name.as_deref().unwrap_or_default();
         let mut topic = String::new();
-        let said = dialect.surfaced_reply(name, &incoming.topic, incoming.payload, &mut topic);
+        let said =
+            (dialect.server.surfaced_reply)(name, &incoming.topic, incoming.payload, &mut topic);
         if let Some(said) = said {
             return self.reply(io, key, incoming, (from, &topic, said));
         }
@@ -88,7 +89,7 @@ impl Shard {
             return;
         };
         let mut user = Vec::new();
-        let retain = incoming.retain && self.shared.config.dialect.is_broker();
+        let retain = incoming.retain && self.shared.config.dialect.is_broker;
         let publish = Publish {
             topic,
             retain,
@@ -118,7 +119,7 @@ impl Shard {
     /// An uplink that wants an acknowledgement by the application.
     pub(super) fn ask(&mut self, io: &mut Io, key: Key, incoming: &Incoming<'_>, asked: Asked) {
         if self.shared.behaves {
-            let yes = self.shared.config.dialect.acceptance();
+            let yes = self.shared.config.dialect.server.acceptance;
             return self.acknowledge(io, key, asked, yes);
         }
         let Some(from) = self.link(key).and_then(|link| link.session) else {
@@ -164,7 +165,7 @@ impl Shard {
             }
             Turn::Rejected => {
                 self.counts().capacity_rejected.more();
-                let refusal = self.shared.config.dialect.refusal();
+                let refusal = self.shared.config.dialect.server.refusal;
                 match uplink.asked {
                     Some(asked) => self.acknowledge(io, asked.key, asked, refusal),
                     None => self.say_no(io, asker, refusal),

@@ -1,5 +1,6 @@
 //! `muster gateway`.
 
+use muster_platform::Protocol;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -73,7 +74,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         outcome::say(&format!("devices at coaps://{address}"));
     }
     if let Some(address) = gateway.management_addr() {
-        let path = if args.dialect.is_provisioned() {
+        let path = if args.dialect.is_provisioned {
             MANAGEMENT_PATH
         } else {
             "/api"
@@ -95,7 +96,7 @@ fn coap(
     args: &GatewayArgs,
     (option, address): (&str, Option<SocketAddr>),
 ) -> Result<Option<SocketAddr>> {
-    if address.is_some() && !args.dialect.asks() {
+    if address.is_some() && !args.dialect.speaks(Protocol::Coap) {
         bail!(
             "hear {option}: devices of {} do not speak CoAP; use --dialect hono",
             args.dialect
@@ -130,7 +131,7 @@ fn registered(args: &GatewayArgs) -> Result<Option<Vec<KnownDevice>>> {
     let Some(path) = &args.devices else {
         return Ok(None);
     };
-    if !args.dialect.asks() {
+    if !args.dialect.speaks(Protocol::Coap) {
         bail!(
             "read --devices: devices of {} do not speak CoAP; use --dialect hono",
             args.dialect
@@ -141,7 +142,10 @@ fn registered(args: &GatewayArgs) -> Result<Option<Vec<KnownDevice>>> {
 
 /// The longest payload over CoAP; without the option it is the dialect's own.
 fn max_payload(args: &GatewayArgs) -> Result<Option<u32>> {
-    if let (Some(bytes), None) = (args.max_payload, args.dialect.request_limits()) {
+    if let (Some(bytes), None) = (
+        args.max_payload,
+        args.dialect.requests(Protocol::Coap).limits,
+    ) {
         bail!(
             "limit --max-payload to {bytes} bytes: devices of {} do not speak CoAP; use --dialect hono",
             args.dialect
@@ -155,7 +159,7 @@ fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
     let Some(listen) = args.rest else {
         return Ok(None);
     };
-    if !args.dialect.has_rest() {
+    if !args.dialect.server.has_rest {
         bail!(
             "serve --rest: {} has no management API; use --dialect sap-edge or thingsboard",
             args.dialect
@@ -232,7 +236,11 @@ fn tell(account: &GatewayAccount) -> Result<u8> {
 
 /// The behaviour as the scenario's language has it, with its units, defaults and errors.
 fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
-    let scheme = if args.dialect.asks() { "coap" } else { "mqtt" };
+    let scheme = if args.dialect.speaks(Protocol::Coap) {
+        "coap"
+    } else {
+        "mqtt"
+    };
     let scenario = format!(
         "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n",
         args.dialect

@@ -63,11 +63,11 @@ fn without_address(dialect: Dialect) -> String {
 
 /// Why the embedded gateway of a dialect is told nothing, and what to do.
 fn of_embedded(dialect: Dialect) -> String {
-    let remedy = if dialect.is_provisioned() && dialect.has_rest() {
+    let remedy = if dialect.is_provisioned && dialect.server.has_rest {
         format!(
             "start one with `muster gateway --dialect {dialect} --rest 127.0.0.1:8080` and use `kind: {dialect}`"
         )
-    } else if dialect.is_provisioned() {
+    } else if dialect.is_provisioned {
         format!(
             "it takes every device, so there is nothing to create; for a platform use `kind: {dialect}` with \
              `provision: {{ url: ... }}`"

@@ -21,7 +21,7 @@ fn plan() -> Plan {
 }
 
 fn reading(tenants: &[&str]) -> Reading {
-    let names = plan().platform.dialect().counters();
+    let names = plan().platform.dialect().spec().counters.as_ref();
     Reading {
         names: names.expect("Hono has some"),
         tenants: tenants.iter().map(|it| (*it).to_owned()).collect(),

@@ -3,7 +3,7 @@
 //! [`Dialect::ALL`] is tested here without another line, over each transport of its devices. Its commands
 //! are, where devices are told them; where they ask for them, `hono_commands` has what holds.
 
-use muster_platform::Dialect;
+use muster_platform::{Dialect, Protocol};
 
 use crate::truth::{MESSAGES, Truth, count, refusal};
 
@@ -62,7 +62,7 @@ fn is_the_gateways_account(dialect: Dialect, scheme: &str, topic: &str) {
             .replace("SCHEME", scheme)
             .replace("LINK", &link(scheme, topic))
             .replace(" TOPIC", &at(topic))
-            .replace("DIALECT", dialect.name())
+            .replace("DIALECT", dialect.name)
             .replace("BEHAVIOUR", behaviour)
             .replace("MEASURE", lasts);
         if let Some(why) = refusal(&scenario) {
@@ -83,7 +83,7 @@ fn is_the_gateways_account(dialect: Dialect, scheme: &str, topic: &str) {
 
 /// What the devices of a dialect can speak: where they ask, CoAP, plain and secured.
 fn schemes(dialect: Dialect) -> &'static [&'static str] {
-    match dialect.asks() {
+    match dialect.speaks(Protocol::Coap) {
         true => &["coap", "coaps"],
         false => &["mqtt"],
     }
@@ -93,7 +93,7 @@ fn schemes(dialect: Dialect) -> &'static [&'static str] {
 /// gateway hears in the same way.
 fn all_topics() -> impl Iterator<Item = (Dialect, &'static str)> {
     let of = |dialect: Dialect| {
-        let requests = dialect.requests().iter().copied();
+        let requests = dialect.publishing().requests.iter().copied();
         let long = requests.filter(|topic| !topic.starts_with("v2/"));
         [""].into_iter()
             .chain(long)
@@ -129,7 +129,9 @@ fn at(topic: &str) -> String {
 
 /// The dialects whose devices are told commands without asking.
 fn told_commands() -> impl Iterator<Item = Dialect> {
-    Dialect::ALL.into_iter().filter(|dialect| !dialect.asks())
+    Dialect::ALL
+        .into_iter()
+        .filter(|dialect| dialect.speaks(Protocol::Mqtt))
 }
 
 /// Commands, as far as a dialect has them.
@@ -156,7 +158,7 @@ const OF_COMMANDS: [(&str, u64, u64); 4] = [
 fn the_ledger_of_commands_closes_in_every_dialect_that_tells_them() {
     let links = told_commands().flat_map(|dialect| {
         let of_gateways = dialect
-            .commands_gateways()
+            .commands_gateways(Protocol::Mqtt)
             .then_some("gateway: { devices: 5 }");
         [Some(""), of_gateways]
             .into_iter()
@@ -171,7 +173,7 @@ fn the_ledger_of_commands_closes_in_every_dialect_that_tells_them() {
 }
 
 fn commands_close(dialect: Dialect, link: &str) {
-    let mode = if dialect.replies().is_some() {
+    let mode = if dialect.application.replies.is_some() {
         "two-way"
     } else {
         "one-way"
@@ -179,7 +181,7 @@ fn commands_close(dialect: Dialect, link: &str) {
     for (behaviour, received, again) in OF_COMMANDS {
         let scenario = COMMANDS
             .replace("LINK", link)
-            .replace("DIALECT", dialect.name())
+            .replace("DIALECT", dialect.name)
             .replace("BEHAVIOUR", behaviour)
             .replace("MODE", mode);
         let truth = Truth::run(&scenario);

@@ -132,7 +132,7 @@ fn befell(run: &Run, misbehaviour: &str) -> BTreeSet<(u32, u32)> {
             is_two_way: true,
         };
         let mut command = CommandScratch::default();
-        Dialect::Hono.write_command(&to, &mut command);
+        (Dialect::Hono.application.write_command)(&to, &mut command);
         [command.topic.as_bytes(), &command.payload].concat()
     })
 }

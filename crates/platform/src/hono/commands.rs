@@ -17,9 +17,9 @@ pub(super) const JSON: &str = "application/json";
 
 /// Reads an answer. Where a command comes with it that wants a reply, the path of the reply goes into
 /// `reply`, which is emptied first.
-pub(crate) fn answered<'a>(
+pub(super) fn answered<'a>(
     status: Status,
-    fields: impl Iterator<Item = Field<'a>>,
+    fields: &mut dyn Iterator<Item = Field<'a>>,
     payload: &'a [u8],
     reply: &mut ReplyPath,
 ) -> Answered<'a> {
@@ -60,14 +60,14 @@ pub(crate) fn answered<'a>(
 }
 
 /// Renders the body of a reply, which names the command.
-pub(crate) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
+pub(super) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
     out.head(&[]);
     out.payload.clear();
     out.write_named(to.stamp);
 }
 
 /// Makes the request that replies to a command, on the path that came with it.
-pub(crate) fn ask_reply<'a>(
+pub(super) fn ask_reply<'a>(
     to: &'a ReplyPath,
     status: u16,
     payload: &'a [u8],
@@ -118,7 +118,8 @@ mod tests {
             (&["cr", "t1", "ns:d-2", "0/\u{e4} &"], Method::Put),
         ] {
             let (body, mut reply) = (body(), ReplyPath::default());
-            let Answered::Command(copy) = answered(CHANGED, fields(path), &body, &mut reply) else {
+            let Answered::Command(copy) = answered(CHANGED, &mut fields(path), &body, &mut reply)
+            else {
                 panic!("a command came on {path:?}");
             };
             assert_eq!(copy.stamp, Some(stamp()));
@@ -137,7 +138,7 @@ mod tests {
         for path in [&["c"][..], &["command", "", "d-2"]] {
             let (body, mut reply) = (body(), ReplyPath::default());
             reply.push("left over");
-            let came = answered(CHANGED, fields(path), &body, &mut reply);
+            let came = answered(CHANGED, &mut fields(path), &body, &mut reply);
             assert!(matches!(came, Answered::Command(_)), "{path:?}");
             assert!(reply.is_empty(), "{path:?}");
         }
@@ -148,14 +149,14 @@ mod tests {
     fn the_parameter_tells_a_command_and_not_the_code() {
         let mut reply = ReplyPath::default();
         for status in [CHANGED, Status::new(2, 5)] {
-            let none = [Field::PathSegment("cr"), Field::MaxAge(2)].into_iter();
-            let came = answered(status, none, b"", &mut reply);
+            let mut none = [Field::PathSegment("cr"), Field::MaxAge(2)].into_iter();
+            let came = answered(status, &mut none, b"", &mut reply);
             assert_eq!(came, Answered::Accepted);
-            let command = answered(status, fields(&["c"]), b"", &mut reply);
+            let command = answered(status, &mut fields(&["c"]), b"", &mut reply);
             assert_eq!(command, Answered::Command(CommandCopy::UNREADABLE));
         }
         for status in [Status::new(4, 4), Status::new(5, 3)] {
-            let came = answered(status, fields(&["cr", "1"]), b"", &mut reply);
+            let came = answered(status, &mut fields(&["cr", "1"]), b"", &mut reply);
             assert_eq!(came, Answered::Rejected(status));
             assert!(reply.is_empty());
         }

@@ -1,8 +1,8 @@
 //! Where Hono publishes on Kafka, with the partition counts of the published test, and how commands and
 //! replies are written there.
 
-use super::northbound::{Commanded, Notice};
-use crate::command::{CommandCopy, named, read_named_text};
+use super::northbound::{Notice, command};
+use crate::command::{CommandCopy, Commanded, named, read_named_text};
 use crate::hono::commands::JSON;
 use crate::kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned};
 
@@ -18,7 +18,7 @@ const RESPONSE_REQUIRED: &str = "response-required";
 const STATUS: &str = "status";
 
 /// Hono creates none of them itself; those of notifications have no tenant.
-pub(crate) const TOPICS: [KafkaClass; 6] = [
+pub(super) const TOPICS: [KafkaClass; 6] = [
     class(
         "telemetry",
         "hono.telemetry.${tenant}",
@@ -64,8 +64,8 @@ const fn not_consumed(name: &'static str, topic: &'static str, partitions: u32) 
 
 /// A command, from the topic that it has where MQTT stands in for Kafka; none if it is no command, or its
 /// correlation id is longer than Hono takes.
-pub(crate) fn kafka_command(topic: &str) -> Option<KafkaCommand<'_>> {
-    let command = Commanded::of(topic).filter(Commanded::is_takeable)?;
+pub(super) fn record_of(topic: &str) -> Option<KafkaCommand<'_>> {
+    let command = command(topic).filter(Commanded::is_takeable)?;
     let record = KafkaCommand::new([COMMANDS, command.tenant], command.device)
         .with(DEVICE_ID, command.device)
         .with(SUBJECT, command.name)
@@ -80,8 +80,8 @@ pub(crate) fn kafka_command(topic: &str) -> Option<KafkaCommand<'_>> {
 
 /// Reads a record of the topic of replies. The correlation id says which command it is about, and of a
 /// reply the body has to say so too. A record where neither says so is another application's.
-pub(crate) fn returned<'a>(
-    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+pub(super) fn returned<'a>(
+    headers: &mut dyn Iterator<Item = (&'a str, &'a [u8])>,
     payload: &[u8],
 ) -> Option<Returned> {
     let (mut correlation_id, mut status, mut is_notice) = (None, None, false);
@@ -113,7 +113,7 @@ pub(crate) fn returned<'a>(
 mod tests {
     use super::*;
     use crate::command::tests::stamp;
-    use crate::hono::northbound::tests::command;
+    use crate::hono::northbound::tests::issued;
 
     /// The headers of a record as its bytes are.
     fn bytes<'a>(headers: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a [u8])> {
@@ -124,14 +124,14 @@ mod tests {
     }
 
     fn read(headers: &[(&str, &str)], payload: &[u8]) -> Option<Returned> {
-        returned(bytes(headers).into_iter(), payload)
+        returned(&mut bytes(headers).into_iter(), payload)
     }
 
     /// Step 4 of the reference's worked example.
     #[test]
     fn a_command_has_the_headers_of_the_worked_example() {
         let topic = "command/tload_tests/ns:d-17/7f3a/set";
-        let record = kafka_command(topic).expect("it is a command");
+        let record = record_of(topic).expect("it is a command");
         assert_eq!(record.topic.concat(), "hono.command.tload_tests");
         assert_eq!(record.key, "ns:d-17");
         let golden: [(&str, &[u8]); 5] = [
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn a_command_without_a_reply_has_no_correlation_id() {
-        let one_way = command(false);
-        let record = kafka_command(&one_way.topic).expect("it is a command");
+        let one_way = issued(false);
+        let record = record_of(&one_way.topic).expect("it is a command");
         let names = record.headers().iter().map(|(name, _)| *name);
         assert!(names.eq(["device_id", "subject", "content-type"]));
     }
@@ -155,18 +155,18 @@ mod tests {
     #[test]
     fn a_correlation_id_is_as_long_as_two_hexadecimal_digits_tell() {
         let topic = |length| format!("command/t/d/{}/set", "x".repeat(length));
-        assert!(kafka_command(&topic(255)).is_some());
-        assert_eq!(kafka_command(&topic(256)), None);
-        let ours = command(true);
-        let record = kafka_command(&ours.topic).expect("it is a command");
+        assert!(record_of(&topic(255)).is_some());
+        assert_eq!(record_of(&topic(256)), None);
+        let ours = issued(true);
+        let record = record_of(&ours.topic).expect("it is a command");
         assert_eq!(record.headers()[3].1.len(), 30);
     }
 
     /// Step 7 of the reference's worked example, with an id of Muster's.
     #[test]
     fn a_reply_is_known_by_its_correlation_id_and_its_body() {
-        let issued = command(true);
-        let record = kafka_command(&issued.topic).expect("it is a command");
+        let issued = issued(true);
+        let record = record_of(&issued.topic).expect("it is a command");
         let id = record.headers()[3].1;
         let headers = [
             ("correlation-id", id),
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn a_notice_is_known_by_its_media_type() {
-        let issued = command(true);
-        let record = kafka_command(&issued.topic).expect("it is a command");
+        let issued = issued(true);
+        let record = record_of(&issued.topic).expect("it is a command");
         let id = record.headers()[3].1;
         let failure = "application/vnd.eclipse-hono-delivery-failure-notification+json";
         let success = "application/vnd.eclipse-hono-delivery-success-notification+json";

@@ -42,11 +42,11 @@ const HINTS: [(Status, &str); 9] = [
 ];
 
 /// Who is not known is not answered, and a handshake has no code that could say so.
-pub(crate) const HANDSHAKE_HINT: &str = " Is the tenant? Hono is silent towards each that it does not know: \
+pub(super) const HANDSHAKE_HINT: &str = " Is the tenant? Hono is silent towards each that it does not know: \
      `muster provision` looks whether they are there, and creates them";
 
 /// What a refusal means on this platform, and what to look at.
-pub(crate) fn hint(status: Status) -> Option<&'static str> {
+pub(super) fn hint(status: Status) -> Option<&'static str> {
     let known = HINTS.iter().find(|(known, _)| *known == status);
     known.map(|(_, hint)| *hint)
 }

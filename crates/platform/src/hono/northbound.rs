@@ -6,31 +6,16 @@
 use muster_model::{Delivery, Reason, Stamp};
 
 use super::requests::Endpoint;
-use crate::command::{CommandCopy, CommandScratch, Commanding, named, named_text, read_named_text};
-
-/// What the business application subscribes to for the replies of all devices.
-pub(crate) const REPLIES: &str = "command_response/#";
-/// What it subscribes to for the notices of all devices.
-pub(crate) const NOTICES: &str = "command_failure/#";
+use crate::command::{
+    CommandCopy, CommandScratch, Commanded, Commanding, named, named_text, read_named_text,
+};
+use crate::kafka::Returned;
 
 const COMMAND: &str = "command";
 const RESPONSE: &str = "command_response";
 const FAILURE: &str = "command_failure";
 /// The name of every command.
 const NAME: &str = "set";
-
-/// A command as its topic tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Commanded<'a> {
-    /// Whose device.
-    pub tenant: &'a str,
-    /// Whom it is for.
-    pub device: &'a str,
-    /// What the reply gives back; none where no reply is wanted.
-    pub correlation_id: Option<&'a str>,
-    /// What it is called.
-    pub name: &'a str,
-}
 
 /// The platform's word on whether it could hand a command to its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +40,7 @@ pub fn is_own_media_type(media_type: &str) -> bool {
     media_type.starts_with("application/vnd.eclipse-hono-")
 }
 
-impl<'a> Commanded<'a> {
+impl Commanded<'_> {
     /// The longest correlation id that Hono takes, in bytes: two hexadecimal digits tell its length.
     pub const CORRELATION_MAX: usize = 255;
 
@@ -64,19 +49,6 @@ impl<'a> Commanded<'a> {
     /// Why a command is not handed over whose names are longer than one option of an answer.
     pub const NOT_TO_BE_HANDED: &'static str =
         "an answer carries a correlation id of 252 bytes and a name of 242: shorten them";
-
-    /// Reads the topic of a command; none if it is no such topic.
-    #[must_use]
-    pub fn of(topic: &'a str) -> Option<Self> {
-        let [word, tenant, device, correlation_id, name] = levels(topic)?;
-        let is_one = word == COMMAND && ![tenant, device, name].contains(&"");
-        is_one.then_some(Self {
-            tenant,
-            device,
-            correlation_id: (!correlation_id.is_empty()).then_some(correlation_id),
-            name,
-        })
-    }
 
     /// Whether its correlation id is no longer than Hono takes.
     #[must_use]
@@ -101,6 +73,18 @@ impl<'a> Commanded<'a> {
             .extend_from_slice(format!("{{\"error\":\"{why}\"}}").as_bytes());
         true
     }
+}
+
+/// Reads the topic of a command; none if it is no such topic.
+pub(super) fn command(topic: &str) -> Option<Commanded<'_>> {
+    let [word, tenant, device, correlation_id, name] = levels(topic)?;
+    let is_one = word == COMMAND && ![tenant, device, name].contains(&"");
+    is_one.then_some(Commanded {
+        tenant,
+        device,
+        correlation_id: (!correlation_id.is_empty()).then_some(correlation_id),
+        name,
+    })
 }
 
 impl Notice {
@@ -136,7 +120,7 @@ impl Notice {
 }
 
 /// Renders a command as the business application issues it.
-pub(crate) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
+pub(super) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
     out.payload.clear();
     out.write_named(to.stamp);
     let id = named_text(to.stamp);
@@ -149,14 +133,19 @@ pub(crate) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
     );
 }
 
-/// Reads a reply as the business application hears it; none if the topic is not one of replies. The
-/// correlation id says which command it is about, and the body has to say so too.
-pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
+/// Reads a notice, or a reply; none if the topic is neither's. The correlation id of a reply says which
+/// command it is about, and the body has to say so too.
+pub(super) fn returned(topic: &str, payload: &[u8]) -> Option<Returned> {
+    if let Some(notice) = Notice::of(topic) {
+        return Some(Returned::Notice(notice));
+    }
     let [word, _, _, correlation_id, status] = levels(topic)?;
-    (word == RESPONSE).then(|| CommandCopy {
-        stamp: read_named_text(correlation_id).filter(|stamp| named(payload) == Some(*stamp)),
-        status: status.parse().ok(),
-        ..CommandCopy::UNREADABLE
+    (word == RESPONSE).then(|| {
+        Returned::Reply(CommandCopy {
+            stamp: read_named_text(correlation_id).filter(|stamp| named(payload) == Some(*stamp)),
+            status: status.parse().ok(),
+            ..CommandCopy::UNREADABLE
+        })
     })
 }
 
@@ -184,15 +173,6 @@ pub(super) fn write_reply_topic(
     );
 }
 
-/// The template of the topics that a stream's messages surface on; none if its path is none of Hono's.
-pub(crate) fn surface(path: &str) -> Option<String> {
-    let word = path.split('/').next()?;
-    let (endpoint, _) = Endpoint::named(word)?;
-    let mut surface = String::new();
-    write_surface(endpoint, "${tenant}", "${id}", &mut surface);
-    Some(surface)
-}
-
 fn write_topic(levels: [&str; 5], out: &mut String) {
     out.clear();
     for (at, level) in levels.into_iter().enumerate() {
@@ -216,7 +196,7 @@ pub(super) mod tests {
     use crate::command::tests::stamp;
 
     /// A command as it is issued.
-    pub(crate) fn command(is_two_way: bool) -> CommandScratch {
+    pub(crate) fn issued(is_two_way: bool) -> CommandScratch {
         let mut scratch = CommandScratch::default();
         let to = Commanding {
             stamp: &stamp(),
@@ -230,23 +210,23 @@ pub(super) mod tests {
 
     #[test]
     fn a_command_is_read_as_it_was_issued() {
-        let two_way = command(true);
-        let read = Commanded::of(&two_way.topic).expect("it is a command");
+        let two_way = issued(true);
+        let read = command(&two_way.topic).expect("it is a command");
         assert_eq!((read.tenant, read.device), ("tload_tests", "ns:d-17"));
         assert_eq!(read.name, NAME);
         let id = read.correlation_id.expect("a reply is wanted");
         assert_eq!(read_named_text(id), Some(stamp()));
         assert_eq!(named(&two_way.payload), Some(stamp()));
-        let one_way = command(false);
-        let read = Commanded::of(&one_way.topic).expect("it is a command");
+        let one_way = issued(false);
+        let read = command(&one_way.topic).expect("it is a command");
         assert_eq!(read.correlation_id, None);
         assert_eq!(named(&one_way.payload), Some(stamp()));
     }
 
     #[test]
     fn a_notice_tells_which_command_was_not_delivered() {
-        let (issued, mut said) = (command(true), CommandScratch::default());
-        let read = Commanded::of(&issued.topic).expect("it is a command");
+        let (two_way, mut said) = (issued(true), CommandScratch::default());
+        let read = command(&two_way.topic).expect("it is a command");
         assert!(read.write_notice(503, "nobody waits", &mut said));
         assert_eq!(said.payload, b"{\"error\":\"nobody waits\"}");
         let expected = Notice {
@@ -256,9 +236,10 @@ pub(super) mod tests {
         assert_eq!(Notice::of(&said.topic), Some(expected));
         let delivery = Delivery::Undeliverable(Reason::Application(503));
         assert_eq!(expected.delivery(), delivery);
-        assert_eq!(reply(&said.topic, &said.payload), None);
-        let one_way = command(false);
-        let read = Commanded::of(&one_way.topic).expect("it is a command");
+        let read = returned(&said.topic, &said.payload);
+        assert_eq!(read, Some(Returned::Notice(expected)));
+        let one_way = issued(false);
+        let read = command(&one_way.topic).expect("it is a command");
         assert!(!read.write_notice(503, "nobody waits", &mut said));
         assert_eq!(Notice::read("7f3a", 503), None);
     }
@@ -277,18 +258,23 @@ pub(super) mod tests {
 
     #[test]
     fn a_reply_names_its_command_in_its_topic_and_its_body() {
-        let issued = command(true);
+        let issued = issued(true);
         let topic = reply_topic("7f3a");
         assert_eq!(topic, "command_response/tload_tests/ns:d-17/7f3a/503");
         let ours = reply_topic(&correlation_id(&stamp()));
-        let read = reply(&ours, &issued.payload).expect("it is a reply");
-        assert_eq!((read.stamp, read.status), (Some(stamp()), Some(503)));
-        assert_eq!(reply("telemetry/t/d", b""), None);
+        let copy = |stamp| CommandCopy {
+            stamp,
+            status: Some(503),
+            ..CommandCopy::UNREADABLE
+        };
+        let read = returned(&ours, &issued.payload);
+        assert_eq!(read, Some(Returned::Reply(copy(Some(stamp())))));
+        assert_eq!(returned("telemetry/t/d", b""), None);
     }
 
     #[test]
     fn a_reply_whose_topic_and_body_do_not_agree_is_nobodys() {
-        let (issued, mut other) = (command(true), stamp());
+        let (issued, mut other) = (issued(true), stamp());
         other.id.seq += 1;
         let [ours, mixed_up] = [stamp(), other].map(|stamp| reply_topic(&correlation_id(&stamp)));
         for (topic, payload) in [
@@ -297,8 +283,18 @@ pub(super) mod tests {
             (&reply_topic(""), &issued.payload),
             (&ours, b"{}"),
         ] {
-            let read = reply(topic, payload).expect("it is a reply");
-            assert_eq!((read.stamp, read.status), (None, Some(503)), "{topic}");
+            let read = returned(topic, payload);
+            assert!(
+                matches!(
+                    read,
+                    Some(Returned::Reply(CommandCopy {
+                        stamp: None,
+                        status: Some(503),
+                        ..
+                    }))
+                ),
+                "{topic}"
+            );
         }
     }
 
@@ -306,7 +302,7 @@ pub(super) mod tests {
     fn a_correlation_id_is_taken_as_long_as_two_hexadecimal_digits_tell() {
         for (length, is_taken) in [(0, true), (255, true), (256, false)] {
             let topic = format!("command/t/d/{}/set", "x".repeat(length));
-            let command = Commanded::of(&topic).expect("it is a command");
+            let command = command(&topic).expect("it is a command");
             assert_eq!(command.is_takeable(), is_taken, "{length}");
         }
     }
@@ -321,16 +317,7 @@ pub(super) mod tests {
             "command/t/d/1/set/more",
             "telemetry/t/d",
         ] {
-            assert_eq!(Commanded::of(topic), None, "{topic}");
+            assert_eq!(command(topic), None, "{topic}");
         }
-    }
-
-    #[test]
-    fn a_stream_surfaces_under_its_tenant_and_device_however_short_its_path_is() {
-        for path in ["t", "telemetry", "t//${id}", "telemetry/${tenant}/${id}"] {
-            assert_eq!(surface(path).as_deref(), Some("telemetry/${tenant}/${id}"));
-        }
-        assert_eq!(surface("e").as_deref(), Some("event/${tenant}/${id}"));
-        assert_eq!(surface("muster/${id}/t"), None);
     }
 }

@@ -65,7 +65,7 @@ pub const fn resource(endpoint: Endpoint, who: Who) -> &'static str {
 }
 
 /// Makes a request of a message. The path tells the method: who names nobody is meant itself.
-pub(crate) fn ask<'a>(asking: &Asking<'a>, query: &'a mut String) -> Request<'a> {
+pub(super) fn ask<'a>(asking: &Asking<'a>, query: &'a mut String) -> Request<'a> {
     query.clear();
     let is_empty = asking.payload.is_empty();
     if is_empty {

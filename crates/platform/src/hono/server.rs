@@ -1,8 +1,9 @@
 //! The server end: what a request means, and how a command is handed over with its answer.
 
 use super::commands::{COMMAND, JSON, ONE_WAY_WORDS, REPLY_WORDS};
-use super::northbound::{Commanded, write_reply_topic, write_surface};
+use super::northbound::{write_reply_topic, write_surface};
 use super::requests::{COMMAND_STATUS, EMPTY, Endpoint, TTD};
+use crate::command::Commanded;
 use crate::incoming::{Incoming, Peer, Refusal};
 use crate::request::{Field, Method, ReplyPath, Status};
 
@@ -188,7 +189,7 @@ const fn refused(status: Status, why: &'static str) -> Refusal {
 }
 
 /// Reads a request. `peer` is none where the link has no credentials.
-pub(crate) fn hear<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Wanted<'a> {
+pub(super) fn hear<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Wanted<'a> {
     let word = came.at(0).unwrap_or_default();
     let wanted = if REPLY_WORDS.contains(&word) {
         reply(came, peer).map(Wanted::Reply)
@@ -293,7 +294,7 @@ mod tests {
     use super::*;
     use crate::command::tests::stamp;
     use crate::command::{CommandScratch, Commanding};
-    use crate::hono;
+    use crate::hono::{commands, northbound, requests};
     use crate::request::{Answered, Asking, Request, SEGMENT_MAX};
 
     const PEER: Peer<'static> = Peer {
@@ -474,15 +475,14 @@ mod tests {
                     tenant: "t1",
                     is_two_way,
                 };
-                hono::write_command(&to, &mut issued);
-                let command = Commanded::of(&issued.topic).expect("it is a command");
+                northbound::write_command(&to, &mut issued);
+                let command = northbound::command(&issued.topic).expect("it is a command");
                 let mut handed = HandedCommand::default();
                 assert!(handed.fill(manner(path, peer), &command));
 
                 let mut reply = ReplyPath::default();
-                let fields = handed.fields();
-                let came_back =
-                    hono::answered(Status::new(2, 4), fields, &issued.payload, &mut reply);
+                let (changed, fields) = (Status::new(2, 4), &mut handed.fields());
+                let came_back = commands::answered(changed, fields, &issued.payload, &mut reply);
                 let Answered::Command(copy) = came_back else {
                     panic!("{path}: {came_back:?}");
                 };
@@ -507,8 +507,8 @@ mod tests {
                 tenant: "t1",
                 is_two_way: true,
             };
-            hono::write_command(&to, &mut issued);
-            let command = Commanded::of(&issued.topic).expect("it is a command");
+            northbound::write_command(&to, &mut issued);
+            let command = northbound::command(&issued.topic).expect("it is a command");
             let mut handed = HandedCommand::default();
             let manner = manner("t", Some(&PEER)).towards("dev1", addressed);
             assert!(handed.fill(manner, &command));
@@ -527,7 +527,7 @@ mod tests {
             is_confirmable: true,
             ttd_s: Some(10),
         };
-        let request = hono::ask(&asking, &mut query);
+        let request = requests::ask(&asking, &mut query);
         let Wanted::Upload(upload) = hear(&came(&request), peer) else {
             panic!("{path} is refused");
         };
@@ -541,7 +541,7 @@ mod tests {
     /// The reply on that path comes northbound as one to that command.
     fn surfaces(reply: &ReplyPath, peer: Option<&Peer<'_>>, command: &Commanded<'_>) {
         let mut query = String::new();
-        let request = hono::ask_reply(reply, 200, b"{}", &mut query);
+        let request = commands::ask_reply(reply, 200, b"{}", &mut query);
         let Wanted::Reply(replied) = hear(&came(&request), peer) else {
             panic!("{reply:?} is refused");
         };

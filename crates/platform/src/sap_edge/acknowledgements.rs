@@ -95,8 +95,8 @@ fn number(text: &[u8]) -> Option<u16> {
 }
 
 /// Writes one message of the server end.
-pub(crate) fn write_acknowledgement<'a>(
-    replies: impl Iterator<Item = Reply<'a>>,
+pub(super) fn write_acknowledgement(
+    replies: &mut dyn Iterator<Item = Reply<'_>>,
     out: &mut Vec<u8>,
 ) {
     out.push(b'[');
@@ -196,12 +196,12 @@ mod tests {
         #[test]
         fn a_batch_is_read_back(replies in prop::collection::vec((0u32.., 100u16..600), 0..20)) {
             let ids: Vec<String> = replies.iter().map(|(seq, _)| format!("\"{seq}\"")).collect();
-            let replies_of = ids.iter().zip(&replies).map(|(id, (_, code))| Reply {
+            let mut replies_of = ids.iter().zip(&replies).map(|(id, (_, code))| Reply {
                 id: Some(id.as_bytes()),
                 code: *code,
             });
             let mut out = Vec::new();
-            write_acknowledgement(replies_of, &mut out);
+            write_acknowledgement(&mut replies_of, &mut out);
             let text = String::from_utf8(out).unwrap();
             let expected = replies.iter().map(|(seq, code)| (Some(*seq), *code, accepts(*code)));
             prop_assert_eq!(read(&text), (expected.collect(), false));

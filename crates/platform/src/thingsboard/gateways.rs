@@ -5,10 +5,10 @@ use crate::json::Json;
 use crate::server::Heard;
 
 /// Where a gateway says that a device of its is there.
-pub(crate) const ANNOUNCE: &str = "v1/gateway/connect";
+pub(super) const ANNOUNCE: &str = "v1/gateway/connect";
 
 /// Writes what a gateway says of a device before its data.
-pub(crate) fn write_announcement(device: &str, out: &mut Vec<u8>) {
+pub(super) fn write_announcement(device: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"device\":\"");
     out.extend_from_slice(device.as_bytes());
     out.extend_from_slice(b"\"}");
@@ -37,7 +37,7 @@ fn device(payload: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hear;
+    use super::super::uplinks::hear;
     use super::*;
 
     fn said(topic: &str, payload: &str) -> Option<(String, bool)> {

@@ -11,9 +11,9 @@ use crate::server::{Heard, Reply};
 use super::requests::REFUSED;
 
 /// Where a device asks to be made.
-pub(crate) const REQUEST: &str = "/provision/request";
+pub(super) const REQUEST: &str = "/provision/request";
 /// Where it is answered.
-pub(crate) const RESPONSE: &str = "/provision/response";
+pub(super) const RESPONSE: &str = "/provision/response";
 /// What such a link logs in as.
 const USER: &str = "provision";
 /// What stands before the client id in the name of such a link.
@@ -22,7 +22,7 @@ const LINK: &str = "provision/";
 const BETWEEN: u8 = b'~';
 
 /// What a link is called that logged in as `user`.
-pub(crate) fn link_name(user: Option<&str>, client_id: &str) -> String {
+pub(super) fn link_name(user: Option<&str>, client_id: &str) -> String {
     match user {
         Some(USER) => format!("{LINK}{client_id}"),
         user => user.unwrap_or(client_id).to_owned(),

@@ -9,7 +9,7 @@ use crate::json::Json;
 use crate::server::{Heard, Reply};
 
 /// The code under which a no is counted, as the platform gives none.
-pub(crate) const REFUSED: u16 = 500;
+pub(super) const REFUSED: u16 = 500;
 
 /// The topics of requests without their number, and what their answers come on.
 const REQUESTS: [(&str, &str); 6] = [
@@ -25,16 +25,10 @@ const REQUESTS: [(&str, &str); 6] = [
 ];
 
 /// What the answers to requests on a topic come on; none if it is no topic of requests.
-pub(crate) fn answers(topic: &str) -> Option<&'static str> {
+pub(super) fn answers(topic: &str) -> Option<&'static str> {
     let stem = topic.rsplit_once("/${seq}").map_or(topic, |(stem, _)| stem);
     let known = REQUESTS.into_iter().find(|(request, _)| *request == stem);
     known.map(|(_, answers)| answers)
-}
-
-/// The topic of a stream's requests with their number, as a template.
-pub(crate) fn numbered(topic: &str, lane: u8) -> Option<String> {
-    answers(topic)?;
-    Some(format!("{topic}/{}", ApplicationId::number_template(lane)))
 }
 
 /// Reads what a device asked, at the server end: its topic names it.
@@ -118,12 +112,13 @@ pub(super) fn write_answer(reply: &Reply<'_>, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Dialect;
 
     #[test]
     fn an_answer_comes_back_under_the_number_of_its_request() {
         for (topic, filter) in REQUESTS {
             assert_eq!(answers(topic), Some(filter));
-            let template = numbered(topic, 3).expect("it is a topic of requests");
+            let template = Dialect::Thingsboard.numbered(topic, 3);
             assert_eq!(answers(&template), Some(filter), "{template}");
             let asked = template.replace("${seq}", "41");
             let body = if topic.contains("/a") {
@@ -149,7 +144,8 @@ mod tests {
             assert_eq!((ack.id, ack.is_accepted), (id, true));
         }
         assert_eq!(answers("v1/devices/me/telemetry"), None);
-        assert_eq!(numbered("v1/devices/me/claim", 0), None);
+        let claim = "v1/devices/me/claim";
+        assert_eq!(Dialect::Thingsboard.numbered(claim, 0), claim);
     }
 
     #[test]

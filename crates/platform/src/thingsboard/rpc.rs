@@ -7,20 +7,15 @@
 
 use std::fmt::Write as _;
 
-use muster_model::Stamp;
-
 use super::numbered::{Kind, Numbered};
 use super::scope::scoped;
-use crate::command::{CommandCopy, CommandScratch, Handing, Replying, named};
+use crate::command::{CommandCopy, CommandScratch, Commanding, Handing, Replying, named};
 use crate::downlink::Downlink;
 use crate::json::Json;
+use crate::kafka::Returned;
 
-/// What a device subscribes to that takes commands.
-pub(crate) const COMMANDS: &str = "v1/devices/me/rpc/request/+";
 /// Where a gateway's link takes the commands to its devices, and replies for them.
-pub(crate) const GATEWAY: &str = "v1/gateway/rpc";
-/// What the business application subscribes to for the replies of all devices.
-pub(crate) const REPLIES: &str = "thingsboard-rpc/+/response";
+pub(super) const GATEWAY: &str = "v1/gateway/rpc";
 
 const ROOT: &str = "thingsboard-rpc/";
 const REQUEST: &str = "/request";
@@ -40,23 +35,23 @@ struct Call<'a> {
 }
 
 /// Renders what the business application says; the platform gives it a number.
-pub(crate) fn write_command(stamp: &Stamp, device: &str, out: &mut CommandScratch) {
-    out.head(&[ROOT, device, REQUEST]);
+pub(super) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
+    out.head(&[ROOT, to.device, REQUEST]);
     out.payload.clear();
     for part in ["{\"method\":\"", METHOD, "\",\"params\":"] {
         out.payload.extend_from_slice(part.as_bytes());
     }
-    out.write_named(stamp);
+    out.write_named(to.stamp);
     out.payload.push(b'}');
 }
 
 /// Reads what the business application hears; none if it is no reply.
-pub(crate) fn reply(topic: &str, payload: &[u8]) -> Option<CommandCopy<'static>> {
+pub(super) fn returned(topic: &str, payload: &[u8]) -> Option<Returned> {
     below_root(topic, RESPONSE)?;
-    Some(CommandCopy {
+    Some(Returned::Reply(CommandCopy {
         stamp: named(payload),
         ..CommandCopy::UNREADABLE
-    })
+    }))
 }
 
 /// Reads a command that came to a device's own link.
@@ -113,7 +108,7 @@ fn number(text: &[u8]) -> Option<u32> {
 }
 
 /// Renders a device's reply.
-pub(crate) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
+pub(super) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
     out.payload.clear();
     if !to.is_gateways {
         out.head(&[REPLY]);
@@ -134,7 +129,7 @@ pub(crate) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
 }
 
 /// Whom the business application commands.
-pub(crate) fn commanded(topic: &str) -> Option<&str> {
+pub(super) fn commanded(topic: &str) -> Option<&str> {
     below_root(topic, REQUEST)
 }
 
@@ -145,7 +140,7 @@ fn below_root<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
 
 /// Renders a command as the platform hands it on, in one of the forms that its device may have
 /// asked for; false if there is no such form.
-pub(crate) fn hand(
+pub(super) fn hand(
     form: usize,
     to: &Handing<'_>,
     payload: &[u8],
@@ -186,13 +181,13 @@ fn write_for_gateway(to: &Handing<'_>, payload: &[u8], out: &mut Vec<u8>) -> Opt
 }
 
 /// Whether a payload is a call that may be handed on.
-pub(crate) fn is_call(payload: &[u8]) -> bool {
+pub(super) fn is_call(payload: &[u8]) -> bool {
     call(payload).is_some()
 }
 
 /// What a device or a gateway replied, as the business application hears it: the topic goes into
 /// `out`. None if it is no reply.
-pub(crate) fn surfaced<'a>(
+pub(super) fn surfaced<'a>(
     link: &'a str,
     topic: &str,
     payload: &'a [u8],
@@ -234,7 +229,13 @@ mod tests {
     /// What the business application says to a device.
     fn said() -> CommandScratch {
         let mut said = CommandScratch::default();
-        write_command(&stamp(), "DW1", &mut said);
+        let to = Commanding {
+            stamp: &stamp(),
+            device: "DW1",
+            tenant: "",
+            is_two_way: true,
+        };
+        write_command(&to, &mut said);
         said
     }
 
@@ -269,7 +270,10 @@ mod tests {
         let mut topic = String::new();
         let surfaced = surfaced(link, &scratch.topic, &scratch.payload, &mut topic);
         assert_eq!(topic, "thingsboard-rpc/DW1/response");
-        let read = reply(&topic, surfaced.expect("it is a reply")).expect("it is a reply");
+        let read = returned(&topic, surfaced.expect("it is a reply"));
+        let Some(Returned::Reply(read)) = read else {
+            panic!("{read:?}");
+        };
         (scratch, read)
     }
 
@@ -333,7 +337,7 @@ mod tests {
         for payload in ["", "{}", "[]", r#"{"method":1}"#, r#"{"params":{}}"#] {
             assert!(!is_call(payload.as_bytes()), "{payload}");
             assert_eq!(
-                read(COMMANDS.replace('+', "1").as_str(), payload.as_bytes()).stamp,
+                read("v1/devices/me/rpc/request/1", payload.as_bytes()).stamp,
                 None
             );
             assert_eq!(read(GATEWAY, payload.as_bytes()), CommandCopy::UNREADABLE);

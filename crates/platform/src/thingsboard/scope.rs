@@ -9,8 +9,17 @@ const ROOT: &str = "$device/";
 /// The topics of devices and gateways.
 const OF_LINKS: [&str; 3] = ["v1/", "v2/", "/provision/"];
 
-/// Appends a topic of a link, or a filter, as it is routed.
-pub(crate) fn scoped(link: &str, topic: &str, out: &mut String) {
+/// Appends a topic of a link, or a filter, as it is routed, where it means another thing on each.
+pub(super) fn route(link: &str, topic: &str, out: &mut String) -> bool {
+    let is_scoped = OF_LINKS.iter().any(|before| topic.starts_with(before));
+    if is_scoped {
+        scoped(link, topic, out);
+    }
+    is_scoped
+}
+
+/// Appends a topic of a link below its name.
+pub(super) fn scoped(link: &str, topic: &str, out: &mut String) {
     out.push_str(ROOT);
     for character in link.chars() {
         match character {
@@ -25,13 +34,8 @@ pub(crate) fn scoped(link: &str, topic: &str, out: &mut String) {
     out.push_str(topic);
 }
 
-/// Whether a topic or filter is one of those that mean another thing on each link.
-pub(crate) fn is_scoped(topic: &str) -> bool {
-    OF_LINKS.iter().any(|before| topic.starts_with(before))
-}
-
 /// A routed topic as its link knows it.
-pub(crate) fn unscoped(topic: &str) -> &str {
+pub(super) fn unscoped(topic: &str) -> &str {
     let rest = topic.strip_prefix(ROOT);
     rest.and_then(|rest| rest.split_once('/'))
         .map_or(topic, |(_, topic)| topic)
@@ -45,7 +49,7 @@ mod tests {
 
     fn routed(link: &str, topic: &str) -> String {
         let mut routed = String::new();
-        scoped(link, topic, &mut routed);
+        assert!(route(link, topic, &mut routed));
         routed
     }
 
@@ -57,7 +61,6 @@ mod tests {
             let routed = of(&a);
             prop_assert_eq!(unscoped(&routed), &topic);
             prop_assert_eq!(of(&a) == of(&b), a == b);
-            prop_assert!(is_scoped(&topic));
             prop_assert!(!of(&a).contains(['+', '#']));
             prop_assert_eq!(of(&a).matches('/').count(), topic.matches('/').count() + 2);
         }
@@ -71,7 +74,8 @@ mod tests {
             "#",
             "v1",
         ] {
-            assert!(!is_scoped(topic));
+            let mut routed = String::new();
+            assert!(!route("d", topic, &mut routed) && routed.is_empty());
             assert_eq!(unscoped(topic), topic);
         }
     }

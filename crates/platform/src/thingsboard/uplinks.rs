@@ -1,6 +1,6 @@
 //! What the server end hears of devices and gateways.
 
-use super::{Topic, gateways, provisioning, requests};
+use super::{Topic, gateways, provisioning, requests, rpc};
 use crate::json::Json;
 use crate::server::Heard;
 
@@ -47,7 +47,9 @@ impl<'a> Data<'a> {
 
     /// Appends the topic that a device's data surface on.
     pub fn write_surface(&self, device: &str, out: &mut String) {
-        self.topic.write_surface(device, out);
+        let surface = self.topic.surface().unwrap_or_default();
+        let (before, after) = surface.split_once("${id}").unwrap_or_default();
+        out.extend([before, device, after]);
     }
 }
 
@@ -86,14 +88,14 @@ fn next_name<'a>(json: &mut Json<'a>, place: &mut Place) -> Option<&'a str> {
 }
 
 /// Reads what a link published; `link` is the device, or the gateway, that it logged in as.
-pub(crate) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
+pub(super) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
     if provisioning::is_provisioning(link) {
         return provisioning::hear(link, topic, payload);
     }
     let Some(topic) = Topic::of(topic) else {
         return requests::hear(link, topic, payload).unwrap_or(match topic {
             // What can be read there is a reply, and was taken for one.
-            super::GATEWAY_RPC => Heard::Invalid,
+            rpc::GATEWAY => Heard::Invalid,
             _ => Heard::Unknown,
         });
     };
@@ -195,14 +197,6 @@ pub(super) fn is_level(name: &[u8]) -> bool {
     is_plain && std::str::from_utf8(name).is_ok()
 }
 
-/// The topic that a stream's messages surface on, both as templates; none if they do not.
-pub(crate) fn surface(topic: &str) -> Option<String> {
-    let topic = Topic::of(topic).filter(|topic| topic.kind().is_some())?;
-    let mut surface = String::new();
-    topic.write_surface("${id}", &mut surface);
-    Some(surface)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -286,17 +280,6 @@ mod tests {
         assert_eq!(heard("v1/gateway/attributes", r#"{"d":[]}"#), None);
         assert_eq!(hear("d", "v1/devices/me", b"{}"), Heard::Unknown);
         assert_eq!(hear("d", "v1/devices/you/telemetry", b"{}"), Heard::Unknown);
-    }
-
-    #[test]
-    fn a_stream_surfaces_under_the_names_of_its_devices() {
-        let surface = |topic| surface(topic).unwrap_or_default();
-        assert_eq!(surface("v2/t"), "thingsboard/${id}/telemetry");
-        assert_eq!(
-            surface("v1/gateway/attributes"),
-            "thingsboard/${id}/attributes"
-        );
-        assert_eq!(surface("muster/${id}/t"), "");
     }
 
     proptest! {

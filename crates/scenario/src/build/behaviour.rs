@@ -113,7 +113,7 @@ pub(super) fn behaviour(
 
 /// Whether the dialect has what each misbehaviour is about.
 fn suits(view: &View<'_>, dialect: Dialect, is_acknowledged: bool) -> Option<()> {
-    let (mut strays, why): (Vec<&str>, _) = match (dialect.has_northbound(), is_acknowledged) {
+    let (mut strays, why): (Vec<&str>, _) = match (dialect.has_northbound, is_acknowledged) {
         (false, _) => (OF_DELIVERY.to_vec(), "no message is delivered anywhere"),
         (true, false) => (
             OF_ACKNOWLEDGEMENT.to_vec(),
@@ -126,7 +126,7 @@ fn suits(view: &View<'_>, dialect: Dialect, is_acknowledged: bool) -> Option<()>
     };
     if let Some(stray) = view
         .get("no-gateways")
-        .filter(|_| dialect.announces().is_none())
+        .filter(|_| dialect.publishing().announcement.is_none())
     {
         let what =
             format!("`no-gateways` has no meaning with {dialect}: no link announces devices");
@@ -230,11 +230,11 @@ fn reject(view: &View<'_>, dialect: Dialect) -> Option<Reject> {
     };
     let code = match view.get("code") {
         Some(_) => view.read("code", units::code)?,
-        None => dialect.refusal(),
+        None => dialect.server.refusal,
     };
-    if !dialect.is_refusal(code) {
+    if !(dialect.server.is_refusal)(code) {
         let what = format!("{code} is no code of a refusal with {dialect}");
-        let help = format!("such as {}", dialect.refusal());
+        let help = format!("such as {}", dialect.server.refusal);
         view.get("code")?.wrong(what, &help);
         return None;
     }

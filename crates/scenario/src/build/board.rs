@@ -39,7 +39,7 @@ pub(super) fn payload(
         alarms,
         share: share(class, number),
     });
-    Some(Some(class.seat.dialect.payload(named, 0)))
+    Some(Some(named.spec(0)))
 }
 
 /// The part of its devices' milliseconds that the stream at `number` of its fleet has.

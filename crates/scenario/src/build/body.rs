@@ -7,7 +7,7 @@ use muster_load::{
 };
 use muster_model::STAMP_TEXT;
 use muster_platform::{
-    ApplicationId, BlindField, Carrier, DittoPayload, IntegrityLevel, NamedPayload,
+    ApplicationId, BlindField, Carrier, DittoPayload, IntegrityLevel, NamedPayload, Protocol,
 };
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
@@ -65,18 +65,18 @@ pub(super) fn body(
         *field = blind::field(view, &payload, &field.pointer)?;
     }
     fits(class, view, &payload, &carrier)?;
-    let topic = view.text_of("topic");
-    let is_in_topic = class.seat.dialect.topic(topic, lane) != topic;
+    let (topic, dialect) = (view.text_of("topic"), class.seat.dialect);
+    let is_in_topic = dialect.numbered(topic, lane) != topic;
     if carrier == Carrier::ApplicationId && !is_in_topic {
         holds_id(&payload_view, &payload, lane)?;
-        if class.seat.dialect.makes_devices(topic) {
+        if (dialect.topic)(topic).makes_devices {
             chooses_token(&payload_view, &payload, lane)?;
         }
     }
     let integrity = integrity(view, &carrier)?;
     let content_type = match payload_view.get("content-type") {
         Some(view) => Some(content_type(class, &view)?),
-        None if is_ditto && class.seat.dialect.asks() => Some(JSON.to_owned()),
+        None if is_ditto && dialect.speaks(Protocol::Coap) => Some(JSON.to_owned()),
         None => None,
     };
     let spec = json::escaped(spec, content_type.as_deref(), class.variables);
@@ -87,10 +87,10 @@ pub(super) fn body(
     let (_, most) = Payload::compile(&spec)
         .ok()?
         .bounds(&class.variables.bounds());
-    if let Some(limit) = class.seat.dialect.payload_limit().filter(|it| most > *it) {
+    let limit = dialect.publishing().payload_limit;
+    if let Some(limit) = limit.filter(|limit| most > *limit) {
         let what = format!(
-            "a payload of up to {most} bytes: {} closes the link above {limit} bytes",
-            class.seat.dialect
+            "a payload of up to {most} bytes: {dialect} closes the link above {limit} bytes"
         );
         payload_view.warn(what, "send less in a message");
     }
@@ -132,7 +132,7 @@ fn payload(class: &Class<'_>, view: &View<'_>, carrier: &Carrier, lane: u8) -> O
         ["file"] => file(&view.get("file")?),
         [SAP_MEASURES] => {
             let samples = view.get(SAP_MEASURES)?.whole("samples")?;
-            Some(measures(class, samples, lane))
+            Some(NamedPayload::SapMeasures { samples }.spec(lane))
         }
         [_, second, ..] => {
             let what = format!("`{second}` is a second form of payload");
@@ -156,12 +156,12 @@ fn ditto(class: &Class<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
         device: id.text(),
         is_stamped: matches!(carrier, Carrier::Payload | Carrier::Field(_)),
     });
-    Some(class.seat.dialect.payload(named, 0))
+    Some(named.spec(0))
 }
 
 /// An empty notification: its type is told by the platform, and whose it is by its path.
 fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
-    if !class.seat.dialect.asks() {
+    if !class.seat.dialect.speaks(Protocol::Coap) {
         let what = format!("{} has no empty notifications", class.seat.dialect);
         let help = "use `payload: { size: 0 }`, or `dialect: hono`";
         view.get("payload")?.wrong(what, help);
@@ -174,11 +174,6 @@ fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<Payloa
         return None;
     }
     Some(PayloadSpec::Size(0))
-}
-
-fn measures(class: &Class<'_>, samples: u32, lane: u8) -> PayloadSpec {
-    let named = NamedPayload::SapMeasures { samples };
-    class.seat.dialect.payload(named, lane)
 }
 
 /// A fixed size, or sizes by chance with room for a carrier of `least` bytes.
@@ -272,7 +267,7 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
 
 fn application_id(class: &Class<'_>, stream: &View<'_>, view: &View<'_>) -> Option<Carrier> {
     let dialect = class.seat.dialect;
-    if dialect.acknowledges_on(stream.text_of("topic")) {
+    if (dialect.topic)(stream.text_of("topic")).is_acknowledged {
         return Some(Carrier::ApplicationId);
     }
     let what = format!("messages have no id of the application's with {dialect}");

@@ -2,7 +2,9 @@
 
 use muster_load::Template;
 use muster_model::Micros;
-use muster_platform::{Carrier, Dialect, Identity, RequestLimits, SEGMENT_MAX, SEGMENTS_MAX};
+use muster_platform::{
+    Carrier, Dialect, Identity, Protocol, RequestLimits, SEGMENT_MAX, SEGMENTS_MAX,
+};
 use muster_protocol::coap::{ClientSettings, Transmission, content_format};
 use muster_protocol::mqtt::Qos;
 
@@ -35,10 +37,10 @@ const STREAM_OF_MQTT: [&str; 2] = ["qos", "retain"];
 /// Whether the platform can be spoken to over the protocol that the addresses name.
 pub(super) fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
     let scheme = target::scheme(platform);
-    if scheme.is_coap() == dialect.asks() {
+    if dialect.speaks(scheme.protocol()) {
         return Some(());
     }
-    let (what, help) = if dialect.asks() {
+    let (what, help) = if dialect.speaks(Protocol::Coap) {
         let what = format!("over `{}` {dialect} is not yet built", scheme.name());
         (what, "connect with `coap` or `coaps`")
     } else {
@@ -210,7 +212,7 @@ pub(super) fn asks(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()
 /// What the platform takes in a request: the embedded gateway as it was told to, and Hono's adapter
 /// as it comes from its installation.
 pub(super) fn request_limits(platform: &View<'_>, dialect: Dialect) -> Option<RequestLimits> {
-    let usual = dialect.request_limits()?;
+    let usual = dialect.requests(Protocol::Coap).limits?;
     let told = platform.get("max-payload");
     let body = told.and_then(|_| platform.size("max-payload"));
     Some(RequestLimits {

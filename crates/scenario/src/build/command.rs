@@ -2,7 +2,9 @@
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
-use muster_platform::{Carrier, CommandScratch, Commanding, Dialect, IntegrityLevel, Replying};
+use muster_platform::{
+    Carrier, CommandScratch, Commanding, Dialect, IntegrityLevel, Protocol, Replying,
+};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::coap;
@@ -70,7 +72,8 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
 /// What a backend issues would come back to it as a message that nobody sent.
 fn hears_no_commands(backend: &View<'_>, dialect: Dialect) -> Option<()> {
     let issued = dialect
-        .commands(false)
+        .publishing()
+        .commands
         .filter(|topic| topic.contains("${id}"));
     let filter = backend.text_of("filter");
     let Some(issued) = issued.map(|topic| topic.replace("${id}", "+")) else {
@@ -89,7 +92,7 @@ fn hears_no_commands(backend: &View<'_>, dialect: Dialect) -> Option<()> {
 
 fn is_two_way(view: &View<'_>, dialect: Dialect) -> Option<bool> {
     let is_two_way = view.text_of("mode") == "two-way";
-    if is_two_way && dialect.replies().is_none() {
+    if is_two_way && dialect.application.replies.is_none() {
         let what = format!("devices do not reply to commands with {dialect}");
         view.get("mode")?.wrong(what, "use `mode: one-way`");
         return None;
@@ -180,7 +183,11 @@ pub(super) fn command_stream(
     )?;
     let whose = "the dialect's to say what a reply is and where it goes";
     refuse_all(view, &KEYS_OF_MESSAGES, "a stream of commands", whose)?;
-    if !class.seat.dialect.commands_gateways() {
+    if !class
+        .seat
+        .dialect
+        .commands_gateways(class.seat.scheme.protocol())
+    {
         one_device_a_link(class, view, "commands")?;
     }
     topics_can_be_told(class, commands.is_two_way)?;
@@ -218,7 +225,7 @@ fn status(class: &Class<'_>, view: &View<'_>, is_two_way: bool) -> Option<u16> {
         return Some(DONE);
     };
     let dialect = class.seat.dialect;
-    if !dialect.replies_with_status() {
+    if !dialect.application.replies_with_status {
         let what = format!("with {dialect} a reply says nothing of a status, or always 200");
         written.wrong(what, "remove it, or use `dialect: hono`");
         return None;
@@ -286,8 +293,8 @@ fn topic_can_be_told(
         tenant: class.variables.tenant,
         is_two_way,
     };
-    dialect.write_command(&to, command);
-    if dialect.asks() && !dialect.is_command(&command.topic) {
+    (dialect.application.write_command)(&to, command);
+    if dialect.speaks(Protocol::Coap) && (dialect.server.command)(&command.topic).is_none() {
         let what = format!("`{name}` cannot be one segment of a path of {dialect}");
         id()?.wrong(what, "a name without `/`");
         return None;
@@ -298,8 +305,8 @@ fn topic_can_be_told(
         return None;
     }
     // A reply that is a request goes where its command said, whatever the names are.
-    let is_published = is_two_way && !dialect.asks();
-    let Some(filter) = dialect.replies().filter(|_| is_published) else {
+    let is_published = is_two_way && !dialect.speaks(Protocol::Coap);
+    let Some(filter) = dialect.application.replies.filter(|_| is_published) else {
         return Some(());
     };
     let to = Replying {
@@ -308,9 +315,9 @@ fn topic_can_be_told(
         device: name,
         is_gateways: false,
     };
-    dialect.write_reply(&to, command);
+    (dialect.write_reply)(&to, command);
     let mut heard = String::new();
-    let said = dialect.surfaced_reply(name, &command.topic, &command.payload, &mut heard);
+    let said = (dialect.server.surfaced_reply)(name, &command.topic, &command.payload, &mut heard);
     if said.is_some() && topic::matches(filter, &heard) {
         return Some(());
     }

@@ -160,7 +160,7 @@ fn devices<'a>(view: &View<'a>) -> Option<Devices<'a>> {
 /// How many devices each link carries, if the dialect allows for so many.
 fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
     let devices = devices_per_link(view);
-    if devices > 1 && !dialect.shares_links() {
+    if devices > 1 && !dialect.shares_links {
         let what = format!("a link carries one device with {dialect}");
         view.get("gateway")?
             .wrong(what, "remove it: each device then has a link of its own");

@@ -40,7 +40,7 @@ fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan
         return None;
     }
     let platform = platform?;
-    if platform.dialect().counters().is_none() {
+    if platform.dialect().counters.is_none() {
         let what = format!("of {} no counters are known", platform.dialect());
         url.wrong(what, "remove the entry; those of `dialect: hono` are known");
         return None;

@@ -307,7 +307,7 @@ pub(super) fn links_are_named(
 ) -> Option<()> {
     let has_order = streams.iter().any(|of| of.carrier == Carrier::Order);
     let is_gateway = view.get("gateway").is_some();
-    if !seat.is_embedded || !seat.dialect.knows_links() || !has_order || is_gateway {
+    if !seat.is_embedded || !seat.dialect.knows_links || !has_order || is_gateway {
         return Some(());
     }
     let named = |what: &str| {

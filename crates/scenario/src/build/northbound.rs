@@ -106,7 +106,7 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
     }
     if let Some(commands) = view
         .get("commands")
-        .filter(|_| !dialect.commands_by_kafka())
+        .filter(|_| dialect.application.kafka.is_none())
     {
         let what = format!("no command reaches a device of {dialect} by way of Kafka");
         commands.wrong(what, "remove `commands`, or use `platform.kind: hono`");
@@ -130,9 +130,8 @@ fn sasl(view: &View<'_>) -> Sasl {
 /// the names are the topics'.
 fn topics(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Vec<KafkaTopic>> {
     let named = view.get("topics");
-    let classes = dialect.kafka_topics();
-    if !classes.is_empty() {
-        return of_dialect(named.as_ref(), classes, fleets);
+    if let Some(kafka) = &dialect.application.kafka {
+        return of_dialect(named.as_ref(), kafka.topics, fleets);
     }
     let Some(named) = named else {
         let help = "add `topics: { readings: 4 }`: their names, each with its partitions";

@@ -38,7 +38,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         _ => ProvisionMode::Auto,
     };
     let dialect = platform.dialect();
-    if !dialect.is_provisioned() {
+    if !dialect.is_provisioned {
         let why = format!("{dialect} has nobody to be told of devices");
         let why = (why.as_str(), "remove it");
         has_none(&view, &OF_PLATFORMS, why)?;
@@ -49,7 +49,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         );
     }
     let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
-    if is_embedded && !dialect.has_rest() {
+    if is_embedded && !dialect.server.has_rest {
         let why = "the embedded gateway takes every device";
         has_none(&view, &OF_PLATFORMS, (why, "remove it"))?;
         return nobody(&view, mode, (why, "`mode: none`, or no `provision` at all"));

@@ -1,6 +1,7 @@
 //! Queries: messages that ask for a command.
 
 use muster_model::Micros;
+use muster_platform::Protocol;
 use muster_protocol::mqtt::Qos;
 
 use super::coap;
@@ -22,7 +23,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
     if class.seat.scheme.is_coap() {
         coap::asks(class, view, ttd)?;
     }
-    if !class.seat.dialect.has_northbound() {
+    if !class.seat.dialect.has_northbound {
         let what = format!("with {} no query reaches a backend", class.seat.dialect);
         view.get("kind")?
             .wrong(what, "remove the stream; queries work with `mqtt`");
@@ -54,7 +55,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
 
 /// Whether each device of a link may ask for commands of its own.
 fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    if !class.seat.dialect.asks() {
+    if !class.seat.dialect.speaks(Protocol::Coap) {
         return one_device_a_link(class, view, "queries");
     }
     let loop_ = view.get("loop")?;

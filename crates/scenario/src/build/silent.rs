@@ -33,9 +33,9 @@ pub(super) fn commands_only(
 
 fn nothing_surfaces(dialect: Dialect, fleets: &[FleetPlan]) -> String {
     let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
-    let surfaces = |stream: &StreamPlan| dialect.surfaces(stream.topic.source());
+    let surfaces = |stream: &StreamPlan| (dialect.topic)(stream.topic.source()).surfaces;
     let silent = streams.find(|stream| stream.is_uplink() && !surfaces(stream));
-    match silent.filter(|_| dialect.has_northbound()) {
+    match silent.filter(|_| dialect.has_northbound) {
         Some(stream) => format!(
             "`{}` never surfaces, so that arrivals could not be told from losses",
             stream.name

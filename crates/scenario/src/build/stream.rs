@@ -199,7 +199,7 @@ fn numbered(
     (topic, lane): (Template, u8),
     schedule: Option<&ScheduleSpec>,
 ) -> Option<Template> {
-    let written = class.seat.dialect.topic(topic.source(), lane);
+    let written = class.seat.dialect.numbered(topic.source(), lane);
     if written == topic.source() {
         return Some(topic);
     }
@@ -219,7 +219,7 @@ fn numbered(
 
 /// Where the messages surface northbound, which for every device is a topic too.
 fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Template> {
-    let surface = Template::parse(&class.seat.dialect.surface(topic.source())).ok()?;
+    let surface = Template::parse(class.seat.dialect.surface(topic.source())).ok()?;
     is_topic(&view.get("topic")?, &surface, class.variables).then_some(surface)
 }
 
@@ -228,8 +228,8 @@ fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let topic = view.get("topic")?;
     let is_gateway = class.view.get("gateway").is_some();
     let dialect = class.seat.dialect;
-    let Some(is_for_gateways) = dialect.is_for_gateways(topic.text()) else {
-        if !dialect.knows_topic(topic.text()) {
+    let Some(is_for_gateways) = (dialect.topic)(topic.text()).is_for_gateways else {
+        if !(dialect.topic)(topic.text()).is_known {
             let what = format!(
                 "`{}` is no topic of {dialect}, which acknowledges such a message and drops it",
                 topic.text()
@@ -263,7 +263,7 @@ fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
 }
 
 fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {
-    let most = dialect.qos_maximum();
+    let most = dialect.publishing().qos_maximum;
     if qos.bits() <= most {
         return Some(());
     }
@@ -345,7 +345,7 @@ fn is_found(view: &View<'_>, ack: Ack, carrier: &Carrier) -> Option<()> {
 fn ack(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<Ack> {
     let declared = view.text_of("ack");
     match (declared, qos) {
-        ("application", _) if dialect.acknowledges_on(view.text_of("topic")) => {
+        ("application", _) if (dialect.topic)(view.text_of("topic")).is_acknowledged => {
             Some(Ack::Application)
         }
         ("application", _) => {

@@ -62,17 +62,19 @@ pub(super) fn can_be_told_apart(
 fn wanted<'a>(class: &Class<'_>, streams: &'a [StreamPlan], views: &[View<'a>]) -> Vec<Wanted<'a>> {
     let dialect = class.seat.dialect;
     let mut filters: Vec<&'static str> = dialect
-        .subscriptions()
+        .publishing()
+        .subscriptions
         .iter()
         .map(|subscription| subscription.filter)
         .collect();
     if streams.iter().any(StreamPlan::is_command) {
-        filters.extend(dialect.commands(class.view.get("gateway").is_some()));
+        let is_gateways = class.view.get("gateway").is_some();
+        filters.extend(dialect.publishing().filter_of_commands(is_gateways));
     }
     let asking = streams
         .iter()
         .filter(|stream| stream.ack == Ack::Application);
-    filters.extend(asking.filter_map(|stream| dialect.answers(stream.topic.source())));
+    filters.extend(asking.filter_map(|stream| (dialect.topic)(stream.topic.source()).answers));
     let of_dialect = filters.into_iter().map(|filter| Wanted {
         whose: dialect.to_string(),
         filter: Filter::OfDialect(filter),

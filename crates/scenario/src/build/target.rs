@@ -2,7 +2,7 @@
 
 use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour};
-use muster_platform::{Carrier, Dialect};
+use muster_platform::{Carrier, Dialect, Protocol};
 use muster_protocol::mqtt::{Version, topic};
 
 use super::behaviour;
@@ -159,7 +159,7 @@ fn max_payload(platform: &View<'_>, dialect: Dialect) -> Option<Option<u32>> {
     let Some(view) = platform.get("max-payload") else {
         return Some(None);
     };
-    if dialect.request_limits().is_none() {
+    if dialect.requests(Protocol::Coap).limits.is_none() {
         let what = format!("`max-payload` is a limit of CoAP, which {dialect} does not speak");
         view.wrong(what, "remove it, or use `dialect: hono`");
         return None;
@@ -269,7 +269,7 @@ fn backend(
         // MQTT 3.1.1 forbids it (MQTT-3.1.2-22), and brokers of MQTT 5 know nobody by it.
         stray.wrong("a password without a user name", "add `user`");
     }
-    if view.get("url").is_none() && !dialect(platform).is_broker() {
+    if view.get("url").is_none() && !dialect(platform).is_broker {
         let what = format!(
             "{} is no broker, and the backend has no address",
             dialect(platform)

@@ -1,7 +1,7 @@
 //! What stands where devices speak CoAP and a key is left out.
 
 use muster_model::Micros;
-use muster_platform::{Dialect, Endpoint, Who, resource};
+use muster_platform::{Dialect, Endpoint, Protocol, Who, resource};
 use muster_protocol::coap::Transmission;
 
 use super::{default, default_text, list_mut, text, written};
@@ -33,7 +33,7 @@ pub(super) fn fill(root: &mut Node, dialect: Dialect) {
 
 /// Where devices send to, and what they call themselves, on a platform that takes requests.
 fn fill_names(fleet: &mut Node, dialect: Dialect) {
-    if !dialect.asks() {
+    if !dialect.speaks(Protocol::Coap) {
         return;
     }
     let kind = fleet.get("credential").map_or("", |it| text(it, "kind"));

@@ -10,8 +10,9 @@ use crate::tree::Node;
 pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
     let streams = root.get("fleet").map_or(&[][..], Node::items).iter();
     let mut streams = streams.flat_map(|it| it.get("streams").map_or(&[][..], Node::items));
-    let surfaces = dialect.has_northbound()
-        && streams.all(|stream| !is_uplink(stream) || dialect.surfaces(text(stream, "topic")));
+    let surfaces = dialect.has_northbound
+        && streams
+            .all(|stream| !is_uplink(stream) || (dialect.topic)(text(stream, "topic")).surfaces);
     let backend = root.get("platform").and_then(|it| it.get("backend"));
     if surfaces && (is_embedded(root) || backend.is_some()) {
         return;
@@ -35,5 +36,5 @@ fn is_stamped_by_name(stream: &Node, dialect: Dialect) -> bool {
     let template = payload.get("template").and_then(Node::text);
     let is_bare = template.is_some_and(|template| !template.contains("${stamp}"));
     let is_named = names.any(|name| payload.text() == Some(name) || payload.get(name).is_some());
-    is_named || (is_bare && dialect.knows_links())
+    is_named || (is_bare && dialect.knows_links)
 }

@@ -92,8 +92,8 @@ impl StreamPlan {
     pub const fn promise(&self, dialect: Dialect) -> Promise {
         match self.ack {
             Ack::None => Promise::Nothing,
-            Ack::Transport => dialect.promises().transport,
-            Ack::Application => dialect.promises().application,
+            Ack::Transport => dialect.spec().promises.transport,
+            Ack::Application => dialect.spec().promises.application,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What lies between a session and the network: the scheme of an address, and TLS.
 
+use muster_platform::Protocol;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,16 @@ impl Scheme {
     #[must_use]
     pub const fn is_coap(self) -> bool {
         matches!(self, Self::Coap | Self::Coaps)
+    }
+
+    /// The protocol of devices that use it.
+    #[must_use]
+    pub const fn protocol(self) -> Protocol {
+        if self.is_coap() {
+            Protocol::Coap
+        } else {
+            Protocol::Mqtt
+        }
     }
 
     /// Whether WebSocket carries it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_net::Io;
-use muster_platform::{Identity, Incoming, Method, Refusal, Status, Upload, Wanted};
+use muster_platform::{Identity, Incoming, Method, Protocol, Refusal, Status, Upload, Wanted};
 use muster_protocol::coap::{self, Code, OptionNumber, ServerEvent, content_format};
 use muster_protocol::mqtt::{Publish, Qos};
 
@@ -23,11 +23,6 @@ const NO_TEXT: Refusal = Refusal {
 const UNKNOWN: Refusal = Refusal {
     status: Status::new(4, 4),
     why: "the device is not registered",
-};
-/// A platform that has no requests.
-const NO_RESOURCES: Refusal = Refusal {
-    status: Status::new(4, 4),
-    why: "this platform has no resources over CoAP",
 };
 
 impl Shard {
@@ -62,8 +57,8 @@ impl Shard {
         let wanted = match read(incoming) {
             None => Wanted::Refused(NO_TEXT),
             Some(came) => {
-                let wanted = dialect.hear_request(&came, who.as_ref());
-                self.of_known(wanted.unwrap_or(Wanted::Refused(NO_RESOURCES)))
+                let wanted = (dialect.requests(Protocol::Coap).hear)(&came, who.as_ref());
+                self.of_known(wanted)
             }
         };
         match wanted {
@@ -117,7 +112,7 @@ impl Shard {
                     io,
                     from,
                     incoming.pending,
-                    self.shared.config.dialect.refusal(),
+                    self.shared.config.dialect.server.refusal,
                 );
             };
             asker = Asker::Peer {

@@ -153,7 +153,7 @@ impl Shard {
         if let Some(copies) = self.pass_to_query(io, message) {
             return copies;
         }
-        if let Some(command) = Commanded::of(&message.topic) {
+        if let Some(command) = self.commanded(message) {
             let (status, why) = match command.is_takeable() {
                 true => (NOBODY_WAITS, "the device does not wait"),
                 false => (MALFORMED, Commanded::TOO_LONG),
@@ -170,7 +170,7 @@ impl Shard {
         io: &mut Io,
         message: &Arc<Message>,
     ) -> Option<usize> {
-        let command = Commanded::of(&message.topic).filter(Commanded::is_takeable)?;
+        let command = self.commanded(message).filter(Commanded::is_takeable)?;
         let to = locked(&self.shared.waiting).hand(command.tenant, command.device)?;
         if to.shard == self.index {
             return Some(usize::from(self.put_into_answer(io, to, message)));
@@ -188,7 +188,7 @@ impl Shard {
         to: Waiter,
         message: &Message,
     ) -> bool {
-        let Some(command) = Commanded::of(&message.topic) else {
+        let Some(command) = self.commanded(message) else {
             return false;
         };
         let Some(query) = self.coap.queries.remove(to.query) else {
@@ -211,6 +211,10 @@ impl Shard {
         self.counts().accepted.more();
         self.counts().commands_handed.more();
         true
+    }
+
+    fn commanded<'a>(&self, message: &'a Message) -> Option<Commanded<'a>> {
+        (self.shared.config.dialect.server.command)(&message.topic)
     }
 
     /// Tells the application that a command was not delivered, where it can be told.

@@ -143,7 +143,7 @@ impl<'a> Covered<'a> {
                     | Promise::Nothing => "nothing",
                 }
             );
-            let help = match judged.dialect.has_northbound() {
+            let help = match judged.dialect.has_northbound {
                 true => "add `platform.backend`, or remove the SLO",
                 false => "use `ack: application`, or remove the SLO",
             };

@@ -1,0 +1,459 @@
+//! The table that describes a dialect, and its plain default.
+//!
+//! A dialect is one `static` in its folder, which says what differs from [`PLAIN`]: values, and plain
+//! functions where behaviour is needed. What depends on how devices speak is in [`Publishing`] and
+//! [`Requests`], and is asked of dialect and protocol.
+
+use muster_model::Promise;
+use muster_model::behaviour::Reject;
+
+use crate::command::{CommandScratch, Commanded, Commanding, Handing, Replying};
+use crate::counters::Counters;
+use crate::downlink::Downlink;
+use crate::hono::Wanted;
+use crate::incoming::{Incoming, Peer, Refusal};
+use crate::kafka::{Kafka, Returned};
+use crate::request::{
+    Answered, Asking, Field, Method, ReplyPath, Request, RequestLimits, Segments, Status,
+};
+use crate::server::{Heard, Reply};
+
+/// A key of a scenario, and what stands there where it is left out.
+pub type Default = (&'static str, &'static str);
+
+/// A protocol of devices, whatever it is secured by and carried in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// MQTT 3.1.1 or 5.
+    Mqtt,
+    /// CoAP (RFC 7252).
+    Coap,
+}
+
+/// A dialect.
+#[derive(Debug)]
+pub struct Spec {
+    /// The name in a scenario, and in results.
+    pub name: &'static str,
+    /// What stands where a key is left out.
+    pub defaults: Defaults,
+    /// The promises that its acknowledgements make.
+    pub promises: Promises,
+    /// How results hold the figures of the test that was published for this platform.
+    pub published_figures: PublishedFigures,
+    /// Whether the platform itself is a broker, so that a backend finds there what devices publish.
+    pub is_broker: bool,
+    /// Whether a device is known by what its link logged in as, and not by its topics.
+    pub knows_links: bool,
+    /// Whether a link may carry many devices.
+    pub shares_links: bool,
+    /// Whether the platform has to be told of its devices, and can be by Muster.
+    pub is_provisioned: bool,
+    /// Whether messages surface northbound where a backend can consume them.
+    pub has_northbound: bool,
+    /// Whether the platform, or what stands behind it, writes payloads anew before they surface, so that
+    /// numbers and the order of keys change.
+    pub rewrites_bodies: bool,
+    /// The counters of the platform's own; none where none are known.
+    pub counters: Option<Counters>,
+    /// Facts about a topic that devices publish on, or the path of their requests.
+    pub topic: fn(&str) -> UplinkTopic,
+    /// Renders a device's reply to a command: topic and payload, and the payload alone where the
+    /// reply is a request ([`Requests::reply`]).
+    pub write_reply: fn(&Replying<'_>, &mut CommandScratch),
+    /// The business application's end.
+    pub application: Application,
+    /// The platform's end, for the reference gateway and the model platform.
+    pub server: Server,
+    /// The ends over MQTT; none where devices do not speak it.
+    pub(crate) mqtt: Option<Publishing>,
+    /// The ends over CoAP; none where devices do not speak it.
+    pub(crate) coap: Option<Requests>,
+}
+
+/// What stands in a scenario of a dialect where a key is left out, each as it would be written. What
+/// depends on a stream's topic is in [`UplinkTopic::defaults`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Defaults {
+    /// Keys of a fleet.
+    pub fleet: &'static [Default],
+    /// Keys of `gateway`, where links carry several devices.
+    pub gateway: &'static [Default],
+    /// Keys of a stream there, which go before those of any stream.
+    pub gateway_stream: &'static [Default],
+    /// Keys of a stream.
+    pub stream: &'static [Default],
+    /// Keys of a stream whose messages the application acknowledges.
+    pub acknowledged: &'static [Default],
+}
+
+/// How the figures of a published test are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishedFigures {
+    /// There are none.
+    None,
+    /// Device by device.
+    ByDevice,
+    /// From times in slots, stream by stream.
+    BySlot,
+}
+
+/// The promises that a platform's acknowledgements make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promises {
+    /// The promise of the protocol's acknowledgement: PUBACK, PUBREC, 2.xx.
+    pub transport: Promise,
+    /// The promise of the application's acknowledgement; of no meaning where there is none.
+    pub application: Promise,
+}
+
+/// A topic that devices publish on, or the path of their requests, as the platform knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UplinkTopic {
+    /// Whether the platform has it; one that it does not have leads nowhere.
+    pub is_known: bool,
+    /// Whether the application acknowledges what is published there, so that `ack: application` has a
+    /// meaning.
+    pub is_acknowledged: bool,
+    /// The filter that takes the answers to numbered requests; none where requests have no number.
+    pub answers: Option<&'static str>,
+    /// Whether messages surface northbound where a backend can consume them.
+    pub surfaces: bool,
+    /// The template of the topics on which they surface; none where it is the topic itself.
+    pub surface: Option<&'static str>,
+    /// Whether it is for links of `gateway`, which name their devices in the payload, or for links of
+    /// one device; none if for either.
+    pub is_for_gateways: Option<bool>,
+    /// Whether the platform stores messages as keys and values.
+    pub has_data: bool,
+    /// Whether each of these values has an instant, and replaces the one of the same instant.
+    pub has_instants: bool,
+    /// Whether a request asks the platform to make a device, whose credential the answer names.
+    pub makes_devices: bool,
+    /// The kind under which the platform counts messages; none if it does not.
+    pub counted_as: Option<&'static str>,
+    /// What stands in a stream where a key is left out, before the defaults of all streams.
+    pub defaults: &'static [Default],
+}
+
+/// Both ends over MQTT, where devices publish and subscribe.
+#[derive(Debug)]
+pub struct Publishing {
+    /// What a link subscribes to before its devices may publish; it is up only once all of it was
+    /// granted. At most [`SUBSCRIPTIONS_MAX`].
+    pub subscriptions: &'static [Subscription],
+    /// What it subscribes to beyond that if its device takes commands; `${id}` stands for the device's
+    /// name.
+    pub commands: Option<&'static str>,
+    /// The same for a link of several devices.
+    pub gateway_commands: Option<&'static str>,
+    /// What a link of `gateway` says, for each of its devices, before it publishes; none if it need not.
+    pub announcement: Option<Announcement>,
+    /// The topics on which devices ask the platform and are answered by its application, where these
+    /// are others than the one that stands where a stream names none.
+    pub requests: &'static [&'static str],
+    /// Whether several acknowledgements may stand in one message.
+    pub batches: bool,
+    /// Whether the time-out of what the application acknowledges begins anew with each
+    /// acknowledgement that the device gets.
+    pub slides: bool,
+    /// Whether the platform knows devices by something else than their MQTT client ids, so that a run
+    /// may choose these.
+    pub has_free_client_ids: bool,
+    /// The highest quality of service that the platform takes.
+    pub qos_maximum: u8,
+    /// The longest payload that the platform takes; none where no such limit is known.
+    pub payload_limit: Option<usize>,
+    /// Reads a message that came to a device.
+    pub downlink: for<'a> fn(&str, &'a [u8]) -> Downlink<'a>,
+}
+
+/// What a link subscribes to before its devices may publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscription {
+    /// The topic filter, in which `${id}` stands for the name of the link's first device.
+    pub filter: &'static str,
+    /// The quality of service, 0 to 2.
+    pub qos: u8,
+}
+
+/// The most subscriptions of a link: those of its dialect, and those of its streams.
+pub const SUBSCRIPTIONS_MAX: usize = 16;
+
+/// How a link says at QoS 1 that one of its devices is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Announcement {
+    /// The topic.
+    pub topic: &'static str,
+    /// Appends what is said there of a device.
+    pub write: fn(&str, &mut Vec<u8>),
+    /// What to look at if the platform leaves it unanswered.
+    pub remedy: &'static str,
+}
+
+/// Both ends where devices ask: each message is a request with an answer of its own, in which a command
+/// may come.
+#[derive(Debug)]
+pub struct Requests {
+    /// What the platform takes unless whoever runs it has set something else; none where nothing is known
+    /// of it.
+    pub limits: Option<RequestLimits>,
+    /// Makes a request of a message; the text is where its parameters are put together, and is emptied
+    /// first. Nothing is allocated once it has room.
+    pub uplink: for<'a> fn(&Asking<'a>, &'a mut String) -> Request<'a>,
+    /// Makes the request that replies to a command: on the path that came with it, with a status as
+    /// of HTTP.
+    pub reply: for<'a> fn(&'a ReplyPath, u16, &'a [u8], &'a mut String) -> Request<'a>,
+    /// Reads an answer to a device. Where a command comes with it that wants a reply, the path of the
+    /// reply goes into the last argument; else that is empty afterwards.
+    pub answered: for<'a> fn(
+        Status,
+        &mut dyn Iterator<Item = Field<'a>>,
+        &'a [u8],
+        &mut ReplyPath,
+    ) -> Answered<'a>,
+    /// What a refusal means on this platform, and what to look at; none where the code says it all.
+    pub hint: fn(Status) -> Option<&'static str>,
+    /// What else to look at where a handshake is not answered, as the end of a sentence; empty where the
+    /// platform answers it whoever asks.
+    pub handshake_hint: &'static str,
+    /// What a request means at the server end. The peer is who the link's credentials belong to.
+    pub hear: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>) -> Wanted<'a>,
+}
+
+/// The business application's end: commands it issues, and what comes back.
+#[derive(Debug)]
+pub struct Application {
+    /// What it subscribes to for the replies of all devices; none where commands are one-way.
+    pub replies: Option<&'static str>,
+    /// Whether a reply tells what became of its command by a status of the device's choice.
+    pub replies_with_status: bool,
+    /// What it subscribes to for what the platform says of the delivery of commands that want a reply;
+    /// none where its first word on them is its last.
+    pub notices: Option<&'static str>,
+    /// Renders a command as it is published over MQTT.
+    pub write_command: fn(&Commanding<'_>, &mut CommandScratch),
+    /// Reads a message that came over MQTT; none if its topic is not one of replies or notices.
+    pub returned: fn(&str, &[u8]) -> Option<Returned>,
+    /// The same over Kafka; none where the platform does not use it, or has no names of its own.
+    pub kafka: Option<Kafka>,
+}
+
+/// The platform's end.
+#[derive(Debug)]
+pub struct Server {
+    /// Whether the reference gateway has calls over HTTP beside MQTT.
+    pub has_rest: bool,
+    /// How long it takes for a message where a scenario does not say.
+    pub service_time: Option<&'static str>,
+    /// The code of a yes.
+    pub acceptance: u16,
+    /// The code of a no, where the scenario names none.
+    pub refusal: u16,
+    /// Whether a code can be a no.
+    pub is_refusal: fn(u16) -> bool,
+    /// The name of a link that logged in as that user, if any, with that client id.
+    pub link_name: fn(Option<&str>, &str) -> String,
+    /// Whether it answers a link of that name though it never subscribed.
+    pub answers_unasked: fn(&str) -> bool,
+    /// Reads what a link of that name published: topic and payload.
+    pub hear: for<'a> fn(&'a str, &'a str, &'a [u8]) -> Heard<'a>,
+    /// Appends the topic on which a device's message of that id is acknowledged.
+    pub write_acknowledgement_topic: fn(&str, Option<&[u8]>, &mut String),
+    /// Appends one message that acknowledges several of a device's messages, where the
+    /// dialect [batches](Publishing::batches), else the first.
+    pub write_acknowledgement: fn(&mut dyn Iterator<Item = Reply<'_>>, &mut Vec<u8>),
+    /// The id that no message has, for an answer in place of that to the message of an id.
+    pub nobodys: fn(Option<&[u8]>) -> Vec<u8>,
+    /// Appends the topic, or the filter, of a link of that name as it is routed; false if it means the
+    /// same on every link, and nothing is appended.
+    pub route: fn(&str, &str, &mut String) -> bool,
+    /// A topic that was routed, as its link knows it.
+    pub unrouted: fn(&str) -> &str,
+    /// Reads the topic of a command of the business application; none if it is no such topic.
+    pub command: fn(&str) -> Option<Commanded<'_>>,
+    /// Whether a payload is a command that it takes.
+    pub takes_command: fn(&[u8]) -> bool,
+    /// How it hands a command on.
+    pub handover: Handover,
+    /// A device's reply as it surfaces, from the link's name, topic and payload: its topic goes into the
+    /// last argument, which is emptied first. None if the topic is not one of replies.
+    pub surfaced_reply: for<'a> fn(&'a str, &str, &'a [u8], &mut String) -> Option<&'a [u8]>,
+}
+
+/// How the server end hands a command on to its device.
+#[derive(Debug, Clone, Copy)]
+pub enum Handover {
+    /// On the topic that it came on.
+    AsItCame,
+    /// In words of the platform's own, in one of several forms, numbered from 0: the first that somebody
+    /// subscribed to is right.
+    Rewritten(Rewrite),
+    /// In the answer to a request that waits for one.
+    InAnswer,
+}
+
+/// Renders a command, with its payload as it came, in the form of a number; false if there is no such form.
+pub type Rewrite = fn(usize, &Handing<'_>, &[u8], &mut CommandScratch) -> bool;
+
+/// A platform of which nothing is known: no commands, and messages surface as they came.
+pub(crate) const PLAIN: Spec = Spec {
+    name: "",
+    defaults: Defaults {
+        fleet: &[],
+        gateway: &[],
+        gateway_stream: &[],
+        stream: &[],
+        acknowledged: &[],
+    },
+    promises: Promises {
+        transport: Promise::Enqueued,
+        application: Promise::Nothing,
+    },
+    published_figures: PublishedFigures::None,
+    is_broker: false,
+    knows_links: false,
+    shares_links: true,
+    is_provisioned: false,
+    has_northbound: true,
+    rewrites_bodies: false,
+    counters: None,
+    topic: |_| PLAIN_TOPIC,
+    write_reply: |_, _| {},
+    application: PLAIN_APPLICATION,
+    server: PLAIN_SERVER,
+    mqtt: None,
+    coap: None,
+};
+
+/// A topic of which nothing is known.
+pub(crate) const PLAIN_TOPIC: UplinkTopic = UplinkTopic {
+    is_known: true,
+    is_acknowledged: false,
+    answers: None,
+    surfaces: true,
+    surface: None,
+    is_for_gateways: None,
+    has_data: false,
+    has_instants: false,
+    makes_devices: false,
+    counted_as: None,
+    defaults: &[],
+};
+
+/// A broker that devices publish to, and no more.
+pub(crate) const PLAIN_PUBLISHING: Publishing = Publishing {
+    subscriptions: &[],
+    commands: None,
+    gateway_commands: None,
+    announcement: None,
+    requests: &[],
+    batches: false,
+    slides: false,
+    has_free_client_ids: false,
+    qos_maximum: 2,
+    payload_limit: None,
+    downlink: |_, _| Downlink::Other,
+};
+
+/// Resources that messages are posted to as they are, and a server that has none.
+pub(crate) const PLAIN_REQUESTS: Requests = Requests {
+    limits: None,
+    uplink: |asking, _| Request {
+        method: Method::Post,
+        path: Segments::of(asking.path),
+        query: "",
+        content_type: asking.content_type,
+        is_confirmable: asking.is_confirmable,
+        payload: asking.payload,
+    },
+    reply: |to, _, payload, _| Request {
+        method: Method::Post,
+        path: to.segments(),
+        query: "",
+        content_type: None,
+        is_confirmable: true,
+        payload,
+    },
+    answered: |status, _, _, _| match status.is_yes() {
+        true => Answered::Accepted,
+        false => Answered::Rejected(status),
+    },
+    hint: |_| None,
+    handshake_hint: "",
+    hear: |_, _| {
+        Wanted::Refused(Refusal {
+            status: Status::new(4, 4),
+            why: "this platform has no resources over CoAP",
+        })
+    },
+};
+
+const PLAIN_APPLICATION: Application = Application {
+    replies: None,
+    replies_with_status: false,
+    notices: None,
+    write_command: |_, _| {},
+    returned: |_, _| None,
+    kafka: None,
+};
+
+/// What a broker makes of messages and commands, with codes of MQTT 5.
+pub(crate) const PLAIN_SERVER: Server = Server {
+    has_rest: false,
+    service_time: None,
+    acceptance: 0,
+    refusal: Reject::DEFAULT_CODE,
+    is_refusal: |code| code >= 0x80 && code <= 0xff,
+    link_name: |user, client_id| user.unwrap_or(client_id).to_owned(),
+    answers_unasked: |_| false,
+    hear: |_, _, _| Heard::Other,
+    write_acknowledgement_topic: |_, _, _| {},
+    write_acknowledgement: |_, _| {},
+    nobodys: |_| b"\"nobody\"".to_vec(),
+    route: |_, _, _| false,
+    unrouted: |topic| topic,
+    command: |_| None,
+    takes_command: |_| true,
+    handover: Handover::AsItCame,
+    surfaced_reply: |_, _, _, _| None,
+};
+
+impl Publishing {
+    /// What a link subscribes to if its devices take commands; `is_gateways` asks for links that carry
+    /// several.
+    #[must_use]
+    pub const fn filter_of_commands(&self, is_gateways: bool) -> Option<&'static str> {
+        if is_gateways {
+            self.gateway_commands
+        } else {
+            self.commands
+        }
+    }
+}
+
+impl Subscription {
+    /// Puts the filter of a link into `out`, which is emptied first.
+    pub fn render(&self, name: &str, out: &mut String) {
+        out.clear();
+        match self.filter.split_once("${id}") {
+            Some((before, after)) => out.extend([before, name, after]),
+            None => out.push_str(self.filter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_names_the_device() {
+        let mut filter = "old".to_owned();
+        let subscription = |filter| Subscription { filter, qos: 0 };
+        subscription("ack/${id}").render("d-1", &mut filter);
+        assert_eq!(filter, "ack/d-1");
+        subscription("v1/devices/me/rpc/request/+").render("d-1", &mut filter);
+        assert_eq!(filter, "v1/devices/me/rpc/request/+");
+    }
+}
