@@ -32,7 +32,8 @@ fn expected(data: &[u8]) -> Option<Vec<(Option<ApplicationId>, u16)>> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Downlink::Acknowledgements(array) = (Dialect::SapEdge.publishing().downlink)("ack/d", data) else {
+    let Downlink::Acknowledgements(array) = (Dialect::SapEdge.publishing().downlink)("ack/d", data)
+    else {
         panic!("it is the topic of acknowledgements");
     };
     let mut read = Vec::new();
@@ -50,15 +51,18 @@ fuzz_target!(|data: &[u8]| {
         assert!(!is_broken, "it is an array of acknowledgements");
         assert_eq!(read, expected);
     }
-    if let Heard::Message { id: Some(id), .. } = (Dialect::SapEdge.server.hear)("d", "measures/d", data) {
+    if let Heard::Message { id: Some(id), .. } =
+        (Dialect::SapEdge.server.hear)("d", "measures/d", data)
+    {
         // What is given back is a value of its own, whatever stood around it.
         let mut said = Vec::new();
         let reply = muster_platform::Reply {
             id: Some(id),
             code: 202,
         };
-        (Dialect::SapEdge.server.write_acknowledgement)(std::iter::once(reply), &mut said);
-        let Downlink::Acknowledgements(mut array) = (Dialect::SapEdge.publishing().downlink)("ack/d", &said)
+        (Dialect::SapEdge.server.write_acknowledgement)(&mut std::iter::once(reply), &mut said);
+        let Downlink::Acknowledgements(mut array) =
+            (Dialect::SapEdge.publishing().downlink)("ack/d", &said)
         else {
             panic!("it is the topic of acknowledgements");
         };

@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use muster_model::{DeviceId, MessageId, Micros, RunId, STAMP_TEXT, Stamp, StreamId};
-use muster_platform::{CommandScratch, Commanding, Dialect, Downlink, Replying};
+use muster_platform::{CommandScratch, OutboundCommand, Dialect, Downlink, Replying, Returned};
 
 const DIALECT: Dialect = Dialect::Mqtt;
 
@@ -45,14 +45,16 @@ fn below<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
 
 fn hear(topic: &str, payload: &[u8]) {
     let command = below(topic, "req");
-    assert_eq!(DIALECT.is_command(topic), command.is_some(), "{topic}");
+    let read = (DIALECT.server.command)(topic);
+    assert_eq!(read.is_some(), command.is_some(), "{topic}");
     match ((DIALECT.publishing().downlink)(topic, payload), command) {
         (Downlink::Command(copy), Some(id)) => believes(copy.stamp, id, payload),
         (Downlink::Other, None) => {}
         (heard, _) => panic!("{heard:?} on {topic}"),
     }
-    match (DIALECT.reply(topic, payload), below(topic, "res")) {
-        (Some(copy), Some(rest)) => {
+    let returned = (DIALECT.application.returned)(topic, payload);
+    match (returned, below(topic, "res")) {
+        (Some(Returned::Reply(copy)), Some(rest)) => {
             believes(
                 copy.stamp,
                 rest.split('/').next().unwrap_or_default(),
@@ -89,8 +91,10 @@ fn stamp(fields: &[u8; 16], bit: u8) -> Stamp {
 fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
     let mut scratch = CommandScratch::default();
     (Dialect::SapEdge.application.write_command)(&to(stamp, "d"), &mut scratch);
-    let read = |scratch: &CommandScratch| match (Dialect::SapEdge.publishing().downlink)(&scratch.topic, &scratch.payload)
-    {
+    let read = |scratch: &CommandScratch| match (Dialect::SapEdge.publishing().downlink)(
+        &scratch.topic,
+        &scratch.payload,
+    ) {
         Downlink::Command(copy) => copy.stamp,
         heard => panic!("{heard:?} on {}", scratch.topic),
     };
@@ -101,8 +105,8 @@ fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
 }
 
 /// A command that wants a reply.
-fn to<'a>(stamp: &'a Stamp, device: &'a str) -> Commanding<'a> {
-    Commanding {
+fn to<'a>(stamp: &'a Stamp, device: &'a str) -> OutboundCommand<'a> {
+    OutboundCommand {
         stamp,
         device,
         tenant: "",
@@ -114,11 +118,13 @@ fn to<'a>(stamp: &'a Stamp, device: &'a str) -> Commanding<'a> {
 fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
     let mut scratch = CommandScratch::default();
     (DIALECT.application.write_command)(&to(stamp, device), &mut scratch);
-    let command =
-        |scratch: &CommandScratch| match (DIALECT.publishing().downlink)(&scratch.topic, &scratch.payload) {
-            Downlink::Command(copy) => copy.stamp,
-            heard => panic!("{heard:?} on {}", scratch.topic),
-        };
+    let command = |scratch: &CommandScratch| match (DIALECT.publishing().downlink)(
+        &scratch.topic,
+        &scratch.payload,
+    ) {
+        Downlink::Command(copy) => copy.stamp,
+        heard => panic!("{heard:?} on {}", scratch.topic),
+    };
     assert_eq!(command(&scratch), Some(*stamp));
     alter(&mut scratch, bit);
     assert_eq!(command(&scratch), None, "one bit is another");
@@ -129,9 +135,12 @@ fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
         is_gateways: false,
     };
     (DIALECT.write_reply)(&to, &mut scratch);
-    let reply = |scratch: &CommandScratch| {
-        let copy = DIALECT.reply(&scratch.topic, &scratch.payload);
-        copy.expect("it is a topic of replies").stamp
+    let reply = |scratch: &CommandScratch| match (DIALECT.application.returned)(
+        &scratch.topic,
+        &scratch.payload,
+    ) {
+        Some(Returned::Reply(copy)) => copy.stamp,
+        other => panic!("{other:?} on {}", scratch.topic),
     };
     assert_eq!(reply(&scratch), Some(*stamp));
     alter(&mut scratch, bit);

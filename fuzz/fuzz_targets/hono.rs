@@ -5,8 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use muster_platform::{
-    Answered, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Notice, Peer,
-    ReplyPath, Status, Wanted, Protocol};
+    Answered, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Peer, Protocol,
+    ReplyPath, Status, Wanted,
+};
 
 const HONO: Dialect = Dialect::Hono;
 const PEER: Peer<'static> = Peer {
@@ -30,7 +31,7 @@ fn hear(flags: u8, text: &str) {
         None => came.segment(part),
     });
     let wanted = (HONO.requests(Protocol::Coap).hear)(&came, (flags & 16 != 0).then_some(&PEER));
-    match wanted.expect("Hono hears requests") {
+    match wanted {
         Wanted::Upload(upload) => {
             assert!(!upload.device.is_empty() && !upload.tenant.is_empty());
             assert!(upload.ttd_s.is_none_or(|ttd_s| (1..=60).contains(&ttd_s)));
@@ -44,7 +45,9 @@ fn hear(flags: u8, text: &str) {
             let mut handed = HandedCommand::default();
             if handed.fill(upload.manner, &command) {
                 let mut reply = ReplyPath::default();
-                let read = (HONO.requests(Protocol::Coap).answered)(Status::new(2, 4), handed.fields(), b"", &mut reply);
+                let answered = HONO.requests(Protocol::Coap).answered;
+                let changed = Status::new(2, 4);
+                let read = answered(changed, &mut handed.fields(), b"", &mut reply);
                 assert!(matches!(read, Answered::Command(_)));
                 assert_eq!(reply.is_empty(), id.is_empty());
             }
@@ -63,7 +66,12 @@ fn read(status: u8, text: &str) {
     };
     let mut path = ReplyPath::default();
     let status = Status::of_coap(status);
-    match (HONO.requests(Protocol::Coap).answered)(status, fields(), text.as_bytes(), &mut path) {
+    match (HONO.requests(Protocol::Coap).answered)(
+        status,
+        &mut fields(),
+        text.as_bytes(),
+        &mut path,
+    ) {
         Answered::Command(_) => {
             let came = parts(text).filter(|part| !part.starts_with('?'));
             assert!(path.is_empty() || path.segments().eq(came));
@@ -83,10 +91,10 @@ fuzz_target!(|data: &[u8]| {
     };
     hear(*flags, text);
     read(*flags, text);
-    let _ = (Commanded::of(text), Notice::of(text), Identity::parse(text));
-    let _ = HONO.kafka_command(text);
+    let _ = ((HONO.server.command)(text), Identity::parse(text));
     let headers = text.split('&').filter_map(|pair| pair.split_once('='));
-    let headers = headers.map(|(name, value)| (name, value.as_bytes()));
-    let _ = (HONO.application.returned)(headers, text.as_bytes());
-    let _ = HONO.reply(text, rest);
+    let mut headers = headers.map(|(name, value)| (name, value.as_bytes()));
+    let kafka = HONO.application.kafka.as_ref().expect("Hono speaks it");
+    let _ = (kafka.returned)(&mut headers, text.as_bytes());
+    let _ = (HONO.application.returned)(text, rest);
 });

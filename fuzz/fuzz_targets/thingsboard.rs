@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use muster_platform::{CommandScratch, Dialect, Downlink, Handing, Heard, Reply};
+use muster_platform::{CommandScratch, Dialect, Downlink, Handing, Handover, Heard, Reply};
 use serde_json::Value;
 
 const TELEMETRY: &str = "v1/devices/me/telemetry";
@@ -62,8 +62,9 @@ fn answered(device: &str, id: Option<&[u8]>) {
     for code in [0, 0x97] {
         let (mut topic, mut answer) = (String::new(), Vec::new());
         (BOARD.server.write_acknowledgement_topic)(device, id, &mut topic);
-        (BOARD.server.write_acknowledgement)([Reply { id, code }].into_iter(), &mut answer);
-        let Downlink::Acknowledgements(mut words) = (BOARD.publishing().downlink)(&topic, &answer) else {
+        (BOARD.server.write_acknowledgement)(&mut [Reply { id, code }].into_iter(), &mut answer);
+        let Downlink::Acknowledgements(mut words) = (BOARD.publishing().downlink)(&topic, &answer)
+        else {
             panic!("{topic}");
         };
         let word = words.next().expect("one").expect("it is readable");
@@ -84,13 +85,14 @@ fn answer(topic: &str, data: &[u8]) -> Option<bool> {
 /// Commands and replies: what may be handed on is JSON, and stays so in the form of gateways.
 fn commanded(data: &[u8]) {
     for topic in [COMMAND, RPC_OF_GATEWAY] {
-        assert!(matches!((BOARD.publishing().downlink)(topic, data), Downlink::Command(_)));
+        assert!(matches!(
+            (BOARD.publishing().downlink)(topic, data),
+            Downlink::Command(_)
+        ));
     }
-    let _ = BOARD.reply(REPLY, data);
+    let _ = (BOARD.application.returned)(REPLY, data);
     let mut topic = String::new();
-    if (BOARD.server.surfaced_reply)("link", RPC_OF_GATEWAY, data, &mut topic)
-        .is_some()
-    {
+    if (BOARD.server.surfaced_reply)("link", RPC_OF_GATEWAY, data, &mut topic).is_some() {
         assert!(topic.starts_with("thingsboard-rpc/") && !topic.contains(['+', '#', '\0']));
     }
     if !(BOARD.server.takes_command)(data) {
@@ -102,8 +104,12 @@ fn commanded(data: &[u8]) {
         request: 7,
     };
     let mut handed = CommandScratch::default();
-    assert!(BOARD.hand(0, &to, data, &mut handed));
-    let Downlink::Command(copy) = (BOARD.publishing().downlink)(RPC_OF_GATEWAY, &handed.payload) else {
+    let Handover::Rewritten(rewrite) = BOARD.server.handover else {
+        panic!("ThingsBoard hands commands on in words of its own");
+    };
+    assert!(rewrite(0, &to, data, &mut handed));
+    let Downlink::Command(copy) = (BOARD.publishing().downlink)(RPC_OF_GATEWAY, &handed.payload)
+    else {
         panic!("a gateway is commanded");
     };
     assert_eq!((copy.request, copy.device), (7, Some("d")));

@@ -3,6 +3,7 @@
 use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, Tape, Trouble};
 use muster_model::{Delivery, MessageId, Micros, figure};
 use muster_net::Io;
+use muster_platform::{CommandScratch, Dialect};
 use muster_protocol::mqtt::{Message, Token, topic};
 use muster_scenario::Plan;
 
@@ -18,6 +19,9 @@ pub(crate) struct Commanding {
     commander: Commander,
     /// Which consumer.
     at: usize,
+    dialect: Dialect,
+    /// Where a command is rendered.
+    scratch: CommandScratch,
     /// What it subscribes to for replies and notices, but for what its account's filter takes.
     beside: Vec<&'static str>,
 }
@@ -35,6 +39,8 @@ impl Commanding {
         Some(Self {
             commander: Commander::new(plan, &spec.schedules, spec.run, wall_ms_at_t0)?,
             at,
+            dialect: plan.platform.dialect(),
+            scratch: CommandScratch::default(),
             beside: beside(plan, filter),
         })
     }
@@ -79,6 +85,8 @@ impl Driver {
         let mut desk = self.intake.desk();
         let from = self.out.len();
         let mut courier = MqttCourier {
+            dialect: commanding.dialect,
+            scratch: &mut commanding.scratch,
             session: &mut consumer.session,
             out: &mut self.out,
         };
@@ -94,6 +102,8 @@ impl Driver {
         let consumer = &mut self.consumers[commanding.at];
         let is_up = consumer.state == State::Up && consumer.waiting.is_empty();
         let courier = MqttCourier {
+            dialect: commanding.dialect,
+            scratch: &mut commanding.scratch,
             session: &mut consumer.session,
             out: &mut self.out,
         };
@@ -172,6 +182,8 @@ impl Driver {
         if let Some(commanding) = &mut self.commanding {
             let mut desk = self.intake.desk();
             let courier = MqttCourier {
+                dialect: commanding.dialect,
+                scratch: &mut commanding.scratch,
                 session: &mut self.consumers[commanding.at].session,
                 out: &mut self.out,
             };

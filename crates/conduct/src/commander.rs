@@ -14,7 +14,7 @@ use muster_model::{
     ABSENT, Command, CommandTarget, Delivery, DeviceId, Integrity, Issue, MessageId, Micros, Reply,
     RunId, ShedCause, Stamp, StreamId,
 };
-use muster_platform::{CommandCopy, CommandScratch, Commanding, Dialect, Returned, Roster};
+use muster_platform::{CommandCopy, Dialect, OutboundCommand, Returned, Roster};
 use muster_scenario::{FleetPlan, Plan, StreamKind, StreamPlan};
 
 pub use courier::{CommandToken, Courier, MqttCourier, Untaken, delivery_by_puback};
@@ -49,7 +49,6 @@ pub struct Commander {
     /// When it could again: what waited for it till then is not late.
     held_until: Micros,
     name: String,
-    scratch: CommandScratch,
 }
 
 /// One stream of kind `command`.
@@ -146,7 +145,6 @@ impl Commander {
             is_held: true,
             held_until: Micros::ZERO,
             name: String::new(),
-            scratch: CommandScratch::default(),
         })
     }
 
@@ -395,17 +393,16 @@ impl Commander {
         if stream.to.is_absent(id.device, id.seq) {
             self.name.push_str(ABSENT);
         }
-        let to = Commanding {
+        let to = OutboundCommand {
             stamp: &Stamp { id, due: Some(now) },
             device: &self.name,
             tenant: stream.roster.tenant(),
             is_two_way: stream.is_two_way,
         };
-        (self.dialect.application.write_command)(&to, &mut self.scratch);
         let is_two_way = stream.is_two_way;
         let token = self.free.last().copied();
         let token = token.unwrap_or(self.pending.len() as u32);
-        courier.take(now, CommandToken(token), &self.scratch)?;
+        courier.take(now, CommandToken(token), &to)?;
         let pending = Some(Pending {
             id,
             due,

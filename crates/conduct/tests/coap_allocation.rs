@@ -10,7 +10,7 @@ use muster_model::{
     Answering, Attempt, Command, DeviceId, LinkFact, LinkId, MessageId, Micros, Outcome, Reception,
     RunId, Stamp, StreamId,
 };
-use muster_platform::{CommandScratch, Commanding, Dialect};
+use muster_platform::{CommandScratch, Dialect, OutboundCommand};
 use muster_protocol::coap::{
     Code, Opt, OptionNumber, Reply, Server, ServerEvent, ServerSettings, Uint, content_format,
 };
@@ -188,7 +188,7 @@ fn body(seq: u32) -> Vec<u8> {
         seq,
     };
     let due = Some(Micros(7));
-    let to = Commanding {
+    let to = OutboundCommand {
         stamp: &Stamp { id, due },
         device: "f-00000000",
         tenant: "t1",

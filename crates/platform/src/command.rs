@@ -30,9 +30,11 @@ pub struct CommandCopy<'a> {
     pub status: Option<u16>,
 }
 
-/// A command that the business application issues.
+/// A command on its way north, as the business application issues it. How it is written there depends on
+/// dialect and backend: [`Application::write_command`](crate::Application::write_command) over MQTT,
+/// [`Kafka::command`](crate::Kafka::command) over Kafka.
 #[derive(Debug, Clone, Copy)]
-pub struct Commanding<'a> {
+pub struct OutboundCommand<'a> {
     /// Which.
     pub stamp: &'a Stamp,
     /// To whom.
@@ -99,6 +101,8 @@ pub struct CommandScratch {
     pub topic: String,
     /// The payload.
     pub payload: Vec<u8>,
+    /// What a reply gives back, where that is neither in the topic nor in the payload.
+    pub(crate) correlation_id: String,
 }
 
 impl CommandCopy<'_> {

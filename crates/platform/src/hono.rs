@@ -80,7 +80,7 @@ pub(crate) static HONO: Spec = Spec {
         returned: northbound::returned,
         kafka: Some(Kafka {
             topics: &kafka::TOPICS,
-            command: kafka::record_of,
+            command: kafka::record,
             returned: kafka::returned,
         }),
     },

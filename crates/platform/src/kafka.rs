@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::CommandCopy;
+use crate::command::{CommandCopy, CommandScratch, OutboundCommand};
 use crate::hono::Notice;
 
 /// What stands for the tenant in the texts of a [`KafkaClass`].
@@ -13,9 +13,8 @@ pub const TENANT: &str = "${tenant}";
 pub struct Kafka {
     /// On which topics it publishes.
     pub topics: &'static [KafkaClass],
-    /// The record of a command, from the topic that the command has over MQTT; none if the platform does
-    /// not take it.
-    pub command: fn(&str) -> Option<KafkaCommand<'_>>,
+    /// Renders a command as a record.
+    pub command: for<'a> fn(&OutboundCommand<'a>, &'a mut CommandScratch) -> KafkaCommand<'a>,
     /// Reads a record of a topic of [`KafkaRecords::Replies`] from its headers and its value; none if it is
     /// another application's.
     pub returned:
@@ -59,14 +58,15 @@ impl KafkaRecords {
     }
 }
 
-/// A command as a business application produces it: a record with this key and these headers, whose
-/// value is the command's payload.
+/// A command as a business application produces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KafkaCommand<'a> {
-    /// The topic: its beginning, and behind that the tenant.
-    pub topic: [&'a str; 2],
+    /// The topic.
+    pub topic: &'a str,
     /// The device, by which all that is about one keeps its order.
     pub key: &'a str,
+    /// The value.
+    pub payload: &'a [u8],
     headers: [(&'static str, &'a str); HEADERS_MAX],
     count: usize,
 }
@@ -76,10 +76,11 @@ const HEADERS_MAX: usize = 5;
 
 impl<'a> KafkaCommand<'a> {
     /// A command without headers.
-    pub(crate) const fn new(topic: [&'a str; 2], key: &'a str) -> Self {
+    pub(crate) const fn new(topic: &'a str, key: &'a str, payload: &'a [u8]) -> Self {
         Self {
             topic,
             key,
+            payload,
             headers: [("", ""); HEADERS_MAX],
             count: 0,
         }

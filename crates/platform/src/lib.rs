@@ -60,7 +60,7 @@ mod waiting;
 pub use blind::BlindField;
 pub use carrier::{Carrier, IntegrityLevel, PROPERTY_NAME};
 pub use command::{
-    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Commanding, Handing, REPLY_BYTES,
+    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Handing, OutboundCommand, REPLY_BYTES,
     Replying,
 };
 pub use counters::{CounterMeans, Counters};

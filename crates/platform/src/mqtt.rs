@@ -6,7 +6,7 @@
 //! alike and a broker can grant each device its own.
 
 use crate::command::{
-    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Commanding, REPLY_BYTES, Replying,
+    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, OutboundCommand, REPLY_BYTES, Replying,
 };
 use crate::downlink::Downlink;
 
@@ -50,7 +50,7 @@ fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     }
 }
 
-fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
+fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) {
     out.fill(COMMAND_BYTES);
     out.address([ROOT, to.device, REQUEST], to.stamp, "");
 }
@@ -94,8 +94,8 @@ mod tests {
     use super::*;
     use crate::command::tests::stamp;
 
-    fn to_d3(stamp: &muster_model::Stamp) -> Commanding<'_> {
-        Commanding {
+    fn to_d3(stamp: &muster_model::Stamp) -> OutboundCommand<'_> {
+        OutboundCommand {
             stamp,
             device: "d-3",
             tenant: "",

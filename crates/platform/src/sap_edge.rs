@@ -13,7 +13,7 @@ pub(crate) use measures::measures;
 
 use muster_model::{Promise, Stamp};
 
-use crate::command::{CommandCopy, CommandScratch, Commanded, Commanding, named};
+use crate::command::{CommandCopy, CommandScratch, Commanded, OutboundCommand, named};
 use crate::downlink::{Acknowledgements, Downlink, Words};
 
 use crate::json::Json;
@@ -109,7 +109,7 @@ fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
 }
 
 /// Renders a command: the values of a capability's properties, of which the id is one.
-fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
+fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) {
     out.head(&[COMMANDS, to.device]);
     out.payload.clear();
     let head = r#"{"sensorAlternateId":"PerfTest","capabilityAlternateId":"PerfTest","command":"#;
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_command_reads_back_as_it_was_written_and_another_names_none() {
         let mut scratch = CommandScratch::default();
-        let to = Commanding {
+        let to = OutboundCommand {
             stamp: &stamp(),
             device: "PerfTest_3",
             tenant: "",

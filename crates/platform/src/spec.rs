@@ -7,7 +7,7 @@
 use muster_model::Promise;
 use muster_model::behaviour::Reject;
 
-use crate::command::{CommandScratch, Commanded, Commanding, Handing, Replying};
+use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying};
 use crate::counters::Counters;
 use crate::downlink::Downlink;
 use crate::hono::Wanted;
@@ -231,8 +231,8 @@ pub struct Application {
     /// What it subscribes to for what the platform says of the delivery of commands that want a reply;
     /// none where its first word on them is its last.
     pub notices: Option<&'static str>,
-    /// Renders a command as it is published over MQTT.
-    pub write_command: fn(&Commanding<'_>, &mut CommandScratch),
+    /// Renders a command as it is published over MQTT: topic and payload.
+    pub write_command: fn(&OutboundCommand<'_>, &mut CommandScratch),
     /// Reads a message that came over MQTT; none if its topic is not one of replies or notices.
     pub returned: fn(&str, &[u8]) -> Option<Returned>,
     /// The same over Kafka; none where the platform does not use it, or has no names of its own.

@@ -7,6 +7,7 @@ use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, delivery_by_pub
 use muster_device::Then;
 use muster_load::StreamSchedule;
 use muster_model::{BackendId, Delivery, Listening, MessageId, Micros, RunId};
+use muster_platform::{CommandScratch, Dialect};
 use muster_protocol::mqtt::{
     Client, ClientEvent, ClientLimits, Connect, Filter, Input, Qos, Subscribe,
 };
@@ -25,6 +26,9 @@ const RETRY: Micros = Micros::from_millis(100);
 pub(crate) struct Commanding {
     commander: Commander,
     session: Client,
+    dialect: Dialect,
+    /// Where a command is rendered.
+    scratch: CommandScratch,
     /// Its link, behind those of all devices.
     pub(crate) link: u32,
     /// The account whose copies of queries it answers with commands.
@@ -53,6 +57,8 @@ impl Commanding {
         Some(Self {
             commander: Commander::new(plan, schedules, run, 0)?,
             session: Client::new(issuer.mqtt()?.version, &limits),
+            dialect: plan.platform.dialect(),
+            scratch: CommandScratch::default(),
             link,
             backend: BackendId(at),
             replies: plan.platform.dialect().application.replies,
@@ -88,6 +94,8 @@ impl Commanding {
     pub(crate) fn next(&mut self) -> Option<Micros> {
         let is_up = self.is_up();
         let courier = MqttCourier {
+            dialect: self.dialect,
+            scratch: &mut self.scratch,
             session: &mut self.session,
             out: &mut Vec::new(),
         };
@@ -117,6 +125,8 @@ impl Commanding {
     pub(crate) fn issue(&mut self, now: Micros, desk: &mut Desk<'_, Witness>, out: &mut Vec<u8>) {
         if self.is_up() {
             let mut courier = MqttCourier {
+                dialect: self.dialect,
+                scratch: &mut self.scratch,
                 session: &mut self.session,
                 out,
             };
@@ -223,6 +233,8 @@ impl Commanding {
     /// The run is over.
     pub(crate) fn finish(&mut self, now: Micros, desk: &mut Desk<'_, Witness>) {
         let courier = MqttCourier {
+            dialect: self.dialect,
+            scratch: &mut self.scratch,
             session: &mut self.session,
             out: &mut Vec::new(),
         };

@@ -1,6 +1,5 @@
 //! The producer that takes commands to Kafka.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use muster_conduct::{CommandToken, Courier, Untaken};
 use muster_model::{Delivery, Micros};
 use muster_net::Waker;
-use muster_platform::{CommandScratch, Dialect, KafkaCommand};
+use muster_platform::{CommandScratch, Dialect, KafkaCommand, OutboundCommand};
 use rdkafka::client::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -50,7 +49,8 @@ pub(crate) struct KafkaCourier {
     refused: Vec<Report>,
     /// Why it took others in no way that a report could be of; each is told once.
     untaken: Vec<RDKafkaErrorCode>,
-    topic: String,
+    /// Where a command is rendered.
+    scratch: CommandScratch,
 }
 
 /// Hears for the producer, on a thread of its own.
@@ -115,7 +115,7 @@ impl KafkaCourier {
             is_told: false,
             refused: Vec::new(),
             untaken: Vec::new(),
-            topic: String::new(),
+            scratch: CommandScratch::default(),
         })
     }
 
@@ -141,22 +141,21 @@ impl KafkaCourier {
         self.producer.client().fatal_error()
     }
 
-    fn produce(&mut self, token: CommandToken, record: &KafkaCommand<'_>, payload: &[u8]) -> Sent {
-        self.topic.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(self.topic, "{}{}", record.topic[0], record.topic[1]);
+    fn produce(
+        producer: &BaseProducer<Hearing>,
+        token: CommandToken,
+        record: &KafkaCommand<'_>,
+    ) -> Sent {
         let mut headers = OwnedHeaders::new_with_capacity(record.headers().len());
         for (key, value) in record.headers() {
             let value = Some(*value);
             headers = headers.insert(Header { key, value });
         }
-        let sent = BaseRecord::with_opaque_to(&self.topic, token.0 as usize)
+        let sent = BaseRecord::with_opaque_to(record.topic, token.0 as usize)
             .key(record.key)
-            .payload(payload)
+            .payload(record.payload)
             .headers(headers);
-        self.producer
-            .send(sent)
-            .map_err(|(error, _)| code_of(&error))
+        producer.send(sent).map_err(|(error, _)| code_of(&error))
     }
 }
 
@@ -186,12 +185,12 @@ impl Courier for KafkaCourier {
         &mut self,
         _: Micros,
         token: CommandToken,
-        command: &CommandScratch,
+        command: &OutboundCommand<'_>,
     ) -> Result<(), Untaken> {
         let kafka = self.dialect.application.kafka.as_ref();
-        let record = kafka.and_then(|kafka| (kafka.command)(&command.topic));
-        let record = record.ok_or(Untaken::Ever)?;
-        match self.produce(token, &record, &command.payload) {
+        let kafka = kafka.ok_or(Untaken::Ever)?;
+        let record = (kafka.command)(command, &mut self.scratch);
+        match Self::produce(&self.producer, token, &record) {
             Ok(()) => {
                 self.under_way += 1;
                 Ok(())

@@ -1,7 +1,7 @@
 //! What takes commands to the platform: the seam between the commander and a session.
 
 use muster_model::{Delivery, Micros, Reason};
-use muster_platform::CommandScratch;
+use muster_platform::{CommandScratch, Dialect, OutboundCommand};
 use muster_protocol::mqtt::{self, Client, Publish, Qos, Refused, Token};
 
 /// The commander's name of a command that was handed over, used again once its delivery is known.
@@ -24,7 +24,7 @@ pub trait Courier {
         &mut self,
         now: Micros,
         token: CommandToken,
-        command: &CommandScratch,
+        command: &OutboundCommand<'_>,
     ) -> Result<(), Untaken>;
 }
 
@@ -42,7 +42,7 @@ impl<C: Courier> Courier for Option<C> {
         &mut self,
         now: Micros,
         token: CommandToken,
-        command: &CommandScratch,
+        command: &OutboundCommand<'_>,
     ) -> Result<(), Untaken> {
         let courier = self.as_mut().ok_or(Untaken::Yet)?;
         courier.take(now, token, command)
@@ -61,6 +61,10 @@ pub enum Untaken {
 /// A session of MQTT that publishes commands at QoS 1 and renders them to the end of `out`.
 #[derive(Debug)]
 pub struct MqttCourier<'a> {
+    /// How a command is written.
+    pub dialect: Dialect,
+    /// Where it is rendered.
+    pub scratch: &'a mut CommandScratch,
     /// The session.
     pub session: &'a mut Client,
     /// What is to be written.
@@ -80,11 +84,12 @@ impl Courier for MqttCourier<'_> {
         &mut self,
         now: Micros,
         token: CommandToken,
-        command: &CommandScratch,
+        command: &OutboundCommand<'_>,
     ) -> Result<(), Untaken> {
+        (self.dialect.application.write_command)(command, self.scratch);
         let publish = Publish {
             qos: Qos::AtLeastOnce,
-            ..Publish::new(&command.topic, &command.payload)
+            ..Publish::new(&self.scratch.topic, &self.scratch.payload)
         };
         let taken = self
             .session

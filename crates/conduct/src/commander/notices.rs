@@ -118,7 +118,7 @@ impl Commander {
 mod tests {
     use muster_measure::{Account, Counts};
     use muster_model::{Attempt, Command, LinkFact, LinkId, Reason, Reception, RunId, StreamId};
-    use muster_platform::CommandScratch;
+    use muster_platform::{CommandScratch, OutboundCommand};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::super::{CommandToken, Courier, Untaken};
@@ -164,13 +164,11 @@ mod tests {
             &mut self,
             _: Micros,
             token: CommandToken,
-            command: &CommandScratch,
+            command: &OutboundCommand<'_>,
         ) -> Result<(), Untaken> {
-            let command = CommandScratch {
-                topic: command.topic.clone(),
-                payload: command.payload.clone(),
-            };
-            self.0.push((token, command));
+            let mut written = CommandScratch::default();
+            (Dialect::Hono.application.write_command)(command, &mut written);
+            self.0.push((token, written));
             Ok(())
         }
     }

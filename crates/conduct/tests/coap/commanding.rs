@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_model::{DeviceId, MessageId, Micros, RunId, Stamp, StreamId};
-use muster_platform::{CommandScratch, Commanding as To, Dialect};
+use muster_platform::{CommandScratch, Dialect, OutboundCommand as To};
 use muster_protocol::coap::{
     Code, Incoming, Opt, OptionNumber, Pending, Reply, Uint, content_format,
 };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 
 use muster_model::Stamp;
-use muster_platform::{CommandScratch, Commanding, Dialect};
+use muster_platform::{CommandScratch, Dialect, OutboundCommand};
 use serde_json::{Value, json};
 
 use crate::commands::Run;
@@ -125,7 +125,7 @@ fn agrees(run: &Run) {
 /// Commands that the gateway says it treated so, as device and number.
 fn befell(run: &Run, misbehaviour: &str) -> BTreeSet<(u32, u32)> {
     run.befell_as(misbehaviour, |stamp: &Stamp| {
-        let to = Commanding {
+        let to = OutboundCommand {
             stamp,
             device: &format!("pumps-{:08}", stamp.id.device.0),
             tenant: "t1",

@@ -1,8 +1,8 @@
 //! Where Hono publishes on Kafka, with the partition counts of the published test, and how commands and
 //! replies are written there.
 
-use super::northbound::{Notice, command};
-use crate::command::{CommandCopy, Commanded, named, read_named_text};
+use super::northbound::{NAME, Notice, write_body};
+use crate::command::{CommandCopy, CommandScratch, OutboundCommand, named, read_named_text};
 use crate::hono::commands::JSON;
 use crate::kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned};
 
@@ -62,20 +62,23 @@ const fn not_consumed(name: &'static str, topic: &'static str, partitions: u32) 
     }
 }
 
-/// A command, from the topic that it has where MQTT stands in for Kafka; none if it is no command, or its
-/// correlation id is longer than Hono takes.
-pub(super) fn record_of(topic: &str) -> Option<KafkaCommand<'_>> {
-    let command = command(topic).filter(Commanded::is_takeable)?;
-    let record = KafkaCommand::new([COMMANDS, command.tenant], command.device)
-        .with(DEVICE_ID, command.device)
-        .with(SUBJECT, command.name)
+/// Renders a command as a record. Its correlation id is its own id as text.
+pub(super) fn record<'a>(
+    to: &OutboundCommand<'a>,
+    out: &'a mut CommandScratch,
+) -> KafkaCommand<'a> {
+    out.head(&[COMMANDS, to.tenant]);
+    write_body(to.stamp, out);
+    let record = KafkaCommand::new(&out.topic, to.device, &out.payload)
+        .with(DEVICE_ID, to.device)
+        .with(SUBJECT, NAME)
         .with(CONTENT_TYPE, JSON);
-    Some(match command.correlation_id {
-        Some(id) => record
-            .with(CORRELATION_ID, id)
+    match to.is_two_way {
+        true => record
+            .with(CORRELATION_ID, &out.correlation_id)
             .with(RESPONSE_REQUIRED, "true"),
-        None => record,
-    })
+        false => record,
+    }
 }
 
 /// Reads a record of the topic of replies. The correlation id says which command it is about, and of a
@@ -113,7 +116,6 @@ pub(super) fn returned<'a>(
 mod tests {
     use super::*;
     use crate::command::tests::stamp;
-    use crate::hono::northbound::tests::issued;
 
     /// The headers of a record as its bytes are.
     fn bytes<'a>(headers: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a [u8])> {
@@ -127,47 +129,53 @@ mod tests {
         returned(&mut bytes(headers).into_iter(), payload)
     }
 
-    /// Step 4 of the reference's worked example.
+    /// A command of Muster's as a record, with its correlation id.
+    fn issued(is_two_way: bool) -> (CommandScratch, Vec<(&'static str, String)>) {
+        let mut scratch = CommandScratch::default();
+        let to = OutboundCommand {
+            stamp: &stamp(),
+            device: "ns:d-17",
+            tenant: "tload_tests",
+            is_two_way,
+        };
+        let record = record(&to, &mut scratch);
+        assert_eq!(record.topic, "hono.command.tload_tests");
+        assert_eq!(record.key, "ns:d-17");
+        assert_eq!(named(record.payload), Some(stamp()));
+        let headers = record.headers().iter();
+        let headers = headers.map(|(name, value)| (*name, (*value).to_owned()));
+        let headers = headers.collect();
+        (scratch, headers)
+    }
+
+    /// Step 4 of the reference's worked example, with an id of Muster's.
     #[test]
     fn a_command_has_the_headers_of_the_worked_example() {
-        let topic = "command/tload_tests/ns:d-17/7f3a/set";
-        let record = record_of(topic).expect("it is a command");
-        assert_eq!(record.topic.concat(), "hono.command.tload_tests");
-        assert_eq!(record.key, "ns:d-17");
-        let golden: [(&str, &[u8]); 5] = [
-            ("device_id", b"ns:d-17"),
-            ("subject", b"set"),
-            ("content-type", b"application/json"),
-            ("correlation-id", b"7f3a"),
-            ("response-required", b"true"),
+        let (scratch, headers) = issued(true);
+        assert_eq!(read_named_text(&scratch.correlation_id), Some(stamp()));
+        let golden = [
+            ("device_id", "ns:d-17"),
+            ("subject", "set"),
+            ("content-type", "application/json"),
+            ("correlation-id", scratch.correlation_id.as_str()),
+            ("response-required", "true"),
         ];
-        assert_eq!(bytes(record.headers()), golden);
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        assert!(headers.eq(golden));
     }
 
     #[test]
     fn a_command_without_a_reply_has_no_correlation_id() {
-        let one_way = issued(false);
-        let record = record_of(&one_way.topic).expect("it is a command");
-        let names = record.headers().iter().map(|(name, _)| *name);
+        let (_, headers) = issued(false);
+        let names = headers.iter().map(|(name, _)| *name);
         assert!(names.eq(["device_id", "subject", "content-type"]));
-    }
-
-    #[test]
-    fn a_correlation_id_is_as_long_as_two_hexadecimal_digits_tell() {
-        let topic = |length| format!("command/t/d/{}/set", "x".repeat(length));
-        assert!(record_of(&topic(255)).is_some());
-        assert_eq!(record_of(&topic(256)), None);
-        let ours = issued(true);
-        let record = record_of(&ours.topic).expect("it is a command");
-        assert_eq!(record.headers()[3].1.len(), 30);
     }
 
     /// Step 7 of the reference's worked example, with an id of Muster's.
     #[test]
     fn a_reply_is_known_by_its_correlation_id_and_its_body() {
-        let issued = issued(true);
-        let record = record_of(&issued.topic).expect("it is a command");
-        let id = record.headers()[3].1;
+        let (issued, _) = issued(true);
+        let id = issued.correlation_id.as_str();
         let headers = [
             ("correlation-id", id),
             ("device_id", "ns:d-17"),
@@ -198,9 +206,8 @@ mod tests {
 
     #[test]
     fn a_notice_is_known_by_its_media_type() {
-        let issued = issued(true);
-        let record = record_of(&issued.topic).expect("it is a command");
-        let id = record.headers()[3].1;
+        let (issued, _) = issued(true);
+        let id = issued.correlation_id.as_str();
         let failure = "application/vnd.eclipse-hono-delivery-failure-notification+json";
         let success = "application/vnd.eclipse-hono-delivery-success-notification+json";
         for (media_type, status) in [(failure, "503"), (success, "202")] {

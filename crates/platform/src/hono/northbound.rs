@@ -7,7 +7,7 @@ use muster_model::{Delivery, Reason, Stamp};
 
 use super::requests::Endpoint;
 use crate::command::{
-    CommandCopy, CommandScratch, Commanded, Commanding, named, named_text, read_named_text,
+    CommandCopy, CommandScratch, Commanded, OutboundCommand, named, named_text, read_named_text,
 };
 use crate::kafka::Returned;
 
@@ -15,7 +15,7 @@ const COMMAND: &str = "command";
 const RESPONSE: &str = "command_response";
 const FAILURE: &str = "command_failure";
 /// The name of every command.
-const NAME: &str = "set";
+pub(super) const NAME: &str = "set";
 
 /// The platform's word on whether it could hand a command to its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,17 +120,28 @@ impl Notice {
 }
 
 /// Renders a command as the business application issues it.
-pub(super) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
-    out.payload.clear();
-    out.write_named(to.stamp);
-    let id = named_text(to.stamp);
-    // The characters of base64url are text.
-    let id = std::str::from_utf8(&id).unwrap_or_default();
-    let correlation_id = if to.is_two_way { id } else { "" };
+pub(super) fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) {
+    write_body(to.stamp, out);
+    let correlation_id = if to.is_two_way {
+        &out.correlation_id
+    } else {
+        ""
+    };
     write_topic(
         [COMMAND, to.tenant, to.device, correlation_id, NAME],
         &mut out.topic,
     );
+}
+
+/// Renders the body of a command, which names it, and its correlation id.
+pub(super) fn write_body(stamp: &Stamp, out: &mut CommandScratch) {
+    out.payload.clear();
+    out.write_named(stamp);
+    out.correlation_id.clear();
+    // The characters of base64url are text.
+    let id = named_text(stamp);
+    let id = std::str::from_utf8(&id).unwrap_or_default();
+    out.correlation_id.push_str(id);
 }
 
 /// Reads a notice, or a reply; none if the topic is neither's. The correlation id of a reply says which
@@ -198,7 +209,7 @@ pub(super) mod tests {
     /// A command as it is issued.
     pub(crate) fn issued(is_two_way: bool) -> CommandScratch {
         let mut scratch = CommandScratch::default();
-        let to = Commanding {
+        let to = OutboundCommand {
             stamp: &stamp(),
             device: "ns:d-17",
             tenant: "tload_tests",

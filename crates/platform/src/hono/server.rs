@@ -293,7 +293,7 @@ mod tests {
 
     use super::*;
     use crate::command::tests::stamp;
-    use crate::command::{CommandScratch, Commanding};
+    use crate::command::{CommandScratch, OutboundCommand};
     use crate::hono::{commands, northbound, requests};
     use crate::request::{Answered, Asking, Request, SEGMENT_MAX};
 
@@ -469,7 +469,7 @@ mod tests {
         for (path, peer, before) in cases {
             for is_two_way in [true, false] {
                 let (stamp, mut issued) = (stamp(), CommandScratch::default());
-                let to = Commanding {
+                let to = OutboundCommand {
                     stamp: &stamp,
                     device: "dev1",
                     tenant: "t1",
@@ -501,7 +501,7 @@ mod tests {
     fn a_gateway_that_asks_in_its_own_name_hears_whom_the_command_is_for() {
         for (addressed, before) in [("dev1", vec!["cr"]), ("dev2", vec!["cr", "", "dev2"])] {
             let (stamp, mut issued) = (stamp(), CommandScratch::default());
-            let to = Commanding {
+            let to = OutboundCommand {
                 stamp: &stamp,
                 device: addressed,
                 tenant: "t1",

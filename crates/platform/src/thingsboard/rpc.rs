@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::numbered::{Kind, Numbered};
 use super::scope::scoped;
-use crate::command::{CommandCopy, CommandScratch, Commanding, Handing, Replying, named};
+use crate::command::{CommandCopy, CommandScratch, Handing, OutboundCommand, Replying, named};
 use crate::downlink::Downlink;
 use crate::json::Json;
 use crate::kafka::Returned;
@@ -35,7 +35,7 @@ struct Call<'a> {
 }
 
 /// Renders what the business application says; the platform gives it a number.
-pub(super) fn write_command(to: &Commanding<'_>, out: &mut CommandScratch) {
+pub(super) fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) {
     out.head(&[ROOT, to.device, REQUEST]);
     out.payload.clear();
     for part in ["{\"method\":\"", METHOD, "\",\"params\":"] {
@@ -229,7 +229,7 @@ mod tests {
     /// What the business application says to a device.
     fn said() -> CommandScratch {
         let mut said = CommandScratch::default();
-        let to = Commanding {
+        let to = OutboundCommand {
             stamp: &stamp(),
             device: "DW1",
             tenant: "",

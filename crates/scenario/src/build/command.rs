@@ -3,7 +3,7 @@
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
 use muster_platform::{
-    Carrier, CommandScratch, Commanding, Dialect, IntegrityLevel, Protocol, Replying,
+    Carrier, CommandScratch, Dialect, IntegrityLevel, OutboundCommand, Protocol, Replying,
 };
 use muster_protocol::mqtt::{Qos, topic};
 
@@ -287,7 +287,7 @@ fn topic_can_be_told(
         due: None,
     };
     let id = || class.view.get("id");
-    let to = Commanding {
+    let to = OutboundCommand {
         stamp: &nobody,
         device: name,
         tenant: class.variables.tenant,
