@@ -38,16 +38,15 @@ pub(crate) use ditto::payload;
 pub use identity::Identity;
 pub use kafka::CONTENT_TYPE;
 pub use northbound::{Notice, is_own_media_type};
-pub use requests::{Endpoint, Who, resource};
-pub use server::{HandedCommand, Manner, ReplyUpload, Upload, Wanted};
+pub use requests::{Endpoint, Who};
 
 use muster_model::{Micros, Promise};
 
 use crate::kafka::Kafka;
 use crate::request::RequestLimits;
 use crate::spec::{
-    Application, Defaults, Handover, PLAIN, PLAIN_REQUESTS, PLAIN_SERVER, PLAIN_TOPIC, Promises,
-    PublishedFigures, Requests, Server, Spec, UplinkTopic,
+    Application, Defaults, Handover, PLAIN, PLAIN_SERVER, PLAIN_TOPIC, Promises, PublishedFigures,
+    Requests, Server, Spec, UplinkTopic,
 };
 
 /// The tenant that Hono's own examples have.
@@ -91,6 +90,7 @@ pub(crate) static HONO: Spec = Spec {
         is_refusal: |code| matches!(code / 100, 4 | 5) && code % 100 < 32,
         command: northbound::command,
         handover: Handover::InAnswer,
+        write_notice: northbound::write_notice,
         ..PLAIN_SERVER
     },
     coap: Some(Requests {
@@ -100,13 +100,16 @@ pub(crate) static HONO: Spec = Spec {
             ttd: Micros::from_secs(60),
             ttd_key: "`max-ttd` of the adapter hono-coap in the tenant",
         }),
+        resource: requests::resource,
+        login: "${id}@${tenant}",
         uplink: requests::ask,
         reply: commands::ask_reply,
         answered: commands::answered,
         hint: meanings::hint,
         handshake_hint: meanings::HANDSHAKE_HINT,
         hear: server::hear,
-        ..PLAIN_REQUESTS
+        unfit: server::unfit,
+        hand: server::hand,
     }),
     ..PLAIN
 };

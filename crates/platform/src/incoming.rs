@@ -1,6 +1,6 @@
-//! A request as the server end of a dialect has it.
+//! Requests at the server end: what came, what it means, and what stands in the answer.
 
-use crate::request::{Method, Status};
+use crate::request::{Field, Method, ReplyPath, Status};
 
 /// Segments of a path that are kept; a path with more is none that a dialect knows.
 const SEGMENTS_MAX: usize = 5;
@@ -33,6 +33,34 @@ pub struct Peer<'a> {
     pub device: &'a str,
 }
 
+/// What a request means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// A message of a device, which surfaces northbound.
+    Upload(Upload<'a>),
+    /// That device's reply to a command, which surfaces too.
+    Reply(Peer<'a>),
+    /// Nothing that can be taken; the answer says why.
+    Refused(Refusal),
+}
+
+/// A message of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Upload<'a> {
+    /// Whose device.
+    pub tenant: &'a str,
+    /// Which.
+    pub device: &'a str,
+    /// The gateway that speaks for it, if one does.
+    pub gateway: Option<&'a str>,
+    /// The media type, as it surfaces.
+    pub content_type: Option<&'a str>,
+    /// For so many whole seconds the device waits for a command; none if it wants none.
+    pub ttd_s: Option<u32>,
+    /// How a command is to be addressed in the answer.
+    pub manner: Manner,
+}
+
 /// A refusal of the server end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
@@ -40,6 +68,74 @@ pub struct Refusal {
     pub status: Status,
     /// Why, in words.
     pub why: &'static str,
+}
+
+/// How a device asked, which says how a command to it is addressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    pub(crate) is_short: bool,
+    pub(crate) asker: Asker,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The device itself, by its credentials.
+    Itself,
+    /// Its gateway.
+    Gateway,
+    /// Somebody without credentials.
+    Nobody,
+}
+
+impl Manner {
+    /// The same, where who asked is called so, and the command is for a device that it may only speak for.
+    #[must_use]
+    pub fn towards(self, asker: &str, device: &str) -> Self {
+        match self.asker {
+            Asker::Itself if asker != device => Self {
+                asker: Asker::Gateway,
+                ..self
+            },
+            Asker::Itself | Asker::Gateway | Asker::Nobody => self,
+        }
+    }
+}
+
+/// What stands in the answer beside a command; used again for every one.
+#[derive(Debug, Default)]
+pub struct HandedCommand {
+    pub(crate) parameter: String,
+    pub(crate) path: ReplyPath,
+    pub(crate) content_type: &'static str,
+}
+
+impl HandedCommand {
+    /// What stands in the answer beside the code, which is 2.04, and the body, which is the command's.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+        let path = self.path.segments().map(Field::PathSegment);
+        let parameter = Field::Parameter(&self.parameter);
+        path.chain([parameter, Field::ContentType(self.content_type)])
+    }
+}
+
+/// The seconds of silence that a refusal for now asks for.
+const RETRY_AFTER_S: u32 = 2;
+
+impl Refusal {
+    /// No message is taken for now; the device is to be silent for two seconds.
+    pub const UNAVAILABLE: Self = Self {
+        status: Status::new(5, 3),
+        why: "no credit available",
+    };
+
+    /// What stands in the answer beside the code; its body is [`Refusal::why`].
+    pub fn fields(&self) -> impl Iterator<Item = Field<'static>> + use<> {
+        let is_for_now = self.status == Self::UNAVAILABLE.status;
+        let silence = is_for_now.then_some(Field::MaxAge(RETRY_AFTER_S));
+        [Field::ContentType("text/plain")]
+            .into_iter()
+            .chain(silence)
+    }
 }
 
 impl<'a> Incoming<'a> {
@@ -100,6 +196,15 @@ impl<'a> Incoming<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_for_now_asks_for_two_seconds_of_silence() {
+        let text = Field::ContentType("text/plain");
+        let fields = |refusal: Refusal| refusal.fields().collect::<Vec<_>>();
+        let (status, why) = (Status::new(4, 4), "");
+        assert_eq!(fields(Refusal::UNAVAILABLE), [text, Field::MaxAge(2)]);
+        assert_eq!(fields(Refusal { status, why }), [text]);
+    }
 
     #[test]
     fn parts_are_found_and_what_is_too_much_is_counted() {

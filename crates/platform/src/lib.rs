@@ -70,10 +70,9 @@ pub use downlink::{
 };
 pub use due_times::DueTimes;
 pub use hono::{
-    CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, HandedCommand, Identity, Manner, Notice,
-    ReplyUpload, Upload, Wanted, Who, is_own_media_type, resource,
+    CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, Identity, Notice, Who, is_own_media_type,
 };
-pub use incoming::{Incoming, Peer, Refusal};
+pub use incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
 pub use kafka::{Kafka, KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};
 pub use payload::NamedPayload;
 pub use reader::{Copy, Reader, ReaderStream};

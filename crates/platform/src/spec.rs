@@ -10,8 +10,8 @@ use muster_model::behaviour::Reject;
 use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying};
 use crate::counters::Counters;
 use crate::downlink::Downlink;
-use crate::hono::Wanted;
-use crate::incoming::{Incoming, Peer, Refusal};
+use crate::hono::{Endpoint, Who};
+use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Wanted};
 use crate::kafka::{Kafka, Returned};
 use crate::request::{
     Answered, Asking, Field, Method, ReplyPath, Request, RequestLimits, Segments, Status,
@@ -198,6 +198,10 @@ pub struct Requests {
     /// What the platform takes unless whoever runs it has set something else; none where nothing is known
     /// of it.
     pub limits: Option<RequestLimits>,
+    /// The path that stands where a stream names none, as a template.
+    pub resource: fn(Endpoint, Who) -> &'static str,
+    /// The template of what a device calls itself where it logs in and the scenario names nothing.
+    pub login: &'static str,
     /// Makes a request of a message; the text is where its parameters are put together, and is emptied
     /// first. Nothing is allocated once it has room.
     pub uplink: for<'a> fn(&Asking<'a>, &'a mut String) -> Request<'a>,
@@ -217,8 +221,14 @@ pub struct Requests {
     /// What else to look at where a handshake is not answered, as the end of a sentence; empty where the
     /// platform answers it whoever asks.
     pub handshake_hint: &'static str,
-    /// What a request means at the server end. The peer is who the link's credentials belong to.
-    pub hear: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>) -> Wanted<'a>,
+    /// What a request means at the server end. The peer is who the link's credentials belong to. The topic
+    /// on which it surfaces goes into the last argument, which is emptied first.
+    pub hear: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>, &mut String) -> Wanted<'a>,
+    /// Why a command can be told to no device; none if it can.
+    pub unfit: fn(&Commanded<'_>) -> Option<&'static str>,
+    /// Takes over a command into the answer to a device that asked in that manner; the error says why it
+    /// cannot be handed over.
+    pub hand: fn(Manner, &Commanded<'_>, &mut HandedCommand) -> Result<(), &'static str>,
 }
 
 /// The business application's end: commands it issues, and what comes back.
@@ -276,6 +286,9 @@ pub struct Server {
     pub takes_command: fn(&[u8]) -> bool,
     /// How it hands a command on.
     pub handover: Handover,
+    /// Renders what the business application hears of a command that was not delivered, from a status as of
+    /// HTTP and why; false if it cannot be told.
+    pub write_notice: fn(&Commanded<'_>, u16, &str, &mut CommandScratch) -> bool,
     /// A device's reply as it surfaces, from the link's name, topic and payload: its topic goes into the
     /// last argument, which is emptied first. None if the topic is not one of replies.
     pub surfaced_reply: for<'a> fn(&'a str, &str, &'a [u8], &mut String) -> Option<&'a [u8]>,
@@ -356,9 +369,13 @@ pub(crate) const PLAIN_PUBLISHING: Publishing = Publishing {
     downlink: |_, _| Downlink::Other,
 };
 
+const NO_RESOURCES: &str = "this platform has no resources over CoAP";
+
 /// Resources that messages are posted to as they are, and a server that has none.
 pub(crate) const PLAIN_REQUESTS: Requests = Requests {
     limits: None,
+    resource: |_, _| "",
+    login: "",
     uplink: |asking, _| Request {
         method: Method::Post,
         path: Segments::of(asking.path),
@@ -381,12 +398,14 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
     },
     hint: |_| None,
     handshake_hint: "",
-    hear: |_, _| {
+    hear: |_, _, _| {
         Wanted::Refused(Refusal {
             status: Status::new(4, 4),
-            why: "this platform has no resources over CoAP",
+            why: NO_RESOURCES,
         })
     },
+    unfit: |_| None,
+    hand: |_, _, _| Err(NO_RESOURCES),
 };
 
 const PLAIN_APPLICATION: Application = Application {
@@ -416,6 +435,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     command: |_| None,
     takes_command: |_| true,
     handover: Handover::AsItCame,
+    write_notice: |_, _, _, _| false,
     surfaced_reply: |_, _, _, _| None,
 };
 

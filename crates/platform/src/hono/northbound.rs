@@ -5,7 +5,6 @@
 
 use muster_model::{Delivery, Reason, Stamp};
 
-use super::requests::Endpoint;
 use crate::command::{
     CommandCopy, CommandScratch, Commanded, OutboundCommand, named, named_text, read_named_text,
 };
@@ -40,39 +39,26 @@ pub fn is_own_media_type(media_type: &str) -> bool {
     media_type.starts_with("application/vnd.eclipse-hono-")
 }
 
-impl Commanded<'_> {
-    /// The longest correlation id that Hono takes, in bytes: two hexadecimal digits tell its length.
-    pub const CORRELATION_MAX: usize = 255;
-
-    /// Why a command is refused whose correlation id is longer than any device can be told.
-    pub const TOO_LONG: &'static str = "the correlation id is longer than 255 bytes: shorten it";
-    /// Why a command is not handed over whose names are longer than one option of an answer.
-    pub const NOT_TO_BE_HANDED: &'static str =
-        "an answer carries a correlation id of 252 bytes and a name of 242: shorten them";
-
-    /// Whether its correlation id is no longer than Hono takes.
-    #[must_use]
-    pub fn is_takeable(&self) -> bool {
-        self.correlation_id
-            .is_none_or(|id| id.len() <= Self::CORRELATION_MAX)
-    }
-
-    /// Puts the topic on which the platform says that it could not deliver the command, and the body of
-    /// that, into the scratch; false if the command has no correlation id, so that nobody could tell.
-    pub fn write_notice(&self, status: u16, why: &str, out: &mut CommandScratch) -> bool {
-        let Some(correlation_id) = self.correlation_id else {
-            return false;
-        };
-        let status = status.to_string();
-        write_topic(
-            [FAILURE, self.tenant, self.device, correlation_id, &status],
-            &mut out.topic,
-        );
-        out.payload.clear();
-        out.payload
-            .extend_from_slice(format!("{{\"error\":\"{why}\"}}").as_bytes());
-        true
-    }
+/// Puts the topic on which the platform says that it could not deliver a command, and the body of
+/// that, into the scratch; false if the command has no correlation id, so that nobody could tell.
+pub(super) fn write_notice(
+    command: &Commanded<'_>,
+    status: u16,
+    why: &str,
+    out: &mut CommandScratch,
+) -> bool {
+    let Some(correlation_id) = command.correlation_id else {
+        return false;
+    };
+    let (tenant, device, status) = (command.tenant, command.device, status.to_string());
+    write_topic(
+        [FAILURE, tenant, device, correlation_id, &status],
+        &mut out.topic,
+    );
+    out.payload.clear();
+    out.payload
+        .extend_from_slice(format!("{{\"error\":\"{why}\"}}").as_bytes());
+    true
 }
 
 /// Reads the topic of a command; none if it is no such topic.
@@ -160,12 +146,6 @@ pub(super) fn returned(topic: &str, payload: &[u8]) -> Option<Returned> {
     })
 }
 
-/// Puts the topic on which a message surfaces into `out`.
-pub(super) fn write_surface(endpoint: Endpoint, tenant: &str, device: &str, out: &mut String) {
-    out.clear();
-    out.extend([endpoint.word(false), "/", tenant, "/", device]);
-}
-
 /// Puts the topic on which a reply surfaces into `out`.
 pub(super) fn write_reply_topic(
     [tenant, device, correlation_id]: [&str; 3],
@@ -238,7 +218,7 @@ pub(super) mod tests {
     fn a_notice_tells_which_command_was_not_delivered() {
         let (two_way, mut said) = (issued(true), CommandScratch::default());
         let read = command(&two_way.topic).expect("it is a command");
-        assert!(read.write_notice(503, "nobody waits", &mut said));
+        assert!(write_notice(&read, 503, "nobody waits", &mut said));
         assert_eq!(said.payload, b"{\"error\":\"nobody waits\"}");
         let expected = Notice {
             stamp: stamp(),
@@ -251,7 +231,7 @@ pub(super) mod tests {
         assert_eq!(read, Some(Returned::Notice(expected)));
         let one_way = issued(false);
         let read = command(&one_way.topic).expect("it is a command");
-        assert!(!read.write_notice(503, "nobody waits", &mut said));
+        assert!(!write_notice(&read, 503, "nobody waits", &mut said));
         assert_eq!(Notice::read("7f3a", 503), None);
     }
 
@@ -306,15 +286,6 @@ pub(super) mod tests {
                 ),
                 "{topic}"
             );
-        }
-    }
-
-    #[test]
-    fn a_correlation_id_is_taken_as_long_as_two_hexadecimal_digits_tell() {
-        for (length, is_taken) in [(0, true), (255, true), (256, false)] {
-            let topic = format!("command/t/d/{}/set", "x".repeat(length));
-            let command = command(&topic).expect("it is a command");
-            assert_eq!(command.is_takeable(), is_taken, "{length}");
         }
     }
 

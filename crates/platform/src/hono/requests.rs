@@ -52,8 +52,7 @@ impl Endpoint {
 }
 
 /// The path of an endpoint, as the template that stands where a stream names none.
-#[must_use]
-pub const fn resource(endpoint: Endpoint, who: Who) -> &'static str {
+pub(super) const fn resource(endpoint: Endpoint, who: Who) -> &'static str {
     match (endpoint, who) {
         (Endpoint::Telemetry, Who::Device) => "telemetry",
         (Endpoint::Telemetry, Who::Gateway) => "telemetry//${id}",

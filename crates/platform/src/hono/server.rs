@@ -1,18 +1,16 @@
 //! The server end: what a request means, and how a command is handed over with its answer.
 
 use super::commands::{COMMAND, JSON, ONE_WAY_WORDS, REPLY_WORDS};
-use super::northbound::{write_reply_topic, write_surface};
+use super::northbound::write_reply_topic;
 use super::requests::{COMMAND_STATUS, EMPTY, Endpoint, TTD};
 use crate::command::Commanded;
-use crate::incoming::{Incoming, Peer, Refusal};
-use crate::request::{Field, Method, ReplyPath, Status};
+use crate::incoming::{Asker, HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
+use crate::request::{Method, Status};
 
 /// The media type of a message without a body, by which a device only asks for a command.
 const EMPTY_NOTIFICATION: &str = "application/vnd.eclipse-hono-empty-notification";
 /// Seconds for which a device may wait for a command; Hono's own default for a tenant.
 const TTD_MAX_S: u32 = 60;
-/// The seconds of silence that a 5.03 asks for.
-const RETRY_AFTER_S: u32 = 2;
 
 const BAD_REQUEST: Status = Status::new(4, 0);
 const UNAUTHORIZED: Status = Status::new(4, 1);
@@ -20,150 +18,50 @@ const FORBIDDEN: Status = Status::new(4, 3);
 const NOT_FOUND: Status = Status::new(4, 4);
 const METHOD_NOT_ALLOWED: Status = Status::new(4, 5);
 
-/// What a request means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted<'a> {
-    /// A message of a device, which surfaces northbound.
-    Upload(Upload<'a>),
-    /// A device's reply to a command, which surfaces too.
-    Reply(ReplyUpload<'a>),
-    /// Nothing that can be taken; the answer says why.
-    Refused(Refusal),
-}
-
-/// A message of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Upload<'a> {
-    /// Where to.
-    pub endpoint: Endpoint,
-    /// Whose device.
-    pub tenant: &'a str,
-    /// Which.
-    pub device: &'a str,
-    /// The gateway that speaks for it, if one does.
-    pub gateway: Option<&'a str>,
-    /// The media type, as it surfaces.
-    pub content_type: Option<&'a str>,
-    /// For so many whole seconds the device waits for a command; none if it wants none.
-    pub ttd_s: Option<u32>,
-    /// How a command is to be addressed in the answer.
-    pub manner: Manner,
-}
-
-/// A reply of a device to a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReplyUpload<'a> {
-    /// Whose device.
-    pub tenant: &'a str,
-    /// Which.
-    pub device: &'a str,
-    /// The command's correlation id.
-    pub correlation_id: &'a str,
-    /// What became of the command, as in HTTP.
-    pub status: u16,
-}
-
-/// How a device asked, which says how a command to it is addressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Manner {
-    is_short: bool,
-    asker: Asker,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asker {
-    /// The device itself, by its credentials.
-    Itself,
-    /// Its gateway.
-    Gateway,
-    /// Somebody without credentials.
-    Nobody,
-}
-
-impl Manner {
-    /// The same, where who asked is called so, and the command is for a device that it may only speak for.
-    #[must_use]
-    pub fn towards(self, asker: &str, device: &str) -> Self {
-        match self.asker {
-            Asker::Itself if asker != device => Self {
-                asker: Asker::Gateway,
-                ..self
-            },
-            Asker::Itself | Asker::Gateway | Asker::Nobody => self,
-        }
+/// Takes over a command to a device that asked in that manner; the error says why it cannot be handed over.
+pub(super) fn hand(
+    manner: Manner,
+    command: &Commanded<'_>,
+    out: &mut HandedCommand,
+) -> Result<(), &'static str> {
+    out.content_type = JSON;
+    out.path.clear();
+    out.parameter.clear();
+    out.parameter.extend([COMMAND, command.name]);
+    let words = match command.correlation_id {
+        Some(_) => REPLY_WORDS,
+        None => ONE_WAY_WORDS,
+    };
+    let mut fits = out.path.push(words[usize::from(manner.is_short)]);
+    let whose = match (manner.asker, command.correlation_id) {
+        (Asker::Itself, _) | (Asker::Nobody, None) => None,
+        (Asker::Gateway, _) => Some(""),
+        (Asker::Nobody, Some(_)) => Some(command.tenant),
+    };
+    if let Some(tenant) = whose {
+        fits &= out.path.push(tenant) && out.path.push(command.device);
+    }
+    if let Some(id) = command.correlation_id {
+        fits &= out.path.push(&request_id(id));
+    }
+    match fits && out.parameter.len() <= PARAMETER_MAX {
+        true => Ok(()),
+        false => Err(NOT_TO_BE_HANDED),
     }
 }
 
-/// What stands in the answer beside a command; used again for every one.
-#[derive(Debug, Default)]
-pub struct HandedCommand {
-    parameter: String,
-    path: ReplyPath,
+/// Why a command can be told to no device.
+pub(super) fn unfit(command: &Commanded<'_>) -> Option<&'static str> {
+    let id = command.correlation_id.unwrap_or_default();
+    (id.len() > CORRELATION_MAX)
+        .then_some("the correlation id is longer than 255 bytes: shorten it")
 }
 
-impl Upload<'_> {
-    /// Puts the topic on which the message surfaces into `out`, which is emptied first.
-    pub fn write_surface(&self, out: &mut String) {
-        write_surface(self.endpoint, self.tenant, self.device, out);
-    }
-}
-
-impl ReplyUpload<'_> {
-    /// Puts the topic on which the reply surfaces into `out`, which is emptied first.
-    pub fn write_surface(&self, out: &mut String) {
-        let levels = [self.tenant, self.device, self.correlation_id];
-        write_reply_topic(levels, self.status, out);
-    }
-}
-
-impl Refusal {
-    /// No message is taken for now; the device is to be silent for two seconds.
-    pub const UNAVAILABLE: Self = refused(Status::new(5, 3), "no credit available");
-
-    /// What stands in the answer beside the code; its body is [`Refusal::why`].
-    pub fn fields(&self) -> impl Iterator<Item = Field<'static>> + use<> {
-        let is_for_now = self.status == Self::UNAVAILABLE.status;
-        let silence = is_for_now.then_some(Field::MaxAge(RETRY_AFTER_S));
-        [Field::ContentType("text/plain")]
-            .into_iter()
-            .chain(silence)
-    }
-}
-
-impl HandedCommand {
-    /// Takes over a command to a device that asked in that manner; false if it cannot be handed over,
-    /// because a name or an id is longer than the protocol carries.
-    pub fn fill(&mut self, manner: Manner, command: &Commanded<'_>) -> bool {
-        self.parameter.clear();
-        self.parameter.extend([COMMAND, command.name]);
-        self.path.clear();
-        let words = match command.correlation_id {
-            Some(_) => REPLY_WORDS,
-            None => ONE_WAY_WORDS,
-        };
-        let mut fits = self.path.push(words[usize::from(manner.is_short)]);
-        let whose = match (manner.asker, command.correlation_id) {
-            (Asker::Itself, _) | (Asker::Nobody, None) => None,
-            (Asker::Gateway, _) => Some(""),
-            (Asker::Nobody, Some(_)) => Some(command.tenant),
-        };
-        if let Some(tenant) = whose {
-            fits &= self.path.push(tenant) && self.path.push(command.device);
-        }
-        if let Some(id) = command.correlation_id {
-            fits &= self.path.push(&request_id(id));
-        }
-        fits && self.parameter.len() <= PARAMETER_MAX
-    }
-
-    /// What stands in the answer beside the code, which is 2.04, and the body, which is the command's.
-    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
-        let path = self.path.segments().map(Field::PathSegment);
-        let parameter = Field::Parameter(&self.parameter);
-        path.chain([parameter, Field::ContentType(JSON)])
-    }
-}
-
+/// The longest correlation id that Hono takes, in bytes: two hexadecimal digits tell its length.
+const CORRELATION_MAX: usize = 255;
+/// Why a command is not handed over whose names are longer than one option of an answer.
+const NOT_TO_BE_HANDED: &str =
+    "an answer carries a correlation id of 252 bytes and a name of 242: shorten them";
 /// Bytes of a parameter in an answer (RFC 7252 section 5.10).
 const PARAMETER_MAX: usize = 255;
 /// The flag of a request id that came by Kafka, and no device's name with it.
@@ -188,13 +86,22 @@ const fn refused(status: Status, why: &'static str) -> Refusal {
     Refusal { status, why }
 }
 
-/// Reads a request. `peer` is none where the link has no credentials.
-pub(super) fn hear<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Wanted<'a> {
+/// Reads a request, and puts the topic on which it surfaces into `out`. `peer` is none where the link has
+/// no credentials.
+pub(super) fn hear<'a>(
+    came: &Incoming<'a>,
+    peer: Option<&Peer<'a>>,
+    out: &mut String,
+) -> Wanted<'a> {
+    out.clear();
     let word = came.at(0).unwrap_or_default();
     let wanted = if REPLY_WORDS.contains(&word) {
-        reply(came, peer).map(Wanted::Reply)
-    } else if let Some(endpoint) = Endpoint::named(word) {
-        upload(came, peer, endpoint).map(Wanted::Upload)
+        reply(came, peer, out).map(Wanted::Reply)
+    } else if let Some(named) = Endpoint::named(word) {
+        let upload = upload(came, peer, named).inspect(|upload| {
+            out.extend([named.0.word(false), "/", upload.tenant, "/", upload.device]);
+        });
+        upload.map(Wanted::Upload)
     } else {
         Err(refused(NOT_FOUND, "there is no such resource"))
     };
@@ -217,7 +124,6 @@ fn upload<'a>(
     };
     let ttd_s = came.says(TTD).and_then(|text| text.parse().ok());
     Ok(Upload {
-        endpoint,
         tenant: of.tenant,
         device: of.device,
         gateway,
@@ -241,7 +147,11 @@ fn content_type<'a>(came: &Incoming<'a>) -> Result<Option<&'a str>, Refusal> {
     }
 }
 
-fn reply<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<ReplyUpload<'a>, Refusal> {
+fn reply<'a>(
+    came: &Incoming<'a>,
+    peer: Option<&Peer<'a>>,
+    out: &mut String,
+) -> Result<Peer<'a>, Refusal> {
     let of = whose(came, peer)?;
     if !came.is_confirmable {
         return Err(refused(BAD_REQUEST, "a reply has to be confirmable"));
@@ -251,12 +161,10 @@ fn reply<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<ReplyUpload
     let status = came.says(COMMAND_STATUS).and_then(|text| text.parse().ok());
     let status = status.filter(|status| (200..600).contains(status));
     match (id, status) {
-        (Some(correlation_id), Some(status)) => Ok(ReplyUpload {
-            tenant: of.tenant,
-            device: of.device,
-            correlation_id,
-            status,
-        }),
+        (Some(id), Some(status)) => {
+            write_reply_topic([of.tenant, of.device, id], status, out);
+            Ok(of)
+        }
         _ => Err(refused(
             BAD_REQUEST,
             "the request id or the status is missing or wrong",
@@ -295,7 +203,7 @@ mod tests {
     use crate::command::tests::stamp;
     use crate::command::{CommandScratch, OutboundCommand};
     use crate::hono::{commands, northbound, requests};
-    use crate::request::{Answered, Asking, Request, SEGMENT_MAX};
+    use crate::request::{Answered, Asking, ReplyPath, Request, SEGMENT_MAX};
 
     const PEER: Peer<'static> = Peer {
         tenant: "t1",
@@ -309,7 +217,7 @@ mod tests {
             PARAMETER_MAX - COMMAND.len(),
         ];
         for length in lengths {
-            let told = Commanded::NOT_TO_BE_HANDED;
+            let told = NOT_TO_BE_HANDED;
             assert!(told.contains(&length.to_string()), "{length}: {told}");
         }
     }
@@ -338,7 +246,7 @@ mod tests {
     }
 
     fn status(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> Status {
-        match hear(came, peer) {
+        match hear(came, peer, &mut String::new()) {
             Wanted::Refused(refusal) => refusal.status,
             Wanted::Upload(_) | Wanted::Reply(_) => Status::new(2, 4),
         }
@@ -433,19 +341,11 @@ mod tests {
             let parameter = format!("hono-ttd={said}");
             let mut came = post("t");
             came.parameter(&parameter);
-            let Wanted::Upload(upload) = hear(&came, Some(&PEER)) else {
+            let Wanted::Upload(upload) = hear(&came, Some(&PEER), &mut String::new()) else {
                 panic!("{said}");
             };
             assert_eq!(upload.ttd_s, ttd_s, "{said}");
         }
-    }
-
-    #[test]
-    fn a_refusal_for_now_asks_for_two_seconds_of_silence() {
-        let text = Field::ContentType("text/plain");
-        let fields = |refusal: Refusal| refusal.fields().collect::<Vec<_>>();
-        assert_eq!(fields(Refusal::UNAVAILABLE), [text, Field::MaxAge(2)]);
-        assert_eq!(fields(refused(NOT_FOUND, "")), [text]);
     }
 
     /// Steps 1 to 8 of the reference's worked example, and the same for a gateway and for a device without
@@ -478,7 +378,7 @@ mod tests {
                 northbound::write_command(&to, &mut issued);
                 let command = northbound::command(&issued.topic).expect("it is a command");
                 let mut handed = HandedCommand::default();
-                assert!(handed.fill(manner(path, peer), &command));
+                assert_eq!(hand(manner(path, peer), &command, &mut handed), Ok(()));
 
                 let mut reply = ReplyPath::default();
                 let (changed, fields) = (Status::new(2, 4), &mut handed.fields());
@@ -511,7 +411,7 @@ mod tests {
             let command = northbound::command(&issued.topic).expect("it is a command");
             let mut handed = HandedCommand::default();
             let manner = manner("t", Some(&PEER)).towards("dev1", addressed);
-            assert!(handed.fill(manner, &command));
+            assert_eq!(hand(manner, &command, &mut handed), Ok(()));
             let path: Vec<&str> = handed.path.segments().collect();
             assert_eq!(path[..path.len() - 1], before);
         }
@@ -528,7 +428,7 @@ mod tests {
             ttd_s: Some(10),
         };
         let request = requests::ask(&asking, &mut query);
-        let Wanted::Upload(upload) = hear(&came(&request), peer) else {
+        let Wanted::Upload(upload) = hear(&came(&request), peer, &mut String::new()) else {
             panic!("{path} is refused");
         };
         assert_eq!(
@@ -542,15 +442,28 @@ mod tests {
     fn surfaces(reply: &ReplyPath, peer: Option<&Peer<'_>>, command: &Commanded<'_>) {
         let mut query = String::new();
         let request = commands::ask_reply(reply, 200, b"{}", &mut query);
-        let Wanted::Reply(replied) = hear(&came(&request), peer) else {
+        let (mut topic, id) = (String::new(), command.correlation_id);
+        let Wanted::Reply(replied) = hear(&came(&request), peer, &mut topic) else {
             panic!("{reply:?} is refused");
         };
         assert_eq!(
             (replied.tenant, replied.device),
             (command.tenant, command.device)
         );
-        assert_eq!(Some(replied.correlation_id), command.correlation_id);
-        assert_eq!(replied.status, 200);
+        let id = id.expect("a reply is wanted");
+        assert_eq!(topic, format!("command_response/t1/dev1/{id}/200"));
+    }
+
+    #[test]
+    fn a_correlation_id_is_taken_as_long_as_two_hexadecimal_digits_tell() {
+        for (length, is_taken) in [(0, true), (255, true), (256, false)] {
+            let id = "x".repeat(length);
+            let command = Commanded {
+                correlation_id: Some(&id),
+                ..Commanded::to("d")
+            };
+            assert_eq!(unfit(&command).is_none(), is_taken, "{length}");
+        }
     }
 
     #[test]
@@ -564,12 +477,13 @@ mod tests {
         };
         let manner = manner("t", Some(&PEER));
         let mut handed = HandedCommand::default();
-        assert!(!handed.fill(manner, &command));
+        let refused = hand(manner, &command, &mut handed);
+        assert_eq!(refused, Err(NOT_TO_BE_HANDED));
         let shorter = Commanded {
             correlation_id: Some(&id[1..]),
             ..command
         };
-        assert!(handed.fill(manner, &shorter));
+        assert_eq!(hand(manner, &shorter, &mut handed), Ok(()));
     }
 
     #[test]
@@ -595,10 +509,15 @@ mod tests {
             let mut came = Incoming::new(method, is_confirmable, b"1");
             segments.iter().for_each(|segment| came.segment(segment));
             parameters.iter().for_each(|parameter| came.parameter(parameter));
-            match hear(&came, is_known.then_some(&PEER)) {
+            let mut topic = String::new();
+            match hear(&came, is_known.then_some(&PEER), &mut topic) {
                 Wanted::Upload(upload) => prop_assert!(!upload.device.is_empty()),
-                Wanted::Reply(reply) => prop_assert!(!reply.correlation_id.is_empty()),
-                Wanted::Refused(refusal) => prop_assert!(!refusal.status.is_yes()),
+                Wanted::Reply(_) => {
+                    prop_assert!(topic.starts_with("command_response/") && !topic.contains("//"));
+                }
+                Wanted::Refused(refusal) => {
+                    prop_assert!(!refusal.status.is_yes() && topic.is_empty());
+                }
             }
         }
     }

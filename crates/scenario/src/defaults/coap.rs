@@ -1,7 +1,7 @@
 //! What stands where devices speak CoAP and a key is left out.
 
 use muster_model::Micros;
-use muster_platform::{Dialect, Endpoint, Protocol, Who, resource};
+use muster_platform::{Dialect, Endpoint, Protocol, Who};
 use muster_protocol::coap::Transmission;
 
 use super::{default, default_text, list_mut, text, written};
@@ -36,6 +36,7 @@ fn fill_names(fleet: &mut Node, dialect: Dialect) {
     if !dialect.speaks(Protocol::Coap) {
         return;
     }
+    let requests = dialect.requests(Protocol::Coap);
     let kind = fleet.get("credential").map_or("", |it| text(it, "kind"));
     let who = match kind {
         "" | "none" => Who::Nobody,
@@ -45,19 +46,20 @@ fn fill_names(fleet: &mut Node, dialect: Dialect) {
     if kind == "psk"
         && let Some(credential) = fleet.get_mut("credential")
     {
-        default_text(credential, "user", IDENTITY.to_owned());
+        default_text(credential, "user", requests.login.to_owned());
     }
     for stream in list_mut(fleet, "streams") {
         let endpoint = match text(stream, "kind") {
             "event" => Endpoint::Event,
             _ => Endpoint::Telemetry,
         };
-        default_text(stream, "topic", resource(endpoint, who).to_owned());
+        default_text(
+            stream,
+            "topic",
+            (requests.resource)(endpoint, who).to_owned(),
+        );
     }
 }
-
-/// What a device of Hono calls itself where it logs in.
-const IDENTITY: &str = "${id}@${tenant}";
 
 /// Who waits for an answer waits for as long as the message layer does (docs/semantics.md#time-outs).
 fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {

@@ -54,21 +54,16 @@ impl Shard {
             device: identity.auth_id,
         });
         let dialect = self.shared.config.dialect;
+        let hear = dialect.requests(Protocol::Coap).hear;
+        let mut topic = std::mem::take(&mut self.topic);
         let wanted = match read(incoming) {
             None => Wanted::Refused(NO_TEXT),
-            Some(came) => {
-                let wanted = (dialect.requests(Protocol::Coap).hear)(&came, who.as_ref());
-                self.of_known(wanted)
-            }
+            Some(came) => self.of_known(hear(&came, who.as_ref(), &mut topic)),
         };
+        self.topic = topic;
         match wanted {
             Wanted::Upload(upload) => self.upload(io, from, incoming, &upload),
-            Wanted::Reply(reply) => {
-                let mut topic = std::mem::take(&mut self.topic);
-                reply.write_surface(&mut topic);
-                self.uploaded_reply(io, from, incoming, &topic);
-                self.topic = topic;
-            }
+            Wanted::Reply(_) => self.uploaded_reply(io, from, incoming),
             Wanted::Refused(refusal) => {
                 self.counts().refused_requests.more();
                 self.decline(io, from, incoming.pending, &refusal);
@@ -89,7 +84,8 @@ impl Shard {
         }
     }
 
-    /// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
+    /// A message of a device on its way to whoever subscribed to the topic that it surfaces on, which is in
+    /// `self.topic`.
     fn upload(
         &mut self,
         io: &mut Io,
@@ -121,8 +117,7 @@ impl Shard {
                 query: Some(query),
             };
         }
-        let mut topic = std::mem::take(&mut self.topic);
-        upload.write_surface(&mut topic);
+        let topic = std::mem::take(&mut self.topic);
         let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
         let ttd = ttd.as_deref().map(|ttd| ("ttd", ttd));
         let publish = Publish {
@@ -148,20 +143,17 @@ impl Shard {
         self.say_yes(io, asker, routed.copies);
     }
 
-    /// A device's reply to a command: routed as any message, and never treated badly.
-    fn uploaded_reply(
-        &mut self,
-        io: &mut Io,
-        from: PeerRef,
-        incoming: &coap::Incoming<'_>,
-        topic: &str,
-    ) {
+    /// A device's reply to a command, on the topic in `self.topic`: routed as any message, and never treated
+    /// badly.
+    fn uploaded_reply(&mut self, io: &mut Io, from: PeerRef, incoming: &coap::Incoming<'_>) {
         self.counts().replies.more();
+        let topic = std::mem::take(&mut self.topic);
         let publish = Publish {
             qos: Qos::AtLeastOnce,
-            ..Publish::new(topic, &incoming.payload)
+            ..Publish::new(&topic, &incoming.payload)
         };
         self.publish(io, &publish, None, None);
+        self.topic = topic;
         self.change(io, from, incoming.pending);
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use muster_model::Micros;
 use muster_net::{Io, TimerId};
-use muster_platform::{CommandScratch, Commanded, HandedCommand, Manner, Status, Upload};
+use muster_platform::{
+    CommandScratch, Commanded, HandedCommand, Manner, Protocol, Requests, Status, Upload,
+};
 use muster_protocol::coap::Pending;
 use muster_protocol::mqtt::{Publish, Qos};
 
@@ -154,9 +156,9 @@ impl Shard {
             return copies;
         }
         if let Some(command) = self.commanded(message) {
-            let (status, why) = match command.is_takeable() {
-                true => (NOBODY_WAITS, "the device does not wait"),
-                false => (MALFORMED, Commanded::TOO_LONG),
+            let (status, why) = match (self.requests().unfit)(&command) {
+                Some(why) => (MALFORMED, why),
+                None => (NOBODY_WAITS, "the device does not wait"),
             };
             self.tell_undelivered(io, &command, status, why);
         }
@@ -170,7 +172,10 @@ impl Shard {
         io: &mut Io,
         message: &Arc<Message>,
     ) -> Option<usize> {
-        let command = self.commanded(message).filter(Commanded::is_takeable)?;
+        let command = self.commanded(message)?;
+        if (self.requests().unfit)(&command).is_some() {
+            return None;
+        }
         let to = locked(&self.shared.waiting).hand(command.tenant, command.device)?;
         if to.shard == self.index {
             return Some(usize::from(self.put_into_answer(io, to, message)));
@@ -198,8 +203,8 @@ impl Shard {
         self.cancel_alarm(io, query.alarm);
         let mut handed = HandedCommand::default();
         let manner = query.manner.towards(&query.device, command.device);
-        if !handed.fill(manner, &command) {
-            self.tell_undelivered(io, &command, MALFORMED, Commanded::NOT_TO_BE_HANDED);
+        if let Err(why) = (self.requests().hand)(manner, &command, &mut handed) {
+            self.tell_undelivered(io, &command, MALFORMED, why);
             self.change(io, query.peer, query.pending);
             return false;
         }
@@ -213,6 +218,10 @@ impl Shard {
         true
     }
 
+    fn requests(&self) -> &'static Requests {
+        self.shared.config.dialect.requests(Protocol::Coap)
+    }
+
     fn commanded<'a>(&self, message: &'a Message) -> Option<Commanded<'a>> {
         (self.shared.config.dialect.server.command)(&message.topic)
     }
@@ -221,7 +230,8 @@ impl Shard {
     fn tell_undelivered(&mut self, io: &mut Io, command: &Commanded<'_>, status: u16, why: &str) {
         self.counts().commands_undelivered.more();
         let mut notice = CommandScratch::default();
-        if command.write_notice(status, why, &mut notice) {
+        let server = &self.shared.config.dialect.spec().server;
+        if (server.write_notice)(command, status, why, &mut notice) {
             let publish = Publish {
                 qos: Qos::AtLeastOnce,
                 ..Publish::new(&notice.topic, &notice.payload)
