@@ -375,6 +375,24 @@ fn instants_that_cannot_be_measure_nothing() {
 }
 
 #[test]
+fn a_word_that_a_later_one_has_overtaken_changes_nothing() {
+    let [mut hear, _] = ends(["backend", "devices"]);
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+    for (said, open) in [(2, 5), (1, 9)] {
+        let progress = own(open, 0, false).progress;
+        let said = Micros(said);
+        let word = Word {
+            said,
+            progress,
+            ..blank()
+        };
+        let bytes = word.encoded().expect("it fits");
+        hear.company.hear(at, &bytes, Micros(10));
+    }
+    assert_eq!(hear.company.peers[0].word.progress.open, 5);
+}
+
+#[test]
 fn a_datagram_longer_than_any_word_is_none() {
     let mut word = blank();
     word.clock = "x".repeat(WORD_MAX);

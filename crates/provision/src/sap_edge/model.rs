@@ -223,6 +223,10 @@ mod tests {
             told("/sensors", json!([])),
             "`sensors` has 0 items, wanted 1"
         );
+        assert_eq!(
+            told("/sensors", json!([wanted.body["sensors"][0], {}])),
+            "`sensors` has 2 items, wanted 1"
+        );
         assert_eq!(told("/name", Value::Null), r#"`name` is null, wanted "a""#);
         let lacks = wanted.difference(&json!({ "alternateId": "a" }));
         assert_eq!(lacks.as_deref(), Some(r#"`name` is not there, wanted "a""#));

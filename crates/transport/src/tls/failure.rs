@@ -45,3 +45,22 @@ fn of_certificate(error: &CertificateError) -> TlsFailure {
     }
     TlsFailure::BadCertificate
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_of_a_certificate_has_its_own_cause() {
+        use CertificateError as E;
+        for (fault, cause) in [
+            (E::Expired, TlsFailure::Expired),
+            (E::NotValidYet, TlsFailure::NotYetValid),
+            (E::NotValidForName, TlsFailure::WrongName),
+            (E::UnknownIssuer, TlsFailure::UnknownIssuer),
+            (E::BadEncoding, TlsFailure::BadCertificate),
+        ] {
+            assert_eq!(of(&Error::InvalidCertificate(fault)), cause);
+        }
+    }
+}
