@@ -134,7 +134,8 @@ impl<S: Sink> Shard<S> {
         let text = hint.unwrap_or("nobody waits for the answers to these messages");
         self.refusals.note(status.coap_reason(), text.as_bytes());
         let due = due_of(token, now);
-        self.sink.counts(stream_of(token), due).refused_unawaited += 1;
+        let counts = self.sink.counts(stream_of(token), due);
+        counts.refused_unawaited.add(status.coap_reason(), 1);
     }
 
     /// The platform's answer to a request.

@@ -182,11 +182,15 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
 
 /// Messages that were refused for who sent them, where links need no credential (CoAP 4.01).
 fn unauthorized(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<LinkCause> {
-    let codes = scope.uplink.rejected_by_code.iter();
+    let uplink = &scope.uplink;
+    let codes = uplink.rejected_by_code.iter();
+    let codes = codes.chain(&uplink.refused_unawaited_by_code);
     let codes = codes.filter_map(|(code, count)| Some((Reason::named(code)?, *count)));
-    let (reason, count) = codes
-        .filter(|(reason, count)| reason.is_of_credentials() && *count > 0)
-        .max_by_key(|(_, count)| *count)?;
+    let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
+    for (reason, count) in codes.filter(|(reason, _)| reason.is_of_credentials()) {
+        *sums.entry(reason).or_default() += count;
+    }
+    let (reason, count) = sums.into_iter().max_by_key(|(_, count)| *count)?;
     let fleet = fleet_name(at, evidence);
     let see = format!("fleet.{fleet}.credential");
     let words = ConnectFailure::Rejected(reason).in_words();

@@ -21,7 +21,11 @@ pub(crate) fn listed(ledger: &Ledger) -> String {
     let all = |causes: &BTreeMap<String, u64>| by_cause(causes.iter());
     let parts = [
         ("rejected", ledger.rejected, all(&ledger.rejected_by_code)),
-        ("refused unawaited", ledger.refused_unawaited, String::new()),
+        (
+            "refused unawaited",
+            ledger.refused_unawaited,
+            all(&ledger.refused_unawaited_by_code),
+        ),
         ("timed out", ledger.timed_out, String::new()),
         ("broken", ledger.broken, all(&ledger.broken_by_cause)),
         ("in flight", ledger.in_flight, String::new()),

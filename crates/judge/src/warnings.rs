@@ -134,6 +134,9 @@ pub(crate) fn warnings(
             warn(WarningKind::Unsent, unsent(scope));
             warn(WarningKind::Failed, failed(scope));
         }
+        if !sees("incomplete") {
+            warn(WarningKind::Failed, incomplete(scope));
+        }
         if !sees("loss") && !is_consumer_disturbed(evidence) {
             warn(WarningKind::Lost, lost(evidence, id));
         }
@@ -232,6 +235,18 @@ fn failed(scope: &ScopeSummary) -> Option<String> {
     Some(format!(
         "{share} of what was sent was not accepted ({})",
         listed(&ends)
+    ))
+}
+
+/// What the platform accepted at QoS 2 and never completed.
+fn incomplete(scope: &ScopeSummary) -> Option<String> {
+    let ledger = &scope.uplink;
+    let all = ledger.completed + ledger.incomplete;
+    let share = much(ledger.incomplete, all)?;
+    Some(format!(
+        "{share} of what the platform accepted by PUBREC was never completed: no PUBCOMP for {} of {}",
+        figure::count(ledger.incomplete),
+        figure::count(all)
     ))
 }
 

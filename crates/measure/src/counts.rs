@@ -10,7 +10,7 @@ use crate::State;
 pub struct CountBy<K>(Vec<(K, u64)>);
 
 /// What sessions and sockets count beside the facts of single messages, by event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Further transmissions of a message by its protocol (DUP).
     pub retransmitted: u64,
@@ -38,9 +38,9 @@ pub struct Counts {
     pub completed: u64,
     /// QoS 2 exchanges that the platform accepted (PUBREC) and never completed (PUBCOMP).
     pub incomplete: u64,
-    /// Refusals of messages whose answer nobody waited for (NON with `ack: none`), by the second in
-    /// which these were due.
-    pub refused_unawaited: u64,
+    /// Refusals of messages whose answer nobody waited for (NON with `ack: none`), by code and by the
+    /// second in which these were due.
+    pub refused_unawaited: CountBy<Reason>,
     /// Accepted with reason code 0x10: no subscriber (MQTT 5 section 3.4.2.1).
     pub no_subscriber: u64,
     /// Acknowledged by the transport where the application's word decides.
@@ -191,7 +191,7 @@ impl Counts {
         self.commands_received += other.commands_received;
         self.completed += other.completed;
         self.incomplete += other.incomplete;
-        self.refused_unawaited += other.refused_unawaited;
+        self.refused_unawaited.merge(&other.refused_unawaited);
         self.no_subscriber += other.no_subscriber;
         self.transport_acknowledged += other.transport_acknowledged;
         self.bytes_payload += other.bytes_payload;

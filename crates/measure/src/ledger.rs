@@ -46,6 +46,8 @@ pub struct Ledger {
     pub incomplete: u64,
     /// Refusals of messages whose answer nobody waited for; these are unacknowledged.
     pub refused_unawaited: u64,
+    /// These refusals, by code.
+    pub refused_unawaited_by_code: BTreeMap<String, u64>,
     /// Acknowledged by the transport, beside the application's word.
     pub transport_acknowledged: u64,
     /// The platform answered no.
@@ -340,6 +342,10 @@ impl Ledger {
         add_by_name(&mut self.shed_by_cause, &other.shed_by_cause);
         add_by_name(&mut self.rejected_by_code, &other.rejected_by_code);
         add_by_name(&mut self.broken_by_cause, &other.broken_by_cause);
+        add_by_name(
+            &mut self.refused_unawaited_by_code,
+            &other.refused_unawaited_by_code,
+        );
         self.equations.extend(other.equations.iter().cloned());
     }
 

@@ -73,7 +73,7 @@ impl Closing<'_> {
                 continue;
             };
             making.row.due.merge(&window.outcomes);
-            making.row.refused_unawaited_due += window.counts.refused_unawaited;
+            making.row.refused_unawaited_due += window.counts.refused_unawaited.total();
             making.row.flow.merge(&window.flow);
             making.row.response.merge(&window.response);
             making.row.lower.merge(&window.lower);

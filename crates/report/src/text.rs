@@ -303,13 +303,18 @@ impl Screen {
 
 fn outcomes(ledger: &Ledger) -> Vec<String> {
     let rejected = by(&ledger.rejected_by_code);
+    // Acceptance at QoS 1 has no second half.
     let completed = match ledger.completed + ledger.incomplete {
         0 => String::new(),
-        _ => format!(" ({} completed)", count(ledger.completed)),
+        all if all == ledger.accepted => format!(" ({} completed)", count(ledger.completed)),
+        all => format!(" ({} of {} completed)", count(ledger.completed), count(all)),
     };
     let refused = match ledger.refused_unawaited {
         0 => String::new(),
-        refused => format!(" ({} refused)", count(refused)),
+        refused => match by(&ledger.refused_unawaited_by_code).strip_prefix(" (") {
+            None => format!(" ({} refused)", count(refused)),
+            Some(codes) => format!(" ({} refused: {codes}", count(refused)),
+        },
     };
     let all = [
         (ledger.accepted, "accepted", completed, true),
@@ -421,6 +426,30 @@ mod tests {
                 "{summary}"
             );
         }
+    }
+
+    #[test]
+    fn outcomes_name_what_was_completed_and_the_codes_of_refusals_nobody_waited_for() {
+        let mut ledger = Ledger {
+            accepted: 200,
+            completed: 150,
+            incomplete: 50,
+            ..Ledger::default()
+        };
+        assert_eq!(outcomes(&ledger)[0], "200 accepted (150 completed)");
+        ledger.accepted = 2_200;
+        assert_eq!(
+            outcomes(&ledger)[0],
+            "2,200 accepted (150 of 200 completed)"
+        );
+        (ledger.unacknowledged, ledger.refused_unawaited) = (90, 50);
+        let last = |ledger: &Ledger| outcomes(ledger).pop();
+        let told = "90 unacknowledged (50 refused)";
+        assert_eq!(last(&ledger).as_deref(), Some(told));
+        let codes = &mut ledger.refused_unawaited_by_code;
+        codes.insert("4.03".to_owned(), 50);
+        let told = "90 unacknowledged (50 refused: 4.03 forbidden 50)";
+        assert_eq!(last(&ledger).as_deref(), Some(told));
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn a_non_that_nobody_waits_for_is_over_when_it_is_sent() {
     assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
     assert!(attempts.iter().all(|it| Some(it.ended) == it.sent));
     assert_eq!((counts.handed, counts.answered_late), (MESSAGES as u64, 0));
-    assert_eq!(counts.refused_unawaited, 0);
+    assert_eq!(counts.refused_unawaited.total(), 0);
     let waited_for = "confirmable: false, ack: transport";
     let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", waited_for);
     assert!(all_ended_as(&attempts, Outcome::Accepted));
@@ -169,7 +169,8 @@ fn a_non_that_nobody_waits_for_is_over_when_it_is_sent() {
 fn a_refusal_of_a_non_that_nobody_waits_for_is_counted() {
     let (attempts, counts) = run(Peer::Answers(Code::FORBIDDEN), "", "confirmable: false");
     assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
-    assert_eq!(counts.refused_unawaited, MESSAGES as u64);
+    let forbidden = Reason::Coap(Code::FORBIDDEN.0);
+    assert_eq!(counts.refused_unawaited.of(forbidden), MESSAGES as u64);
     assert_eq!(counts.answered_late, 0);
 }
 
@@ -186,7 +187,7 @@ fn such_a_refusal_counts_in_the_second_in_which_its_message_was_due() {
     let refused = told
         .windows
         .iter()
-        .map(|(second, counts)| (*second, counts.refused_unawaited));
+        .map(|(second, counts)| (*second, counts.refused_unawaited.total()));
     let refused: Vec<_> = refused.filter(|(_, count)| *count > 0).collect();
     let due = told
         .attempts

@@ -1,6 +1,9 @@
 //! Completion at QoS 2, refusals that nobody waits for, and acknowledgements of nothing.
 
-use muster_judge::{Ending, Figure, RuleOutcome, RunResult, Share, SloBound, Unevaluated, Verdict};
+use muster_judge::{
+    Ending, Figure, RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Unevaluated,
+    Verdict,
+};
 use muster_measure::{Phase, Summary};
 
 use crate::run::{MEASURE, Run, failed, rule};
@@ -47,6 +50,27 @@ fn completion_is_judged_by_the_bound_of_the_failure_ratio() {
 }
 
 #[test]
+fn a_pass_says_what_was_never_completed_where_no_rule_looks_at_it() {
+    let mut run = Run::healthy(100, 10);
+    run.rules = Rules::builder(true)
+        .any(Scope::Run, RuleName::FailureRatio)
+        .build();
+    let warnings = |missing| {
+        let verdict = judged(&run, |summary| {
+            incomplete(summary, missing);
+            summary.streams[0].uplink = summary.run.uplink.clone();
+        });
+        assert_eq!(verdict.result, RunResult::Pass);
+        let warnings = verdict.warnings.into_iter();
+        warnings.map(|one| one.detail).collect::<Vec<_>>()
+    };
+    let told = "100 % of what the platform accepted by PUBREC was never completed: \
+                no PUBCOMP for 1,200 of 1,200";
+    assert_eq!(warnings(1_200), [told]);
+    assert!(warnings(11).is_empty(), "less than one per cent");
+}
+
+#[test]
 fn nothing_is_to_be_completed_below_qos_2_or_in_a_run_that_did_not_wait() {
     let verdict = Run::healthy(100, 10).judged();
     assert!(verdict.rules.iter().all(|rule| rule.rule != "incomplete"));
@@ -62,6 +86,8 @@ fn a_refusal_that_nobody_waits_for_is_a_failure() {
     let verdict = judged(&Run::healthy(100, 10), |summary| {
         let measured = &mut summary.run.measured;
         measured.refused_unawaited = 150;
+        let by_code = &mut measured.refused_unawaited_by_code;
+        by_code.insert("4.03".to_owned(), 150);
         *measured = measured.clone().with_failed();
         let rows = summary.run.series.iter_mut().rev();
         let mut measured = rows.filter(|row| row.phase == Phase::Measure);
@@ -73,8 +99,23 @@ fn a_refusal_that_nobody_waits_for_is_a_failure() {
     assert_eq!(since, Some(MEASURE as u32 + 9));
     assert_eq!(
         rule(&verdict, "failure-ratio").evidence,
-        "150 of 1,000 (15 %): refused unawaited 150"
+        "150 of 1,000 (15 %): refused unawaited 150 (4.03)"
     );
+}
+
+#[test]
+fn a_refusal_of_who_sent_it_names_the_credential_though_nobody_waits_for_it() {
+    let verdict = judged(&Run::healthy(100, 10), |summary| {
+        let uplink = &mut summary.fleets[0].uplink;
+        uplink.refused_unawaited = 150;
+        let codes = &mut uplink.refused_unawaited_by_code;
+        codes.extend([("4.01".to_owned(), 120), ("4.03".to_owned(), 30)]);
+    });
+    let [cause] = verdict.causes.as_slice() else {
+        panic!("{:?}", verdict.causes);
+    };
+    assert_eq!((cause.count, cause.cause.as_str()), (120, "4.01"));
+    assert_eq!(cause.see, "fleet.meters.credential");
 }
 
 #[test]
