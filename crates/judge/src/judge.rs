@@ -33,6 +33,7 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     let open = evidence.ending.why_open();
     let is_cut = *evidence.ending == Ending::Interrupted && !evidence.has_begun();
     for rule in &mut results {
+        name_exceptions(rule);
         if is_cut {
             rule.cut_short();
         }
@@ -86,6 +87,9 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     }
 }
 
+/// Fleets and streams left out of a rule that its evidence names; the others are counted.
+const EXCEPTIONS_NAMED: usize = 3;
+
 /// The results of the SLOs.
 fn slos(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
     let judged = rules.slos.iter();
@@ -94,6 +98,20 @@ fn slos(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
         .collect();
     own_delay::follow_response(&mut judged, evidence);
     judged.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Names in the evidence what narrower rules took out, so that its counts are not read as those of the
+/// whole scope.
+fn name_exceptions(rule: &mut RuleResult) {
+    let named = rule.except.len().min(EXCEPTIONS_NAMED);
+    if named == 0 {
+        return;
+    }
+    let names = rule.except[..named].join(", ");
+    rule.evidence += &match rule.except.len() - named {
+        0 => format!("; without {names}"),
+        more => format!("; without {names} and {more} more"),
+    };
 }
 
 fn target_result(rules: &[RuleResult]) -> RunResult {
@@ -254,10 +272,7 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     let name = evidence.backend(worst);
     let mut behind = match (left, rate) {
         (0, _) => "everything due had come or was final when settling ended".to_owned(),
-        (left, 0) => format!(
-            "{} outstanding at {name}, which was not quiet for long",
-            figure::count(left)
-        ),
+        (left, 0) => format!("{} outstanding at {name}", figure::count(left)),
         (left, rate) => {
             let behind_s = left as f64 / rate as f64;
             format!(
@@ -266,8 +281,10 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
             )
         }
     };
-    if let Some(away) = away(evidence.summary).filter(|_| left > 0) {
-        behind = format!("{behind}; {away}");
+    match away(evidence.summary) {
+        Some(away) if left > 0 => behind = format!("{behind}; {away}"),
+        None if left > 0 && rate == 0 => behind += ", which was not quiet for long",
+        Some(_) | None => {}
     }
     let since = series
         .iter()
@@ -294,8 +311,16 @@ fn away(summary: &Summary) -> Option<String> {
     if since == Micros::MAX {
         return Some("a consumer was away when settling ended".to_owned());
     }
-    let is_back = since > summary.timeline.settle;
-    is_back.then(|| format!("a consumer was away until {:.0} s", since.as_secs_f64()))
+    if since > summary.timeline.settle {
+        let until = since.as_secs_f64();
+        return Some(format!("a consumer was away until {until:.0} s"));
+    }
+    // Its link is up, and its broker says nothing any more.
+    let heard = summary.listening.until;
+    (heard < summary.timeline.settle).then(|| {
+        let heard = heard.as_secs_f64();
+        format!("nothing came from the broker of a consumer after {heard:.0} s")
+    })
 }
 
 /// Rule `stop-if`, if there is one: no condition ended the run.

@@ -328,10 +328,13 @@ fn incidents(reason: Reason, kinds: &[IncidentKind], health: &GeneratorHealth) -
     let of_kind = || health.incidents.iter().filter(|i| kinds.contains(&i.kind));
     let first = kinds.first().copied().unwrap_or(IncidentKind::LimitReached);
     let happened: u64 = of_kind().map(|incident| incident.count.max(1)).sum();
-    let told = of_kind()
-        .take(MOST_TOLD)
-        .map(|i| format!("{}: {}", i.kind, i.detail));
-    let told: Vec<String> = told.collect();
+    let mut told: Vec<String> = Vec::new();
+    for incident in of_kind() {
+        let words = format!("{}: {}", incident.kind, incident.detail);
+        if told.len() < MOST_TOLD && !told.contains(&words) {
+            told.push(words);
+        }
+    }
     new(first.rule(), reason)
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(happened)))

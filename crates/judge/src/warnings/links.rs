@@ -106,7 +106,11 @@ fn links_down(
     } else {
         links.wanted
     };
-    let settle = evidence.summary.timeline.settle.second();
+    let timeline = &evidence.summary.timeline;
+    if timeline.measure >= timeline.settle {
+        return None;
+    }
+    let settle = timeline.settle.second();
     let up = seconds.iter().rfind(|at| at.second < settle)?.up;
     let missing = wanted.saturating_sub(up) as f64;
     (missing > wanted as f64 * MISSING_LINKS_SHARE).then(|| {

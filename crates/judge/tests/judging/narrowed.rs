@@ -166,5 +166,7 @@ fn completion_leaves_out_the_same_streams_as_the_failure_ratio() {
         scope,
     }];
     let verdict = run.judged_streams(&summary, 2);
-    assert_eq!(rule(&verdict, "incomplete").except, ["meters/readings"]);
+    let incomplete = rule(&verdict, "incomplete");
+    assert_eq!(incomplete.except, ["meters/readings"]);
+    assert!(incomplete.evidence.ends_with("; without meters/readings"));
 }

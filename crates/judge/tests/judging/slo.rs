@@ -145,6 +145,9 @@ fn drain_says_where_a_consumer_was_away_while_settling() {
     );
     run.listening.since = Micros::from_secs(13);
     assert_eq!(told(&run), first, "settling began at 14 s");
+    run.listening.until = Micros::from_secs(11);
+    let silent = format!("{first}; nothing came from the broker of a consumer after 11 s");
+    assert_eq!(told(&run), silent);
     run.messages[0].outstanding = false;
     run.messages[0].seen = Some(run.messages[0].ended);
     run.listening = Listening::deaf(run.end());

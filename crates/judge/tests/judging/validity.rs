@@ -151,6 +151,26 @@ fn every_incident_makes_the_run_invalid() {
 }
 
 #[test]
+fn incidents_of_one_kind_with_the_same_words_are_told_once() {
+    let mut run = Run::healthy(100, 10);
+    for (second, detail) in [(6, "a packet"), (7, "a packet"), (8, "a port")] {
+        run.health.incidents.push(Incident {
+            kind: IncidentKind::LimitReached,
+            from: Micros::from_secs(second),
+            until: Micros::from_secs(second),
+            count: 1,
+            detail: detail.to_owned(),
+        });
+    }
+    let verdict = run.judged();
+    let limits = rule(&verdict, "limits");
+    let (first, second) = ("limit of the generator reached: a packet", "a port");
+    assert!(limits.evidence.starts_with(&format!("{first}; ")));
+    assert_eq!(limits.evidence.matches("a packet").count(), 1);
+    assert!(limits.evidence.ends_with(second));
+}
+
+#[test]
 fn nothing_may_be_shed_by_us() {
     for cause in ShedCause::ALL {
         let mut run = Run::healthy(100, 10);

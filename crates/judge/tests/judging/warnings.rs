@@ -113,6 +113,23 @@ fn a_pass_says_how_many_links_were_missing_at_the_end() {
 }
 
 #[test]
+fn a_run_that_was_interrupted_while_connecting_says_nothing_of_the_end_of_measuring() {
+    let mut run = unlooked();
+    run.ending = Ending::Interrupted;
+    run.windows = links(&[(1, 100, 0), (11, 0, 50)]);
+    let warned = |measure| {
+        let mut summary = run.summary();
+        summary.timeline.measure = measure;
+        let warnings = run.judged_by(&summary).warnings;
+        warnings
+            .iter()
+            .any(|one| one.kind == WarningKind::LinksDown)
+    };
+    assert!(warned(run.summary().timeline.measure));
+    assert!(!warned(Micros::MAX));
+}
+
+#[test]
 fn a_run_in_which_nobody_got_in_says_so() {
     let mut run = unlooked();
     run.links.connected = 0;
