@@ -282,9 +282,10 @@ impl ConnectFailure {
     /// Whether the peer refused the link for good: the next try gets the same answer.
     #[must_use]
     pub const fn is_final(self) -> bool {
-        match self {
-            Self::Rejected(reason) | Self::SubscribeRejected(reason) => reason.is_final(),
-            _ => self.is_refusal(),
+        if let Self::Rejected(reason) | Self::SubscribeRejected(reason) = self {
+            reason.is_final()
+        } else {
+            self.is_refusal()
         }
     }
 
