@@ -59,13 +59,10 @@ lane() {
 }
 
 install_packages() {
-    local sudo=() packages=("$@")
+    local sudo=()
     [ "$(id -u)" -eq 0 ] || sudo=(sudo)
     "${sudo[@]}" apt-get update -qq
-    # Peers of e2e/interop.sh; a machine may have them from elsewhere.
-    command -v npm >/dev/null || packages+=(nodejs npm)
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "${packages[@]}"
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
 
 install_python() {

@@ -129,7 +129,8 @@ the_target() {
 
 slow_reader() {
     gateway --read-slowly 50
-    fails "slow reader" "${AT[@]}" --set 'fleet.streams.payload={size: 2000}'
+    # It would take half a minute to hear what is left.
+    fails "slow reader" "${AT[@]}" --set 'fleet.streams.payload={size: 2000}' --set phases.settle.at-most=8s
     stop "$GATEWAY"
 }
 
@@ -167,6 +168,7 @@ the_generator() {
     gateway --read-slowly 50
     # More bytes than the kernel's own buffers hold for links that are hardly read.
     blamed $INVALID "own buffer pool exhausted" "${AT[@]}" --buffers 1 --set fleet.count=10 \
+        --set phases.settle.at-most=8s \
         --set fleet.streams.rate=100/s --set 'fleet.streams.payload={size: 200000}'
     by_limit "own buffer pool exhausted"
     check "own buffer pool exhausted: an event says which" jq -e \
