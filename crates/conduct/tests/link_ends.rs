@@ -223,9 +223,9 @@ fn a_link_that_the_peer_ends_again_and_again_may_be_taken_over() {
         let (mut shard, _) = connected_as(&text, CONNACK);
         let mut now = Micros::ZERO;
         for cause in ends {
-            now = now + Micros::from_secs(lasts);
+            now += Micros::from_secs(lasts);
             shard.closed(0, now, *cause);
-            now = now + Micros::from_secs(2);
+            now += Micros::from_secs(2);
             shard.opening(0, now);
             shard.opened(0, now, &mut Vec::new());
             let _ = shard.received(0, now, CONNACK, &mut Vec::new());

@@ -56,7 +56,7 @@ mod tests {
         let mailbox = Mailbox::<(), u32>::new(7, sync_channel(1).1, letters);
         assert!(mailbox.post(0));
         let writer = std::thread::spawn(move || {
-            (1..LETTERS).for_each(|letter| drop(mailbox.post(letter)));
+            (1..LETTERS).for_each(|letter| _ = mailbox.post(letter));
         });
         assert!(reader.iter().eq((0..LETTERS).map(|letter| (7, letter))));
         writer.join().unwrap();

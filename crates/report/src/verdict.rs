@@ -337,9 +337,10 @@ impl Rule {
     pub fn both_times(&self) -> Option<String> {
         let is_open = self.result == RuleResult::NotEvaluated;
         let (lower, upper) = self.lower.zip(self.observed).filter(|_| is_open)?;
-        Some(match lower {
-            Figure::Time { us: 0, .. } => format!("at most {upper}, all of it maybe our own"),
-            _ => format!("between {lower} and {upper}"),
+        Some(if matches!(lower, Figure::Time { us: 0, .. }) {
+            format!("at most {upper}, all of it maybe our own")
+        } else {
+            format!("between {lower} and {upper}")
         })
     }
 

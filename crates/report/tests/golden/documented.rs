@@ -176,7 +176,6 @@ fn full() -> Report {
             equations: vec![equation.clone()],
             ..ReceptionLedger::default()
         },
-        ..ReceiveAccount::default()
     });
     report.ledger.uplink.equations.push(equation);
     report.target.counters = Some(vec![CounterGrowth {
