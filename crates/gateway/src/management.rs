@@ -88,10 +88,10 @@ impl Drop for Management {
 }
 
 fn routes(shared: Arc<Shared>) -> Router {
-    match shared.config.dialect {
-        Dialect::Mqtt | Dialect::SapEdge | Dialect::Hono => registered(shared),
-        Dialect::Thingsboard => counted::routes(shared),
+    if shared.config.dialect == Dialect::Thingsboard {
+        return counted::routes(shared);
     }
+    registered(shared)
 }
 
 fn registered(shared: Arc<Shared>) -> Router {

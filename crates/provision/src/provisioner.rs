@@ -71,11 +71,13 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
     let Some(api) = provision.api.as_ref() else {
         return Ok(None);
     };
-    Ok(match plan.platform.dialect() {
-        Dialect::Mqtt | Dialect::Thingsboard => None,
-        Dialect::Hono => Some(Box::new(Registry::new(plan, provision, api)?)),
-        Dialect::SapEdge => Some(Box::new(SapEdge::new(provision, api)?)),
-    })
+    if plan.platform.dialect() == Dialect::Hono {
+        return Ok(Some(Box::new(Registry::new(plan, provision, api)?)));
+    }
+    if plan.platform.dialect() == Dialect::SapEdge {
+        return Ok(Some(Box::new(SapEdge::new(provision, api)?)));
+    }
+    Ok(None)
 }
 
 /// Whether the platform can tell the devices of a plan apart by what they log in as.
@@ -83,10 +85,10 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
 /// # Errors
 /// [`ProvisionError::SameLogin`] and [`ProvisionError::Identity`], naming devices.
 pub fn distinct(plan: &Plan) -> Result<(), ProvisionError> {
-    match plan.platform.dialect() {
-        Dialect::Mqtt | Dialect::Thingsboard | Dialect::SapEdge => Ok(()),
-        Dialect::Hono => hono::distinct(plan),
+    if plan.platform.dialect() == Dialect::Hono {
+        return hono::distinct(plan);
     }
+    Ok(())
 }
 
 #[cfg(feature = "mongodb")]

@@ -48,17 +48,17 @@ fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
 
 /// What the scenario of a dialect has not.
 fn without_address(dialect: Dialect) -> String {
-    match dialect {
-        Dialect::Hono => {
-            "the scenario has no `provision: { url: ... }`, which names the registry's management \
-                          API, or `provision: { mongodb: ... }`, its database"
-                .to_owned()
-        }
-        Dialect::SapEdge => {
-            "the scenario has no `provision: { url: ..., gateway: ... }`".to_owned()
-        }
-        Dialect::Mqtt | Dialect::Thingsboard => format!("{dialect} has nobody to be told"),
+    if !dialect.is_provisioned {
+        return format!("{dialect} has nobody to be told");
     }
+    let missing = match dialect == Dialect::Hono {
+        true => {
+            "`provision: { url: ... }`, which names the registry's management API, or `provision: { mongodb: \
+             ... }`, its database"
+        }
+        false => "`provision: { url: ..., gateway: ... }`",
+    };
+    format!("the scenario has no {missing}")
 }
 
 /// Why the embedded gateway of a dialect is told nothing, and what to do.
