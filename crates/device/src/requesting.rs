@@ -195,7 +195,7 @@ impl Class {
             path: uplink.topic(),
             payload: &uplink.payload,
             content_type: stream.content_type.as_deref(),
-            is_confirmable: stream.is_confirmable,
+            is_at_least_once: stream.is_confirmable,
             ttd_s: stream.ttd().map(whole_seconds),
         };
         with_options(&(requests.uplink)(&asking, query), submit)
@@ -238,7 +238,7 @@ fn with_options<T>(request: &Request<'_>, submit: impl FnOnce(&coap::Request<'_>
         Method::Other => Code::GET,
     };
     submit(&coap::Request {
-        is_confirmable: request.is_confirmable,
+        is_confirmable: request.is_at_least_once,
         ..coap::Request::new(method, &options[..count], request.payload)
     })
 }

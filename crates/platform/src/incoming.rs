@@ -13,7 +13,7 @@ pub struct Incoming<'a> {
     /// What is to be done.
     pub method: Method,
     /// Whether its protocol wants it acknowledged.
-    pub is_confirmable: bool,
+    pub is_at_least_once: bool,
     /// The body.
     pub payload: &'a [u8],
     /// Its media type.
@@ -141,10 +141,10 @@ impl Refusal {
 impl<'a> Incoming<'a> {
     /// A request without a path and without parameters.
     #[must_use]
-    pub const fn new(method: Method, is_confirmable: bool, payload: &'a [u8]) -> Self {
+    pub const fn new(method: Method, is_at_least_once: bool, payload: &'a [u8]) -> Self {
         Self {
             method,
-            is_confirmable,
+            is_at_least_once,
             payload,
             content_type: None,
             segments: [""; SEGMENTS_MAX],

@@ -53,7 +53,7 @@ pub struct Asking<'a> {
     /// Its media type.
     pub content_type: Option<&'a str>,
     /// Whether the protocol is to send it until it is acknowledged.
-    pub is_confirmable: bool,
+    pub is_at_least_once: bool,
     /// The whole seconds for which the device waits for a command; none if it asks for none.
     pub ttd_s: Option<u32>,
 }
@@ -70,7 +70,7 @@ pub struct Request<'a> {
     /// The payload's media type; none where none is told.
     pub content_type: Option<&'a str>,
     /// Whether the protocol is to send it until it is acknowledged.
-    pub is_confirmable: bool,
+    pub is_at_least_once: bool,
     /// The body.
     pub payload: &'a [u8],
 }

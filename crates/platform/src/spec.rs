@@ -381,7 +381,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
         path: Segments::of(asking.path),
         query: "",
         content_type: asking.content_type,
-        is_confirmable: asking.is_confirmable,
+        is_at_least_once: asking.is_at_least_once,
         payload: asking.payload,
     },
     reply: |to, _, payload, _| Request {
@@ -389,7 +389,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
         path: to.segments(),
         query: "",
         content_type: None,
-        is_confirmable: true,
+        is_at_least_once: true,
         payload,
     },
     answered: |status, _, _, _| match status.is_yes() {

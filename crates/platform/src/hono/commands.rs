@@ -81,7 +81,7 @@ pub(super) fn ask_reply<'a>(
         path: to.segments(),
         query,
         content_type: Some(JSON),
-        is_confirmable: true,
+        is_at_least_once: true,
         payload,
     }
 }
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(request.method, method, "{path:?}");
             assert!(request.path.eq(path.iter().copied()), "{path:?}");
             assert!(request.parameters().eq(["hono-cmd-status=200"]));
-            assert!(request.is_confirmable);
+            assert!(request.is_at_least_once);
         }
     }
 

@@ -81,7 +81,7 @@ pub(super) fn ask<'a>(asking: &Asking<'a>, query: &'a mut String) -> Request<'a>
         path,
         query,
         content_type: asking.content_type.filter(|_| !is_empty),
-        is_confirmable: asking.is_confirmable,
+        is_at_least_once: asking.is_at_least_once,
         payload: asking.payload,
     }
 }
@@ -99,7 +99,7 @@ mod tests {
         path: "t",
         payload: b"{\"a\":1}",
         content_type: Some("application/json"),
-        is_confirmable: true,
+        is_at_least_once: true,
         ttd_s: Some(10),
     };
 
@@ -112,7 +112,7 @@ mod tests {
         assert!(request.path.eq(["t"]));
         assert!(request.parameters().eq(["hono-ttd=10"]));
         assert_eq!(request.content_type, Some("application/json"));
-        assert!(request.is_confirmable);
+        assert!(request.is_at_least_once);
         assert_eq!(request.payload, TELEMETRY.payload);
     }
 

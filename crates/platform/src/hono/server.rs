@@ -114,7 +114,7 @@ fn upload<'a>(
     (endpoint, is_short): (Endpoint, bool),
 ) -> Result<Upload<'a>, Refusal> {
     let of = whose(came, peer)?;
-    if endpoint == Endpoint::Event && !came.is_confirmable {
+    if endpoint == Endpoint::Event && !came.is_at_least_once {
         return Err(refused(BAD_REQUEST, "an event has to be confirmable"));
     }
     let (asker, gateway) = match peer {
@@ -153,7 +153,7 @@ fn reply<'a>(
     out: &mut String,
 ) -> Result<Peer<'a>, Refusal> {
     let of = whose(came, peer)?;
-    if !came.is_confirmable {
+    if !came.is_at_least_once {
         return Err(refused(BAD_REQUEST, "a reply has to be confirmable"));
     }
     let last = matches!(came.segments(), 2 | 4).then(|| came.segments() - 1);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn came<'a>(request: &Request<'a>) -> Incoming<'a> {
-        let mut came = Incoming::new(request.method, request.is_confirmable, request.payload);
+        let mut came = Incoming::new(request.method, request.is_at_least_once, request.payload);
         came.content_type = request.content_type;
         request.path.for_each(|segment| came.segment(segment));
         request
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn non(mut came: Incoming<'static>) -> Incoming<'static> {
-        came.is_confirmable = false;
+        came.is_at_least_once = false;
         came
     }
 
@@ -424,7 +424,7 @@ mod tests {
             path,
             payload: b"{}",
             content_type: Some(JSON),
-            is_confirmable: true,
+            is_at_least_once: true,
             ttd_s: Some(10),
         };
         let request = requests::ask(&asking, &mut query);
@@ -503,10 +503,10 @@ mod tests {
         fn anything_is_heard(
             segments in prop::collection::vec("(t|cr|event|2..|[a-z/\u{e4}]{0,3})", 0..7),
             parameters in prop::collection::vec("(hono-ttd|empty|hono-cmd-status)?=?[0-9a-z]{0,4}", 0..12),
-            is_put: bool, is_confirmable: bool, is_known: bool,
+            is_put: bool, is_at_least_once: bool, is_known: bool,
         ) {
             let method = if is_put { Method::Put } else { Method::Post };
-            let mut came = Incoming::new(method, is_confirmable, b"1");
+            let mut came = Incoming::new(method, is_at_least_once, b"1");
             segments.iter().for_each(|segment| came.segment(segment));
             parameters.iter().for_each(|parameter| came.parameter(parameter));
             let mut topic = String::new();
