@@ -81,8 +81,6 @@ const MESSAGES_ABOVE: u64 = 10;
 impl Percentile {
     /// The median.
     pub const P50: Percentile = Percentile(50_000);
-    /// Nine of ten.
-    pub const P90: Percentile = Percentile(90_000);
     /// 99 of a hundred.
     pub const P99: Percentile = Percentile(99_000);
 

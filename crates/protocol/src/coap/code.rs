@@ -66,32 +66,18 @@ impl Code {
     pub const NOT_FOUND: Self = Self::new(4, 4);
     /// Method Not Allowed.
     pub const METHOD_NOT_ALLOWED: Self = Self::new(4, 5);
-    /// Not Acceptable.
-    pub const NOT_ACCEPTABLE: Self = Self::new(4, 6);
     /// Request Entity Incomplete: blocks are missing (RFC 7959 section 2.9.2).
     pub const REQUEST_ENTITY_INCOMPLETE: Self = Self::new(4, 8);
     /// Conflict (RFC 8132 section 3.4).
     pub const CONFLICT: Self = Self::new(4, 9);
-    /// Precondition Failed.
-    pub const PRECONDITION_FAILED: Self = Self::new(4, 12);
     /// Request Entity Too Large (also RFC 7959 section 2.9.3).
     pub const REQUEST_ENTITY_TOO_LARGE: Self = Self::new(4, 13);
-    /// Unsupported Content-Format.
-    pub const UNSUPPORTED_CONTENT_FORMAT: Self = Self::new(4, 15);
-    /// Unprocessable Entity (RFC 8132 section 3.4).
-    pub const UNPROCESSABLE_ENTITY: Self = Self::new(4, 22);
     /// Too Many Requests (RFC 8516).
     pub const TOO_MANY_REQUESTS: Self = Self::new(4, 29);
     /// Internal Server Error.
     pub const INTERNAL_SERVER_ERROR: Self = Self::new(5, 0);
-    /// Not Implemented.
-    pub const NOT_IMPLEMENTED: Self = Self::new(5, 1);
-    /// Bad Gateway.
-    pub const BAD_GATEWAY: Self = Self::new(5, 2);
     /// Service Unavailable: Max-Age says when to come again (section 5.9.3.4).
     pub const SERVICE_UNAVAILABLE: Self = Self::new(5, 3);
-    /// Gateway Timeout.
-    pub const GATEWAY_TIMEOUT: Self = Self::new(5, 4);
     /// Proxying Not Supported.
     pub const PROXYING_NOT_SUPPORTED: Self = Self::new(5, 5);
 

@@ -18,8 +18,6 @@ pub const UNSPECIFIED_ERROR: u8 = 0x80;
 pub const MALFORMED_PACKET: u8 = 0x81;
 /// The packet is not allowed here.
 pub const PROTOCOL_ERROR: u8 = 0x82;
-/// Valid, but not accepted by this implementation.
-pub const IMPLEMENTATION_SPECIFIC: u8 = 0x83;
 /// The protocol level is not served.
 pub const UNSUPPORTED_PROTOCOL_VERSION: u8 = 0x84;
 /// The client id is not acceptable.
@@ -28,8 +26,6 @@ pub const CLIENT_ID_NOT_VALID: u8 = 0x85;
 pub const BAD_USER_OR_PASSWORD: u8 = 0x86;
 /// The client may not do this.
 pub const NOT_AUTHORIZED: u8 = 0x87;
-/// The server is not available.
-pub const SERVER_UNAVAILABLE: u8 = 0x88;
 /// The server is busy.
 pub const SERVER_BUSY: u8 = 0x89;
 /// The client is banned.
@@ -46,8 +42,6 @@ pub const SESSION_TAKEN_OVER: u8 = 0x8e;
 pub const TOPIC_FILTER_INVALID: u8 = 0x8f;
 /// The topic name is not valid.
 pub const TOPIC_NAME_INVALID: u8 = 0x90;
-/// The packet id is in use.
-pub const PACKET_ID_IN_USE: u8 = 0x91;
 /// The packet id is not known.
 pub const PACKET_ID_NOT_FOUND: u8 = 0x92;
 /// More unanswered publishes than the receive maximum.
@@ -56,32 +50,14 @@ pub const RECEIVE_MAXIMUM_EXCEEDED: u8 = 0x93;
 pub const TOPIC_ALIAS_INVALID: u8 = 0x94;
 /// The packet is larger than the maximum packet size.
 pub const PACKET_TOO_LARGE: u8 = 0x95;
-/// The rate is too high.
-pub const MESSAGE_RATE_TOO_HIGH: u8 = 0x96;
 /// A quota is exceeded.
 pub const QUOTA_EXCEEDED: u8 = 0x97;
-/// An operator closed the connection.
-pub const ADMINISTRATIVE_ACTION: u8 = 0x98;
 /// The payload is not what its format indicator says.
 pub const PAYLOAD_FORMAT_INVALID: u8 = 0x99;
 /// The server does not retain.
 pub const RETAIN_NOT_SUPPORTED: u8 = 0x9a;
 /// The server does not serve this QoS.
 pub const QOS_NOT_SUPPORTED: u8 = 0x9b;
-/// Use another server for now.
-pub const USE_ANOTHER_SERVER: u8 = 0x9c;
-/// The server has moved.
-pub const SERVER_MOVED: u8 = 0x9d;
-/// The server does not share subscriptions.
-pub const SHARED_SUBSCRIPTIONS_NOT_SUPPORTED: u8 = 0x9e;
-/// Connections come too fast.
-pub const CONNECTION_RATE_EXCEEDED: u8 = 0x9f;
-/// The connection was allowed only for so long.
-pub const MAXIMUM_CONNECT_TIME: u8 = 0xa0;
-/// The server does not know subscription identifiers.
-pub const SUBSCRIPTION_IDS_NOT_SUPPORTED: u8 = 0xa1;
-/// The server does not serve wildcards.
-pub const WILDCARDS_NOT_SUPPORTED: u8 = 0xa2;
 
 /// MQTT 3.1.1 CONNACK: the protocol level is not served.
 pub const V311_UNACCEPTABLE_VERSION: u8 = 1;
