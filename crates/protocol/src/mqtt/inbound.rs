@@ -5,7 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Malformed, Properties, Property, Qos, Topic};
+use super::property::find;
+use super::{Malformed, Properties, Qos, Topic};
 
 /// How far a publish that came has been answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,11 +237,5 @@ impl Inbound {
 /// The topic alias a publish brings.
 #[inline]
 pub(super) fn alias_of(properties: Properties<'_>) -> Option<u16> {
-    properties.find(|property| {
-        if let Property::TopicAlias(alias) = property {
-            Some(alias)
-        } else {
-            None
-        }
-    })
+    find!(properties, TopicAlias)
 }

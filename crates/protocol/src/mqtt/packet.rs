@@ -20,7 +20,7 @@ pub use disconnect::{Auth, Disconnect};
 pub use publish::Publish;
 pub use suback::Suback;
 pub use subscribe::{
-    Filter, FilterIter, Filters, RetainHandling, Subscribe, TextIter, Texts, Unsubscribe,
+    Entry, Filter, Filters, List, ListIter, RetainHandling, Subscribe, Texts, Unsubscribe,
 };
 
 use thiserror::Error;

@@ -199,43 +199,35 @@ impl<'a> Property<'a> {
 
     /// Whether the standard forbids the value (section 2.2.2.2 and the packets' own sections).
     fn is_forbidden(&self) -> bool {
-        match *self {
-            Self::ReceiveMaximum(0)
-            | Self::TopicAlias(0)
-            | Self::SubscriptionId(0)
-            | Self::MaximumPacketSize(0)
-            | Self::MaximumQos(Qos::ExactlyOnce) => true,
-            Self::SubscriptionId(id) => id as usize > VARINT_MAXIMUM,
-            // A topic name, so without wildcards (MQTT-3.3.2-14).
-            Self::ResponseTopic(name) => !topic::is_name(name),
-            Self::PayloadFormat(_)
-            | Self::MessageExpiry(_)
-            | Self::ContentType(_)
-            | Self::CorrelationData(_)
-            | Self::SessionExpiry(_)
-            | Self::AssignedClientId(_)
-            | Self::ServerKeepAlive(_)
-            | Self::AuthenticationMethod(_)
-            | Self::AuthenticationData(_)
-            | Self::RequestProblemInformation(_)
-            | Self::WillDelay(_)
-            | Self::RequestResponseInformation(_)
-            | Self::ResponseInformation(_)
-            | Self::ServerReference(_)
-            | Self::ReasonString(_)
-            | Self::ReceiveMaximum(_)
-            | Self::TopicAliasMaximum(_)
-            | Self::TopicAlias(_)
-            | Self::MaximumQos(_)
-            | Self::RetainAvailable(_)
-            | Self::User(_, _)
-            | Self::MaximumPacketSize(_)
-            | Self::WildcardAvailable(_)
-            | Self::SubscriptionIdAvailable(_)
-            | Self::SharedAvailable(_) => false,
-        }
+        let forbidden = [
+            Self::ReceiveMaximum(0),
+            Self::TopicAlias(0),
+            Self::SubscriptionId(0),
+            Self::MaximumPacketSize(0),
+            Self::MaximumQos(Qos::ExactlyOnce),
+        ];
+        let is_too_large =
+            matches!(self, Self::SubscriptionId(id) if *id as usize > VARINT_MAXIMUM);
+        // A topic name, so without wildcards (MQTT-3.3.2-14).
+        let is_no_name = matches!(self, Self::ResponseTopic(name) if !topic::is_name(name));
+        forbidden.contains(self) || is_too_large || is_no_name
     }
 }
+
+/// The value of the first property of a kind in a list: `find!(properties, ReceiveMaximum)`.
+macro_rules! find {
+    ($properties:expr, $kind:ident) => {
+        $properties.find(|property| {
+            if let $crate::mqtt::Property::$kind(value) = property {
+                Some(value)
+            } else {
+                None
+            }
+        })
+    };
+}
+
+pub(super) use find;
 
 /// Where a list of properties stands, which decides what may be in it (table 2-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use muster_model::Reason;
 
 use crate::mqtt::packet::Auth;
-use crate::mqtt::{Malformed, Properties, Property, Qos, Token, Topic};
+use crate::mqtt::property::find;
+use crate::mqtt::{Malformed, Properties, Qos, Token, Topic};
 
 /// Something that happened; drain [`super::Client::poll`] until it is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,13 +92,7 @@ impl<'a> ClientEvent<'a> {
         else {
             return None;
         };
-        properties.find(|property| {
-            if let Property::ReasonString(text) = property {
-                Some(text)
-            } else {
-                None
-            }
-        })
+        find!(properties, ReasonString)
     }
 }
 

@@ -1,13 +1,9 @@
 //! CONNACK (section 3.2).
 
-use super::connect::{
-    authentication_method, maximum_packet_size, receive_maximum, session_expiry,
-    topic_alias_maximum,
-};
 use super::{Unwritable, header, kind, properties_size};
-use crate::mqtt::property::Place;
+use crate::mqtt::property::{Place, find};
 use crate::mqtt::wire::Reader;
-use crate::mqtt::{Malformed, Properties, Property, Qos, Version, reason};
+use crate::mqtt::{Malformed, Properties, Qos, Version, reason};
 
 /// How a server that speaks MQTT 3.1.1 alone refuses a newer client: it has no properties, and its
 /// return code is "unacceptable protocol version" (MQTT 3.1.1 section 3.2.2.3).
@@ -28,83 +24,55 @@ impl<'a> Connack<'a> {
     /// Seconds the session outlives the connection, if the server decided (section 3.2.2.3.2).
     #[must_use]
     pub fn session_expiry(&self) -> Option<u32> {
-        self.properties.find(session_expiry)
+        find!(self.properties, SessionExpiry)
     }
 
     /// Publishes the server takes before it has answered one (section 3.2.2.3.3).
     #[must_use]
     pub fn receive_maximum(&self) -> u16 {
-        self.properties.find(receive_maximum).unwrap_or(u16::MAX)
+        find!(self.properties, ReceiveMaximum).unwrap_or(u16::MAX)
     }
 
     /// Bytes of the largest packet the server takes (section 3.2.2.3.6).
     #[must_use]
     pub fn maximum_packet_size(&self) -> u32 {
-        self.properties
-            .find(maximum_packet_size)
-            .unwrap_or(u32::MAX)
+        find!(self.properties, MaximumPacketSize).unwrap_or(u32::MAX)
     }
 
     /// Highest topic alias the server takes (section 3.2.2.3.8).
     #[must_use]
     pub fn topic_alias_maximum(&self) -> u16 {
-        self.properties.find(topic_alias_maximum).unwrap_or(0)
+        find!(self.properties, TopicAliasMaximum).unwrap_or(0)
     }
 
     /// Highest QoS the server serves (section 3.2.2.3.4).
     #[must_use]
     pub fn maximum_qos(&self) -> Qos {
-        let qos = self.properties.find(|property| {
-            if let Property::MaximumQos(qos) = property {
-                Some(qos)
-            } else {
-                None
-            }
-        });
-        qos.unwrap_or(Qos::ExactlyOnce)
+        find!(self.properties, MaximumQos).unwrap_or(Qos::ExactlyOnce)
     }
 
     /// Whether the server retains (section 3.2.2.3.5).
     #[must_use]
     pub fn retain_available(&self) -> bool {
-        let is_available = self.properties.find(|property| {
-            if let Property::RetainAvailable(is_on) = property {
-                Some(is_on)
-            } else {
-                None
-            }
-        });
-        is_available.unwrap_or(true)
+        find!(self.properties, RetainAvailable).unwrap_or(true)
     }
 
     /// Seconds of keep-alive that hold instead of the client's (section 3.2.2.3.14).
     #[must_use]
     pub fn server_keep_alive(&self) -> Option<u16> {
-        self.properties.find(|property| {
-            if let Property::ServerKeepAlive(seconds) = property {
-                Some(seconds)
-            } else {
-                None
-            }
-        })
+        find!(self.properties, ServerKeepAlive)
     }
 
     /// The method of enhanced authentication (section 3.2.2.3.17).
     #[must_use]
     pub fn authentication_method(&self) -> Option<&'a str> {
-        self.properties.find(authentication_method)
+        find!(self.properties, AuthenticationMethod)
     }
 
     /// The client id the server chose (section 3.2.2.3.7).
     #[must_use]
     pub fn assigned_client_id(&self) -> Option<&'a str> {
-        self.properties.find(|property| {
-            if let Property::AssignedClientId(id) = property {
-                Some(id)
-            } else {
-                None
-            }
-        })
+        find!(self.properties, AssignedClientId)
     }
 
     pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {

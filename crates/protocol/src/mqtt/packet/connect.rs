@@ -1,9 +1,9 @@
 //! CONNECT (section 3.1).
 
 use super::{Unwritable, header, kind, properties_size};
-use crate::mqtt::property::Place;
+use crate::mqtt::property::{Place, find};
 use crate::mqtt::wire::{Reader, TEXT_MAXIMUM, put_binary, put_word};
-use crate::mqtt::{Malformed, Properties, Property, Qos, Version, topic};
+use crate::mqtt::{Malformed, Properties, Qos, Version, topic};
 
 const PROTOCOL_NAME: &[u8] = b"MQTT";
 /// Protocol name, level, flags and keep-alive.
@@ -60,40 +60,38 @@ impl<'a> Connect<'a> {
         match self.version {
             Version::V311 if self.clean_start => 0,
             Version::V311 => u32::MAX,
-            Version::V5 => self.properties.find(session_expiry).unwrap_or(0),
+            Version::V5 => find!(self.properties, SessionExpiry).unwrap_or(0),
         }
     }
 
     /// Publishes the client takes before it has answered one (section 3.1.2.11.3).
     #[must_use]
     pub fn receive_maximum(&self) -> u16 {
-        self.properties.find(receive_maximum).unwrap_or(u16::MAX)
+        find!(self.properties, ReceiveMaximum).unwrap_or(u16::MAX)
     }
 
     /// Bytes of the largest packet the client takes (section 3.1.2.11.4).
     #[must_use]
     pub fn maximum_packet_size(&self) -> u32 {
-        self.properties
-            .find(maximum_packet_size)
-            .unwrap_or(u32::MAX)
+        find!(self.properties, MaximumPacketSize).unwrap_or(u32::MAX)
     }
 
     /// Highest topic alias the client takes (section 3.1.2.11.5).
     #[must_use]
     pub fn topic_alias_maximum(&self) -> u16 {
-        self.properties.find(topic_alias_maximum).unwrap_or(0)
+        find!(self.properties, TopicAliasMaximum).unwrap_or(0)
     }
 
     /// The method of enhanced authentication (section 3.1.2.11.9).
     #[must_use]
     pub fn authentication_method(&self) -> Option<&'a str> {
-        self.properties.find(authentication_method)
+        find!(self.properties, AuthenticationMethod)
     }
 
     /// The first data of that method (section 3.1.2.11.10).
     #[must_use]
     pub fn authentication_data(&self) -> Option<&'a [u8]> {
-        self.properties.find(authentication_data)
+        find!(self.properties, AuthenticationData)
     }
 
     pub(in crate::mqtt) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
@@ -256,59 +254,11 @@ fn check_flags(version: Version, flags: u8) -> Result<(), Malformed> {
 /// The properties; data of a method need its name (section 3.1.2.11.10).
 fn read_properties<'a>(reader: &mut Reader<'a>) -> Result<Properties<'a>, Malformed> {
     let properties = Properties::read(reader, Place::Connect)?;
-    let has_method = properties.find(authentication_method).is_some();
-    let has_data = properties.find(authentication_data).is_some();
+    let has_method = find!(properties, AuthenticationMethod).is_some();
+    let has_data = find!(properties, AuthenticationData).is_some();
     if has_data && !has_method {
         Err(Malformed::PropertyPlace(22))
     } else {
         Ok(properties)
-    }
-}
-
-pub(super) fn session_expiry(property: Property<'_>) -> Option<u32> {
-    if let Property::SessionExpiry(seconds) = property {
-        Some(seconds)
-    } else {
-        None
-    }
-}
-
-pub(super) fn receive_maximum(property: Property<'_>) -> Option<u16> {
-    if let Property::ReceiveMaximum(count) = property {
-        Some(count)
-    } else {
-        None
-    }
-}
-
-pub(super) fn maximum_packet_size(property: Property<'_>) -> Option<u32> {
-    if let Property::MaximumPacketSize(bytes) = property {
-        Some(bytes)
-    } else {
-        None
-    }
-}
-
-pub(super) fn topic_alias_maximum(property: Property<'_>) -> Option<u16> {
-    if let Property::TopicAliasMaximum(alias) = property {
-        Some(alias)
-    } else {
-        None
-    }
-}
-
-pub(super) fn authentication_method(property: Property<'_>) -> Option<&str> {
-    if let Property::AuthenticationMethod(name) = property {
-        Some(name)
-    } else {
-        None
-    }
-}
-
-pub(super) fn authentication_data(property: Property<'_>) -> Option<&[u8]> {
-    if let Property::AuthenticationData(data) = property {
-        Some(data)
-    } else {
-        None
     }
 }

@@ -1,8 +1,7 @@
 //! DISCONNECT (section 3.14) and AUTH (section 3.15), which share one form.
 
-use super::connect::{authentication_data, authentication_method, session_expiry};
 use super::{Unwritable, header, kind, properties_size};
-use crate::mqtt::property::Place;
+use crate::mqtt::property::{Place, find};
 use crate::mqtt::wire::Reader;
 use crate::mqtt::{Malformed, Properties, Version, reason};
 
@@ -37,7 +36,7 @@ impl<'a> Disconnect<'a> {
     /// A new expiry of the session, if the client gives one (section 3.14.2.2.2).
     #[must_use]
     pub fn session_expiry(&self) -> Option<u32> {
-        self.properties.find(session_expiry)
+        find!(self.properties, SessionExpiry)
     }
 
     pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
@@ -64,13 +63,13 @@ impl<'a> Auth<'a> {
     /// The name of the method (section 3.15.2.2.2).
     #[must_use]
     pub fn method(&self) -> Option<&'a str> {
-        self.properties.find(authentication_method)
+        find!(self.properties, AuthenticationMethod)
     }
 
     /// The method's data (section 3.15.2.2.3).
     #[must_use]
     pub fn data(&self) -> Option<&'a [u8]> {
-        self.properties.find(authentication_data)
+        find!(self.properties, AuthenticationData)
     }
 
     pub(in crate::mqtt) fn read(body: &'a [u8]) -> Result<Self, Malformed> {

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::{Unwritable, header, kind, properties_size};
-use crate::mqtt::property::Place;
+use crate::mqtt::property::{Place, find};
 use crate::mqtt::wire::{Reader, TEXT_MAXIMUM, put_binary, put_word};
-use crate::mqtt::{Malformed, Properties, Property, Qos, Version};
+use crate::mqtt::{Malformed, Properties, Qos, Version};
 
 const SHARED_PREFIX: &str = "$share/";
 
@@ -49,9 +49,42 @@ impl<'a> Filter<'a> {
         }
     }
 
-    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    fn write(&self, version: Version, out: &mut Vec<u8>) {
+        put_binary(out, self.filter.as_bytes());
+        let handling = match self.retain_handling {
+            RetainHandling::Send => 0,
+            RetainHandling::SendIfNew => 0x10,
+            RetainHandling::Keep => 0x20,
+        };
+        let flags = (u8::from(self.no_local) << 2) | (u8::from(self.retain_as_published) << 3);
+        out.push(match version {
+            Version::V311 => self.qos.bits(),
+            Version::V5 => self.qos.bits() | flags | handling,
+        });
+    }
+}
+
+/// What a list of SUBSCRIBE or UNSUBSCRIBE is made of.
+pub trait Entry<'a>: Copy + PartialEq + fmt::Debug {
+    /// Takes one entry off the front of a list.
+    ///
+    /// # Errors
+    /// [`Malformed`] names what is wrong.
+    fn take(list: &mut &'a [u8]) -> Result<Self, Malformed>;
+
+    /// Checks an entry by the rules of a version.
+    ///
+    /// # Errors
+    /// [`Malformed::Subscription`].
+    fn check(&self, version: Version) -> Result<(), Malformed>;
+}
+
+impl<'a> Entry<'a> for Filter<'a> {
+    fn take(list: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(list);
         let filter = reader.text()?;
         let options = reader.byte()?;
+        *list = reader.rest();
         if options & 0xc0 != 0 {
             // MQTT-3.8.3-5.
             return Err(Malformed::Flags);
@@ -87,74 +120,79 @@ impl<'a> Filter<'a> {
             Err(Malformed::Subscription)
         }
     }
+}
 
-    fn write(&self, version: Version, out: &mut Vec<u8>) {
-        put_binary(out, self.filter.as_bytes());
-        let handling = match self.retain_handling {
-            RetainHandling::Send => 0,
-            RetainHandling::SendIfNew => 0x10,
-            RetainHandling::Keep => 0x20,
-        };
-        let flags = (u8::from(self.no_local) << 2) | (u8::from(self.retain_as_published) << 3);
-        out.push(match version {
-            Version::V311 => self.qos.bits(),
-            Version::V5 => self.qos.bits() | flags | handling,
-        });
+impl<'a> Entry<'a> for &'a str {
+    fn take(list: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(list);
+        let text = reader.text()?;
+        *list = reader.rest();
+        Ok(text)
+    }
+
+    fn check(&self, _: Version) -> Result<(), Malformed> {
+        match self.is_empty() {
+            true => Err(Malformed::Subscription),
+            false => Ok(()),
+        }
     }
 }
 
-/// Topic filters with options: a view of checked bytes, or values to be written.
+/// A list: a view of checked bytes, or values to be written.
 #[derive(Clone, Copy)]
-pub struct Filters<'a>(FilterSource<'a>);
+pub struct List<'a, T>(Source<'a, T>);
 
 #[derive(Clone, Copy)]
-enum FilterSource<'a> {
+enum Source<'a, T> {
     Wire(&'a [u8]),
-    Values(&'a [Filter<'a>]),
+    Values(&'a [T]),
 }
 
-impl<'a> Filters<'a> {
-    /// Filters to be written.
-    #[must_use]
-    pub const fn new(values: &'a [Filter<'a>]) -> Self {
-        Self(FilterSource::Values(values))
-    }
+/// Topic filters with options.
+pub type Filters<'a> = List<'a, Filter<'a>>;
 
-    /// The filters in their order.
+/// Topic filters without options.
+pub type Texts<'a> = List<'a, &'a str>;
+
+impl<'a, T> List<'a, T> {
+    /// Values to be written.
     #[must_use]
-    pub const fn iter(&self) -> FilterIter<'a> {
-        FilterIter(self.0)
+    pub const fn new(values: &'a [T]) -> Self {
+        Self(Source::Values(values))
+    }
+}
+
+impl<'a, T: Entry<'a>> List<'a, T> {
+    /// The entries in their order.
+    #[must_use]
+    pub const fn iter(&self) -> ListIter<'a, T> {
+        ListIter(self.0)
     }
 
     fn read(version: Version, bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(bytes);
-        if reader.is_empty() {
-            // MQTT-3.8.3-2.
+        let mut rest = bytes;
+        if rest.is_empty() {
+            // MQTT-3.8.3-2 and MQTT-3.10.3-2.
             return Err(Malformed::Subscription);
         }
-        while !reader.is_empty() {
-            Filter::read(&mut reader)?.check(version)?;
+        while !rest.is_empty() {
+            T::take(&mut rest)?.check(version)?;
         }
-        Ok(Self(FilterSource::Wire(bytes)))
+        Ok(Self(Source::Wire(bytes)))
     }
 }
 
-/// The filters of a SUBSCRIBE, in their order.
+/// The entries of a list, in their order.
 #[derive(Clone)]
-pub struct FilterIter<'a>(FilterSource<'a>);
+pub struct ListIter<'a, T>(Source<'a, T>);
 
-impl<'a> Iterator for FilterIter<'a> {
-    type Item = Filter<'a>;
+impl<'a, T: Entry<'a>> Iterator for ListIter<'a, T> {
+    type Item = T;
 
-    fn next(&mut self) -> Option<Filter<'a>> {
+    fn next(&mut self) -> Option<T> {
         match &mut self.0 {
-            FilterSource::Wire(bytes) => {
-                let mut reader = Reader::new(bytes);
-                let filter = Filter::read(&mut reader).ok()?;
-                *bytes = reader.rest();
-                Some(filter)
-            }
-            FilterSource::Values(values) => {
+            Source::Wire(bytes) => T::take(bytes).ok(),
+            Source::Values(values) => {
                 let (first, rest) = values.split_first()?;
                 *values = rest;
                 Some(*first)
@@ -163,109 +201,24 @@ impl<'a> Iterator for FilterIter<'a> {
     }
 }
 
-impl<'a> IntoIterator for Filters<'a> {
-    type Item = Filter<'a>;
-    type IntoIter = FilterIter<'a>;
+impl<'a, T: Entry<'a>> IntoIterator for List<'a, T> {
+    type Item = T;
+    type IntoIter = ListIter<'a, T>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl PartialEq for Filters<'_> {
+impl<'a, T: Entry<'a>> PartialEq for List<'a, T> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl Eq for Filters<'_> {}
+impl<'a, T: Entry<'a>> Eq for List<'a, T> {}
 
-impl fmt::Debug for Filters<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-/// Topic filters without options: a view of checked bytes, or values to be written.
-#[derive(Clone, Copy)]
-pub struct Texts<'a>(TextSource<'a>);
-
-#[derive(Clone, Copy)]
-enum TextSource<'a> {
-    Wire(&'a [u8]),
-    Values(&'a [&'a str]),
-}
-
-impl<'a> Texts<'a> {
-    /// Filters to be written.
-    #[must_use]
-    pub const fn new(values: &'a [&'a str]) -> Self {
-        Self(TextSource::Values(values))
-    }
-
-    /// The filters in their order.
-    #[must_use]
-    pub const fn iter(&self) -> TextIter<'a> {
-        TextIter(self.0)
-    }
-
-    fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(bytes);
-        if reader.is_empty() {
-            // MQTT-3.10.3-2.
-            return Err(Malformed::Subscription);
-        }
-        while !reader.is_empty() {
-            if reader.text()?.is_empty() {
-                return Err(Malformed::Subscription);
-            }
-        }
-        Ok(Self(TextSource::Wire(bytes)))
-    }
-}
-
-/// The filters of an UNSUBSCRIBE, in their order.
-#[derive(Clone)]
-pub struct TextIter<'a>(TextSource<'a>);
-
-impl<'a> Iterator for TextIter<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        match &mut self.0 {
-            TextSource::Wire(bytes) => {
-                let mut reader = Reader::new(bytes);
-                let text = reader.text().ok()?;
-                *bytes = reader.rest();
-                Some(text)
-            }
-            TextSource::Values(values) => {
-                let (first, rest) = values.split_first()?;
-                *values = rest;
-                Some(first)
-            }
-        }
-    }
-}
-
-impl<'a> IntoIterator for Texts<'a> {
-    type Item = &'a str;
-    type IntoIter = TextIter<'a>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-impl PartialEq for Texts<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
-}
-
-impl Eq for Texts<'_> {}
-
-impl fmt::Debug for Texts<'_> {
+impl<'a, T: Entry<'a>> fmt::Debug for List<'a, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
@@ -286,13 +239,7 @@ impl<'a> Subscribe<'a> {
     /// The number that messages of these subscriptions carry (section 3.8.2.1.2).
     #[must_use]
     pub fn subscription_id(&self) -> Option<u32> {
-        self.properties.find(|property| {
-            if let Property::SubscriptionId(id) = property {
-                Some(id)
-            } else {
-                None
-            }
-        })
+        find!(self.properties, SubscriptionId)
     }
 
     pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
@@ -351,7 +298,7 @@ impl<'a> Unsubscribe<'a> {
         let mut reader = Reader::new(body);
         let packet_id = reader.packet_id()?;
         let properties = read_properties(version, &mut reader, Place::Unsubscribe)?;
-        let filters = Texts::read(reader.rest())?;
+        let filters = Texts::read(version, reader.rest())?;
         Ok(Self {
             packet_id,
             properties,
