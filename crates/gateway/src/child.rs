@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gateway, GatewayAccount, GatewayConfig, StartError};
+use crate::{Gateway, GatewayAccount, GatewayConfig, ListenAddresses, StartError};
 
 const ASK: &str = "account";
 const STOP: &str = "stop";
@@ -30,16 +30,7 @@ const ANSWERS_MAX: usize = 4;
 #[serde(rename_all = "kebab-case")]
 pub enum Listening {
     /// It listens.
-    At {
-        /// Where clients of MQTT connect.
-        devices: SocketAddr,
-        /// Where it hears CoAP, if it does.
-        coap: Option<SocketAddr>,
-        /// Where it hears CoAP over DTLS, if it does.
-        coaps: Option<SocketAddr>,
-        /// Where its management API is, if it has one.
-        management: Option<SocketAddr>,
-    },
+    At(ListenAddresses),
     /// It could not start, for this reason.
     Failed(String),
 }
@@ -83,13 +74,7 @@ pub fn run_until_stopped(input: impl BufRead, mut output: impl Write) -> Result<
             return Err(error.into());
         }
     };
-    let listening = Listening::At {
-        devices: gateway.addr(),
-        coap: gateway.coap_addr(),
-        coaps: gateway.coaps_addr(),
-        management: gateway.management_addr(),
-    };
-    say(&mut output, &listening)?;
+    say(&mut output, &Listening::At(gateway.addresses()))?;
     for line in lines {
         if line?.trim() == STOP {
             break;
@@ -105,10 +90,7 @@ pub struct ChildGateway {
     child: Child,
     orders: Option<ChildStdin>,
     answers: Receiver<io::Result<String>>,
-    addr: SocketAddr,
-    coap: Option<SocketAddr>,
-    coaps: Option<SocketAddr>,
-    management: Option<SocketAddr>,
+    addresses: ListenAddresses,
 }
 
 impl ChildGateway {
@@ -132,51 +114,20 @@ impl ChildGateway {
             child,
             orders: Some(orders),
             answers,
-            addr: nowhere,
-            coap: None,
-            coaps: None,
-            management: None,
+            addresses: ListenAddresses::new(nowhere),
         };
         gateway.tell(&serde_json::to_string(config)?)?;
         match gateway.hear()? {
-            Listening::At {
-                devices,
-                coap,
-                coaps,
-                management,
-            } => {
-                gateway.addr = devices;
-                gateway.coap = coap;
-                gateway.coaps = coaps;
-                gateway.management = management;
-            }
+            Listening::At(addresses) => gateway.addresses = addresses,
             Listening::Failed(reason) => return Err(ChildError::Start(reason)),
         }
         Ok(gateway)
     }
 
-    /// Where it hears CoAP, if it does.
+    /// Where it listens.
     #[must_use]
-    pub fn coap_addr(&self) -> Option<SocketAddr> {
-        self.coap
-    }
-
-    /// Where it hears CoAP over DTLS, if it does.
-    #[must_use]
-    pub fn coaps_addr(&self) -> Option<SocketAddr> {
-        self.coaps
-    }
-
-    /// Where it listens for MQTT.
-    #[must_use]
-    pub fn addr(&self) -> SocketAddr {
-        self.addr
-    }
-
-    /// Where its management API listens, if it has one.
-    #[must_use]
-    pub fn management_addr(&self) -> Option<SocketAddr> {
-        self.management
+    pub fn addresses(&self) -> ListenAddresses {
+        self.addresses
     }
 
     /// Its process id.
@@ -268,7 +219,7 @@ mod tests {
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines.len(), 3, "{text}");
             let first: Listening = serde_json::from_str(lines[0]).expect("where it listens");
-            assert!(matches!(first, Listening::At { devices, .. } if devices.port() != 0));
+            assert!(matches!(first, Listening::At(at) if at.devices.port() != 0));
             for line in &lines[1..] {
                 let account: GatewayAccount = serde_json::from_str(line).expect("an account");
                 assert_eq!(account, GatewayAccount::default());

@@ -6,6 +6,7 @@ use std::thread::{Builder, JoinHandle};
 
 use muster_net::{ListenError, Loop, LoopConfig, LoopError, PortUse, limits};
 use muster_transport::{Servers, TransportError};
+use serde::{Deserialize, Serialize};
 
 use crate::account::GatewayAccount;
 use crate::config::GatewayConfig;
@@ -17,12 +18,36 @@ use crate::vouched::Vouched;
 /// A running gateway; dropping it stops it.
 #[derive(Debug)]
 pub struct Gateway {
-    addr: SocketAddr,
-    coap: Option<SocketAddr>,
-    coaps: Option<SocketAddr>,
+    addresses: ListenAddresses,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    management: Option<Management>,
+    /// Served until it is dropped.
+    _management: Option<Management>,
+}
+
+/// Where a gateway listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenAddresses {
+    /// Clients of MQTT.
+    pub devices: SocketAddr,
+    /// CoAP, if the gateway serves it.
+    pub coap: Option<SocketAddr>,
+    /// CoAP over DTLS, if the gateway serves it.
+    pub coaps: Option<SocketAddr>,
+    /// The management API, if there is one.
+    pub management: Option<SocketAddr>,
+}
+
+impl ListenAddresses {
+    /// An address of MQTT alone.
+    pub(crate) const fn new(devices: SocketAddr) -> Self {
+        Self {
+            devices,
+            coap: None,
+            coaps: None,
+            management: None,
+        }
+    }
 }
 
 /// Why a gateway could not be started.
@@ -64,10 +89,14 @@ impl Gateway {
         let clock = config.clock();
         let layers = Servers::new(&config.layers())?;
         let vouched = Vouched::of(&config)?.map(Arc::new);
-        let (mut addr, mut coap) = (config.listen, config.coap);
-        let mut coaps = config.coaps.as_ref().map(|dtls| dtls.listen);
+        let mut addresses = ListenAddresses {
+            coap: config.coap,
+            coaps: config.coaps.as_ref().map(|dtls| dtls.listen),
+            ..ListenAddresses::new(config.listen)
+        };
         let shared = Arc::new(Shared::new(config));
         let management = management(&shared)?;
+        addresses.management = management.as_ref().map(Management::addr);
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
             let shard = Shard::new(index, Arc::clone(&shared), layers.clone());
@@ -79,13 +108,13 @@ impl Gateway {
                 (0, _) => PortUse::First,
                 _ => PortUse::Further,
             };
-            addr = io.listen(addr, port)?.1;
-            if let Some(at) = &mut coap {
+            addresses.devices = io.listen(addresses.devices, port)?.1;
+            if let Some(at) = &mut addresses.coap {
                 let (key, bound) = io.bind_udp(*at, port)?;
                 shard.hear_coap(io, key);
                 *at = bound;
             }
-            if let (Some(at), Some(dtls)) = (&mut coaps, &shared.config.coaps) {
+            if let (Some(at), Some(dtls)) = (&mut addresses.coaps, &shared.config.coaps) {
                 let (key, bound) = io.bind_udp(*at, port)?;
                 if !shard.hear_coaps(io, key, dtls, vouched.clone()) {
                     return Err(StartError::Randomness);
@@ -96,12 +125,10 @@ impl Gateway {
             loops.push(event_loop);
         }
         let mut gateway = Self {
-            addr,
-            coap,
-            coaps,
+            addresses,
             shared,
             threads: Vec::new(),
-            management,
+            _management: management,
         };
         for event_loop in loops {
             gateway.spawn(event_loop).map_err(StartError::Thread)?;
@@ -109,28 +136,16 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Where it hears CoAP, if it does.
+    /// Where it listens.
     #[must_use]
-    pub fn coap_addr(&self) -> Option<SocketAddr> {
-        self.coap
-    }
-
-    /// Where it hears CoAP over DTLS, if it does.
-    #[must_use]
-    pub fn coaps_addr(&self) -> Option<SocketAddr> {
-        self.coaps
+    pub fn addresses(&self) -> ListenAddresses {
+        self.addresses
     }
 
     /// Where it listens for MQTT.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
-        self.addr
-    }
-
-    /// Where its management API listens, if it has one.
-    #[must_use]
-    pub fn management_addr(&self) -> Option<SocketAddr> {
-        self.management.as_ref().map(Management::addr)
+        self.addresses.devices
     }
 
     /// What it did so far. Threads count on meanwhile: ask when nothing is under way for figures

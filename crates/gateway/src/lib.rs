@@ -37,6 +37,6 @@ pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
 pub use config::{
     Demand, GatewayConfig, GatewayDtls, GatewayTls, KnownDevice, ManagementConfig, SlowReader, User,
 };
-pub use gateway::{Gateway, StartError};
+pub use gateway::{Gateway, ListenAddresses, StartError};
 pub use management::MANAGEMENT_PATH;
 pub use muster_platform::Dialect;

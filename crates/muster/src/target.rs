@@ -331,11 +331,10 @@ fn listening(plan: &Plan, listen: SocketAddr, own: Option<GatewayTls>) -> Gatewa
 
 /// Where devices and consumers meet the embedded gateway.
 fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
-    let gateways = || gateways.iter().map(|process| &process.gateway);
-    let brokers: Vec<SocketAddr> = gateways().map(ChildGateway::addr).collect();
-    let heard = |gateway: &ChildGateway| gateway.coap_addr().or(gateway.coaps_addr());
+    let listening = || gateways.iter().map(|process| process.gateway.addresses());
+    let brokers: Vec<SocketAddr> = listening().map(|at| at.devices).collect();
     let devices = match plan.platform.scheme().is_coap() {
-        true => gateways().filter_map(heard).collect(),
+        true => listening().filter_map(|at| at.coap.or(at.coaps)).collect(),
         false => brokers.clone(),
     };
     let backends = plan.backends.iter().map(|_| brokers.clone()).collect();
@@ -405,8 +404,8 @@ fn introduce(
     northbound: &User,
     management: Option<ManagementConfig>,
 ) {
-    let first = gateways.first().map(|process| &process.gateway);
-    let api = first.and_then(ChildGateway::management_addr);
+    let first = gateways.first().map(|process| process.gateway.addresses());
+    let api = first.and_then(|at| at.management);
     if let (Some(provision), Some(api)) = (&mut plan.provision, api) {
         let token = management.and_then(|it| it.token).map(Secret::new);
         provision.credential = token.map(ApiCredential::Bearer);

@@ -63,17 +63,18 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     };
     let scheme = config.scheme();
     let gateway = Gateway::start(config).context("start the gateway")?;
+    let at = gateway.addresses();
     outcome::say(&format!(
         "gateway listens on {scheme}://{}; Ctrl-C ends it",
-        gateway.addr()
+        at.devices
     ));
-    if let Some(address) = gateway.coap_addr() {
+    if let Some(address) = at.coap {
         outcome::say(&format!("devices at coap://{address}"));
     }
-    if let Some(address) = gateway.coaps_addr() {
+    if let Some(address) = at.coaps {
         outcome::say(&format!("devices at coaps://{address}"));
     }
-    if let Some(address) = gateway.management_addr() {
+    if let Some(address) = at.management {
         let path = if args.dialect.is_provisioned {
             MANAGEMENT_PATH
         } else {

@@ -58,7 +58,7 @@ impl World {
             ..GatewayConfig::default()
         });
         let gateway = gateway.unwrap();
-        let url = format!("http://{}", gateway.management_addr().unwrap());
+        let url = format!("http://{}", gateway.addresses().management.unwrap());
         Self {
             gateway: Some(Arc::new(gateway)),
             devices,
