@@ -152,25 +152,10 @@ fn is_undecided(rule: &RuleResult) -> bool {
         RuleKind::Validity => false,
     };
     let is_open = match &rule.outcome {
-        RuleOutcome::NotEvaluated(reason) => match reason {
-            Unevaluated::NoBackend | Unevaluated::NoLinks | Unevaluated::NoSuchLatency => {
-                rule.named
-            }
-            Unevaluated::TooFewMessages { .. }
-            | Unevaluated::TooFewWindows { .. }
-            | Unevaluated::NotConstant
-            | Unevaluated::Unclear { .. }
-            | Unevaluated::NothingDue
-            | Unevaluated::CutShort
-            | Unevaluated::ConsumerDisturbed
-            | Unevaluated::ClocksApart
-            | Unevaluated::OrderUnsure
-            | Unevaluated::DeliveryUnknown
-            | Unevaluated::Unknown
-            | Unevaluated::Running
-            | Unevaluated::OwnDelay(_)
-            | Unevaluated::OnePart => true,
-        },
+        RuleOutcome::NotEvaluated(
+            Unevaluated::NoBackend | Unevaluated::NoLinks | Unevaluated::NoSuchLatency,
+        ) => rule.named,
+        RuleOutcome::NotEvaluated(_) => true,
         RuleOutcome::Pass | RuleOutcome::Fail => false,
     };
     counts && is_open

@@ -176,17 +176,5 @@ pub(crate) fn follow_response(judged: &mut [(&Slo, RuleResult)], evidence: &Evid
 }
 
 fn is_about(slo: &Slo, latency: Latency) -> bool {
-    match slo.bound.name() {
-        RuleName::Latency { of, .. } => of == latency,
-        RuleName::Loss
-        | RuleName::FailureRatio
-        | RuleName::Connected
-        | RuleName::Disconnects
-        | RuleName::Duplicates
-        | RuleName::NotReceived
-        | RuleName::RepliesLost
-        | RuleName::ReceiveLoss
-        | RuleName::QueriesWithCommand
-        | RuleName::Stable => false,
-    }
+    matches!(slo.bound.name(), RuleName::Latency { of, .. } if of == latency)
 }

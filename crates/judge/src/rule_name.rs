@@ -58,18 +58,7 @@ impl RuleName {
     /// Whether the rule is about links, which belong to a fleet, and not about messages.
     #[must_use]
     pub const fn is_about_links(self) -> bool {
-        match self {
-            Self::Connected | Self::Disconnects => true,
-            Self::Loss
-            | Self::FailureRatio
-            | Self::Duplicates
-            | Self::Latency { .. }
-            | Self::NotReceived
-            | Self::RepliesLost
-            | Self::ReceiveLoss
-            | Self::QueriesWithCommand
-            | Self::Stable => false,
-        }
+        matches!(self, Self::Connected | Self::Disconnects)
     }
 }
 

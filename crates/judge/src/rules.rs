@@ -36,18 +36,12 @@ impl Rules {
     #[must_use]
     pub fn thresholds(&self, latency: Latency, fleet: FleetId, stream: StreamId) -> Vec<Micros> {
         let slos = self.slos.iter().filter(|slo| slo.covers(fleet, stream));
-        let named = slos.filter_map(|slo| match slo.bound {
-            SloBound::Latency { of, at_most, .. } => (of == latency).then_some(at_most),
-            SloBound::Loss(_)
-            | SloBound::FailureRatio(_)
-            | SloBound::Connected(_)
-            | SloBound::Disconnects(_)
-            | SloBound::Duplicates(_)
-            | SloBound::NotReceived(_)
-            | SloBound::RepliesLost(_)
-            | SloBound::ReceiveLoss(_)
-            | SloBound::QueriesWithCommand(_)
-            | SloBound::Stable => None,
+        let named = slos.filter_map(|slo| {
+            if let SloBound::Latency { of, at_most, .. } = slo.bound {
+                (of == latency).then_some(at_most)
+            } else {
+                None
+            }
         });
         let own = (latency == Latency::Lateness).then_some(self.validity.lateness_p99);
         let mut bounds: Vec<Micros> = named.chain(own).collect();

@@ -64,22 +64,10 @@ impl Unevaluated {
     /// Whether there was nothing that the rule could be about. A default rule then does not apply.
     #[must_use]
     pub const fn is_without_object(self) -> bool {
-        match self {
-            Self::NothingDue | Self::NoLinks | Self::NoBackend | Self::NoSuchLatency => true,
-            Self::TooFewMessages { .. }
-            | Self::TooFewWindows { .. }
-            | Self::NotConstant
-            | Self::Unclear { .. }
-            | Self::CutShort
-            | Self::ConsumerDisturbed
-            | Self::ClocksApart
-            | Self::OrderUnsure
-            | Self::DeliveryUnknown
-            | Self::Unknown
-            | Self::Running
-            | Self::OwnDelay(_)
-            | Self::OnePart => false,
-        }
+        matches!(
+            self,
+            Self::NothingDue | Self::NoLinks | Self::NoBackend | Self::NoSuchLatency
+        )
     }
 }
 

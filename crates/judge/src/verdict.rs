@@ -357,27 +357,16 @@ impl RuleOutcome {
     /// Whether a rule lacks only what the rest of the run would have brought. A run that `stop-if`
     /// ended fails by that rule; it is not made invalid by having been ended.
     const fn is_cut_short(&self) -> bool {
-        match self {
-            Self::NotEvaluated(reason) => match reason {
+        matches!(
+            self,
+            Self::NotEvaluated(
                 Unevaluated::TooFewMessages { .. }
-                | Unevaluated::TooFewWindows { .. }
-                | Unevaluated::Unclear { .. }
-                | Unevaluated::NothingDue
-                | Unevaluated::CutShort
-                | Unevaluated::NotConstant => true,
-                Unevaluated::NoLinks
-                | Unevaluated::NoBackend
-                | Unevaluated::NoSuchLatency
-                | Unevaluated::ConsumerDisturbed
-                | Unevaluated::ClocksApart
-                | Unevaluated::OrderUnsure
-                | Unevaluated::DeliveryUnknown
-                | Unevaluated::Unknown
-                | Unevaluated::Running
-                | Unevaluated::OwnDelay(_)
-                | Unevaluated::OnePart => false,
-            },
-            Self::Pass | Self::Fail => false,
-        }
+                    | Unevaluated::TooFewWindows { .. }
+                    | Unevaluated::Unclear { .. }
+                    | Unevaluated::NothingDue
+                    | Unevaluated::CutShort
+                    | Unevaluated::NotConstant
+            )
+        )
     }
 }

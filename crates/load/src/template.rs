@@ -190,52 +190,25 @@ impl Template {
     /// The ticks of its `${unique_ms}` in milliseconds; none if it has none.
     #[must_use]
     pub fn unique_step(&self) -> Option<u32> {
-        let steps = self
-            .variables()
-            .filter_map(|(_, variable)| match variable.bare() {
-                Variable::UniqueMs { step, .. } => Some(*step),
-                Variable::Id
-                | Variable::Index { .. }
-                | Variable::Tenant
-                | Variable::Seq
-                | Variable::DueMs
-                | Variable::DueUs
-                | Variable::DueIso
-                | Variable::Stamp
-                | Variable::Run
-                | Variable::Normal { .. }
-                | Variable::Uniform { .. }
-                | Variable::Int { .. }
-                | Variable::Hex(_)
-                | Variable::Choice(_)
-                | Variable::Json(_)
-                | Variable::Column(_) => None,
-            });
+        let steps = self.variables().filter_map(|(_, variable)| {
+            if let Variable::UniqueMs { step, .. } = variable.bare() {
+                Some(*step)
+            } else {
+                None
+            }
+        });
         steps.max()
     }
 
     /// The CSV columns it uses, with the offset of each use in the source.
     pub fn columns(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.variables()
-            .filter_map(|(offset, variable)| match variable.bare() {
-                Variable::Column(name) => Some((&**name, offset)),
-                Variable::Id
-                | Variable::Index { .. }
-                | Variable::Tenant
-                | Variable::Seq
-                | Variable::DueMs
-                | Variable::DueUs
-                | Variable::DueIso
-                | Variable::UniqueMs { .. }
-                | Variable::Stamp
-                | Variable::Run
-                | Variable::Normal { .. }
-                | Variable::Uniform { .. }
-                | Variable::Int { .. }
-                | Variable::Hex(_)
-                | Variable::Choice(_)
-                | Variable::Json(_) => None,
-            })
+        self.variables().filter_map(|(offset, variable)| {
+            if let Variable::Column(name) = variable.bare() {
+                Some((&**name, offset))
+            } else {
+                None
+            }
+        })
     }
 
     /// The names of the variables it uses, in order, with the offset of each in the source.
