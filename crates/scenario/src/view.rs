@@ -221,6 +221,15 @@ impl<'a> View<'a> {
         self.context.sources.problem(place, &self.path, what, help)
     }
 
+    /// The bytes of a file that this value names; a reason why it cannot be read is a problem.
+    pub(crate) fn file(&self, path: &str) -> Option<Vec<u8>> {
+        let bytes = self.reader().file(path).map_err(|reason| {
+            let what = format!("{path} cannot be read: {reason}");
+            self.wrong(what, "paths are relative to the scenario's file");
+        });
+        bytes.ok()
+    }
+
     /// For files and the environment.
     pub(crate) fn reader(&self) -> &'a dyn Reader {
         self.context.reader

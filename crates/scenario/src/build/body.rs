@@ -207,11 +207,7 @@ fn size(view: &View<'_>, least: usize) -> Option<PayloadSpec> {
 
 fn file(view: &View<'_>) -> Option<PayloadSpec> {
     let path = view.text();
-    let bytes = view.reader().file(path).map_err(|reason| {
-        let what = format!("{path} cannot be read: {reason}");
-        view.wrong(what, "paths are relative to the scenario's file");
-    });
-    let bytes = bytes.ok()?;
+    let bytes = view.file(path)?;
     if bytes.len() as u64 > u64::from(MAX_PAYLOAD) {
         let what = format!(
             "{path} has {} bytes, more than an MQTT packet holds",

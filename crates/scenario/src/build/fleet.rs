@@ -182,11 +182,7 @@ fn is_in_range(view: &View<'_>, first: u32, devices: u32) -> Option<()> {
 
 fn table(view: &View<'_>, devices: u32) -> Option<Table> {
     let path = view.text();
-    let bytes = view.reader().file(path).map_err(|reason| {
-        let what = format!("{path} cannot be read: {reason}");
-        view.wrong(what, "paths are relative to the scenario's file");
-    });
-    let bytes = bytes.ok()?;
+    let bytes = view.file(path)?;
     let wrong = |error: &dyn Display| {
         let help = "values separated by commas, semicolons or tabs, as RFC 4180 has them, in UTF-8";
         view.wrong(format!("{path}: {error}"), help);

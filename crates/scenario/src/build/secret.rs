@@ -122,11 +122,7 @@ fn warn_of_newline(view: &View<'_>, path: &str, bytes: &[u8]) -> bool {
 
 /// A file's bytes as they are.
 fn bytes_of(view: &View<'_>, path: &str) -> Option<Vec<u8>> {
-    let bytes = view.reader().file(path).map_err(|reason| {
-        let what = format!("{path} cannot be read: {reason}");
-        view.wrong(what, "paths are relative to the scenario's file");
-    });
-    let bytes = bytes.ok()?;
+    let bytes = view.file(path)?;
     if bytes.is_empty() {
         refuse_empty(view, path);
         return None;
@@ -187,12 +183,7 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
     let Some(path) = name.strip_prefix("file:") else {
         return Some(None);
     };
-    let bytes = view.reader().file(path.trim());
-    let bytes = bytes.map_err(|reason| {
-        let what = format!("{} cannot be read: {reason}", path.trim());
-        view.wrong(what, "paths are relative to the scenario's file");
-    });
-    let bytes = bytes.ok()?;
+    let bytes = view.file(path.trim())?;
     let text = muster_load::text(&bytes).map_err(|error| {
         let help = "write it as UTF-8, or give bytes by `{ file: ... }`";
         view.wrong(format!("{}: {error}", path.trim()), help);

@@ -194,12 +194,8 @@ fn is_address(host: &str) -> bool {
 
 fn file_text(view: &View<'_>) -> Option<(String, String)> {
     let path = view.text();
-    let bytes = view.reader().file(path);
-    let bytes = bytes.map_err(|reason| {
-        let what = format!("{path} cannot be read: {reason}");
-        view.wrong(what, "paths are relative to the scenario's file");
-    });
-    let text = String::from_utf8_lossy(&bytes.ok()?).into_owned();
+    let bytes = view.file(path)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     Some((path.to_owned(), text))
 }
 

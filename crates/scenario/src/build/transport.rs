@@ -66,11 +66,7 @@ fn own(view: &View<'_>) -> Option<Option<(PemFile, Secret<PemFile>)>> {
 /// A file that holds at least one thing of this kind.
 fn pem(view: &View<'_>, label: &str, what: &str) -> Option<PemFile> {
     let name = view.text();
-    let text = view.reader().file(name).map_err(|reason| {
-        let what = format!("{name} cannot be read: {reason}");
-        view.wrong(what, "paths are relative to the scenario's file");
-    });
-    let text = text.ok()?;
+    let text = view.file(name)?;
     let marker = format!("{label}-----");
     let holds = text
         .windows(marker.len())
