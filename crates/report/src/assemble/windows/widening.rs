@@ -56,37 +56,23 @@ struct Rank {
     span: fn(&mut PercentileSpans) -> &mut Option<f64>,
 }
 
+macro_rules! rank {
+    ($value:ident, $span:ident) => {
+        Rank {
+            name: stringify!($value),
+            of: |of| of.$value,
+            value: |to| &mut to.$value,
+            span: |to| &mut to.$span,
+        }
+    };
+}
+
 const RANKS: [Rank; 5] = [
-    Rank {
-        name: "p50_us",
-        of: |of| of.p50_us,
-        value: |to| &mut to.p50_us,
-        span: |to| &mut to.p50_s,
-    },
-    Rank {
-        name: "p90_us",
-        of: |of| of.p90_us,
-        value: |to| &mut to.p90_us,
-        span: |to| &mut to.p90_s,
-    },
-    Rank {
-        name: "p95_us",
-        of: |of| of.p95_us,
-        value: |to| &mut to.p95_us,
-        span: |to| &mut to.p95_s,
-    },
-    Rank {
-        name: "p99_us",
-        of: |of| of.p99_us,
-        value: |to| &mut to.p99_us,
-        span: |to| &mut to.p99_s,
-    },
-    Rank {
-        name: "p99_9_us",
-        of: |of| of.p99_9_us,
-        value: |to| &mut to.p99_9_us,
-        span: |to| &mut to.p99_9_s,
-    },
+    rank!(p50_us, p50_s),
+    rank!(p90_us, p90_s),
+    rank!(p95_us, p95_s),
+    rank!(p99_us, p99_s),
+    rank!(p99_9_us, p99_9_s),
 ];
 
 /// Fills in every percentile: where a window has too few values, those of its neighbours of the same phase
