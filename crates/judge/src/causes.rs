@@ -20,7 +20,6 @@ pub struct LinkCause {
     /// The fleet; empty where it is about a backend.
     pub fleet: String,
     /// The backend whose consumers it is about, if it is about any.
-    #[serde(default)]
     pub backend: Option<String>,
     /// Links, messages or consumers that it is about.
     pub count: u64,

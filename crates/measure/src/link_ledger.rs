@@ -21,11 +21,9 @@ pub struct LinkLedger {
     /// Tries that ended without one, by cause.
     pub connect_failures: BTreeMap<String, u64>,
     /// Tries among them that timed out while our own delay exceeded half of the time-out.
-    #[serde(default)]
     pub timed_out_by_us: u64,
     /// Links whose last try of the connect phase was one of these: down at its end, and not by the
     /// target.
-    #[serde(default)]
     pub down_by_us_at_start: u64,
     /// Usable links that ended, by cause.
     pub disconnects: BTreeMap<String, u64>,

@@ -28,7 +28,6 @@ pub struct Summary {
     /// Each stream; the index is the `StreamId`.
     pub streams: Vec<ScopeSummary>,
     /// The sets of streams that the recorder's plan names.
-    #[serde(default)]
     pub groups: Vec<GroupSummary>,
     /// Each backend's account; the index is the `BackendId`.
     pub backends: Vec<BackendLedger>,

@@ -34,7 +34,6 @@ pub struct UplinkWindow {
     /// Messages by due.
     pub outcomes: Outcomes,
     /// The times of messages, by due.
-    #[serde(default)]
     pub times: TimeSums,
     /// By due: messages above each registered bound of [`crate::StreamTrack::bounds`]: those on
     /// response, service, lateness and held in turn, each ascending and once; empty if none

@@ -14,17 +14,13 @@ pub struct CommandAccount {
     #[serde(flatten)]
     pub ledger: CommandLedger,
     /// The queries kept apart as cold; null where none are, or there are no queries.
-    #[serde(default)]
     pub queries_cold: Option<QueriesDue>,
     /// The queries due while measuring without them; null likewise.
-    #[serde(default)]
     pub queries_warm: Option<QueriesDue>,
     /// Which commands were delivered and not received.
-    #[serde(default)]
     pub not_received_ids: LostIds,
     /// How the commands drained that were kept for devices that were offline on purpose; null where
     /// none were.
-    #[serde(default)]
     pub offline_queue: Option<DrainAccount>,
 }
 
@@ -60,7 +56,6 @@ pub struct ReceiveAccount {
     pub by_subscriber: BTreeMap<String, SubscriberRow>,
     /// How the messages drained that were kept for subscribers that were offline on purpose; null
     /// where none were.
-    #[serde(default)]
     pub offline_queue: Option<DrainAccount>,
 }
 

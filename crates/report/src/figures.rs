@@ -94,7 +94,6 @@ pub struct Latency {
     pub all_due: Option<Percentiles>,
     /// Percentiles of the answered without the generator's own delay; null for a leg that has no
     /// second time.
-    #[serde(default)]
     pub lower: Option<Percentiles>,
 }
 
@@ -159,43 +158,31 @@ pub struct Links {
     pub disconnects: BTreeMap<String, u64>,
     /// Messages without an answer by design that were the last sent on links that the platform
     /// ended, by the cause of that end.
-    #[serde(default)]
     pub last_sent: BTreeMap<String, u64>,
     /// Links up at the end, counted by walking them.
     pub open_at_end: Option<u64>,
     /// Acknowledgements of MQTT for a packet id that was answered before.
-    #[serde(default)]
     pub mqtt_again: Option<u64>,
     /// Acknowledgements of MQTT for a packet id that was never used.
-    #[serde(default)]
     pub mqtt_unknown: Option<u64>,
     /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
-    #[serde(default)]
     pub dtls_retransmitted: Option<u64>,
     /// Datagrams that are no message of CoAP.
-    #[serde(default)]
     pub coap_malformed: Option<u64>,
     /// Answers of CoAP that nobody waited for, also those to copies of a request that had its answer.
-    #[serde(default)]
     pub coap_stray: Option<u64>,
     /// Pings and requests of the platform, for which a device has no use.
-    #[serde(default)]
     pub coap_unexpected: Option<u64>,
     /// Responses of CoAP that came again, whether or not it is known to which message.
-    #[serde(default)]
     pub coap_duplicates: Option<u64>,
     /// Records of DTLS that did not open, could not be read, or were nobody's.
-    #[serde(default)]
     pub dtls_discarded: Option<u64>,
     /// Records of DTLS that came again.
-    #[serde(default)]
     pub dtls_replayed: Option<u64>,
     /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
     /// of the kernel one counts.
-    #[serde(default)]
     pub icmp_errors: Option<u64>,
     /// Datagrams that the kernel refused: no route, a firewall.
-    #[serde(default)]
     pub datagrams_refused: Option<u64>,
 }
 
@@ -217,7 +204,6 @@ pub struct GeneratorUse {
     /// Messages sent per CPU-second of the device shards.
     pub messages_per_cpu_s: Option<f64>,
     /// How the threads and hosts fared while measuring; empty where nothing was sampled.
-    #[serde(default)]
     pub health: Vec<HealthFigure>,
 }
 
@@ -256,7 +242,6 @@ pub struct TargetUse {
     /// Bytes read and written by process.
     pub io: Option<BTreeMap<String, u64>>,
     /// How the platform's own counters grew, beside the ledger.
-    #[serde(default)]
     pub counters: Option<Vec<CounterGrowth>>,
 }
 
@@ -293,7 +278,6 @@ pub struct Event {
     /// What happened, in words.
     pub detail: String,
     /// When rate and latency were back; null where the event is no outage while measuring.
-    #[serde(default)]
     pub recovery: Option<Recovery>,
 }
 

@@ -17,7 +17,6 @@ pub struct Ledgers {
     /// Commands; none where the scenario has none.
     pub command: Option<CommandAccount>,
     /// What devices got that subscribe to other devices' messages; none where none does.
-    #[serde(default)]
     pub receive: Option<ReceiveAccount>,
     /// Each stream by `<fleet>/<stream>`.
     pub by_stream: BTreeMap<String, StreamAccount>,
@@ -39,13 +38,10 @@ pub struct StreamAccount {
     /// The measured cohort without them; null where none are kept apart.
     pub latency_warm: Option<Latencies>,
     /// Its commands or queries; null where it has none.
-    #[serde(default)]
     pub command: Option<CommandAccount>,
     /// What its subscribers got; null where it has none.
-    #[serde(default)]
     pub receive: Option<ReceiveAccount>,
     /// The most that a burst took from due to the last byte sent; null where it sends no bursts.
-    #[serde(default)]
     pub burst_us: Option<u64>,
 }
 
@@ -53,7 +49,6 @@ pub struct StreamAccount {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackendAccount {
     /// Its place in the scenario, from 0; the ledgers above hold the arrival figures of 0.
-    #[serde(default)]
     pub number: u32,
     /// Its arrival figures.
     #[serde(flatten)]
@@ -62,7 +57,6 @@ pub struct BackendAccount {
     pub table: BTreeMap<String, TableRow>,
     /// First copies that more than one process took for the first: by so many the windows exceed
     /// the ledger; null for a run that was killed.
-    #[serde(default)]
     pub split: Option<u64>,
     /// Which messages are lost.
     pub lost_ids: LostIds,

@@ -36,7 +36,6 @@ pub struct Repeat {
     /// How far the headline figures lie apart, in the order of the summary.
     pub spread: Vec<Spread>,
     /// The same of the invalid runs, whose figures may not be believed.
-    #[serde(default)]
     pub spread_of_invalid: Vec<Spread>,
 }
 

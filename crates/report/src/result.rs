@@ -34,7 +34,6 @@ pub struct Report {
     pub scenario_sha256: Option<String>,
     /// SHA-256 of the plan and its rules as resolved, stored before the first message: two results
     /// with the same one ran the same and were judged by the same.
-    #[serde(default)]
     pub resolved_sha256: Option<String>,
     /// Labels of the scenario and the command line.
     pub labels: BTreeMap<String, String>,
@@ -42,7 +41,6 @@ pub struct Report {
     pub started: Option<String>,
     /// What kept the run from its planned end, such as `interrupted at 0:08`, or `running, 0:08 so far`
     /// where it has none yet; null where it came to one.
-    #[serde(default)]
     pub unfinished: Option<Unfinished>,
     /// Length of the measured phase in seconds.
     pub measured_s: Option<f64>,

@@ -16,17 +16,13 @@ pub struct Verdict {
     /// What the result would be if the run were valid; none where it is.
     pub would_be: Option<Outcome>,
     /// Links that did not come up, by fleet and cause: the first thing to read.
-    #[serde(default)]
     pub causes: Vec<LinkCause>,
     /// What went wrong and no rule looked at; it moves no result.
-    #[serde(default)]
     pub warnings: Vec<Warning>,
     /// The rules that the scenario switched off by `any`.
-    #[serde(default)]
     pub switched_off: Vec<SwitchedOff>,
     /// The streams whose delivery is unknown: their acknowledgements promise none, and no backend,
     /// counter or read-back looks behind them.
-    #[serde(default)]
     pub delivery_unknown: Vec<UnknownDelivery>,
     /// Every rule, in the order in which they are judged.
     pub rules: Vec<Rule>,
@@ -288,7 +284,6 @@ pub struct Rule {
     /// What it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
-    #[serde(default)]
     pub except: Vec<String>,
     /// What kind of rule it is, which decides what a failure means.
     pub kind: RuleKind,
@@ -301,7 +296,6 @@ pub struct Rule {
     /// What was observed.
     pub observed: Option<Figure>,
     /// The same without the part that may be the generator's own; null where nothing of it may be.
-    #[serde(default)]
     pub lower: Option<Figure>,
     /// What was allowed.
     pub bound: Option<Figure>,
@@ -312,10 +306,8 @@ pub struct Rule {
     /// A caveat.
     pub note: Option<String>,
     /// Why the run is invalid by this rule, in a word; null unless it is.
-    #[serde(default)]
     pub reason: Option<String>,
     /// What to do about it, and the section that explains it; null unless there is a reason.
-    #[serde(default)]
     pub remedy: Option<String>,
 }
 

@@ -34,7 +34,6 @@ pub struct Window {
     pub shed: u64,
     /// Never sent, by cause and by the second of due: a window's need not add up to `shed`, which is
     /// by the second in which they were given up.
-    #[serde(default)]
     pub shed_by_cause: BTreeMap<String, u64>,
     /// Refused.
     pub rejected: u64,
@@ -43,7 +42,6 @@ pub struct Window {
     /// The link ended before the answer.
     pub broken: u64,
     /// Sent, and no answer exists by design.
-    #[serde(default)]
     pub unacknowledged: u64,
     /// Links up at the end of the window.
     pub links_up: Option<u64>,
@@ -56,13 +54,10 @@ pub struct Window {
     /// Percentiles of the generator's own lateness.
     pub lateness: Percentiles,
     /// Over how many seconds each percentile of the response was taken.
-    #[serde(default)]
     pub response_over: PercentileSpans,
     /// The same of end-to-end.
-    #[serde(default)]
     pub end_to_end_over: PercentileSpans,
     /// The same of the lateness.
-    #[serde(default)]
     pub lateness_over: PercentileSpans,
     /// Response times of all due, the unanswered at their lower bound: how many in which bucket.
     pub response_heat: Heat,
