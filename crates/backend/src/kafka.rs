@@ -5,7 +5,7 @@
 //! the group's, and what it had not heard of when it takes one away comes again.
 
 mod client;
-mod commanding;
+mod command_sender;
 mod courier;
 mod delivery;
 mod driver;
@@ -26,7 +26,7 @@ use muster_scenario::{BackendPlan, Northbound, Sasl};
 use crate::consumers::ConsumersError;
 
 pub use client::KAFKA_SETTINGS;
-pub use driver::{KafkaDriver, kafka_loop};
+pub use driver::{KafkaConsumer, kafka_loop};
 pub use look::look;
 
 /// Whether this build can consume what a backend is to consume.

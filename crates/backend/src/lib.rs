@@ -4,22 +4,19 @@
 //! is accounted apart from the devices'. It must never know what the devices were answered: what
 //! arrived is counted here without looking there.
 
-mod commanding;
 mod consumers;
-mod driver;
-mod ending;
 mod intake;
 #[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(not(feature = "kafka"))]
 #[path = "no_kafka.rs"]
 mod kafka;
-mod session;
+mod mqtt;
+mod northbound;
 
-pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat, client_id, hello};
-pub use driver::{Driver, consumers_loop};
-pub use ending::{TLS_KEYS, words};
+pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat};
 #[cfg(feature = "kafka")]
 pub use kafka::KAFKA_SETTINGS;
-pub use kafka::{KafkaDriver, kafka_is_built, kafka_loop, look};
-pub use session::CREDENTIAL_KEYS;
+pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
+pub use mqtt::{CREDENTIAL_KEYS, MqttConsumers, TLS_KEYS, client_id, consumers_loop, hello, words};
+pub use northbound::{ConsumerLoop, Context, Core, Northbound, Standing};

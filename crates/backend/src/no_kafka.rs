@@ -6,10 +6,11 @@ use muster_net::{Loop, Mailbox};
 use muster_scenario::{BackendPlan, Northbound};
 
 use crate::consumers::{ConsumersError, ConsumersSpec, Look};
-use crate::driver::Driver;
+use crate::mqtt::MqttConsumers;
+use crate::northbound::ConsumerLoop;
 
 /// A consumer of Kafka, of which there is none.
-pub type KafkaDriver = Driver;
+pub type KafkaConsumer = MqttConsumers;
 
 /// Says that there is none.
 ///
@@ -19,7 +20,7 @@ pub fn kafka_loop(
     spec: &ConsumersSpec,
     _: Option<Box<dyn Scribe>>,
     _: Mailbox<Order, Box<Dispatch>>,
-) -> Result<Loop<KafkaDriver>, ConsumersError> {
+) -> Result<Loop<ConsumerLoop<KafkaConsumer>>, ConsumersError> {
     let seat = spec.seats.first().ok_or(ConsumersError::NoSeat)?;
     let backend = &spec.plan.backends[seat.backend.index()];
     Err(ConsumersError::NoKafka(backend.endpoint.to_string()))

@@ -4,7 +4,8 @@ use muster_model::{Micros, RunId};
 use muster_scenario::{BackendPlan, KafkaNorthbound, Sasl};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
-use crate::consumers::{Seat, client_id};
+use crate::consumers::Seat;
+use crate::mqtt::client_id;
 
 /// Settings that do not depend on the scenario. Time-outs are shorter than the library's own, since
 /// what a consumer misses is missed by the run.

@@ -3,24 +3,25 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Scribe, Trouble};
+use muster_conduct::{Commander, Dispatch, Order, Scribe};
 use muster_model::Micros;
-use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, WaitsOf};
+use muster_net::{Loop, LoopConfig, Mailbox};
 use muster_platform::{CONTENT_TYPE, PROPERTY_NAME, is_own_media_type};
-use muster_scenario::{KafkaNorthbound, Pause};
+use muster_scenario::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
-use super::commanding::Commanding;
+use super::command_sender::CommandSender;
 use super::fetched::Record;
 use super::headers::headers;
 use super::line::{Line, Prepared, Share, Turn};
 use super::listener::News;
 use super::refusal::Refusal;
-use super::standing::Standing;
+use super::standing::Standing as Membership;
 use crate::consumers::{ConsumersError, ConsumersSpec, Seat};
-use crate::intake::{Intake, Surfaced};
+use crate::intake::Surfaced;
+use crate::northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
 
 /// Copies taken before orders and timers have their turn again.
 const BATCH: usize = 512;
@@ -33,10 +34,9 @@ const LIBRARY_THREADS: &str = "rdk:";
 const RETRY: Micros = Micros::from_millis(250);
 
 /// One Kafka consumer.
-pub struct KafkaDriver {
+pub struct KafkaConsumer {
     seat: Seat,
     northbound: KafkaNorthbound,
-    pause: Vec<Pause>,
     has_group: bool,
     /// Whether it has asked its group for partitions.
     has_asked: bool,
@@ -47,13 +47,9 @@ pub struct KafkaDriver {
     config: ClientConfig,
     line: Option<Line>,
     preparing: Option<Receiver<Prepared>>,
-    standing: Standing,
-    intake: Intake,
-    commanding: Option<Commanding>,
+    standing: Membership,
+    sender: Option<CommandSender>,
     surfaces: Surfaces,
-    mailbox: Mailbox<Order, Box<Dispatch>>,
-    next_dispatch: Micros,
-    is_over: bool,
 }
 
 /// Where records surface, as the plan's streams know it.
@@ -65,23 +61,8 @@ struct Surfaces {
     text: String,
 }
 
-/// What a timer of the loop is for.
-#[derive(Debug, Clone, Copy)]
-enum Alarm {
-    Prepare,
-    Pause,
-    Resume,
-}
-
-impl Alarm {
-    fn of(token: u64) -> Self {
-        match token {
-            0 => Self::Prepare,
-            1 => Self::Pause,
-            _ => Self::Resume,
-        }
-    }
-}
+/// The one timer: the topics are looked for again.
+const PREPARE: u64 = 0;
 
 /// One consumer of Kafka, the first of the spec's seats, to be run on a thread of its own. Orders
 /// are read when the loop's waker is called.
@@ -93,14 +74,14 @@ pub fn kafka_loop(
     spec: &ConsumersSpec,
     scribe: Option<Box<dyn Scribe>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
-) -> Result<Loop<KafkaDriver>, ConsumersError> {
+) -> Result<Loop<ConsumerLoop<KafkaConsumer>>, ConsumersError> {
     let seat = *spec.seats.first().ok_or(ConsumersError::NoSeat)?;
     let backend = &spec.plan.backends[seat.backend.index()];
     let northbound = backend.kafka().ok_or(ConsumersError::NoSeat)?;
-    let intake = Intake::new(spec, scribe)?;
-    let driver = KafkaDriver {
+    let core = Core::new(spec, scribe, backend.issues_commands)?;
+    let consumer = KafkaConsumer {
         config: config(backend, northbound, &seat, spec.run),
-        standing: Standing::new(
+        standing: Membership::new(
             format!(
                 "consumer {} of backend `{}` at {}",
                 seat.consumer.0,
@@ -115,127 +96,122 @@ pub fn kafka_loop(
                 .iter()
                 .map(|topic| (topic.name.clone(), topic.surface.clone()))
                 .collect(),
-            reads_headers: intake.reads_properties(seat.backend),
+            reads_headers: core.intake.reads_properties(seat.backend),
             text: String::new(),
         },
-        commanding: Commanding::of(spec, &seat, northbound, spec.clock.wall_ms_at_t0()),
+        sender: backend
+            .issues_commands
+            .then(|| CommandSender::new(spec, &seat, northbound)),
         seat,
         northbound: northbound.clone(),
-        pause: backend.pause.clone(),
         has_group: backend.shared.is_some(),
         has_asked: false,
         given: None,
         is_stale: false,
         line: None,
         preparing: None,
-        intake,
-        mailbox,
-        next_dispatch: Micros::ZERO,
-        is_over: false,
     };
-    let mut event_loop = Loop::new(spec.clock, &LoopConfig::default(), driver)?;
-    event_loop.parts().1.watch_cpu_wait(WaitsOf {
-        gateways: spec.gateways.clone(),
-        library: Some(LIBRARY_THREADS),
-    });
-    Ok(event_loop)
+    let consumer_loop = ConsumerLoop::new(spec, consumer, core, mailbox);
+    Ok(consumer_loop.start(spec, &LoopConfig::default(), Some(LIBRARY_THREADS))?)
 }
 
-impl Handler for KafkaDriver {
-    fn turn_begins(&mut self, io: &mut Io) {
-        self.intake.reading.turn_begins(&io.turn());
+impl Northbound for KafkaConsumer {
+    fn connect(&mut self, cx: &mut Context<'_>) {
+        self.prepare(cx);
     }
 
-    fn timer(&mut self, io: &mut Io, token: u64) {
-        match Alarm::of(token) {
-            Alarm::Prepare => self.prepare(io),
-            Alarm::Pause => self.pause(io.now(), true),
-            Alarm::Resume => self.pause(io.now(), false),
+    fn begin(&mut self) {
+        self.standing.begin();
+    }
+
+    fn pause(&mut self, cx: &mut Context<'_>, _: usize, is_paused: bool) {
+        self.standing.pause(cx.io.now(), is_paused);
+        let done = self.line.as_ref().map(|line| line.pause(is_paused));
+        if let Some(Err(error)) = done {
+            self.standing.limited(&format!("pause or resume: {error}"));
         }
     }
 
-    fn woken(&mut self, io: &mut Io) {
-        while let Some(order) = self.mailbox.next_order() {
-            self.obey(io, order);
+    fn issue(&mut self, cx: &mut Context<'_>) {
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        sender.issue(cx);
+        for refusal in sender.refusals.drain(..) {
+            self.standing.commands_refused(&refusal);
         }
-        self.prepared(io);
-        self.take(io);
     }
 
-    fn turn(&mut self, io: &mut Io) -> Option<Micros> {
-        if self.is_over {
-            return None;
-        }
-        if io.now() >= self.next_dispatch {
-            // A group leaves out who asks for nothing, even where nothing comes.
-            self.take(io);
-            self.dispatch(io.now());
-        }
-        let next_command = self.command(io.now());
-        Some(next_command.map_or(self.next_dispatch, |next| next.min(self.next_dispatch)))
+    fn next_issue(&mut self, commander: &mut Commander) -> Option<Micros> {
+        self.sender.as_ref()?.next_issue(commander)
     }
 
-    // The sockets are librdkafka's.
-    fn opened(&mut self, _: &mut Io, _: Key) {}
-    fn accepted(&mut self, _: &mut Io, _: Key, _: ListenerId) {}
-    fn received(&mut self, _: &mut Io, _: Key, bytes: &mut [u8]) -> usize {
-        bytes.len()
+    /// A group leaves out who asks for nothing, even where nothing comes.
+    fn look_after(&mut self, cx: &mut Context<'_>) {
+        self.take(cx);
     }
-    fn flushed(&mut self, _: &mut Io, _: Key) {}
-    fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
+
+    fn standing(&mut self, core: &mut Core, now: Micros) -> Standing {
+        core.troubles.append(&mut self.standing.troubles);
+        Standing {
+            wanted: 1,
+            up: u64::from(self.standing.is_up()),
+            refused: u64::from(self.standing.is_refused()),
+            listening: self.standing.listening(now),
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(sender) = &mut self.sender {
+            let idle = sender.finish(cx);
+            self.standing.idle_notices(idle);
+        }
+        self.standing.finish();
+    }
+
+    fn timer(&mut self, cx: &mut Context<'_>, _: u64) {
+        self.prepare(cx);
+    }
+
+    fn woken(&mut self, cx: &mut Context<'_>) {
+        self.prepared(cx);
+        self.take(cx);
+    }
 }
 
-impl KafkaDriver {
-    fn obey(&mut self, io: &mut Io, order: Order) {
-        match order {
-            Order::Connect => self.prepare(io),
-            Order::Start { origin } => self.start(io, origin),
-            Order::EndDue { at } => {
-                if let Some(commanding) = &mut self.commanding {
-                    commanding.end_due(at);
-                }
-                let recorder = self.intake.tape.recorder();
-                if at < recorder.timeline().settle {
-                    recorder.stop(at);
-                }
-            }
-            Order::MarkDrain => self.intake.tape.recorder().mark_drain(),
-            Order::Finish => self.finish(io),
-        }
-    }
-
+impl KafkaConsumer {
     /// Looks for the topics on a thread of its own, which wakes this one when it is done.
-    fn prepare(&mut self, io: &mut Io) {
+    fn prepare(&mut self, cx: &mut Context<'_>) {
         let waits = self.has_asked && self.given.is_none();
-        if self.is_over || waits || self.preparing.is_some() {
+        if cx.core.is_over || waits || self.preparing.is_some() {
             return;
         }
         let line = match self.line.take() {
             Some(line) => line,
-            None => match Line::open(&self.config, io.waker()) {
+            None => match Line::open(&self.config, cx.io.waker()) {
                 Ok(line) => line,
-                Err(refusal) => return self.try_again(io, &refusal),
+                Err(refusal) => return self.try_again(cx, &refusal),
             },
         };
         self.line = Some(line);
-        self.begin(io, self.share());
+        self.begin(cx, self.share());
     }
 
     /// Takes up what was added to topics meanwhile.
-    fn take_further(&mut self, io: &mut Io) {
-        let is_free = !self.is_over && self.preparing.is_none();
+    fn take_further(&mut self, cx: &mut Context<'_>) {
+        let is_free = !cx.core.is_over && self.preparing.is_none();
         if let Some(further) = is_free.then(|| self.standing.take_further()).flatten() {
-            self.begin(io, Share::Further(further));
+            self.begin(cx, Share::Further(further));
         }
     }
 
-    fn begin(&mut self, io: &mut Io, share: Share) {
+    fn begin(&mut self, cx: &mut Context<'_>, share: Share) {
         let Some(line) = &self.line else {
             return;
         };
         let preparation = line.prepare(&self.config, &self.northbound, share);
         let (told, heard) = sync_channel(1);
-        let waker = io.waker();
+        let waker = cx.io.waker();
         let work = move || {
             // The consumer's thread may be gone by then.
             let _ = told.send(preparation.carry_out());
@@ -246,7 +222,7 @@ impl KafkaDriver {
             Ok(_) => self.preparing = Some(heard),
             Err(error) => {
                 self.standing.limited_again("start a thread", error);
-                self.prepare_again(io);
+                Self::prepare_again(cx);
             }
         }
     }
@@ -263,7 +239,7 @@ impl KafkaDriver {
         }
     }
 
-    fn prepared(&mut self, io: &mut Io) {
+    fn prepared(&mut self, cx: &mut Context<'_>) {
         let done = self.preparing.as_ref().and_then(|it| it.try_recv().ok());
         let Some(done) = done else {
             return;
@@ -282,15 +258,15 @@ impl KafkaDriver {
         }
         self.has_asked |= has_all.is_ok();
         if std::mem::take(&mut self.is_stale) {
-            return self.prepare(io);
+            return self.prepare(cx);
         }
         match has_all {
-            Ok(true) => self.up(io.now()),
+            Ok(true) => self.up(cx.io.now()),
             Ok(false) => {}
-            Err(refusal) => return self.try_again(io, &refusal),
+            Err(refusal) => return self.try_again(cx, &refusal),
         }
-        let commanding = self.commanding.as_mut();
-        if let Some(Err(why)) = commanding.map(|commanding| commanding.open(io.waker())) {
+        let sender = self.sender.as_mut();
+        if let Some(Err(why)) = sender.map(|sender| sender.open(cx.io.waker())) {
             self.standing.limited(&why);
         }
     }
@@ -309,79 +285,47 @@ impl KafkaDriver {
         }
     }
 
-    /// Issues the commands that are due; when the next one is.
-    fn command(&mut self, now: Micros) -> Option<Micros> {
-        let commanding = self.commanding.as_mut()?;
-        commanding.turn(now, &mut self.intake.desk());
-        for refusal in commanding.refusals.drain(..) {
-            self.standing.commands_refused(&refusal);
-        }
-        commanding.next()
-    }
-
-    fn try_again(&mut self, io: &mut Io, refusal: &Refusal) {
+    fn try_again(&mut self, cx: &mut Context<'_>, refusal: &Refusal) {
         self.standing.not_up(refusal);
-        self.prepare_again(io);
+        Self::prepare_again(cx);
     }
 
-    fn prepare_again(&self, io: &mut Io) {
-        io.set_timer(io.now() + RETRY, Alarm::Prepare as u64);
-    }
-
-    fn start(&mut self, io: &mut Io, origin: Micros) {
-        self.standing.begin();
-        self.intake.due_times.start(origin);
-        self.intake.tape.recorder().start(origin);
-        if let Some(commanding) = &mut self.commanding {
-            commanding.start(origin);
-        }
-        for pause in &self.pause {
-            let from = origin + pause.at;
-            io.set_timer(from, Alarm::Pause as u64);
-            io.set_timer(from + pause.lasts, Alarm::Resume as u64);
-        }
-    }
-
-    fn pause(&mut self, now: Micros, is_paused: bool) {
-        self.standing.pause(now, is_paused);
-        let done = self.line.as_ref().map(|line| line.pause(is_paused));
-        if let Some(Err(error)) = done {
-            self.standing.limited(&format!("pause or resume: {error}"));
-        }
+    fn prepare_again(cx: &mut Context<'_>) {
+        cx.io.set_timer(cx.io.now() + RETRY, PREPARE);
     }
 
     /// Takes what waits, as far as a batch goes.
-    fn take(&mut self, io: &mut Io) {
+    fn take(&mut self, cx: &mut Context<'_>) {
         let Some(line) = &self.line else {
             return;
         };
-        let (mut count, mut seen) = (0, io.now());
+        let (mut count, mut seen) = (0, cx.io.now());
         let has_more = line.take(BATCH, |record| {
             if count % PER_INSTANT == 0 {
-                seen = io.fresh_now();
+                seen = cx.io.fresh_now();
             }
             count += 1;
-            if let Some(commanding) = &mut self.commanding
-                && commanding.returned(record, seen, &mut self.intake.desk())
-            {
+            let sender = self.sender.as_ref();
+            if sender.is_some_and(|sender| sender.is_reply(record, seen, cx.core)) {
                 return;
             }
             let copy = self.surfaces.read(record);
             let is_platforms = || header(record, CONTENT_TYPE).is_some_and(is_own_media_type);
-            let id = self.intake.take(&self.seat, seen, &copy, is_platforms);
-            if let Some((commanding, id)) = self.commanding.as_mut().zip(id) {
-                commanding.asked(&id, seen, &mut self.intake.desk());
+            let id = cx.core.intake.take(&self.seat, seen, &copy, is_platforms);
+            if let Some(id) = id {
+                cx.core
+                    .with_commander(|commander, desk| commander.asked(&id, seen, desk));
             }
         });
         if has_more {
             // What is left is told by nobody.
-            io.waker().wake();
+            cx.io.waker().wake();
         }
-        self.hear(io);
+        self.hear(cx);
     }
 
-    fn hear(&mut self, io: &mut Io) {
-        self.standing.look_after(io.now());
+    fn hear(&mut self, cx: &mut Context<'_>) {
+        self.standing.look_after(cx.io.now());
         let Some(line) = &self.line else {
             return;
         };
@@ -392,54 +336,15 @@ impl KafkaDriver {
                 self.is_stale = self.preparing.is_some();
             }
             is_sampled |= matches!(news, News::Sampled(_));
-            self.standing.heard(io.now(), news);
+            self.standing.heard(cx.io.now(), news);
         }
         if let Some(given) = line.given() {
             self.given = Some(given);
             self.is_stale = self.preparing.is_some();
-            self.prepare(io);
+            self.prepare(cx);
         }
         if is_sampled {
-            self.take_further(io);
-        }
-    }
-
-    fn finish(&mut self, io: &mut Io) {
-        self.is_over = true;
-        if let Some(commanding) = &mut self.commanding {
-            let idle = commanding.finish(io.now(), &mut self.intake.desk());
-            self.standing.idle_notices(idle);
-        }
-        self.standing.finish();
-        self.dispatch(io.now());
-        let account = std::mem::take(&mut self.intake.account);
-        let last = self.intake.tape.hand_over(account);
-        let _ = self.mailbox.post(last);
-        io.stop();
-    }
-
-    fn dispatch(&mut self, now: Micros) {
-        self.next_dispatch = now + DISPATCH_EVERY;
-        let mut desk = self.intake.desk();
-        let (mut open, mut next_command) = (0, None);
-        if let Some(commanding) = self.commanding.as_mut().filter(|_| !self.is_over) {
-            commanding.look_back(now, &mut desk);
-            (open, next_command) = (commanding.open_count(), commanding.next());
-        }
-        let progress = Progress {
-            at: now,
-            consumers_wanted: 1,
-            consumers_up: u64::from(self.standing.is_up()),
-            consumers_refused: u64::from(self.standing.is_refused()),
-            listening: self.standing.listening(now),
-            open,
-            behind: u64::from(next_command.is_some_and(|due| due <= now)),
-            ..Progress::default()
-        };
-        let troubles = &mut self.standing.troubles;
-        let dispatch = self.intake.tape.dispatch(progress, troubles);
-        if !self.mailbox.post(dispatch) {
-            troubles.push(Trouble::unheard());
+            self.take_further(cx);
         }
     }
 }

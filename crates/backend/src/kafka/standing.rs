@@ -13,7 +13,7 @@ use super::listener::News;
 use super::refusal::Refusal;
 use super::sample::{Connections, SILENT, Sample};
 use super::topics::Finding;
-use crate::commanding::idle_notices;
+use crate::northbound::idle_notices;
 
 /// Tries for which a topic may be without a leader, as one is that was created just now: some seconds.
 const PASSING_TRIES: u32 = 20;

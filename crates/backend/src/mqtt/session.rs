@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use muster_conduct::{Trouble, delivery_by_puback};
+use muster_conduct::{CommandToken, Trouble, delivery_by_puback};
 use muster_model::{Delivery, Micros, Reason};
-use muster_net::Io;
 use muster_platform::PROPERTY_NAME;
 use muster_protocol::mqtt::{ClientEvent, Message, Version};
 
-use crate::consumers::State;
-use crate::driver::Driver;
-use crate::ending::REFUSED;
+use super::consumer::State;
+use super::driver::MqttConsumers;
+use super::ending::REFUSED;
 use crate::intake::Surfaced;
+use crate::northbound::Context;
 
 /// Where a scenario says what a consumer proves itself with.
 pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
@@ -52,58 +52,64 @@ impl fmt::Display for Request {
     }
 }
 
-impl Driver {
+impl MqttConsumers {
     /// Acts on one event of a session; false if the connection is over.
-    pub(crate) fn happened(
+    pub(super) fn happened(
         &mut self,
-        io: &mut Io,
+        cx: &mut Context<'_>,
         at: usize,
         seen: Micros,
         event: &ClientEvent<'_>,
     ) -> bool {
         match event {
-            ClientEvent::Message(message) => self.arrived(at, seen, message),
+            ClientEvent::Message(message) => self.arrived(cx, at, seen, message),
             ClientEvent::Connected(_) => {
                 let consumer = &mut self.consumers[at];
                 let plan = &self.plan.backends[consumer.seat.backend.index()];
                 consumer.state = State::Subscribing;
-                let commanding = self.commanding.as_ref();
-                let beside = commanding.map_or(&[][..], |commanding| commanding.beside(at));
+                let issuer = self.issuer.as_ref();
+                let beside = issuer.map_or(&[][..], |issuer| issuer.beside(at));
                 consumer.render_subscribe(plan, beside, seen, &mut self.out);
-                self.arm_session(io, at);
+                self.arm_session(cx, at);
             }
-            ClientEvent::Subscribed { id: _, codes } => return self.granted(io, at, codes),
+            ClientEvent::Subscribed { id: _, codes } => return self.granted(cx, at, codes),
             ClientEvent::Refused { reason, .. } => {
                 let refusal = Refusal {
                     what: Request::Connect,
                     reason: *reason,
                     said: event.reason_string(),
                 };
-                return self.refused(io, at, &refusal);
+                return self.refused(cx, at, &refusal);
             }
             ClientEvent::KeepAliveExpired => {
-                self.give_up(io, at, "a ping had no answer in time");
+                self.give_up(cx, at, "a ping had no answer in time");
                 return false;
             }
             ClientEvent::Disconnected { reason, .. } => {
                 let why = reason.in_words();
                 let said = event.reason_string();
                 let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
-                self.give_up(io, at, &format!("DISCONNECT {why}{said}"));
+                self.give_up(cx, at, &format!("DISCONNECT {why}{said}"));
                 return false;
             }
             ClientEvent::Malformed(malformed) => {
                 if malformed.is_own_limit() {
-                    self.away(at, &malformed.to_string());
+                    self.away(cx, at, &malformed.to_string());
                 }
-                self.give_up(io, at, &malformed.to_string());
+                self.give_up(cx, at, &malformed.to_string());
                 return false;
             }
             ClientEvent::Accepted { token, reason } => {
-                self.command_known(at, *token, delivery_by_puback(*reason), seen);
+                let delivery = delivery_by_puback(*reason);
+                self.with_commander(cx, at, |commander, desk| {
+                    commander.learn(CommandToken(token.0), delivery, seen, desk);
+                });
             }
             ClientEvent::Rejected { token, reason } => {
-                self.command_known(at, *token, Delivery::Undeliverable(*reason), seen);
+                let delivery = Delivery::Undeliverable(*reason);
+                self.with_commander(cx, at, |commander, desk| {
+                    commander.learn(CommandToken(token.0), delivery, seen, desk);
+                });
             }
             ClientEvent::Completed { .. }
             | ClientEvent::AnsweredLate { .. }
@@ -116,11 +122,11 @@ impl Driver {
     }
 
     /// Acts on the codes of a SUBACK; false if the connection is over.
-    fn granted(&mut self, io: &mut Io, at: usize, codes: &[u8]) -> bool {
+    fn granted(&mut self, cx: &mut Context<'_>, at: usize, codes: &[u8]) -> bool {
         let refused = codes.iter().max().filter(|code| **code >= 0x80);
         let Some(code) = refused else {
-            self.note_granted(at, codes);
-            self.subscribed(io, at);
+            self.note_granted(cx, at, codes);
+            self.subscribed(cx, at);
             return true;
         };
         let reason = match self.consumers[at].mqtt.version {
@@ -132,12 +138,15 @@ impl Driver {
             reason,
             said: None,
         };
-        self.refused(io, at, &refusal)
+        self.refused(cx, at, &refusal)
     }
 
     /// One copy: counted before anything of it is decoded, then read.
-    fn arrived(&mut self, at: usize, seen: Micros, message: &Message<'_>) {
-        if self.is_reply(at, seen, message) {
+    fn arrived(&self, cx: &mut Context<'_>, at: usize, seen: Micros, message: &Message<'_>) {
+        let is_reply = self.with_commander(cx, at, |commander, desk| {
+            commander.replied(message.topic.as_str(), message.payload, seen, desk)
+        });
+        if is_reply == Some(true) {
             return;
         }
         let property = message
@@ -150,13 +159,13 @@ impl Driver {
             property: property.map(|(_, text)| text),
         };
         let seat = self.consumers[at].seat;
-        if let Some(id) = self.intake.take(&seat, seen, &surfaced, || false) {
-            self.command_asked(at, &id, seen);
+        if let Some(id) = cx.core.intake.take(&seat, seen, &surfaced, || false) {
+            self.with_commander(cx, at, |commander, desk| commander.asked(&id, seen, desk));
         }
     }
 
     /// Reports a subscription that was granted at a lower QoS than was asked for.
-    fn note_granted(&mut self, at: usize, codes: &[u8]) {
+    fn note_granted(&self, cx: &mut Context<'_>, at: usize, codes: &[u8]) {
         let consumer = &self.consumers[at];
         let asked = consumer.mqtt.qos.bits();
         let granted = codes.first().filter(|granted| **granted < asked);
@@ -165,27 +174,27 @@ impl Driver {
             let text = format!(
                 "{name}: asked for QoS {asked} and was granted {granted}; see platform.backend.qos"
             );
-            self.troubles.push(Trouble::LowerQos(text));
+            cx.core.troubles.push(Trouble::LowerQos(text));
         }
     }
 
-    fn subscribed(&mut self, io: &mut Io, at: usize) {
+    fn subscribed(&mut self, cx: &mut Context<'_>, at: usize) {
         let consumer = &mut self.consumers[at];
         consumer.state = State::Up;
-        consumer.hears_since = io.now();
+        consumer.hears_since = cx.io.now();
         consumer.failures = 0;
         consumer.refused = None;
         if consumer.is_deaf() {
-            self.stop_reading(io, at);
+            self.stop_reading(cx, at);
         }
         let consumer = &mut self.consumers[at];
         if std::mem::replace(&mut consumer.was_up, true) {
             let name = self.name(at);
-            self.troubles.push(Trouble::ConsumerBack(name));
+            cx.core.troubles.push(Trouble::ConsumerBack(name));
         }
     }
 
-    fn refused(&mut self, io: &mut Io, at: usize, refusal: &Refusal<'_>) -> bool {
+    fn refused(&mut self, cx: &mut Context<'_>, at: usize, refusal: &Refusal<'_>) -> bool {
         let Refusal { what, reason, said } = *refusal;
         // It tries again and again, and is told once.
         if self.consumers[at].refused != Some(reason) {
@@ -195,9 +204,9 @@ impl Driver {
             let (name, why) = (self.name(at), reason.in_words());
             let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
             let text = format!("{name}: {what} refused with {why}{said}{see}");
-            self.troubles.push(Trouble::ConsumerRefused(text));
+            cx.core.troubles.push(Trouble::ConsumerRefused(text));
         }
-        self.give_up(io, at, REFUSED);
+        self.give_up(cx, at, REFUSED);
         false
     }
 }

@@ -2,14 +2,15 @@
 
 use muster_conduct::Trouble;
 use muster_model::Micros;
-use muster_net::{Closed, Io};
+use muster_net::Closed;
 use muster_protocol::layer::{Ended, Layer, LayerError, Pipe};
 
-use crate::consumers::State;
-use crate::driver::Driver;
+use super::consumer::State;
+use super::driver::MqttConsumers;
+use crate::northbound::Context;
 
 /// Why a consumer was given up whose refusal has been told with its code.
-pub(crate) const REFUSED: &str = "refused";
+pub(super) const REFUSED: &str = "refused";
 /// Keys of a scenario by which consumers check certificates.
 pub const TLS_KEYS: &str = "platform.backend.tls";
 /// The wait before a consumer connects again: short, for what it misses is missed by the run.
@@ -45,9 +46,9 @@ fn remedy(error: LayerError) -> String {
     }
 }
 
-impl Driver {
+impl MqttConsumers {
     /// The layer of a consumer is at its end, which ends the connection.
-    pub(crate) fn ended(&mut self, io: &mut Io, at: usize, end: Ended) {
+    pub(super) fn ended(&mut self, cx: &mut Context<'_>, at: usize, end: Ended) {
         let why = match end {
             Ended::Closed(_) => "the broker closed the connection".to_owned(),
             Ended::Failed(error) => {
@@ -55,38 +56,39 @@ impl Driver {
                 detail.map_or_else(|| error.to_string(), str::to_owned) + &remedy(error)
             }
         };
-        self.give_up(io, at, &why);
+        self.give_up(cx, at, &why);
     }
 
     /// A consumer is away by a limit of ours.
-    pub(crate) fn away(&mut self, at: usize, why: &str) {
+    pub(super) fn away(&self, cx: &mut Context<'_>, at: usize, why: &str) {
         let text = format!("{}: {why}", self.name(at));
-        self.troubles.push(Trouble::ConsumerAway(text));
+        cx.core.troubles.push(Trouble::ConsumerAway(text));
     }
 
     /// Ends a consumer's connection from our side.
-    pub(crate) fn give_up(&mut self, io: &mut Io, at: usize, why: &str) {
+    pub(super) fn give_up(&mut self, cx: &mut Context<'_>, at: usize, why: &str) {
         if let Some(key) = self.consumers[at].key.take() {
-            io.reset(key);
+            cx.io.reset(key);
         }
         self.out.clear();
-        self.lost(io, at, why);
+        self.lost(cx, at, why);
     }
 
     /// A consumer's connection is over; it tries again.
-    pub(crate) fn lost(&mut self, io: &mut Io, at: usize, why: &str) {
+    pub(super) fn lost(&mut self, cx: &mut Context<'_>, at: usize, why: &str) {
         let was_up = self.consumers[at].state == State::Up;
         if was_up {
             let text = format!("{}: {why}", self.name(at));
-            let since = io.now();
-            self.troubles
+            let since = cx.io.now();
+            cx.core
+                .troubles
                 .push(Trouble::ConsumerLost { what: text, since });
         }
         if self.consumers[at].is_untold() && why != REFUSED {
             let text = format!("{}: {why}", self.name(at));
-            self.troubles.push(Trouble::ConsumerRefused(text));
+            cx.core.troubles.push(Trouble::ConsumerRefused(text));
         }
-        self.lose_commands(io.now(), at);
+        self.lose_commands(cx, at);
         let consumer = &mut self.consumers[at];
         consumer.state = State::Down;
         consumer.pipe = Pipe::default();
@@ -94,12 +96,12 @@ impl Driver {
         consumer.session.closed();
         consumer.failures = consumer.failures.saturating_add(1);
         let wait = Micros(RETRY.get() << consumer.failures.min(5)).min(RETRY_MAX);
-        if !self.is_over {
-            self.arm_connect(io, at, wait);
+        if !cx.core.is_over {
+            self.arm_connect(cx, at, wait);
         }
     }
 
-    pub(crate) fn name(&self, at: usize) -> String {
+    pub(super) fn name(&self, at: usize) -> String {
         let seat = self.consumers[at].seat;
         let backend = &self.plan.backends[seat.backend.index()].name;
         format!(
@@ -109,12 +111,13 @@ impl Driver {
     }
 
     /// The run may end before the time of a consumer's first handshake is over.
-    pub(crate) fn tell_of_silence(&mut self, now: Micros) {
+    pub(super) fn tell_of_silence(&self, cx: &mut Context<'_>) {
+        let now = cx.io.now();
         for (at, consumer) in self.consumers.iter().enumerate() {
             let why = consumer.waits_in_vain(now);
             if let Some(why) = why.filter(|_| consumer.is_untold()) {
                 let text = format!("{}: {why}", self.name(at));
-                self.troubles.push(Trouble::ConsumerRefused(text));
+                cx.core.troubles.push(Trouble::ConsumerRefused(text));
             }
         }
     }

@@ -1,9 +1,9 @@
-//! The consumer that issues commands and hears the replies, over Kafka.
+//! The consumer that issues commands and receives the replies, over Kafka.
 
 use std::collections::HashSet;
 
 use muster_conduct::{Commander, Desk, Tape};
-use muster_model::{Delivery, MessageId, Micros};
+use muster_model::{Delivery, Micros};
 use muster_net::Waker;
 use muster_platform::{Dialect, KafkaRecords};
 use muster_scenario::KafkaNorthbound;
@@ -17,10 +17,10 @@ use super::fetched::Record;
 use super::headers::headers;
 use super::refusal::Refusal;
 use crate::consumers::{ConsumersSpec, Seat};
+use crate::northbound::{Context, Core};
 
 /// Issues the commands of the run.
-pub(crate) struct Commanding {
-    commander: Commander,
+pub(crate) struct CommandSender {
     config: ClientConfig,
     dialect: Dialect,
     /// None before the consumer has topics.
@@ -33,28 +33,20 @@ pub(crate) struct Commanding {
     pub(crate) refusals: Vec<Refusal>,
 }
 
-impl Commanding {
-    /// That of a consumer whose backend issues commands.
-    pub(crate) fn of(
-        spec: &ConsumersSpec,
-        seat: &Seat,
-        kafka: &KafkaNorthbound,
-        wall_ms_at_t0: u64,
-    ) -> Option<Self> {
-        let plan = &spec.plan;
-        let backend = &plan.backends[seat.backend.index()];
+impl CommandSender {
+    /// The sender of a consumer whose backend issues commands.
+    pub(crate) fn new(spec: &ConsumersSpec, seat: &Seat, kafka: &KafkaNorthbound) -> Self {
+        let backend = &spec.plan.backends[seat.backend.index()];
         let topics = kafka.topics.iter();
         let replies = topics.filter(|topic| topic.records == KafkaRecords::Replies);
-        let commander = || Commander::new(plan, &spec.schedules, spec.run, wall_ms_at_t0);
-        Some(Self {
-            commander: backend.issues_commands.then(commander)??,
+        Self {
             config: producer_config(backend, kafka, seat, spec.run),
-            dialect: plan.platform.dialect(),
+            dialect: spec.plan.platform.dialect(),
             courier: None,
             replies: replies.map(|topic| topic.name.clone()).collect(),
             told: Vec::new(),
             refusals: Vec::new(),
-        })
+        }
     }
 
     /// The consumer has what it is to consume, so that commands may go. `waker` is called when a report of one
@@ -69,26 +61,16 @@ impl Commanding {
         Ok(())
     }
 
-    pub(crate) fn start(&mut self, origin: Micros) {
-        self.commander.start(origin);
+    /// Issues the commands that are due, and receives reports on those before.
+    pub(crate) fn issue(&mut self, cx: &mut Context<'_>) {
+        let now = cx.io.now();
+        cx.core.with_commander(|commander, desk| {
+            self.hear(now, commander, desk);
+            commander.issue(now, &mut self.courier, desk);
+        });
     }
 
-    pub(crate) fn end_due(&mut self, at: Micros) {
-        self.commander.end_due(at);
-    }
-
-    /// Issues what is due, and hears what became of what went before.
-    pub(crate) fn turn(&mut self, now: Micros, desk: &mut Desk<'_, Tape>) {
-        self.hear(now, desk);
-        self.commander.issue(now, &mut self.courier, desk);
-    }
-
-    /// What needs no instant of its own.
-    pub(crate) fn look_back(&mut self, now: Micros, desk: &mut Desk<'_, Tape>) {
-        self.commander.expire(now, desk);
-    }
-
-    fn hear(&mut self, now: Micros, desk: &mut Desk<'_, Tape>) {
+    fn hear(&mut self, now: Micros, commander: &mut Commander, desk: &mut Desk<'_, Tape>) {
         while let Some(report) = self.courier.as_mut().and_then(KafkaCourier::report) {
             let delivery = report.failed.map_or(Delivery::Delivered, delivery);
             // Why the library has given up is told below, once.
@@ -102,7 +84,7 @@ impl Commanding {
                     | Delivery::Withheld(_) => Refusal::of_unknown(code),
                 });
             }
-            self.commander.learn(report.token, delivery, now, desk);
+            commander.learn(report.token, delivery, now, desk);
         }
         while let Some(code) = self.courier.as_mut().and_then(KafkaCourier::untaken) {
             if self.is_new(code) {
@@ -123,40 +105,30 @@ impl Commanding {
     }
 
     /// When the next command may be issued; none while none can.
-    pub(crate) fn next(&mut self) -> Option<Micros> {
-        self.commander.next_issue(Some(&self.courier))
+    pub(crate) fn next_issue(&self, commander: &mut Commander) -> Option<Micros> {
+        commander.next_issue(Some(&self.courier))
     }
 
-    /// Commands of which not all is known.
-    pub(crate) fn open_count(&self) -> u64 {
-        self.commander.open()
-    }
-
-    /// A message of a device came, which may ask for a command.
-    pub(crate) fn asked(&mut self, id: &MessageId, now: Micros, desk: &mut Desk<'_, Tape>) {
-        self.commander.asked(id, now, desk);
-    }
-
-    /// Whether a record is a reply or a notice, which is then told.
-    pub(crate) fn returned(
-        &mut self,
-        record: &Record<'_>,
-        seen: Micros,
-        desk: &mut Desk<'_, Tape>,
-    ) -> bool {
+    /// Whether a record is a reply or a notice, which the commander then receives.
+    pub(crate) fn is_reply(&self, record: &Record<'_>, seen: Micros, core: &mut Core) -> bool {
         if !self.replies.contains(record.topic()) {
             return false;
         }
         let headers = headers(record).map(|(name, value)| (name, value.unwrap_or_default()));
         let payload = record.payload();
-        self.commander.returned(headers, payload, seen, desk)
+        core.with_commander(|commander, desk| commander.returned(headers, payload, seen, desk))
+            .unwrap_or(false)
     }
 
-    /// The run is over: how many notices changed nothing.
-    pub(crate) fn finish(&mut self, now: Micros, desk: &mut Desk<'_, Tape>) -> u64 {
-        self.hear(now, desk);
-        self.commander.finish(&self.courier, now, desk);
+    /// Ends what is known of the commands: how many notices changed nothing.
+    pub(crate) fn finish(&mut self, cx: &mut Context<'_>) -> u64 {
+        let now = cx.io.now();
+        let idle = cx.core.with_commander(|commander, desk| {
+            self.hear(now, commander, desk);
+            commander.finish(&self.courier, now, desk);
+            commander.idle_notices()
+        });
         self.courier = None;
-        self.commander.idle_notices()
+        idle.unwrap_or(0)
     }
 }
