@@ -1,8 +1,9 @@
 //! The business application's side: consumers whose arrivals join the ledger.
 //!
-//! Layer 6. Each consumer is an MQTT session on an event loop of its own thread, so that its CPU
-//! is accounted apart from the devices'. It must never know what the devices were answered: what
-//! arrived is counted here without looking there.
+//! Layer 6. Consumers run on event loops of their own threads, so that their CPU is accounted apart
+//! from the devices'. A kind of backend implements [`Northbound`]; [`ConsumerLoop`] owns what all
+//! kinds share. This crate must never know the answers that devices received: arrivals are counted
+//! here without looking there.
 
 mod consumers;
 mod intake;
