@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly LOGS=${LOGS:-target/ci}
 readonly VENV=target/ci/venv
-readonly STEP_LIMIT=${STEP_LIMIT:-30m}
+# How long a step may take, and how long a script.
+readonly STEP_LIMIT=${STEP_LIMIT:-30m} SCRIPT_LIMIT=10m
 # One line a step that has ended: passed, failed, status, seconds, name.
 readonly ENDED=$LOGS/ended
 export CARGO_TERM_COLOR=never
@@ -30,7 +31,7 @@ step() {
     shift
     log=$(log_of "$name")
     printf '\n==> %s\n' "$name"
-    timeout --kill-after=30s "$STEP_LIMIT" "$@" 2>&1 | tee "$log" || status=$?
+    timeout --kill-after=30s "${LIMIT:-$STEP_LIMIT}" "$@" 2>&1 | tee "$log" || status=$?
     tests=$(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed;.*/\1 \2/p' "$log" |
         awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }')
     passed=${tests% *} failed=${tests#* }
@@ -54,7 +55,7 @@ lanes() {
 # lane SCRIPT: one of them.
 lane() {
     local out
-    out=$(step "$1" bash "$1")
+    out=$(LIMIT=$SCRIPT_LIMIT step "$1" bash "$1")
     printf '%s\n' "$out"
 }
 

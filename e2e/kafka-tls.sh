@@ -58,7 +58,7 @@ runs() {
 # run NAME KEY...: the same, while a bridge carries its messages to the plain listener.
 run() {
     mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -E
-    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -C "$MESSAGES" -F '%t|%p' |
+    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -C "$MESSAGES" -W 120 -F '%t|%p' |
         kcat -P -b "127.0.0.1:$KAFKA" -t readings -K '|' >"$WORK/bridge.log" 2>&1 &
     STARTED+=("$!")
     runs "$@"

@@ -44,7 +44,7 @@ as() {
 # bridge: carries the messages of one run to Kafka, the topic of each as its key; some of somebody else after
 # the first hundred. It ends with the last of them.
 bridge() {
-    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -C "$MESSAGES" -F '%t|%p' |
+    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -C "$MESSAGES" -W 120 -F '%t|%p' |
         awk -v stray="$STRAY" '{ print } NR == 100 { for (i = 0; i < stray; i++) print "nobody|hello" }' |
         kcat -P -b "127.0.0.1:$KAFKA" -t "$TOPIC" -K '|' -X topic.metadata.refresh.interval.ms=500 \
             -X message.timeout.ms="${BRIDGE_WAITS:-60000}" >"$WORK/bridge.log" 2>&1

@@ -15,7 +15,7 @@ LINE=$(free_port)
 
 mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -E
 {
-    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -C "$MESSAGES" -F '%t|%p' |
+    mosquitto_sub -p "$MQTT" -i bridge -c -q 1 -t 'muster/#' -C "$MESSAGES" -W 120 -F '%t|%p' |
         kcat -P -b "127.0.0.1:$KAFKA" -t readings -K '|' -X message.timeout.ms=60000 >"$WORK/bridge.log" 2>&1
 } &
 STARTED+=("$!")
