@@ -314,25 +314,22 @@ impl<S: Sink> Shard<S> {
             false => 0,
         };
         let lives = state.brief_lives;
-        let class = self.class(link);
-        let why = if cause == Cause::PeerDisconnect(TAKEN_OVER) {
-            format!(
-                "the platform ended its link with {}: another client uses",
-                TAKEN_OVER.in_words()
-            )
-        } else if lives >= BRIEF_LIVES && class.may_share_client_ids() {
-            format!(
-                "the platform ended its link {lives} times in a row within {BRIEF} of taking it: another client may use"
-            )
-        } else {
+        let is_told = cause == Cause::PeerDisconnect(TAKEN_OVER);
+        let is_likely = lives >= BRIEF_LIVES && self.class(link).may_share_client_ids();
+        if !(is_told || is_likely) {
             return;
-        };
+        }
         let mut refusals = std::mem::take(&mut self.refusals);
         refusals.note_takeover(|| {
             let name = self.name_of(link);
+            let why = if is_told {
+                format!("with {}: another client uses", TAKEN_OVER.in_words())
+            } else {
+                format!("{lives} times in a row within {BRIEF} of taking it: another client may use")
+            };
             format!(
-                "device `{name}`: {why} its client id, as a second run of this scenario would; use client ids that \
-                 no other client has (`client.id`, or `id` of the fleet)"
+                "device `{name}`: the platform ended its link {why} its client id, as a second run of this scenario \
+                 would; use client ids that no other client has (`client.id`, or `id` of the fleet)"
             )
         });
         self.refusals = refusals;
