@@ -6,7 +6,7 @@
 mod fault;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
@@ -68,11 +68,11 @@ impl Verdict {
 pub fn run(root: &Path, options: &Options, out: &mut dyn Write) -> Result<bool> {
     let faults = chosen(Fault::all(root)?, &options.names)?;
     let tree = Tree::of_last_commit(root)?;
-    let sound = sound_commands(&tree, &faults, out)?;
+    let unsound = unsound_commands(&tree, &faults, out)?;
     let mut killed = 0;
     for fault in &faults {
         let began = now();
-        let (verdict, said) = plant(&tree, fault, &sound)?;
+        let (verdict, said) = plant(&tree, fault, &unsound)?;
         let (words, seconds) = (verdict.words(), began.elapsed().as_secs());
         writeln!(out, "{words:<16} {seconds:>4} s  {}", fault.name)?;
         if verdict == Verdict::Killed {
@@ -103,22 +103,21 @@ fn chosen(faults: Vec<Fault>, names: &[String]) -> Result<Vec<Fault>> {
         .collect())
 }
 
-/// Commands of the faults, each with whether it succeeds while no fault is planted.
-fn sound_commands(
+/// Commands of the faults that fail while no fault is planted, with the end of what they printed.
+fn unsound_commands(
     tree: &Tree,
     faults: &[Fault],
     out: &mut dyn Write,
-) -> Result<BTreeMap<String, bool>> {
+) -> Result<BTreeMap<String, String>> {
     let began = now();
-    let mut sound = BTreeMap::new();
+    let (mut run, mut unsound) = (BTreeSet::new(), BTreeMap::new());
     for fault in faults {
-        let command = fault.command();
-        if sound.contains_key(&command) {
-            continue;
+        if run.insert(fault.command()) {
+            let (end, said) = tree.test(fault)?;
+            if end != End::Succeeded {
+                unsound.insert(fault.command(), said);
+            }
         }
-        let succeeds =
-            tree.compile(fault)?.0 == End::Succeeded && tree.test(fault)?.0 == End::Succeeded;
-        sound.insert(command, succeeds);
     }
     let seconds = began.elapsed().as_secs();
     writeln!(
@@ -126,13 +125,17 @@ fn sound_commands(
         "{:<16} {seconds:>4} s  without a fault",
         "compiled and run"
     )?;
-    Ok(sound)
+    Ok(unsound)
 }
 
 /// Plants one fault, and removes it again. The verdict, and the end of what the failed step printed.
-fn plant(tree: &Tree, fault: &Fault, sound: &BTreeMap<String, bool>) -> Result<(Verdict, String)> {
-    if sound.get(&fault.command()) != Some(&true) {
-        return Ok((Verdict::FailsWithoutIt, String::new()));
+fn plant(
+    tree: &Tree,
+    fault: &Fault,
+    unsound: &BTreeMap<String, String>,
+) -> Result<(Verdict, String)> {
+    if let Some(said) = unsound.get(&fault.command()) {
+        return Ok((Verdict::FailsWithoutIt, said.clone()));
     }
     let (applied, said) = tree.apply(fault)?;
     if applied != End::Succeeded {
