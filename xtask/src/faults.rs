@@ -51,12 +51,16 @@ impl Verdict {
     const fn remedy(self) -> &'static str {
         match self {
             Self::Killed => "",
-            Self::Survived => "no test noticed it: write one, or name the one that does",
+            Self::Survived => {
+                "no test of this command noticed it: write one, or name the one that does"
+            }
             Self::DoesNotApply | Self::DoesNotCompile => {
                 "the code has changed: port the patch (CONTRIBUTING.md, \"Planted faults\")"
             }
             Self::NeverEnds => "choose a fault that fails a test in time",
-            Self::FailsWithoutIt => "the test fails on the last commit as it is: repair that first",
+            Self::FailsWithoutIt => {
+                "the command fails on the last commit as it is: repair that first"
+            }
         }
     }
 }
