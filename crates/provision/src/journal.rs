@@ -178,9 +178,17 @@ impl Journal {
         self.note_all(Did::Removed, kind, keys.iter().map(|key| without_id(key)))
     }
 
-    /// Many lines in one call of the system. A process that is killed meanwhile leaves whole lines and
-    /// half of one, which is dropped when it is read.
-    #[cfg(feature = "mongodb")]
+    fn note(
+        &self,
+        did: Did,
+        [kind, key]: [&str; 2],
+        id: Option<&str>,
+    ) -> Result<(), ProvisionError> {
+        self.note_all(did, kind, std::iter::once((key, id)))
+    }
+
+    /// Lines in one call of the system. A process that is killed meanwhile leaves whole lines and half of
+    /// one, which is dropped when it is read.
     fn note_all<'a>(
         &self,
         did: Did,
@@ -189,32 +197,13 @@ impl Journal {
     ) -> Result<(), ProvisionError> {
         let lines = things.map(|(key, id)| Line { did, kind, key, id });
         let mut inner = self.inner();
-        append_all(&inner.file, lines.clone()).map_err(|why| wrong(&self.path, why.to_string()))?;
-        lines.for_each(|line| inner.take_in(&line));
-        Ok(())
-    }
-
-    fn note(
-        &self,
-        did: Did,
-        [kind, key]: [&str; 2],
-        id: Option<&str>,
-    ) -> Result<(), ProvisionError> {
-        let line = Line { did, kind, key, id };
-        let mut inner = self.inner();
-        append(&inner.file, &line).map_err(|why| wrong(&self.path, why.to_string()))?;
-        inner.take_in(&line);
+        append(&inner.file, lines.clone()).map_err(|why| wrong(&self.path, why.to_string()))?;
+        lines.for_each(|line| take_in(&mut inner.things, &line));
         Ok(())
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Inner {
-    fn take_in(&mut self, line: &Line<'_>) {
-        take_in(&mut self.things, line);
     }
 }
 
@@ -273,7 +262,7 @@ fn read(file: &File, target: &str) -> Result<BTreeMap<(String, String), Standing
     }
     if number == 0 {
         let target = target.to_owned();
-        append(file, &Head { target }).map_err(|error| error.to_string())?;
+        append(file, std::iter::once(Head { target })).map_err(|error| error.to_string())?;
     }
     Ok(things)
 }
@@ -314,12 +303,7 @@ fn check_head(head: &Head, target: &str) -> Result<(), String> {
     ))
 }
 
-/// One call of the system a line, so that a process that is killed leaves whole lines.
-fn append(file: &File, line: &impl Serialize) -> io::Result<()> {
-    append_all(file, std::iter::once(line))
-}
-
-fn append_all(mut file: &File, lines: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
+fn append(mut file: &File, lines: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
     let mut text = String::new();
     for line in lines {
         text += &serde_json::to_string(&line)?;
