@@ -40,65 +40,63 @@ impl Refusal {
         }
     }
 
-    /// The library does not take the settings, as where it was built without what they need.
-    pub(crate) fn unbuilt(error: &KafkaError) -> Self {
+    fn lasting(what: String, remedy: &'static str) -> Self {
+        let nature = Nature::Lasting;
         Self {
-            what: format!("set up a consumer: {error}"),
-            remedy: "see docs/kafka.md for what needs the feature `kafka-tls`",
-            nature: Nature::Lasting,
+            what,
+            remedy,
+            nature,
         }
     }
 
-    pub(crate) fn missing(topic: &str) -> Self {
+    fn passing(what: String) -> Self {
         Self {
-            what: format!("topic `{topic}` was created and does not appear"),
-            remedy: OF_BROKERS,
             nature: Nature::Passing,
+            ..Self::lasting(what, OF_BROKERS)
         }
+    }
+
+    /// The library does not take the settings, as where it was built without what they need.
+    pub(crate) fn unbuilt(error: &KafkaError) -> Self {
+        let what = format!("set up a consumer: {error}");
+        Self::lasting(
+            what,
+            "see docs/kafka.md for what needs the feature `kafka-tls`",
+        )
+    }
+
+    pub(crate) fn missing(topic: &str) -> Self {
+        Self::passing(format!("topic `{topic}` was created and does not appear"))
+    }
+
+    pub(crate) fn leaderless(topic: &str, partition: i32) -> Self {
+        Self::passing(format!(
+            "partition {partition} of topic `{topic}` has no leader"
+        ))
     }
 
     /// The brokers refuse commands.
     pub(crate) fn of_command(code: Code, reason: Reason) -> Self {
-        Self {
-            what: format!("commands are refused with {reason}: {code}"),
-            remedy: remedy_of_command(code),
-            nature: Nature::Lasting,
-        }
-    }
-
-    pub(crate) fn leaderless(topic: &str, partition: i32) -> Self {
-        Self {
-            what: format!("partition {partition} of topic `{topic}` has no leader"),
-            remedy: OF_BROKERS,
-            nature: Nature::Passing,
-        }
+        let what = format!("commands are refused with {reason}: {code}");
+        Self::lasting(what, remedy_of_command(code))
     }
 
     /// Nothing is known of commands that were handed over.
     pub(crate) fn of_unknown(code: Code) -> Self {
-        Self {
-            what: format!("no broker said whether it has commands: {code}"),
-            remedy: remedy_of_command(code),
-            nature: Nature::Lasting,
-        }
+        let what = format!("no broker said whether it has commands: {code}");
+        Self::lasting(what, remedy_of_command(code))
     }
 
     /// The library does not take commands, which no broker has seen then.
     pub(crate) fn of_untaken(code: Code) -> Self {
-        Self {
-            what: format!("commands cannot be handed over and are withheld: {code}"),
-            remedy: "see docs/kafka.md for what a command is made of",
-            nature: Nature::Lasting,
-        }
+        let what = format!("commands cannot be handed over and are withheld: {code}");
+        Self::lasting(what, "see docs/kafka.md for what a command is made of")
     }
 
     /// The library issues no further command.
     pub(crate) fn of_producer(code: Code, reason: &str) -> Self {
-        Self {
-            what: format!("no further command can be issued: {reason} ({code})"),
-            remedy: remedy_of_command(code),
-            nature: Nature::Lasting,
-        }
+        let what = format!("no further command can be issued: {reason} ({code})");
+        Self::lasting(what, remedy_of_command(code))
     }
 
     /// Whether nobody answered at all.

@@ -153,7 +153,7 @@ pub(crate) fn find(
     };
     match found.error().map(RDKafkaErrorCode::from) {
         None => Ok(known(found.partitions())),
-        Some(code) if is_unknown(code) => Ok(None),
+        Some(code) if Refusal::is_of_missing_topic(code) => Ok(None),
         Some(code) => Err(about(code)),
     }
 }
@@ -192,14 +192,6 @@ fn create(config: &ClientConfig, missing: &[&KafkaTopic]) -> Result<(), Refusal>
         }
     }
     Ok(())
-}
-
-fn is_unknown(code: RDKafkaErrorCode) -> bool {
-    let unknown = [
-        RDKafkaErrorCode::UnknownTopicOrPartition,
-        RDKafkaErrorCode::UnknownTopic,
-    ];
-    unknown.contains(&code)
 }
 
 pub(crate) fn code_of(error: &KafkaError) -> RDKafkaErrorCode {
