@@ -1,6 +1,6 @@
 //! A command on its way to a device, and the reply on its way back.
 
-use muster_model::{STAMP_TEXT, Stamp};
+use muster_model::{Delivery, Reason, STAMP_TEXT, Stamp};
 
 use crate::json::Json;
 
@@ -68,6 +68,36 @@ impl<'a> Commanded<'a> {
             name: "",
         }
     }
+}
+
+/// The platform's word on whether it could hand a command to its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notice {
+    /// Which command.
+    pub stamp: Stamp,
+    /// As in HTTP: 2xx where the device has it, 5xx where it was not there, 4xx where the command is
+    /// not right.
+    pub status: u16,
+}
+
+impl Notice {
+    /// What became of the command.
+    #[must_use]
+    pub const fn delivery(&self) -> Delivery {
+        match self.status {
+            200..300 => Delivery::Delivered,
+            status => Delivery::Undeliverable(Reason::Application(status)),
+        }
+    }
+}
+
+/// What comes back to the business application beside messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returned {
+    /// A device replied; without a stamp where its id is not that of a command of Muster's, or damaged.
+    Reply(CommandCopy<'static>),
+    /// The platform says whether a device got its command.
+    Notice(Notice),
 }
 
 /// A command that is replied to, and by whom.

@@ -84,10 +84,7 @@ impl Dialect {
     /// Whether a link may take the commands of several devices over a protocol.
     #[must_use]
     pub const fn commands_gateways(self, protocol: Protocol) -> bool {
-        match protocol {
-            Protocol::Mqtt => self.publishing().gateway_commands.is_some(),
-            Protocol::Coap => true,
-        }
+        protocol.asks() || self.publishing().gateway_commands.is_some()
     }
 
     /// The template of the topics that the stream at `lane` of its fleet publishes on, from what the

@@ -37,7 +37,7 @@ pub use ditto::DittoPayload;
 pub(crate) use ditto::payload;
 pub use identity::Identity;
 pub use kafka::CONTENT_TYPE;
-pub use northbound::{Notice, is_own_media_type};
+pub use northbound::is_own_media_type;
 pub use requests::{Endpoint, Who};
 
 use muster_model::{Micros, Promise};

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::{CommandCopy, CommandScratch, OutboundCommand};
-use crate::hono::Notice;
+use crate::command::{CommandScratch, OutboundCommand, Returned};
 
 /// What stands for the tenant in the texts of a [`KafkaClass`].
 pub const TENANT: &str = "${tenant}";
@@ -17,9 +16,11 @@ pub struct Kafka {
     pub command: for<'a> fn(&OutboundCommand<'a>, &'a mut CommandScratch) -> KafkaCommand<'a>,
     /// Reads a record of a topic of [`KafkaRecords::Replies`] from its headers and its value; none if it is
     /// another application's.
-    pub returned:
-        for<'a> fn(&mut dyn Iterator<Item = (&'a str, &'a [u8])>, &[u8]) -> Option<Returned>,
+    pub returned: for<'a> fn(Headers<'_, 'a>, &[u8]) -> Option<Returned>,
 }
+
+/// The headers of a record, each with its name.
+pub type Headers<'i, 'a> = &'i mut dyn Iterator<Item = (&'a str, &'a [u8])>;
 
 /// One kind of topic: a topic for each tenant, where its name holds [`TENANT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,13 +101,4 @@ impl<'a> KafkaCommand<'a> {
     pub fn headers(&self) -> &[(&'static str, &'a str)] {
         &self.headers[..self.count]
     }
-}
-
-/// What comes back to the business application beside messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Returned {
-    /// A device replied; without a stamp where its id is not that of a command of Muster's, or damaged.
-    Reply(CommandCopy<'static>),
-    /// The platform says whether a device got its command.
-    Notice(Notice),
 }

@@ -60,8 +60,8 @@ mod waiting;
 pub use blind::BlindField;
 pub use carrier::{Carrier, IntegrityLevel, PROPERTY_NAME};
 pub use command::{
-    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Handing, OutboundCommand, REPLY_BYTES,
-    Replying,
+    COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Handing, Notice, OutboundCommand,
+    REPLY_BYTES, Replying, Returned,
 };
 pub use counters::{CounterMeans, Counters};
 pub use dialect::Dialect;
@@ -70,21 +70,22 @@ pub use downlink::{
 };
 pub use due_times::DueTimes;
 pub use hono::{
-    CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, Identity, Notice, Who, is_own_media_type,
+    CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, Identity, Who, is_own_media_type,
 };
 pub use incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
-pub use kafka::{Kafka, KafkaClass, KafkaCommand, KafkaRecords, Returned, TENANT};
+pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
 pub use payload::NamedPayload;
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
-    Answered, Asking, Field, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
-    SEGMENTS_MAX, Segments, Status,
+    Answered, Asking, Field, Fields, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits,
+    SEGMENT_MAX, SEGMENTS_MAX, Segments, Status,
 };
 pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};
 pub use spec::{
     Announcement, Application, Default, Defaults, Handover, Promises, Protocol, PublishedFigures,
-    Publishing, Requests, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec, Subscription, UplinkTopic,
+    Publishing, Requests, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec, Subscription, SurfaceReply,
+    UplinkTopic,
 };
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};

@@ -7,10 +7,10 @@
 
 use crate::command::{
     COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, OutboundCommand, REPLY_BYTES, Replying,
+    Returned,
 };
 use crate::downlink::Downlink;
 
-use crate::kafka::Returned;
 use crate::spec::{Application, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER, Publishing, Server, Spec};
 
 pub(crate) static MQTT: Spec = Spec {

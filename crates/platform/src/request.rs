@@ -246,6 +246,9 @@ pub enum Field<'a> {
     MaxAge(u32),
 }
 
+/// All that stands in an answer.
+pub type Fields<'i, 'a> = &'i mut dyn Iterator<Item = Field<'a>>;
+
 /// What an answer means to the device that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered<'a> {

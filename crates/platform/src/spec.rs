@@ -7,14 +7,14 @@
 use muster_model::Promise;
 use muster_model::behaviour::Reject;
 
-use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying};
+use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying, Returned};
 use crate::counters::Counters;
 use crate::downlink::Downlink;
 use crate::hono::{Endpoint, Who};
 use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Wanted};
-use crate::kafka::{Kafka, Returned};
+use crate::kafka::Kafka;
 use crate::request::{
-    Answered, Asking, Field, Method, ReplyPath, Request, RequestLimits, Segments, Status,
+    Answered, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
 };
 use crate::server::{Heard, Reply};
 
@@ -28,6 +28,17 @@ pub enum Protocol {
     Mqtt,
     /// CoAP (RFC 7252).
     Coap,
+}
+
+impl Protocol {
+    /// Whether devices ask, with an answer to each request, and do not publish.
+    #[must_use]
+    pub const fn asks(self) -> bool {
+        match self {
+            Self::Mqtt => false,
+            Self::Coap => true,
+        }
+    }
 }
 
 /// A dialect.
@@ -210,12 +221,7 @@ pub struct Requests {
     pub reply: for<'a> fn(&'a ReplyPath, u16, &'a [u8], &'a mut String) -> Request<'a>,
     /// Reads an answer to a device. Where a command comes with it that wants a reply, the path of the
     /// reply goes into the last argument; else that is empty afterwards.
-    pub answered: for<'a> fn(
-        Status,
-        &mut dyn Iterator<Item = Field<'a>>,
-        &'a [u8],
-        &mut ReplyPath,
-    ) -> Answered<'a>,
+    pub answered: for<'a> fn(Status, Fields<'_, 'a>, &'a [u8], &mut ReplyPath) -> Answered<'a>,
     /// What a refusal means on this platform, and what to look at; none where the code says it all.
     pub hint: fn(Status) -> Option<&'static str>,
     /// What else to look at where a handshake is not answered, as the end of a sentence; empty where the
@@ -289,10 +295,13 @@ pub struct Server {
     /// Renders what the business application hears of a command that was not delivered, from a status as of
     /// HTTP and why; false if it cannot be told.
     pub write_notice: fn(&Commanded<'_>, u16, &str, &mut CommandScratch) -> bool,
-    /// A device's reply as it surfaces, from the link's name, topic and payload: its topic goes into the
-    /// last argument, which is emptied first. None if the topic is not one of replies.
-    pub surfaced_reply: for<'a> fn(&'a str, &str, &'a [u8], &mut String) -> Option<&'a [u8]>,
+    /// A device's reply as it surfaces; none if the topic is not one of replies.
+    pub surfaced_reply: SurfaceReply,
 }
+
+/// Finds what surfaces of a device's reply, from the link's name, topic and payload. The topic on which it
+/// surfaces goes into the last argument, which is emptied first.
+pub type SurfaceReply = for<'a> fn(&str, &str, &'a [u8], &mut String) -> Option<&'a [u8]>;
 
 /// How the server end hands a command on to its device.
 #[derive(Debug, Clone, Copy)]
@@ -423,7 +432,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     service_time: None,
     acceptance: 0,
     refusal: Reject::DEFAULT_CODE,
-    is_refusal: |code| code >= 0x80 && code <= 0xff,
+    is_refusal: |code| matches!(code, 0x80..=0xff),
     link_name: |user, client_id| user.unwrap_or(client_id).to_owned(),
     answers_unasked: |_| false,
     hear: |_, _, _| Heard::Other,

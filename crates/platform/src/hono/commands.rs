@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::requests::{COMMAND_STATUS, method};
 use crate::command::{CommandCopy, CommandScratch, Replying, named};
-use crate::request::{Answered, Field, ReplyPath, Request, Status};
+use crate::request::{Answered, Field, Fields, ReplyPath, Request, Status};
 
 /// Names the command in an answer.
 pub(super) const COMMAND: &str = "hono-command=";
@@ -19,7 +19,7 @@ pub(super) const JSON: &str = "application/json";
 /// `reply`, which is emptied first.
 pub(super) fn answered<'a>(
     status: Status,
-    fields: &mut dyn Iterator<Item = Field<'a>>,
+    fields: Fields<'_, 'a>,
     payload: &'a [u8],
     reply: &mut ReplyPath,
 ) -> Answered<'a> {

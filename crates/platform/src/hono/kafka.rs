@@ -1,10 +1,12 @@
 //! Where Hono publishes on Kafka, with the partition counts of the published test, and how commands and
 //! replies are written there.
 
-use super::northbound::{NAME, Notice, write_body};
-use crate::command::{CommandCopy, CommandScratch, OutboundCommand, named, read_named_text};
+use super::northbound::{NAME, is_notice, write_body};
+use crate::command::{
+    CommandCopy, CommandScratch, Notice, OutboundCommand, Returned, named, read_named_text,
+};
 use crate::hono::commands::JSON;
-use crate::kafka::{KafkaClass, KafkaCommand, KafkaRecords, Returned};
+use crate::kafka::{Headers, KafkaClass, KafkaCommand, KafkaRecords};
 
 /// Where commands are produced: before the tenant.
 const COMMANDS: &str = "hono.command.";
@@ -83,22 +85,19 @@ pub(super) fn record<'a>(
 
 /// Reads a record of the topic of replies. The correlation id says which command it is about, and of a
 /// reply the body has to say so too. A record where neither says so is another application's.
-pub(super) fn returned<'a>(
-    headers: &mut dyn Iterator<Item = (&'a str, &'a [u8])>,
-    payload: &[u8],
-) -> Option<Returned> {
-    let (mut correlation_id, mut status, mut is_notice) = (None, None, false);
+pub(super) fn returned<'a>(headers: Headers<'_, 'a>, payload: &[u8]) -> Option<Returned> {
+    let (mut correlation_id, mut status, mut has_notice) = (None, None, false);
     for (name, value) in headers {
         let text = std::str::from_utf8(value).ok();
         match name {
             CORRELATION_ID => correlation_id = text,
             STATUS => status = text.and_then(|text| text.parse().ok()),
-            CONTENT_TYPE => is_notice = text.is_some_and(Notice::is_told_by),
+            CONTENT_TYPE => has_notice = text.is_some_and(is_notice),
             _ => {}
         }
     }
     let stamp = correlation_id.and_then(read_named_text);
-    if let (true, Some((stamp, status))) = (is_notice, stamp.zip(status)) {
+    if let (true, Some((stamp, status))) = (has_notice, stamp.zip(status)) {
         return Some(Returned::Notice(Notice { stamp, status }));
     }
     let told = named(payload);

@@ -3,28 +3,18 @@
 //! A command's correlation id is its own id as text, and its body names it too: the one comes back where
 //! Hono says that it could not deliver, the other reaches the device of a command that wants no reply.
 
-use muster_model::{Delivery, Reason, Stamp};
+use muster_model::Stamp;
 
 use crate::command::{
-    CommandCopy, CommandScratch, Commanded, OutboundCommand, named, named_text, read_named_text,
+    CommandCopy, CommandScratch, Commanded, Notice, OutboundCommand, Returned, named, named_text,
+    read_named_text,
 };
-use crate::kafka::Returned;
 
 const COMMAND: &str = "command";
 const RESPONSE: &str = "command_response";
 const FAILURE: &str = "command_failure";
 /// The name of every command.
 pub(super) const NAME: &str = "set";
-
-/// The platform's word on whether it could hand a command to its device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Notice {
-    /// Which command.
-    pub stamp: Stamp,
-    /// As in HTTP: 2xx where the device has it, 5xx where it was not there, 4xx where the command is
-    /// not right.
-    pub status: u16,
-}
 
 /// The media types by which Hono's notices are told from replies.
 const NOTICE_TYPES: [&str; 2] = [
@@ -73,36 +63,19 @@ pub(super) fn command(topic: &str) -> Option<Commanded<'_>> {
     })
 }
 
-impl Notice {
-    /// Whether a body of this media type is a notice.
-    #[must_use]
-    pub fn is_told_by(media_type: &str) -> bool {
-        NOTICE_TYPES.contains(&media_type)
-    }
+/// Whether a body of this media type is a notice.
+pub(super) fn is_notice(media_type: &str) -> bool {
+    NOTICE_TYPES.contains(&media_type)
+}
 
-    /// What became of the command.
-    #[must_use]
-    pub const fn delivery(&self) -> Delivery {
-        match self.status {
-            200..300 => Delivery::Delivered,
-            status => Delivery::Undeliverable(Reason::Application(status)),
-        }
-    }
-
-    /// What a correlation id and a status say; none if no command of Muster's has that id.
-    #[must_use]
-    pub fn read(correlation_id: &str, status: u16) -> Option<Self> {
-        let stamp = read_named_text(correlation_id)?;
-        Some(Self { stamp, status })
-    }
-
-    /// Reads the topic of a notice; none if it is none, or of no command of Muster's.
-    #[must_use]
-    pub fn of(topic: &str) -> Option<Self> {
-        let [word, _, _, correlation_id, status] = levels(topic)?;
-        (word == FAILURE).then_some(())?;
-        Self::read(correlation_id, status.parse().ok()?)
-    }
+/// Reads the topic of a notice; none if it is none, or of no command of Muster's.
+fn notice(topic: &str) -> Option<Notice> {
+    let [word, _, _, correlation_id, status] = levels(topic)?;
+    (word == FAILURE).then_some(())?;
+    Some(Notice {
+        stamp: read_named_text(correlation_id)?,
+        status: status.parse().ok()?,
+    })
 }
 
 /// Renders a command as the business application issues it.
@@ -133,7 +106,7 @@ pub(super) fn write_body(stamp: &Stamp, out: &mut CommandScratch) {
 /// Reads a notice, or a reply; none if the topic is neither's. The correlation id of a reply says which
 /// command it is about, and the body has to say so too.
 pub(super) fn returned(topic: &str, payload: &[u8]) -> Option<Returned> {
-    if let Some(notice) = Notice::of(topic) {
+    if let Some(notice) = notice(topic) {
         return Some(Returned::Notice(notice));
     }
     let [word, _, _, correlation_id, status] = levels(topic)?;
@@ -183,6 +156,8 @@ fn levels(topic: &str) -> Option<[&str; 5]> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use muster_model::{Delivery, Reason};
+
     use super::*;
     use crate::command::tests::stamp;
 
@@ -224,7 +199,7 @@ pub(super) mod tests {
             stamp: stamp(),
             status: 503,
         };
-        assert_eq!(Notice::of(&said.topic), Some(expected));
+        assert_eq!(notice(&said.topic), Some(expected));
         let delivery = Delivery::Undeliverable(Reason::Application(503));
         assert_eq!(expected.delivery(), delivery);
         let read = returned(&said.topic, &said.payload);
@@ -232,7 +207,7 @@ pub(super) mod tests {
         let one_way = issued(false);
         let read = command(&one_way.topic).expect("it is a command");
         assert!(!write_notice(&read, 503, "nobody waits", &mut said));
-        assert_eq!(Notice::read("7f3a", 503), None);
+        assert_eq!(notice("command_failure/t/d/7f3a/503"), None);
     }
 
     /// The topic of a reply under a correlation id.

@@ -9,10 +9,11 @@ use std::fmt::Write as _;
 
 use super::numbered::{Kind, Numbered};
 use super::scope::scoped;
-use crate::command::{CommandCopy, CommandScratch, Handing, OutboundCommand, Replying, named};
+use crate::command::{
+    CommandCopy, CommandScratch, Handing, OutboundCommand, Replying, Returned, named,
+};
 use crate::downlink::Downlink;
 use crate::json::Json;
-use crate::kafka::Returned;
 
 /// Where a gateway's link takes the commands to its devices, and replies for them.
 pub(super) const GATEWAY: &str = "v1/gateway/rpc";
@@ -188,7 +189,7 @@ pub(super) fn is_call(payload: &[u8]) -> bool {
 /// What a device or a gateway replied, as the business application hears it: the topic goes into
 /// `out`. None if it is no reply.
 pub(super) fn surfaced<'a>(
-    link: &'a str,
+    link: &str,
     topic: &str,
     payload: &'a [u8],
     out: &mut String,

@@ -7,7 +7,7 @@ use muster_load::{
 };
 use muster_model::STAMP_TEXT;
 use muster_platform::{
-    ApplicationId, BlindField, Carrier, DittoPayload, IntegrityLevel, NamedPayload, Protocol,
+    ApplicationId, BlindField, Carrier, DittoPayload, IntegrityLevel, NamedPayload,
 };
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
@@ -76,7 +76,7 @@ pub(super) fn body(
     let integrity = integrity(view, &carrier)?;
     let content_type = match payload_view.get("content-type") {
         Some(view) => Some(content_type(class, &view)?),
-        None if is_ditto && dialect.speaks(Protocol::Coap) => Some(JSON.to_owned()),
+        None if is_ditto && class.seat.scheme.protocol().asks() => Some(JSON.to_owned()),
         None => None,
     };
     let spec = json::escaped(spec, content_type.as_deref(), class.variables);
@@ -161,7 +161,7 @@ fn ditto(class: &Class<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
 
 /// An empty notification: its type is told by the platform, and whose it is by its path.
 fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
-    if !class.seat.dialect.speaks(Protocol::Coap) {
+    if !class.seat.scheme.protocol().asks() {
         let what = format!("{} has no empty notifications", class.seat.dialect);
         let help = "use `payload: { size: 0 }`, or `dialect: hono`";
         view.get("payload")?.wrong(what, help);

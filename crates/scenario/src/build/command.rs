@@ -3,7 +3,7 @@
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
 use muster_platform::{
-    Carrier, CommandScratch, Dialect, IntegrityLevel, OutboundCommand, Protocol, Replying,
+    Carrier, CommandScratch, Dialect, IntegrityLevel, OutboundCommand, Replying,
 };
 use muster_protocol::mqtt::{Qos, topic};
 
@@ -276,7 +276,7 @@ fn topic_can_be_told(
     is_two_way: bool,
     command: &mut CommandScratch,
 ) -> Option<()> {
-    let dialect = class.seat.dialect;
+    let (dialect, protocol) = (class.seat.dialect, class.seat.scheme.protocol());
     let nobody = Stamp {
         id: MessageId {
             run: RunId(0),
@@ -294,7 +294,7 @@ fn topic_can_be_told(
         is_two_way,
     };
     (dialect.application.write_command)(&to, command);
-    if dialect.speaks(Protocol::Coap) && (dialect.server.command)(&command.topic).is_none() {
+    if protocol.asks() && (dialect.server.command)(&command.topic).is_none() {
         let what = format!("`{name}` cannot be one segment of a path of {dialect}");
         id()?.wrong(what, "a name without `/`");
         return None;
@@ -305,7 +305,7 @@ fn topic_can_be_told(
         return None;
     }
     // A reply that is a request goes where its command said, whatever the names are.
-    let is_published = is_two_way && !dialect.speaks(Protocol::Coap);
+    let is_published = is_two_way && !protocol.asks();
     let Some(filter) = dialect.application.replies.filter(|_| is_published) else {
         return Some(());
     };

@@ -1,7 +1,6 @@
 //! Queries: messages that ask for a command.
 
 use muster_model::Micros;
-use muster_platform::Protocol;
 use muster_protocol::mqtt::Qos;
 
 use super::coap;
@@ -55,7 +54,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
 
 /// Whether each device of a link may ask for commands of its own.
 fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    if !class.seat.dialect.speaks(Protocol::Coap) {
+    if !class.seat.scheme.protocol().asks() {
         return one_device_a_link(class, view, "queries");
     }
     let loop_ = view.get("loop")?;
