@@ -118,6 +118,46 @@ proptest! {
     }
 }
 
+/// A client remembers so many answers and no more: behind them the first block of a body that comes again
+/// is no answer to the question for a later one.
+#[test]
+fn a_block_that_comes_again_when_it_is_forgotten_fails_nothing() {
+    let job = |due, is_confirmable, lengths| Job {
+        due: Micros(due),
+        is_confirmable,
+        lengths,
+    };
+    let jobs = vec![
+        job(114_737_492, true, (17, 0)),
+        job(397_701_613, false, (33, 1_313)),
+        job(0, true, (97, 2_913)),
+        job(77_806_134, true, (2_097, 0)),
+        job(12_038_736, false, (0, 1_265)),
+    ];
+    let network = Network {
+        lost: 65,
+        doubled: 291,
+        cut: 0,
+        delay: Micros(42_054),
+    };
+    let client = ClientSettings {
+        block_size: BlockSize::within(16).expect("a size"),
+        ..ClientSettings::default()
+    };
+    let settings = (client, ServerSettings::default());
+    let mut world = World::new(jobs, network, 14_428_034_610_586_370_637, settings);
+    world.run();
+    let seen = &world.seen[1];
+    assert!(
+        matches!(
+            seen.ends[..],
+            [End::Response(Code::CHANGED) | End::Failed(Failure::Unanswered)]
+        ),
+        "{:?}",
+        seen.ends
+    );
+}
+
 /// Over a network without faults every request is answered as it should be, at once, in blocks and
 /// separately, and nothing is sent twice.
 #[test]

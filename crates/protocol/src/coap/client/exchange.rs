@@ -68,6 +68,8 @@ pub(super) enum Step {
     Part,
     /// A block of the request was taken, and the next is due.
     NextBlock,
+    /// It answers an earlier question, and came again after its message was forgotten.
+    Earlier,
     /// It cannot be.
     Failed(Failure),
 }
@@ -230,8 +232,13 @@ impl Exchange {
         let taken = block.filter(|block| block.number == sent);
         let is_smaller = taken.is_some_and(|block| block.size < self.up_size);
         let Some(taken) = taken else {
-            let is_lost = message.code == Code::CONTINUE;
-            return is_lost.then_some(Step::Failed(Failure::Block));
+            let is_earlier = message.kind != Kind::Acknowledgement
+                && block.is_some_and(|block| block.offset() < self.up as usize);
+            return (message.code == Code::CONTINUE).then_some(if is_earlier {
+                Step::Earlier
+            } else {
+                Step::Failed(Failure::Block)
+            });
         };
         if message.code == Code::REQUEST_ENTITY_TOO_LARGE && self.up == 0 && is_smaller {
             self.up_size = taken.size;
@@ -261,6 +268,9 @@ impl Exchange {
                 Step::Done
             };
         };
+        if block.offset() < self.down as usize && message.kind != Kind::Acknowledgement {
+            return Step::Earlier;
+        }
         let length = message.payload.len();
         let is_full = !block.more || length == block.size.bytes();
         if block.offset() != self.down as usize || !is_full {

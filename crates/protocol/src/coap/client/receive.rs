@@ -212,6 +212,10 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         match exchange.answer(message, &self.settings) {
             Step::Done => self.finish(now, key, message),
             Step::Failed(cause) => self.fail(key, cause),
+            Step::Earlier => {
+                self.counts.duplicates += 1;
+                Some(ClientEvent::Duplicate { ticket })
+            }
             step @ (Step::Part | Step::NextBlock) => {
                 // The place in the window stays: the next block follows at once.
                 exchange.stage = Stage::BlockDue;
