@@ -40,6 +40,8 @@ pub struct Hints {
     pub closed_in_handshake: String,
     /// The likely reason why a peer answers in another protocol, as the end of a sentence.
     pub other_protocol: String,
+    /// Whether a peer that does not know a device leaves its handshake without an answer, as over DTLS.
+    pub is_refused_in_silence: bool,
     /// The first device that was refused, with its place, by fleet and cause.
     pub first_refused: BTreeMap<(String, String), String>,
     /// Why consumers never came up, where that ended the run.
@@ -77,8 +79,11 @@ impl LinkEnd {
     }
 
     /// The key of the scenario that decides over it.
-    fn key(self, fleet: &str) -> String {
+    fn key(self, fleet: &str, hints: &Hints) -> String {
         match self {
+            Self::Failed(ConnectFailure::TimedOut) if hints.is_refused_in_silence => {
+                format!("platform.devices, fleet.{fleet}.credential and fleet.{fleet}.connect")
+            }
             Self::Failed(failure) => key(failure, fleet),
             Self::Ended(Cause::PeerDisconnect(reason)) => of_refusal(reason, fleet),
             Self::Ended(Cause::Tls(failure)) => of_tls(failure, fleet),
@@ -140,9 +145,12 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
             _ if is_partly_up => "",
             LinkEnd::Failed(ConnectFailure::Closed) => &evidence.hints.closed_in_handshake,
             LinkEnd::Failed(ConnectFailure::Malformed) => &evidence.hints.other_protocol,
+            LinkEnd::Failed(ConnectFailure::TimedOut) if evidence.hints.is_refused_in_silence => {
+                ", as where identity or key is not known"
+            }
             LinkEnd::Failed(_) | LinkEnd::Ended(_) => "",
         };
-        let (words, see) = (said(end, evidence), end.key(&fleet));
+        let (words, see) = (said(end, evidence), end.key(&fleet, evidence.hints));
         format!("{words}{device}{hint}; see {see}")
     };
     let ended: u64 = causes.iter().map(|(_, count)| count).sum();
@@ -169,7 +177,7 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
         )
     };
     Some(LinkCause {
-        see: first.key(&fleet),
+        see: first.key(&fleet, evidence.hints),
         fleet,
         backend: None,
         count: missing,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use muster_conduct::{Ending, roster};
 use muster_judge::{Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_scenario::{FleetPlan, Plan};
+use muster_scenario::{FleetPlan, Plan, Scheme};
 
 use crate::events::NotedEvent;
 use crate::probe::Security;
@@ -30,6 +30,7 @@ pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) 
     Hints {
         closed_in_handshake: security.hint_on_silence(),
         other_protocol: security.hint_on_nonsense(),
+        is_refused_in_silence: plan.platform.scheme() == Scheme::Coaps,
         first_refused: first_refused(plan, events),
         consumers,
     }

@@ -167,6 +167,21 @@ fn a_cause_names_the_first_device_and_the_likely_scheme() {
 }
 
 #[test]
+fn silence_points_to_the_credential_where_a_refusal_is_silent() {
+    let mut run = ended_without_a_link(&[(ConnectFailure::TimedOut, 100)]);
+    let see = |run: &Run| run.judged().causes.remove(0).see;
+    assert_eq!(see(&run), "platform.devices and fleet.meters.connect");
+    run.hints.is_refused_in_silence = true;
+    let all = "platform.devices, fleet.meters.credential and fleet.meters.connect";
+    assert_eq!(see(&run), all);
+    let text = format!(
+        "100 of 100 links without an answer in time (timed-out), \
+         as where identity or key is not known; see {all}"
+    );
+    assert_eq!(run.judged().causes[0].text, text);
+}
+
+#[test]
 fn consumers_that_kept_a_run_from_beginning_come_before_links() {
     let mut run = ended_without_a_link(&[(NOT_AUTHORIZED, 100)]);
     let cause = LinkCause {
