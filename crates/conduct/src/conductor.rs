@@ -59,6 +59,8 @@ pub enum Ending {
     ConsumersUnreachable,
     /// A peer declined what links on one socket cannot do without, so that they never come up.
     SharingDeclined,
+    /// The user stopped the run while it settled: what was open then might still have ended well.
+    SettlingInterrupted,
 }
 
 /// The state machine of a run.
@@ -125,13 +127,18 @@ impl Conductor {
     /// The user asks for the end: settle, then finish; where the run settles already, finish. To
     /// ask again changes nothing.
     pub fn interrupt(&mut self, now: Micros) {
-        if self.ending == Ending::Interrupted {
+        if matches!(
+            self.ending,
+            Ending::Interrupted | Ending::SettlingInterrupted
+        ) {
             return;
         }
         match self.state {
             State::Settling(mut settling) => {
-                self.ending = Ending::Interrupted;
-                settling.interrupt(now);
+                self.ending = match settling.interrupt(now) {
+                    true => Ending::SettlingInterrupted,
+                    false => Ending::Interrupted,
+                };
                 self.state = State::Settling(settling);
             }
             State::Idle | State::Connecting { .. } | State::Loading { .. } | State::Finishing => {
@@ -752,7 +759,7 @@ mod tests {
         assert_eq!(run.step(secs(8.0), &open, &ALL), None);
         run.interrupt(secs(8.0));
         assert_eq!(run.step(secs(8.0), &open, &ALL), Some(Order::Finish));
-        assert_eq!(run.ending(), Ending::Interrupted);
+        assert_eq!(run.ending(), Ending::SettlingInterrupted);
     }
 
     #[test]
@@ -779,7 +786,7 @@ mod tests {
             ..up(secs(3.1))
         };
         assert_eq!(run.step(secs(3.1), &open, &ALL), Some(Order::Finish));
-        assert_eq!(run.ending(), Ending::Interrupted);
+        assert_eq!(run.ending(), Ending::SettlingInterrupted);
     }
 
     #[test]

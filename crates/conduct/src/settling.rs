@@ -46,10 +46,11 @@ impl Settling {
 
     /// It ends now. Without a mark nothing is called lost that may only be late; with one, that takes
     /// the quiet time to which settling is down then.
-    pub(crate) fn interrupt(&mut self, now: Micros) {
+    pub(crate) fn interrupt(&mut self, now: Micros) -> bool {
         if !self.marked {
             self.deadline = now;
         }
+        !self.marked
     }
 
     /// How long it lasts at the most from `now` on.

@@ -25,7 +25,10 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
             .except(&slo.except)
             .bound(Figure::Fraction(allowed.as_fraction()));
         // Whoever interrupts a run does not wait for the answers either.
-        if *evidence.ending == Ending::Interrupted {
+        if matches!(
+            evidence.ending,
+            Ending::Interrupted | Ending::SettlingInterrupted
+        ) {
             return Some(rule.not_evaluated(Unevaluated::CutShort));
         }
         let ratio = Allowance::Ratio(allowed);

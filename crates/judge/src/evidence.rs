@@ -49,6 +49,11 @@ impl Evidence<'_> {
         self.summary.timeline.origin < Micros::MAX
     }
 
+    /// Whether the user did not wait for what was open when nothing was due any more.
+    pub(crate) fn is_settling_cut(&self) -> bool {
+        *self.ending == Ending::SettlingInterrupted
+    }
+
     /// The roles of the streams that a rule covers.
     pub(crate) fn roles(&self, slo: &Slo) -> impl Iterator<Item = StreamRole> {
         let streams = self.streams.iter().zip(0u8..=u8::MAX);
@@ -165,6 +170,8 @@ pub enum Ending {
     Stopped(Stop),
     /// The user stopped the run.
     Interrupted,
+    /// The user stopped it while it settled: what was open then might still have ended well.
+    SettlingInterrupted,
     /// No link was up when connecting ended, though the target answered.
     NoLinkUp,
     /// It has not come to an end of its own: it is read while it runs, or was killed.
@@ -191,6 +198,7 @@ impl Ending {
             Self::Planned
             | Self::Stopped(_)
             | Self::Interrupted
+            | Self::SettlingInterrupted
             | Self::NoLinkUp
             | Self::NotBegun(_) => None,
         }

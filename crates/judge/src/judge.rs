@@ -191,9 +191,10 @@ fn was_no_run(evidence: &Evidence<'_>) -> bool {
     match evidence.ending {
         Ending::NotBegun(_) => true,
         Ending::NoLinkUp => false,
-        Ending::Planned | Ending::Stopped(_) | Ending::Interrupted => {
-            was_unreachable(evidence.summary)
-        }
+        Ending::Planned
+        | Ending::Stopped(_)
+        | Ending::Interrupted
+        | Ending::SettlingInterrupted => was_unreachable(evidence.summary),
         Ending::Unfinished { is_running, .. } => !is_running && was_unreachable(evidence.summary),
     }
 }
@@ -253,6 +254,9 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
         .max_by_key(|at| of_backend(*at))
         .unwrap_or(0);
     let (decision, left, apart) = of_backend(worst);
+    if left > 0 && evidence.is_settling_cut() {
+        return rule.not_evaluated(Unevaluated::CutShort);
+    }
     let rate = backends[worst].still_delivering_per_s;
     let name = evidence.backend(worst);
     let mut behind = match (left, rate) {
@@ -323,6 +327,7 @@ fn stop_if(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
             .decided(false, Some(stop.since.second())),
         Ending::Planned
         | Ending::Interrupted
+        | Ending::SettlingInterrupted
         | Ending::Unfinished { .. }
         | Ending::NoLinkUp
         | Ending::NotBegun(_) => rule

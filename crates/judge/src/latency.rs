@@ -78,6 +78,13 @@ pub(crate) fn evaluate(
     if worst.n < percentile.needed() {
         return too_few(rule, bound, worst, scope);
     }
+    let without_open = worst.above + worst.missing.saturating_sub(open(of, scope));
+    if decision != Decision::Holds
+        && percentile.allows(without_open, worst.n)
+        && evidence.is_settling_cut()
+    {
+        return rule.not_evaluated(Unevaluated::CutShort);
+    }
     let own = own_part(of);
     let observed = observed(scope, worst, percentile);
     let margin = observed.and_then(|at| margin(at.value(), at_most.0 as f64));
@@ -86,6 +93,15 @@ pub(crate) fn evaluate(
         .decided_by_both(decision, own, since(scope, bound))
         .with_lower(&slo.bound.rule(), lower(scope, kept, percentile))
         .noted_if_close(margin)
+}
+
+/// Messages of the cohort that had no end in a latency, and might still have had one.
+fn open(of: Latency, scope: &ScopeSummary) -> u64 {
+    let outstanding = scope.measured.arrivals.outstanding.unwrap_or(0);
+    match of {
+        Latency::EndToEnd => outstanding + scope.measured.in_flight,
+        _ => scope.measured.in_flight,
+    }
 }
 
 /// Our own part in a latency that only fails by it.

@@ -26,7 +26,7 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
     };
     Some(match slo.bound {
         SloBound::Loss(allowed) => loss(slo, allowed, scope, evidence),
-        SloBound::FailureRatio(allowed) => failure_ratio(slo, allowed, scope),
+        SloBound::FailureRatio(allowed) => failure_ratio(slo, allowed, scope, evidence),
         SloBound::Connected(wanted) => connected(slo, wanted, evidence),
         SloBound::Disconnects(allowed) => disconnects(slo, allowed, evidence),
         SloBound::Duplicates(allowed) => duplicates(slo, allowed, evidence),
@@ -289,7 +289,12 @@ fn duplicates(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleRes
 }
 
 /// Rule `failure-ratio`, on the measured cohort.
-fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult {
+fn failure_ratio(
+    slo: &Slo,
+    allowed: Share,
+    scope: &ScopeSummary,
+    evidence: &Evidence<'_>,
+) -> RuleResult {
     let rule = new(slo).bound(Figure::Fraction(allowed.as_fraction()));
     let ledger = &scope.measured;
     let Some(scheduled) = ledger.scheduled else {
@@ -299,6 +304,13 @@ fn failure_ratio(slo: &Slo, allowed: Share, scope: &ScopeSummary) -> RuleResult 
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
     let failed = ledger.failed;
+    let ended = failed.saturating_sub(ledger.in_flight);
+    if evidence.is_settling_cut()
+        && !allowed.covers(failed, scheduled)
+        && allowed.covers(ended, scheduled)
+    {
+        return rule.not_evaluated(Unevaluated::CutShort);
+    }
     let since = scope
         .series
         .iter()

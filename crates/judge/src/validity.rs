@@ -55,8 +55,11 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
     match evidence.ending {
         Ending::Planned => rule.evidence("the run went on to its end"),
         Ending::Stopped(_) => rule.evidence("the run ended by a rule of its own"),
-        Ending::Interrupted => {
-            let at = evidence.summary.timeline.settle.min(evidence.summary.end);
+        Ending::Interrupted | Ending::SettlingInterrupted => {
+            let at = match evidence.is_settling_cut() {
+                true => evidence.summary.end,
+                false => evidence.summary.timeline.settle.min(evidence.summary.end),
+            };
             rule.evidence(format!("interrupted at {}", figure::clock(at)))
                 .decided(false, None)
         }
@@ -95,9 +98,11 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     let (cohort, when) = match evidence.ending {
         Ending::Stopped(_) => (&run.uplink, "due"),
         Ending::NoLinkUp => return rule.not_evaluated(Unevaluated::NothingDue),
-        Ending::Planned | Ending::Interrupted | Ending::Unfinished { .. } | Ending::NotBegun(_) => {
-            (&run.measured, "due while measuring")
-        }
+        Ending::Planned
+        | Ending::Interrupted
+        | Ending::SettlingInterrupted
+        | Ending::Unfinished { .. }
+        | Ending::NotBegun(_) => (&run.measured, "due while measuring"),
     };
     let Some(messages) = cohort.scheduled else {
         return rule.not_evaluated(Unevaluated::Unknown);

@@ -161,6 +161,7 @@ impl Archive {
         match footer.ending {
             Ending::Planned => muster_judge::Ending::Planned,
             Ending::Interrupted => muster_judge::Ending::Interrupted,
+            Ending::SettlingInterrupted => muster_judge::Ending::SettlingInterrupted,
             Ending::StoppedByRule => match footer.stop {
                 Some(stop) => muster_judge::Ending::Stopped(stop),
                 None => muster_judge::Ending::Interrupted,
@@ -198,9 +199,14 @@ impl Archive {
                 false => Unfinished::interrupted(at),
             });
         };
-        let at = self.timeline.settle.min(footer.end);
-        let is_interrupted = footer.ending == Ending::Interrupted;
-        is_interrupted.then(|| Unfinished::interrupted(at))
+        match footer.ending {
+            Ending::Interrupted => {
+                let at = self.timeline.settle.min(footer.end);
+                Some(Unfinished::interrupted(at))
+            }
+            Ending::SettlingInterrupted => Some(Unfinished::interrupted(footer.end)),
+            _ => None,
+        }
     }
 
     /// What events of a kind say, behind `before`; nothing where there are none.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleName, RuleOutcome, Rules,
-    RunResult, Scope, Share, SloBound, Unevaluated, Verdict, WarningKind,
+    Allowance, Ending, Figure, Incident, IncidentKind, Latency, Percentile, RuleName, RuleOutcome,
+    Rules, RunResult, Scope, Share, SloBound, Unevaluated, Verdict, WarningKind,
 };
 use muster_measure::{GroupSummary, Summary};
-use muster_model::{Cause, FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId};
+use muster_model::{
+    Cause, FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId, figure,
+};
 
 use crate::run::{MEASURE, Message, Run, failed, rule};
 
@@ -125,6 +127,39 @@ fn what_is_outstanding_fails_drain_and_is_never_called_loss() {
         drain.evidence,
         "backend app still delivering 50/s, 2.0 s behind"
     );
+}
+
+/// Who interrupts a run while it settles does not wait for what is open.
+#[test]
+fn what_was_open_when_settling_was_interrupted_fails_no_rule() {
+    let bounds = [Latency::Response, Latency::EndToEnd].map(|of| p99(of, 250));
+    let mut run = Run::healthy(100, 10).names(&bounds);
+    for message in run.messages.iter_mut().rev().take(100) {
+        message.ends(Outcome::InFlight);
+    }
+    for message in run.messages.iter_mut().rev().skip(100).take(100) {
+        message.seen = None;
+        message.outstanding = true;
+    }
+    let open = ["failure-ratio", "response p99", "end-to-end p99", "drain"];
+    assert_eq!(failed(&run.judged()), open);
+    run.ending = Ending::SettlingInterrupted;
+    let verdict = run.judged();
+    let cut = RuleOutcome::NotEvaluated(Unevaluated::CutShort);
+    for name in open {
+        assert_eq!(rule(&verdict, name).outcome, cut, "{name}");
+    }
+    assert_eq!(
+        (verdict.result, verdict.would_be),
+        (RunResult::Invalid, None)
+    );
+    let interrupted = format!("interrupted at {}", figure::clock(run.end()));
+    assert_eq!(rule(&verdict, "uninterrupted").evidence, interrupted);
+    // What had ended badly before stays a failure.
+    run.messages[300].ends(Outcome::TimedOut);
+    let verdict = run.judged();
+    assert_eq!(rule(&verdict, "failure-ratio").outcome, RuleOutcome::Fail);
+    assert_eq!(verdict.would_be, Some(RunResult::Fail));
 }
 
 #[test]
