@@ -50,7 +50,7 @@ pub(crate) fn leg(
     let holds = |above: u64| percentile.allows(above + missing, n);
     let decision = Decision::of(holds(above), || holds(above_lower));
     let quantile = |view: &LatencyView| all_due(view).quantile_us(percentile.as_fraction());
-    let observed = of_all_due(view, percentile);
+    let observed = of_all_due(view, percentile, missing);
     let lower = lower_of(of, scope).and_then(quantile).map(Micros);
     let margin = observed.and_then(|at| margin(at.value(), at_most.0 as f64));
     rule.observed(observed)

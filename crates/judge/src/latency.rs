@@ -35,20 +35,8 @@ pub(crate) fn evaluate(
         return commands::leg(slo, bound, scope, evidence);
     };
     let rule = new(slo).bound(Figure::Time(at_most));
-    if scope.measured.scheduled.is_none() {
-        return rule.not_evaluated(Unevaluated::Unknown);
-    }
-    if of == Latency::EndToEnd && is_consumer_disturbed(evidence) {
-        return rule.not_evaluated(Unevaluated::ConsumerDisturbed);
-    }
-    if of == Latency::EndToEnd && evidence.summary.backends.is_empty() {
-        return rule.not_evaluated(Unevaluated::NoBackend);
-    }
-    if of == Latency::EndToEnd && !evidence.summary.has_one_clock {
-        return rule.not_evaluated(Unevaluated::ClocksApart);
-    }
-    if of == Latency::EndToEnd && scope.unsure_by_order > 0 {
-        return rule.not_evaluated(Unevaluated::OrderUnsure);
+    if let Some(reason) = why_unknown(of, scope, evidence) {
+        return rule.not_evaluated(reason);
     }
     let counters = scope
         .above
@@ -93,6 +81,27 @@ pub(crate) fn evaluate(
         .decided_by_both(decision, own, since(scope, bound))
         .with_lower(&slo.bound.rule(), lower(scope, kept, percentile))
         .noted_if_close(margin)
+}
+
+/// Why a latency is not known at all.
+fn why_unknown(of: Latency, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<Unevaluated> {
+    if scope.measured.scheduled.is_none() {
+        return Some(Unevaluated::Unknown);
+    }
+    if of != Latency::EndToEnd {
+        return None;
+    }
+    let reasons = [
+        (
+            is_consumer_disturbed(evidence),
+            Unevaluated::ConsumerDisturbed,
+        ),
+        (evidence.summary.backends.is_empty(), Unevaluated::NoBackend),
+        (!evidence.summary.has_one_clock, Unevaluated::ClocksApart),
+        (scope.unsure_by_order > 0, Unevaluated::OrderUnsure),
+    ];
+    let mut reasons = reasons.into_iter();
+    reasons.find_map(|(is_so, reason)| is_so.then_some(reason))
 }
 
 /// Messages of the cohort that had no end in a latency, and might still have had one.
@@ -208,12 +217,23 @@ fn observed(scope: &ScopeSummary, counter: &Above, percentile: Percentile) -> Op
     {
         return None;
     }
-    of_all_due(scope.latency.of(counter.latency)?, percentile)
+    let view = scope.latency.of(counter.latency)?;
+    of_all_due(view, percentile, counter.missing)
 }
 
-/// A percentile of all due: a lower bound where it is among those without an end.
-pub(crate) fn of_all_due(view: &LatencyView, percentile: Percentile) -> Option<Figure> {
-    let found = Bounded::of(&view.known, &view.censored, percentile.as_fraction())?;
+/// A percentile of all due: a lower bound where it is among those without an end. Of `missing`, those
+/// without a lower bound of their own took no less than nothing.
+pub(crate) fn of_all_due(
+    view: &LatencyView,
+    percentile: Percentile,
+    missing: u64,
+) -> Option<Figure> {
+    let mut censored = view.censored.clone();
+    let unbounded = missing.saturating_sub(censored.count);
+    if view.known.count > 0 && unbounded > 0 {
+        censored.record_n(Micros::ZERO, unbounded);
+    }
+    let found = Bounded::of(&view.known, &censored, percentile.as_fraction())?;
     Some(match found.is_at_least {
         true => Figure::AtLeast(Micros(found.us)),
         false => Figure::Time(Micros(found.us)),
