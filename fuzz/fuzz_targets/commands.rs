@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use muster_model::{DeviceId, MessageId, Micros, RunId, STAMP_TEXT, Stamp, StreamId};
-use muster_platform::{CommandScratch, OutboundCommand, Dialect, Downlink, Replying, Returned};
+use muster_platform::{CommandScratch, Dialect, Downlink, OutboundCommand, Replying, Returned};
 
 const DIALECT: Dialect = Dialect::Mqtt;
 
