@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use muster_backend::{ConsumersSpec, Seat, consumers_loop};
 use muster_conduct::{Dispatch, Order, Slice, Trial, recorder_plan, schedules};
+use muster_device::Mqtt;
 use muster_fleet::{ShardSpec, Streams, shard_loop};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
@@ -158,7 +159,7 @@ impl Line {
             .expect("they can be set up");
         let (to_devices, mailbox) = desk(1);
         let spec = devices(&plan, clock);
-        let devices = shard_loop(&spec, vec![target], Streams(Plain), None, mailbox)
+        let devices = shard_loop::<Mqtt, _>(&spec, vec![target], Streams(Plain), None, mailbox)
             .expect("it can be placed");
         Self {
             consumers: Thread::run(consumers, to_consumers),

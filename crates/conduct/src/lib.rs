@@ -42,7 +42,7 @@ pub use commander::{
 pub use conductor::{Conductor, Ending, Order, Phase};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
 pub use part::{NoPart, Part};
-pub use placement::Placement;
+pub use placement::{Placement, Protocol};
 pub use progress::{Delivery, Progress};
 pub use says::{reader, roster, uplink};
 pub use tape::{Scribe, Tape};

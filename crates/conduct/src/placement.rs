@@ -1,25 +1,28 @@
 //! From the plan to the pure half of a shard.
 
+mod coap;
+mod mqtt;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, Authentication, BackOff, Class, ClassStream, Client, ClientId, Gateway, Kind, Listener,
-    Login, MqttSettings, Offline, Policy, Protocol, Ramp, SLOT_MAX, Shard, ShardPlan, Sink,
-    SocketUse, Will,
+    Answer, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Offline, Policy, Ramp,
+    SLOT_MAX, Session, Shard, ShardPlan, Sink,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
-use muster_model::{Micros, Rate, RunId};
+use muster_model::{Rate, RunId};
 use muster_platform::DueTimes;
-use muster_protocol::coap::ClientSettings;
-use muster_protocol::mqtt::Property;
-use muster_scenario::{
-    Ack, ClientIdPlan, ClientPlan, Credential, FleetPlan, Loop, MqttPlan, Overflow, Plan, Sockets,
-    StreamKind, StreamPlan,
-};
+use muster_scenario::{Ack, FleetPlan, Loop, Overflow, Plan, StreamKind, StreamPlan};
 
 use crate::{Slice, reader, roster, uplink};
+
+/// A protocol that the fleets of a plan may speak.
+pub trait Protocol: Session {
+    /// The settings of a fleet's sessions; none if the fleet speaks another protocol.
+    fn settings(plan: &Plan, fleet: &FleetPlan) -> Option<Self::Settings>;
+}
 
 /// What a shard is made from.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +44,14 @@ pub struct Placement<'a> {
 }
 
 impl Placement<'_> {
-    /// The shard, with every link down.
+    /// The shard of the fleets that speak a protocol, with every link down.
     ///
     /// # Errors
     /// [`PayloadError`] for a payload that the scenario's checks let through.
-    pub fn shard<S: Sink>(&self, sink: S) -> Result<Shard<S>, PayloadError> {
-        let classes = self.plan.fleets.iter().map(|fleet| self.class(fleet));
+    pub fn shard<P: Protocol, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, PayloadError> {
+        let fleets = self.plan.fleets.iter();
+        let fleets = fleets.filter_map(|fleet| Some((fleet, Self::client::<P>(self.plan, fleet)?)));
+        let classes = fleets.map(|(fleet, client)| self.class(fleet, client));
         let plan = ShardPlan {
             run: self.run,
             seed: self.plan.seed,
@@ -60,11 +65,11 @@ impl Placement<'_> {
         Ok(Shard::new(plan, sink))
     }
 
-    /// How the sessions of a fleet are opened.
+    /// How the sessions of a fleet are opened; none if the fleet speaks another protocol.
     #[must_use]
-    pub fn client(plan: &Plan, fleet: &FleetPlan) -> Client {
-        Client {
-            protocol: Self::protocol(plan, fleet),
+    pub fn client<P: Protocol>(plan: &Plan, fleet: &FleetPlan) -> Option<Client<P::Settings>> {
+        Some(Client {
+            settings: P::settings(plan, fleet)?,
             gateway: fleet.link_names.clone().map(|names| Gateway {
                 names,
                 devices: fleet.devices_per_link,
@@ -76,70 +81,14 @@ impl Placement<'_> {
                 until: pause.at + pause.lasts,
                 is_abrupt: pause.is_abrupt,
             }),
-        }
+        })
     }
 
-    fn protocol(plan: &Plan, fleet: &FleetPlan) -> Protocol {
-        let limit = plan.receive_limit();
-        match &fleet.client {
-            ClientPlan::Mqtt(plan) => Protocol::Mqtt(Box::new(Self::mqtt(limit, fleet, plan))),
-            ClientPlan::Coap(plan) => Protocol::Coap {
-                settings: Arc::new(ClientSettings {
-                    body_max: limit,
-                    ..plan.settings()
-                }),
-                sockets: match plan.sockets {
-                    Sockets::PerDevice => SocketUse::Own,
-                    Sockets::OneEndpoint { links } => SocketUse::SharedEndpoint { links },
-                    Sockets::ByConnectionId { links } => SocketUse::SharedPort { links },
-                },
-            },
-        }
-    }
-
-    fn mqtt(limit: u32, fleet: &FleetPlan, plan: &MqttPlan) -> MqttSettings {
-        MqttSettings {
-            version: plan.version,
-            client_id: match &plan.client_id {
-                ClientIdPlan::LinkName => ClientId::Name,
-                ClientIdPlan::Template(template) => ClientId::Template(template.clone()),
-                ClientIdPlan::Assigned => ClientId::Assigned,
-            },
-            clean_start: plan.clean_start,
-            session_expiry_s: whole_seconds(plan.session_expiry),
-            keep_alive_s: u16::try_from(whole_seconds(plan.keep_alive)).unwrap_or(u16::MAX),
-            receive_maximum: plan.receive_maximum,
-            maximum_packet_size: limit,
-            login: match &fleet.credential {
-                Credential::None | Credential::Certificate { .. } | Credential::Psk { .. } => None,
-                Credential::Password { user, secret } => Some(Login {
-                    user: user.clone(),
-                    password: Some(secret.expose().clone()),
-                }),
-                Credential::Token { token } => Some(Login {
-                    user: token.expose().clone(),
-                    password: None,
-                }),
-            },
-            authentication: plan.authentication.as_ref().map(|plan| Authentication {
-                method: plan.method.clone(),
-                data: plan.data.expose().clone(),
-                answer: plan.answer.expose().clone(),
-                echo: plan.echo,
-                again: plan.again,
-            }),
-            will: plan.will.as_ref().map(|will| Will {
-                topic: will.topic.clone(),
-                payload: will.payload.clone(),
-                qos: will.qos,
-                retain: will.retain,
-                delay: (will.delay > Micros::ZERO)
-                    .then(|| Property::WillDelay(whole_seconds(will.delay))),
-            }),
-        }
-    }
-
-    fn class(&self, fleet: &FleetPlan) -> Result<(Class, Ramp), PayloadError> {
+    fn class<C>(
+        &self,
+        fleet: &FleetPlan,
+        client: Client<C>,
+    ) -> Result<(Class<C>, Ramp), PayloadError> {
         let links = self.slice.cut(fleet.first_link.0, fleet.links);
         let share = f64::from(links.end - links.start) / f64::from(fleet.links.max(1));
         let rate = Rate::per_second(fleet.connect.rate.get() * share);
@@ -160,7 +109,7 @@ impl Placement<'_> {
                 .announcement
                 .filter(|_| fleet.is_gateway),
             streams: streams.collect::<Result<_, _>>()?,
-            client: Self::client(self.plan, fleet),
+            client,
             back_off: BackOff {
                 min: fleet.reconnect.min,
                 max: fleet.reconnect.max,
@@ -187,7 +136,7 @@ impl Placement<'_> {
             id: stream.id,
             kind: self.kind(stream),
             uplink: uplink(stream)?,
-            qos: stream.qos,
+            qos: stream.qos.into(),
             is_confirmable: stream.is_confirmable,
             retain: stream.retain,
             content_type: stream.content_type.clone(),
@@ -266,12 +215,9 @@ fn policy(declared: Loop) -> Policy {
     }
 }
 
-fn whole_seconds(time: Micros) -> u32 {
-    u32::try_from(time.get() / 1_000_000).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use muster_device::Mqtt;
     use muster_model::LinkId;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
     use proptest::prelude::*;
@@ -306,7 +252,7 @@ phases: {{ measure: 1s }}
             let (name, text) = ("names.yaml", text.as_str());
             let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
             let (fleet, roster) = (&plan.fleets[1], roster(&plan, &plan.fleets[1], 0));
-            let client = Placement::client(&plan, fleet);
+            let client = Placement::client::<Mqtt>(&plan, fleet).expect("it speaks MQTT");
             let (mut called, mut proved) = (String::new(), String::new());
             for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
                 client.render_name(&roster, fleet.first_device_of(link), &mut called);

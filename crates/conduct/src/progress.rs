@@ -1,6 +1,6 @@
 //! How far a run has come, as its agents tell it.
 
-use muster_device::{Shard, Sink};
+use muster_device::{Session, Shard, Sink};
 use muster_measure::Progress as Windows;
 use muster_model::{Listening, Micros};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Delivery {
 impl Progress {
     /// How far the links of a shard have come. Whether one was declined is known to whoever drives it.
     #[must_use]
-    pub fn of<S: Sink>(shard: &Shard<S>, at: Micros) -> Self {
+    pub fn of<P: Session, S: Sink>(shard: &Shard<P, S>, at: Micros) -> Self {
         let tally = shard.tally();
         Self {
             at,
@@ -119,7 +119,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use muster_device::SLOT_MAX;
+    use muster_device::{Mqtt, SLOT_MAX};
     use muster_measure::Recorder;
     use muster_model::RunId;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
@@ -134,7 +134,7 @@ fleet: [ { name: meters, count: 3, streams: [ { name: r, rate: 3/s, count: 1, ph
 phases: { measure: 1s }
 ";
 
-    fn burst() -> Shard<Tape> {
+    fn burst() -> Shard<Mqtt, Tape> {
         let (name, text) = ("burst.yaml", BURST);
         let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
         let schedules = schedules(&plan).unwrap();

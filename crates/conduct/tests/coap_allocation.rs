@@ -4,7 +4,7 @@ use std::alloc::System;
 use std::sync::Arc;
 
 use muster_conduct::{Placement, Slice, recorder_plan, schedules};
-use muster_device::{Shard, Sink};
+use muster_device::{Coap, Shard, Sink};
 use muster_measure::Counts;
 use muster_model::{
     Answering, Attempt, Command, DeviceId, LinkFact, LinkId, MessageId, Micros, Outcome, Reception,
@@ -63,7 +63,7 @@ impl Sink for Told {
     }
 }
 
-fn shard() -> Shard<Told> {
+fn shard() -> Shard<Coap, Told> {
     let (name, text) = ("t.yaml", SCENARIO);
     let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles);
     let plan = plan.unwrap_or_else(|problems| panic!("{problems}"));
@@ -82,7 +82,7 @@ fn shard() -> Shard<Told> {
 
 /// A device and its platform, which answers at once.
 struct Line {
-    shard: Shard<Told>,
+    shard: Shard<Coap, Told>,
     server: Server,
     out: Vec<u8>,
     issued: u32,
@@ -108,7 +108,11 @@ impl Line {
     }
 
     /// Calls the shard, and counts what that allocates.
-    fn ask<T>(&mut self, now: Micros, call: impl FnOnce(&mut Shard<Told>, &mut Vec<u8>) -> T) -> T {
+    fn ask<T>(
+        &mut self,
+        now: Micros,
+        call: impl FnOnce(&mut Shard<Coap, Told>, &mut Vec<u8>) -> T,
+    ) -> T {
         let region = Region::new(ALLOCATOR);
         let result = call(&mut self.shard, &mut self.out);
         let change = region.change();

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Announcement, Dialect, Roster, Uplink};
-use muster_protocol::mqtt;
 
-use crate::{BackOff, Client, ClientId};
+use crate::{BackOff, Client, Qos};
 
 /// One fleet, as far as one shard carries it.
 #[derive(Debug)]
-pub struct Class {
+pub struct Class<C> {
     /// Its devices by formula.
     pub roster: Roster,
     /// How its devices and the platform speak to each other.
@@ -28,7 +27,7 @@ pub struct Class {
     /// What the devices send.
     pub streams: Vec<ClassStream>,
     /// How sessions are opened.
-    pub client: Client,
+    pub client: Client<C>,
     /// The waits between tries to connect.
     pub back_off: BackOff,
 }
@@ -43,7 +42,7 @@ pub struct ClassStream {
     /// What is sent, and where the id travels.
     pub uplink: Uplink,
     /// The quality of service; over CoAP 1 where an answer is waited for, else 0.
-    pub qos: mqtt::Qos,
+    pub qos: Qos,
     /// Whether it is sent until it is acknowledged (CoAP: CON, not NON); of no meaning in MQTT.
     pub is_confirmable: bool,
     /// Whether the platform keeps the last message.
@@ -159,7 +158,7 @@ impl ClassStream {
 
     /// Whether the session tracks a message until the protocol has answered it.
     pub(crate) fn is_tracked(&self) -> bool {
-        self.is_answered() && self.qos != mqtt::Qos::AtMostOnce
+        self.is_answered() && self.qos != Qos::AtMostOnce
     }
 
     /// The time-out, where it begins anew with each acknowledgement that the device gets.
@@ -171,7 +170,7 @@ impl ClassStream {
     }
 }
 
-impl Class {
+impl<C> Class<C> {
     /// The link that carries a device, as an index into this class's links of the shard.
     #[must_use]
     pub fn link_of(&self, device: DeviceId) -> u32 {
@@ -186,18 +185,12 @@ impl Class {
         DeviceId(self.roster.first_device().0 + place)
     }
 
-    /// Whether client ids contain the run: nobody named them, and the platform does not care.
-    pub(crate) fn names_run(&self) -> bool {
-        let mqtt = self.client.mqtt();
-        let is_unnamed = mqtt.is_some_and(|mqtt| mqtt.client_id == ClientId::Name);
-        is_unnamed && self.dialect.publishing().has_free_client_ids
-    }
-
-    /// Whether a client that is none of this run's may have a client id of a link.
-    pub(crate) fn may_share_client_ids(&self) -> bool {
-        let mqtt = self.client.mqtt();
-        let has_own = mqtt.is_some_and(|mqtt| mqtt.client_id != ClientId::Assigned);
-        has_own && !self.names_run()
+    /// What a link calls itself: as a rule the name of its first device.
+    pub(crate) fn name_of(&self, link: LinkId) -> String {
+        let mut name = String::new();
+        let device = self.first_device_of(link);
+        self.client.render_name(&self.roster, device, &mut name);
+        name
     }
 
     /// The stream that takes commands, as its place among the streams.

@@ -1,51 +1,16 @@
-//! How the sessions of a fleet are opened, and by which protocol.
+//! How the sessions of a fleet are opened.
 
-use std::sync::Arc;
-
-use muster_load::{Names, Octets, Template};
+use muster_load::Names;
 use muster_model::{DeviceId, Micros};
 use muster_platform::Roster;
-use muster_protocol::{coap, mqtt};
 
 use crate::Offline;
 
-/// What the links of a fleet speak.
-#[derive(Debug)]
-pub enum Protocol {
-    /// MQTT.
-    Mqtt(Box<MqttSettings>),
-    /// CoAP.
-    Coap {
-        /// One value for all sessions.
-        settings: Arc<coap::ClientSettings>,
-        /// Whose the UDP sockets are.
-        sockets: SocketUse,
-    },
-}
-
-/// Whose a UDP socket is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SocketUse {
-    /// One link's own.
-    Own,
-    /// That of several links which are one endpoint to the peer: message ids and tokens are the
-    /// socket's, and tell the links apart.
-    SharedEndpoint {
-        /// So many at the most.
-        links: u32,
-    },
-    /// That of several links, each an endpoint of its own: what lies between tells them apart.
-    SharedPort {
-        /// So many at the most.
-        links: u32,
-    },
-}
-
 /// How the sessions of a fleet are opened.
 #[derive(Debug)]
-pub struct Client {
-    /// What its links speak.
-    pub protocol: Protocol,
+pub struct Client<C> {
+    /// What is the protocol's own.
+    pub settings: C,
     /// What its links are called, where not by their first devices.
     pub gateway: Option<Gateway>,
     /// How long a handshake may take, from the SYN.
@@ -56,52 +21,7 @@ pub struct Client {
     pub offline: Option<Offline>,
 }
 
-/// What the CONNECT of a fleet's links says.
-#[derive(Debug)]
-pub struct MqttSettings {
-    /// The protocol's version.
-    pub version: mqtt::Version,
-    /// What links call their sessions.
-    pub client_id: ClientId,
-    /// Whether the platform forgets an earlier session first.
-    pub clean_start: bool,
-    /// How long the platform keeps the session after the link ended, in seconds.
-    pub session_expiry_s: u32,
-    /// The keep-alive in seconds; 0 switches it off.
-    pub keep_alive_s: u16,
-    /// The receive maximum that the devices announce.
-    pub receive_maximum: Option<u16>,
-    /// Bytes of the largest packet that the devices receive, as they announce it.
-    pub maximum_packet_size: u32,
-    /// User name and password.
-    pub login: Option<Login>,
-    /// What is to be proved beyond them.
-    pub authentication: Option<Authentication>,
-    /// What the platform publishes when a link ends unasked.
-    pub will: Option<Will>,
-}
-
-/// The client ids of a fleet's links.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ClientId {
-    /// The link's name.
-    Name,
-    /// A text for each link.
-    Template(Template),
-    /// None: the platform assigns one with each CONNECT.
-    Assigned,
-}
-
-impl MqttSettings {
-    fn is_resumable(&self) -> bool {
-        match self.version {
-            mqtt::Version::V311 => !self.clean_start,
-            mqtt::Version::V5 => self.session_expiry_s > 0,
-        }
-    }
-}
-
-impl Client {
+impl<C> Client<C> {
     /// What the link is called whose first device this is, into `out`, which is emptied first.
     pub fn render_name(&self, roster: &Roster, device: DeviceId, out: &mut String) {
         let Some(gateway) = &self.gateway else {
@@ -110,22 +30,6 @@ impl Client {
         let place = device.0 - roster.first_device().0;
         out.clear();
         gateway.names.render(place / gateway.devices.max(1), out);
-    }
-
-    /// Whether the platform keeps a session over the end of a link, so that attempts in flight
-    /// may still be answered on the next one.
-    #[must_use]
-    pub fn is_resumable(&self) -> bool {
-        self.mqtt().is_some_and(MqttSettings::is_resumable)
-    }
-
-    /// What is said of MQTT; none where the links speak another protocol.
-    #[must_use]
-    pub fn mqtt(&self) -> Option<&MqttSettings> {
-        match &self.protocol {
-            Protocol::Mqtt(settings) => Some(settings),
-            Protocol::Coap { .. } => None,
-        }
     }
 }
 
@@ -136,55 +40,4 @@ pub struct Gateway {
     pub names: Names,
     /// How many devices each carries.
     pub devices: u32,
-}
-
-/// User name and password of a fleet's links, as templates.
-pub struct Login {
-    /// The user name; never printed, since it may be an access token.
-    pub user: Template,
-    /// The password, if there is one; never printed.
-    pub password: Option<Octets>,
-}
-
-impl std::fmt::Debug for Login {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").finish_non_exhaustive()
-    }
-}
-
-/// Enhanced authentication of a fleet's links (MQTT 5 section 4.12).
-pub struct Authentication {
-    /// The method that the CONNECT names.
-    pub method: String,
-    /// What goes with the CONNECT and begins a further authentication; never printed.
-    pub data: Octets,
-    /// What answers each challenge of the platform; never printed.
-    pub answer: Octets,
-    /// Whether the challenge itself stands before the answer.
-    pub echo: bool,
-    /// How long after an authentication an open link begins another.
-    pub again: Option<Micros>,
-}
-
-impl std::fmt::Debug for Authentication {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Authentication")
-            .field("method", &self.method)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The will of a fleet's links.
-#[derive(Debug)]
-pub struct Will {
-    /// Its topic.
-    pub topic: Template,
-    /// Its payload.
-    pub payload: Template,
-    /// Its quality of service.
-    pub qos: mqtt::Qos,
-    /// Whether it is retained.
-    pub retain: bool,
-    /// The will delay interval (MQTT 5 section 3.1.3.2.2), where there is one.
-    pub delay: Option<mqtt::Property<'static>>,
 }

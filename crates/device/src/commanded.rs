@@ -6,18 +6,19 @@ use muster_model::{
     Query, QueryOutcome, Receipt, ShedCause, Stamp, StreamId,
 };
 use muster_platform::CommandCopy;
-use muster_protocol::mqtt::Token;
 
 use crate::agenda::DueMessage;
 use crate::class::{Kind, Policy};
 use crate::link::{State, Writing};
+use crate::session::{Interaction, Session};
 use crate::slots::{SlotId, Taken};
+use crate::token::Token;
 use crate::{Shard, Sink};
 
 /// For so long a link has just come up again.
 const RECENT: Micros = Micros::from_secs(1);
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// A command of the schedule is due: where does its device stand?
     pub(crate) fn meet(&mut self, message: DueMessage, link: u32, now: Micros) {
         let met = Met {
@@ -36,7 +37,9 @@ impl<S: Sink> Shard<S> {
         let link = &self.links[at as usize];
         if is_absent || link.state != State::Up {
             Presence::Offline
-        } else if self.is_in_datagrams(at) && self.query_under_way(at, message.device).is_some() {
+        } else if P::INTERACTION == Interaction::Asks
+            && self.query_under_way(at, message.device).is_some()
+        {
             Presence::Waiting
         } else if link.ups > 1 && now - link.since < RECENT {
             Presence::Reconnected
@@ -91,7 +94,7 @@ impl<S: Sink> Shard<S> {
         token: Token,
         copy: &CommandCopy<'_>,
     ) {
-        let asked = self.open_attempt(link, token);
+        let asked = self.slots.open_attempt(link, token);
         let asker = match asked {
             Some(id) => self.slots.get(id).device,
             None => self.class(link).first_device_of(self.link_id(link)),
@@ -246,8 +249,8 @@ impl<S: Sink> Shard<S> {
             outcome: Answering::of(outcome),
             own: self.own.until(slot.own, slot.due, at),
         };
-        let (link, stream, request) = (slot.link, slot.stream, slot.request);
-        if self.is_in_datagrams(link) {
+        let (stream, request) = (slot.stream, slot.request);
+        if P::INTERACTION == Interaction::Asks {
             self.reply_paths.release(request);
         }
         self.tell_command(stream, Command::Answer(answer));

@@ -4,10 +4,10 @@
 //! it waits for an answer.
 
 use muster_model::Micros;
-use muster_protocol::mqtt::{self, Stage, Token};
 
-use crate::token::stream_of;
-use crate::{Shard, Sink};
+use crate::session::Session;
+use crate::token::{Token, stream_of};
+use crate::{Qos, Shard, Sink};
 
 /// The open completions of a shard.
 #[derive(Debug, Default)]
@@ -17,11 +17,11 @@ pub(crate) struct Completing {
     until: Micros,
 }
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// The platform accepted a message: at QoS 2 its completion is due.
     pub(crate) fn await_completion(&mut self, token: Token, now: Micros) {
         let stream = self.stream(stream_of(token));
-        if stream.qos == mqtt::Qos::ExactlyOnce {
+        if stream.qos == Qos::ExactlyOnce {
             let until = now + stream.timeout;
             self.completing.open += 1;
             self.completing.until = self.completing.until.max(until);
@@ -47,17 +47,12 @@ impl<S: Sink> Shard<S> {
     /// Drops all that is in flight on the session of a link. What was accepted and not completed
     /// never will be; it is counted unless we ended the link `on_purpose`.
     pub(crate) fn drop_exchanges(&mut self, link: u32, now: Micros, on_purpose: bool) {
-        let Some(client) = self.links[link as usize].session.mqtt() else {
-            return;
-        };
         let (completing, sink) = (&mut self.completing, &mut self.sink);
-        client.drop_inflight(|token, stage| match stage {
-            Stage::Published => {}
-            Stage::Accepted => {
-                completing.open = completing.open.saturating_sub(1);
-                if !on_purpose {
-                    sink.counts(stream_of(token), now).incomplete += 1;
-                }
+        let state = &mut self.links[link as usize].session;
+        self.session.drop_exchanges(state, |token| {
+            completing.open = completing.open.saturating_sub(1);
+            if !on_purpose {
+                sink.counts(stream_of(token), now).incomplete += 1;
             }
         });
     }

@@ -3,10 +3,11 @@
 use muster_model::{Cause, Micros, Outcome, ShedCause, StreamId};
 
 use crate::link::{Hold, Writing};
+use crate::session::Session;
 use crate::slots::{SlotId, Stage};
 use crate::{Shard, Sink};
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// The kernel took the whole message that was rendered last, at `at`.
     pub fn written(&mut self, link: u32, at: Micros) {
         let writing = std::mem::replace(&mut self.links[link as usize].writing, Writing::Nothing);

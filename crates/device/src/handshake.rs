@@ -1,21 +1,18 @@
 //! From a closed link to an open one, and back.
 
-use muster_model::{Cause, ConnectFailure, LinkEvent, LinkFact, Micros, Reason};
+use muster_model::{Cause, ConnectFailure, LinkEvent, LinkFact, Micros};
 
 use crate::link::{Hold, State};
+use crate::session::Session;
 use crate::{Shard, Sink};
 
 /// Hash input of the jitter of a back-off, beside the number of failures.
 const JITTER: u64 = 0x1000;
 /// A link that the peer ends within this time of taking it had a brief life. Two clients that take each
 /// other's session over do so after a back-off, which begins at a second.
-const BRIEF: Micros = Micros::from_secs(5);
-/// Brief lives in a row from which on a takeover is likely.
-const BRIEF_LIVES: u8 = 3;
-/// The session was taken over by another client (MQTT 5 section 4.13).
-const TAKEN_OVER: Reason = Reason::Mqtt(0x8e);
+pub(crate) const BRIEF: Micros = Micros::from_secs(5);
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// The ramp of first connects begins.
     pub fn start_ramp(&mut self, now: Micros) {
         for class in &mut self.ramps {
@@ -95,13 +92,13 @@ impl<S: Sink> Shard<S> {
         self.enter(link, State::Opening(waited), now);
     }
 
-    /// What carries a link stands: renders CONNECT. A link of CoAP has no such, and is up.
+    /// What carries a link stands: renders CONNECT. A link whose session has no such is up.
     pub fn opened(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
-        if self.is_in_datagrams(link) {
+        let (session, mut view) = self.view(now);
+        if session.opened(&mut view.at(link), out).is_some() {
             return self.connected(link, now);
         }
         let since = self.links[link as usize].since;
-        self.render_connect(link, now, out);
         self.enter(link, State::Handshaking, since);
     }
 
@@ -114,12 +111,13 @@ impl<S: Sink> Shard<S> {
             self.count_open(link, now);
         }
         let by_us = failure.is_time_out() && self.is_timed_out_by_us(link, now);
+        let (session, mut view) = self.view(now);
+        session.note_failure(&mut view.at(link), failure);
         self.close_session(link);
         self.tried(link);
         self.tally.failed += 1;
         self.tally.refused += u64::from(failure.is_refusal());
         self.bar(link, failure.is_final());
-        self.note_refusal(link, failure);
         self.account.connect_failed(self.link_id(link), &failure);
         self.sink.link(&LinkFact {
             link: self.link_id(link),
@@ -130,24 +128,10 @@ impl<S: Sink> Shard<S> {
         self.back_off(link, now);
     }
 
-    /// A refusal is told with the device that it befell first.
-    fn note_refusal(&mut self, link: u32, failure: ConnectFailure) {
-        if failure == ConnectFailure::AnnouncementUnanswered {
-            return self.note_unannounced(link);
-        }
-        if failure == ConnectFailure::SubscribeUnanswered {
-            return self.note_unsubscribed(link);
-        }
-        let (packet, reason) = if let ConnectFailure::Rejected(reason) = failure {
-            ("CONNECT", reason)
-        } else if let ConnectFailure::SubscribeRejected(reason) = failure {
-            ("SUBSCRIBE", reason)
-        } else {
-            return;
-        };
-        let mut refusals = std::mem::take(&mut self.refusals);
-        refusals.note_link(packet, reason, || self.name_of(link));
-        self.refusals = refusals;
+    /// What a link calls itself: as a rule the name of its first device.
+    #[must_use]
+    pub fn name_of(&self, link: u32) -> String {
+        self.class(link).name_of(self.link_id(link))
     }
 
     /// A link that may have been up is gone.
@@ -162,7 +146,7 @@ impl<S: Sink> Shard<S> {
                     self.back_off(link, now);
                 }
             }
-            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_) => {
+            State::Opening(_) | State::Handshaking => {
                 self.connect_failed(link, now, failure_of(cause));
             }
             State::Down | State::BackOff | State::Ended => {}
@@ -175,7 +159,7 @@ impl<S: Sink> Shard<S> {
     pub fn is_handshaking(&self, link: u32) -> bool {
         matches!(
             self.links[link as usize].state,
-            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_)
+            State::Opening(_) | State::Handshaking
         )
     }
 
@@ -192,16 +176,11 @@ impl<S: Sink> Shard<S> {
         let state = &self.links[link as usize];
         let client = &self.class(link).client;
         match state.state {
-            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_) => {
-                Some(state.since + client.handshake_timeout)
-            }
+            State::Opening(_) | State::Handshaking => Some(state.since + client.handshake_timeout),
             State::Up => {
-                let life = self.end_of_life(link);
-                let again = self.next_authentication(link);
                 let all = [
-                    life,
-                    again,
-                    state.session.deadline(),
+                    self.end_of_life(link),
+                    P::deadline(&client.settings, &state.session),
                     self.silence_ends(link),
                 ];
                 all.into_iter().flatten().min()
@@ -278,7 +257,7 @@ impl<S: Sink> Shard<S> {
             | Cause::Unsendable => false,
         };
         let session = &self.links[link as usize].session;
-        if is_by_peer && session.has_missed_keep_alive(now) {
+        if is_by_peer && P::has_missed_keep_alive(session, now) {
             Cause::KeepAliveMissed
         } else {
             cause
@@ -287,7 +266,7 @@ impl<S: Sink> Shard<S> {
 
     fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) {
         self.tally.up -= 1;
-        self.note_takeover(link, now, cause);
+        self.note_end(link, now, cause);
         self.account.disconnected(self.link_id(link), &cause);
         self.tell(link, now, LinkEvent::Disconnected(cause));
         let messages = std::mem::take(&mut self.links[link as usize].last_sent);
@@ -296,7 +275,7 @@ impl<S: Sink> Shard<S> {
         }
         self.close_session(link);
         self.unwrite(link);
-        if !self.class(link).client.is_resumable() {
+        if !P::is_resumable(&self.class(link).client.settings) {
             if cause.is_on_purpose() {
                 self.drop_exchanges(link, now, true);
             }
@@ -304,8 +283,8 @@ impl<S: Sink> Shard<S> {
         }
     }
 
-    /// Notes a link that ends as one does whose client id another client uses.
-    fn note_takeover(&mut self, link: u32, now: Micros, cause: Cause) {
+    /// Counts brief lives, and lets the session note what that tells.
+    fn note_end(&mut self, link: u32, now: Micros, cause: Cause) {
         let state = &mut self.links[link as usize];
         let is_brief =
             matches!(cause, Cause::PeerClosed | Cause::Reset) && now - state.since <= BRIEF;
@@ -314,25 +293,8 @@ impl<S: Sink> Shard<S> {
             false => 0,
         };
         let lives = state.brief_lives;
-        let is_told = cause == Cause::PeerDisconnect(TAKEN_OVER);
-        let is_likely = lives >= BRIEF_LIVES && self.class(link).may_share_client_ids();
-        if !(is_told || is_likely) {
-            return;
-        }
-        let mut refusals = std::mem::take(&mut self.refusals);
-        refusals.note_takeover(|| {
-            let name = self.name_of(link);
-            let why = if is_told {
-                format!("with {}: another client uses", TAKEN_OVER.in_words())
-            } else {
-                format!("{lives} times in a row within {BRIEF} of taking it: another client may use")
-            };
-            format!(
-                "device `{name}`: the platform ended its link {why} its client id, as a second run of this scenario \
-                 would; use client ids that no other client has (`client.id`, or `id` of the fleet)"
-            )
-        });
-        self.refusals = refusals;
+        let (session, mut view) = self.view(now);
+        session.note_end(&mut view.at(link), cause, lives);
     }
 
     /// A link that we closed on purpose waits for nothing: a back-off would be charged to the

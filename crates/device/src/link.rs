@@ -1,13 +1,12 @@
 //! What a shard keeps of each link: at most a few hundred bytes.
 
-use crate::protocols::Session;
 use crate::slots::{Chain, SlotId};
 use muster_model::Micros;
 
 /// One session with one credential.
 #[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) session: Session,
+pub(crate) struct Link<T> {
+    pub(crate) session: T,
     pub(crate) state: State,
     /// Sent and unanswered, in the order sent.
     pub(crate) flight: Chain,
@@ -46,25 +45,12 @@ pub(crate) enum State {
     /// The socket is opening. Before it did, the link waited for as many microseconds until its turn
     /// on a shared one had come.
     Opening(u32),
-    /// CONNECT is on its way.
+    /// The carrier stands, and the session is on its way to be ready.
     Handshaking,
-    /// The session stands, and the dialect's subscriptions are asked for.
-    Subscribing,
-    /// All is granted, and the platform is told of the devices.
-    Announcing(Announced),
     /// Messages may be sent.
     Up,
     /// The run is over for it.
     Ended,
-}
-
-/// How far a link has told the platform of its devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Announced {
-    /// The place of the first device that was not told of, among those of the link.
-    pub(crate) next: u32,
-    /// Those told of that the platform has not answered for.
-    pub(crate) open: u32,
 }
 
 /// What the socket holds of a link's messages.

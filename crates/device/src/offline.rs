@@ -2,6 +2,7 @@
 
 use muster_model::{Cause, LinkEvent, Micros};
 
+use crate::session::Session;
 use crate::{Shard, Sink};
 
 /// When the links of a fleet are closed on purpose, counted from the start of the warm-up.
@@ -15,7 +16,7 @@ pub struct Offline {
     pub is_abrupt: bool,
 }
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// When a link that is up goes offline; none if it never does, or has been.
     pub(crate) fn goes_offline_at(&self, link: u32) -> Option<Micros> {
         let offline = self.offline(link)?;

@@ -1,23 +1,24 @@
 //! How an attempt ends.
 
 use muster_model::{Attempt, MessageId, Micros, Outcome, Reason, StreamId};
-use muster_protocol::mqtt::{self, Token};
 
+use crate::session::{Interaction, Session};
 use crate::slots::{SlotId, Stage};
-use crate::token::stream_of;
+use crate::token::{Token, stream_of};
 use crate::{Shard, Sink};
 
-impl<S: Sink> Shard<S> {
-    pub(crate) fn accepted(&mut self, link: u32, token: Token, code: u8, now: Micros) {
+impl<P: Session, S: Sink> Shard<P, S> {
+    /// The platform took a published message.
+    pub(crate) fn accepted(&mut self, link: u32, token: Token, has_subscriber: bool, now: Micros) {
         let stream = stream_of(token);
-        if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
+        if !has_subscriber {
             self.sink.counts(stream, now).no_subscriber += 1;
         }
         if self.stream(stream).is_acknowledged() {
             self.sink.counts(stream, now).transport_acknowledged += 1;
             return;
         }
-        match self.open_attempt(link, token) {
+        match self.slots.open_attempt(link, token) {
             Some(id) if self.stream(stream).is_query() => {
                 self.sink.counts(stream, now).transport_acknowledged += 1;
                 self.await_command(id, now);
@@ -31,21 +32,56 @@ impl<S: Sink> Shard<S> {
     }
 
     pub(crate) fn rejected(&mut self, link: u32, token: Token, reason: Reason, now: Micros) {
-        if let Some(id) = self.open_attempt(link, token) {
+        if let Some(id) = self.slots.open_attempt(link, token) {
             self.answered(id, now);
             self.end(id, now, Outcome::Rejected(reason));
         }
     }
 
+    /// The platform's yes to a request. To a query it is the last word: a command comes with it, or
+    /// none came while the device waited.
+    pub(crate) fn request_accepted(
+        &mut self,
+        link: u32,
+        token: Token,
+        now: Micros,
+        has_command: bool,
+    ) {
+        let Some(id) = self.slots.open_attempt(link, token) else {
+            let counts = self.sink.counts(stream_of(token), now);
+            counts.transport_acknowledged += 1;
+            return;
+        };
+        self.slots.get_mut(id).has_command = has_command;
+        self.answered(id, now);
+        self.finalise(id, now, Outcome::Accepted);
+    }
+
+    /// A request ended without an answer.
+    pub(crate) fn request_failed(
+        &mut self,
+        link: u32,
+        token: Token,
+        outcome: Outcome,
+        now: Micros,
+    ) {
+        if let Some(id) = self.slots.open_attempt(link, token) {
+            self.answered(id, now);
+            self.end(id, now, outcome);
+        }
+    }
+
     /// The protocol's answer to a message that it was to forget: overdue, or answered by the
     /// application before.
-    pub(crate) fn answered_late(&mut self, stream: StreamId, code: u8, now: Micros) {
+    pub(crate) fn answered_late(&mut self, stream: StreamId, is_accepted: bool, now: Micros) {
         let of = self.stream(stream);
-        let is_acknowledged = of.is_acknowledged() || of.is_query();
+        // The answer to a request is the last word on it.
+        let is_last = P::INTERACTION == Interaction::Asks;
+        let is_acknowledged = !is_last && (of.is_acknowledged() || of.is_query());
         let counts = self.sink.counts(stream, now);
         if !is_acknowledged {
             counts.answered_late += 1;
-        } else if code < 0x80 {
+        } else if is_accepted {
             counts.transport_acknowledged += 1;
         }
     }

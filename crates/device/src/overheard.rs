@@ -1,9 +1,10 @@
 //! What devices subscribe to that other devices send.
 
 use muster_model::{Micros, Reception, StreamId};
-use muster_platform::{DueTimes, PROPERTY_NAME, Reader};
-use muster_protocol::mqtt::{Message, topic};
+use muster_platform::{DueTimes, Reader};
+use muster_protocol::mqtt::topic;
 
+use crate::session::{Downlink, Session};
 use crate::{Shard, Sink};
 
 /// Who reads the ids of what devices subscribe to.
@@ -15,9 +16,9 @@ pub struct Listener {
     pub due_times: DueTimes,
 }
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// A message came on a link that its dialect knows nothing of.
-    pub(crate) fn overheard(&mut self, link: u32, now: Micros, message: &Message<'_>) {
+    pub(crate) fn overheard(&mut self, link: u32, now: Micros, message: &Downlink<'_>) {
         let Some(stream) = self.subscribed_by(link, message.topic.as_str()) else {
             return;
         };
@@ -26,15 +27,11 @@ impl<S: Sink> Shard<S> {
         let Some(listener) = &mut self.listener else {
             return;
         };
-        let property = message
-            .properties
-            .user()
-            .find(|(name, _)| *name == PROPERTY_NAME);
         let due_times = &mut listener.due_times;
         let copy = listener.reader.read(
             message.topic.as_str(),
             message.payload,
-            property.map(|(_, text)| text),
+            message.property,
             &mut |id| due_times.of(id),
         );
         let reception = Reception {
@@ -63,7 +60,7 @@ impl<S: Sink> Shard<S> {
         class.roster.render_name(device, &mut scratch.name);
         let streams = class.streams.iter().filter(|stream| stream.is_receive());
         for stream in streams {
-            let filter = &mut scratch.filters[0];
+            let filter = &mut scratch.filter;
             class.render_filter(stream, device, &scratch.name, filter);
             if topic::matches(filter, topic) {
                 return Some(stream.id);

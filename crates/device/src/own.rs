@@ -6,6 +6,7 @@
 use muster_measure::{ReadDelay, RecentLateness};
 use muster_model::{Micros, Turn};
 
+use crate::session::Session;
 use crate::{Shard, Sink};
 
 /// What a message keeps from when it was taken: 8 bytes.
@@ -67,7 +68,7 @@ impl OwnDelay {
     }
 }
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// The thread woke up: called before what came is handed over.
     pub fn turn_begins(&mut self, turn: &Turn) {
         self.own.reading.turn_begins(turn);

@@ -1,44 +1,15 @@
 //! From waiting to the bytes of a packet.
 
-use muster_model::{Cause, MessageId, Micros, Outcome, ShedCause, Stamp, StreamId};
-use muster_platform::{Replying, UplinkScratch};
-use muster_protocol::mqtt::{self, Refused};
+use muster_model::{Cause, Micros, Outcome, ShedCause, StreamId};
 
-use crate::class::{Class, Policy};
+use crate::class::Policy;
 use crate::link::{Hold, State, Writing};
-use crate::protocols::{Session, Unfit};
+use crate::session::{Outgoing, Session, Unsent, View};
 use crate::shard::Unsendable;
 use crate::slots::{SlotId, Stage};
-use crate::token::nobody;
-use crate::{Shard, Sink};
+use crate::{Qos, Shard, Sink};
 
-/// Why a message was not handed to its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unsent {
-    /// Its turn has not come.
-    Waits,
-    /// A bound of our own keeps it back.
-    Limit,
-    /// It will never go.
-    Never(Unfit),
-    /// The session knows nothing of it.
-    SessionLost,
-}
-
-impl From<Refused> for Unsent {
-    fn from(why: Refused) -> Self {
-        match why {
-            Refused::Window | Refused::PacketIds | Refused::NotConnected => Self::Waits,
-            Refused::TooLarge { .. }
-            | Refused::TextTooLong
-            | Refused::RetainUnavailable
-            | Refused::QosUnavailable => Self::Never(Unfit::Mqtt(why)),
-            Refused::Unknown | Refused::Authentication => Self::SessionLost,
-        }
-    }
-}
-
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// Renders the next message that may go on a link into `out`; false if none may.
     ///
     /// The driver writes `out` and then calls [`Shard::written`], [`Shard::held`] or
@@ -51,8 +22,11 @@ impl<S: Sink> Shard<S> {
             if state.state != State::Up || !is_free {
                 return false;
             }
-            if !self.blocks_due.is_empty() && self.render_block(link, now, out) {
-                return true;
+            if self.session.has_first() {
+                let (session, mut view) = self.view(now);
+                if session.render_first(&mut view.at(link), out) {
+                    return true;
+                }
             }
             let state = &self.links[link as usize];
             let again = state.again.first();
@@ -68,6 +42,10 @@ impl<S: Sink> Shard<S> {
             match rendered {
                 Ok(()) => return true,
                 Err(Unsent::Waits) => return false,
+                Err(Unsent::Silence) => {
+                    self.links[link as usize].waits_for_silence = true;
+                    return false;
+                }
                 Err(Unsent::Limit) if self.slots.get(slot).sent.is_some() => return false,
                 Err(Unsent::Limit) => {
                     self.unqueue(link, slot);
@@ -96,7 +74,7 @@ impl<S: Sink> Shard<S> {
         let lanes = &self.lanes[self.first_lane(link)..][..streams.len()];
         let has_window = self.window_free(link) > 0;
         let ready = streams.iter().zip(lanes).filter_map(|(stream, lane)| {
-            if stream.qos != mqtt::Qos::AtMostOnce && !has_window {
+            if stream.qos != Qos::AtMostOnce && !has_window {
                 return None;
             }
             let limit = match stream.policy {
@@ -119,17 +97,21 @@ impl<S: Sink> Shard<S> {
         ready.min_by_key(|id| self.slots.get(*id).due)
     }
 
+    #[inline]
     fn render(
         &mut self,
         link: u32,
         id: SlotId,
         now: Micros,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unsent> {
-        self.render_body(id);
+    ) -> Result<(), Unsent<P::Unfit>> {
         let stream_id = self.slots.get(id).stream;
         let before = out.len();
-        self.submit(link, id, now, out)?;
+        let (message, session, mut view) = self.outgoing(id, now);
+        let key = session.submit(&mut view.at(link), &message, out)?;
+        if message.is_tracked {
+            self.slots.get_mut(id).exchange = key;
+        }
         self.unqueue(link, id);
         let is_again = self.hand_out(link, id);
         let counts = self.sink.counts(stream_id, now);
@@ -140,33 +122,6 @@ impl<S: Sink> Shard<S> {
         Ok(())
     }
 
-    /// Hands the message in the scratch buffers to the session for the first time.
-    fn submit(
-        &mut self,
-        link: u32,
-        id: SlotId,
-        now: Micros,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unsent> {
-        let stream = self.slots.get(id).stream;
-        let token = if self.stream(stream).is_tracked() {
-            self.token(id)
-        } else {
-            nobody(stream)
-        };
-        let place = self.place(stream);
-        match &mut self.links[link as usize].session {
-            Session::Mqtt(client) => {
-                let class = &self.classes[place.class as usize];
-                class.publish(place.lane, &self.scratch.uplink, |publish| {
-                    client.publish(now, token, publish, out)
-                })?;
-            }
-            Session::Coap(_) | Session::Shared => self.request(link, id, now, out)?,
-        }
-        Ok(())
-    }
-
     /// Renders a message once more, on the session that was resumed.
     fn render_again(
         &mut self,
@@ -174,18 +129,12 @@ impl<S: Sink> Shard<S> {
         id: SlotId,
         now: Micros,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unsent> {
-        self.render_body(id);
+    ) -> Result<(), Unsent<P::Unfit>> {
         let stream_id = self.slots.get(id).stream;
-        let token = self.token(id);
-        let place = self.place(stream_id);
-        let class = &self.classes[place.class as usize];
         let before = out.len();
+        let (message, session, mut view) = self.outgoing(id, now);
+        session.resubmit(&mut view.at(link), &message, out)?;
         let state = &mut self.links[link as usize];
-        let client = state.session.mqtt().ok_or(Unsent::SessionLost)?;
-        class.publish(place.lane, &self.scratch.uplink, |publish| {
-            client.republish(now, token, publish, out)
-        })?;
         self.slots.unlink(&mut state.again, id);
         let is_again = self.hand_out(link, id);
         let counts = self.sink.counts(stream_id, now);
@@ -193,6 +142,20 @@ impl<S: Sink> Shard<S> {
         counts.bytes_wire += (out.len() - before) as u64;
         counts.bytes_payload += self.scratch.uplink.payload.len() as u64;
         Ok(())
+    }
+
+    /// A message whose parts are rendered into the scratch buffers, and who takes it.
+    #[inline]
+    fn outgoing(&mut self, id: SlotId, now: Micros) -> (Outgoing, &mut P, View<'_, P>) {
+        let stream = self.slots.get(id).stream;
+        let message = Outgoing {
+            slot: id,
+            lane: self.place(stream).lane,
+            is_tracked: self.stream(stream).is_tracked(),
+        };
+        let (session, mut view) = self.view(now);
+        view.messages.render_body(id);
+        (message, session, view)
     }
 
     /// From here on the socket has the message; whether for a second time, because the peer had the
@@ -211,42 +174,9 @@ impl<S: Sink> Shard<S> {
         is_again
     }
 
-    /// Renders topic and payload of a slot into the scratch buffers: a pure function of the seed,
-    /// the message id and its due instant, so that nothing is stored for a second time.
-    pub(crate) fn render_body(&mut self, id: SlotId) {
-        let slot = self.slots.get(id);
-        let place = self.places[slot.stream.index()].expect("the stream of a slot is planned");
-        let class = &self.classes[place.class as usize];
-        let message = MessageId {
-            run: self.run,
-            device: slot.device,
-            stream: slot.stream,
-            seq: slot.seq,
-        };
-        if class.streams[place.lane as usize].is_command() {
-            let stamp = Stamp {
-                id: message,
-                due: Some(slot.issued),
-            };
-            let scratch = &mut self.scratch;
-            class.roster.render_name(slot.device, &mut scratch.name);
-            let to = Replying {
-                stamp: &stamp,
-                request: slot.request,
-                device: &scratch.name,
-                is_gateways: class.client.gateway.is_some(),
-            };
-            (class.dialect.write_reply)(&to, &mut scratch.reply);
-            scratch.uplink.say(&scratch.reply);
-            return;
-        }
-        let uplink = &class.streams[place.lane as usize].uplink;
-        uplink.render(&class.roster, &message, slot.due, &mut self.scratch.uplink);
-    }
-
     /// The first message that the peer's declared limits never let through, and which of them,
     /// once.
-    pub fn take_unsendable(&mut self) -> Option<(StreamId, Unfit)> {
+    pub fn take_unsendable(&mut self) -> Option<(StreamId, P::Unfit)> {
         let Unsendable::First(stream, why) = self.unsendable else {
             return None;
         };
@@ -254,7 +184,7 @@ impl<S: Sink> Shard<S> {
         Some((stream, why))
     }
 
-    fn note_unsendable(&mut self, id: SlotId, why: Unfit) {
+    fn note_unsendable(&mut self, id: SlotId, why: P::Unfit) {
         if self.unsendable == Unsendable::Nothing {
             self.unsendable = Unsendable::First(self.slots.get(id).stream, why);
         }
@@ -273,32 +203,5 @@ impl<S: Sink> Shard<S> {
             None => Outcome::Shed(ShedCause::Unsendable),
         };
         self.finalise(id, now, outcome);
-    }
-}
-
-impl Class {
-    /// Hands the message in the scratch buffers to a session.
-    fn publish<T>(
-        &self,
-        lane: u8,
-        scratch: &UplinkScratch,
-        submit: impl FnOnce(&mqtt::Publish<'_>) -> T,
-    ) -> T {
-        let stream = &self.streams[lane as usize];
-        // An alias stands for one topic as long as the session lives, which on a link with many
-        // devices a stream is not, nor is one of replies, or of requests that the topic numbers.
-        let is_one = !stream.is_command() && stream.uplink.has_one_topic();
-        let has_one_topic = self.devices_per_link == 1 && is_one;
-        let alias = u16::from(lane) < mqtt::ALIAS_SLOTS && has_one_topic;
-        scratch.with_property(|user_properties| {
-            submit(&mqtt::Publish {
-                alias_slot: alias.then_some(u16::from(lane)),
-                qos: stream.qos,
-                retain: stream.retain,
-                content_type: stream.content_type.as_deref(),
-                user_properties,
-                ..mqtt::Publish::new(scratch.topic(), &scratch.payload)
-            })
-        })
     }
 }

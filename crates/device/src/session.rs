@@ -1,218 +1,441 @@
-//! What the peer's bytes mean for a link.
+//! The session of a link: the seam between a shard and the protocols that devices speak.
+//!
+//! A protocol is one implementation of [`Session`] in a folder of its own. It renders what a link
+//! sends, reads what comes, and reports [`Event`]s; the shard knows no protocol beyond that.
 
-use muster_model::{Cause, ConnectFailure, Micros};
-use muster_protocol::mqtt::{ClientEvent, Connected, Input, Token};
+pub(crate) mod coap;
+pub(crate) mod mqtt;
 
-use crate::link::{Hold, State};
-use crate::protocols::Session;
-use crate::slots::Stage;
-use crate::token::stream_of;
-use crate::{Shard, Sink};
+use std::cell::OnceCell;
+use std::fmt::{Debug, Display};
 
-/// What the driver has to do with the socket of a link.
+use muster_measure::LinkAccount;
+use muster_model::{Cause, ConnectFailure, LinkId, Micros, Outcome, Reason, StreamId};
+use muster_platform::CommandCopy;
+use muster_protocol::mqtt::Topic;
+
+use crate::class::Class;
+use crate::client::Client;
+use crate::link::Link;
+use crate::messages::Messages;
+use crate::refusals::Refusals;
+use crate::seat::Seat;
+use crate::shard::ClassRamp;
+use crate::slots::SlotId;
+use crate::token::Token;
+
+/// The way in which devices and the platform talk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Then {
-    /// It goes on.
-    Stay,
-    /// It is closed, after what was rendered has been written; the shard knows already.
-    Close,
-    /// It is reset at once; the shard knows already. The kernel may hold a part of a message, and
-    /// were it to send the rest, the platform would have a message that counts as never sent.
-    Abort,
+pub enum Interaction {
+    /// Devices publish and subscribe; the platform publishes to them.
+    Publishes,
+    /// Devices ask, and what the platform has for them comes in its answers.
+    Asks,
 }
 
-/// Whether an event is the end of its link.
-const fn is_end(event: &ClientEvent<'_>) -> bool {
-    matches!(
-        event,
-        ClientEvent::KeepAliveExpired
-            | ClientEvent::Disconnected { .. }
-            | ClientEvent::Malformed(_)
-            | ClientEvent::Refused { .. }
-    )
+/// The carrier of a session's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// A stream of bytes.
+    Stream,
+    /// Datagrams, each of which is whole or lost.
+    Datagrams,
 }
 
-impl<S: Sink> Shard<S> {
-    /// Bytes came on a link: some of a stream, or one datagram. Returns how many were used up, and
-    /// what to do with the socket; the session's own answers are appended to `out`.
-    pub fn received(
+/// The sessions of a shard's links, all of one protocol; its value is what they share.
+pub trait Session: Debug + Default {
+    /// The part of a fleet's settings that is the protocol's.
+    type Settings: Debug;
+    /// The session of one link.
+    type State: Debug;
+    /// The session's name of an exchange that waits for an answer.
+    type Key: Debug + Copy + PartialEq;
+    /// Why a message can never go on a session.
+    type Unfit: Debug + Copy + PartialEq + Display;
+
+    /// The way in which devices and the platform talk.
+    const INTERACTION: Interaction;
+    /// The carrier of the bytes.
+    const TRANSPORT: Transport;
+
+    /// Whether attempts in flight may still be answered on the next connection.
+    fn is_resumable(_settings: &Self::Settings) -> bool {
+        false
+    }
+
+    /// Makes room for the links of the next fleet; called once a fleet, in their order.
+    fn add_fleet(&mut self, _client: &Client<Self::Settings>, _links: &FleetLinks) {}
+
+    /// The session of a link of the fleet that was added last; `seed` is the link's own.
+    fn state(&self, client: &Client<Self::Settings>, link: u32, seed: u64) -> Self::State;
+
+    /// The carrier of a link stands: renders what the session says first.
+    fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>>;
+
+    /// Goes on to connect after [`Event::Connected`].
+    fn go_on(&mut self, _at: &mut Context<'_, Self>, _out: &mut Vec<u8>) -> Option<Event<'static>> {
+        Some(Event::Ready)
+    }
+
+    /// Reads what came until something is to be reported; none once all is read. What the session
+    /// answers by itself is appended to `out`.
+    fn poll<'a>(
         &mut self,
-        link: u32,
-        now: Micros,
-        bytes: &[u8],
+        at: &mut Context<'_, Self>,
+        input: &mut Input<'a>,
         out: &mut Vec<u8>,
-    ) -> (usize, Then) {
-        let mut input = Input::new(bytes);
-        loop {
-            let event = match &mut self.links[link as usize].session {
-                Session::Mqtt(client) => client.poll(now, &mut input, out),
-                Session::Coap(_) | Session::Shared => {
-                    self.received_datagram(link, now, bytes, out);
-                    return (bytes.len(), Then::Stay);
-                }
-            };
-            let Some(event) = event else {
-                return (input.consumed(), Then::Stay);
-            };
-            if let ClientEvent::Auth(auth) = &event {
-                self.answer_challenge(link, now, auth, out);
-                continue;
-            }
-            let then = self.happened(link, now, &event, out);
-            if then != Then::Stay {
-                return (bytes.len(), then);
-            }
-        }
-    }
+    ) -> Option<Event<'a>>;
 
-    /// A link's deadline may be over: a ping, the end of its handshake's time, or of its life.
-    pub fn timer(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) -> Then {
-        let is_due = self.deadline(link).is_some_and(|at| at <= now);
-        if !is_due {
-            return Then::Stay;
-        }
-        if self.is_handshaking(link) {
-            let failure = self.unanswered(link);
-            self.connect_failed(link, now, failure);
-            return Then::Abort;
-        }
-        if self.end_of_life(link).is_some_and(|at| at <= now) {
-            let cause = self.why_it_leaves(link, now);
-            if self.leaves_abruptly(link, cause) {
-                self.closed(link, now, cause);
-                return Then::Abort;
-            }
-            self.links[link as usize].session.disconnect(0, out);
-            self.closed(link, now, cause);
-            return Then::Close;
-        }
-        if self.next_authentication(link).is_some_and(|at| at <= now) {
-            self.authenticate_again(link, now, out);
-            return Then::Stay;
-        }
-        match &mut self.links[link as usize].session {
-            Session::Mqtt(client) => match client.timer(now, out) {
-                Some(event) => self.happened(link, now, &event, out),
-                None => Then::Stay,
-            },
-            Session::Coap(_) | Session::Shared => {
-                self.wake(link, now, out);
-                Then::Stay
-            }
-        }
-    }
+    /// Does what is due at [`Session::deadline`].
+    fn timer(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>>;
 
-    fn happened(
+    /// When a link that is up wants its timer to be called.
+    fn deadline(settings: &Self::Settings, state: &Self::State) -> Option<Micros>;
+
+    /// Renders a message for the first time.
+    ///
+    /// # Errors
+    /// [`Unsent`] says why nothing was rendered.
+    fn submit(
         &mut self,
-        link: u32,
-        now: Micros,
-        event: &ClientEvent<'_>,
+        at: &mut Context<'_, Self>,
+        message: &Outgoing,
         out: &mut Vec<u8>,
-    ) -> Then {
-        if !is_end(event) {
-            self.links[link as usize].last_sent = 0;
-        }
-        match event {
-            ClientEvent::Connected(connected) => {
-                return self.handshake_done(link, now, connected, out);
-            }
-            ClientEvent::Subscribed { id: _, codes } => {
-                return self.subscribed(link, now, codes, out);
-            }
-            ClientEvent::Message(message) => {
-                self.told(link, now, message);
-            }
-            ClientEvent::Refused { reason, .. } => {
-                let failure = ConnectFailure::Rejected(*reason);
-                self.note_said(&failure, event);
-                self.connect_failed(link, now, failure);
-                return Then::Close;
-            }
-            ClientEvent::Accepted { token, reason } => {
-                if self.is_announcement(link, *token) {
-                    return self.announced(link, now, out);
-                }
-                self.accepted(link, *token, *reason, now);
-                self.await_completion(*token, now);
-                return self.announce_more(link, now, out);
-            }
-            ClientEvent::Rejected { token, reason } => {
-                if self.is_announcement(link, *token) {
-                    return self.unannounced(link, now, ConnectFailure::Rejected(*reason), out);
-                }
-                self.rejected(link, *token, *reason, now);
-            }
-            ClientEvent::Completed { token } => self.completed(*token, now),
-            ClientEvent::AnsweredLate { token, reason } => {
-                self.answered_late(stream_of(*token), *reason, now);
-            }
-            ClientEvent::Resend { token } => self.resend(link, *token),
-            ClientEvent::KeepAliveExpired => return self.lost(link, now, Cause::PingUnanswered),
-            ClientEvent::Disconnected { reason, .. } => {
-                let cause = Cause::PeerDisconnect(*reason);
-                self.note_said(&cause, event);
-                return self.lost(link, now, cause);
-            }
-            ClientEvent::Malformed(malformed) if malformed.is_own_limit() => {
-                self.refusals.note_limit(malformed);
-                return self.lost(link, now, Cause::OwnLimit);
-            }
-            ClientEvent::Malformed(_) => return self.lost(link, now, Cause::Malformed),
-            // A step of authentication is answered where it comes in.
-            ClientEvent::Auth(_) | ClientEvent::Unsubscribed { .. } | ClientEvent::Pong => {}
-        }
-        Then::Stay
-    }
+    ) -> Result<Option<Self::Key>, Unsent<Self::Unfit>>;
 
-    /// Keeps the platform's own words for a cause, the first of each.
-    fn note_said(&mut self, cause: &dyn std::fmt::Display, event: &ClientEvent<'_>) {
-        if let Some(text) = event.reason_string() {
-            self.refusals.note_said(cause, text);
-        }
-    }
-
-    fn handshake_done(
+    /// Renders a message again after [`Event::Resend`].
+    ///
+    /// # Errors
+    /// [`Unsent`] says why nothing was rendered.
+    fn resubmit(
         &mut self,
-        link: u32,
-        now: Micros,
-        connected: &Connected<'_>,
-        out: &mut Vec<u8>,
-    ) -> Then {
-        if self.links[link as usize].state != State::Handshaking {
-            return Then::Stay;
-        }
-        self.tell_return(link, now, connected.session_present);
-        if !connected.session_present {
-            self.drop_exchanges(link, now, false);
-            self.break_flight(link, now, Cause::SessionLost);
-        }
-        self.subscribe(link, now, out)
+        _at: &mut Context<'_, Self>,
+        _message: &Outgoing,
+        _out: &mut Vec<u8>,
+    ) -> Result<(), Unsent<Self::Unfit>> {
+        Err(Unsent::SessionLost)
     }
 
-    /// What carries a link is at its end; what to do with the socket. Where the kernel holds a part
-    /// of a message, it must not send the rest.
-    pub fn lost(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
-        let is_held = self.links[link as usize].hold != Hold::Nothing;
-        self.closed(link, now, cause);
-        if is_held { Then::Abort } else { Then::Close }
+    /// Renders what goes out before any message; whether there was anything.
+    #[inline]
+    fn render_first(&mut self, _at: &mut Context<'_, Self>, _out: &mut Vec<u8>) -> bool {
+        false
     }
 
-    fn resend(&mut self, link: u32, token: Token) {
-        let Some(id) = self.open_attempt(link, token) else {
-            if let Some(client) = self.links[link as usize].session.mqtt() {
-                client.forget(token);
-            }
-            return;
-        };
+    /// Whether [`Session::render_first`] may have something, for any link.
+    #[inline]
+    fn has_first(&self) -> bool {
+        false
+    }
+
+    /// How many more messages may be sent that are answered.
+    fn window_free(&self, state: &Self::State) -> u16;
+
+    /// Until when the platform asked the link for silence.
+    fn silent_until(&self, _state: &Self::State) -> Micros {
+        Micros::ZERO
+    }
+
+    /// The answer to an attempt is not waited for any more.
+    fn forget(&mut self, state: &mut Self::State, token: Token, key: Option<Self::Key>);
+
+    /// No answer to an attempt can come any more.
+    fn abandon(&mut self, _state: &mut Self::State, _key: Self::Key) {}
+
+    /// The carrier of a link is gone. `open` are the exchanges that are still waited for.
+    fn closed(&mut self, state: &mut Self::State, open: impl Iterator<Item = Self::Key>);
+
+    /// Drops all that is in flight; `incomplete` hears of each message that was accepted and whose
+    /// exchange was not completed.
+    fn drop_exchanges(&mut self, _state: &mut Self::State, _incomplete: impl FnMut(Token)) {}
+
+    /// Says goodbye, where the protocol has one.
+    fn disconnect(&mut self, _state: &mut Self::State, _out: &mut Vec<u8>) {}
+
+    /// The failure of a link whose time to connect is over.
+    fn unanswered(_state: &Self::State) -> ConnectFailure {
+        ConnectFailure::TimedOut
+    }
+
+    /// Notes the first link of each cause that did not connect.
+    fn note_failure(&self, _at: &mut Context<'_, Self>, _failure: ConnectFailure) {}
+
+    /// Notes a link that ended as one does whose name another client uses; `brief_lives` are those in
+    /// a row that the peer ended soon after it had taken the link.
+    fn note_end(&self, _at: &mut Context<'_, Self>, _cause: Cause, _brief_lives: u8) {}
+
+    /// Whether the platform may have ended the link because nothing was sent on it for too long.
+    fn has_missed_keep_alive(_state: &Self::State, _now: Micros) -> bool {
+        false
+    }
+
+    /// Adds up counters that no event reports.
+    fn account<'a>(&'a self, states: impl Iterator<Item = &'a Self::State>, sum: &mut LinkAccount);
+
+    /// How many sockets links share.
+    #[inline]
+    fn sockets(&self) -> u32 {
+        0
+    }
+
+    /// Where a link sits that shares its socket.
+    #[inline]
+    fn seat(&self, _class: u8, _link: u32) -> Option<Seat> {
+        None
+    }
+
+    /// The link that sits there.
+    fn link_at(&self, _seat: Seat) -> Option<u32> {
+        None
+    }
+
+    /// How many links share a socket.
+    fn lanes_of(&self, _socket: u32) -> u32 {
+        0
+    }
+
+    /// Reads a datagram that came to a shared socket, or does what is due there if there is none:
+    /// the link that it is about, and what is to be reported of it.
+    fn poll_socket<'a>(
+        &mut self,
+        _socket: u32,
+        _view: &mut View<'_, Self>,
+        _input: Option<&mut Input<'a>>,
+        _out: &mut Vec<u8>,
+    ) -> Option<(u32, Option<Event<'a>>)> {
+        None
+    }
+
+    /// When something of a shared socket is due.
+    fn socket_deadline(&self, _socket: u32) -> Option<Micros> {
+        None
+    }
+
+    /// The datagram that was rendered last, if it is no message's first, once.
+    #[inline]
+    fn take_further(&mut self) -> Option<Further<Self::Key>> {
+        None
+    }
+
+    /// The security of a link is a new session.
+    fn secured(&mut self, _state: &mut Self::State) {}
+}
+
+/// The links of a fleet that a shard carries.
+#[derive(Debug, Clone, Copy)]
+pub struct FleetLinks {
+    /// The first of them, as an index of the shard.
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// The fleet's own, for what its links share.
+    pub(crate) seed: u64,
+}
+
+/// A message that a session is to render; its parts are in the scratch buffers.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing {
+    pub(crate) slot: SlotId,
+    /// The place of its stream in the fleet.
+    pub(crate) lane: u8,
+    /// Whether its attempt waits for the protocol's answer.
+    pub(crate) is_tracked: bool,
+}
+
+/// Why a message was not rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsent<U> {
+    /// Its turn has not come.
+    Waits,
+    /// The platform asked for silence.
+    Silence,
+    /// A bound of our own keeps it back.
+    Limit,
+    /// It will never go.
+    Never(U),
+    /// The session knows nothing of it.
+    SessionLost,
+}
+
+/// Something that a session reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The platform has answered the CONNECT; [`Session::go_on`] is next.
+    Connected {
+        /// Whether it goes on with the session before.
+        is_kept: bool,
+    },
+    /// The link may carry messages.
+    Ready,
+    /// The link cannot be used; the goodbye is rendered.
+    Refused(ConnectFailure),
+    /// The platform took a message.
+    Accepted { token: Token, has_subscriber: bool },
+    /// The platform answered a request.
+    Answered {
+        token: Token,
+        reply: Reply<'a>,
+        /// Whether the answer came in a message of its own.
+        is_separate: bool,
+    },
+    /// The platform refused a message.
+    Rejected { token: Token, reason: Reason },
+    /// An attempt ended without an answer.
+    Failed { token: Token, outcome: Outcome },
+    /// The exchange of an accepted message is complete.
+    Completed { token: Token },
+    /// The answer to an attempt that was forgotten.
+    AnsweredLate { token: Token, is_accepted: bool },
+    /// An answer came again.
+    Duplicate { token: Token },
+    /// A message was refused that was final once it was sent.
+    RefusedUnawaited {
+        stream: StreamId,
+        due: Micros,
+        reason: Reason,
+    },
+    /// A message of the session before has no answer: it is to be rendered again or forgotten.
+    Resend { token: Token },
+    /// A message came.
+    Message(Downlink<'a>),
+    /// A sign of life.
+    Alive,
+    /// The session is at its end.
+    Lost(Cause),
+}
+
+impl Event<'_> {
+    /// Whether it is the end of its link.
+    #[inline]
+    pub(crate) const fn is_end(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Lost(_))
+    }
+}
+
+/// The platform's answer to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// It took the message, and has no command.
+    Accepted,
+    /// It took the message, and a command comes with the answer.
+    Command(CommandCopy<'a>),
+    /// It refused the message.
+    Rejected(Reason),
+}
+
+/// A message that the platform published to a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Downlink<'a> {
+    pub(crate) topic: Topic<'a>,
+    pub(crate) payload: &'a [u8],
+    /// The property that may carry its id.
+    pub(crate) property: Option<&'a str>,
+}
+
+/// Bytes that came on a link: some of a stream, or one datagram.
+#[derive(Debug)]
+pub struct Input<'a> {
+    bytes: &'a [u8],
+    used: usize,
+    is_taken: bool,
+    /// Room for a body that came in several datagrams.
+    room: &'a OnceCell<Vec<u8>>,
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8], room: &'a OnceCell<Vec<u8>>) -> Self {
+        Self {
+            bytes,
+            used: 0,
+            is_taken: false,
+            room,
+        }
+    }
+
+    /// How many bytes are used up.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// The bytes of a stream that are left.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.used..]
+    }
+
+    /// Uses bytes up.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.used += count;
+    }
+
+    /// The datagram, once.
+    #[inline]
+    pub(crate) fn datagram(&mut self) -> Option<&'a [u8]> {
+        self.used = self.bytes.len();
+        let was_taken = std::mem::replace(&mut self.is_taken, true);
+        (!was_taken).then_some(self.bytes)
+    }
+
+    /// Keeps a body as long as what came is looked at.
+    pub(crate) fn keep(&self, body: Vec<u8>) -> &'a [u8] {
+        self.room.get_or_init(|| body)
+    }
+}
+
+/// All links of a shard, as the sessions see them.
+#[derive(Debug)]
+pub struct View<'a, P: Session> {
+    pub(crate) now: Micros,
+    pub(crate) links: &'a mut [Link<P::State>],
+    pub(crate) ramps: &'a [ClassRamp],
+    pub(crate) refusals: &'a mut Refusals,
+    pub(crate) messages: Messages<'a, P>,
+}
+
+/// A link and its fleet, as the sessions see them.
+#[derive(Debug)]
+pub struct Context<'a, P: Session> {
+    pub(crate) now: Micros,
+    /// Its index of the shard.
+    pub(crate) link: u32,
+    /// Its number in the whole plan.
+    pub(crate) id: LinkId,
+    pub(crate) class: &'a Class<P::Settings>,
+    pub(crate) state: &'a mut P::State,
+    pub(crate) refusals: &'a mut Refusals,
+    pub(crate) messages: Messages<'a, P>,
+}
+
+impl<P: Session> View<'_, P> {
+    /// One of them.
+    #[inline]
+    pub(crate) fn at(&mut self, link: u32) -> Context<'_, P> {
         let state = &mut self.links[link as usize];
-        match self.slots.get(id).stage {
-            Stage::Flying => self.slots.unlink(&mut state.flight, id),
-            // The link ended again before it was sent again.
-            Stage::Again => self.slots.unlink(&mut state.again, id),
-            Stage::Writing | Stage::Waiting | Stage::Free => return,
+        let place = usize::from(state.class);
+        let class = &self.messages.classes[place];
+        Context {
+            now: self.now,
+            link,
+            id: LinkId(class.links.start + link - self.ramps[place].first),
+            class,
+            state: &mut state.session,
+            refusals: self.refusals,
+            messages: self.messages.reborrow(),
         }
-        self.slots.push_back(&mut state.again, id);
-        self.slots.get_mut(id).stage = Stage::Again;
     }
+}
+
+/// A datagram that is not the first of its message: a copy, or a further block.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct Further<K> {
+    pub(crate) link: u32,
+    pub(crate) token: Token,
+    pub(crate) key: K,
+    pub(crate) is_copy: bool,
+    /// Whether a block of the message's body is in it for the first time.
+    pub(crate) is_block: bool,
+    /// Bytes of the datagram, and of payload in it.
+    pub(crate) wire: u32,
+    pub(crate) payload: u32,
 }

@@ -3,11 +3,12 @@
 use muster_model::{ConnectFailure, Micros, Outcome, ShedCause};
 
 use crate::link::{Hold, State, Writing};
+use crate::session::Session;
 use crate::slots::SlotId;
 use crate::take::in_flight_of;
 use crate::{Shard, Sink, Then};
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// Tells the final state of everything that is still open; nothing is sent or connected any
     /// more. What came due and was never taken is shed as `untaken`.
     pub fn finish(&mut self, now: Micros, untaken: ShedCause) {
@@ -30,18 +31,8 @@ impl<S: Sink> Shard<S> {
 
     /// What sessions counted, each of which goes on over the ends of its link.
     fn account_sessions(&mut self) {
-        let own = self.links.iter().filter_map(|link| link.session.counts());
-        let account = &mut self.account.links;
-        for counts in self.links.iter().filter_map(|it| it.session.mqtt_counts()) {
-            account.mqtt_again += u64::from(counts.again);
-            account.mqtt_unknown += u64::from(counts.unknown);
-        }
-        for counts in own.chain(self.sockets.counts()) {
-            account.coap_malformed += u64::from(counts.malformed);
-            account.coap_stray += u64::from(counts.stray);
-            account.coap_unexpected += u64::from(counts.unexpected);
-            account.coap_duplicates += u64::from(counts.duplicates);
-        }
+        let states = self.links.iter().map(|link| &link.session);
+        self.session.account(states, &mut self.account.links);
     }
 
     /// Renders the last words of a link that is up, and says how its socket is to end.
@@ -52,7 +43,7 @@ impl<S: Sink> Shard<S> {
             return Then::Abort;
         }
         if was_up {
-            state.session.disconnect(0, out);
+            self.session.disconnect(&mut state.session, out);
         }
         Then::Close
     }
@@ -85,7 +76,7 @@ impl<S: Sink> Shard<S> {
         }
         match self.links[link as usize].state {
             State::Up => self.account.open_at_end(),
-            State::Opening(_) | State::Handshaking | State::Subscribing | State::Announcing(_) => {
+            State::Opening(_) | State::Handshaking => {
                 self.connect_failed(link, now, ConnectFailure::RunEnded);
             }
             State::Down | State::BackOff | State::Ended => {}

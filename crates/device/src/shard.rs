@@ -2,25 +2,23 @@
 
 use muster_measure::{Account, SeqSet};
 use muster_model::{DeviceId, LinkId, Micros, RunId, ShedCause, StreamId, mix};
-use muster_platform::{CommandScratch, ReplyPath, SUBSCRIPTIONS_MAX, UplinkScratch};
+use muster_platform::{CommandScratch, ReplyPath, UplinkScratch};
 
 use crate::acknowledged::Acknowledged;
 use crate::agenda::Agenda;
-use crate::bodies::Bodies;
 use crate::class::{Class, ClassStream};
 use crate::completing::Completing;
-use crate::hello::Hello;
 use crate::link::{Hold, Lane, Link, State, Writing};
+use crate::messages::Messages;
 use crate::overheard::Listener;
 use crate::own::OwnDelay;
-use crate::protocols::{Session, Unfit};
 use crate::reconnect::Reconnects;
 use crate::refusals::Refusals;
 use crate::reply_paths::ReplyPaths;
-use crate::requesting::{Due, Further};
+use crate::seat::Seat;
+use crate::session::{FleetLinks, Session, View};
 use crate::slide::Slide;
-use crate::slots::{Chain, Slots};
-use crate::sockets::{Seat, Sockets};
+use crate::slots::{Chain, SlotId, Slots};
 use crate::{Ramp, Sink};
 
 /// The pure half of a shard: every link as a state machine, without a socket and a clock.
@@ -28,18 +26,18 @@ use crate::{Ramp, Sink};
 /// The driver tells it what the sockets did and when, writes what it renders, and tells it what
 /// the kernel took. See [`Shard::render_next`] for the order of calls.
 #[derive(Debug)]
-pub struct Shard<S> {
+pub struct Shard<P: Session, S> {
+    /// What the sessions of all links share.
+    pub(crate) session: P,
     pub(crate) run: RunId,
     pub(crate) seed: u64,
     pub(crate) max_lateness: Micros,
-    pub(crate) classes: Vec<Class>,
+    pub(crate) classes: Vec<Class<P::Settings>>,
     /// Where each stream stands: its class and its place there.
     pub(crate) places: Vec<Option<Place>>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<Link<P::State>>,
     pub(crate) lanes: Vec<Lane>,
-    /// Those that links share.
-    pub(crate) sockets: Sockets,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Slots<P::Key>,
     /// Per stream: the unanswered by the instant they were sent.
     pub(crate) watched: Vec<Chain>,
     /// Those of them whose time-out slides.
@@ -51,12 +49,6 @@ pub struct Shard<S> {
     pub(crate) acknowledged: Acknowledged,
     /// Commands that came, by device of the fleets that take any.
     pub(crate) commands_seen: Vec<SeqSet>,
-    /// Answers that come in blocks.
-    pub(crate) bodies: Bodies,
-    /// Blocks that could not be asked for at once, by link: at most one an open request.
-    pub(crate) blocks_due: Vec<(u32, Due)>,
-    /// The datagram that was rendered last, if it is no message's first.
-    pub(crate) further: Option<Further>,
     /// Where replies go that are requests.
     pub(crate) reply_paths: ReplyPaths,
     /// Who reads what devices subscribe to; none where no stream does.
@@ -70,7 +62,7 @@ pub struct Shard<S> {
     pub(crate) tally: LinkTally,
     pub(crate) sink: S,
     pub(crate) scratch: Scratch,
-    pub(crate) unsendable: Unsendable,
+    pub(crate) unsendable: Unsendable<P::Unfit>,
     /// When the warm-up starts, once that is known.
     pub(crate) origin: Option<Micros>,
     pub(crate) is_over: bool,
@@ -78,15 +70,15 @@ pub struct Shard<S> {
 
 /// Whether a peer's limits never let a message through, which is told once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unsendable {
+pub(crate) enum Unsendable<U> {
     Nothing,
-    First(StreamId, Unfit),
+    First(StreamId, U),
     Told,
 }
 
 /// What a shard is made of.
 #[derive(Debug)]
-pub struct ShardPlan {
+pub struct ShardPlan<C> {
     /// Which run its messages are of.
     pub run: RunId,
     /// Reproduces payloads and jitter.
@@ -103,7 +95,7 @@ pub struct ShardPlan {
     /// Who reads what devices subscribe to; needed where a stream is of kind `receive`.
     pub listener: Option<Listener>,
     /// The fleets, as far as this shard carries them.
-    pub classes: Vec<(Class, Ramp)>,
+    pub classes: Vec<(Class<C>, Ramp)>,
 }
 
 /// Where a stream stands.
@@ -154,25 +146,23 @@ pub struct LinkTally {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) uplink: UplinkScratch,
-    pub(crate) hello: Hello,
     /// A device's name.
     pub(crate) name: String,
     /// A reply to a command.
     pub(crate) reply: CommandScratch,
-    /// What a link subscribes to.
-    pub(crate) filters: [String; SUBSCRIPTIONS_MAX],
-    /// What a link says of a device.
-    pub(crate) announcement: Vec<u8>,
+    /// A filter that a topic may match.
+    pub(crate) filter: String,
     /// The parameters of a request.
     pub(crate) query: String,
     /// Where the reply to the command goes that came last.
     pub(crate) reply_path: ReplyPath,
 }
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// A shard whose links are all down.
-    pub fn new(plan: ShardPlan, sink: S) -> Self {
+    pub fn new(plan: ShardPlan<P::Settings>, sink: S) -> Self {
         let mut shard = Self {
+            session: P::default(),
             run: plan.run,
             seed: plan.seed,
             max_lateness: plan.max_lateness,
@@ -180,14 +170,10 @@ impl<S: Sink> Shard<S> {
             places: vec![None; plan.streams],
             links: Vec::new(),
             lanes: Vec::new(),
-            sockets: Sockets::default(),
             slots: Slots::new(plan.slot_limit),
             watched: vec![Chain::default(); plan.streams],
             asking: vec![Chain::default(); plan.streams],
             commands_seen: Vec::new(),
-            bodies: Bodies::default(),
-            blocks_due: Vec::new(),
-            further: None,
             reply_paths: ReplyPaths::default(),
             listener: plan.listener,
             slide: Slide::default(),
@@ -229,25 +215,25 @@ impl<S: Sink> Shard<S> {
     /// How many sockets the links share; they are numbered from 0.
     #[must_use]
     pub fn sockets(&self) -> u32 {
-        self.sockets.count()
+        self.session.sockets()
     }
 
     /// Where a link sits that shares its socket; none if it has one of its own.
     #[must_use]
     pub fn seat(&self, link: u32) -> Option<Seat> {
-        self.sockets.seat(self.links[link as usize].class, link)
+        self.session.seat(self.links[link as usize].class, link)
     }
 
     /// How many links share a socket.
     #[must_use]
     pub fn lanes_of(&self, socket: u32) -> u32 {
-        self.sockets.lanes_of(socket)
+        self.session.lanes_of(socket)
     }
 
     /// Who sits there.
     #[must_use]
     pub fn link_at(&self, seat: Seat) -> Option<u32> {
-        self.sockets.link_at(seat)
+        self.session.link_at(seat)
     }
 
     /// How many links are in which state.
@@ -350,7 +336,7 @@ impl<S: Sink> Shard<S> {
         }
     }
 
-    fn add_class(&mut self, class: Class, ramp: Ramp) {
+    fn add_class(&mut self, class: Class<P::Settings>, ramp: Ramp) {
         let index = self.classes.len() as u8;
         let first = self.links.len() as u32;
         let first_lane = self.lanes.len();
@@ -364,12 +350,20 @@ impl<S: Sink> Shard<S> {
                 is_closed,
             );
         }
-        for id in class.links.clone() {
+        let links = class.links.len() as u32;
+        let fleet = FleetLinks {
+            first,
+            count: links,
+            seed: mix(self.seed, u64::from(class.links.start) << 32),
+        };
+        self.session.add_fleet(&class.client, &fleet);
+        for (link, id) in (first..).zip(class.links.clone()) {
+            let seed = mix(self.seed, u64::from(id));
             self.lanes
                 .extend(class.streams.iter().map(|_| Lane::default()));
             self.links.push(Link {
                 last_sent: 0,
-                session: Session::new(&class.client, mix(self.seed, u64::from(id))),
+                session: self.session.state(&class.client, link, seed),
                 state: State::Down,
                 flight: Chain::default(),
                 again: Chain::default(),
@@ -390,9 +384,6 @@ impl<S: Sink> Shard<S> {
             let seen = first_seen + class.devices().len();
             self.commands_seen.resize(seen, SeqSet::default());
         }
-        let links = class.links.len() as u32;
-        let seed = mix(self.seed, u64::from(class.links.start) << 32);
-        self.sockets.add(&class.client, first, links, seed);
         self.ramps.push(ClassRamp {
             ramp,
             first,
@@ -406,7 +397,7 @@ impl<S: Sink> Shard<S> {
         self.classes.push(class);
     }
 
-    pub(crate) fn class(&self, link: u32) -> &Class {
+    pub(crate) fn class(&self, link: u32) -> &Class<P::Settings> {
         &self.classes[self.links[link as usize].class as usize]
     }
 
@@ -435,15 +426,90 @@ impl<S: Sink> Shard<S> {
         self.ramps[class].first + self.classes[class].link_of(device)
     }
 
+    /// The sessions, and the shard as they see it.
+    #[inline]
+    pub(crate) fn view(&mut self, now: Micros) -> (&mut P, View<'_, P>) {
+        let view = View {
+            now,
+            links: &mut self.links,
+            ramps: &self.ramps,
+            refusals: &mut self.refusals,
+            messages: Messages {
+                run: self.run,
+                classes: &self.classes,
+                places: &self.places,
+                slots: &mut self.slots,
+                scratch: &mut self.scratch,
+                paths: &self.reply_paths,
+            },
+        };
+        (&mut self.session, view)
+    }
+
+    /// How many more messages may be sent on a link that are answered.
+    #[inline]
+    pub(crate) fn window_free(&self, link: u32) -> u16 {
+        let state = &self.links[link as usize].session;
+        self.session.window_free(state)
+    }
+
+    /// Until when the platform asked a link for silence.
+    #[inline]
+    pub(crate) fn silent_until(&self, link: u32) -> Micros {
+        let state = &self.links[link as usize].session;
+        self.session.silent_until(state)
+    }
+
+    /// When the silence ends that something waits for.
+    #[inline]
+    pub(crate) fn silence_ends(&self, link: u32) -> Option<Micros> {
+        let waits = self.links[link as usize].waits_for_silence;
+        waits.then(|| self.silent_until(link))
+    }
+
+    /// The answer to an attempt is not waited for any more.
+    pub(crate) fn forget(&mut self, link: u32, id: SlotId) {
+        let token = self.slots.token(id);
+        let key = self.slots.get_mut(id).exchange.take();
+        let state = &mut self.links[link as usize].session;
+        self.session.forget(state, token, key);
+    }
+
+    /// No answer to an attempt can come any more.
+    pub(crate) fn abandon(&mut self, link: u32, id: SlotId) {
+        if let Some(key) = self.slots.get_mut(id).exchange.take() {
+            let state = &mut self.links[link as usize].session;
+            self.session.abandon(state, key);
+        }
+    }
+
+    /// What carried a session is gone. Whoever waits for an answer is told apart from this.
+    pub(crate) fn close_session(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        state.waits_for_silence = false;
+        let mut written = match state.writing {
+            Writing::Message(id) => Some(id),
+            Writing::Nothing | Writing::Orphan => None,
+        };
+        let mut next = state.flight.first();
+        let slots = &mut self.slots;
+        let open = std::iter::from_fn(|| {
+            loop {
+                let id = next.or_else(|| written.take())?;
+                next = next.and_then(|id| slots.after(id));
+                if let Some(key) = slots.get_mut(id).exchange.take() {
+                    return Some(key);
+                }
+            }
+        });
+        self.session.closed(&mut state.session, open);
+    }
+
     /// Why a message that waits on a link cannot go now.
     pub(crate) fn obstacle(&self, at: u32, now: Micros) -> ShedCause {
         let link = &self.links[at as usize];
         match link.state {
-            State::Down
-            | State::Opening(_)
-            | State::Handshaking
-            | State::Subscribing
-            | State::Announcing(_) => ShedCause::Offline,
+            State::Down | State::Opening(_) | State::Handshaking => ShedCause::Offline,
             State::BackOff => ShedCause::BackOff,
             State::Ended => ShedCause::Interrupted,
             State::Up if link.hold == Hold::Full => ShedCause::SocketFull,

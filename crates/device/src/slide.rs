@@ -48,7 +48,7 @@ impl Slide {
     }
 
     /// An attempt of a lane flies; [`crate::slots::Slot::flown`] is set.
-    pub(crate) fn watch(&mut self, slots: &mut Slots, lane: usize, id: SlotId) {
+    pub(crate) fn watch<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId) {
         let state = &mut self.lanes[lane];
         slots.watch(&mut state.waiting, id);
         if !std::mem::replace(&mut state.is_listed, true) {
@@ -58,7 +58,7 @@ impl Slide {
     }
 
     /// An attempt of a lane has landed.
-    pub(crate) fn unwatch(&mut self, slots: &mut Slots, lane: usize, id: SlotId) {
+    pub(crate) fn unwatch<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId) {
         slots.unwatch(&mut self.lanes[lane].waiting, id);
     }
 
@@ -75,7 +75,7 @@ impl Slide {
     }
 
     /// An attempt that is overdue, which then lands.
-    pub(crate) fn overdue(&mut self, slots: &Slots, now: Micros) -> Option<SlotId> {
+    pub(crate) fn overdue<K>(&mut self, slots: &Slots<K>, now: Micros) -> Option<SlotId> {
         while let Some(Reverse((_, lane))) = self.looks.peek().filter(|next| next.0.0 <= now) {
             let lane = *lane;
             self.looks.pop();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::slots::Taken;
 
-    fn flying(slots: &mut Slots, slide: &mut Slide, link: u32, at: u64) -> SlotId {
+    fn flying(slots: &mut Slots<()>, slide: &mut Slide, link: u32, at: u64) -> SlotId {
         let id = slots.take(Taken {
             due: Micros::ZERO,
             taken: Micros::ZERO,
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_puts_off_all_attempts_of_its_device_and_no_other() {
-        let (mut slots, mut slide) = (Slots::new(10), Slide::of(&[Some(at(30)); 2], 2));
+        let (mut slots, mut slide) = (Slots::<()>::new(10), Slide::of(&[Some(at(30)); 2], 2));
         let first = flying(&mut slots, &mut slide, 0, 1);
         let other = flying(&mut slots, &mut slide, 1, 2);
         slide.heard(0, at(20));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_attempt_has_its_whole_time_after_it_was_sent() {
-        let (mut slots, mut slide) = (Slots::new(10), Slide::of(&[Some(at(30))], 1));
+        let (mut slots, mut slide) = (Slots::<()>::new(10), Slide::of(&[Some(at(30))], 1));
         slide.heard(0, at(1));
         let id = flying(&mut slots, &mut slide, 0, 25);
         assert_eq!(slide.overdue(&slots, at(54)), None);

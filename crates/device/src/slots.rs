@@ -6,7 +6,6 @@
 //! once the pool has grown to its greatest use.
 
 use muster_model::{DeviceId, Micros, StreamId};
-use muster_protocol::coap::ExchangeKey;
 
 use crate::own::OwnAtTaken;
 
@@ -51,7 +50,7 @@ pub(crate) enum Stage {
 
 /// One message on its way.
 #[derive(Debug, Clone)]
-pub(crate) struct Slot {
+pub(crate) struct Slot<K> {
     /// When the schedule wanted it.
     pub(crate) due: Micros,
     /// When the engine picked it up.
@@ -84,7 +83,7 @@ pub(crate) struct Slot {
     /// Whether a command came for it.
     pub(crate) has_command: bool,
     /// What its session calls it, where it is a request that waits for an answer.
-    pub(crate) exchange: Option<ExchangeKey>,
+    pub(crate) exchange: Option<K>,
     /// Of a reply: when its command was issued.
     pub(crate) issued: Micros,
     /// Of a reply: the platform's number of its command, or the place of its path where it is a
@@ -140,13 +139,13 @@ impl Chain {
 
 /// All slots of a shard.
 #[derive(Debug)]
-pub(crate) struct Slots {
-    slots: Vec<Slot>,
+pub(crate) struct Slots<K> {
+    slots: Vec<Slot<K>>,
     free: Vec<SlotId>,
     limit: u32,
 }
 
-impl Slots {
+impl<K> Slots<K> {
     /// An empty pool that never holds more than `limit` messages.
     pub(crate) fn new(limit: u32) -> Self {
         Self {
@@ -208,17 +207,17 @@ impl Slots {
     }
 
     /// The message in a slot, if there is such a slot.
-    pub(crate) fn find(&self, id: SlotId) -> Option<&Slot> {
+    pub(crate) fn find(&self, id: SlotId) -> Option<&Slot<K>> {
         self.slots.get(id.index())
     }
 
     /// The message in a slot.
-    pub(crate) fn get(&self, id: SlotId) -> &Slot {
+    pub(crate) fn get(&self, id: SlotId) -> &Slot<K> {
         &self.slots[id.index()]
     }
 
     /// The message in a slot, to be changed.
-    pub(crate) fn get_mut(&mut self, id: SlotId) -> &mut Slot {
+    pub(crate) fn get_mut(&mut self, id: SlotId) -> &mut Slot<K> {
         &mut self.slots[id.index()]
     }
 
@@ -318,7 +317,7 @@ mod tests {
         }
     }
 
-    fn walk(slots: &Slots, chain: &Chain) -> Vec<u32> {
+    fn walk(slots: &Slots<()>, chain: &Chain) -> Vec<u32> {
         std::iter::successors(chain.first(), |id| slots.after(*id))
             .map(|id| slots.get(id).seq)
             .collect()
@@ -326,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_pool_never_holds_more_than_its_limit() {
-        let mut slots = Slots::new(2);
+        let mut slots = Slots::<()>::new(2);
         let first = slots.take(message(0)).unwrap();
         slots.take(message(1)).unwrap();
         assert!(slots.take(message(2)).is_none());
@@ -338,7 +337,7 @@ mod tests {
         /// A chain behaves like a queue from whose middle anything can be taken.
         #[test]
         fn a_chain_is_a_queue(steps in proptest::collection::vec((0u8..3, any::<prop::sample::Index>()), 0..200)) {
-            let (mut slots, mut chain) = (Slots::new(1_000), Chain::default());
+            let (mut slots, mut chain) = (Slots::<()>::new(1_000), Chain::default());
             let mut model: VecDeque<(u32, SlotId)> = VecDeque::new();
             for (seq, (step, at)) in (0u32..).zip(steps) {
                 match step {

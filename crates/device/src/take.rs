@@ -5,10 +5,11 @@ use muster_model::{Attempt, MessageId, Micros, Outcome, ShedCause};
 use crate::agenda::DueMessage;
 use crate::class::Policy;
 use crate::link::{Hold, Writing};
+use crate::session::Session;
 use crate::slots::{SlotId, Taken};
 use crate::{Shard, Sink};
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// Takes the next message that is due by `now`; answers with the link it waits on, which the
     /// driver then pumps.
     pub fn take_due(&mut self, now: Micros) -> Option<u32> {

@@ -1,10 +1,12 @@
 //! How a session names a publish: by its stream and its slot.
 
 use muster_model::{Micros, StreamId};
-use muster_protocol::mqtt::Token;
 
-use crate::slots::{SlotId, Stage};
-use crate::{Shard, Sink};
+use crate::slots::{SlotId, Slots, Stage};
+
+/// The name of a message in its session; unique among those that wait for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token(pub(crate) u32);
 
 /// Bits of a token that name the slot; the rest name the stream, so that an answer to a slot that
 /// is long given back still tells which stream it is of.
@@ -19,11 +21,11 @@ const UNAWAITED: u32 = 1 << (SLOT_BITS - 1);
 /// The most slots a shard can have.
 pub const SLOT_MAX: u32 = UNAWAITED;
 
-impl<S: Sink> Shard<S> {
+impl<K: PartialEq> Slots<K> {
     /// The attempt that a token names, if it is still open on this link.
     pub(crate) fn open_attempt(&self, link: u32, token: Token) -> Option<SlotId> {
         let id = SlotId::from_index(token.0 & SLOT_MASK);
-        let slot = self.slots.find(id)?;
+        let slot = self.find(id)?;
         let is_open = match slot.stage {
             Stage::Writing | Stage::Flying | Stage::Again => true,
             Stage::Waiting | Stage::Free => false,
@@ -31,8 +33,15 @@ impl<S: Sink> Shard<S> {
         (is_open && slot.link == link).then_some(id)
     }
 
+    /// The attempt of an exchange, if it still waits for its answer.
+    pub(crate) fn open_request(&self, link: u32, token: Token, key: K) -> Option<SlotId> {
+        let id = self.open_attempt(link, token)?;
+        let slot = self.get(id);
+        (slot.stage == Stage::Flying && slot.exchange == Some(key)).then_some(id)
+    }
+
     pub(crate) fn token(&self, id: SlotId) -> Token {
-        let stream = self.slots.get(id).stream;
+        let stream = self.get(id).stream;
         Token(u32::from(stream.0) << SLOT_BITS | id.index() as u32)
     }
 }

@@ -2,15 +2,15 @@
 
 use muster_model::{Micros, Outcome, Reason, StreamId};
 use muster_platform::{Acknowledgement, Acknowledgements, ApplicationId, Downlink};
-use muster_protocol::mqtt::{Message, Qos};
 
 use crate::acknowledged::Met;
+use crate::session::{self, Session};
 use crate::slots::SlotId;
-use crate::{Shard, Sink};
+use crate::{Qos, Shard, Sink};
 
-impl<S: Sink> Shard<S> {
+impl<P: Session, S: Sink> Shard<P, S> {
     /// A message came on a link.
-    pub(crate) fn told(&mut self, link: u32, now: Micros, message: &Message<'_>) {
+    pub(crate) fn told(&mut self, link: u32, now: Micros, message: &session::Downlink<'_>) {
         let (topic, payload) = (message.topic.as_str(), message.payload);
         match (self.class(link).dialect.publishing().downlink)(topic, payload) {
             Downlink::Acknowledgements(array) => self.read_acknowledgements(link, now, array),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use muster_conduct::{Dispatch, Order, Scribe, Tape, Trouble};
-use muster_device::{Further, Shard, Then};
+use muster_conduct::{Dispatch, Order, Protocol, Scribe, Tape, Trouble};
+use muster_device::{Further, Session, Shard, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
@@ -45,16 +45,16 @@ const CONNECTS_PER_TURN: u32 = 16;
 
 /// The driver of one shard, whose links all reach their peers in one way.
 #[derive(Debug)]
-pub struct Driver<L: Lines> {
-    shard: Shard<Tape>,
+pub struct Driver<P: Session, L: Lines> {
+    shard: Shard<P, Tape>,
     keys: Vec<Option<Key>>,
     timers: Vec<Option<(Micros, TimerId)>>,
     lines: L,
     /// By link.
     each: Vec<L::Line>,
-    shared: Shared,
+    shared: Shared<P::Key>,
     /// Copies and blocks that sockets of their own hold, by link.
-    held: BTreeMap<u32, Further>,
+    held: BTreeMap<u32, Further<P::Key>>,
     /// Failures of lines that were told with all that is known of them.
     told: Vec<LayerError>,
     /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
@@ -85,13 +85,13 @@ pub struct Driver<L: Lines> {
 ///
 /// # Errors
 /// [`ShardError`] if the plan cannot be placed or the loop cannot start.
-pub fn shard_loop<L: Lines>(
+pub fn shard_loop<P: Protocol, L: Lines>(
     spec: &ShardSpec,
     targets: Vec<SocketAddr>,
     lines: L,
     scribe: Option<Box<dyn Scribe>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
-) -> Result<Loop<Driver<L>>, ShardError> {
+) -> Result<Loop<Driver<P, L>>, ShardError> {
     let recorder = muster_measure::Recorder::new(spec.recorder.clone());
     let shard = spec.shard(Tape::new(recorder, scribe))?;
     let links = shard.links() as usize;
@@ -140,7 +140,7 @@ fn sources(fleet: &FleetPlan) -> Vec<IpAddr> {
     named.filter_map(|source| source.parse().ok()).collect()
 }
 
-impl<L: Lines> Handler for Driver<L> {
+impl<P: Session, L: Lines> Handler for Driver<P, L> {
     fn turn_begins(&mut self, io: &mut Io) {
         self.shard.turn_begins(&io.turn());
     }
@@ -238,7 +238,7 @@ impl<L: Lines> Handler for Driver<L> {
     }
 }
 
-impl<L: Lines> Driver<L> {
+impl<P: Session, L: Lines> Driver<P, L> {
     /// What carries a link stands.
     fn link_opened(&mut self, io: &mut Io, link: u32) {
         let now = io.fresh_now();

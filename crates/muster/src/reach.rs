@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use muster_agent::{LinkLines, consumer_layers, link_lines};
 use muster_backend::kafka_is_built;
 use muster_conduct::{Placement, Slice, roster};
-use muster_device::Hello;
+use muster_device::{Hello, Mqtt};
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
 use muster_net::Clock;
 use muster_protocol::layer::Layers;
@@ -202,10 +202,10 @@ fn is_known_by_id(fleet: &FleetPlan) -> bool {
 /// One device that speaks MQTT.
 fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Option<Caller> {
     let endpoint = endpoint_of(plan, link);
-    let client = Placement::client(plan, fleet);
+    let client = Placement::client::<Mqtt>(plan, fleet)?;
     let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
     let mut hello = Hello::default();
-    let settings = client.mqtt()?;
+    let settings = &client.settings;
     let proof = settings.authentication.as_ref().map(|known| Proof {
         answer: hello.answer(&roster, known, device, &[]).to_vec(),
         echo: known.echo,

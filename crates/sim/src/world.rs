@@ -9,7 +9,7 @@ use muster_conduct::{
     Conductor, DISPATCH_EVERY, Delivery, Ending, Order, Placement, PlanCalendar, Progress, Slice,
     Tape, recorder_plan, schedules, timetable,
 };
-use muster_device::{SLOT_MAX, Shard};
+use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_load::{PayloadError, ScheduleError, StreamSchedule};
 use muster_measure::{Closing, Recorder, RecorderPlan, Summary, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId, ShedCause, mix};
@@ -42,7 +42,7 @@ pub struct World {
     queue: Queue,
     wires: Vec<Wire>,
     platform: Platform,
-    shard: Shard<Witness>,
+    shard: Shard<Mqtt, Witness>,
     consumers: Consumers,
     /// Who issues commands, if anybody does.
     commanding: Option<Commanding>,

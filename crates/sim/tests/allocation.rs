@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use muster_conduct::{Placement, PlanCalendar, Slice, Tape, reader, recorder_plan, schedules};
-use muster_device::{SLOT_MAX, Shard};
+use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_measure::{Calendar, Recorder, Timeline};
 use muster_model::{Arrival, BackendId, Cause, ConsumerId, MessageId, Micros, RunId};
 use muster_platform::{Dialect, Heard, Reader, Reply};
@@ -123,7 +123,7 @@ struct Allocated {
 /// Devices, sessions, recorder and reader, told by hand what the sockets do.
 struct Line {
     dialect: Dialect,
-    shard: Shard<Tape>,
+    shard: Shard<Mqtt, Tape>,
     ends: Vec<End>,
     reader: Reader,
     consumer: Tape,
@@ -158,7 +158,7 @@ impl Line {
             slot_limit: SLOT_MAX,
         };
         let tape = || Tape::new(Recorder::new(recorder.clone()), None);
-        let mut shard = placement.shard(tape()).expect("the plan can be placed");
+        let mut shard: Shard<Mqtt, _> = placement.shard(tape()).expect("the plan can be placed");
         shard.start_ramp(Micros::ZERO);
         let origin = Micros::from_secs(1);
         shard.start(origin);

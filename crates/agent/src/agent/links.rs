@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use muster_conduct::Protocol;
+use muster_device::{Coap, Mqtt};
 use muster_fleet::{Datagrams, Lines, Secured, ShardSpec, Streams, shard_loop};
 use muster_monitor::Role;
 use muster_transport::{AwsLc, Clients};
@@ -20,29 +22,35 @@ impl Agent {
         lines: LinkLines,
     ) -> Result<(), AgentError> {
         match lines {
-            LinkLines::Datagrams => self.start_shard(place, office, work, Datagrams),
+            LinkLines::Datagrams => self.start_shard::<Coap, _>(place, office, work, Datagrams),
             LinkLines::Secured(certificates) => {
                 let lines = Secured::new(Arc::clone(&work.0.plan), AwsLc::new(), certificates);
-                self.start_shard(place, office, work, lines)
+                self.start_shard::<Coap, _>(place, office, work, lines)
             }
             LinkLines::Streams(layers) => match *layers {
-                Clients::Plain(on) => self.start_shard(place, office, work, Streams(on)),
-                Clients::WebSocket(on) => self.start_shard(place, office, work, Streams(on)),
-                Clients::Tls(on) => self.start_shard(place, office, work, Streams(on)),
-                Clients::Both(on) => self.start_shard(place, office, work, Streams(on)),
+                Clients::Plain(on) => self.start_shard::<Mqtt, _>(place, office, work, Streams(on)),
+                Clients::WebSocket(on) => {
+                    self.start_shard::<Mqtt, _>(place, office, work, Streams(on))
+                }
+                Clients::Tls(on) => self.start_shard::<Mqtt, _>(place, office, work, Streams(on)),
+                Clients::Both(on) => self.start_shard::<Mqtt, _>(place, office, work, Streams(on)),
             },
         }
     }
 
-    fn start_shard<L: Lines<Line: Send> + Send + 'static>(
+    fn start_shard<P, L>(
         &mut self,
         place: (Role, u16),
         office: Office<'_>,
         (spec, targets): (ShardSpec, Vec<SocketAddr>),
         lines: L,
-    ) -> Result<(), AgentError> {
+    ) -> Result<(), AgentError>
+    where
+        P: Protocol<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send> + Send + 'static,
+        L: Lines<Line: Send> + Send + 'static,
+    {
         self.start_thread(place, office, move |(scribe, mailbox)| {
-            Ok(shard_loop(&spec, targets, lines, scribe, mailbox)?)
+            Ok(shard_loop::<P, L>(&spec, targets, lines, scribe, mailbox)?)
         })
     }
 }

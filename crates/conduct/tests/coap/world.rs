@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use muster_conduct::{Placement, Slice, recorder_plan, schedules};
-use muster_device::{Shard, Sink};
+use muster_device::{Coap, Shard, Sink};
 use muster_measure::Counts;
 use muster_model::{
     Attempt, Command, LinkFact, LinkId, Met, Micros, Query, Receipt, Reception, RunId, ShedCause,
@@ -110,7 +110,7 @@ pub(crate) enum Peer {
 
 /// One device and the platform.
 pub(crate) struct World {
-    pub(crate) shard: Shard<Told>,
+    pub(crate) shard: Shard<Coap, Told>,
     peer: Peer,
     server: Server,
     up: VecDeque<(Micros, Vec<u8>)>,

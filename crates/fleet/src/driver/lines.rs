@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use muster_conduct::Tape;
-use muster_device::{Route, Seat, Shard, Then};
+use muster_device::{Route, Seat, Session, Shard, Then};
 use muster_model::Micros;
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_protocol::dtls::Counts;
@@ -37,7 +37,12 @@ pub trait Lines: Debug {
     fn is_open(line: &Self::Line) -> bool;
 
     /// Takes what came to the session above, and tells it when it may speak.
-    fn read(&mut self, line: &mut Self::Line, bytes: &mut [u8], above: &mut Above<'_>) -> Read;
+    fn read<P: Session>(
+        &mut self,
+        line: &mut Self::Line,
+        bytes: &mut [u8],
+        above: &mut Above<'_, P>,
+    ) -> Read;
 
     /// Turns what the session said, `out[from..]`, into what goes over the wire.
     fn wrap(line: &mut Self::Line, out: &mut Vec<u8>, from: usize);
@@ -91,14 +96,14 @@ pub struct Who {
 
 /// The session above a line.
 #[derive(Debug)]
-pub struct Above<'a> {
-    pub(super) shard: &'a mut Shard<Tape>,
+pub struct Above<'a, P: Session> {
+    pub(super) shard: &'a mut Shard<P, Tape>,
     pub(super) link: u32,
     pub(super) now: Micros,
     pub(super) out: &'a mut Vec<u8>,
 }
 
-impl Above<'_> {
+impl<P: Session> Above<'_, P> {
     /// What secures the link is a new session.
     pub(super) fn secured(&mut self) {
         self.shard.secured(self.link);
@@ -159,7 +164,12 @@ impl<L: Layers> Lines for Streams<L> {
     }
 
     #[inline]
-    fn read(&mut self, line: &mut Self::Line, bytes: &mut [u8], above: &mut Above<'_>) -> Read {
+    fn read<P: Session>(
+        &mut self,
+        line: &mut Self::Line,
+        bytes: &mut [u8],
+        above: &mut Above<'_, P>,
+    ) -> Read {
         let was_open = line.layer.is_open();
         let fed = line.receive(bytes, above.out);
         if !was_open && line.layer.is_open() {
@@ -237,7 +247,12 @@ impl Lines for Datagrams {
     }
 
     #[inline]
-    fn read(&mut self, _line: &mut (), bytes: &mut [u8], above: &mut Above<'_>) -> Read {
+    fn read<P: Session>(
+        &mut self,
+        _line: &mut (),
+        bytes: &mut [u8],
+        above: &mut Above<'_, P>,
+    ) -> Read {
         let (used, then) = above.heard(bytes);
         let end = None;
         Read { used, then, end }

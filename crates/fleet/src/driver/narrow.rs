@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use muster_conduct::{Dispatch, Scribe, Slice, Trial, recorder_plan, schedules};
-use muster_device::Route;
+use muster_device::{Coap, Route};
 use muster_model::{Attempt, Fact, Outcome, RunId};
 use muster_net::{Clock, Written};
 use muster_protocol::layer::{Ended, LayerError};
@@ -61,7 +61,12 @@ impl Lines for Narrow {
         true
     }
 
-    fn read(&mut self, (): &mut (), bytes: &mut [u8], above: &mut Above<'_>) -> Read {
+    fn read<P: Session>(
+        &mut self,
+        (): &mut (),
+        bytes: &mut [u8],
+        above: &mut Above<'_, P>,
+    ) -> Read {
         let (used, then) = above.heard(bytes);
         let end = None;
         Read { used, then, end }
@@ -109,7 +114,7 @@ impl Scribe for Told {
 
 /// A shard whose turns are the test's.
 pub(super) struct Rig<L: Lines> {
-    pub(super) shard: Loop<Driver<L>>,
+    pub(super) shard: Loop<Driver<Coap, L>>,
     told: Receiver<Attempt>,
     dispatches: Receiver<(usize, Box<Dispatch>)>,
     attempts: Vec<Attempt>,
@@ -167,7 +172,7 @@ impl<L: Lines> Rig<L> {
         rig
     }
 
-    pub(super) fn driver(&mut self) -> &mut Driver<L> {
+    pub(super) fn driver(&mut self) -> &mut Driver<Coap, L> {
         self.shard.parts().0
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use muster_conduct::roster;
-use muster_device::{Route, Then, connection_id, route};
+use muster_device::{Route, Session as LinkSession, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_platform::Roster;
@@ -228,11 +228,11 @@ impl<C: Crypto> Lines for Secured<C> {
     }
 
     #[inline]
-    fn read(
+    fn read<P: LinkSession>(
         &mut self,
         line: &mut SecuredLine<Dtls<C>>,
         bytes: &mut [u8],
-        above: &mut Above<'_>,
+        above: &mut Above<'_, P>,
     ) -> Read {
         let used = bytes.len();
         let mut read = Read {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use muster_conduct::Trouble;
-use muster_device::{Route, Seat};
+use muster_device::{Route, Seat, Session};
 use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written};
 use muster_scenario::shared_receive_buffer;
@@ -22,8 +22,8 @@ const OPENED_PER_TURN: u32 = 16;
 const BATCHES_PER_TURN: u32 = 64;
 
 /// One socket.
-#[derive(Debug, Default)]
-pub(super) struct SharedSocket {
+#[derive(Debug)]
+pub(super) struct SharedSocket<K> {
     pub(super) key: Option<Key>,
     is_open: bool,
     /// Links whose turn to connect has come, and when it came.
@@ -35,11 +35,26 @@ pub(super) struct SharedSocket {
     is_queued: bool,
     overheard: Overheard,
     /// What was gathered of messages and the kernel has not taken yet; its place here is its mark.
-    pub(super) unsent: Vec<Gathered>,
+    pub(super) unsent: Vec<Gathered<K>>,
     timer: Option<(Micros, TimerId)>,
 }
 
-impl SharedSocket {
+impl<K> Default for SharedSocket<K> {
+    fn default() -> Self {
+        Self {
+            key: None,
+            is_open: false,
+            waiting: VecDeque::new(),
+            shaking: None,
+            is_queued: false,
+            overheard: Overheard::default(),
+            unsent: Vec::new(),
+            timer: None,
+        }
+    }
+}
+
+impl<K> SharedSocket<K> {
     /// The link that a datagram in the clear is for.
     fn shaker(&mut self, datagram: &[u8]) -> Option<u32> {
         let may_be_ours = self.overheard.may_be_ours(datagram);
@@ -49,8 +64,8 @@ impl SharedSocket {
 
 /// The shared sockets of a shard.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) sockets: Vec<SharedSocket>,
+pub(super) struct Shared<K> {
+    pub(super) sockets: Vec<SharedSocket<K>>,
     /// Those on which a link may be opened.
     ready: Vec<u32>,
     /// By ramp: those that wait until fewer handshakes are under way, in their order, each once.
@@ -58,12 +73,12 @@ pub(super) struct Shared {
     /// Those with messages that were gathered in this turn.
     pub(super) gathered: Vec<u32>,
     /// An empty list, to be lent to a socket whose own is walked.
-    pub(super) spare: Vec<Gathered>,
+    pub(super) spare: Vec<Gathered<K>>,
     /// Marks of what the kernel refused of those.
     pub(super) refused: Vec<u32>,
 }
 
-impl Shared {
+impl<K> Shared<K> {
     pub(super) fn of(sockets: u32, ramps: usize) -> Self {
         Self {
             sockets: (0..sockets).map(|_| SharedSocket::default()).collect(),
@@ -92,7 +107,7 @@ pub(super) fn socket_of_timer(token: u64) -> Option<u32> {
     (token & TIMER_OF_SOCKET != 0).then_some(token as u32)
 }
 
-impl<L: Lines> Driver<L> {
+impl<P: Session, L: Lines> Driver<P, L> {
     #[inline]
     pub(super) fn shared_socket(&self, io: &Io, key: Key) -> Option<u32> {
         if !L::IN_DATAGRAMS {

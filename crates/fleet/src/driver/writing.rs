@@ -1,6 +1,6 @@
 //! What is written on sockets, alone or gathered with what other links say, and what became of it.
 
-use muster_device::Further;
+use muster_device::{Further, Session};
 use muster_model::{Cause, Micros, ShedCause};
 use muster_net::{Io, Key, Written};
 
@@ -13,15 +13,15 @@ const WAITING_MAX: usize = 1 << 20;
 
 /// A datagram that was gathered.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Gathered {
+pub(super) enum Gathered<K> {
     /// The message of a link, which holds it.
     Message(u32),
-    Further(Further),
+    Further(Further<K>),
 }
 
-impl Shared {
+impl<K> Shared<K> {
     /// Gathers a datagram, after whose sending somebody asks.
-    fn gather(&mut self, io: &mut Io, socket: u32, what: Gathered, bytes: &[u8]) -> Written {
+    fn gather(&mut self, io: &mut Io, socket: u32, what: Gathered<K>, bytes: &[u8]) -> Written {
         let SharedSocket { key, unsent, .. } = &mut self.sockets[socket as usize];
         let Some(key) = *key else {
             return Written::Lost;
@@ -37,7 +37,7 @@ impl Shared {
     }
 }
 
-impl<L: Lines> Driver<L> {
+impl<P: Session, L: Lines> Driver<P, L> {
     /// Sends what waits on a link, one write a message, as long as it may.
     pub(super) fn pump(&mut self, io: &mut Io, link: u32) {
         let Some(key) = self.keys[link as usize] else {
@@ -158,7 +158,7 @@ impl<L: Lines> Driver<L> {
         io: &mut Io,
         link: u32,
         key: Key,
-        further: Option<Further>,
+        further: Option<Further<P::Key>>,
     ) -> Written {
         let seat = match L::IN_DATAGRAMS {
             true => self.shard.seat(link),
@@ -187,7 +187,7 @@ impl<L: Lines> Driver<L> {
         io: &mut Io,
         socket: u32,
         key: Key,
-        further: Option<Further>,
+        further: Option<Further<P::Key>>,
     ) -> Written {
         let Some(further) = further else {
             return bounded(io.gather(key, &self.out));
@@ -225,7 +225,7 @@ impl<L: Lines> Driver<L> {
     }
 
     /// Tells what became of all that was gathered at a socket, and what that was.
-    fn tell_gathered(&mut self, io: &mut Io, socket: u32) -> Vec<Gathered> {
+    fn tell_gathered(&mut self, io: &mut Io, socket: u32) -> Vec<Gathered<P::Key>> {
         let at = io.fresh_now();
         let spare = std::mem::take(&mut self.shared.spare);
         let of = &mut self.shared.sockets[socket as usize];

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use muster_conduct::{Dispatch, Order, Scribe, Slice, Trial, recorder_plan, schedules};
+use muster_conduct::{Dispatch, Order, Protocol, Scribe, Slice, Trial, recorder_plan, schedules};
+use muster_device::Mqtt;
 use muster_fleet::{Lines, ShardSpec, Streams, shard_loop};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
@@ -37,18 +38,19 @@ impl Shard {
         target: SocketAddr,
         scribe: Option<Box<dyn Scribe>>,
     ) -> Self {
-        Self::start_over(scenario, target, scribe, |_| Streams(Plain))
+        Self::start_over::<Mqtt, _>(scenario, target, scribe, |_| Streams(Plain))
     }
 
     /// With other lines between its sockets and its sessions.
-    pub(crate) fn start_over<L: Lines + Send + 'static>(
+    pub(crate) fn start_over<P, L>(
         scenario: &str,
         target: SocketAddr,
         scribe: Option<Box<dyn Scribe>>,
         lines: impl FnOnce(Arc<Plan>) -> L,
     ) -> Self
     where
-        L::Line: Send,
+        P: Protocol<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send> + Send + 'static,
+        L: Lines<Line: Send> + Send + 'static,
     {
         let (plan, run, clock) = (Arc::new(plan(scenario)), RunId(1), Clock::start());
         let schedules = schedules(&plan).expect("the plan was checked");
@@ -70,8 +72,8 @@ impl Shard {
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let mut shard =
-            shard_loop(&spec, vec![target], lines, scribe, mailbox).expect("it can be placed");
+        let mut shard = shard_loop::<P, L>(&spec, vec![target], lines, scribe, mailbox)
+            .expect("it can be placed");
         let waker = shard.parts().1.waker();
         std::thread::spawn(move || shard.run());
         Self {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use muster_conduct::{Order, Scribe};
+use muster_device::Coap;
 use muster_fleet::{LinkCertificates, Secured};
 use muster_model::{ConnectFailure, Fact, LinkEvent, LinkFact, Micros};
 use muster_net::Clock;
@@ -79,7 +80,7 @@ fn start(scenario: &str, socket: &UdpSocket) -> (Shard, Receiver<LinkFact>, Arc<
     });
     let judge =
         DtlsCertificates::new(None, &TlsSpec::default(), None).expect("whom the host trusts");
-    let shard = Shard::start_over(scenario, target, Some(scribe), |plan| {
+    let shard = Shard::start_over::<Coap, _>(scenario, target, Some(scribe), |plan| {
         Secured::new(
             plan,
             AwsLc::new(),

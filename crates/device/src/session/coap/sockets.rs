@@ -3,18 +3,9 @@
 use muster_model::{Micros, mix};
 use muster_protocol::coap;
 
-use crate::client::{Client, Protocol, SocketUse};
-use crate::link::Link;
-use crate::protocols::Session;
-
-/// Where a link sits that shares its socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
-    /// The socket, as an index of the shard.
-    pub socket: u32,
-    /// Its place among the links of that socket.
-    pub lane: u32,
-}
+use super::{CoapSettings, CoapState, SocketUse};
+use crate::seat::Seat;
+use crate::session::FleetLinks;
 
 /// The links of a class, dealt round to its sockets, so that links which connect one after the other
 /// do so on different ones.
@@ -53,7 +44,7 @@ impl Bank {
 
 /// The shared sockets of a shard.
 #[derive(Debug, Default)]
-pub(crate) struct Sockets {
+pub(super) struct Sockets {
     /// By class.
     banks: Vec<Bank>,
     /// By socket; none where each link is an endpoint of its own.
@@ -62,61 +53,64 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// Seats the links of the next class.
-    pub(crate) fn add(&mut self, client: &Client, first_link: u32, links: u32, seed: u64) {
+    pub(super) fn add(&mut self, settings: &CoapSettings, fleet: &FleetLinks) {
         let first_socket = self.count();
-        let Protocol::Coap { settings, sockets } = &client.protocol else {
-            return self.banks.push(Bank::default());
-        };
-        let per_socket = match sockets {
+        let per_socket = match settings.sockets {
             SocketUse::Own => return self.banks.push(Bank::default()),
-            SocketUse::SharedEndpoint { links } | SocketUse::SharedPort { links } => *links,
+            SocketUse::SharedEndpoint { links } | SocketUse::SharedPort { links } => links,
         };
         let bank = Bank {
-            first_link,
-            links,
+            first_link: fleet.first,
+            links: fleet.count,
             first_socket,
-            sockets: links.div_ceil(per_socket.max(1)),
+            sockets: fleet.count.div_ceil(per_socket.max(1)),
         };
         for socket in first_socket..first_socket + bank.sockets {
             let endpoint = || {
-                let seed = mix(seed, u64::from(socket));
-                coap::SharedClient::shared(settings.clone(), seed, bank.lanes_of(socket))
+                let seed = mix(fleet.seed, u64::from(socket));
+                coap::SharedClient::shared(settings.client.clone(), seed, bank.lanes_of(socket))
             };
-            let is_endpoint = matches!(sockets, SocketUse::SharedEndpoint { .. });
+            let is_endpoint = matches!(settings.sockets, SocketUse::SharedEndpoint { .. });
             self.endpoints.push(is_endpoint.then(endpoint));
         }
         self.banks.push(bank);
     }
 
-    pub(crate) fn count(&self) -> u32 {
+    pub(super) fn count(&self) -> u32 {
         self.endpoints.len() as u32
     }
 
     /// How many links share a socket.
-    pub(crate) fn lanes_of(&self, socket: u32) -> u32 {
+    pub(super) fn lanes_of(&self, socket: u32) -> u32 {
         let has_it = |bank: &&Bank| socket.wrapping_sub(bank.first_socket) < bank.sockets;
         let bank = self.banks.iter().find(has_it);
         bank.map_or(0, |bank| bank.lanes_of(socket))
     }
 
-    pub(crate) fn seat(&self, class: u8, link: u32) -> Option<Seat> {
+    #[inline]
+    pub(super) fn seat(&self, class: u8, link: u32) -> Option<Seat> {
         self.banks.get(usize::from(class))?.seat(link)
     }
 
-    pub(crate) fn link_at(&self, seat: Seat) -> Option<u32> {
+    /// The place of a link of the class that was added last.
+    pub(super) fn seat_of_last(&self, link: u32) -> Option<Seat> {
+        self.banks.last()?.seat(link)
+    }
+
+    pub(super) fn link_at(&self, seat: Seat) -> Option<u32> {
         self.banks.iter().find_map(|bank| bank.link_at(seat))
     }
 
-    pub(crate) fn endpoint(&self, socket: u32) -> Option<&coap::SharedClient> {
+    pub(super) fn endpoint(&self, socket: u32) -> Option<&coap::SharedClient> {
         self.endpoints.get(socket as usize)?.as_ref()
     }
 
-    pub(crate) fn endpoint_mut(&mut self, socket: u32) -> Option<&mut coap::SharedClient> {
+    pub(super) fn endpoint_mut(&mut self, socket: u32) -> Option<&mut coap::SharedClient> {
         self.endpoints.get_mut(socket as usize)?.as_mut()
     }
 
     /// What those counted that are one endpoint with their links.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = &coap::ClientCounts> {
+    pub(super) fn counts(&self) -> impl Iterator<Item = &coap::ClientCounts> {
         self.endpoints
             .iter()
             .flatten()
@@ -124,50 +118,41 @@ impl Sockets {
     }
 
     /// How many more requests a link may open on its socket.
-    pub(crate) fn window_free(&self, class: u8, link: u32) -> u16 {
-        let seat = self.seat(class, link);
-        let free = seat.and_then(|seat| Some(self.endpoint(seat.socket)?.window_free(seat.lane)));
-        free.unwrap_or(0)
+    pub(super) fn window_free(&self, seat: Seat) -> u16 {
+        let endpoint = self.endpoint(seat.socket);
+        endpoint.map_or(0, |endpoint| endpoint.window_free(seat.lane))
     }
 
     /// Until when the platform asked a link for silence.
-    pub(crate) fn silent_until(&self, class: u8, link: u32) -> Micros {
-        let seat = self.seat(class, link);
-        let until = seat.and_then(|seat| Some(self.endpoint(seat.socket)?.held_until(seat.lane)));
-        until.unwrap_or(Micros::ZERO)
+    pub(super) fn silent_until(&self, seat: Seat) -> Micros {
+        let endpoint = self.endpoint(seat.socket);
+        endpoint.map_or(Micros::ZERO, |endpoint| endpoint.held_until(seat.lane))
+    }
+
+    /// The exchanges of a link.
+    pub(super) fn exchanges<'a>(&'a mut self, state: &'a mut CoapState) -> Option<Exchanges<'a>> {
+        match state {
+            CoapState::Own(client) => Some(Exchanges::Own(client)),
+            CoapState::Shared(seat) => {
+                let endpoint = self.endpoint_mut(seat.socket)?;
+                Some(Exchanges::Shared(endpoint, seat.lane))
+            }
+        }
     }
 }
 
 /// The exchanges of one link.
 #[derive(Debug)]
-pub(crate) enum Exchanges<'a> {
+pub(super) enum Exchanges<'a> {
     /// On a socket of its own, or in a session of its own on a shared one.
     Own(&'a mut coap::Client),
     /// On a socket that is one endpoint with all its links; its lane there.
     Shared(&'a mut coap::SharedClient, u32),
 }
 
-/// The exchanges of a link; none with another protocol.
-pub(crate) fn exchanges<'a>(
-    links: &'a mut [Link],
-    sockets: &'a mut Sockets,
-    link: u32,
-) -> Option<Exchanges<'a>> {
-    let state = &mut links[link as usize];
-    match &mut state.session {
-        Session::Mqtt(_) => None,
-        Session::Coap(client) => Some(Exchanges::Own(client)),
-        Session::Shared => {
-            let seat = sockets.seat(state.class, link)?;
-            let endpoint = sockets.endpoint_mut(seat.socket)?;
-            Some(Exchanges::Shared(endpoint, seat.lane))
-        }
-    }
-}
-
 impl Exchanges<'_> {
     /// Sends a request; `name` comes back in events.
-    pub(crate) fn request(
+    pub(super) fn request(
         &mut self,
         now: Micros,
         name: u32,
@@ -184,7 +169,7 @@ impl Exchanges<'_> {
     }
 
     /// Sends a copy of a request, or its next block.
-    pub(crate) fn again(
+    pub(super) fn again(
         &mut self,
         now: Micros,
         key: coap::ExchangeKey,
@@ -198,7 +183,7 @@ impl Exchanges<'_> {
     }
 
     /// Ends an exchange whose answer nobody wants.
-    pub(crate) fn abandon(&mut self, key: coap::ExchangeKey) {
+    pub(super) fn abandon(&mut self, key: coap::ExchangeKey) {
         match self {
             Self::Own(client) => client.abandon(key),
             Self::Shared(client, _) => client.abandon(key),
@@ -206,7 +191,7 @@ impl Exchanges<'_> {
     }
 
     /// Gives an exchange up from its start; up to `until` it is known whose an answer is.
-    pub(crate) fn leave(&mut self, key: coap::ExchangeKey, until: Micros) {
+    pub(super) fn leave(&mut self, key: coap::ExchangeKey, until: Micros) {
         match self {
             Self::Own(client) => client.leave(key, until),
             Self::Shared(client, _) => client.leave(key, until),
@@ -214,7 +199,7 @@ impl Exchanges<'_> {
     }
 
     /// Gives an exchange up whose answer may come all the same.
-    pub(crate) fn forget(&mut self, key: coap::ExchangeKey) {
+    pub(super) fn forget(&mut self, key: coap::ExchangeKey) {
         match self {
             Self::Own(client) => client.forget(key),
             Self::Shared(client, _) => client.forget(key),

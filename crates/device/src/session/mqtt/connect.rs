@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-use muster_model::{DeviceId, Micros, RunId};
+use muster_model::{DeviceId, RunId};
 use muster_platform::Roster;
 use muster_protocol::mqtt::{Connect, Properties, Will};
 
-use crate::{Authentication, Client, ClientId, Login, MqttSettings, Shard, Sink};
+use super::{Authentication, ClientId, Login, Mqtt, MqttSettings};
+use crate::client::Client;
+use crate::session::Context;
 
 /// What a link says of itself when it connects: the parts of its CONNECT, rendered.
 #[derive(Default)]
@@ -29,38 +31,19 @@ impl std::fmt::Debug for Hello {
     }
 }
 
-impl<S: Sink> Shard<S> {
-    /// What a link calls itself: as a rule the name of its first device.
-    #[must_use]
-    pub fn name_of(&self, link: u32) -> String {
-        let class = self.class(link);
-        let mut name = String::new();
-        let device = class.first_device_of(self.link_id(link));
-        class.client.render_name(&class.roster, device, &mut name);
-        name
-    }
-
-    pub(crate) fn render_connect(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
-        let id = self.link_id(link);
-        let state = &mut self.links[link as usize];
-        let class = &self.classes[state.class as usize];
-        let device = class.first_device_of(id);
-        let Some(settings) = class.client.mqtt() else {
-            return;
-        };
-        let hello = &mut self.scratch.hello;
-        hello.fill(&class.roster, &class.client, device);
+impl Mqtt {
+    pub(super) fn render_connect(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) {
+        let class = at.class;
+        let settings = &class.client.settings;
+        let hello = &mut self.hello;
+        hello.fill(&class.roster, &class.client, class.first_device_of(at.id));
         if class.names_run() {
-            hello.name_run(self.run);
+            hello.name_run(at.messages.run);
         }
-        let connect = hello.connect(settings);
         // The plan has checked the lengths of all texts, so that a CONNECT can always be written.
-        let client = state.session.mqtt();
-        let is_written = client.map(|client| client.connect(now, &connect, out));
-        debug_assert!(
-            is_written.is_none_or(|written| written.is_ok()),
-            "a plan's CONNECT can be written"
-        );
+        let connect = hello.connect(settings);
+        let is_written = at.state.client.connect(at.now, &connect, out).is_ok();
+        debug_assert!(is_written, "a plan's CONNECT can be written");
     }
 }
 
@@ -73,11 +56,9 @@ impl Hello {
     }
 
     /// Renders what the link says whose first device this is.
-    pub fn fill(&mut self, roster: &Roster, client: &Client, device: DeviceId) {
+    pub fn fill(&mut self, roster: &Roster, client: &Client<MqttSettings>, device: DeviceId) {
         client.render_name(roster, device, &mut self.name);
-        let Some(settings) = client.mqtt() else {
-            return;
-        };
+        let settings = &client.settings;
         let name = &self.name;
         let text = |template, out| roster.render_text(template, device, name, out);
         let octets = |octets, out| roster.render_octets(octets, device, name, out);
@@ -129,7 +110,7 @@ impl Hello {
     }
 
     /// What begins a further authentication, as [`Hello::fill`] has rendered it.
-    pub(crate) fn data(&self) -> &[u8] {
+    pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
 

@@ -1,12 +1,12 @@
 //! Bodies of answers that come in blocks (RFC 7959), put together.
 
-use muster_model::Micros;
-use muster_protocol::coap::{Again, ExchangeKey, Failure, Response};
-use muster_protocol::mqtt::Token;
+use muster_protocol::coap::{Again, ExchangeKey, Failure, Response, Ticket};
 use rustc_hash::FxHashMap;
 
-use crate::requesting::Due;
-use crate::{Shard, Sink};
+use super::Coap;
+use super::answering::failed;
+use crate::session::{Context, Event, Input};
+use crate::token::Token;
 
 /// Bytes of a body at the most: a command of that size is far beyond what adapters take.
 const BODY_MAX: usize = 64 << 10;
@@ -55,77 +55,95 @@ impl Bodies {
     }
 }
 
-impl<S: Sink> Shard<S> {
+/// A request that the session wants to be rendered again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockDue {
+    pub(super) ticket: Ticket,
+    pub(super) key: ExchangeKey,
+    pub(super) cause: Again,
+}
+
+impl Coap {
     /// A block of an answer that is not the last.
-    pub(crate) fn heard_part(
+    pub(super) fn received_part<'a>(
         &mut self,
-        link: u32,
-        now: Micros,
+        at: &mut Context<'_, Self>,
         part: &Response<'_>,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Option<Event<'a>> {
         if self.bodies.0.len() >= BODIES_MAX {
-            self.forget_bodies();
+            self.forget_bodies(at);
         }
-        if self.bodies.take(link, part) {
-            let due = Due {
+        if self.bodies.take(at.link, part) {
+            let due = BlockDue {
                 ticket: part.ticket,
                 key: part.key,
                 cause: Again::Block,
             };
-            return self.request_block(link, now, due, out);
+            self.request_block(at, due, out);
+            return None;
         }
-        if let Some(mut exchanges) = self.exchanges(link) {
+        if let Some(mut exchanges) = self.sockets.exchanges(at.state) {
             exchanges.abandon(part.key);
         }
-        let token = Token(part.ticket.name);
-        self.request_failed(link, now, token, Failure::BodyTooLarge);
+        Some(failed(part.ticket, Failure::BodyTooLarge))
     }
 
     /// An answer, or the last block of it.
-    pub(crate) fn heard_answer(&mut self, link: u32, now: Micros, last: &Response<'_>) {
+    pub(super) fn received_answer<'a>(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        input: &Input<'a>,
+        last: &Response<'a>,
+    ) -> Event<'a> {
         if last.block.is_none_or(|block| block.number == 0) {
-            return self.responded(link, now, last);
+            return self.answered(at, last);
         }
-        let Some(body) = self.bodies.whole(link, last) else {
-            let token = Token(last.ticket.name);
-            return self.request_failed(link, now, token, Failure::Block);
+        let Some(body) = self.bodies.whole(at.link, last) else {
+            return failed(last.ticket, Failure::Block);
         };
         let whole = Response {
-            payload: &body,
+            payload: input.keep(body),
             ..*last
         };
-        self.responded(link, now, &whole);
+        self.answered(at, &whole)
     }
 
     /// Asks for the next block of an answer, or sends that of a body. What came may have been
     /// acknowledged, which is a datagram of its own: then the block goes with the next call.
-    pub(crate) fn request_block(&mut self, link: u32, now: Micros, due: Due, out: &mut Vec<u8>) {
+    pub(super) fn request_block(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        due: BlockDue,
+        out: &mut Vec<u8>,
+    ) {
         if out.is_empty() {
-            self.request_again(link, now, &due, out);
+            self.request_again(at, &due, out);
         } else {
-            self.blocks_due.push((link, due));
+            self.blocks_due.push((at.link, due));
         }
     }
 
     /// Renders a block of a link that is due, if one is; whether something is to be written.
-    pub(crate) fn render_block(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) -> bool {
+    pub(super) fn render_block(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> bool {
         let mut due = self.blocks_due.iter();
-        let Some(place) = due.position(|(of, _)| *of == link) else {
+        let Some(place) = due.position(|(of, _)| *of == at.link) else {
             return false;
         };
         let (_, due) = self.blocks_due.swap_remove(place);
-        self.request_again(link, now, &due, out);
+        self.request_again(at, &due, out);
         !out.is_empty()
     }
 
     /// Forgets what came of answers that nobody waits for any more.
-    fn forget_bodies(&mut self) {
-        let mut bodies = std::mem::take(&mut self.bodies);
-        let is_open = |link, name, key| self.open_request(link, Token(name), key).is_some();
-        bodies
-            .0
-            .retain(|(link, name), body| is_open(*link, *name, body.key));
-        self.bodies = bodies;
+    fn forget_bodies(&mut self, at: &Context<'_, Self>) {
+        let is_open = |link, name, key| {
+            at.messages
+                .slots
+                .open_request(link, Token(name), key)
+                .is_some()
+        };
+        let bodies = &mut self.bodies.0;
+        bodies.retain(|(link, name), body| is_open(*link, *name, body.key));
     }
 }

@@ -1,0 +1,249 @@
+//! CoAP: requests of links over datagrams, on sockets of their own and on shared ones.
+//!
+//! It owns what lies between a message and its answer: copies of datagrams, blocks of bodies, and
+//! whose exchange a datagram on a shared socket is about.
+
+mod answering;
+mod blocks;
+mod requesting;
+mod settings;
+mod sockets;
+
+use muster_measure::LinkAccount;
+use muster_model::Micros;
+use muster_protocol::coap::{self, ExchangeKey};
+
+pub use self::settings::{CoapSettings, SocketUse};
+
+use self::blocks::{BlockDue, Bodies};
+use self::sockets::Sockets;
+use super::{
+    Context, Event, FleetLinks, Further, Input, Interaction, Outgoing, Session, Transport, Unsent,
+    View,
+};
+use crate::client::Client;
+use crate::seat::Seat;
+use crate::token::Token;
+
+/// CoAP, with the sockets that links share.
+#[derive(Debug, Default)]
+pub struct Coap {
+    sockets: Sockets,
+    /// Answers that come in blocks.
+    bodies: Bodies,
+    /// Blocks that could not be asked for at once, by link: at most one an open request.
+    blocks_due: Vec<(u32, BlockDue)>,
+    /// The datagram that was rendered last, if it is no message's first.
+    further: Option<Further<ExchangeKey>>,
+    /// Answers to messages that nobody waits for.
+    stray: u64,
+}
+
+/// The session of one link.
+#[derive(Debug)]
+pub enum CoapState {
+    /// An endpoint of its own.
+    Own(coap::Client),
+    /// One endpoint with all links of its socket.
+    Shared(Seat),
+}
+
+impl Session for Coap {
+    type Settings = CoapSettings;
+    type State = CoapState;
+    type Key = ExchangeKey;
+    type Unfit = coap::Refused;
+
+    const INTERACTION: Interaction = Interaction::Asks;
+    const TRANSPORT: Transport = Transport::Datagrams;
+
+    fn add_fleet(&mut self, client: &Client<CoapSettings>, links: &FleetLinks) {
+        self.sockets.add(&client.settings, links);
+    }
+
+    fn state(&self, client: &Client<CoapSettings>, link: u32, seed: u64) -> CoapState {
+        let settings = &client.settings;
+        let seat = match settings.sockets {
+            SocketUse::Own | SocketUse::SharedPort { .. } => None,
+            SocketUse::SharedEndpoint { .. } => self.sockets.seat_of_last(link),
+        };
+        match seat {
+            Some(seat) => CoapState::Shared(seat),
+            None => CoapState::Own(coap::Client::new(settings.client.clone(), seed)),
+        }
+    }
+
+    /// There is no CONNECT.
+    fn opened(
+        &mut self,
+        _at: &mut Context<'_, Self>,
+        _out: &mut Vec<u8>,
+    ) -> Option<Event<'static>> {
+        Some(Event::Ready)
+    }
+
+    #[inline]
+    fn poll<'a>(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        input: &mut Input<'a>,
+        out: &mut Vec<u8>,
+    ) -> Option<Event<'a>> {
+        let datagram = input.datagram()?;
+        let event = match at.state {
+            CoapState::Own(client) => client.receive(at.now, datagram, out),
+            CoapState::Shared(_) => None,
+        };
+        self.received(at, input, &event?, out)
+    }
+
+    fn timer(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
+        let event = match at.state {
+            CoapState::Own(client) => client.wake(at.now, out),
+            CoapState::Shared(_) => None,
+        };
+        self.woken(at, &event?, out)
+    }
+
+    /// What is due on a shared socket is the socket's.
+    #[inline]
+    fn deadline(_settings: &CoapSettings, state: &CoapState) -> Option<Micros> {
+        match state {
+            CoapState::Own(client) => client.deadline(),
+            CoapState::Shared(_) => None,
+        }
+    }
+
+    #[inline]
+    fn submit(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        message: &Outgoing,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<ExchangeKey>, Unsent<coap::Refused>> {
+        self.request(at, message, out)
+    }
+
+    fn render_first(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> bool {
+        self.render_block(at, out)
+    }
+
+    #[inline]
+    fn has_first(&self) -> bool {
+        !self.blocks_due.is_empty()
+    }
+
+    #[inline]
+    fn window_free(&self, state: &CoapState) -> u16 {
+        match state {
+            CoapState::Own(client) => client.window_free(0),
+            CoapState::Shared(seat) => self.sockets.window_free(*seat),
+        }
+    }
+
+    #[inline]
+    fn silent_until(&self, state: &CoapState) -> Micros {
+        match state {
+            CoapState::Own(client) => client.held_until(0),
+            CoapState::Shared(seat) => self.sockets.silent_until(*seat),
+        }
+    }
+
+    fn forget(&mut self, state: &mut CoapState, _token: Token, key: Option<ExchangeKey>) {
+        if let (Some(key), Some(mut exchanges)) = (key, self.sockets.exchanges(state)) {
+            exchanges.forget(key);
+        }
+    }
+
+    fn abandon(&mut self, state: &mut CoapState, key: ExchangeKey) {
+        if let Some(mut exchanges) = self.sockets.exchanges(state) {
+            exchanges.abandon(key);
+        }
+    }
+
+    /// A shared socket goes on: only the link's exchanges end.
+    fn closed(&mut self, state: &mut CoapState, open: impl Iterator<Item = ExchangeKey>) {
+        match state {
+            CoapState::Own(client) => client.drop_all(|_| {}),
+            CoapState::Shared(_) => open.for_each(|key| self.abandon(state, key)),
+        }
+    }
+
+    fn account<'a>(&'a self, states: impl Iterator<Item = &'a CoapState>, sum: &mut LinkAccount) {
+        let own = states.filter_map(|state| match state {
+            CoapState::Own(client) => Some(client.counts()),
+            CoapState::Shared(_) => None,
+        });
+        for counts in own.chain(self.sockets.counts()) {
+            sum.coap_malformed += u64::from(counts.malformed);
+            sum.coap_stray += u64::from(counts.stray);
+            sum.coap_unexpected += u64::from(counts.unexpected);
+            sum.coap_duplicates += u64::from(counts.duplicates);
+        }
+        sum.coap_stray += self.stray;
+    }
+
+    #[inline]
+    fn sockets(&self) -> u32 {
+        self.sockets.count()
+    }
+
+    #[inline]
+    fn seat(&self, class: u8, link: u32) -> Option<Seat> {
+        self.sockets.seat(class, link)
+    }
+
+    fn link_at(&self, seat: Seat) -> Option<u32> {
+        self.sockets.link_at(seat)
+    }
+
+    fn lanes_of(&self, socket: u32) -> u32 {
+        self.sockets.lanes_of(socket)
+    }
+
+    fn poll_socket<'a>(
+        &mut self,
+        socket: u32,
+        view: &mut View<'_, Self>,
+        input: Option<&mut Input<'a>>,
+        out: &mut Vec<u8>,
+    ) -> Option<(u32, Option<Event<'a>>)> {
+        let now = view.now;
+        let endpoint = self.sockets.endpoint_mut(socket)?;
+        let Some(input) = input else {
+            let event = endpoint.wake(now, out)?;
+            let link = self.link_of(socket, &event)?;
+            return Some((link, self.woken(&mut view.at(link), &event, out)));
+        };
+        let event = endpoint.receive(now, input.datagram()?, out)?;
+        let link = self.link_of(socket, &event)?;
+        Some((link, self.received(&mut view.at(link), input, &event, out)))
+    }
+
+    fn socket_deadline(&self, socket: u32) -> Option<Micros> {
+        self.sockets.endpoint(socket)?.deadline()
+    }
+
+    #[inline]
+    fn take_further(&mut self) -> Option<Further<ExchangeKey>> {
+        match self.further {
+            None => None,
+            Some(_) => self.further.take(),
+        }
+    }
+
+    fn secured(&mut self, state: &mut CoapState) {
+        match state {
+            CoapState::Own(client) => client.begin_session(),
+            CoapState::Shared(_) => {}
+        }
+    }
+}
+
+impl Coap {
+    /// The link on a shared socket that an event is about.
+    fn link_of(&self, socket: u32, event: &coap::ClientEvent<'_>) -> Option<u32> {
+        let lane = event.ticket()?.lane;
+        self.sockets.link_at(Seat { socket, lane })
+    }
+}

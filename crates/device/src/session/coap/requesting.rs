@@ -1,0 +1,180 @@
+//! A message as a request of CoAP, and its copies.
+
+use muster_model::Micros;
+use muster_platform::{Asking, Method, OPTIONS_MAX, Protocol, Request, UplinkScratch};
+use muster_protocol::coap::{
+    self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Uint, content_format,
+};
+
+use super::blocks::BlockDue;
+use super::{Coap, CoapSettings};
+use crate::class::{Class, Kind};
+use crate::reply_paths::ReplyPaths;
+use crate::session::{Context, Further, Outgoing, Unsent};
+use crate::token::{Token, unawaited};
+
+/// For so long it is known whose a refusal is that nobody waits for.
+const UNAWAITED: Micros = Micros::from_secs(5);
+
+impl Coap {
+    /// Sends the message in the scratch buffers for the first time. Where nobody waits for the
+    /// answer, the session gives it up at once, and knows a refusal for a while.
+    pub(super) fn request(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        message: &Outgoing,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<ExchangeKey>, Unsent<Refused>> {
+        let now = at.now;
+        let slot = at.messages.slots.get(message.slot);
+        let name = match message.is_tracked {
+            true => at.messages.slots.token(message.slot).0,
+            false => unawaited(slot.stream, slot.due).0,
+        };
+        let paths = (at.messages.paths, slot.request);
+        let scratch = &mut *at.messages.scratch;
+        let exchanges = self.sockets.exchanges(at.state);
+        let mut exchanges = exchanges.ok_or(Unsent::SessionLost)?;
+        let scratch = (&scratch.uplink, &mut scratch.query);
+        let sent = at.class.ask(message.lane, scratch, paths, |request| {
+            exchanges.request(now, name, request, out)
+        });
+        let key = sent?;
+        if message.is_tracked {
+            return Ok(Some(key));
+        }
+        exchanges.leave(key, now + UNAWAITED);
+        Ok(None)
+    }
+
+    /// Renders a request again: for a copy of it, or for the next block.
+    pub(super) fn request_again(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        due: &BlockDue,
+        out: &mut Vec<u8>,
+    ) {
+        let BlockDue { ticket, key, cause } = *due;
+        let token = Token(ticket.name);
+        let id = at.messages.slots.open_request(at.link, token, key);
+        let Some(mut exchanges) = self.sockets.exchanges(at.state) else {
+            return;
+        };
+        let Some(id) = id else {
+            return exchanges.abandon(key);
+        };
+        at.messages.render_body(id);
+        let lane = at.messages.place(id).lane;
+        let paths = (at.messages.paths, at.messages.slots.get(id).request);
+        let before = out.len();
+        let scratch = &mut *at.messages.scratch;
+        let scratch = (&scratch.uplink, &mut scratch.query);
+        let now = at.now;
+        let sent = at.class.ask(lane, scratch, paths, |request| {
+            exchanges.again(now, key, request, out)
+        });
+        // An exchange that cannot go on ends with its lifetime.
+        if sent.is_err() {
+            return;
+        }
+        let written = &out[before..];
+        let is_copy = cause == Again::Retransmission;
+        let message = Message::decode(written).ok();
+        let is_block = !is_copy && message.as_ref().is_some_and(has_block);
+        // Of a body in blocks a copy is of one of them, and a further block was counted with the first.
+        let of = message.filter(|_| is_copy);
+        self.further = Some(Further {
+            link: at.link,
+            token,
+            key,
+            is_copy,
+            is_block,
+            wire: written.len() as u32,
+            payload: of.map_or(0, |message| message.payload.len() as u32),
+        });
+    }
+}
+
+impl From<Refused> for Unsent<Refused> {
+    fn from(why: Refused) -> Self {
+        match why {
+            Refused::Held { .. } => Self::Silence,
+            Refused::Window => Self::Waits,
+            Refused::NoMessageId { .. } | Refused::Full => Self::Limit,
+            Refused::Lane(_)
+            | Refused::NothingDue
+            | Refused::Method(_)
+            | Refused::OptionOrder(_)
+            | Refused::BodyTooLarge { .. } => Self::Never(why),
+        }
+    }
+}
+
+impl Class<CoapSettings> {
+    /// Hands the message in the scratch buffers to a session as a request of the dialect: a reply on
+    /// the path at its place.
+    fn ask<T>(
+        &self,
+        lane: u8,
+        (uplink, query): (&UplinkScratch, &mut String),
+        (paths, at): (&ReplyPaths, u32),
+        submit: impl FnOnce(&coap::Request<'_>) -> T,
+    ) -> T {
+        let stream = &self.streams[lane as usize];
+        let requests = self.dialect.requests(Protocol::Coap);
+        if let Kind::Command { status, .. } = stream.kind {
+            let (to, payload) = (paths.get(at), &uplink.payload);
+            let request = (requests.reply)(to, status, payload, query);
+            return with_options(&request, submit);
+        }
+        let asking = Asking {
+            path: uplink.topic(),
+            payload: &uplink.payload,
+            content_type: stream.content_type.as_deref(),
+            is_at_least_once: stream.is_confirmable,
+            ttd_s: stream.ttd().map(whole_seconds),
+        };
+        with_options(&(requests.uplink)(&asking, query), submit)
+    }
+}
+
+/// Whether it carries a block of its body, and does not ask for one of the answer's.
+fn has_block(request: &Message<'_>) -> bool {
+    request
+        .options
+        .block(OptionNumber::BLOCK1)
+        .is_ok_and(|block| block.is_some())
+}
+
+/// A plan over CoAP has whole seconds.
+fn whole_seconds(ttd: Micros) -> u32 {
+    u32::try_from(ttd.get() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// Lends a request in the form of CoAP.
+fn with_options<T>(request: &Request<'_>, submit: impl FnOnce(&coap::Request<'_>) -> T) -> T {
+    let format = request.content_type.and_then(content_format::of_media_type);
+    let format = format.map(|number| Uint::of(u32::from(number)));
+    let path = request.path;
+    let path = path.map(|segment| Opt::text(OptionNumber::URI_PATH, segment));
+    let format = format.iter();
+    let format = format.map(|number| Opt::new(OptionNumber::CONTENT_FORMAT, number));
+    let query = request.parameters();
+    let query = query.map(|parameter| Opt::text(OptionNumber::URI_QUERY, parameter));
+    let mut options = [Opt::new(OptionNumber(0), &[]); OPTIONS_MAX];
+    let mut count = 0;
+    // Options stand in the order of their numbers.
+    for (place, option) in options.iter_mut().zip(path.chain(format).chain(query)) {
+        *place = option;
+        count += 1;
+    }
+    let method = match request.method {
+        Method::Post => Code::POST,
+        Method::Put => Code::PUT,
+        Method::Other => Code::GET,
+    };
+    submit(&coap::Request {
+        is_confirmable: request.is_at_least_once,
+        ..coap::Request::new(method, &options[..count], request.payload)
+    })
+}

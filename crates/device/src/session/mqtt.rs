@@ -1,0 +1,402 @@
+//! MQTT: the sessions of links over streams of bytes.
+//!
+//! It owns all that lies between CONNECT and a link that may publish: SUBSCRIBE, the announcement
+//! of devices, authentication.
+
+mod announcing;
+mod authenticate;
+mod connect;
+mod settings;
+mod subscribing;
+mod takeover;
+
+use muster_measure::LinkAccount;
+use muster_model::{Cause, ConnectFailure, Micros};
+use muster_platform::{PROPERTY_NAME, SUBSCRIPTIONS_MAX, UplinkScratch};
+use muster_protocol::mqtt::{self, ClientEvent, Stage, reason};
+
+pub use self::connect::Hello;
+pub use self::settings::{Authentication, ClientId, Login, MqttSettings, Will};
+
+use self::announcing::Announced;
+use super::{Context, Downlink, Event, Input, Interaction, Outgoing, Session, Transport, Unsent};
+use crate::Qos;
+use crate::class::Class;
+use crate::client::Client;
+use crate::token::{Token, nobody};
+
+/// MQTT, with buffers that all links render in.
+#[derive(Debug, Default)]
+pub struct Mqtt {
+    hello: Hello,
+    /// A device's name.
+    name: String,
+    /// The filters that a link subscribes to.
+    filters: [String; SUBSCRIPTIONS_MAX],
+    /// The announcement of a device.
+    announcement: Vec<u8>,
+}
+
+/// The session of one link.
+#[derive(Debug)]
+pub struct MqttState {
+    client: mqtt::Client,
+    phase: Phase,
+}
+
+/// How far a link has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// There is no connection, or it is of no use.
+    Closed,
+    /// CONNECT is on its way.
+    Connecting,
+    /// What the link subscribes to is asked for.
+    Subscribing,
+    /// The platform is told of the devices.
+    Announcing(Announced),
+    /// Messages may be sent.
+    Ready,
+}
+
+impl Session for Mqtt {
+    type Settings = MqttSettings;
+    type State = MqttState;
+    type Key = ();
+    type Unfit = mqtt::Refused;
+
+    const INTERACTION: Interaction = Interaction::Publishes;
+    const TRANSPORT: Transport = Transport::Stream;
+
+    fn is_resumable(settings: &MqttSettings) -> bool {
+        settings.is_resumable()
+    }
+
+    fn state(&self, client: &Client<MqttSettings>, _link: u32, _seed: u64) -> MqttState {
+        let settings = &client.settings;
+        let limits = mqtt::ClientLimits {
+            ping_timeout: client.handshake_timeout,
+            maximum_packet_size: settings.maximum_packet_size,
+        };
+        MqttState {
+            client: mqtt::Client::new(settings.version, &limits),
+            phase: Phase::Closed,
+        }
+    }
+
+    fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
+        self.render_connect(at, out);
+        at.state.phase = Phase::Connecting;
+        None
+    }
+
+    fn go_on(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
+        self.subscribe(at, out)
+    }
+
+    #[inline]
+    fn poll<'a>(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        input: &mut Input<'a>,
+        out: &mut Vec<u8>,
+    ) -> Option<Event<'a>> {
+        loop {
+            if let Phase::Announcing(_) = at.state.phase
+                && let Some(event) = self.announce_more(at, out)
+            {
+                return Some(event);
+            }
+            let mut rest = mqtt::Input::new(input.rest());
+            let event = at.state.client.poll(at.now, &mut rest, out);
+            input.advance(rest.consumed());
+            if let Some(event) = self.received(at, event?, out) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn timer(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
+        let settings = &at.class.client.settings;
+        if at
+            .state
+            .next_authentication(settings)
+            .is_some_and(|next| next <= at.now)
+        {
+            self.authenticate_again(at, out);
+            return None;
+        }
+        let expired = at.state.client.timer(at.now, out);
+        expired.map(|_| Event::Lost(Cause::PingUnanswered))
+    }
+
+    #[inline]
+    fn deadline(settings: &MqttSettings, state: &MqttState) -> Option<Micros> {
+        let both = [state.next_authentication(settings), state.client.deadline()];
+        both.into_iter().flatten().min()
+    }
+
+    #[inline]
+    fn submit(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        message: &Outgoing,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<()>, Unsent<mqtt::Refused>> {
+        let token = match message.is_tracked {
+            true => at.messages.slots.token(message.slot),
+            false => nobody(at.messages.slots.get(message.slot).stream),
+        };
+        let (client, now) = (&mut at.state.client, at.now);
+        let uplink = &at.messages.scratch.uplink;
+        at.class.publish(message.lane, uplink, |publish| {
+            client.publish(now, mqtt::Token(token.0), publish, out)
+        })?;
+        Ok(Some(()))
+    }
+
+    fn resubmit(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        message: &Outgoing,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unsent<mqtt::Refused>> {
+        let token = at.messages.slots.token(message.slot);
+        let (client, now) = (&mut at.state.client, at.now);
+        let uplink = &at.messages.scratch.uplink;
+        at.class.publish(message.lane, uplink, |publish| {
+            client.republish(now, mqtt::Token(token.0), publish, out)
+        })?;
+        Ok(())
+    }
+
+    #[inline]
+    fn window_free(&self, state: &MqttState) -> u16 {
+        state.client.window_free()
+    }
+
+    fn forget(&mut self, state: &mut MqttState, token: Token, _key: Option<()>) {
+        state.client.forget(mqtt::Token(token.0));
+    }
+
+    fn closed(&mut self, state: &mut MqttState, _open: impl Iterator<Item = ()>) {
+        state.phase = Phase::Closed;
+        state.client.closed();
+    }
+
+    fn drop_exchanges(&mut self, state: &mut MqttState, mut incomplete: impl FnMut(Token)) {
+        state.client.drop_inflight(|token, stage| match stage {
+            Stage::Published => {}
+            Stage::Accepted => incomplete(Token(token.0)),
+        });
+    }
+
+    fn disconnect(&mut self, state: &mut MqttState, out: &mut Vec<u8>) {
+        state.client.disconnect(reason::SUCCESS, out);
+    }
+
+    fn unanswered(state: &MqttState) -> ConnectFailure {
+        match state.phase {
+            Phase::Announcing(_) => ConnectFailure::AnnouncementUnanswered,
+            Phase::Subscribing => ConnectFailure::SubscribeUnanswered,
+            Phase::Closed | Phase::Connecting | Phase::Ready => ConnectFailure::TimedOut,
+        }
+    }
+
+    fn note_failure(&self, at: &mut Context<'_, Self>, failure: ConnectFailure) {
+        if failure == ConnectFailure::AnnouncementUnanswered {
+            return announcing::note_unanswered(at);
+        }
+        if failure == ConnectFailure::SubscribeUnanswered {
+            return subscribing::note_unanswered(at);
+        }
+        let (packet, reason) = if let ConnectFailure::Rejected(reason) = failure {
+            ("CONNECT", reason)
+        } else if let ConnectFailure::SubscribeRejected(reason) = failure {
+            ("SUBSCRIBE", reason)
+        } else {
+            return;
+        };
+        let (class, id) = (at.class, at.id);
+        at.refusals.note_link(packet, reason, || class.name_of(id));
+    }
+
+    fn note_end(&self, at: &mut Context<'_, Self>, cause: Cause, brief_lives: u8) {
+        takeover::note(at, cause, brief_lives);
+    }
+
+    fn has_missed_keep_alive(state: &MqttState, now: Micros) -> bool {
+        state.client.has_missed_keep_alive(now)
+    }
+
+    fn account<'a>(&'a self, states: impl Iterator<Item = &'a MqttState>, sum: &mut LinkAccount) {
+        for counts in states.map(|state| state.client.counts()) {
+            sum.mqtt_again += u64::from(counts.again);
+            sum.mqtt_unknown += u64::from(counts.unknown);
+        }
+    }
+}
+
+impl Mqtt {
+    /// The meaning of one packet; none if it is the session's own affair.
+    #[inline]
+    fn received<'a>(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        event: ClientEvent<'a>,
+        out: &mut Vec<u8>,
+    ) -> Option<Event<'a>> {
+        let event = match event {
+            ClientEvent::Accepted { token, reason } => {
+                if at.state.takes_announcement(token) {
+                    return None;
+                }
+                Event::Accepted {
+                    token: Token(token.0),
+                    has_subscriber: reason != reason::NO_MATCHING_SUBSCRIBERS,
+                }
+            }
+            ClientEvent::Rejected { token, reason } => {
+                if at.state.takes_announcement(token) {
+                    return Some(refuse(at, ConnectFailure::Rejected(reason), out));
+                }
+                Event::Rejected {
+                    token: Token(token.0),
+                    reason: reason,
+                }
+            }
+            ClientEvent::Completed { token } => Event::Completed {
+                token: Token(token.0),
+            },
+            ClientEvent::AnsweredLate { token, reason } => Event::AnsweredLate {
+                token: Token(token.0),
+                is_accepted: reason < 0x80,
+            },
+            ClientEvent::Resend { token } => Event::Resend {
+                token: Token(token.0),
+            },
+            ClientEvent::Message(message) => Event::Message(downlink(message)),
+            ClientEvent::Connected(connected) => Event::Connected {
+                is_kept: connected.session_present,
+            },
+            ClientEvent::Subscribed { id: _, codes } => return self.subscribed(at, codes, out),
+            ClientEvent::Auth(auth) => {
+                self.answer_challenge(at, &auth, out);
+                return None;
+            }
+            ClientEvent::Refused { reason, .. } => {
+                let failure = ConnectFailure::Rejected(reason);
+                note_said(at, &failure, &event);
+                Event::Refused(failure)
+            }
+            ClientEvent::KeepAliveExpired => Event::Lost(Cause::PingUnanswered),
+            ClientEvent::Disconnected { reason, .. } => {
+                let cause = Cause::PeerDisconnect(reason);
+                note_said(at, &cause, &event);
+                Event::Lost(cause)
+            }
+            ClientEvent::Malformed(malformed) if malformed.is_own_limit() => {
+                at.refusals.note_limit(&malformed);
+                Event::Lost(Cause::OwnLimit)
+            }
+            ClientEvent::Malformed(_) => Event::Lost(Cause::Malformed),
+            ClientEvent::Unsubscribed { .. } | ClientEvent::Pong => Event::Alive,
+        };
+        Some(event)
+    }
+}
+
+impl MqttState {
+    /// Whether an answer is to an announcement, which it then is taken for.
+    fn takes_announcement(&mut self, token: mqtt::Token) -> bool {
+        match &mut self.phase {
+            Phase::Announcing(announced) => announced.is_answered_by(token),
+            Phase::Closed | Phase::Connecting | Phase::Subscribing | Phase::Ready => false,
+        }
+    }
+}
+
+impl From<mqtt::Refused> for Unsent<mqtt::Refused> {
+    fn from(why: mqtt::Refused) -> Self {
+        use mqtt::Refused;
+        match why {
+            Refused::Window | Refused::PacketIds | Refused::NotConnected => Self::Waits,
+            Refused::TooLarge { .. }
+            | Refused::TextTooLong
+            | Refused::RetainUnavailable
+            | Refused::QosUnavailable => Self::Never(why),
+            Refused::Unknown | Refused::Authentication => Self::SessionLost,
+        }
+    }
+}
+
+impl From<mqtt::Qos> for Qos {
+    fn from(qos: mqtt::Qos) -> Self {
+        match qos {
+            mqtt::Qos::AtMostOnce => Self::AtMostOnce,
+            mqtt::Qos::AtLeastOnce => Self::AtLeastOnce,
+            mqtt::Qos::ExactlyOnce => Self::ExactlyOnce,
+        }
+    }
+}
+
+impl From<Qos> for mqtt::Qos {
+    fn from(qos: Qos) -> Self {
+        match qos {
+            Qos::AtMostOnce => Self::AtMostOnce,
+            Qos::AtLeastOnce => Self::AtLeastOnce,
+            Qos::ExactlyOnce => Self::ExactlyOnce,
+        }
+    }
+}
+
+/// Says goodbye on a link that cannot be used.
+fn refuse<'a>(at: &mut Context<'_, Mqtt>, failure: ConnectFailure, out: &mut Vec<u8>) -> Event<'a> {
+    at.state.client.disconnect(reason::SUCCESS, out);
+    Event::Refused(failure)
+}
+
+/// Keeps the platform's own words for a cause, the first of each.
+fn note_said(at: &mut Context<'_, Mqtt>, cause: &dyn std::fmt::Display, event: &ClientEvent<'_>) {
+    if let Some(text) = event.reason_string() {
+        at.refusals.note_said(cause, text);
+    }
+}
+
+fn downlink(message: mqtt::Message<'_>) -> Downlink<'_> {
+    let mut properties = message.properties.user();
+    let property = properties.find(|(name, _)| *name == PROPERTY_NAME);
+    Downlink {
+        topic: message.topic,
+        payload: message.payload,
+        property: property.map(|(_, text)| text),
+    }
+}
+
+impl Class<MqttSettings> {
+    /// Hands the message in the scratch buffers to a session.
+    #[inline]
+    fn publish<T>(
+        &self,
+        lane: u8,
+        scratch: &UplinkScratch,
+        submit: impl FnOnce(&mqtt::Publish<'_>) -> T,
+    ) -> T {
+        let stream = &self.streams[lane as usize];
+        // An alias stands for one topic as long as the session lives, which on a link with many
+        // devices a stream is not, nor is one of replies, or of requests that the topic numbers.
+        let is_one = !stream.is_command() && stream.uplink.has_one_topic();
+        let has_one_topic = self.devices_per_link == 1 && is_one;
+        let alias = u16::from(lane) < mqtt::ALIAS_SLOTS && has_one_topic;
+        scratch.with_property(|user_properties| {
+            submit(&mqtt::Publish {
+                alias_slot: alias.then_some(u16::from(lane)),
+                qos: stream.qos.into(),
+                retain: stream.retain,
+                content_type: stream.content_type.as_deref(),
+                user_properties,
+                ..mqtt::Publish::new(scratch.topic(), &scratch.payload)
+            })
+        })
+    }
+}

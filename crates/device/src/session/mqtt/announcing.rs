@@ -1,0 +1,139 @@
+//! What a gateway's link says of its devices before any of them publishes.
+
+use muster_model::{ConnectFailure, DeviceId, StreamId};
+use muster_protocol::mqtt::{self, Publish, Qos, Refused};
+
+use super::{Mqtt, Phase, refuse};
+use crate::class::Class;
+use crate::session::{Context, Event};
+use crate::token::nobody;
+
+/// The name of every announcement in its session. Nothing else that is answered has it: messages
+/// are named by their slots.
+const ANNOUNCEMENT: mqtt::Token = mqtt::Token(nobody(StreamId(0)).0);
+/// Most announcements that wait for their answers at once, so that what a link writes is bounded.
+const ANNOUNCEMENTS_MAX: u32 = 64;
+
+/// How far a link has told the platform of its devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Announced {
+    /// The place of the first device that was not told of, among those of the link.
+    next: u32,
+    /// Those told of that the platform has not answered for.
+    open: u32,
+}
+
+impl Announced {
+    /// Whether an answer is to an announcement, which it then closes.
+    pub(super) fn is_answered_by(&mut self, token: mqtt::Token) -> bool {
+        let is_answered = token == ANNOUNCEMENT;
+        self.open = self.open.saturating_sub(u32::from(is_answered));
+        is_answered
+    }
+}
+
+impl Mqtt {
+    /// The link has all that it needs: it is ready, or first tells of its devices.
+    pub(super) fn announce<'a>(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        out: &mut Vec<u8>,
+    ) -> Option<Event<'a>> {
+        if at.class.announces.is_none() {
+            at.state.phase = Phase::Ready;
+            return Some(Event::Ready);
+        }
+        at.state.phase = Phase::Announcing(Announced { next: 0, open: 0 });
+        self.announce_more(at, out)
+    }
+
+    /// Tells of as many devices as may wait for an answer; once all are answered for, the link is
+    /// ready.
+    pub(super) fn announce_more<'a>(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        out: &mut Vec<u8>,
+    ) -> Option<Event<'a>> {
+        let devices = devices_of(at);
+        while let Phase::Announcing(Announced { next, open }) = at.state.phase {
+            if next == devices && open == 0 {
+                at.state.phase = Phase::Ready;
+                return Some(Event::Ready);
+            }
+            if next == devices || open == ANNOUNCEMENTS_MAX {
+                break;
+            }
+            match self.announce_one(at, next, out) {
+                Ok(()) => {
+                    at.state.phase = Phase::Announcing(Announced {
+                        next: next + 1,
+                        open: open + 1,
+                    });
+                }
+                // An answer makes room, to whatever it is.
+                Err(Refused::Window | Refused::PacketIds) => break,
+                // A peer that takes no such packet takes no data either.
+                Err(
+                    Refused::TooLarge { .. }
+                    | Refused::TextTooLong
+                    | Refused::RetainUnavailable
+                    | Refused::QosUnavailable
+                    | Refused::Unknown
+                    | Refused::Authentication
+                    | Refused::NotConnected,
+                ) => return Some(refuse(at, ConnectFailure::Unsendable, out)),
+            }
+        }
+        None
+    }
+
+    fn announce_one(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        place: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let class = at.class;
+        let device = DeviceId(class.first_device_of(at.id).0 + place);
+        class.roster.render_name(device, &mut self.name);
+        self.announcement.clear();
+        let announced = class.announces.ok_or(Refused::NotConnected)?;
+        (announced.write)(&self.name, &mut self.announcement);
+        let publish = Publish {
+            qos: Qos::AtLeastOnce,
+            ..Publish::new(announced.topic, &self.announcement)
+        };
+        let client = &mut at.state.client;
+        client.publish(at.now, ANNOUNCEMENT, &publish, out)
+    }
+}
+
+/// How many devices a link carries.
+fn devices_of(at: &Context<'_, Mqtt>) -> u32 {
+    let class: &Class<_> = at.class;
+    let first = class.first_device_of(at.id).0 - class.roster.first_device().0;
+    class.devices_per_link.min(class.roster.devices() - first)
+}
+
+/// Notes the first announcement that a platform left unanswered, with its device.
+pub(super) fn note_unanswered(at: &mut Context<'_, Mqtt>) {
+    let Phase::Announcing(Announced { next, open }) = at.state.phase else {
+        return;
+    };
+    let (class, id) = (at.class, at.id);
+    let announced = class.announces.as_ref();
+    at.refusals.note_unanswered("announcement", || {
+        // Answers come in the order of the announcements.
+        let first = class.first_device_of(id).0;
+        let mut device = String::new();
+        let place = next.saturating_sub(open);
+        class.roster.render_name(DeviceId(first + place), &mut device);
+        format!(
+            "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not told",
+            class.name_of(id),
+            announced.map_or("", |it| it.topic),
+            class.client.handshake_timeout,
+            announced.map_or("", |it| it.remedy)
+        )
+    });
+}
