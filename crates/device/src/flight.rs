@@ -1,6 +1,6 @@
 //! From written to answered, overdue or broken: where a message stands meanwhile.
 
-use muster_model::{Cause, Micros, Outcome, ShedCause, StreamId};
+use muster_model::{Cause, Micros, Outcome, ShedCause};
 
 use crate::link::{Hold, Writing};
 use crate::session::Session;
@@ -51,9 +51,10 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
         let (link, stream) = (slot.link, slot.stream);
         if slot.is_watched {
-            self.unwatch(link, stream, id);
+            let lane = self.lane_of(link, stream);
+            self.timeouts.unwatch(&mut self.slots, lane, id);
             self.slots.get_mut(id).flown = at;
-            self.watch(link, stream, id);
+            self.timeouts.watch(&mut self.slots, lane, id);
         }
     }
 
@@ -100,7 +101,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Ends an attempt whose answer is overdue; answers with its link, which the driver then
     /// pumps, for what waited behind the attempt may go now.
     pub fn expire(&mut self, now: Micros) -> Option<u32> {
-        let id = self.next_overdue(now)?;
+        let id = self.timeouts.overdue(&self.slots, now)?;
         let slot = self.slots.get(id);
         let link = slot.link;
         if slot.is_asking {
@@ -118,9 +119,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// When the next answer is overdue.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Micros> {
-        let fixed = (0..self.watched.len()).filter_map(|stream| self.expiry(stream));
-        let asking = (0..self.asking.len()).filter_map(|stream| self.end_of_asking(stream));
-        fixed.chain(asking).chain(self.slide.next()).min()
+        self.timeouts.next(&self.slots)
     }
 
     /// Ends every unanswered attempt of a link whose session is gone; what was never whole on the
@@ -172,8 +171,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.withdraw(id);
         let slot = self.slots.get_mut(id);
         if std::mem::take(&mut slot.is_watched) {
-            self.unwatch(link, stream, id);
             let lane = self.lane_of(link, stream);
+            self.timeouts.unwatch(&mut self.slots, lane, id);
             self.lanes[lane].flying -= 1;
         }
     }
@@ -213,16 +212,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let stream = slot.stream;
         let lane = self.lane_of(link, stream);
         self.lanes[lane].flying += 1;
-        self.watch(link, stream, id);
-    }
-
-    fn watch(&mut self, link: u32, stream: StreamId, id: SlotId) {
-        if self.stream(stream).sliding_timeout().is_some() {
-            let lane = self.lane_of(link, stream);
-            self.slide.watch(&mut self.slots, lane, id);
-        } else {
-            self.slots.watch(&mut self.watched[stream.index()], id);
-        }
+        self.timeouts.watch(&mut self.slots, lane, id);
     }
 
     /// The platform took a query: the device waits for a command from now on.
@@ -238,45 +228,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
             .push_back(&mut self.links[link as usize].flight, id);
         let lane = self.lane_of(link, stream);
         self.lanes[lane].flying += 1;
-        self.slots.watch(&mut self.asking[stream.index()], id);
-    }
-
-    fn unwatch(&mut self, link: u32, stream: StreamId, id: SlotId) {
-        if std::mem::take(&mut self.slots.get_mut(id).is_asking) {
-            self.slots.unwatch(&mut self.asking[stream.index()], id);
-        } else if self.stream(stream).sliding_timeout().is_some() {
-            let lane = self.lane_of(link, stream);
-            self.slide.unwatch(&mut self.slots, lane, id);
-        } else {
-            self.slots.unwatch(&mut self.watched[stream.index()], id);
-        }
-    }
-
-    fn next_overdue(&mut self, now: Micros) -> Option<SlotId> {
-        let fixed = (0..self.watched.len()).find_map(|stream| self.overdue(stream, now));
-        let asking = || {
-            let is_over =
-                |stream: &usize| self.end_of_asking(*stream).is_some_and(|end| end <= now);
-            let stream = (0..self.asking.len()).find(is_over)?;
-            self.asking[stream].first()
-        };
-        fixed
-            .or_else(asking)
-            .or_else(|| self.slide.overdue(&self.slots, now))
-    }
-
-    fn end_of_asking(&self, stream: usize) -> Option<Micros> {
-        let oldest = self.slots.get(self.asking[stream].first()?);
-        Some(oldest.flown + self.stream(oldest.stream).ttd()?)
-    }
-
-    fn expiry(&self, stream: usize) -> Option<Micros> {
-        let oldest = self.slots.get(self.watched[stream].first()?);
-        Some(oldest.flown + self.stream(oldest.stream).timeout)
-    }
-
-    fn overdue(&self, stream: usize, now: Micros) -> Option<SlotId> {
-        let is_overdue = self.expiry(stream)? <= now;
-        is_overdue.then(|| self.watched[stream].first())?
+        self.timeouts.await_command(&mut self.slots, id);
     }
 }

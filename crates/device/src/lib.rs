@@ -38,6 +38,7 @@ mod sink;
 mod slide;
 mod slots;
 mod take;
+mod timeouts;
 mod token;
 mod told;
 

@@ -17,8 +17,8 @@ use crate::refusals::Refusals;
 use crate::reply_paths::ReplyPaths;
 use crate::seat::Seat;
 use crate::session::{FleetLinks, Session, View};
-use crate::slide::Slide;
 use crate::slots::{Chain, SlotId, Slots};
+use crate::timeouts::Timeouts;
 use crate::{Ramp, Sink};
 
 /// The pure half of a shard: every link as a state machine, without a socket and a clock.
@@ -38,14 +38,10 @@ pub struct Shard<P: Session, S> {
     pub(crate) links: Vec<Link<P::State>>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) slots: Slots<P::Key>,
-    /// Per stream: the unanswered by the instant they were sent.
-    pub(crate) watched: Vec<Chain>,
-    /// Those of them whose time-out slides.
-    pub(crate) slide: Slide,
+    /// Those that wait for an answer or a command.
+    pub(crate) timeouts: Timeouts,
     pub(crate) completing: Completing,
-    /// Per stream: queries that the platform has taken, by the instant it took them.
-    pub(crate) asking: Vec<Chain>,
-    /// Those of them that the application acknowledges.
+    /// Those that the application acknowledges.
     pub(crate) acknowledged: Acknowledged,
     /// Commands that came, by device of the fleets that take any.
     pub(crate) commands_seen: Vec<SeqSet>,
@@ -171,12 +167,10 @@ impl<P: Session, S: Sink> Shard<P, S> {
             links: Vec::new(),
             lanes: Vec::new(),
             slots: Slots::new(plan.slot_limit),
-            watched: vec![Chain::default(); plan.streams],
-            asking: vec![Chain::default(); plan.streams],
+            timeouts: Timeouts::new(plan.streams),
             commands_seen: Vec::new(),
             reply_paths: ReplyPaths::default(),
             listener: plan.listener,
-            slide: Slide::default(),
             acknowledged: Acknowledged::default(),
             refusals: Refusals::default(),
             completing: Completing::default(),
@@ -330,7 +324,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let timeouts: Vec<Option<Micros>> =
             streams.clone().map(ClassStream::sliding_timeout).collect();
         let is_acknowledged = streams.clone().any(ClassStream::is_acknowledged);
-        self.slide = Slide::of(&timeouts, self.links.len());
+        self.timeouts.slide(&timeouts, self.links.len());
         if is_acknowledged {
             self.acknowledged = Acknowledged::of(timeouts.len());
         }
@@ -342,6 +336,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let first_lane = self.lanes.len();
         for (lane, stream) in (0u8..).zip(&class.streams) {
             self.places[stream.id.index()] = Some(Place { class: index, lane });
+            self.timeouts.add(stream);
             let is_closed = stream.policy == crate::Policy::Closed;
             self.agenda.add(
                 stream.id,

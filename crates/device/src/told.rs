@@ -38,7 +38,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         acknowledgement: &Acknowledgement<'_>,
         spokesman: StreamId,
     ) {
-        self.slide.heard(link, now);
+        self.timeouts.acknowledged(link, now);
         let named = match acknowledgement.id {
             Some(id) => self.named(link, id),
             None if acknowledgement.is_of_oldest => self.oldest(link),
