@@ -230,14 +230,14 @@ fn a_link_that_the_peer_ends_again_and_again_may_be_taken_over() {
             shard.opened(0, now, &mut Vec::new());
             let _ = shard.received(0, now, CONNACK, &mut Vec::new());
         }
-        let taken = shard.take_takeover();
+        let taken = shard.refusals().take_takeover();
         assert_eq!(
             taken.is_some(),
             told,
             "{keys} {lasts} s {ends:?}: {taken:?}"
         );
         assert!(taken.is_none_or(|text| text.contains("`client.id`")));
-        assert_eq!(shard.take_takeover(), None, "it is told once");
+        assert_eq!(shard.refusals().take_takeover(), None, "it is told once");
     }
 }
 
@@ -249,13 +249,13 @@ fn a_subscription_at_a_lower_qos_is_told_once_with_both() {
                     phases: { measure: 1s }\n";
         let answers = [0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, granted];
         let (mut shard, _) = connected_as(text, &answers);
-        let lower = shard.take_lower_qos();
+        let lower = shard.refusals().take_lower_qos();
         assert_eq!(lower.is_some(), told.is_some(), "{lower:?}");
         assert!(
             lower
                 .unwrap_or_default()
                 .ends_with(told.unwrap_or_default())
         );
-        assert_eq!(shard.take_lower_qos(), None);
+        assert_eq!(shard.refusals().take_lower_qos(), None);
     }
 }

@@ -52,6 +52,7 @@ pub use overheard::Listener;
 pub use qos::Qos;
 pub use ramp::{BackOff, Ramp};
 pub use receiving::Then;
+pub use refusals::Refusals;
 pub use seat::Seat;
 pub use session::coap::{Coap, CoapSettings, SocketUse};
 pub use session::mqtt::{Authentication, ClientId, Hello, Login, Mqtt, MqttSettings, Will};

@@ -10,7 +10,7 @@ const TEXT_MAX: usize = 200;
 
 /// The first text of each code.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals {
+pub struct Refusals {
     codes: Vec<Reason>,
     untold: Vec<String>,
     links: Vec<(&'static str, Reason)>,
@@ -70,8 +70,8 @@ impl Refusals {
         }
     }
 
-    /// The first subscription with a lower QoS, once.
-    pub(crate) fn take_lower_qos(&mut self) -> Option<String> {
+    /// The first subscription that was granted at a lower QoS than was asked for, once.
+    pub fn take_lower_qos(&mut self) -> Option<String> {
         self.untold_lower_qos.take()
     }
 
@@ -83,7 +83,7 @@ impl Refusals {
     }
 
     /// The first device whose client id another client seems to use, once.
-    pub(crate) fn take_takeover(&mut self) -> Option<String> {
+    pub fn take_takeover(&mut self) -> Option<String> {
         self.untold_takeover.take()
     }
 
@@ -98,8 +98,9 @@ impl Refusals {
         self.untold_said.push((cause, text));
     }
 
-    /// The reason strings since the last call, each with its cause.
-    pub(crate) fn take_said(&mut self) -> Vec<(String, String)> {
+    /// The platform's own words (reason strings of MQTT 5) for causes by which links ended or were
+    /// refused, the first of each cause, since the last call.
+    pub fn take_said(&mut self) -> Vec<(String, String)> {
         std::mem::take(&mut self.untold_said)
     }
 
@@ -110,17 +111,18 @@ impl Refusals {
     }
 
     /// The first limit of ours that a packet exceeded since the last call.
-    pub(crate) fn take_limit(&mut self) -> Option<String> {
+    pub fn take_limit(&mut self) -> Option<String> {
         self.limit.take()
     }
 
-    /// Links that were refused since the last call.
-    pub(crate) fn take_links(&mut self) -> Vec<String> {
+    /// The first device of each cause for which the target refused links, since the last call.
+    pub fn take_links(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold_links)
     }
 
-    /// What was noted since the last call.
-    pub(crate) fn take(&mut self) -> Vec<String> {
+    /// The words of the application for messages that it rejected, the first text of each code, since
+    /// the last call.
+    pub fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 }

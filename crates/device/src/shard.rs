@@ -264,36 +264,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
         &mut self.account
     }
 
-    /// What the application said when it rejected messages, the first text of each code, since the
-    /// last call.
-    pub fn take_refusals(&mut self) -> Vec<String> {
-        self.refusals.take()
-    }
-
-    /// The first device of each cause for which the target refused links, since the last call.
-    pub fn take_refused_links(&mut self) -> Vec<String> {
-        self.refusals.take_links()
-    }
-
-    /// The platform's own words (reason strings of MQTT 5) for causes by which links ended or were
-    /// refused, the first of each cause, since the last call.
-    pub fn take_reason_strings(&mut self) -> Vec<(String, String)> {
-        self.refusals.take_said()
-    }
-
-    /// The first limit of ours that a packet exceeded, since the last call.
-    pub fn take_own_limit(&mut self) -> Option<String> {
-        self.refusals.take_limit()
-    }
-
-    /// The first subscription that was granted at a lower QoS than was asked for, once.
-    pub fn take_lower_qos(&mut self) -> Option<String> {
-        self.refusals.take_lower_qos()
-    }
-
-    /// The first device whose client id another client seems to use, once.
-    pub fn take_takeover(&mut self) -> Option<String> {
-        self.refusals.take_takeover()
+    /// What was noted once of each kind.
+    pub fn refusals(&mut self) -> &mut Refusals {
+        &mut self.refusals
     }
 
     /// Where the shard tells what happened.

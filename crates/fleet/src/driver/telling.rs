@@ -19,18 +19,18 @@ impl<P: Session, L: Lines> Driver<P, L> {
             links_declined: self.declined,
             ..Progress::of(&self.shard, now)
         };
-        let refusals = self.shard.take_refusals().into_iter();
+        let refusals = self.shard.refusals().take().into_iter();
         self.troubles.extend(refusals.map(Trouble::Rejecting));
-        if let Some(limit) = self.shard.take_own_limit() {
+        if let Some(limit) = self.shard.refusals().take_limit() {
             self.trouble(&limit);
         }
-        let refused = self.shard.take_refused_links().into_iter();
+        let refused = self.shard.refusals().take_links().into_iter();
         self.troubles.extend(refused.map(Trouble::LinkRefused));
-        let lower = self.shard.take_lower_qos();
+        let lower = self.shard.refusals().take_lower_qos();
         self.troubles.extend(lower.map(Trouble::LowerQos));
-        let taken = self.shard.take_takeover();
+        let taken = self.shard.refusals().take_takeover();
         self.troubles.extend(taken.map(Trouble::TakenOver));
-        let said = self.shard.take_reason_strings().into_iter();
+        let said = self.shard.refusals().take_said().into_iter();
         let said = said.map(|(cause, text)| Trouble::ReasonString { cause, text });
         self.troubles.extend(said);
         let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
