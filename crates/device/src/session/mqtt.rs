@@ -262,7 +262,7 @@ impl Mqtt {
                 }
                 Event::Rejected {
                     token: Token(token.0),
-                    reason: reason,
+                    reason,
                 }
             }
             ClientEvent::Completed { token } => Event::Completed {
