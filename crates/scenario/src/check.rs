@@ -6,7 +6,7 @@ mod home;
 use crate::endpoint;
 use crate::environment::REFERENCE;
 use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Word};
-use crate::nearest::{nearest, synonym};
+use crate::nearest::{foreign_name, nearest, synonym};
 use crate::problem::Problem;
 use crate::source::{Place, Sources};
 use crate::tree::{Entry, Node, Value};
@@ -85,7 +85,12 @@ impl Check<'_> {
                     "" => format!("the scenario has no `{}`", key.name),
                     path => format!("`{path}` has no `{}`", key.name),
                 };
-                let help = format!("add `{}: ...` ({})", key.name, lower(key.doc));
+                let help = match key.kind {
+                    Kind::Word(words) => {
+                        format!("add `{}: ...`, one of {}", key.name, built(words))
+                    }
+                    _ => format!("add `{}: ...` ({})", key.name, lower(key.doc)),
+                };
                 self.wrong(node.place, path, &what, &help);
             }
         }
@@ -313,7 +318,9 @@ impl Check<'_> {
     fn unknown_key(&mut self, object: &Object, entry: &Entry, path: &str) {
         let what = format!("`{}` is no key here", entry.key);
         let known = || format!("the keys here are {}", names(object.keys));
-        let help = match nearest(&entry.key, object.keys.iter().map(|key| key.name)) {
+        let ours = foreign_name(&entry.key).filter(|name| object.key(name).is_some());
+        let nearest = || nearest(&entry.key, object.keys.iter().map(|key| key.name));
+        let help = match ours.or_else(nearest) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None if is_percentile(&entry.key) && judges_percentiles(object) => {
                 "a percentile stands under what it is of: `response: { p99: \"<= 250ms\" }`"

@@ -39,6 +39,15 @@ pub(crate) fn synonym(text: &str) -> Option<&'static str> {
     }
 }
 
+/// Our name for a key that other tools call so.
+pub(crate) fn foreign_name(key: &str) -> Option<&'static str> {
+    match key {
+        "password" | "psk" => Some("secret"),
+        "username" | "identity" => Some("user"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
