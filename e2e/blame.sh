@@ -39,7 +39,7 @@ fails() {
     local frozen
     "$FREEZE" &
     frozen=$!
-    blamed $FAIL "$@"
+    blamed $FAIL "$@" "${ANY_LATENESS[@]}"
     wait "$frozen"
 }
 
