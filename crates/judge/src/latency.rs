@@ -278,3 +278,19 @@ fn since(scope: &ScopeSummary, bound: PercentileBound) -> Option<u32> {
     rows.find(|(_, at)| at.is_some_and(|at| at > at_most.0))
         .map(|(second, _)| second)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_among_those_that_never_ended_is_a_lower_bound() {
+        let mut view = LatencyView::default();
+        view.known.record_n(Micros(200), 100);
+        let observed = |missing| of_all_due(&view, Percentile::P99, missing);
+        assert!(matches!(observed(0), Some(Figure::Time(_))));
+        assert!(matches!(observed(50), Some(Figure::AtLeast(_))));
+        let of_none = of_all_due(&LatencyView::default(), Percentile::P99, 50);
+        assert_eq!(of_none, None, "nothing is known");
+    }
+}

@@ -129,18 +129,6 @@ fn what_is_outstanding_fails_drain_and_is_never_called_loss() {
     );
 }
 
-#[test]
-fn a_service_time_that_many_messages_never_had_is_a_lower_bound() {
-    let mut run = Run::healthy(100, 10).names(&[p99(Latency::Service, 250)]);
-    let timed_out = |message: &mut Message| message.ends(Outcome::TimedOut);
-    run.measured().take(500).for_each(timed_out);
-    let verdict = run.judged();
-    let service = rule(&verdict, "service p99");
-    assert_eq!(service.outcome, RuleOutcome::Fail);
-    let observed = service.observed;
-    assert!(matches!(observed, Some(Figure::AtLeast(_))), "{observed:?}");
-}
-
 /// Who interrupts a run while it settles does not wait for what is open.
 #[test]
 fn what_was_open_when_settling_was_interrupted_fails_no_rule() {
