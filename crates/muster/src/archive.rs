@@ -10,10 +10,12 @@ use muster_agent::Afterlife;
 use muster_cluster::RunData;
 use muster_conduct::{Ending, Part};
 use muster_judge::{GeneratorHealth, Stop};
+use muster_load::PayloadSpec;
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId};
-use muster_scenario::{ClientPlan, Credential, Plan};
+use muster_scenario::{ClientIdPlan, ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::counters::{Counted, NotedCounter};
 use crate::events::{self, NotedEvent};
@@ -146,6 +148,31 @@ impl Header {
         plan
     }
 
+    /// The plan as it is written to a disk: without secrets, and without the messages, wills and client ids
+    /// that hold a value of the environment, which may be one. No report needs them.
+    pub(crate) fn for_disk(plan: Plan) -> Plan {
+        let written: Json = serde_json::from_str(&plan.resolved).unwrap_or_default();
+        let mut plan = Self::without_secrets(plan);
+        for (at, fleet) in plan.fleets.iter_mut().enumerate() {
+            let written = &written["fleet"][at];
+            if let ClientPlan::Mqtt(client) = &mut fleet.client {
+                client.will = client
+                    .will
+                    .take()
+                    .filter(|_| !has_reference(&written["client"]["will"]));
+                if has_reference(&written["client"]["id"]) {
+                    client.client_id = ClientIdPlan::LinkName;
+                }
+            }
+            for (at, stream) in fleet.streams.iter_mut().enumerate() {
+                if has_reference(&written["streams"][at]["payload"]) {
+                    stream.payload = PayloadSpec::Size(0);
+                }
+            }
+        }
+        plan
+    }
+
     /// A hash of what is run and by which rules it is judged, however that came about: by the
     /// scenario's text, `--set`, `--seed`, or the files it names. Labels and secrets do not count.
     pub(crate) fn digest(plan: &Plan) -> String {
@@ -160,6 +187,11 @@ impl Header {
         plan.platform.about = None;
         sha256(&encoded(&plan))
     }
+}
+
+/// Whether a part of the scenario, as it was written, refers to the environment.
+fn has_reference(written: &Json) -> bool {
+    written.to_string().contains("${env:")
 }
 
 impl Header {

@@ -3,7 +3,7 @@
 use muster_conduct::Slice;
 use muster_measure::{ArrivalWindow, Phase, State, UplinkWindow, WindowKey};
 use muster_model::{BackendId, Listening, StreamId};
-use muster_scenario::{NoFiles, Overrides, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Reader, Source, parse};
 
 use super::*;
 
@@ -20,6 +20,43 @@ fn scenario(text: &str) -> Plan {
         text,
     };
     parse(source, &Overrides::new(), &NoFiles).expect("a scenario")
+}
+
+/// An environment with one variable.
+struct Environment;
+
+impl Reader for Environment {
+    fn file(&self, _path: &str) -> Result<Vec<u8>, String> {
+        Err("no such file".to_owned())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "KEY").then(|| "hunter2".to_owned())
+    }
+}
+
+#[test]
+fn what_the_environment_holds_is_not_written_with_messages_wills_and_client_ids() {
+    let text = r#"
+name: x
+platform: { kind: mqtt, devices: "mqtt://a" }
+fleet:
+  - name: a
+    client: { id: "${env:KEY}-${index}", will: { topic: w, payload: "${env:KEY}" } }
+    credential: { kind: password, secret: "${env:KEY}" }
+    streams: [ { rate: 1/s, payload: { template: '{"k":"${env:KEY}","s":"${stamp}"}' } }, { name: b, rate: 1/s } ]
+"#;
+    let source = Source {
+        name: "x.yaml",
+        text,
+    };
+    let plan = parse(source, &Overrides::new(), &Environment).expect("a scenario");
+    let written = |plan: &Plan| String::from_utf8_lossy(&encoded(plan)).contains("hunter2");
+    assert!(written(&plan));
+    let kept = Header::for_disk(plan.clone());
+    assert!(!written(&kept), "{kept:?}");
+    let second = |plan: &Plan| plan.fleets[0].streams[1].payload.clone();
+    assert_eq!(second(&kept), second(&plan), "what refers to nothing stays");
 }
 
 fn archive(plan: Plan, windows: WindowDelta) -> Archive {

@@ -426,7 +426,7 @@ fn header(
         "machine": machine,
     });
     Header {
-        plan: Header::without_secrets(plan.clone()),
+        plan: Header::for_disk(plan.clone()),
         run: spread.run,
         part: spread.part,
         scenario_sha256,
