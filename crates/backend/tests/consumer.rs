@@ -351,6 +351,22 @@ fn a_refused_connection_is_told_in_words() {
     rig.order(Order::Finish);
 }
 
+#[test]
+fn a_peer_that_answers_in_another_protocol_is_told_as_one() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let target = listener.local_addr().unwrap();
+    let rig = Rig::connecting("1s", target, channel().1, channel().0);
+    let (mut peer, _) = listener.accept().unwrap();
+    // An alert of TLS (RFC 8446 section 5.1).
+    peer.write_all(&[0x15, 3, 3, 0, 2, 2, 10]).unwrap();
+    let why = rig.refusal();
+    assert!(
+        why.contains("answered in bytes of another protocol"),
+        "{why}"
+    );
+    rig.order(Order::Finish);
+}
+
 /// What settles waits for silence, and that of a broker that is frozen is none.
 #[test]
 fn the_silence_of_a_broker_counts_only_as_far_as_it_answers_pings() {

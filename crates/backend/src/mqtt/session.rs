@@ -16,6 +16,9 @@ use crate::northbound::Context;
 /// Where a scenario says what a consumer proves itself with.
 pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
 
+/// What is said of a peer whose first bytes are no MQTT.
+pub const OTHER_PROTOCOL: &str = "in bytes of another protocol";
+
 /// What a platform can refuse.
 #[derive(Debug, Clone, Copy)]
 enum Request {
@@ -93,10 +96,13 @@ impl MqttConsumers {
                 return false;
             }
             ClientEvent::Malformed(malformed) => {
+                let mut why = malformed.to_string();
                 if malformed.is_own_limit() {
-                    self.away(cx, at, &malformed.to_string());
+                    self.away(cx, at, &why);
+                } else if self.consumers[at].state != State::Up {
+                    why = format!("it answered {OTHER_PROTOCOL} ({why})");
                 }
-                self.give_up(cx, at, &malformed.to_string());
+                self.give_up(cx, at, &why);
                 return false;
             }
             ClientEvent::Accepted { token, reason } => {
