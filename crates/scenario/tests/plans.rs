@@ -48,6 +48,7 @@ fn read(text: &str, sets: &[&str]) -> Result<Plan, Problems> {
         ("meters.csv", "serial,zone\n1,a\n2,b\n3,c\n"),
         ("times.csv", "at\n0.5\n1.5,x\n\n1.5\n"),
         ("body.bin", "0123456789"),
+        ("marked.json", "\u{feff}{}"),
         ("values.yaml", "replicas: 3\n"),
         ("bom.txt", "\u{feff}from-file\r\n"),
         ("bom-times.csv", "\u{feff}0.5\r\n1.5\r\n2.5"),
@@ -868,6 +869,10 @@ fn what_is_likely_a_slip_is_a_warning() {
         "fleet: [ { streams: [ { shape: { replay: times.csv } } ] } ]\n\
          phases: { warm-up: 0s, measure: 1s }",
         "2 of 3 instants lie beyond the measured phase of 1 s",
+    );
+    warned(
+        "fleet: [ { streams: [ { rate: 5/s, carrier: order, payload: { file: marked.json } } ] } ]",
+        "marked.json begins with a byte-order mark",
     );
     warned(
         "phases: { settle: 10s }",

@@ -216,6 +216,13 @@ fn file(view: &View<'_>) -> Option<PayloadSpec> {
         view.wrong(what, &format!("at most {MAX_PAYLOAD} bytes"));
         return None;
     }
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        let what = format!("{path} begins with a byte-order mark, which is sent with it");
+        view.warn(
+            what,
+            "save it without one; JSON has none (RFC 8259 section 8.1)",
+        );
+    }
     Some(PayloadSpec::File(Arc::from(bytes)))
 }
 
