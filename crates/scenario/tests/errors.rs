@@ -48,6 +48,7 @@ fn world() -> World {
         ("comma.csv", b"dev,v\n1,1,5\n2,2,5\n3,3,5\n"),
         ("semicolon.csv", b"dev;v\n1;1.5\n2;2,5\n3;3\n"),
         ("utf16.csv", b"\xff\xfea\0"),
+        ("quotes.csv", b"serial\nA\n\"q\"\"q\"\n"),
         ("wide.csv", b"a\0\n\0"),
         ("odd.csv", b"serial,key\n1,00ff\n\n2,00f\n3,00\n"),
         ("comma-notes.csv", b"0,5;a\n1,5;b\n"),

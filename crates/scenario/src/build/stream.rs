@@ -1,6 +1,6 @@
 //! A stream: when and how it is sent.
 
-use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template};
+use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
 use muster_model::{DeviceId, Micros, mix};
 use muster_platform::{ApplicationId, Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
@@ -250,16 +250,24 @@ fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
         topic.wrong(format!("`{}` is {what}", topic.text()), help);
         return None;
     }
-    let id = class.view.get("id")?;
-    if is_gateway && id.text().contains(['"', '\\']) {
-        let what = format!(
-            "`{}` cannot stand in the JSON of a gateway as it is",
-            id.text()
-        );
-        id.wrong(what, "a name without quotes and backslashes");
-        return None;
+    if !is_gateway {
+        return Some(());
     }
-    Some(())
+    let variables = class.variables;
+    let mut names = variables
+        .named_places()
+        .map(|place| (place, variables.name(place)));
+    let Some((place, name)) = names.find(|(_, name)| needs_escapes(name)) else {
+        return Some(());
+    };
+    let id = class.view.get("id")?;
+    let owner = variables.owner(Template::parse(id.text()).ok().as_ref(), place);
+    let what = format!("`{name}`{owner} cannot stand in the JSON of a gateway as it is");
+    id.wrong(
+        what,
+        "a name without quotes, backslashes and control characters",
+    );
+    None
 }
 
 fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {
