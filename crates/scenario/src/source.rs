@@ -109,7 +109,7 @@ impl Sources {
                 path: path.to_owned(),
                 text: self.shown(&self.line(place), place, 0),
                 length: place.length.max(1),
-                what: what.to_owned(),
+                what: printable(what),
                 help: help.to_owned(),
             };
         };
@@ -128,7 +128,7 @@ impl Sources {
                 (false, _) => place.length,
             }
             .max(1),
-            what: what.to_owned(),
+            what: printable(what),
             help: help.to_owned(),
         }
     }
@@ -158,4 +158,16 @@ impl Sources {
             .nth(place.line.saturating_sub(1) as usize);
         line.unwrap_or_default().to_owned()
     }
+}
+
+/// A text without control characters, which a cell or a variable may hold and a terminal obeys.
+fn printable(text: &str) -> String {
+    let mut out = String::new();
+    for letter in text.chars() {
+        match letter.is_control() {
+            true => out.extend(letter.escape_default()),
+            false => out.push(letter),
+        }
+    }
+    out
 }

@@ -48,6 +48,7 @@ fn world() -> World {
         ("comma.csv", b"dev,v\n1,1,5\n2,2,5\n3,3,5\n"),
         ("semicolon.csv", b"dev;v\n1;1.5\n2;2,5\n3;3\n"),
         ("utf16.csv", b"\xff\xfea\0"),
+        ("control.csv", b"serial\na\n\"\x1b[31m\n+\"\n"),
         ("quotes.csv", b"serial\nA\n\"q\"\"q\"\n"),
         ("wide.csv", b"a\0\n\0"),
         ("odd.csv", b"serial,key\n1,00ff\n\n2,00f\n3,00\n"),
