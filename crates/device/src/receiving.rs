@@ -104,7 +104,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
             return Then::Stay;
         }
         if self.is_handshaking(link) {
-            let failure = P::unanswered(&self.links[link as usize].session);
+            let failure = self.session.unanswered(link);
             self.connect_failed(link, now, failure);
             return Then::Abort;
         }

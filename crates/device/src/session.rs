@@ -143,7 +143,7 @@ pub trait Session: Debug + Default {
     fn abandon(&mut self, _state: &mut Self::State, _key: Self::Key) {}
 
     /// The carrier of a link is gone. `open` are the exchanges that are still waited for.
-    fn closed(&mut self, state: &mut Self::State, open: impl Iterator<Item = Self::Key>);
+    fn closed(&mut self, link: u32, state: &mut Self::State, open: impl Iterator<Item = Self::Key>);
 
     /// Drops all that is in flight; `incomplete` hears of each message that was accepted and whose
     /// exchange was not completed.
@@ -153,7 +153,7 @@ pub trait Session: Debug + Default {
     fn disconnect(&mut self, _state: &mut Self::State, _out: &mut Vec<u8>) {}
 
     /// The failure of a link whose time to connect is over.
-    fn unanswered(_state: &Self::State) -> ConnectFailure {
+    fn unanswered(&self, _link: u32) -> ConnectFailure {
         ConnectFailure::TimedOut
     }
 

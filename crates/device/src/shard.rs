@@ -470,7 +470,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 }
             }
         });
-        self.session.closed(&mut state.session, open);
+        self.session.closed(link, &mut state.session, open);
     }
 
     /// Why a message that waits on a link cannot go now.

@@ -162,7 +162,12 @@ impl Session for Coap {
     }
 
     /// A shared socket goes on: only the link's exchanges end.
-    fn closed(&mut self, state: &mut CoapState, open: impl Iterator<Item = ExchangeKey>) {
+    fn closed(
+        &mut self,
+        _link: u32,
+        state: &mut CoapState,
+        open: impl Iterator<Item = ExchangeKey>,
+    ) {
         match state {
             CoapState::Own(client) => client.drop_all(|_| {}),
             CoapState::Shared(_) => open.for_each(|key| self.abandon(state, key)),

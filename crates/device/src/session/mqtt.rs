@@ -14,6 +14,7 @@ use muster_measure::LinkAccount;
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_platform::{PROPERTY_NAME, SUBSCRIPTIONS_MAX, UplinkScratch};
 use muster_protocol::mqtt::{self, ClientEvent, Stage, reason};
+use rustc_hash::FxHashMap;
 
 pub use self::connect::Hello;
 pub use self::settings::{Authentication, ClientId, Login, MqttSettings, Will};
@@ -35,28 +36,23 @@ pub struct Mqtt {
     filters: [String; SUBSCRIPTIONS_MAX],
     /// The announcement of a device.
     announcement: Vec<u8>,
+    /// Links that the platform has accepted and that are not ready yet; few at a time.
+    steps: FxHashMap<u32, Step>,
 }
 
 /// The session of one link.
 #[derive(Debug)]
 pub struct MqttState {
     client: mqtt::Client,
-    phase: Phase,
 }
 
-/// How far a link has come.
+/// How far an accepted link has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// There is no connection, or it is of no use.
-    Closed,
-    /// CONNECT is on its way.
-    Connecting,
+enum Step {
     /// What the link subscribes to is asked for.
     Subscribing,
     /// The platform is told of the devices.
     Announcing(Announced),
-    /// Messages may be sent.
-    Ready,
 }
 
 impl Session for Mqtt {
@@ -80,13 +76,11 @@ impl Session for Mqtt {
         };
         MqttState {
             client: mqtt::Client::new(settings.version, &limits),
-            phase: Phase::Closed,
         }
     }
 
     fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
         self.render_connect(at, out);
-        at.state.phase = Phase::Connecting;
         None
     }
 
@@ -102,7 +96,7 @@ impl Session for Mqtt {
         out: &mut Vec<u8>,
     ) -> Option<Event<'a>> {
         loop {
-            if let Phase::Announcing(_) = at.state.phase
+            if !self.steps.is_empty()
                 && let Some(event) = self.announce_more(at, out)
             {
                 return Some(event);
@@ -179,8 +173,8 @@ impl Session for Mqtt {
         state.client.forget(mqtt::Token(token.0));
     }
 
-    fn closed(&mut self, state: &mut MqttState, _open: impl Iterator<Item = ()>) {
-        state.phase = Phase::Closed;
+    fn closed(&mut self, link: u32, state: &mut MqttState, _open: impl Iterator<Item = ()>) {
+        self.steps.remove(&link);
         state.client.closed();
     }
 
@@ -195,17 +189,17 @@ impl Session for Mqtt {
         state.client.disconnect(reason::SUCCESS, out);
     }
 
-    fn unanswered(state: &MqttState) -> ConnectFailure {
-        match state.phase {
-            Phase::Announcing(_) => ConnectFailure::AnnouncementUnanswered,
-            Phase::Subscribing => ConnectFailure::SubscribeUnanswered,
-            Phase::Closed | Phase::Connecting | Phase::Ready => ConnectFailure::TimedOut,
+    fn unanswered(&self, link: u32) -> ConnectFailure {
+        match self.steps.get(&link) {
+            Some(Step::Announcing(_)) => ConnectFailure::AnnouncementUnanswered,
+            Some(Step::Subscribing) => ConnectFailure::SubscribeUnanswered,
+            None => ConnectFailure::TimedOut,
         }
     }
 
     fn note_failure(&self, at: &mut Context<'_, Self>, failure: ConnectFailure) {
         if failure == ConnectFailure::AnnouncementUnanswered {
-            return announcing::note_unanswered(at);
+            return self.note_unannounced(at);
         }
         if failure == ConnectFailure::SubscribeUnanswered {
             return subscribing::note_unanswered(at);
@@ -248,7 +242,7 @@ impl Mqtt {
     ) -> Option<Event<'a>> {
         let event = match event {
             ClientEvent::Accepted { token, reason } => {
-                if at.state.takes_announcement(token) {
+                if self.takes_announcement(at.link, token) {
                     return None;
                 }
                 Event::Accepted {
@@ -257,7 +251,7 @@ impl Mqtt {
                 }
             }
             ClientEvent::Rejected { token, reason } => {
-                if at.state.takes_announcement(token) {
+                if self.takes_announcement(at.link, token) {
                     return Some(refuse(at, ConnectFailure::Rejected(reason), out));
                 }
                 Event::Rejected {
@@ -303,16 +297,6 @@ impl Mqtt {
             ClientEvent::Unsubscribed { .. } | ClientEvent::Pong => Event::Alive,
         };
         Some(event)
-    }
-}
-
-impl MqttState {
-    /// Whether an answer is to an announcement, which it then is taken for.
-    fn takes_announcement(&mut self, token: mqtt::Token) -> bool {
-        match &mut self.phase {
-            Phase::Announcing(announced) => announced.is_answered_by(token),
-            Phase::Closed | Phase::Connecting | Phase::Subscribing | Phase::Ready => false,
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use muster_model::{ConnectFailure, DeviceId, StreamId};
 use muster_protocol::mqtt::{self, Publish, Qos, Refused};
 
-use super::{Mqtt, Phase, refuse};
+use super::{Mqtt, Step, refuse};
 use crate::class::Class;
 use crate::session::{Context, Event};
 use crate::token::nobody;
@@ -23,15 +23,6 @@ pub(super) struct Announced {
     open: u32,
 }
 
-impl Announced {
-    /// Whether an answer is to an announcement, which it then closes.
-    pub(super) fn is_answered_by(&mut self, token: mqtt::Token) -> bool {
-        let is_answered = token == ANNOUNCEMENT;
-        self.open = self.open.saturating_sub(u32::from(is_answered));
-        is_answered
-    }
-}
-
 impl Mqtt {
     /// The link has all that it needs: it is ready, or first tells of its devices.
     pub(super) fn announce<'a>(
@@ -40,10 +31,11 @@ impl Mqtt {
         out: &mut Vec<u8>,
     ) -> Option<Event<'a>> {
         if at.class.announces.is_none() {
-            at.state.phase = Phase::Ready;
+            self.steps.remove(&at.link);
             return Some(Event::Ready);
         }
-        at.state.phase = Phase::Announcing(Announced { next: 0, open: 0 });
+        let none = Announced { next: 0, open: 0 };
+        self.steps.insert(at.link, Step::Announcing(none));
         self.announce_more(at, out)
     }
 
@@ -54,10 +46,10 @@ impl Mqtt {
         at: &mut Context<'_, Self>,
         out: &mut Vec<u8>,
     ) -> Option<Event<'a>> {
-        let devices = devices_of(at);
-        while let Phase::Announcing(Announced { next, open }) = at.state.phase {
+        while let Some(Step::Announcing(announced)) = self.steps.get(&at.link) {
+            let (devices, Announced { next, open }) = (devices_of(at), *announced);
             if next == devices && open == 0 {
-                at.state.phase = Phase::Ready;
+                self.steps.remove(&at.link);
                 return Some(Event::Ready);
             }
             if next == devices || open == ANNOUNCEMENTS_MAX {
@@ -65,10 +57,11 @@ impl Mqtt {
             }
             match self.announce_one(at, next, out) {
                 Ok(()) => {
-                    at.state.phase = Phase::Announcing(Announced {
+                    let more = Announced {
                         next: next + 1,
                         open: open + 1,
-                    });
+                    };
+                    self.steps.insert(at.link, Step::Announcing(more));
                 }
                 // An answer makes room, to whatever it is.
                 Err(Refused::Window | Refused::PacketIds) => break,
@@ -106,6 +99,44 @@ impl Mqtt {
         let client = &mut at.state.client;
         client.publish(at.now, ANNOUNCEMENT, &publish, out)
     }
+
+    /// Whether an answer is to an announcement, which it then closes.
+    #[inline]
+    pub(super) fn takes_announcement(&mut self, link: u32, token: mqtt::Token) -> bool {
+        if token != ANNOUNCEMENT {
+            return false;
+        }
+        match self.steps.get_mut(&link) {
+            Some(Step::Announcing(announced)) => {
+                announced.open = announced.open.saturating_sub(1);
+                true
+            }
+            Some(Step::Subscribing) | None => false,
+        }
+    }
+
+    /// Notes the first announcement that a platform left unanswered, with its device.
+    pub(super) fn note_unannounced(&self, at: &mut Context<'_, Self>) {
+        let Some(Step::Announcing(Announced { next, open })) = self.steps.get(&at.link) else {
+            return;
+        };
+        let (class, id) = (at.class, at.id);
+        let announced = class.announces.as_ref();
+        at.refusals.note_unanswered("announcement", || {
+            // Answers come in the order of the announcements.
+            let first = class.first_device_of(id).0;
+            let mut device = String::new();
+            let place = next.saturating_sub(*open);
+            class.roster.render_name(DeviceId(first + place), &mut device);
+            format!(
+                "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not told",
+                class.name_of(id),
+                announced.map_or("", |it| it.topic),
+                class.client.handshake_timeout,
+                announced.map_or("", |it| it.remedy)
+            )
+        });
+    }
 }
 
 /// How many devices a link carries.
@@ -113,27 +144,4 @@ fn devices_of(at: &Context<'_, Mqtt>) -> u32 {
     let class: &Class<_> = at.class;
     let first = class.first_device_of(at.id).0 - class.roster.first_device().0;
     class.devices_per_link.min(class.roster.devices() - first)
-}
-
-/// Notes the first announcement that a platform left unanswered, with its device.
-pub(super) fn note_unanswered(at: &mut Context<'_, Mqtt>) {
-    let Phase::Announcing(Announced { next, open }) = at.state.phase else {
-        return;
-    };
-    let (class, id) = (at.class, at.id);
-    let announced = class.announces.as_ref();
-    at.refusals.note_unanswered("announcement", || {
-        // Answers come in the order of the announcements.
-        let first = class.first_device_of(id).0;
-        let mut device = String::new();
-        let place = next.saturating_sub(open);
-        class.roster.render_name(DeviceId(first + place), &mut device);
-        format!(
-            "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not told",
-            class.name_of(id),
-            announced.map_or("", |it| it.topic),
-            class.client.handshake_timeout,
-            announced.map_or("", |it| it.remedy)
-        )
-    });
 }

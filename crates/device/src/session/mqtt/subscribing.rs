@@ -4,7 +4,7 @@ use muster_model::{ConnectFailure, DeviceId, Reason};
 use muster_platform::{SUBSCRIPTIONS_MAX, Subscription};
 use muster_protocol::mqtt::{self, Filter, Qos, Subscribe};
 
-use super::{Mqtt, Phase, refuse};
+use super::{Mqtt, Step, refuse};
 use crate::class::{Class, ClassStream, Kind};
 use crate::session::{Context, Event};
 
@@ -32,7 +32,7 @@ impl Mqtt {
             subscription_id: None,
             user_properties: &[],
         };
-        at.state.phase = Phase::Subscribing;
+        self.steps.insert(at.link, Step::Subscribing);
         if at.state.client.subscribe(at.now, &request, out).is_ok() {
             return None;
         }
@@ -47,7 +47,7 @@ impl Mqtt {
         codes: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<Event<'a>> {
-        if at.state.phase != Phase::Subscribing {
+        if self.steps.get(&at.link) != Some(&Step::Subscribing) {
             return None;
         }
         if let Some(code) = codes.iter().find(|code| **code >= 0x80) {
