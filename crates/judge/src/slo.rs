@@ -384,6 +384,11 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
             figure::count(by_us)
         ),
     };
+    // Links that come and go: none was up when the run was ended for that.
+    let told = match *of.ending == Ending::NoLinkUp && links.up_at_start > 0 {
+        true => format!("{told}; none was up a moment before, which ended the run"),
+        false => told,
+    };
     let decision = Decision::of(
         wanted.is_reached_by(links.up_at_start, links.wanted),
         || wanted.is_reached_by(links.up_at_start, links.wanted - excused),

@@ -258,6 +258,16 @@ fn no_fault_of_ours_hides_that_the_platform_refused_links_and_none_is_up() {
 }
 
 #[test]
+fn a_run_that_ended_between_two_links_says_so() {
+    let mut run = ended_without_a_link(&[(NOT_AUTHORIZED, 100)]);
+    let told = |run: &Run| rule(&run.judged(), "connected").evidence.clone();
+    assert!(!told(&run).contains("ended the run"));
+    run.links.up_at_start = 2;
+    assert!(told(&run).starts_with("2 of 100 links up"));
+    assert!(told(&run).ends_with("; none was up a moment before, which ended the run"));
+}
+
+#[test]
 fn links_that_are_still_connecting_are_not_called_refused() {
     let verdict = ended_without_a_link(&[(NOT_AUTHORIZED, 1)]).judged();
     let text = "100 of 100 links did not come up: 1 try refused: not authorized (0x87); \
