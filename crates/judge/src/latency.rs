@@ -106,11 +106,11 @@ fn why_unknown(of: Latency, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Op
 
 /// Messages of the cohort that had no end in a latency, and might still have had one.
 fn open(of: Latency, scope: &ScopeSummary) -> u64 {
-    let outstanding = scope.measured.arrivals.outstanding.unwrap_or(0);
-    match of {
-        Latency::EndToEnd => outstanding + scope.measured.in_flight,
-        _ => scope.measured.in_flight,
-    }
+    let outstanding = match of == Latency::EndToEnd {
+        true => scope.measured.arrivals.outstanding.unwrap_or(0),
+        false => 0,
+    };
+    outstanding + scope.measured.in_flight
 }
 
 /// Our own part in a latency that only fails by it.

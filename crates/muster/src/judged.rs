@@ -205,7 +205,12 @@ impl Archive {
                 Some(Unfinished::interrupted(at))
             }
             Ending::SettlingInterrupted => Some(Unfinished::interrupted(footer.end)),
-            _ => None,
+            Ending::Planned
+            | Ending::StoppedByRule
+            | Ending::Unreachable
+            | Ending::Refused
+            | Ending::ConsumersUnreachable
+            | Ending::SharingDeclined => None,
         }
     }
 

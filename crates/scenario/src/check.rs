@@ -85,11 +85,10 @@ impl Check<'_> {
                     "" => format!("the scenario has no `{}`", key.name),
                     path => format!("`{path}` has no `{}`", key.name),
                 };
-                let help = match key.kind {
-                    Kind::Word(words) => {
-                        format!("add `{}: ...`, one of {}", key.name, built(words))
-                    }
-                    _ => format!("add `{}: ...` ({})", key.name, lower(key.doc)),
+                let help = if let Kind::Word(words) = key.kind {
+                    format!("add `{}: ...`, one of {}", key.name, built(words))
+                } else {
+                    format!("add `{}: ...` ({})", key.name, lower(key.doc))
                 };
                 self.wrong(node.place, path, &what, &help);
             }
