@@ -10,20 +10,19 @@ use super::Protocol;
 
 impl Protocol for Coap {
     fn settings(plan: &Plan, fleet: &FleetPlan) -> Option<CoapSettings> {
-        let limit = plan.receive_limit();
-        match &fleet.client {
-            ClientPlan::Mqtt(_) => None,
-            ClientPlan::Coap(coap) => Some(CoapSettings {
-                client: Arc::new(ClientSettings {
-                    body_max: limit,
-                    ..coap.settings()
-                }),
-                sockets: match coap.sockets {
-                    Sockets::PerDevice => SocketUse::Own,
-                    Sockets::OneEndpoint { links } => SocketUse::SharedEndpoint { links },
-                    Sockets::ByConnectionId { links } => SocketUse::SharedPort { links },
-                },
+        let ClientPlan::Coap(coap) = &fleet.client else {
+            return None;
+        };
+        Some(CoapSettings {
+            client: Arc::new(ClientSettings {
+                body_max: plan.receive_limit(),
+                ..coap.settings()
             }),
-        }
+            sockets: match coap.sockets {
+                Sockets::PerDevice => SocketUse::Own,
+                Sockets::OneEndpoint { links } => SocketUse::SharedEndpoint { links },
+                Sockets::ByConnectionId { links } => SocketUse::SharedPort { links },
+            },
+        })
     }
 }

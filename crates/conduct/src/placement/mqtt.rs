@@ -9,9 +9,10 @@ use super::Protocol;
 
 impl Protocol for Mqtt {
     fn settings(plan: &Plan, fleet: &FleetPlan) -> Option<MqttSettings> {
-        match &fleet.client {
-            ClientPlan::Mqtt(mqtt) => Some(settings(plan.receive_limit(), fleet, mqtt)),
-            ClientPlan::Coap(_) => None,
+        if let ClientPlan::Mqtt(mqtt) = &fleet.client {
+            Some(settings(plan.receive_limit(), fleet, mqtt))
+        } else {
+            None
         }
     }
 }
