@@ -72,7 +72,7 @@ pub trait Session: Debug + Default {
     /// The carrier of a link stands: renders what the session says first.
     fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>>;
 
-    /// Goes on to connect after [`Event::Connected`].
+    /// Goes on to connect after `Event::Connected`.
     fn go_on(&mut self, _at: &mut Context<'_, Self>, _out: &mut Vec<u8>) -> Option<Event<'static>> {
         Some(Event::Ready)
     }
@@ -95,7 +95,7 @@ pub trait Session: Debug + Default {
     /// Renders a message for the first time.
     ///
     /// # Errors
-    /// [`Unsent`] says why nothing was rendered.
+    /// `Unsent` says why nothing was rendered.
     fn submit(
         &mut self,
         at: &mut Context<'_, Self>,
@@ -103,10 +103,10 @@ pub trait Session: Debug + Default {
         out: &mut Vec<u8>,
     ) -> Result<Option<Self::Key>, Unsent<Self::Unfit>>;
 
-    /// Renders a message again after [`Event::Resend`].
+    /// Renders a message again after `Event::Resend`.
     ///
     /// # Errors
-    /// [`Unsent`] says why nothing was rendered.
+    /// `Unsent` says why nothing was rendered.
     fn resubmit(
         &mut self,
         _at: &mut Context<'_, Self>,

@@ -170,7 +170,7 @@ pub struct GatewayConfig {
     /// requests are known (RFC 7252 section 4.8).
     pub transmission: Transmission,
     /// Bytes of the longest payload that it takes over CoAP, whatever it comes in; a longer one is
-    /// refused (4.13). None is the dialect's own, see [`Dialect::request_limits`].
+    /// refused (4.13). None is the dialect's own, `Server::limits` of its table.
     pub max_payload: Option<u32>,
     /// Bytes of the largest packet that it takes over MQTT, as MQTT 5 clients are told; none is the
     /// largest of the protocol.
