@@ -345,7 +345,7 @@ mod tests {
         live.slos = Some(Vec::new());
         assert!(brief(&live).contains("| SLOs ok |"));
         live.rates.offered = Some(0.0);
-        let sent = "over 12 s | 71,234 sent so far | SLOs ok";
+        let sent = "| p99 - | 71,234 sent so far | SLOs ok";
         assert!(brief(&live).contains(sent), "{}", brief(&live));
         let early = at(3, Phase::Connect);
         assert_eq!(brief(&early), "   0:03 connect  connecting 0 of 0 | SLOs -");
