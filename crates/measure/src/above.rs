@@ -29,9 +29,11 @@ impl BoundTable {
         self.response.len() + self.service.len() + self.lateness.len() + self.held.len()
     }
 
-    /// Counts the lower time of an answer in counters of the bounds on response alone.
-    pub(crate) fn count_lower(&self, above: &mut Vec<u64>, lower: Micros) {
-        count_above(above, &self.response, lower);
+    /// Counts the lower time of a response or a service. The counters have the places of those for
+    /// upper times; no other latency has a lower time.
+    pub(crate) fn count_lower(&self, above: &mut Vec<u64>, latency: Latency, lower: Micros) {
+        above.resize(self.response.len() + self.service.len(), 0);
+        self.count(above, latency, lower);
     }
 
     /// Counts a time that it took in the counters of all bounds.

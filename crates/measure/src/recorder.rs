@@ -480,12 +480,16 @@ impl StreamRecorder {
         self.bounds.count(above, Latency::Response, response);
         let lower = attempt.lower();
         filling.lower.record(lower, pool);
+        let above_lower = &mut filling.window.above_lower;
         self.bounds
-            .count_lower(&mut filling.window.above_lower, lower);
+            .count_lower(above_lower, Latency::Response, lower);
         if let Some(sent) = attempt.sent {
-            filling.service.record(attempt.ended - sent, pool);
+            let service = attempt.ended - sent;
+            filling.service.record(service, pool);
+            self.bounds.count(above, Latency::Service, service);
+            let lower = service - attempt.own;
             self.bounds
-                .count(above, Latency::Service, attempt.ended - sent);
+                .count_lower(above_lower, Latency::Service, lower);
         }
     }
 }

@@ -273,7 +273,10 @@ impl Closing<'_> {
         };
         let counter = |counters: &[u64]| counters.get(at).copied().unwrap_or(0);
         let above = counter(uppers);
-        let has_two_times = matches!(latency, Latency::Response | Latency::EndToEnd);
+        let has_two_times = match latency {
+            Latency::Response | Latency::Service | Latency::EndToEnd => true,
+            Latency::Lateness | Latency::Held | Latency::Connect => false,
+        };
         let (missing, n) = missing_of(stream, latency, backend);
         Some(Above {
             latency,

@@ -64,6 +64,7 @@ fn plan_of(by_order: bool) -> RecorderPlan {
             deadline: None,
             bounds: Bounds {
                 response: vec![Micros::from_millis(50)],
+                service: vec![Micros::from_millis(30), Micros::from_millis(50)],
                 end_to_end: vec![Micros::from_millis(50)],
                 ..Bounds::default()
             },
@@ -673,6 +674,11 @@ fn each_answer_is_counted_by_its_upper_and_its_lower_time() {
         .above(Latency::Response, ms(50), None)
         .expect("it is registered");
     assert_eq!((response.above, response.above_lower), (3, 1));
+    for (bound, counts) in [(30, (3, 2)), (50, (3, 1))] {
+        let service = run.above(Latency::Service, ms(bound), None);
+        let service = service.expect("it is registered");
+        assert_eq!((service.above, service.above_lower), counts, "{bound} ms");
+    }
     let seen = run.above(Latency::EndToEnd, ms(50), Some(BACKEND));
     let seen = seen.expect("it is registered");
     assert_eq!((seen.above, seen.above_lower), (3, 1));

@@ -58,6 +58,20 @@ fn a_response_that_only_our_own_delay_lengthens_is_invalid_and_would_fail() {
 }
 
 #[test]
+fn a_service_rule_is_decided_by_both_times_too() {
+    for (own, expected) in [
+        (15_000, undecided(OwnDelay::Answers)),
+        (5_000, RuleOutcome::Fail),
+    ] {
+        let mut run = Run::healthy(100, 20).names(&[p99(Latency::Service, 50)]);
+        run.measured()
+            .step_by(10)
+            .for_each(answered_after(60_000, own));
+        assert_eq!(outcome(&run, "service p99"), expected);
+    }
+}
+
+#[test]
 fn a_target_that_is_slower_than_our_own_delay_fails_beside_the_same_hogs() {
     let run = responses(10, answered_after(70_000, 15_000));
     let verdict = run.judged();

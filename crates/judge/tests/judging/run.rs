@@ -565,7 +565,7 @@ fn counted(of: Kept, bound: u64, messages: &[Message]) -> (u64, u64, u64) {
             all,
         ),
         Kept::Service => (
-            count(&|m| m.is_answered() && m.ended - m.due - m.late - m.held > bound),
+            count(&|m| m.is_answered() && m.ended.saturating_sub(m.due + m.late + m.held) > bound),
             count(&|m| m.is_sent() && !m.is_answered()),
             count(&Message::is_sent),
         ),
@@ -590,10 +590,8 @@ fn lower_above(of: Kept, bound: u64, messages: &[Message]) -> u64 {
         })
         .collect();
     match of {
-        Kept::Response | Kept::EndToEnd => counted(of, bound, &without_own).0,
-        Kept::Service | Kept::Lateness | Kept::Held | Kept::Connect => {
-            counted(of, bound, messages).0
-        }
+        Kept::Response | Kept::Service | Kept::EndToEnd => counted(of, bound, &without_own).0,
+        Kept::Lateness | Kept::Held | Kept::Connect => counted(of, bound, messages).0,
     }
 }
 
