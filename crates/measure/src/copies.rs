@@ -48,6 +48,15 @@ pub(crate) struct Manner {
 }
 
 impl Seen {
+    /// The first number that a further consumer may bring in order. One that brings its first
+    /// message after the drain mark had seen nothing by then.
+    pub(crate) fn begin_order(&mut self, is_draining: bool) -> u32 {
+        if is_draining {
+            self.drained = 0;
+        }
+        0
+    }
+
     /// Takes in one copy; whether it is the first.
     pub(crate) fn arrive(&mut self, seq: u32, manner: Manner) -> bool {
         let is_first = self.arrived.insert(seq);

@@ -406,7 +406,7 @@ impl Recorder {
             let is_draining = self.is_draining;
             orders
                 .entry(key)
-                .or_insert_with(|| begin_order(seen, is_draining))
+                .or_insert_with(|| seen.begin_order(is_draining))
         };
         let is_in_order = id.seq >= *next;
         if is_in_order && arrival.integrity != Integrity::Corrupted {
@@ -492,12 +492,4 @@ impl StreamRecorder {
                 .count_lower(above_lower, Latency::Service, lower);
         }
     }
-}
-
-/// A consumer that brings its first message after the drain mark had seen nothing by then.
-fn begin_order(seen: &mut Seen, is_draining: bool) -> u32 {
-    if is_draining {
-        seen.drained = 0;
-    }
-    0
 }
