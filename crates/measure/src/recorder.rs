@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::above::{BoundTable, count_above};
 use crate::cells::CellPool;
 use crate::command::CommandFilling;
-use crate::copies::{Manner, Seen};
+use crate::copies::Manner;
 use crate::down_by_us::DownByUs;
 use crate::live::{self, ArrivalFilling, Live, UplinkFilling};
 use crate::published::Published;
