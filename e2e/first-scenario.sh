@@ -42,6 +42,7 @@ same "the page's commands: exit code" "$status" 0
 for name in plain slo tls; do
     same "$name: verdict" "$(value "$WORK/page/results/$name" .verdict.result)" pass
 done
+same "plain: messages due, as the page has it" "$(value "$WORK/page/results/plain" .ledger.uplink.scheduled)" 6000
 same "tls: all links took their passwords" "$(grep -c '20 of 20 links connected' "$WORK/page/out")" 1
 check "tls: no password in the results" test -z "$(grep -rl app-secret "$WORK/page/results" || true)"
 finish

@@ -141,13 +141,13 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
         let device = is_partly_up.then(|| first_device(end, &fleet, evidence));
         let device = device.flatten().unwrap_or_default();
         let hint = match end {
+            LinkEnd::Failed(ConnectFailure::TimedOut) if evidence.hints.is_refused_in_silence => {
+                ", as if the platform did not know the identity or the key"
+            }
             // Where others came up, the port speaks the protocol.
             _ if is_partly_up => "",
             LinkEnd::Failed(ConnectFailure::Closed) => &evidence.hints.closed_in_handshake,
             LinkEnd::Failed(ConnectFailure::Malformed) => &evidence.hints.other_protocol,
-            LinkEnd::Failed(ConnectFailure::TimedOut) if evidence.hints.is_refused_in_silence => {
-                ", as where identity or key is not known"
-            }
             LinkEnd::Failed(_) | LinkEnd::Ended(_) => "",
         };
         let (words, see) = (said(end, evidence), end.key(&fleet, evidence.hints));

@@ -104,13 +104,17 @@ fn slos(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
 /// whole scope.
 fn name_exceptions(rule: &mut RuleResult) {
     let named = rule.except.len().min(EXCEPTIONS_NAMED);
-    if named == 0 {
+    let has_counted = match &rule.outcome {
+        RuleOutcome::Pass | RuleOutcome::Fail => true,
+        RuleOutcome::NotEvaluated(why) => matches!(why, Unevaluated::OwnDelay(_)),
+    };
+    if named == 0 || !has_counted {
         return;
     }
     let names = rule.except[..named].join(", ");
     rule.evidence += &match rule.except.len() - named {
-        0 => format!("; without {names}"),
-        more => format!("; without {names} and {more} more"),
+        0 => format!("; not counted here: {names}"),
+        more => format!("; not counted here: {names} and {more} more"),
     };
 }
 

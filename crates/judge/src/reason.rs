@@ -113,7 +113,7 @@ const ROWS: [Row; 25] = [
     Row {
         reason: Reason::GeneratorLimit,
         name: "generator-limit",
-        remedy: "raise the limit that the evidence names (ulimit -n, --slots, source addresses); of a packet: narrow the filter",
+        remedy: "raise the limit that the evidence names (ulimit -n, --slots, --buffers, source addresses), or narrow the filter",
     },
     Row {
         reason: Reason::ReceiveDrops,

@@ -386,7 +386,7 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
     };
     // Links that come and go: none was up when the run was ended for that.
     let told = match *of.ending == Ending::NoLinkUp && links.up_at_start > 0 {
-        true => format!("{told}; none was up a moment before, which ended the run"),
+        true => format!("{told}; at the last look before that no link was up, so the run ended"),
         false => told,
     };
     let decision = Decision::of(

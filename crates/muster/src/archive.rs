@@ -151,21 +151,26 @@ impl Header {
     /// The plan as it is written to a disk: without secrets, and without the messages, wills and client ids
     /// that hold a value of the environment, which may be one. No report needs them.
     pub(crate) fn for_disk(plan: Plan) -> Plan {
-        let written: Json = serde_json::from_str(&plan.resolved).unwrap_or_default();
+        let written: Option<Json> = serde_json::from_str(&plan.resolved).ok();
+        // Of a text that cannot be read nothing is known, so that nothing is kept.
+        let has_reference = |fleet: usize, pointer: &str| {
+            let part = |text: &Json| text.pointer(&format!("/fleet/{fleet}{pointer}")).cloned();
+            written
+                .as_ref()
+                .is_none_or(|text| part(text).is_some_and(|part| refers_to_environment(&part)))
+        };
         let mut plan = Self::without_secrets(plan);
         for (at, fleet) in plan.fleets.iter_mut().enumerate() {
-            let written = &written["fleet"][at];
             if let ClientPlan::Mqtt(client) = &mut fleet.client {
-                client.will = client
-                    .will
-                    .take()
-                    .filter(|_| !has_reference(&written["client"]["will"]));
-                if has_reference(&written["client"]["id"]) {
+                if has_reference(at, "/client/will") {
+                    client.will = None;
+                }
+                if has_reference(at, "/client/id") {
                     client.client_id = ClientIdPlan::LinkName;
                 }
             }
-            for (at, stream) in fleet.streams.iter_mut().enumerate() {
-                if has_reference(&written["streams"][at]["payload"]) {
+            for (stream_at, stream) in fleet.streams.iter_mut().enumerate() {
+                if has_reference(at, &format!("/streams/{stream_at}/payload")) {
                     stream.payload = PayloadSpec::Size(0);
                 }
             }
@@ -190,7 +195,7 @@ impl Header {
 }
 
 /// Whether a part of the scenario, as it was written, refers to the environment.
-fn has_reference(written: &Json) -> bool {
+fn refers_to_environment(written: &Json) -> bool {
     written.to_string().contains("${env:")
 }
 

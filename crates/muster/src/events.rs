@@ -299,10 +299,9 @@ fn stretches(rows: impl Iterator<Item = (u32, (u64, u64))>, end: u32) -> Vec<(u3
 fn links_down(seconds: &[LinksSecond], wanted: u64) -> Vec<NotedEvent> {
     let mut events = Vec::new();
     let (mut lost, mut since) = (0u64, None);
-    let (mut full, mut before) = (0u64, 0u64);
+    let mut full = 0u64;
     for at in seconds {
-        full = full.max((before + at.connected).min(wanted));
-        before = at.up;
+        full = full.max(at.up).max(at.connected.min(wanted));
         if at.ended > 0 {
             lost += at.ended;
             since.get_or_insert(at.second);
@@ -403,6 +402,7 @@ mod tests {
         );
         assert_eq!(downs(&[(10, 0), (4, 4)]), [(1.0, Some(2.0))]);
         assert_eq!(downs(&[(8, 0), (0, 1), (1, 0)]), [(1.0, Some(3.0))]);
+        assert_eq!(downs(&[(8, 0), (1, 1)]), [(1.0, Some(2.0))]);
         assert_eq!(downs(&[(8, 0), (0, 1), (0, 0)]), [(1.0, None)]);
         let taken_over = [(10, 10), (10, 10), (10, 5), (10, 5)];
         assert_eq!(

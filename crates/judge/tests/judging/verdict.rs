@@ -176,7 +176,7 @@ fn silence_points_to_the_credential_where_a_refusal_is_silent() {
     assert_eq!(see(&run), all);
     let text = format!(
         "100 of 100 links without an answer in time (timed-out), \
-         as where identity or key is not known; see {all}"
+         as if the platform did not know the identity or the key; see {all}"
     );
     assert_eq!(run.judged().causes[0].text, text);
 }
@@ -264,7 +264,9 @@ fn a_run_that_ended_between_two_links_says_so() {
     assert!(!told(&run).contains("ended the run"));
     run.links.up_at_start = 2;
     assert!(told(&run).starts_with("2 of 100 links up"));
-    assert!(told(&run).ends_with("; none was up a moment before, which ended the run"));
+    assert!(
+        told(&run).ends_with("; at the last look before that no link was up, so the run ended")
+    );
 }
 
 #[test]
