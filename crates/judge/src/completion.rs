@@ -27,7 +27,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         // Whoever interrupts a run does not wait for the answers either.
         if matches!(
             evidence.ending,
-            Ending::Interrupted | Ending::SettlingInterrupted
+            Ending::Interrupted | Ending::SettlingInterrupted { .. }
         ) {
             return Some(rule.not_evaluated(Unevaluated::CutShort));
         }

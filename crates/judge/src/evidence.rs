@@ -51,7 +51,7 @@ impl Evidence<'_> {
 
     /// Whether the user did not wait for what was open when nothing was due any more.
     pub(crate) fn is_settling_cut(&self) -> bool {
-        *self.ending == Ending::SettlingInterrupted
+        matches!(self.ending, Ending::SettlingInterrupted { .. })
     }
 
     /// The roles of the streams that a rule covers.
@@ -171,7 +171,10 @@ pub enum Ending {
     /// The user stopped the run.
     Interrupted,
     /// The user stopped it while it settled: what was open then might still have ended well.
-    SettlingInterrupted,
+    SettlingInterrupted {
+        /// The `stop-if` condition that had ended measuring before, if one did.
+        stop: Option<Stop>,
+    },
     /// No link was up when connecting ended, though the target answered.
     NoLinkUp,
     /// It has not come to an end of its own: it is read while it runs, or was killed.
@@ -198,7 +201,7 @@ impl Ending {
             Self::Planned
             | Self::Stopped(_)
             | Self::Interrupted
-            | Self::SettlingInterrupted
+            | Self::SettlingInterrupted { .. }
             | Self::NoLinkUp
             | Self::NotBegun(_) => None,
         }

@@ -198,7 +198,7 @@ fn was_no_run(evidence: &Evidence<'_>) -> bool {
         Ending::Planned
         | Ending::Stopped(_)
         | Ending::Interrupted
-        | Ending::SettlingInterrupted => was_unreachable(evidence.summary),
+        | Ending::SettlingInterrupted { .. } => was_unreachable(evidence.summary),
         Ending::Unfinished { is_running, .. } => !is_running && was_unreachable(evidence.summary),
     }
 }
@@ -323,7 +323,7 @@ fn stop_if(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
     }
     let rule = RuleResult::new(RuleKind::StopIf, "stop-if", "run").named(true);
     Some(match evidence.ending {
-        Ending::Stopped(stop) => rule
+        Ending::Stopped(stop) | Ending::SettlingInterrupted { stop: Some(stop) } => rule
             .evidence(format!(
                 "{stop}; measuring ended at {:.0} s",
                 stop.at.as_secs_f64()
@@ -331,7 +331,7 @@ fn stop_if(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
             .decided(false, Some(stop.since.second())),
         Ending::Planned
         | Ending::Interrupted
-        | Ending::SettlingInterrupted
+        | Ending::SettlingInterrupted { stop: None }
         | Ending::Unfinished { .. }
         | Ending::NoLinkUp
         | Ending::NotBegun(_) => rule

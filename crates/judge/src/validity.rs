@@ -55,7 +55,7 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
     match evidence.ending {
         Ending::Planned => rule.evidence("the run went on to its end"),
         Ending::Stopped(_) => rule.evidence("the run ended by a rule of its own"),
-        Ending::Interrupted | Ending::SettlingInterrupted => {
+        Ending::Interrupted | Ending::SettlingInterrupted { .. } => {
             let at = match evidence.is_settling_cut() {
                 true => evidence.summary.end,
                 false => evidence.summary.timeline.settle.min(evidence.summary.end),
@@ -100,7 +100,7 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
         Ending::NoLinkUp => return rule.not_evaluated(Unevaluated::NothingDue),
         Ending::Planned
         | Ending::Interrupted
-        | Ending::SettlingInterrupted
+        | Ending::SettlingInterrupted { .. }
         | Ending::Unfinished { .. }
         | Ending::NotBegun(_) => (&run.measured, "due while measuring"),
     };

@@ -237,7 +237,7 @@ impl RuleResult {
             Ending::NoLinkUp => is_open && !self.is_own_delay(),
             Ending::Planned
             | Ending::Interrupted
-            | Ending::SettlingInterrupted
+            | Ending::SettlingInterrupted { .. }
             | Ending::Unfinished { .. }
             | Ending::NotBegun(_) => false,
         };

@@ -160,8 +160,11 @@ impl Archive {
         };
         match footer.ending {
             Ending::Planned => muster_judge::Ending::Planned,
-            Ending::Interrupted => muster_judge::Ending::Interrupted,
-            Ending::SettlingInterrupted => muster_judge::Ending::SettlingInterrupted,
+            Ending::Interrupted if footer.stop.is_none() => muster_judge::Ending::Interrupted,
+            // A rule stops a run only while it measures: what was interrupted later was settling.
+            Ending::Interrupted | Ending::SettlingInterrupted => {
+                muster_judge::Ending::SettlingInterrupted { stop: footer.stop }
+            }
             Ending::StoppedByRule => match footer.stop {
                 Some(stop) => muster_judge::Ending::Stopped(stop),
                 None => muster_judge::Ending::Interrupted,

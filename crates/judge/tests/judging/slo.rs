@@ -143,7 +143,7 @@ fn what_was_open_when_settling_was_interrupted_fails_no_rule() {
     }
     let open = ["failure-ratio", "response p99", "end-to-end p99", "drain"];
     assert_eq!(failed(&run.judged()), open);
-    run.ending = Ending::SettlingInterrupted;
+    run.ending = Ending::SettlingInterrupted { stop: None };
     let verdict = run.judged();
     let cut = RuleOutcome::NotEvaluated(Unevaluated::CutShort);
     for name in open {

@@ -498,11 +498,12 @@ fn a_run_that_stop_if_ended_is_a_fail_and_not_an_interrupted_one() {
     assert_eq!(rule(&run.judged(), "stop-if").outcome, RuleOutcome::Pass);
 
     let (since, at) = (Micros::from_secs(5), Micros::from_secs(15));
-    run.ending = Ending::Stopped(Stop {
+    let held = Stop {
         condition,
         since,
         at,
-    });
+    };
+    run.ending = Ending::Stopped(held);
     run.messages
         .iter_mut()
         .for_each(|m| m.ends(Outcome::Broken(Cause::Reset)));
@@ -514,6 +515,12 @@ fn a_run_that_stop_if_ended_is_a_fail_and_not_an_interrupted_one() {
         stop.evidence,
         "failure-ratio above 20 % for 10 s; measuring ended at 15 s"
     );
+
+    run.ending = Ending::SettlingInterrupted { stop: Some(held) };
+    let verdict = run.judged();
+    let found = (verdict.result, verdict.would_be);
+    assert_eq!(found, (RunResult::Invalid, Some(RunResult::Fail)));
+    assert_eq!(rule(&verdict, "stop-if").outcome, RuleOutcome::Fail);
 }
 
 #[test]
