@@ -7,7 +7,8 @@ use crate::latency::{PercentileBound, all_due, counted as counted_above, of_all_
 use crate::own_delay::Decision;
 use crate::slo::{counted, is_consumer_disturbed, listed, margin, new};
 use crate::{
-    Allowance, Evidence, Figure, Latency, OwnDelay, RuleResult, Share, Slo, SloBound, Unevaluated,
+    Allowance, Evidence, Figure, Latency, OwnDelay, RuleOutcome, RuleResult, Share, Slo, SloBound,
+    Unevaluated,
 };
 
 /// Rule `<leg> pX`: it holds iff what took longer and what never ended are together at most
@@ -24,11 +25,10 @@ pub(crate) fn leg(
         at_most,
     } = bound;
     let rule = new(slo).bound(Figure::Time(at_most));
-    let found = scope
-        .command
-        .as_ref()
-        .and_then(|command| leg_of(of, command));
-    let Some((leg, view)) = found else {
+    let command = scope.command.as_ref();
+    let Some((command, (leg, view))) =
+        command.and_then(|command| Some((command, leg_of(of, command)?)))
+    else {
         return rule.not_evaluated(Unevaluated::NoSuchLatency);
     };
     // Replies end at our own consumer.
@@ -49,6 +49,11 @@ pub(crate) fn leg(
     let above_lower = leg.above_lower.get(&at_most).copied().unwrap_or(above);
     let holds = |above: u64| percentile.allows(above + missing, n);
     let decision = Decision::of(holds(above), || holds(above_lower));
+    let settled = missing - open(of, command).min(missing);
+    let holds_if_settled = percentile.allows(above + settled, n);
+    if decision != Decision::Holds && holds_if_settled && evidence.is_settling_cut() {
+        return rule.not_evaluated(Unevaluated::CutShort);
+    }
     let quantile = |view: &LatencyView| all_due(view).quantile_us(percentile.as_fraction());
     let observed = of_all_due(view, percentile, missing);
     let lower = lower_of(of, scope).and_then(quantile).map(Micros);
@@ -62,6 +67,17 @@ pub(crate) fn leg(
         .decided_by_both(decision, OwnDelay::Answers, None)
         .with_lower(&slo.bound.rule(), lower)
         .noted_if_close(margin)
+}
+
+/// Queries, replies or commands that might have had their end if settling had gone on.
+fn open(of: Latency, command: &CommandSummary) -> u64 {
+    let ledger = &command.ledger;
+    match of {
+        Latency::CommandRequest => command.queries.in_flight(),
+        Latency::CommandResponse => ledger.answer_in_flight,
+        Latency::CommandLoop => ledger.answer_in_flight + ledger.replies_outstanding.unwrap_or(0),
+        Latency::Response | Latency::Service | Latency::EndToEnd | Latency::Lateness => 0,
+    }
 }
 
 /// The times of a leg without our own part; none where it has no two times.
@@ -131,7 +147,13 @@ pub(crate) fn absent(
     if matches!(slo.bound, SloBound::RepliesLost(_)) && is_consumer_disturbed(evidence) {
         return Some(replies_while_away(new(slo), allowed, found));
     }
-    Some(decide(new(slo), allowed, found))
+    let decided = decide(new(slo), allowed, found);
+    // Of commands nobody tells which were still on their way to the device.
+    let is_open = matches!(slo.bound, SloBound::NotReceived(_)) && evidence.is_settling_cut();
+    Some(match is_open && decided.outcome == RuleOutcome::Fail {
+        true => decided.not_evaluated(Unevaluated::CutShort),
+        false => decided,
+    })
 }
 
 /// Replies end at our own consumer: what did not come while it was away is no proof.
@@ -176,6 +198,11 @@ pub(crate) fn queries(
         return rule.not_evaluated(Unevaluated::NothingDue);
     };
     let (due, having) = (queries.due(), queries.with_command());
+    let is_reached = wanted.is_reached_by(having, due);
+    let with_open = having + queries.in_flight();
+    if !is_reached && wanted.is_reached_by(with_open, due) && evidence.is_settling_cut() {
+        return rule.not_evaluated(Unevaluated::CutShort);
+    }
     let share = having as f64 / due as f64;
     let told = format!(
         "{} of {} queries due had a command{}",
@@ -185,7 +212,7 @@ pub(crate) fn queries(
     );
     rule.observed(Some(Figure::Fraction(share)))
         .evidence(told)
-        .decided(wanted.is_reached_by(having, due), None)
+        .decided(is_reached, None)
         .noted_if_close(margin(1.0 - share, 1.0 - wanted.as_fraction()))
 }
 

@@ -24,18 +24,20 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
             .named(slo.named)
             .except(&slo.except)
             .bound(Figure::Fraction(allowed.as_fraction()));
+        let holds = allowed.covers(incomplete, all);
         // Whoever interrupts a run does not wait for the answers either.
-        if matches!(
+        let is_cut = matches!(
             evidence.ending,
             Ending::Interrupted | Ending::SettlingInterrupted { .. }
-        ) {
+        );
+        if is_cut && !holds {
             return Some(rule.not_evaluated(Unevaluated::CutShort));
         }
         let ratio = Allowance::Ratio(allowed);
         Some(
             rule.observed(Some(ratio.observed(incomplete, all)))
                 .evidence(words(incomplete, all))
-                .decided(allowed.covers(incomplete, all), None)
+                .decided(holds, None)
                 .noted_if_close(ratio.margin(incomplete, all)),
         )
     });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_load::{Schedule, Shape, StreamSchedule};
-use muster_measure::{Phase, Summary, WindowDelta};
+use muster_measure::{ArrivalFigures, Phase, Summary, WindowDelta};
 use muster_model::{FleetId, Micros, Promise, Rate, StreamId};
 
 use crate::{GeneratorHealth, Hints, Latency, RuleName, Slo, Stop, Unevaluated, Warning};
@@ -35,7 +35,7 @@ pub struct Evidence<'a> {
     pub found: &'a [Warning],
 }
 
-impl Evidence<'_> {
+impl<'a> Evidence<'a> {
     /// What a backend is called in a sentence: by its name, unless the scenario gave it none.
     pub(crate) fn backend(&self, at: usize) -> String {
         match self.backends.get(at).map(String::as_str) {
@@ -49,7 +49,7 @@ impl Evidence<'_> {
         self.summary.timeline.origin < Micros::MAX
     }
 
-    /// Whether the user did not wait for what was open when nothing was due any more.
+    /// True if the user did not wait for what was open when nothing was due any more.
     pub(crate) fn is_settling_cut(&self) -> bool {
         matches!(self.ending, Ending::SettlingInterrupted { .. })
     }
@@ -61,7 +61,18 @@ impl Evidence<'_> {
         covered.map(|(of, _)| of.role)
     }
 
-    /// Whether two rules about messages of devices share a stream.
+    /// Of the arrival figures of all streams those of the streams that a rule covers.
+    pub(crate) fn covered(
+        &self,
+        slo: &'a Slo,
+        streams: &'a [ArrivalFigures],
+    ) -> impl Iterator<Item = &'a ArrivalFigures> {
+        let streams = streams.iter().zip(self.streams).zip(0u8..=u8::MAX);
+        let covered = streams.filter(|((_, of), id)| slo.covers(of.fleet, StreamId(*id)));
+        covered.map(|((figures, _), _)| figures)
+    }
+
+    /// True if two rules about messages of devices share a stream.
     pub(crate) fn is_shared(&self, one: &Slo, other: &Slo) -> bool {
         let mut streams = self.streams.iter().zip(0u8..=u8::MAX);
         streams.any(|(of, id)| {

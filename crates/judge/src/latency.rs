@@ -66,11 +66,9 @@ pub(crate) fn evaluate(
     if worst.n < percentile.needed() {
         return too_few(rule, bound, worst, scope);
     }
-    let without_open = worst.above + worst.missing.saturating_sub(open(of, scope));
-    if decision != Decision::Holds
-        && percentile.allows(without_open, worst.n)
-        && evidence.is_settling_cut()
-    {
+    let settled = worst.missing - open(slo, worst, scope, evidence).min(worst.missing);
+    let holds_if_settled = percentile.allows(worst.above + settled, worst.n);
+    if decision != Decision::Holds && holds_if_settled && evidence.is_settling_cut() {
         return rule.not_evaluated(Unevaluated::CutShort);
     }
     let own = own_part(of);
@@ -83,7 +81,7 @@ pub(crate) fn evaluate(
         .noted_if_close(margin)
 }
 
-/// Why a latency is not known at all.
+/// The reason why a latency is not known at all.
 fn why_unknown(of: Latency, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<Unevaluated> {
     if scope.measured.scheduled.is_none() {
         return Some(Unevaluated::Unknown);
@@ -104,13 +102,18 @@ fn why_unknown(of: Latency, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Op
     reasons.find_map(|(is_so, reason)| is_so.then_some(reason))
 }
 
-/// Messages of the cohort that had no end in a latency, and might still have had one.
-fn open(of: Latency, scope: &ScopeSummary) -> u64 {
-    let outstanding = match of == Latency::EndToEnd {
-        true => scope.measured.arrivals.outstanding.unwrap_or(0),
-        false => 0,
+/// Messages without an end in a latency that might have had one if settling had gone on: in flight, or
+/// at a backend outstanding. A message in flight that arrived has its end there.
+fn open(slo: &Slo, counter: &Above, scope: &ScopeSummary, evidence: &Evidence<'_>) -> u64 {
+    let Some(backend) = counter.backend else {
+        return scope.measured.in_flight;
     };
-    outstanding + scope.measured.in_flight
+    let streams = &evidence.summary.backends[backend.index()].streams_measured;
+    let open = evidence.covered(slo, streams).map(|figures| {
+        let in_flight = figures.of(State::InFlight);
+        figures.outstanding() + in_flight.absent + in_flight.outstanding
+    });
+    open.sum()
 }
 
 /// Our own part in a latency that only fails by it.

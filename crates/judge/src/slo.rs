@@ -245,17 +245,13 @@ fn nothing_to_lose(rule: RuleResult, scope: &ScopeSummary) -> RuleResult {
     }
 }
 
-/// The arrival figures of the streams that a rule is about, at one backend.
+/// The arrival figures of the streams that a rule is about, at one backend, over the whole run.
 fn arrivals<'a>(
     slo: &'a Slo,
     backend: usize,
     evidence: &Evidence<'a>,
 ) -> impl Iterator<Item = &'a ArrivalFigures> {
-    let streams = evidence.summary.backends[backend].streams.iter();
-    let streams = streams.zip(evidence.streams).zip(0u8..=u8::MAX);
-    streams
-        .filter(|((_, stream), id)| slo.covers(stream.fleet, StreamId(*id)))
-        .map(|((figures, _), _)| figures)
+    evidence.covered(slo, &evidence.summary.backends[backend].streams)
 }
 
 /// Rule `duplicates`, on the whole run: second copies of messages that we sent once. Every backend

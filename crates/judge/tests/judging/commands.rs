@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Allowance, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, RunResult, Share,
-    SloBound, Unevaluated, Verdict, WarningKind,
+    Allowance, Ending, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, RunResult,
+    Share, SloBound, Unevaluated, Verdict, WarningKind,
 };
 use muster_measure::{CommandSummary, LegSummary, QueriesDue};
 use muster_model::Micros;
@@ -67,6 +67,25 @@ fn a_query_that_was_never_sent_had_no_command() {
     assert_eq!(verdict.result, RunResult::Fail);
     let told = "980 of 1,001 queries due had a command: shed 21";
     assert_eq!(rule(&verdict, RULE).evidence, told);
+}
+
+/// An interrupt while the run settles ends the wait for what is open; what had ended badly stays.
+#[test]
+fn queries_that_were_open_when_settling_was_interrupted_fail_no_rule() {
+    let cut = RuleOutcome::NotEvaluated(Unevaluated::CutShort);
+    let mut run = wants(98);
+    run.ending = Ending::SettlingInterrupted { stop: None };
+    for (ends, expected) in [
+        ([979, 0, 0, 0, 0, 21], cut),
+        ([970, 0, 0, 21, 0, 9], RuleOutcome::Fail),
+        ([980, 0, 0, 0, 0, 20], RuleOutcome::Pass),
+    ] {
+        assert_eq!(
+            rule(&judged(&run, ends, 0), RULE).outcome,
+            expected,
+            "{ends:?}"
+        );
+    }
 }
 
 #[test]
@@ -178,6 +197,36 @@ fn what_ends_at_our_own_consumer_is_not_judged_where_it_was_away() {
     let of_devices = &rule(&verdict, "command-response p99").outcome;
     assert_eq!(*of_devices, RuleOutcome::Pass, "devices tell of it");
     assert_eq!(verdict.result, RunResult::Invalid);
+}
+
+/// Of commands and replies that were open when settling was interrupted nobody knows the end.
+#[test]
+fn legs_and_commands_that_settling_left_open_fail_no_rule() {
+    let mut run = Run::healthy(100, 10).names(&[
+        SloBound::RepliesLost(Allowance::Count(0)),
+        SloBound::NotReceived(Allowance::Count(0)),
+        SloBound::Latency {
+            of: Latency::CommandLoop,
+            percentile: Percentile::P99,
+            at_most: BOUND,
+        },
+    ]);
+    run.ending = Ending::SettlingInterrupted { stop: None };
+    let outcome = |outstanding, name: &str| {
+        let mut summary = with_replies_lost(&run);
+        let command = summary.run.command.as_mut().expect("there are commands");
+        command.ledger.replies_outstanding = Some(outstanding);
+        rule(&run.judged_by(&summary), name).outcome.clone()
+    };
+    let cut = RuleOutcome::NotEvaluated(Unevaluated::CutShort);
+    assert_eq!(outcome(40, "command-loop p99"), cut);
+    assert_eq!(outcome(20, "command-loop p99"), RuleOutcome::Fail);
+    assert_eq!(outcome(40, "commands-not-received"), cut);
+    assert_eq!(
+        outcome(40, "replies-lost"),
+        RuleOutcome::Fail,
+        "these are known"
+    );
 }
 
 #[test]

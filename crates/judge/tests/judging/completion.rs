@@ -79,6 +79,8 @@ fn nothing_is_to_be_completed_below_qos_2_or_in_a_run_that_did_not_wait() {
     let verdict = judged(&run, |summary| incomplete(summary, 3));
     let outcome = &rule(&verdict, "incomplete").outcome;
     assert_eq!(*outcome, RuleOutcome::NotEvaluated(Unevaluated::CutShort));
+    let verdict = judged(&run, |summary| incomplete(summary, 0));
+    assert_eq!(rule(&verdict, "incomplete").outcome, RuleOutcome::Pass);
 }
 
 #[test]

@@ -129,7 +129,27 @@ fn what_is_outstanding_fails_drain_and_is_never_called_loss() {
     );
 }
 
-/// Who interrupts a run while it settles does not wait for what is open.
+/// A message in flight that arrived has its end at the backend, so that it excuses no other there.
+#[test]
+fn what_arrived_excuses_nothing_when_settling_was_interrupted() {
+    let mut run = Run::healthy(100, 10).names(&[p99(Latency::EndToEnd, 250)]);
+    let [open, lost] = [200..300, 300..320];
+    run.messages[open].iter_mut().for_each(|message| {
+        let seen = message.seen;
+        message.ends(Outcome::InFlight);
+        message.seen = seen;
+    });
+    run.messages[lost]
+        .iter_mut()
+        .for_each(|message| message.seen = None);
+    run.ending = Ending::SettlingInterrupted { stop: None };
+    assert_eq!(
+        rule(&run.judged(), "end-to-end p99").outcome,
+        RuleOutcome::Fail
+    );
+}
+
+/// An interrupt while the run settles ends the wait for what is open.
 #[test]
 fn what_was_open_when_settling_was_interrupted_fails_no_rule() {
     let bounds = [Latency::Response, Latency::EndToEnd].map(|of| p99(of, 250));

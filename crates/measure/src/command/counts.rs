@@ -93,6 +93,12 @@ pub struct QueriesDue {
 }
 
 impl QueriesDue {
+    /// Those that were sent and had no end.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.ends[query_at(&QueryOutcome::InFlight)]
+    }
+
     /// All of them.
     #[must_use]
     pub fn due(&self) -> u64 {
