@@ -25,12 +25,13 @@ PYTHON
 
 mkdir "$WORK/page" "$WORK/bin"
 ln -s "$MUSTER" "$WORK/bin/muster"
-# The page's brokers end with this script.
+# The page's brokers end with this script, and go on only when they listen.
 cat >"$WORK/bin/mosquitto" <<EOF
-#!/bin/sh
+#!/usr/bin/env bash
 "$(command -v mosquitto)" "\$1" "\$2" >>broker.log 2>&1 &
-echo \$! >>"$WORK/brokers"
-sleep 0.5
+echo "\$!" >>"$WORK/brokers"
+$(declare -f listens)
+listens "\$(sed -n 's/^listener \([0-9]*\).*/\1/p' "\$2")"
 EOF
 chmod +x "$WORK/bin/mosquitto"
 unpack "$WORK/page"
