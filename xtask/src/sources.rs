@@ -227,10 +227,10 @@ mod tests {
     #[test]
     fn a_path_attribute_names_the_file() {
         let tree = follow(&[
-            ("src/lib.rs", "#[path = \"../shared/x.rs\"] mod x;"),
-            ("shared/x.rs", ""),
+            ("src/lib.rs", "#[path = \"../common/x.rs\"] mod x;"),
+            ("common/x.rs", ""),
         ]);
-        assert!(tree.contains_key("shared/x.rs"));
+        assert!(tree.contains_key("common/x.rs"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pages of the documentation that list keys of a scenario.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use muster_scenario::json_schema;
 use serde_json::Value;
