@@ -86,7 +86,7 @@ pub struct Core {
     /// None if no consumer of this thread issues commands.
     commander: Option<Commander>,
     pub(crate) troubles: Vec<Trouble>,
-    /// Whether the run is over.
+    /// True once the run is over.
     pub(crate) is_over: bool,
 }
 
@@ -214,7 +214,7 @@ impl<N: Northbound> ConsumerLoop<N> {
         }
     }
 
-    /// When the next command may be issued.
+    /// The instant at which the next command may be issued.
     fn next_issue(&mut self) -> Option<Micros> {
         let commander = self.core.commander.as_mut()?;
         self.northbound.next_issue(commander)

@@ -65,7 +65,7 @@ impl Placement<'_> {
         Ok(Shard::new(plan, sink))
     }
 
-    /// How the sessions of a fleet are opened; none if the fleet speaks another protocol.
+    /// The settings by which the sessions of a fleet are opened; none if the fleet speaks another protocol.
     #[must_use]
     pub fn client<P: Protocol>(plan: &Plan, fleet: &FleetPlan) -> Option<Client<P::Settings>> {
         Some(Client {

@@ -81,7 +81,7 @@ impl Settling {
     }
 }
 
-/// Whether a message is open, due and not yet taken, or to be completed. What waits on a link that was
+/// True while a message is open, due and not yet taken, or to be completed. A message that waits on a link that was
 /// refused for good is left out: it ends when settling does.
 fn is_busy(progress: &Progress) -> bool {
     progress.open > progress.stranded || progress.behind > 0 || progress.completing > 0

@@ -185,7 +185,7 @@ impl<C> Class<C> {
         DeviceId(self.roster.first_device().0 + place)
     }
 
-    /// What a link calls itself: as a rule the name of its first device.
+    /// The name of a link: as a rule that of its first device.
     pub(crate) fn name_of(&self, link: LinkId) -> String {
         let mut name = String::new();
         let device = self.first_device_of(link);

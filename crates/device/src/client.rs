@@ -1,4 +1,4 @@
-//! How the sessions of a fleet are opened.
+//! The settings by which the sessions of a fleet are opened.
 
 use muster_load::Names;
 use muster_model::{DeviceId, Micros};
@@ -9,7 +9,7 @@ use crate::Offline;
 /// How the sessions of a fleet are opened.
 #[derive(Debug)]
 pub struct Client<C> {
-    /// What is the protocol's own.
+    /// The settings of the protocol.
     pub settings: C,
     /// What its links are called, where not by their first devices.
     pub gateway: Option<Gateway>,

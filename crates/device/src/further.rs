@@ -8,7 +8,7 @@ use crate::token::{Token, stream_of};
 use crate::{Shard, Sink};
 
 impl<P: Session, S: Sink> Shard<P, S> {
-    /// What was appended last to an output, if it is a datagram of a request that is not its first, once.
+    /// Takes the datagram appended last to an output, if it belongs to a request and is not its first.
     /// A driver that can write it says so by [`Shard::leaves_again`] or [`Shard::written_again`].
     #[inline]
     pub fn take_further(&mut self) -> Option<Further<P::Key>> {

@@ -92,7 +92,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.enter(link, State::Opening(waited), now);
     }
 
-    /// What carries a link stands: renders CONNECT. A link whose session has no such is up.
+    /// Renders CONNECT once the connection under a link stands. A link whose session has none is up.
     pub fn opened(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
         let (session, mut view) = self.view(now);
         if session.opened(&mut view.at(link), out).is_some() {
@@ -128,7 +128,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.back_off(link, now);
     }
 
-    /// What a link calls itself: as a rule the name of its first device.
+    /// The name of a link: as a rule that of its first device.
     #[must_use]
     pub fn name_of(&self, link: u32) -> String {
         self.class(link).name_of(self.link_id(link))

@@ -27,7 +27,7 @@ pub(crate) struct Link<T> {
     pub(crate) brief_lives: u8,
     /// Whether a first try to connect has ended, well or not.
     pub(crate) is_tried: bool,
-    /// Whether the peer refused the last try for good.
+    /// True if the peer refused the last try for good.
     pub(crate) is_barred: bool,
     /// Whether what was written last still waits.
     pub(crate) hold: Hold,

@@ -17,7 +17,7 @@ pub(crate) struct Messages<'a, P: Session> {
     pub(crate) places: &'a [Option<Place>],
     pub(crate) slots: &'a mut Slots<P::Key>,
     pub(crate) scratch: &'a mut Scratch,
-    /// Where replies go that are requests.
+    /// The paths of replies that are requests.
     pub(crate) paths: &'a ReplyPaths,
 }
 
@@ -34,7 +34,7 @@ impl<P: Session> Messages<'_, P> {
         }
     }
 
-    /// Where the stream of a message stands.
+    /// The place of a message's stream.
     #[inline]
     pub(crate) fn place(&self, id: SlotId) -> Place {
         let stream = self.slots.get(id).stream;

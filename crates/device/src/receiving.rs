@@ -1,4 +1,4 @@
-//! What the peer's bytes mean for a link.
+//! Bytes of the peer, turned into events of a link.
 
 use std::cell::OnceCell;
 
@@ -10,7 +10,7 @@ use crate::slots::Stage;
 use crate::token::{Token, stream_of};
 use crate::{Shard, Sink};
 
-/// What the driver has to do with the socket of a link.
+/// The next step of the driver with the socket of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Then {
@@ -73,7 +73,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         Some(link)
     }
 
-    /// When [`Shard::socket_timer`] is to be called, until it tells nothing.
+    /// The instant at which [`Shard::socket_timer`] is to be called, until it reports nothing.
     #[must_use]
     pub fn socket_deadline(&self, socket: u32) -> Option<Micros> {
         self.session.socket_deadline(socket)
@@ -92,7 +92,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
     }
 
-    /// What secures a link is a new session, to which nothing of the last one belongs.
+    /// Begins a session over a link that was secured anew; nothing of the last one belongs to it.
     pub fn secured(&mut self, link: u32) {
         self.session.secured(&mut self.links[link as usize].session);
     }
@@ -203,7 +203,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
     }
 
-    /// What carries a link is at its end; what to do with the socket. Where the kernel holds a part
+    /// Ends a link whose connection is over; returns what to do with the socket. If the kernel holds a part
     /// of a message, it must not send the rest.
     pub fn lost(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
         let is_held = self.links[link as usize].hold != Hold::Nothing;

@@ -1,6 +1,6 @@
 //! The place of a link on a socket that it shares.
 
-/// Where a link sits that shares its socket.
+/// The place of a link on a shared socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat {
     /// The socket, as an index of the shard.

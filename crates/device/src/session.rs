@@ -50,7 +50,7 @@ pub trait Session: Debug + Default {
     type State: Debug;
     /// The session's name of an exchange that waits for an answer.
     type Key: Debug + Copy + PartialEq;
-    /// Why a message can never go on a session.
+    /// The reason why a message can never go on a session.
     type Unfit: Debug + Copy + PartialEq + Display;
 
     /// The way in which devices and the platform talk.
@@ -58,7 +58,7 @@ pub trait Session: Debug + Default {
     /// The carrier of the bytes.
     const TRANSPORT: Transport;
 
-    /// Whether attempts in flight may still be answered on the next connection.
+    /// True if attempts in flight may still be answered on the next connection.
     fn is_resumable(_settings: &Self::Settings) -> bool {
         false
     }
@@ -89,7 +89,7 @@ pub trait Session: Debug + Default {
     /// Does what is due at [`Session::deadline`].
     fn timer(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>>;
 
-    /// When a link that is up wants its timer to be called.
+    /// The instant at which a link that is up wants its timer to be called.
     fn deadline(settings: &Self::Settings, state: &Self::State) -> Option<Micros>;
 
     /// Renders a message for the first time.
@@ -122,13 +122,13 @@ pub trait Session: Debug + Default {
         false
     }
 
-    /// Whether [`Session::render_first`] may have something, for any link.
+    /// True if [`Session::render_first`] may have something, for any link.
     #[inline]
     fn has_first(&self) -> bool {
         false
     }
 
-    /// How many more messages may be sent that are answered.
+    /// The number of messages that may still be sent and answered.
     fn window_free(&self, state: &Self::State) -> u16;
 
     /// Until when the platform asked the link for silence.
@@ -164,7 +164,7 @@ pub trait Session: Debug + Default {
     /// a row that the peer ended soon after it had taken the link.
     fn note_end(&self, _at: &mut Context<'_, Self>, _cause: Cause, _brief_lives: u8) {}
 
-    /// Whether the platform may have ended the link because nothing was sent on it for too long.
+    /// True if the platform may have ended the link because nothing was sent on it for too long.
     fn has_missed_keep_alive(_state: &Self::State, _now: Micros) -> bool {
         false
     }
@@ -172,13 +172,13 @@ pub trait Session: Debug + Default {
     /// Adds up counters that no event reports.
     fn account<'a>(&'a self, states: impl Iterator<Item = &'a Self::State>, sum: &mut LinkAccount);
 
-    /// How many sockets links share.
+    /// The number of sockets that links share.
     #[inline]
     fn sockets(&self) -> u32 {
         0
     }
 
-    /// Where a link sits that shares its socket.
+    /// The place of a link on a shared socket.
     #[inline]
     fn seat(&self, _class: u8, _link: u32) -> Option<Seat> {
         None
@@ -189,7 +189,7 @@ pub trait Session: Debug + Default {
         None
     }
 
-    /// How many links share a socket.
+    /// The number of links that share a socket.
     fn lanes_of(&self, _socket: u32) -> u32 {
         0
     }
@@ -206,7 +206,7 @@ pub trait Session: Debug + Default {
         None
     }
 
-    /// When something of a shared socket is due.
+    /// The instant at which something of a shared socket is due.
     fn socket_deadline(&self, _socket: u32) -> Option<Micros> {
         None
     }
@@ -237,11 +237,11 @@ pub struct Outgoing {
     pub(crate) slot: SlotId,
     /// The place of its stream in the fleet.
     pub(crate) lane: u8,
-    /// Whether its attempt waits for the protocol's answer.
+    /// True if its attempt waits for the protocol's answer.
     pub(crate) is_tracked: bool,
 }
 
-/// Why a message was not rendered.
+/// The reason why a message was not rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsent<U> {
     /// Its turn has not come.
@@ -261,7 +261,7 @@ pub enum Unsent<U> {
 pub enum Event<'a> {
     /// The platform has answered the CONNECT; [`Session::go_on`] is next.
     Connected {
-        /// Whether it goes on with the session before.
+        /// True if it goes on with the session before.
         is_kept: bool,
     },
     /// The link may carry messages.
@@ -274,7 +274,7 @@ pub enum Event<'a> {
     Answered {
         token: Token,
         reply: Reply<'a>,
-        /// Whether the answer came in a message of its own.
+        /// True if the answer came in a message of its own.
         is_separate: bool,
     },
     /// The platform refused a message.
@@ -304,7 +304,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Whether it is the end of its link.
+    /// True if it is the end of its link.
     #[inline]
     pub(crate) const fn is_end(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Lost(_))
@@ -351,7 +351,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// How many bytes are used up.
+    /// The number of bytes that are used up.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
@@ -433,7 +433,7 @@ pub struct Further<K> {
     pub(crate) token: Token,
     pub(crate) key: K,
     pub(crate) is_copy: bool,
-    /// Whether a block of the message's body is in it for the first time.
+    /// True if a block of the message's body is in it for the first time.
     pub(crate) is_block: bool,
     /// Bytes of the datagram, and of payload in it.
     pub(crate) wire: u32,

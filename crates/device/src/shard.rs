@@ -27,7 +27,7 @@ use crate::{Ramp, Sink};
 /// the kernel took. See [`Shard::render_next`] for the order of calls.
 #[derive(Debug)]
 pub struct Shard<P: Session, S> {
-    /// What the sessions of all links share.
+    /// The part of sessions that all links share.
     pub(crate) session: P,
     pub(crate) run: RunId,
     pub(crate) seed: u64,
@@ -264,7 +264,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         &mut self.account
     }
 
-    /// What was noted once of each kind.
+    /// The refusals and notes that were reported once of each kind.
     pub fn refusals(&mut self) -> &mut Refusals {
         &mut self.refusals
     }
@@ -414,7 +414,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         (&mut self.session, view)
     }
 
-    /// How many more messages may be sent on a link that are answered.
+    /// The number of messages that may still be sent and answered on a link.
     #[inline]
     pub(crate) fn window_free(&self, link: u32) -> u16 {
         let state = &self.links[link as usize].session;
@@ -428,7 +428,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.session.silent_until(state)
     }
 
-    /// When the silence ends that something waits for.
+    /// The instant at which the silence ends that something waits for.
     #[inline]
     pub(crate) fn silence_ends(&self, link: u32) -> Option<Micros> {
         let waits = self.links[link as usize].waits_for_silence;
@@ -451,7 +451,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
     }
 
-    /// What carried a session is gone. Whoever waits for an answer is told apart from this.
+    /// Closes the session of a link whose connection is gone. Attempts that wait for an answer end apart from this.
     pub(crate) fn close_session(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
         state.waits_for_silence = false;

@@ -21,7 +21,7 @@ pub(crate) struct Timeouts {
 #[derive(Debug, Clone, Copy, Default)]
 struct Waiting {
     timeout: Micros,
-    /// How long a device waits for a command once the platform has taken its query.
+    /// The time that a device waits for a command once the platform has taken its query.
     ttd: Option<Micros>,
     slides: bool,
     for_answer: Chain,
@@ -86,7 +86,7 @@ impl Timeouts {
         self.sliding.heard(link, now);
     }
 
-    /// When the next attempt may be overdue.
+    /// The instant from which the next attempt may be overdue.
     pub(crate) fn next<K>(&self, slots: &Slots<K>) -> Option<Micros> {
         let streams = self.streams.iter();
         let ends = streams.flat_map(|stream| [stream.answer_due(slots), stream.command_due(slots)]);

@@ -124,7 +124,7 @@ impl ChildGateway {
         Ok(gateway)
     }
 
-    /// Where it listens.
+    /// The addresses on which it listens.
     #[must_use]
     pub fn addresses(&self) -> ListenAddresses {
         self.addresses

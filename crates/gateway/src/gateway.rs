@@ -25,7 +25,7 @@ pub struct Gateway {
     _management: Option<Management>,
 }
 
-/// Where a gateway listens.
+/// The addresses on which a gateway listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenAddresses {
     /// Clients of MQTT.
@@ -136,7 +136,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Where it listens.
+    /// The addresses on which it listens.
     #[must_use]
     pub fn addresses(&self) -> ListenAddresses {
         self.addresses

@@ -40,7 +40,7 @@ pub struct Hints {
     pub closed_in_handshake: String,
     /// The likely reason why a peer answers in another protocol, as the end of a sentence.
     pub other_protocol: String,
-    /// Whether a peer that does not know a device leaves its handshake without an answer, as over DTLS.
+    /// True if a peer that does not know a device leaves its handshake without an answer, as over DTLS.
     pub is_refused_in_silence: bool,
     /// The first device that was refused, with its place, by fleet and cause.
     pub first_refused: BTreeMap<(String, String), String>,

@@ -238,7 +238,7 @@ fn failed(scope: &ScopeSummary) -> Option<String> {
     ))
 }
 
-/// What the platform accepted at QoS 2 and never completed.
+/// The QoS 2 exchanges that the platform accepted and never completed, in words.
 fn incomplete(scope: &ScopeSummary) -> Option<String> {
     let ledger = &scope.uplink;
     let all = ledger.completed + ledger.incomplete;

@@ -88,7 +88,7 @@ pub struct Ledger {
     pub equations: Vec<Equation>,
 }
 
-/// What a backend received, of one scope and cohort. Every figure is null without a backend.
+/// The copies that a backend received, of one scope and cohort. Every figure is null without a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Arrivals {
     /// Every copy a backend took in, counted before decoding. For the measured cohort: copies of

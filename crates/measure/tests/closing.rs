@@ -708,7 +708,7 @@ fn the_times_of_a_closed_loop_are_summed_of_what_took_longer_than_a_period() {
     assert_eq!(times(None), (0, 0));
 }
 
-/// What is never answered is above a bound in full, by either time.
+/// A message that is never answered is above a bound in full, by either time.
 #[test]
 fn the_unanswered_have_no_lower_time() {
     let ms = Micros::from_millis;

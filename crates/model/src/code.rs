@@ -88,7 +88,7 @@ impl Reason {
         }
     }
 
-    /// Whether the same request would get the same answer again, so that trying again does not help. MQTT
+    /// True if the same request would get the same answer again, so that trying again does not help. MQTT
     /// 3.1.1 has one code for every refused subscription: it counts as final.
     #[must_use]
     pub const fn is_final(self) -> bool {

@@ -279,7 +279,7 @@ impl ConnectFailure {
         }
     }
 
-    /// Whether the peer refused the link for good: the next try gets the same answer.
+    /// True if the peer refused the link for good: the next try gets the same answer.
     #[must_use]
     pub const fn is_final(self) -> bool {
         if let Self::Rejected(reason) | Self::SubscribeRejected(reason) = self {

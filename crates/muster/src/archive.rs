@@ -194,7 +194,7 @@ impl Header {
     }
 }
 
-/// Whether a part of the scenario, as it was written, refers to the environment.
+/// True if a part of the scenario, as it was written, refers to the environment.
 fn refers_to_environment(written: &Json) -> bool {
     written.to_string().contains("${env:")
 }

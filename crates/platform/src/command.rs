@@ -48,13 +48,13 @@ pub struct OutboundCommand<'a> {
 /// A command of the business application as its topic says it at the server end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commanded<'a> {
-    /// Whose device; empty where the topic names no tenant.
+    /// The device's tenant; empty where the topic names none.
     pub tenant: &'a str,
-    /// Whom it is for.
+    /// The device that it is for.
     pub device: &'a str,
-    /// What the reply gives back; none where no reply is wanted, or commands have none.
+    /// The id that the reply gives back; none where no reply is wanted, or commands have none.
     pub correlation_id: Option<&'a str>,
-    /// What it is called; empty where commands have no names.
+    /// Its name; empty where commands have no names.
     pub name: &'a str,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Commanded<'a> {
 /// The platform's word on whether it could hand a command to its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice {
-    /// Which command.
+    /// The stamp of the command.
     pub stamp: Stamp,
     /// As in HTTP: 2xx where the device has it, 5xx where it was not there, 4xx where the command is
     /// not right.
@@ -81,7 +81,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// What became of the command.
+    /// The delivery that the notice reports.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self.status {
@@ -91,7 +91,7 @@ impl Notice {
     }
 }
 
-/// What comes back to the business application beside messages.
+/// Replies and notices, which come back to the business application beside messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returned {
     /// A device replied; without a stamp where its id is not that of a command of Muster's, or damaged.
@@ -103,7 +103,7 @@ pub enum Returned {
 /// A command that is replied to, and by whom.
 #[derive(Debug, Clone, Copy)]
 pub struct Replying<'a> {
-    /// Which command.
+    /// The stamp of the command.
     pub stamp: &'a Stamp,
     /// The platform's number of it, as it came.
     pub request: u32,
@@ -116,7 +116,7 @@ pub struct Replying<'a> {
 /// A command as the server end hands it to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handing<'a> {
-    /// Whom it is for.
+    /// The device that it is for.
     pub device: &'a str,
     /// What the link logged in as that speaks for it; none if it has one of its own.
     pub gateway: Option<&'a str>,
@@ -131,7 +131,7 @@ pub struct CommandScratch {
     pub topic: String,
     /// The payload.
     pub payload: Vec<u8>,
-    /// What a reply gives back, where that is neither in the topic nor in the payload.
+    /// The id that a reply gives back, where that is neither in the topic nor in the payload.
     pub(crate) correlation_id: String,
 }
 

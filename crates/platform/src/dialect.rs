@@ -9,7 +9,7 @@ use crate::downlink::ApplicationId;
 use crate::spec::{PLAIN_PUBLISHING, PLAIN_REQUESTS, Protocol, Publishing, Requests, Spec};
 use crate::{hono, mqtt, sap_edge, thingsboard};
 
-/// How devices and platform speak to each other: the name of a [`Spec`], which is one folder of this
+/// The name of a [`Spec`], which says how devices and platform speak to each other and is one folder of this
 /// crate.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
@@ -53,7 +53,7 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.name == name)
     }
 
-    /// Whether its devices speak a protocol.
+    /// True if its devices speak a protocol.
     #[must_use]
     pub const fn speaks(self, protocol: Protocol) -> bool {
         match protocol {
@@ -81,7 +81,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a link may take the commands of several devices over a protocol.
+    /// True if a link may take the commands of several devices over a protocol.
     #[must_use]
     pub const fn commands_gateways(self, protocol: Protocol) -> bool {
         protocol.asks() || self.publishing().gateway_commands.is_some()

@@ -33,12 +33,12 @@ pub struct Peer<'a> {
     pub device: &'a str,
 }
 
-/// What a request means.
+/// The meaning of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'a> {
     /// A message of a device, which surfaces northbound.
     Upload(Upload<'a>),
-    /// That device's reply to a command, which surfaces too.
+    /// The device's reply to a command, which surfaces too.
     Reply(Peer<'a>),
     /// Nothing that can be taken; the answer says why.
     Refused(Refusal),
@@ -47,9 +47,9 @@ pub enum Wanted<'a> {
 /// A message of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Upload<'a> {
-    /// Whose device.
+    /// The device's tenant.
     pub tenant: &'a str,
-    /// Which.
+    /// The device.
     pub device: &'a str,
     /// The gateway that speaks for it, if one does.
     pub gateway: Option<&'a str>,
@@ -57,7 +57,7 @@ pub struct Upload<'a> {
     pub content_type: Option<&'a str>,
     /// For so many whole seconds the device waits for a command; none if it wants none.
     pub ttd_s: Option<u32>,
-    /// How a command is to be addressed in the answer.
+    /// The manner in which a command is addressed in the answer.
     pub manner: Manner,
 }
 
@@ -70,7 +70,7 @@ pub struct Refusal {
     pub why: &'static str,
 }
 
-/// How a device asked, which says how a command to it is addressed.
+/// The manner in which a device asked, which says how a command to it is addressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manner {
     pub(crate) is_short: bool,
@@ -101,7 +101,7 @@ impl Manner {
     }
 }
 
-/// What stands in the answer beside a command; used again for every one.
+/// The fields of an answer beside a command; used again for every one.
 #[derive(Debug, Default)]
 pub struct HandedCommand {
     pub(crate) parameter: String,
@@ -110,7 +110,7 @@ pub struct HandedCommand {
 }
 
 impl HandedCommand {
-    /// What stands in the answer beside the code, which is 2.04, and the body, which is the command's.
+    /// The fields of an answer beside the code, which is 2.04, and the body, which is the command's.
     pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         let path = self.path.segments().map(Field::PathSegment);
         let parameter = Field::Parameter(&self.parameter);
@@ -118,7 +118,7 @@ impl HandedCommand {
     }
 }
 
-/// The seconds of silence that a refusal for now asks for.
+/// Seconds that a device must stay silent after 5.03.
 const RETRY_AFTER_S: u32 = 2;
 
 impl Refusal {
@@ -128,7 +128,7 @@ impl Refusal {
         why: "no credit available",
     };
 
-    /// What stands in the answer beside the code; its body is [`Refusal::why`].
+    /// The fields of the answer beside the code; its body is [`Refusal::why`].
     pub fn fields(&self) -> impl Iterator<Item = Field<'static>> + use<> {
         let is_for_now = self.status == Self::UNAVAILABLE.status;
         let silence = is_for_now.then_some(Field::MaxAge(RETRY_AFTER_S));

@@ -7,7 +7,7 @@ use crate::command::{CommandScratch, OutboundCommand, Returned};
 /// What stands for the tenant in the texts of a [`KafkaClass`].
 pub const TENANT: &str = "${tenant}";
 
-/// How a platform uses Kafka.
+/// A platform's use of Kafka.
 #[derive(Debug)]
 pub struct Kafka {
     /// On which topics it publishes.

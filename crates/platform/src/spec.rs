@@ -31,7 +31,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether devices ask, with an answer to each request, and do not publish.
+    /// True if devices ask, with an answer to each request, and do not publish.
     #[must_use]
     pub const fn asks(self) -> bool {
         match self {
@@ -46,23 +46,23 @@ impl Protocol {
 pub struct Spec {
     /// The name in a scenario, and in results.
     pub name: &'static str,
-    /// What stands where a key is left out.
+    /// The values of keys that a scenario leaves out.
     pub defaults: Defaults,
     /// The promises that its acknowledgements make.
     pub promises: Promises,
-    /// How results hold the figures of the test that was published for this platform.
+    /// The form in which results hold the figures of the test that was published for this platform.
     pub published_figures: PublishedFigures,
-    /// Whether the platform itself is a broker, so that a backend finds there what devices publish.
+    /// True if the platform itself is a broker, so that a backend finds there what devices publish.
     pub is_broker: bool,
-    /// Whether a device is known by what its link logged in as, and not by its topics.
+    /// True if a device is known by what its link logged in as, and not by its topics.
     pub knows_links: bool,
-    /// Whether a link may carry many devices.
+    /// True if a link may carry many devices.
     pub shares_links: bool,
-    /// Whether the platform has to be told of its devices, and can be by Muster.
+    /// True if devices must be created on the platform first, and Muster can do it.
     pub is_provisioned: bool,
-    /// Whether messages surface northbound where a backend can consume them.
+    /// True if messages surface northbound where a backend can consume them.
     pub has_northbound: bool,
-    /// Whether the platform, or what stands behind it, writes payloads anew before they surface, so that
+    /// True if the platform, or a system behind it, writes payloads anew before they surface, so that
     /// numbers and the order of keys change.
     pub rewrites_bodies: bool,
     /// The counters of the platform's own; none where none are known.
@@ -82,8 +82,8 @@ pub struct Spec {
     pub(crate) coap: Option<Requests>,
 }
 
-/// What stands in a scenario of a dialect where a key is left out, each as it would be written. What
-/// depends on a stream's topic is in [`UplinkTopic::defaults`].
+/// The values of keys that a scenario of a dialect leaves out, each as it would be written. Those that
+/// depend on a stream's topic are in [`UplinkTopic::defaults`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Defaults {
     /// Keys of a fleet.
@@ -98,7 +98,7 @@ pub struct Defaults {
     pub acknowledged: &'static [Default],
 }
 
-/// How the figures of a published test are made.
+/// The formulas by which the figures of a published test are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishedFigures {
     /// There are none.
@@ -121,54 +121,54 @@ pub struct Promises {
 /// A topic that devices publish on, or the path of their requests, as the platform knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UplinkTopic {
-    /// Whether the platform has it; one that it does not have leads nowhere.
+    /// True if the platform has it; a topic that it does not have leads nowhere.
     pub is_known: bool,
-    /// Whether the application acknowledges what is published there, so that `ack: application` has a
+    /// True if the application acknowledges what is published there, so that `ack: application` has a
     /// meaning.
     pub is_acknowledged: bool,
     /// The filter that takes the answers to numbered requests; none where requests have no number.
     pub answers: Option<&'static str>,
-    /// Whether messages surface northbound where a backend can consume them.
+    /// True if messages surface northbound where a backend can consume them.
     pub surfaces: bool,
     /// The template of the topics on which they surface; none where it is the topic itself.
     pub surface: Option<&'static str>,
-    /// Whether it is for links of `gateway`, which name their devices in the payload, or for links of
+    /// True if it is for links of `gateway`, which name their devices in the payload; false if for links of
     /// one device; none if for either.
     pub is_for_gateways: Option<bool>,
-    /// Whether the platform stores messages as keys and values.
+    /// True if the platform stores messages as keys and values.
     pub has_data: bool,
-    /// Whether each of these values has an instant, and replaces the one of the same instant.
+    /// True if each of these values has an instant, and replaces the one of the same instant.
     pub has_instants: bool,
-    /// Whether a request asks the platform to make a device, whose credential the answer names.
+    /// True if a request asks the platform to make a device, whose credential the answer names.
     pub makes_devices: bool,
     /// The kind under which the platform counts messages; none if it does not.
     pub counted_as: Option<&'static str>,
-    /// What stands in a stream where a key is left out, before the defaults of all streams.
+    /// The values of keys that a stream leaves out, before the defaults of all streams.
     pub defaults: &'static [Default],
 }
 
 /// Both ends over MQTT, where devices publish and subscribe.
 #[derive(Debug)]
 pub struct Publishing {
-    /// What a link subscribes to before its devices may publish; it is up only once all of it was
+    /// The filters to which a link subscribes before its devices may publish; it is up only once all were
     /// granted. At most [`SUBSCRIPTIONS_MAX`].
     pub subscriptions: &'static [Subscription],
-    /// What it subscribes to beyond that if its device takes commands; `${id}` stands for the device's
+    /// The further filter of a link whose device takes commands; `${id}` stands for the device's
     /// name.
     pub commands: Option<&'static str>,
     /// The same for a link of several devices.
     pub gateway_commands: Option<&'static str>,
-    /// What a link of `gateway` says, for each of its devices, before it publishes; none if it need not.
+    /// The message that a link of `gateway` sends for each of its devices before it publishes; none if it need not.
     pub announcement: Option<Announcement>,
     /// The topics on which devices ask the platform and are answered by its application, where these
     /// are others than the one that stands where a stream names none.
     pub requests: &'static [&'static str],
-    /// Whether several acknowledgements may stand in one message.
+    /// True if several acknowledgements may stand in one message.
     pub batches: bool,
-    /// Whether the time-out of what the application acknowledges begins anew with each
+    /// True if the time-out of what the application acknowledges begins anew with each
     /// acknowledgement that the device gets.
     pub slides: bool,
-    /// Whether the platform knows devices by something else than their MQTT client ids, so that a run
+    /// True if the platform knows devices by something else than their MQTT client ids, so that a run
     /// may choose these.
     pub has_free_client_ids: bool,
     /// The highest quality of service that the platform takes.
@@ -179,7 +179,7 @@ pub struct Publishing {
     pub downlink: for<'a> fn(&str, &'a [u8]) -> Downlink<'a>,
 }
 
-/// What a link subscribes to before its devices may publish.
+/// A filter to which a link subscribes before its devices may publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscription {
     /// The topic filter, in which `${id}` stands for the name of the link's first device.
@@ -191,14 +191,14 @@ pub struct Subscription {
 /// The most subscriptions of a link: those of its dialect, and those of its streams.
 pub const SUBSCRIPTIONS_MAX: usize = 16;
 
-/// How a link says at QoS 1 that one of its devices is there.
+/// The message at QoS 1 by which a link announces one of its devices.
 #[derive(Debug, Clone, Copy)]
 pub struct Announcement {
     /// The topic.
     pub topic: &'static str,
     /// Appends what is said there of a device.
     pub write: fn(&str, &mut Vec<u8>),
-    /// What to look at if the platform leaves it unanswered.
+    /// The place to look at if the platform leaves it unanswered.
     pub remedy: &'static str,
 }
 
@@ -206,7 +206,7 @@ pub struct Announcement {
 /// may come.
 #[derive(Debug)]
 pub struct Requests {
-    /// What the platform takes unless whoever runs it has set something else; none where nothing is known
+    /// The limits of the platform unless its operator has set others; none where nothing is known
     /// of it.
     pub limits: Option<RequestLimits>,
     /// The path that stands where a stream names none, as a template.
@@ -222,15 +222,15 @@ pub struct Requests {
     /// Reads an answer to a device. Where a command comes with it that wants a reply, the path of the
     /// reply goes into the last argument; else that is empty afterwards.
     pub answered: for<'a> fn(Status, Fields<'_, 'a>, &'a [u8], &mut ReplyPath) -> Answered<'a>,
-    /// What a refusal means on this platform, and what to look at; none where the code says it all.
+    /// The meaning of a refusal on this platform, and what to look at; none where the code says it all.
     pub hint: fn(Status) -> Option<&'static str>,
-    /// What else to look at where a handshake is not answered, as the end of a sentence; empty where the
+    /// A further place to look at where a handshake is not answered, as the end of a sentence; empty where the
     /// platform answers it whoever asks.
     pub handshake_hint: &'static str,
-    /// What a request means at the server end. The peer is who the link's credentials belong to. The topic
+    /// Reads a request at the server end. The peer is who the link's credentials belong to. The topic
     /// on which it surfaces goes into the last argument, which is emptied first.
     pub hear: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>, &mut String) -> Wanted<'a>,
-    /// Why a command can be told to no device; none if it can.
+    /// The reason why a command can be handed to no device; none if it can.
     pub unfit: fn(&Commanded<'_>) -> Option<&'static str>,
     /// Takes over a command into the answer to a device that asked in that manner; the error says why it
     /// cannot be handed over.
@@ -240,11 +240,11 @@ pub struct Requests {
 /// The business application's end: commands it issues, and what comes back.
 #[derive(Debug)]
 pub struct Application {
-    /// What it subscribes to for the replies of all devices; none where commands are one-way.
+    /// The filter of the replies of all devices; none where commands are one-way.
     pub replies: Option<&'static str>,
-    /// Whether a reply tells what became of its command by a status of the device's choice.
+    /// True if a reply reports what became of its command by a status of the device's choice.
     pub replies_with_status: bool,
-    /// What it subscribes to for what the platform says of the delivery of commands that want a reply;
+    /// The filter of notices on the delivery of commands that want a reply;
     /// none where its first word on them is its last.
     pub notices: Option<&'static str>,
     /// Renders a command as it is published over MQTT: topic and payload.
@@ -258,19 +258,19 @@ pub struct Application {
 /// The platform's end.
 #[derive(Debug)]
 pub struct Server {
-    /// Whether the reference gateway has calls over HTTP beside MQTT.
+    /// True if the reference gateway has calls over HTTP beside MQTT.
     pub has_rest: bool,
-    /// How long it takes for a message where a scenario does not say.
+    /// The service time of a message where a scenario does not say one.
     pub service_time: Option<&'static str>,
     /// The code of a yes.
     pub acceptance: u16,
     /// The code of a no, where the scenario names none.
     pub refusal: u16,
-    /// Whether a code can be a no.
+    /// True for a code that can be a refusal.
     pub is_refusal: fn(u16) -> bool,
     /// The name of a link that logged in as that user, if any, with that client id.
     pub link_name: fn(Option<&str>, &str) -> String,
-    /// Whether it answers a link of that name though it never subscribed.
+    /// True for a topic name on which it answers a link that never subscribed.
     pub answers_unasked: fn(&str) -> bool,
     /// Reads what a link of that name published: topic and payload.
     pub hear: for<'a> fn(&'a str, &'a str, &'a [u8]) -> Heard<'a>,
@@ -288,9 +288,9 @@ pub struct Server {
     pub unrouted: fn(&str) -> &str,
     /// Reads the topic of a command of the business application; none if it is no such topic.
     pub command: fn(&str) -> Option<Commanded<'_>>,
-    /// Whether a payload is a command that it takes.
+    /// True for a payload that is a command which it takes.
     pub takes_command: fn(&[u8]) -> bool,
-    /// How it hands a command on.
+    /// The way in which it hands a command on.
     pub handover: Handover,
     /// Renders what the business application hears of a command that was not delivered, from a status as of
     /// HTTP and why; false if it cannot be told.
@@ -303,7 +303,7 @@ pub struct Server {
 /// surfaces goes into the last argument, which is emptied first.
 pub type SurfaceReply = for<'a> fn(&str, &str, &'a [u8], &mut String) -> Option<&'a [u8]>;
 
-/// How the server end hands a command on to its device.
+/// The way in which the server end hands a command on to its device.
 #[derive(Debug, Clone, Copy)]
 pub enum Handover {
     /// On the topic that it came on.
@@ -426,7 +426,7 @@ const PLAIN_APPLICATION: Application = Application {
     kafka: None,
 };
 
-/// What a broker makes of messages and commands, with codes of MQTT 5.
+/// A broker's answers to messages and commands, with codes of MQTT 5.
 pub(crate) const PLAIN_SERVER: Server = Server {
     has_rest: false,
     service_time: None,
@@ -449,7 +449,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
 };
 
 impl Publishing {
-    /// What a link subscribes to if its devices take commands; `is_gateways` asks for links that carry
+    /// The filter of a link whose devices take commands; `is_gateways` asks for links that carry
     /// several.
     #[must_use]
     pub const fn filter_of_commands(&self, is_gateways: bool) -> Option<&'static str> {

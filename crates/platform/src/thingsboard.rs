@@ -238,7 +238,7 @@ fn topic(text: &str) -> UplinkTopic {
     }
 }
 
-/// Whether ThingsBoard has a topic that no stream has by default.
+/// True if ThingsBoard has a topic that no stream has by default.
 fn is_further(topic: &str) -> bool {
     FURTHER_TOPICS
         .iter()

@@ -27,7 +27,7 @@ pub(crate) struct Commanding {
     commander: Commander,
     session: Client,
     dialect: Dialect,
-    /// Where a command is rendered.
+    /// Buffers in which a command is rendered.
     scratch: CommandScratch,
     /// Its link, behind those of all devices.
     pub(crate) link: u32,

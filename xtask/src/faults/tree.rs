@@ -15,7 +15,7 @@ const TIMED_OUT: i32 = 124;
 /// Lines of a step's output that a verdict repeats.
 const LAST_LINES: usize = 12;
 
-/// How a step ended.
+/// The end of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Succeeded,

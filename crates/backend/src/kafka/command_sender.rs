@@ -109,7 +109,7 @@ impl CommandSender {
         commander.next_issue(Some(&self.courier))
     }
 
-    /// Whether a record is a reply or a notice, which the commander then receives.
+    /// Passes a reply or a notice to the commander; false for every other record.
     pub(crate) fn is_reply(&self, record: &Record<'_>, seen: Micros, core: &mut Core) -> bool {
         if !self.replies.contains(record.topic()) {
             return false;

@@ -49,7 +49,7 @@ pub(crate) struct KafkaCourier {
     refused: Vec<Report>,
     /// Why it took others in no way that a report could be of; each is told once.
     untaken: Vec<RDKafkaErrorCode>,
-    /// Where a command is rendered.
+    /// Buffers in which a command is rendered.
     scratch: CommandScratch,
 }
 

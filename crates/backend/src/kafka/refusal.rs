@@ -1,4 +1,4 @@
-//! What brokers refuse, by the codes of librdkafka and Kafka, and what would help.
+//! Refusals of brokers, by the codes of librdkafka and Kafka, with their remedies.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Refusal {
         Self::said(code, &format!("failed to {tried}: {code}"))
     }
 
-    /// What the library reports by itself: its words are shown, and its code is read.
+    /// A refusal that the library reports: its words are shown, and its code is read.
     pub(crate) fn said(code: Code, reason: &str) -> Self {
         let (nature, remedy) = remedy(code);
         Self {
@@ -114,7 +114,7 @@ impl Refusal {
         code == Code::GroupAuthorizationFailed
     }
 
-    /// Whether the login is refused.
+    /// True if the login is refused.
     pub(crate) fn is_of_credentials(code: Code) -> bool {
         OF_CREDENTIALS.contains(&code)
     }
@@ -161,16 +161,16 @@ const OF_LEADERS: [Code; 3] = [
     Code::UnknownPartition,
 ];
 
-/// What would help where no broker answered. Brokers that want TLS, a certificate or a login only end the
+/// The remedy where no broker answered. Brokers that want TLS, a certificate or a login only end the
 /// connection, and librdkafka has one code for that and for nobody at all.
 const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be reached from \
                           here? see platform.backend.url: `kafkas://` where it speaks TLS, else `kafka://`; \
                           if it wants a certificate, name `cert` and `key` under platform.backend.tls; if it \
                           wants a login, set platform.backend.user and `password`";
-/// What would help where TLS fails.
+/// The remedy where TLS fails.
 const OF_TLS: &str = "does `ca` of platform.backend.tls hold who signed the brokers' certificate, and is that \
                       one for the host by which they are reached?";
-/// What would help where a login fails.
+/// The remedy where a login fails.
 const OF_LOGIN: &str =
     "see platform.backend.user, platform.backend.password and platform.backend.sasl";
 

@@ -26,7 +26,7 @@ pub(crate) struct Standing {
     has_group: bool,
     state: State,
     has_been_up: bool,
-    /// Whether brokers refused its login before it was ever up: they answer the next try alike.
+    /// True if brokers refused its login before it was ever up: they answer the next try alike.
     is_refused: bool,
     /// Whether messages are due, so that what it misses is missed by the run.
     has_begun: bool,
@@ -134,7 +134,7 @@ impl Standing {
         self.state == State::Up
     }
 
-    /// Whether brokers refused its login, so that another try does not help.
+    /// True if brokers refused its login, so that another try does not help.
     pub(crate) fn is_refused(&self) -> bool {
         self.is_refused
     }

@@ -26,11 +26,11 @@ pub(super) struct Consumer {
     limit: u32,
     pub(super) key: Option<Key>,
     pub(super) state: State,
-    /// When its last try to connect began.
+    /// The instant at which its last try to connect began.
     pub(super) since: Micros,
-    /// When its broker was last known to send all that it has: something came, or a ping was answered.
+    /// The last instant at which its broker is known to have sent all that it has: something came, or a ping was answered.
     pub(super) heard: Micros,
-    /// When it pinged the last time for that.
+    /// The instant of its last ping for that.
     pub(super) asked: Micros,
     /// Since when it hears what comes, while it does.
     pub(super) hears_since: Micros,
@@ -39,9 +39,9 @@ pub(super) struct Consumer {
     pub(super) failures: u32,
     /// With what it was refused the last time, so that it is told once.
     pub(super) refused: Option<Reason>,
-    /// Whether it has been subscribed before, so that it goes on with its session.
+    /// True if it was subscribed before, so that it goes on with its session.
     pub(super) was_up: bool,
-    /// Whether the scenario has it stop reading just now.
+    /// True if the scenario has it stop reading just now.
     pub(super) is_paused: bool,
     /// The timer of its connection: the next try, or the end of its handshake's time.
     pub(super) connect_timer: Option<TimerId>,
@@ -49,11 +49,11 @@ pub(super) struct Consumer {
     pub(super) session_timer: Option<TimerId>,
     /// Acknowledgements behind bytes that the kernel has not taken yet, as they go over the wire.
     pub(super) waiting: Vec<u8>,
-    /// What stands between its socket and its session; over while it is down.
+    /// The layers between its socket and its session; over while it is down.
     pub(super) pipe: Pipe<Any<TlsClient>>,
 }
 
-/// Where a consumer stands.
+/// The state of a consumer's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Down,
@@ -64,7 +64,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// What the consumer waits for, if it does.
+    /// The packet or connection that the consumer waits for, if it does.
     pub(super) const fn still_waits_for(self) -> Option<&'static str> {
         match self {
             Self::Opening => Some("the TCP or TLS connection"),
@@ -105,14 +105,14 @@ impl Consumer {
         }
     }
 
-    /// What it has waited for, and for how long, if it waits for something.
+    /// The packet or connection that it has waited for, and for how long, if it waits for one.
     pub(super) fn waits_in_vain(&self, now: Micros) -> Option<String> {
         let waited = (now - self.since).as_secs_f64();
         let what = self.state.still_waits_for()?;
         Some(format!("{what} did not come within {waited:.1} s"))
     }
 
-    /// Whether it never got as far as to be refused: nothing has been told of it.
+    /// True if nothing was reported of it: it was never up and never refused.
     pub(super) const fn is_untold(&self) -> bool {
         !self.was_up && self.failures == 0
     }
@@ -122,7 +122,7 @@ impl Consumer {
         !self.was_up && self.refused.is_some_and(Reason::is_final)
     }
 
-    /// How it listens.
+    /// The stretch of time in which it listened.
     pub(super) fn listening(&self, now: Micros) -> Listening {
         if self.state != State::Up || self.is_paused {
             return Listening::deaf(now);
@@ -132,7 +132,7 @@ impl Consumer {
         Listening { since, until }
     }
 
-    /// Whether it reads nothing, by the scenario's own wish.
+    /// True if it reads nothing because the scenario pauses it.
     pub(super) fn is_deaf(&self) -> bool {
         self.is_paused && self.state == State::Up
     }
@@ -177,7 +177,7 @@ impl Consumer {
     }
 }
 
-/// What a consumer is called.
+/// The client id of a consumer.
 #[must_use]
 pub fn client_id(run: RunId, backend: BackendId, consumer: ConsumerId) -> String {
     format!("muster-{:08x}-b{}-{}", run.0, backend.0, consumer.0)

@@ -17,10 +17,10 @@ const A_REPLY: &str = "x";
 /// The consumer that issues the commands of the run.
 #[derive(Debug)]
 pub(super) struct Issuer {
-    /// Which consumer.
+    /// The place of the consumer among those of its thread.
     at: usize,
     dialect: Dialect,
-    /// Where a command is rendered.
+    /// Buffers in which a command is rendered.
     scratch: CommandScratch,
     /// The filters of replies and notices that its account's filter does not cover.
     beside: Vec<&'static str>,
@@ -49,7 +49,7 @@ impl Issuer {
         if at == self.at { &self.beside } else { &[] }
     }
 
-    /// What sends commands over a session.
+    /// The courier that sends commands over a session.
     fn courier<'a>(&'a mut self, session: &'a mut Client, out: &'a mut Vec<u8>) -> MqttCourier<'a> {
         MqttCourier {
             dialect: self.dialect,
@@ -90,7 +90,7 @@ impl MqttConsumers {
         self.send(cx, at);
     }
 
-    /// When the next command may be issued; none while the session cannot take one.
+    /// The instant at which the next command may be issued; none while the session cannot take one.
     pub(super) fn next_command(&mut self, commander: &mut Commander) -> Option<Micros> {
         let issuer = self.issuer.as_mut()?;
         let consumer = &mut self.consumers[issuer.at];

@@ -16,7 +16,7 @@ use crate::northbound::Context;
 /// Where a scenario says what a consumer proves itself with.
 pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
 
-/// What is said of a peer whose first bytes are no MQTT.
+/// Words for a peer whose first bytes are no MQTT.
 pub const OTHER_PROTOCOL: &str = "in bytes of another protocol";
 
 /// What a platform can refuse.

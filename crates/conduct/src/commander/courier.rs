@@ -61,9 +61,9 @@ pub enum Untaken {
 /// A session of MQTT that publishes commands at QoS 1 and renders them to the end of `out`.
 #[derive(Debug)]
 pub struct MqttCourier<'a> {
-    /// How a command is written.
+    /// The dialect in which commands are written.
     pub dialect: Dialect,
-    /// Where it is rendered.
+    /// Buffers in which a command is rendered.
     pub scratch: &'a mut CommandScratch,
     /// The session.
     pub session: &'a mut Client,

@@ -105,7 +105,7 @@ impl Session for Coap {
         self.woken(at, &event?, out)
     }
 
-    /// What is due on a shared socket is the socket's.
+    /// The deadline of a link with a socket of its own; that of a shared socket is asked for apart.
     #[inline]
     fn deadline(_settings: &CoapSettings, state: &CoapState) -> Option<Micros> {
         match state {

@@ -46,10 +46,10 @@ pub struct MqttState {
     client: mqtt::Client,
 }
 
-/// How far an accepted link has come.
+/// The progress of an accepted link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// What the link subscribes to is asked for.
+    /// The filters of the link are subscribed to.
     Subscribing,
     /// The platform is told of the devices.
     Announcing(Announced),

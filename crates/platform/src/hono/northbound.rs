@@ -63,7 +63,7 @@ pub(super) fn command(topic: &str) -> Option<Commanded<'_>> {
     })
 }
 
-/// Whether a body of this media type is a notice.
+/// True if a body of this media type is a notice.
 pub(super) fn is_notice(media_type: &str) -> bool {
     NOTICE_TYPES.contains(&media_type)
 }

@@ -50,7 +50,7 @@ pub(super) fn hand(
     }
 }
 
-/// Why a command can be told to no device.
+/// The reason why a command can be handed to no device.
 pub(super) fn unfit(command: &Commanded<'_>) -> Option<&'static str> {
     let id = command.correlation_id.unwrap_or_default();
     (id.len() > CORRELATION_MAX)
@@ -59,7 +59,7 @@ pub(super) fn unfit(command: &Commanded<'_>) -> Option<&'static str> {
 
 /// The longest correlation id that Hono takes, in bytes: two hexadecimal digits tell its length.
 const CORRELATION_MAX: usize = 255;
-/// Why a command is not handed over whose names are longer than one option of an answer.
+/// The reason why a command is not handed over whose names are longer than one option of an answer.
 const NOT_TO_BE_HANDED: &str =
     "an answer carries a correlation id of 252 bytes and a name of 242: shorten them";
 /// Bytes of a parameter in an answer (RFC 7252 section 5.10).

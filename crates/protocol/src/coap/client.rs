@@ -275,7 +275,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         self.exchanges.first().map(|(_, deadline)| deadline)
     }
 
-    /// How many exchanges are open, forgotten ones among them.
+    /// The number of open exchanges, forgotten ones among them.
     #[must_use]
     pub fn open_exchanges(&self) -> usize {
         self.exchanges.len()

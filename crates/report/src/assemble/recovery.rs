@@ -91,7 +91,7 @@ impl Usual {
         }
     }
 
-    /// Whether the run was never outside its outages.
+    /// True if the run was never outside its outages.
     fn is_unknown(&self) -> bool {
         let figures = [
             self.answered,

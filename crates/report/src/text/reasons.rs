@@ -1,4 +1,4 @@
-//! Why the result is what it is: broken rules, remedies and caveats.
+//! The reasons of the result: broken rules, remedies and caveats.
 
 use std::fmt::Write as _;
 
@@ -59,7 +59,7 @@ impl Screen {
         }
     }
 
-    /// What went wrong and no rule looked at.
+    /// Writes what went wrong and no rule looked at.
     pub(super) fn warnings(&mut self, verdict: &Verdict) {
         for warning in verdict.warnings.iter().take(WHY_LINES) {
             self.line(&format!("  warning: {}", told(warning)));

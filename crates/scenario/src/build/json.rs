@@ -79,7 +79,7 @@ fn with_digits(text: &str) -> String {
     digits + rest
 }
 
-/// Whether the values of all devices that stand outside of strings leave a JSON template JSON; the
+/// Checks that the values of all devices outside of strings leave a JSON template JSON; the
 /// first that does not is named with its row.
 pub(super) fn cells_are_values(
     view: &View<'_>,
@@ -124,7 +124,7 @@ pub(super) fn cells_are_values(
     None
 }
 
-/// Whether a variable whose value differs by device stands outside of the strings of a JSON template.
+/// True if a variable whose value differs by device stands outside of the strings of a JSON template.
 fn has_bare_values(text: &str, table: &Table) -> bool {
     let mut variables = text.match_indices("${").filter_map(|(open, _)| {
         let close = open + text[open..].find('}')?;

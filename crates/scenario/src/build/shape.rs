@@ -233,7 +233,7 @@ fn instants(view: &View<'_>, text: &str) -> Option<Vec<Micros>> {
     }
 }
 
-/// Whether the first cells read as one number with a comma in it, whatever stands behind it.
+/// True if the first cells read as one number with a comma in it, whatever stands behind it.
 fn is_decimal_comma(cells: &[String], separator: char) -> bool {
     let is_digits = |cell: &str| !cell.is_empty() && cell.bytes().all(|b| b.is_ascii_digit());
     let [whole, decimals, ..] = cells else {

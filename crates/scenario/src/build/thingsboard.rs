@@ -91,7 +91,7 @@ fn read(source: &str) -> Option<Json> {
     serde_json::from_str(&sampled(source, |_, _| "1".to_owned())).ok()
 }
 
-/// Whether messages of a template are taken and acknowledged. ThingsBoard reads JSON leniently, and the
+/// True if messages of a template are taken and acknowledged. ThingsBoard reads JSON leniently, and the
 /// embedded gateway does not.
 fn is_taken(class: &Class<'_>, source: &str) -> bool {
     match read(source) {

@@ -84,7 +84,7 @@ pub enum TransportError {
     Throwaway(String),
 }
 
-/// That of UTF-8, with which some editors begin a file.
+/// The byte-order mark of UTF-8, with which some editors begin a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl From<rustls::Error> for TransportError {

@@ -1,4 +1,4 @@
-//! What comes to a link that speaks CoAP, and what time brings it.
+//! Datagrams that come to a link that speaks CoAP, and its timers.
 
 use muster_model::{Cause, Outcome, Reason};
 use muster_platform::{Answered, Field, Protocol, Status};

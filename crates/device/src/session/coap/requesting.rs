@@ -138,7 +138,7 @@ impl Class<CoapSettings> {
     }
 }
 
-/// Whether it carries a block of its body, and does not ask for one of the answer's.
+/// True if it carries a block of its body, and does not ask for one of the answer's.
 fn has_block(request: &Message<'_>) -> bool {
     request
         .options

@@ -1,4 +1,4 @@
-//! How the links of a fleet speak CoAP.
+//! The settings of a fleet whose links speak CoAP.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use muster_protocol::coap;
 pub struct CoapSettings {
     /// One value for all sessions.
     pub client: Arc<coap::ClientSettings>,
-    /// Whose the UDP sockets are.
+    /// The use of UDP sockets.
     pub sockets: SocketUse,
 }
 
-/// Whose a UDP socket is.
+/// The number of links on a UDP socket, and how they are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketUse {
     /// One link's own.
     Own,
-    /// That of several links which are one endpoint to the peer: message ids and tokens are the
-    /// socket's, and tell the links apart.
+    /// Several links that are one endpoint to the peer: message ids and tokens belong to the socket,
+    /// and tell the links apart.
     SharedEndpoint {
         /// So many at the most.
         links: u32,
     },
-    /// That of several links, each an endpoint of its own: what lies between tells them apart.
+    /// Several links, each an endpoint of its own: the layer between tells them apart.
     SharedPort {
         /// So many at the most.
         links: u32,

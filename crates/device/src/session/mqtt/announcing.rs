@@ -1,4 +1,4 @@
-//! What a gateway's link says of its devices before any of them publishes.
+//! Announcements that a gateway's link makes of its devices before any of them publishes.
 
 use muster_model::{ConnectFailure, DeviceId, StreamId};
 use muster_protocol::mqtt::{self, Publish, Qos, Refused};
@@ -14,7 +14,7 @@ const ANNOUNCEMENT: mqtt::Token = mqtt::Token(nobody(StreamId(0)).0);
 /// Most announcements that wait for their answers at once, so that what a link writes is bounded.
 const ANNOUNCEMENTS_MAX: u32 = 64;
 
-/// How far a link has told the platform of its devices.
+/// The progress of a link's announcements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Announced {
     /// The place of the first device that was not told of, among those of the link.
@@ -100,7 +100,7 @@ impl Mqtt {
         client.publish(at.now, ANNOUNCEMENT, &publish, out)
     }
 
-    /// Whether an answer is to an announcement, which it then closes.
+    /// Closes the announcement that an answer belongs to; false if it belongs to none.
     #[inline]
     pub(super) fn takes_announcement(&mut self, link: u32, token: mqtt::Token) -> bool {
         if token != ANNOUNCEMENT {
@@ -139,7 +139,7 @@ impl Mqtt {
     }
 }
 
-/// How many devices a link carries.
+/// The number of devices that a link carries.
 fn devices_of(at: &Context<'_, Mqtt>) -> u32 {
     let class: &Class<_> = at.class;
     let first = class.first_device_of(at.id).0 - class.roster.first_device().0;

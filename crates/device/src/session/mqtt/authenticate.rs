@@ -8,7 +8,7 @@ use super::{Mqtt, MqttSettings, MqttState};
 use crate::session::Context;
 
 impl MqttState {
-    /// When an open link begins a further authentication.
+    /// The instant at which an open link begins a further authentication.
     #[inline]
     pub(super) fn next_authentication(&self, settings: &MqttSettings) -> Option<Micros> {
         let again = settings.authentication.as_ref()?.again?;

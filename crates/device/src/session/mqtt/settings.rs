@@ -1,19 +1,19 @@
-//! What the links of a fleet say in their CONNECT.
+//! The CONNECT fields of a fleet's links.
 
 use muster_load::{Octets, Template};
 use muster_model::Micros;
 use muster_protocol::mqtt;
 
-/// What the CONNECT of a fleet's links says.
+/// The CONNECT fields of a fleet's links.
 #[derive(Debug)]
 pub struct MqttSettings {
     /// The protocol's version.
     pub version: mqtt::Version,
-    /// What links call their sessions.
+    /// The client ids of links.
     pub client_id: ClientId,
-    /// Whether the platform forgets an earlier session first.
+    /// True if the platform forgets an earlier session first.
     pub clean_start: bool,
-    /// How long the platform keeps the session after the link ended, in seconds.
+    /// The time that the platform keeps the session after the link ended, in seconds.
     pub session_expiry_s: u32,
     /// The keep-alive in seconds; 0 switches it off.
     pub keep_alive_s: u16,
@@ -23,9 +23,9 @@ pub struct MqttSettings {
     pub maximum_packet_size: u32,
     /// User name and password.
     pub login: Option<Login>,
-    /// What is to be proved beyond them.
+    /// A proof beyond these, by a method of MQTT 5.
     pub authentication: Option<Authentication>,
-    /// What the platform publishes when a link ends unasked.
+    /// The message that the platform publishes when a link ends unasked.
     pub will: Option<Will>,
 }
 
@@ -41,7 +41,7 @@ pub enum ClientId {
 }
 
 impl MqttSettings {
-    /// Whether the platform keeps a session over the end of a link, so that attempts in flight
+    /// True if the platform keeps a session over the end of a link, so that attempts in flight
     /// may still be answered on the next one.
     #[must_use]
     pub fn is_resumable(&self) -> bool {
@@ -70,13 +70,13 @@ impl std::fmt::Debug for Login {
 pub struct Authentication {
     /// The method that the CONNECT names.
     pub method: String,
-    /// What goes with the CONNECT and begins a further authentication; never printed.
+    /// The data that goes with the CONNECT and begins a further authentication; never printed.
     pub data: Octets,
-    /// What answers each challenge of the platform; never printed.
+    /// The data that answers each challenge of the platform; never printed.
     pub answer: Octets,
-    /// Whether the challenge itself stands before the answer.
+    /// True if the challenge itself stands before the answer.
     pub echo: bool,
-    /// How long after an authentication an open link begins another.
+    /// The time from an authentication to the next one that an open link begins.
     pub again: Option<Micros>,
 }
 
@@ -97,7 +97,7 @@ pub struct Will {
     pub payload: Template,
     /// Its quality of service.
     pub qos: mqtt::Qos,
-    /// Whether it is retained.
+    /// True if it is retained.
     pub retain: bool,
     /// The will delay interval (MQTT 5 section 3.1.3.2.2), where there is one.
     pub delay: Option<mqtt::Property<'static>>,

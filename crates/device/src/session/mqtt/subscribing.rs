@@ -1,4 +1,4 @@
-//! What a link subscribes to before its devices may publish.
+//! Subscriptions of a link before its devices may publish.
 
 use muster_model::{ConnectFailure, DeviceId, Reason};
 use muster_platform::{SUBSCRIPTIONS_MAX, Subscription};
@@ -97,7 +97,7 @@ pub(super) fn note_unanswered(at: &mut Context<'_, Mqtt>) {
 }
 
 impl<C> Class<C> {
-    /// How many filters a link subscribes to: those of the dialect, then those of the streams.
+    /// The number of filters that a link subscribes to: those of the dialect, then those of the streams.
     fn subscriptions(&self) -> usize {
         let of_streams = self
             .streams
@@ -119,7 +119,7 @@ impl<C> Class<C> {
         stream.is_receive() || self.filter_of_dialect(stream).is_some()
     }
 
-    /// What the dialect has a link subscribe to for a stream: its commands, or the answers to its
+    /// The dialect's filter for a stream: that of its commands, or of the answers to its
     /// requests.
     fn filter_of_dialect(&self, stream: &ClassStream) -> Option<&'static str> {
         if stream.is_command() {

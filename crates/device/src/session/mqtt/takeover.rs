@@ -38,13 +38,13 @@ pub(super) fn note(at: &mut Context<'_, Mqtt>, cause: Cause, brief_lives: u8) {
 }
 
 impl Class<MqttSettings> {
-    /// Whether client ids contain the run: nobody named them, and the platform does not care.
+    /// True if client ids contain the run: nobody named them, and the platform does not care.
     pub(super) fn names_run(&self) -> bool {
         let is_unnamed = self.client.settings.client_id == ClientId::Name;
         is_unnamed && self.dialect.publishing().has_free_client_ids
     }
 
-    /// Whether a client that is none of this run's may have a client id of a link.
+    /// True if a client of another run may have a client id of a link.
     fn may_share_client_ids(&self) -> bool {
         let has_own = self.client.settings.client_id != ClientId::Assigned;
         has_own && !self.names_run()

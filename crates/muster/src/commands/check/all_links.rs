@@ -17,7 +17,7 @@ const PENDING_MAX: u32 = 256;
 /// Names that are listed of links with one answer.
 const NAMES_MAX: usize = 10;
 
-/// Why no link is tried.
+/// The reason why no link is tried.
 const EMBEDDED: &str =
     "the links: the run starts the embedded gateway, so that it is not there yet; try --loop";
 

@@ -64,7 +64,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// What a list of SUBSCRIBE or UNSUBSCRIBE is made of.
+/// An entry in the list of a SUBSCRIBE or UNSUBSCRIBE.
 pub trait Entry<'a>: Copy + PartialEq + fmt::Debug {
     /// Takes one entry off the front of a list.
     ///

@@ -18,7 +18,7 @@ const OTHER: &str =
 /// Devices of one tenant.
 pub(super) type Devices = Vec<(String, Standing)>;
 
-/// Whether a document that is there is the one that the record names: it has the same version.
+/// True if a document that is there is the one that the record names: it has the same version.
 fn is_ours(standing: &Standing, found: &Document) -> bool {
     match standing {
         Standing::Created(id) | Standing::Creating(Some(id)) => documents::version(found) == id,
@@ -145,7 +145,7 @@ impl Registered for OfTenant<'_> {
     }
 }
 
-/// What became of a part; all that is ours is among `tried` from then on.
+/// Ends a part of a removal; all that is ours is among `tried` from then on.
 ///
 /// The credentials go last, and of all that is not there: a device that others change meanwhile keeps
 /// them, and what is cut off between the two is done by the next call, since the record has its device.
