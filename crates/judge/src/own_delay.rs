@@ -95,8 +95,9 @@ impl RuleResult {
         self
     }
 
-    /// Adds the time without our own part to a decided rule, and says so once where the two differ: as a
-    /// caveat on a pass where our own part is large, else in the evidence.
+    /// Adds the time without our own part to a rule, and says once where the two differ: as a caveat on a
+    /// pass where our own part is large, else in the evidence. Reports print both times of a rule that
+    /// our own part leaves undecided.
     pub(crate) fn with_lower(mut self, name: &str, lower: Option<Micros>) -> Self {
         let Some(Figure::Time(upper)) = self.observed else {
             return self;
@@ -105,6 +106,9 @@ impl RuleResult {
         let Some(lower) = lower.filter(|lower| figure::time(*lower) != figure::time(upper)) else {
             return self;
         };
+        if let RuleOutcome::NotEvaluated(_) = self.outcome {
+            return self;
+        }
         let (low, high) = (figure::time(lower), figure::time(upper));
         let both = match lower {
             Micros::ZERO => format!("{name} at most {high}; all of it may be our own delay"),

@@ -129,15 +129,12 @@ const allowed = (rule) => `${AT_LEAST.includes(rule.rule) ? "at least" : "at mos
 /// Our own delay decides: the truth lies between both times.
 const isBetween = (rule) => rule.result === "not-evaluated" && isKnown(rule.lower) && isKnown(rule.observed);
 
-const bothTimes = (rule) => (rule.lower.us === 0 ? `at most ${figure(rule.observed)}, all of it maybe our own` : `between ${figure(rule.lower)} and ${figure(rule.observed)}`);
-
-/// The evidence without the two times, which stand before it.
-const withoutTimes = (rule) => rule.evidence.replace(/;[^;]* (between|at most) [^;]*(?=; (the difference is|all of it may be) our own delay)/, "");
+const bothTimes = (rule) => `between ${rule.lower.us === 0 ? 0 : figure(rule.lower)} and ${figure(rule.observed)}`;
 
 function reason(rule) {
   const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
   const seen = isBetween(rule) ? [el("b", {}, bothTimes(rule)), `, ${allowed(rule)}`] : rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
-  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(isBetween(rule) ? withoutTimes(rule) : rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
+  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
 }
 
 function kpi(name, value, unit, note, options = {}) {

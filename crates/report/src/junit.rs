@@ -181,11 +181,15 @@ impl Case {
             End::Failure if !rule.evidence.is_empty() => format!("; {}", rule.evidence),
             End::Failure | End::Passed | End::Error | End::Skipped => String::new(),
         };
+        let both = rule.both_times();
+        let both = both.map_or_else(String::new, |both| {
+            format!("observed {both}, allowed: {allowed}; ")
+        });
         Self {
             name: format!("{} [{}]", rule.rule, rule.scope),
             end,
             message: format!("observed {observed}, allowed: {allowed}{told}"),
-            text: rule.evidence.clone() + &line("note", &rule.note) + &line("remedy", &rule.remedy),
+            text: both + &rule.evidence + &line("note", &rule.note) + &line("remedy", &rule.remedy),
         }
     }
 
@@ -284,6 +288,8 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Figure;
+    use crate::verdict::tests::rule;
 
     #[test]
     fn no_text_breaks_out_of_its_place() {
@@ -305,6 +311,21 @@ mod tests {
         let told = "<skipped message=\"not judged: switched off by `any`\"/>";
         assert!(xml.contains("name=\"loss [run]\""), "{xml}");
         assert!(xml.contains(told), "{xml}");
+    }
+
+    #[test]
+    fn a_rule_that_our_own_delay_leaves_open_has_both_times() {
+        let (name, open) = ("response p99", RuleResult::NotEvaluated);
+        let rule = Rule {
+            observed: Some(Figure::time(12_400)),
+            lower: Some(Figure::time(9_300)),
+            bound: Some(Figure::time(10_000)),
+            evidence: "our own delay decides".to_owned(),
+            ..rule(name, open, Consequence::Invalidates)
+        };
+        let both = "observed between 9.3 ms and 12.4 ms, allowed: at most 10 ms";
+        let told = format!("{both}; our own delay decides");
+        assert_eq!(Case::of(&rule).text, told);
     }
 
     #[test]
