@@ -329,10 +329,11 @@ impl Rule {
     pub fn both_times(&self) -> Option<String> {
         let is_open = self.result == RuleResult::NotEvaluated;
         let (lower, upper) = self.lower.zip(self.observed).filter(|_| is_open)?;
-        Some(match lower {
-            Figure::Time { us: 0, .. } => format!("between 0 and {upper}"),
-            _ => format!("between {lower} and {upper}"),
-        })
+        let lower = match lower == Figure::time(0) {
+            true => "0".to_owned(),
+            false => lower.to_string(),
+        };
+        Some(format!("between {lower} and {upper}"))
     }
 
     /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.

@@ -1,7 +1,5 @@
 //! Pages of the documentation that list keys of a scenario.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use muster_scenario::json_schema;
 use serde_json::Value;
 
