@@ -14,13 +14,12 @@ mod kafka;
 mod kafka;
 mod mqtt;
 mod northbound;
+mod security;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat};
 #[cfg(feature = "kafka")]
 pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
-pub use mqtt::{
-    CREDENTIAL_KEYS, MqttConsumers, OTHER_PROTOCOL, TLS_KEYS, client_id, consumers_loop, hello,
-    words,
-};
+pub use mqtt::{CREDENTIAL_KEYS, MqttConsumers, TLS_KEYS, client_id, consumers_loop, hello, words};
 pub use northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
+pub use security::Security;

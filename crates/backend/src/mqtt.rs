@@ -9,4 +9,4 @@ mod session;
 pub use consumer::{client_id, hello};
 pub use driver::{MqttConsumers, consumers_loop};
 pub use ending::{TLS_KEYS, words};
-pub use session::{CREDENTIAL_KEYS, OTHER_PROTOCOL};
+pub use session::CREDENTIAL_KEYS;

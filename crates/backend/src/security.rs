@@ -1,4 +1,4 @@
-//! What a scenario says of TLS at one address, and what speaks against it there.
+//! Hints at TLS that is missing or too much at an address.
 
 use muster_protocol::layer::LayerError;
 use muster_scenario::Scheme;
@@ -6,21 +6,24 @@ use muster_scenario::Scheme;
 /// How a record of TLS begins that holds an alert (RFC 8446 section 5.1).
 const ALERT: [u8; 2] = [0x15, 0x03];
 
-/// Whether a session is opened over TLS, and by which keys of the scenario.
+/// The scheme of an address, and the keys of the scenario for TLS there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Security {
+pub struct Security {
     scheme: Scheme,
-    /// Where the scenario has its keys of TLS, such as `platform.tls`.
+    /// The place of the keys of TLS in the scenario, such as `platform.tls`.
     keys: &'static str,
 }
 
 impl Security {
-    pub(crate) const fn new(scheme: Scheme, keys: &'static str) -> Self {
+    /// The scheme of an address, with the place of its keys of TLS, such as `platform.tls`.
+    #[must_use]
+    pub const fn new(scheme: Scheme, keys: &'static str) -> Self {
         Self { scheme, keys }
     }
 
     /// The remedy for a failed handshake, as the end of a sentence; empty where none is known.
-    pub(crate) fn remedy(self, error: LayerError) -> String {
+    #[must_use]
+    pub fn remedy(self, error: LayerError) -> String {
         match error {
             LayerError::Tls(failure) => failure.remedy(self.keys),
             LayerError::Dtls(_) | LayerError::WebSocket(_) => String::new(),
@@ -28,7 +31,8 @@ impl Security {
     }
 
     /// The likely reason why a peer hung up without a byte, as the end of a sentence.
-    pub(crate) fn hint_on_silence(self) -> String {
+    #[must_use]
+    pub fn hint_on_silence(self) -> String {
         let Some(other) = self.other() else {
             return String::new();
         };
@@ -41,15 +45,17 @@ impl Security {
     }
 
     /// The likely reason why a peer answered in another protocol, as the end of a sentence.
-    pub(crate) fn hint_on_nonsense(self) -> String {
+    #[must_use]
+    pub fn hint_on_nonsense(self) -> String {
         match self.scheme.is_tls() {
             true => String::new(),
             false => self.hint_on_silence(),
         }
     }
 
-    /// Why the first bytes of a peer belong to another scheme; none if they may belong to this one.
-    pub(crate) fn misread(self, bytes: &[u8]) -> Option<String> {
+    /// The reason why the first bytes of a peer belong to another scheme; none if they may belong to this one.
+    #[must_use]
+    pub fn misread(self, bytes: &[u8]) -> Option<String> {
         let other = self.other().filter(|_| !self.scheme.is_tls())?;
         bytes
             .starts_with(&ALERT)

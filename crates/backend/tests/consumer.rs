@@ -351,6 +351,24 @@ fn a_refused_connection_is_told_in_words() {
     rig.order(Order::Finish);
 }
 
+/// A port of TLS closes what does not begin a handshake.
+#[test]
+fn a_peer_that_hangs_up_before_connack_is_told_with_the_scheme_it_may_want() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let target = listener.local_addr().unwrap();
+    let rig = Rig::connecting("1s", target, channel().1, channel().0);
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.read_exact(&mut [0; 1]).unwrap();
+    drop(peer);
+    let why = rig.refusal();
+    assert!(
+        why.contains(" before CONNACK came; a port with TLS does that"),
+        "{why}"
+    );
+    assert!(why.ends_with("if it is one, write `mqtts://`"), "{why}");
+    rig.order(Order::Finish);
+}
+
 #[test]
 fn a_peer_that_answers_in_another_protocol_is_told_as_one() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -361,7 +379,7 @@ fn a_peer_that_answers_in_another_protocol_is_told_as_one() {
     peer.write_all(&[0x15, 3, 3, 0, 2, 2, 10]).unwrap();
     let why = rig.refusal();
     assert!(
-        why.contains("answered in bytes of another protocol"),
+        why.contains("answered in bytes of another protocol") && why.contains("`mqtts://`"),
         "{why}"
     );
     rig.order(Order::Finish);

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use muster_backend::Security;
 use muster_conduct::{Ending, roster};
 use muster_judge::{Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_scenario::{BackendPlan, FleetPlan, Plan, Scheme};
+use muster_scenario::{FleetPlan, Plan, Scheme};
 
 use crate::events::NotedEvent;
-use crate::probe::Security;
 use crate::reach::DEVICE_TLS_KEYS;
 
 /// The event of a device whose link was refused.
@@ -127,7 +127,6 @@ fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
             }
         };
         let noun = if of == 1 { "consumer" } else { "consumers" };
-        let hint = backend.map_or_else(String::new, |backend| scheme_hint(backend, rest));
         LinkCause {
             fleet: String::new(),
             backend: Some(name.to_owned()),
@@ -135,28 +134,10 @@ fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
             of,
             cause: CONSUMER_REFUSED.to_owned(),
             see,
-            text: format!("{count} of {of} {noun} of backend `{name}`{rest}{hint}{told}"),
+            text: format!("{count} of {of} {noun} of backend `{name}`{rest}{told}"),
         }
     });
     causes.collect()
-}
-
-/// The likely scheme, where the words of a consumer's end are those of a wrong one.
-fn scheme_hint(backend: &BackendPlan, words: &str) -> String {
-    let security = Security::new(backend.endpoint.scheme, muster_backend::TLS_KEYS);
-    let is_hung_up = [
-        "the connection was closed before",
-        "the connection was reset before",
-    ]
-    .iter()
-    .any(|end| words.contains(end));
-    if words.contains(muster_backend::OTHER_PROTOCOL) {
-        security.hint_on_nonsense()
-    } else if is_hung_up {
-        security.hint_on_silence()
-    } else {
-        String::new()
-    }
 }
 
 #[cfg(test)]
@@ -229,17 +210,5 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
             "{causes:?}"
         );
         assert_eq!(of(&refused, Ending::Planned), []);
-        for why in [
-            "the connection was closed before CONNACK came".to_owned(),
-            format!(
-                "it answered {} (reserved flags are set)",
-                muster_backend::OTHER_PROTOCOL
-            ),
-        ] {
-            let ended = event(CONSUMER_REFUSED, &format!("{who}: {why}"));
-            let causes = of(&ended, Ending::ConsumersUnreachable);
-            let text = "if it is one, write `mqtts://`; see platform.backend.url";
-            assert!(causes[0].text.ends_with(text), "{causes:?}");
-        }
     }
 }

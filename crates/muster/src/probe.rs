@@ -1,17 +1,13 @@
 //! Opens one session at each of several addresses and closes it at once: who answers there?
 
-mod security;
-
 use std::net::SocketAddr;
 
-use muster_backend::words;
+use muster_backend::{Security, words};
 use muster_model::{Micros, Reason};
 use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, LoopError};
 use muster_protocol::layer::{Ended, Layer, Pipe};
 use muster_protocol::mqtt::{self, ClientEvent, Input};
 use muster_transport::{Any, TlsClient};
-
-pub(crate) use self::security::Security;
 
 /// How often is looked whether all is over: the loop tells of ends after its turn.
 const LOOK_EVERY: Micros = Micros::from_millis(10);

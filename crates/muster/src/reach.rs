@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use muster_agent::{LinkLines, consumer_layers, link_lines};
-use muster_backend::kafka_is_built;
+use muster_backend::{Security, kafka_is_built};
 use muster_conduct::{Placement, Slice, roster};
 use muster_device::{Hello, Mqtt};
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
@@ -18,7 +18,7 @@ use muster_scenario::{
 };
 use muster_transport::{Any, Clients, TlsClient};
 
-use crate::probe::{Answer, Call, Proof, Security, probe};
+use crate::probe::{Answer, Call, Proof, probe};
 use crate::{ping, target};
 
 /// How long a consumer of the run tries for one session.

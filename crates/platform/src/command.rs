@@ -237,6 +237,16 @@ pub(crate) mod tests {
         }
     }
 
+    /// The same as the application issues it.
+    pub(crate) fn outbound(stamp: &Stamp, is_two_way: bool) -> OutboundCommand<'_> {
+        OutboundCommand {
+            stamp,
+            device: "ns:d-17",
+            tenant: "tload_tests",
+            is_two_way,
+        }
+    }
+
     #[test]
     fn a_name_in_json_survives_another_writer_and_no_damage() {
         let mut scratch = CommandScratch::default();

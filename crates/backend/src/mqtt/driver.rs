@@ -212,8 +212,13 @@ impl Northbound for MqttConsumers {
                 "no buffer was left for bytes that its socket did not take",
             );
         }
-        let words = words(why, self.consumers[at].state.still_waits_for());
-        self.lost(cx, at, &words);
+        let consumer = &self.consumers[at];
+        let mut told = words(why, consumer.state.still_waits_for());
+        let is_hung_up = matches!(why, Closed::Peer | Closed::Reset);
+        if is_hung_up && matches!(consumer.state, State::Opening | State::Handshaking) {
+            told += &self.security(at).hint_on_silence();
+        }
+        self.lost(cx, at, &told);
     }
 
     fn timer(&mut self, cx: &mut Context<'_>, token: u64) {

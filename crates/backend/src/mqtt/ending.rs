@@ -3,11 +3,12 @@
 use muster_conduct::Trouble;
 use muster_model::Micros;
 use muster_net::Closed;
-use muster_protocol::layer::{Ended, Layer, LayerError, Pipe};
+use muster_protocol::layer::{Ended, Layer, Pipe};
 
 use super::consumer::State;
 use super::driver::MqttConsumers;
 use crate::northbound::Context;
+use crate::security::Security;
 
 /// Why a consumer was given up whose refusal has been told with its code.
 pub(super) const REFUSED: &str = "refused";
@@ -38,14 +39,6 @@ pub fn words(why: Closed, waited: Option<&str>) -> String {
     }
 }
 
-/// The key of a scenario that can end a failure of TLS, as the end of a sentence.
-fn remedy(error: LayerError) -> String {
-    match error {
-        LayerError::Tls(failure) => failure.remedy(TLS_KEYS),
-        LayerError::Dtls(_) | LayerError::WebSocket(_) => String::new(),
-    }
-}
-
 impl MqttConsumers {
     /// The layer of a consumer is at its end, which ends the connection.
     pub(super) fn ended(&mut self, cx: &mut Context<'_>, at: usize, end: Ended) {
@@ -53,10 +46,17 @@ impl MqttConsumers {
             Ended::Closed(_) => "the broker closed the connection".to_owned(),
             Ended::Failed(error) => {
                 let detail = self.consumers[at].pipe.layer.detail();
-                detail.map_or_else(|| error.to_string(), str::to_owned) + &remedy(error)
+                detail.map_or_else(|| error.to_string(), str::to_owned)
+                    + &self.security(at).remedy(error)
             }
         };
         self.give_up(cx, at, &why);
+    }
+
+    /// The scheme of a consumer's broker, and the keys for TLS there.
+    pub(super) fn security(&self, at: usize) -> Security {
+        let backend = self.consumers[at].seat.backend.index();
+        Security::new(self.plan.backends[backend].endpoint.scheme, TLS_KEYS)
     }
 
     /// A consumer is away by a limit of ours.

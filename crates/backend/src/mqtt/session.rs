@@ -16,9 +16,6 @@ use crate::northbound::Context;
 /// Where a scenario says what a consumer proves itself with.
 pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
 
-/// Words for a peer whose first bytes are no MQTT.
-pub const OTHER_PROTOCOL: &str = "in bytes of another protocol";
-
 /// What a platform can refuse.
 #[derive(Debug, Clone, Copy)]
 enum Request {
@@ -100,7 +97,8 @@ impl MqttConsumers {
                 if malformed.is_own_limit() {
                     self.away(cx, at, &why);
                 } else if self.consumers[at].state != State::Up {
-                    why = format!("it answered {OTHER_PROTOCOL} ({why})");
+                    let hint = self.security(at).hint_on_nonsense();
+                    why = format!("it answered in bytes of another protocol ({why}){hint}");
                 }
                 self.give_up(cx, at, &why);
                 return false;

@@ -1,6 +1,5 @@
 //! `muster gateway`.
 
-use muster_platform::Protocol;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,6 +14,7 @@ use muster_gateway::{
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
+use muster_platform::Protocol;
 use muster_scenario::{NoFiles, Overrides, PlatformKind, Source, parse};
 
 use crate::args::GatewayArgs;

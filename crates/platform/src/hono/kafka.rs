@@ -114,7 +114,7 @@ pub(super) fn returned<'a>(headers: Headers<'_, 'a>, payload: &[u8]) -> Option<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::tests::stamp;
+    use crate::command::tests::{outbound, stamp};
 
     /// The headers of a record as its bytes are.
     fn bytes<'a>(headers: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a [u8])> {
@@ -131,12 +131,8 @@ mod tests {
     /// A command of Muster's as a record, with its correlation id.
     fn issued(is_two_way: bool) -> (CommandScratch, Vec<(&'static str, String)>) {
         let mut scratch = CommandScratch::default();
-        let to = OutboundCommand {
-            stamp: &stamp(),
-            device: "ns:d-17",
-            tenant: "tload_tests",
-            is_two_way,
-        };
+        let of = stamp();
+        let to = outbound(&of, is_two_way);
         let record = record(&to, &mut scratch);
         assert_eq!(record.topic, "hono.command.tload_tests");
         assert_eq!(record.key, "ns:d-17");

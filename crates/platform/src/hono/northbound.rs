@@ -159,17 +159,13 @@ pub(super) mod tests {
     use muster_model::{Delivery, Reason};
 
     use super::*;
-    use crate::command::tests::stamp;
+    use crate::command::tests::{outbound, stamp};
 
     /// A command as it is issued.
     pub(crate) fn issued(is_two_way: bool) -> CommandScratch {
         let mut scratch = CommandScratch::default();
-        let to = OutboundCommand {
-            stamp: &stamp(),
-            device: "ns:d-17",
-            tenant: "tload_tests",
-            is_two_way,
-        };
+        let of = stamp();
+        let to = outbound(&of, is_two_way);
         write_command(&to, &mut scratch);
         scratch
     }
