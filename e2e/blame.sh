@@ -39,7 +39,7 @@ fails() {
     local frozen
     "$FREEZE" &
     frozen=$!
-    blamed $FAIL "$@" "${ANY_LATENESS[@]}"
+    blamed $FAIL "$@"
     wait "$frozen"
 }
 

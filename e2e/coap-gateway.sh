@@ -133,7 +133,6 @@ fleet:
     streams: [ { rate: 20/s, topic: "made/\${id}" } ]
 phases: { warm-up: 0s, measure: 2s }
 slo: { failure-ratio: any }
-validity: { lateness-p99: 5s, max-lateness: 30s }
 SCENARIO
 PORT=$(free_port)
 sed -i "s/PORT/$PORT/" "$WORK/certified.yaml"

@@ -55,9 +55,6 @@ finish() {
     [ "$FAILED" -eq 0 ] || { echo "# $FAILED failed"; exit 1; }
 }
 
-# Keys of a run whose counts are compared, on machines that others work on too: no time of ours decides.
-readonly ANY_LATENESS=(--set validity.lateness-p99=5s --set validity.max-lateness=30s)
-
 # examples PACKAGE NAME...: builds these examples, unless PREBUILT names a folder that has them; they are in EXAMPLES.
 examples() {
     local name targets=()

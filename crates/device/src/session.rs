@@ -69,10 +69,10 @@ pub trait Session: Debug + Default {
     /// The session of a link of the fleet that was added last; `seed` is the link's own.
     fn state(&self, client: &Client<Self::Settings>, link: u32, seed: u64) -> Self::State;
 
-    /// The carrier of a link stands: renders what the session says first.
+    /// Renders what the session sends first, once the connection under a link stands.
     fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>>;
 
-    /// Goes on to connect after `Event::Connected`.
+    /// Continues to connect after `Event::Connected`.
     fn go_on(&mut self, _at: &mut Context<'_, Self>, _out: &mut Vec<u8>) -> Option<Event<'static>> {
         Some(Event::Ready)
     }
@@ -131,25 +131,25 @@ pub trait Session: Debug + Default {
     /// The number of messages that may still be sent and answered.
     fn window_free(&self, state: &Self::State) -> u16;
 
-    /// Until when the platform asked the link for silence.
+    /// The instant until which the platform asked the link for silence.
     fn silent_until(&self, _state: &Self::State) -> Micros {
         Micros::ZERO
     }
 
-    /// The answer to an attempt is not waited for any more.
+    /// Stops waiting for the answer to an attempt.
     fn forget(&mut self, state: &mut Self::State, token: Token, key: Option<Self::Key>);
 
-    /// No answer to an attempt can come any more.
+    /// Ends an exchange whose answer can no longer come.
     fn abandon(&mut self, _state: &mut Self::State, _key: Self::Key) {}
 
-    /// The carrier of a link is gone. `open` are the exchanges that are still waited for.
+    /// Ends the session of a link whose connection is gone. `open` are the exchanges that still wait for an answer.
     fn closed(&mut self, link: u32, state: &mut Self::State, open: impl Iterator<Item = Self::Key>);
 
-    /// Drops all that is in flight; `incomplete` hears of each message that was accepted and whose
+    /// Drops all that is in flight; `incomplete` is called for each message that was accepted and whose
     /// exchange was not completed.
     fn drop_exchanges(&mut self, _state: &mut Self::State, _incomplete: impl FnMut(Token)) {}
 
-    /// Says goodbye, where the protocol has one.
+    /// Renders the end of the session, where the protocol has a message for it.
     fn disconnect(&mut self, _state: &mut Self::State, _out: &mut Vec<u8>) {}
 
     /// The failure of a link whose time to connect is over.
@@ -184,7 +184,7 @@ pub trait Session: Debug + Default {
         None
     }
 
-    /// The link that sits there.
+    /// The link at a place on a shared socket.
     fn link_at(&self, _seat: Seat) -> Option<u32> {
         None
     }
@@ -211,13 +211,13 @@ pub trait Session: Debug + Default {
         None
     }
 
-    /// The datagram that was rendered last, if it is no message's first, once.
+    /// Takes the datagram that was rendered last, if it is not the first of its message.
     #[inline]
     fn take_further(&mut self) -> Option<Further<Self::Key>> {
         None
     }
 
-    /// The security of a link is a new session.
+    /// Begins a new session on a link that was secured anew.
     fn secured(&mut self, _state: &mut Self::State) {}
 }
 

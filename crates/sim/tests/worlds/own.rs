@@ -82,6 +82,33 @@ fn a_slow_platform_raises_both_times() {
     assert_eq!(above(&run.summary.run, Latency::Response), (480, 480));
 }
 
+/// A closed loop leaves messages out by the platform's answers, or by our own stall: the sums tell them apart.
+#[test]
+fn the_time_that_slowed_a_closed_loop_is_the_platforms_or_our_own() {
+    let of = |answer_after, stalls: &[Stall]| {
+        let behaviour = Behaviour {
+            answer_after,
+            ..Behaviour::default()
+        };
+        let scope = run("loop: closed", behaviour, stalls).summary.run;
+        assert!(scope.measured.omitted > Some(0), "messages are left out");
+        scope.times
+    };
+    let platform = of(LONG, &[]);
+    assert!(
+        platform.taken_us > 100 * LONG.get() && platform.own_us == 0,
+        "{platform:?}"
+    );
+    let ours = of(
+        Behaviour::default().answer_after,
+        &[stall(Whose::Devices, Why::CpuWait, 4_000)],
+    );
+    assert!(
+        ours.taken_us > 0 && ours.own_us * 10 > ours.taken_us * 9,
+        "{ours:?}"
+    );
+}
+
 /// Where both are slow the lower time keeps what is the platform's.
 #[test]
 fn a_stall_beside_a_slow_platform_hides_nothing_of_it() {
