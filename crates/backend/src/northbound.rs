@@ -24,8 +24,8 @@ pub trait Northbound {
     /// Opens every consumer that is down.
     fn connect(&mut self, cx: &mut Context<'_>);
 
-    /// Load begins.
-    fn begin(&mut self) {}
+    /// Load is due from `origin` on, which may be ahead.
+    fn begin(&mut self, _origin: Micros) {}
 
     /// Pauses one consumer, or ends its pause.
     fn pause(&mut self, cx: &mut Context<'_>, consumer: usize, is_paused: bool);
@@ -200,7 +200,7 @@ impl<N: Northbound> ConsumerLoop<N> {
     }
 
     fn begin(&mut self, io: &mut Io, origin: Micros) {
-        self.northbound.begin();
+        self.northbound.begin(origin);
         let core = &mut self.core;
         core.intake.due_times.start(origin);
         core.with_commander(|commander, _| commander.start(origin));

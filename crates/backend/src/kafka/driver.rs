@@ -120,8 +120,8 @@ impl Northbound for KafkaConsumer {
         self.prepare(cx);
     }
 
-    fn begin(&mut self) {
-        self.standing.begin();
+    fn begin(&mut self, origin: Micros) {
+        self.standing.begin(origin);
     }
 
     fn pause(&mut self, cx: &mut Context<'_>, _: usize, is_paused: bool) {
@@ -194,7 +194,8 @@ impl KafkaConsumer {
             },
         };
         self.line = Some(line);
-        self.begin(cx, self.share());
+        let share = self.share(cx.io.now());
+        self.begin(cx, share);
     }
 
     /// Takes up what was added to topics meanwhile.
@@ -227,8 +228,8 @@ impl KafkaConsumer {
         }
     }
 
-    fn share(&self) -> Share {
-        let turn = match self.standing.goes_on() {
+    fn share(&self, now: Micros) -> Share {
+        let turn = match self.standing.goes_on(now) {
             true => Turn::Later,
             false => Turn::First,
         };

@@ -28,8 +28,8 @@ pub(crate) struct Standing {
     has_been_up: bool,
     /// True if brokers refused its login before it was ever up: they answer the next try alike.
     is_refused: bool,
-    /// Whether messages are due, so that what it misses is missed by the run.
-    has_begun: bool,
+    /// When the first message is due: what it misses from then on is missed by the run.
+    origin: Option<Micros>,
     /// When it was looked after the last time.
     seen: Option<Micros>,
     /// When it was after a pause of this length in which its group may have left it out.
@@ -112,7 +112,7 @@ impl Standing {
             state: State::Down,
             has_been_up: false,
             is_refused: false,
-            has_begun: false,
+            origin: None,
             seen: None,
             stood_still: None,
             heard: Listening::deaf(Micros::ZERO),
@@ -160,8 +160,12 @@ impl Standing {
     }
 
     /// Whether what its group gives it goes on where the group was, and does not begin at the ends.
-    pub(crate) fn goes_on(&self) -> bool {
-        self.has_been_up || self.has_begun
+    pub(crate) fn goes_on(&self, now: Micros) -> bool {
+        self.has_been_up || self.has_begun(now)
+    }
+
+    fn has_begun(&self, now: Micros) -> bool {
+        self.origin.is_some_and(|origin| now >= origin)
     }
 
     /// It could not be brought up, and tries again.
@@ -258,9 +262,9 @@ impl Standing {
         }
     }
 
-    /// Messages are due from now on.
-    pub(crate) fn begin(&mut self) {
-        self.has_begun = true;
+    /// Sets the instant at which the first message is due, which may be ahead: parts of a run agree on it.
+    pub(crate) fn begin(&mut self, origin: Micros) {
+        self.origin = Some(origin);
     }
 
     /// It is looked after, as it is several times a second if this process gets to run.
@@ -372,7 +376,7 @@ impl Standing {
     /// Whose doing it is: while the consumers of the run join one after the other it is theirs, and misses
     /// nothing; a process that stands still is left out, which is ours; else it is that of others.
     fn revoked(&mut self, now: Micros, partitions: usize) {
-        if !self.has_begun {
+        if !self.has_begun(now) {
             self.state = State::Down;
             return;
         }
@@ -437,7 +441,7 @@ mod tests {
     fn up() -> Standing {
         let mut standing = Standing::new("consumer 0".to_owned(), true);
         standing.up(Micros(0));
-        standing.begin();
+        standing.begin(Micros(0));
         standing
     }
 
@@ -622,9 +626,11 @@ mod tests {
         standing.heard(Micros(1), News::Revoked(4));
         assert!(!standing.is_up());
         standing.up(Micros(2));
-        standing.begin();
+        standing.begin(Micros(5));
+        standing.heard(Micros(4), News::Revoked(4));
+        standing.up(Micros(4));
         assert_eq!(standing.troubles, []);
-        standing.heard(Micros(3), News::Revoked(4));
+        standing.heard(Micros(5), News::Revoked(4));
         assert!(matches!(
             &standing.troubles[..],
             [Trouble::ConsumerLost { .. }]
