@@ -123,6 +123,8 @@ listens() {
 until_lines() {
     local count=$1 pattern=$2 lines tail
     shift 2
+    # A program whose input is a pipe that nobody writes to yet has not opened its output.
+    touch "$@"
     exec {lines}< <(exec timeout 60 tail -q -n +1 -f "$@")
     tail=$!
     grep -E -m "$count" "$pattern" <&"$lines" >"$WORK/lines" || true
