@@ -26,7 +26,6 @@ pub struct TextFile {
 }
 
 /// The root of the workspace: the folder above this crate.
-#[must_use]
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
@@ -51,7 +50,6 @@ pub fn text_files(root: &Path) -> Result<Vec<TextFile>> {
 }
 
 /// A path below the root, with `/` between its parts.
-#[must_use]
 pub fn relative(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();

@@ -122,7 +122,6 @@ fn declarations(items: &[Item], folder: &Path, beside: &Path, test: bool) -> Vec
 }
 
 /// Whether an item is compiled for tests alone.
-#[must_use]
 pub fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),

@@ -51,7 +51,6 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
 }
 
 /// Checks one Rust file; `test_only` spares its length. A file that is no Rust is a violation.
-#[must_use]
 pub fn check_rust(path: &str, text: &str, test_only: bool) -> Vec<Violation> {
     let mut found = names::check_path(path);
     match syn::parse_file(text) {

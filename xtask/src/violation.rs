@@ -17,7 +17,6 @@ pub struct Violation {
 
 impl Violation {
     /// A violation at a line of a file.
-    #[must_use]
     pub fn new(file: &str, line: usize, rule: &'static str, what: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),

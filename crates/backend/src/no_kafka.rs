@@ -38,7 +38,6 @@ pub fn kafka_is_built(backend: &BackendPlan) -> Result<(), ConsumersError> {
 }
 
 /// Finds nothing.
-#[must_use]
 pub fn look(backend: &BackendPlan, _: BackendId, _: RunId) -> Look {
     Look::Refused(ConsumersError::NoKafka(backend.endpoint.to_string()).to_string())
 }

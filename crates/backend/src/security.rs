@@ -16,13 +16,11 @@ pub struct Security {
 
 impl Security {
     /// The scheme of an address, with the place of its keys of TLS, such as `platform.tls`.
-    #[must_use]
     pub const fn new(scheme: Scheme, keys: &'static str) -> Self {
         Self { scheme, keys }
     }
 
     /// The remedy for a failed handshake, as the end of a sentence; empty where none is known.
-    #[must_use]
     pub fn remedy(self, error: LayerError) -> String {
         match error {
             LayerError::Tls(failure) => failure.remedy(self.keys),
@@ -31,7 +29,6 @@ impl Security {
     }
 
     /// The likely reason why a peer hung up without a byte, as the end of a sentence.
-    #[must_use]
     pub fn hint_on_silence(self) -> String {
         let Some(other) = self.other() else {
             return String::new();
@@ -45,7 +42,6 @@ impl Security {
     }
 
     /// The likely reason why a peer answered in another protocol, as the end of a sentence.
-    #[must_use]
     pub fn hint_on_nonsense(self) -> String {
         match self.scheme.is_tls() {
             true => String::new(),
@@ -54,7 +50,6 @@ impl Security {
     }
 
     /// The reason why the first bytes of a peer belong to another scheme; none if they may belong to this one.
-    #[must_use]
     pub fn misread(self, bytes: &[u8]) -> Option<String> {
         let other = self.other().filter(|_| !self.scheme.is_tls())?;
         bytes

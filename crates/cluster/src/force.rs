@@ -67,7 +67,6 @@ impl Force {
     }
 
     /// How many agents there are.
-    #[must_use]
     pub fn agents(&self) -> usize {
         match self {
             Self::Here(_) => 1,

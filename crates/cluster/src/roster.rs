@@ -33,7 +33,6 @@ pub struct Spread {
 
 /// One assignment a process. Consumers are dealt out one by one over the parts, and those of this part
 /// over its processes, however many the others have.
-#[must_use]
 pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
     let mine = seats_of(plan, spread);
     let processes = spread.processes.max(1);

@@ -96,7 +96,6 @@ impl<S: Sink> Desk<'_, S> {
 
 impl Commander {
     /// The commander of a plan; none if no stream takes commands.
-    #[must_use]
     pub fn new(
         plan: &Plan,
         schedules: &[Arc<StreamSchedule>],
@@ -160,7 +159,6 @@ impl Commander {
     }
 
     /// Commands of which the platform has said nothing, and queries without their command.
-    #[must_use]
     pub fn open(&self) -> u64 {
         (self.pending.len() - self.free.len() + self.asked.len()) as u64
     }

@@ -88,7 +88,6 @@ enum State {
 
 impl Conductor {
     /// A run that has not begun.
-    #[must_use]
     pub fn new(timetable: Timetable) -> Self {
         Self {
             timetable,
@@ -159,7 +158,6 @@ impl Conductor {
     }
 
     /// The phase that `now` lies in.
-    #[must_use]
     pub fn phase(&self, now: Micros) -> Phase {
         match self.state {
             State::Idle | State::Connecting { .. } => Phase::Connect,
@@ -171,7 +169,6 @@ impl Conductor {
     }
 
     /// How long the current phase lasts at the most from `now` on.
-    #[must_use]
     pub fn time_left(&self, now: Micros) -> Micros {
         match self.state {
             State::Idle => self.timetable.connect_at_most,
@@ -184,13 +181,11 @@ impl Conductor {
     }
 
     /// When the warm-up began, once that is known.
-    #[must_use]
     pub fn origin(&self) -> Option<Micros> {
         self.origin
     }
 
     /// Why the due messages ended; meaningful once the phase is [`Phase::Finish`].
-    #[must_use]
     pub fn ending(&self) -> Ending {
         self.ending
     }

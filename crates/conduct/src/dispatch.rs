@@ -111,7 +111,6 @@ pub enum Trouble {
 
 impl Trouble {
     /// The thread had to wait for the one who conducts, and with it its devices or consumers.
-    #[must_use]
     pub fn unheard() -> Self {
         let why = "nobody took the news of a thread for a minute: does a disk stand still?";
         Self::Limit(why.to_owned())
@@ -133,7 +132,6 @@ impl Slice {
 
     /// The part of `count` things, numbered from `first`, that falls into this slice; the slices
     /// of a whole are adjacent and differ in size by one at most.
-    #[must_use]
     pub fn cut(self, first: u32, count: u32) -> Range<u32> {
         let at = |index: u32| {
             let place = u64::from(count) * u64::from(index) / u64::from(self.of.max(1));
@@ -143,7 +141,6 @@ impl Slice {
     }
 
     /// Slice `index` of `of` of this slice.
-    #[must_use]
     pub fn part(self, index: u32, of: u32) -> Slice {
         Slice {
             index: self.index * of + index,

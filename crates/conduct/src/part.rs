@@ -34,7 +34,6 @@ impl Part {
     pub const WHOLE: Part = Part::of(Slice::WHOLE);
 
     /// Slice `index` of `of` of devices and consumers alike.
-    #[must_use]
     pub const fn of(slice: Slice) -> Part {
         Part {
             links: Some(slice),
@@ -43,14 +42,12 @@ impl Part {
     }
 
     /// Among how many machines that have devices they are divided; 1 where this one has none.
-    #[must_use]
     pub fn carriers(self) -> u32 {
         self.links.map_or(1, |slice| slice.of)
     }
 
     /// Whether these parts make the run whole: each link is carried once, and each consumer, if the
     /// run has any.
-    #[must_use]
     pub fn are_whole(parts: &[Part], has_backend: bool) -> bool {
         let of = |pick: fn(&Part) -> Option<Slice>| parts.iter().filter_map(pick);
         let links = is_cover(of(|part| part.links));

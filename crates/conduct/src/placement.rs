@@ -66,7 +66,6 @@ impl Placement<'_> {
     }
 
     /// The settings by which the sessions of a fleet are opened; none if the fleet speaks another protocol.
-    #[must_use]
     pub fn client<P: Protocol>(plan: &Plan, fleet: &FleetPlan) -> Option<Client<P::Settings>> {
         Some(Client {
             settings: P::settings(plan, fleet)?,

@@ -52,7 +52,6 @@ pub struct Delivery {
 
 impl Delivery {
     /// As far as merged windows tell.
-    #[must_use]
     pub fn of(windows: &Windows) -> Self {
         Self {
             is_complete: windows.all_expected_arrived(),
@@ -63,7 +62,6 @@ impl Delivery {
 
 impl Progress {
     /// How far the links of a shard have come. Whether one was declined is known to whoever drives it.
-    #[must_use]
     pub fn of<P: Session, S: Sink>(shard: &Shard<P, S>, at: Micros) -> Self {
         let tally = shard.tally();
         Self {
@@ -87,7 +85,6 @@ impl Progress {
 
     /// All of these together; the counts of nobody are zero. Some come from other hosts: a sum that
     /// cannot be stays at the most.
-    #[must_use]
     pub fn united(all: impl IntoIterator<Item = Progress>) -> Self {
         let add = |mut sum: Self, other: Self| {
             sum.merge(&other);

@@ -9,7 +9,6 @@ use muster_scenario::{FleetPlan, Loop, Plan, StreamPlan};
 
 /// The devices of a fleet by formula; `wall_ms_at_t0` is the wall clock at T0 in milliseconds
 /// since the Unix epoch.
-#[must_use]
 pub fn roster(plan: &Plan, fleet: &FleetPlan, wall_ms_at_t0: u64) -> Roster {
     Roster::new(RosterSpec {
         seed: plan.seed,

@@ -25,7 +25,6 @@ pub struct Tape {
 
 impl Tape {
     /// A tape that has heard nothing.
-    #[must_use]
     pub fn new(recorder: Recorder, scribe: Option<Box<dyn Scribe>>) -> Self {
         Self { recorder, scribe }
     }

@@ -38,7 +38,6 @@ impl Timetable {
 
     /// The same timetable with the origin that every conductor who shares T0 agrees on, because
     /// it follows from the timetable alone.
-    #[must_use]
     pub fn agreed(self) -> Self {
         let origin = self.origin_after(self.connect_at_most + Self::AGREED_GRACE);
         Self {

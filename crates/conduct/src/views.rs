@@ -37,7 +37,6 @@ pub fn schedules(plan: &Plan) -> Result<Vec<Arc<StreamSchedule>>, ScheduleError>
 }
 
 /// What the recorders of a run must know.
-#[must_use]
 pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>]) -> RecorderPlan {
     let streams = plan.streams().zip(schedules);
     let placed: Vec<(FleetId, StreamId)> = plan
@@ -74,7 +73,6 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
 }
 
 /// The lengths that a run of a plan keeps to.
-#[must_use]
 pub fn timetable(plan: &Plan) -> Timetable {
     let slowest = plan.fleets.iter().map(|fleet| {
         let ramp = f64::from(fleet.links) / fleet.connect.rate.get().max(f64::MIN_POSITIVE);
@@ -115,7 +113,6 @@ struct CalendarStream {
 
 impl PlanCalendar {
     /// The calendar of a plan's schedules over a timeline.
-    #[must_use]
     pub fn new(plan: &Plan, schedules: &[Arc<StreamSchedule>], timeline: Timeline) -> Self {
         let streams = plan.streams().zip(schedules);
         let streams = streams.map(|((_, stream), schedule)| CalendarStream {

@@ -151,7 +151,6 @@ impl Default for Live {
 
 impl Live {
     /// The phase's name (docs/semantics.md#phases-and-rates).
-    #[must_use]
     pub const fn phase_name(&self) -> &'static str {
         match self.phase {
             Phase::Connect => "connect",
@@ -163,13 +162,11 @@ impl Live {
     }
 
     /// What is left of the phase, at most.
-    #[must_use]
     pub fn phase_left(&self) -> Option<Micros> {
         self.phase_until.map(|until| until - self.elapsed)
     }
 
     /// What is left of the run, at most.
-    #[must_use]
     pub fn run_left(&self) -> Option<Micros> {
         self.run_until.map(|until| until - self.elapsed)
     }

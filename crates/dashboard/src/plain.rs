@@ -23,7 +23,6 @@ pub struct Plain {
 impl Plain {
     /// The last line, once settling has ended and the final counts are known, that of the lost
     /// among them.
-    #[must_use]
     pub fn last_line(live: &Live) -> String {
         line(&Live {
             phase: Phase::Finish,
@@ -56,7 +55,6 @@ pub struct Brief {
 
 impl Brief {
     /// Lines at multiples of an interval; the first one comes at once.
-    #[must_use]
     pub const fn new(every: Micros) -> Self {
         Self {
             every,

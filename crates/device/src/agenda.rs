@@ -44,7 +44,6 @@ enum Source {
 
 impl Agenda {
     /// An agenda without streams.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -102,7 +101,6 @@ impl Agenda {
     }
 
     /// When the next message is due.
-    #[must_use]
     pub fn next(&self) -> Option<Micros> {
         let origin = self.origin?;
         self.entries

@@ -172,14 +172,12 @@ impl ClassStream {
 
 impl<C> Class<C> {
     /// The link that carries a device, as an index into this class's links of the shard.
-    #[must_use]
     pub fn link_of(&self, device: DeviceId) -> u32 {
         let place = device.0 - self.roster.first_device().0;
         self.first_link.0 + place / self.devices_per_link - self.links.start
     }
 
     /// The first device that a link carries; the session has its name.
-    #[must_use]
     pub fn first_device_of(&self, link: LinkId) -> DeviceId {
         let place = (link.0 - self.first_link.0) * self.devices_per_link;
         DeviceId(self.roster.first_device().0 + place)
@@ -199,7 +197,6 @@ impl<C> Class<C> {
     }
 
     /// The devices that this shard's links carry.
-    #[must_use]
     pub fn devices(&self) -> Range<u32> {
         let first = self.roster.first_device().0;
         let place = |link: u32| {

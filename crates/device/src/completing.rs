@@ -35,7 +35,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// Exchanges whose PUBCOMP is missing and not overdue.
-    #[must_use]
     pub fn completing(&self, now: Micros) -> u64 {
         if now < self.completing.until {
             self.completing.open

@@ -19,13 +19,11 @@ pub enum Route {
 
 /// The connection id (RFC 9146) of a link at a lane of its socket: the lane itself, so that no table
 /// of ids is kept.
-#[must_use]
 pub const fn connection_id(lane: u32) -> [u8; ID_BYTES] {
     lane.to_be_bytes()
 }
 
 /// Reads whose a datagram is off its first record.
-#[must_use]
 pub fn route(datagram: &[u8]) -> Route {
     let Some(header) = peek(datagram, ID_BYTES) else {
         return Route::Nobody;

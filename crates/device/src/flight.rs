@@ -117,7 +117,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// When the next answer is overdue.
-    #[must_use]
     pub fn next_expiry(&self) -> Option<Micros> {
         self.timeouts.next(&self.slots)
     }

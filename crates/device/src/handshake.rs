@@ -42,7 +42,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// When the next link may connect, as far as the clock alone decides.
-    #[must_use]
     pub fn next_connect(&self) -> Option<Micros> {
         if self.is_over {
             return None;
@@ -58,19 +57,16 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// How many ramps links connect by; they are numbered from 0.
-    #[must_use]
     pub fn ramps(&self) -> usize {
         self.ramps.len()
     }
 
     /// The ramp that a link connects by.
-    #[must_use]
     pub fn ramp_of(&self, link: u32) -> usize {
         usize::from(self.links[link as usize].class)
     }
 
     /// Whether handshakes under way leave room for another one of a ramp.
-    #[must_use]
     pub fn has_room(&self, ramp: usize) -> bool {
         let class = &self.ramps[ramp];
         class.ramp.has_room(class.pending)
@@ -129,7 +125,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// The name of a link: as a rule that of its first device.
-    #[must_use]
     pub fn name_of(&self, link: u32) -> String {
         self.class(link).name_of(self.link_id(link))
     }
@@ -155,7 +150,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
 
     /// Whether a link is between its SYN and being up: its CONNACK and, where its dialect
     /// subscribes, its SUBACK.
-    #[must_use]
     pub fn is_handshaking(&self, link: u32) -> bool {
         matches!(
             self.links[link as usize].state,
@@ -164,14 +158,12 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// Whether a link may carry messages.
-    #[must_use]
     pub fn is_up(&self, link: u32) -> bool {
         self.links[link as usize].state == State::Up
     }
 
     /// When something of the link's own is due next: the end of its handshake's time, a sign of
     /// life, the end of its life.
-    #[must_use]
     pub fn deadline(&self, link: u32) -> Option<Micros> {
         let state = &self.links[link as usize];
         let client = &self.class(link).client;

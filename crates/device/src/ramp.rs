@@ -16,7 +16,6 @@ pub struct Ramp {
 
 impl Ramp {
     /// A ramp that has not begun; a rate of zero means all at once.
-    #[must_use]
     pub fn new(rate: Rate, pending_limit: u32) -> Self {
         Self {
             rate,
@@ -31,13 +30,11 @@ impl Ramp {
     }
 
     /// When the link at `place` may connect; none before the ramp began.
-    #[must_use]
     pub fn at(&self, place: u32) -> Option<Micros> {
         Some(self.start? + self.after(place))
     }
 
     /// How long after the first link the one at `place` connects.
-    #[must_use]
     pub fn after(&self, place: u32) -> Micros {
         if self.rate == Rate::ZERO {
             return Micros::ZERO;
@@ -46,7 +43,6 @@ impl Ramp {
     }
 
     /// Whether another handshake may begin while `pending` are under way.
-    #[must_use]
     pub fn has_room(&self, pending: u32) -> bool {
         pending < self.pending_limit
     }
@@ -67,7 +63,6 @@ impl BackOff {
     /// The wait before the try after `failures` failed ones; `random` is in `[0, 1)`.
     ///
     /// With jitter j the wait is spread evenly over `[(1 - j) w, w]`.
-    #[must_use]
     pub fn wait(&self, failures: u8, random: f64) -> Micros {
         let doubled = self
             .min

@@ -74,7 +74,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// The instant at which [`Shard::socket_timer`] is to be called, until it reports nothing.
-    #[must_use]
     pub fn socket_deadline(&self, socket: u32) -> Option<Micros> {
         self.session.socket_deadline(socket)
     }

@@ -194,57 +194,48 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// How many links the shard has; they are numbered from 0.
-    #[must_use]
     pub fn links(&self) -> u32 {
         self.links.len() as u32
     }
 
     /// The number of a link in the whole plan.
-    #[must_use]
     pub fn link_id(&self, link: u32) -> LinkId {
         let class = self.links[link as usize].class as usize;
         LinkId(self.classes[class].links.start + link - self.ramps[class].first)
     }
 
     /// How many sockets the links share; they are numbered from 0.
-    #[must_use]
     pub fn sockets(&self) -> u32 {
         self.session.sockets()
     }
 
     /// Where a link sits that shares its socket; none if it has one of its own.
-    #[must_use]
     pub fn seat(&self, link: u32) -> Option<Seat> {
         self.session.seat(self.links[link as usize].class, link)
     }
 
     /// How many links share a socket.
-    #[must_use]
     pub fn lanes_of(&self, socket: u32) -> u32 {
         self.session.lanes_of(socket)
     }
 
     /// Who sits there.
-    #[must_use]
     pub fn link_at(&self, seat: Seat) -> Option<u32> {
         self.session.link_at(seat)
     }
 
     /// How many links are in which state.
-    #[must_use]
     pub fn tally(&self) -> LinkTally {
         self.tally
     }
 
     /// Messages taken and not yet final.
-    #[must_use]
     pub fn open(&self) -> usize {
         self.slots.len()
     }
 
     /// Messages among the open ones that wait on links which the peer refused for good; asked for once
     /// nothing is due any more.
-    #[must_use]
     pub fn stranded(&self) -> u64 {
         if self.tally.barred == 0 || self.next_due().is_some() {
             return 0;

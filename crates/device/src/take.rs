@@ -20,7 +20,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// When the next message is due.
-    #[must_use]
     pub fn next_due(&self) -> Option<Micros> {
         self.agenda.next()
     }

@@ -112,7 +112,6 @@ impl GatewayAccount {
     }
 
     /// How many uplinks a misbehaviour befell, by its name in the scenario.
-    #[must_use]
     pub fn befell(&self, misbehaviour: &str) -> u64 {
         self.misbehaved
             .get(misbehaviour)
@@ -369,7 +368,6 @@ fn hash_of<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
 }
 
 /// The hash by which [`GatewayAccount`] names a payload: FNV-1a, 64 bits.
-#[must_use]
 pub fn payload_hash(payload: &[u8]) -> u64 {
     hash(payload)
 }

@@ -125,13 +125,11 @@ impl ChildGateway {
     }
 
     /// The addresses on which it listens.
-    #[must_use]
     pub fn addresses(&self) -> ListenAddresses {
         self.addresses
     }
 
     /// Its process id.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }

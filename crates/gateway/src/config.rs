@@ -254,7 +254,6 @@ impl GatewayConfig {
     /// split so that they add up, the one server becomes one for each with its part of rate and
     /// queue, and every process draws from a seed of its own. Needed beyond the descriptors that
     /// one process can have.
-    #[must_use]
     pub fn part(&self, part: u32, parts: u32) -> Self {
         let parts = parts.max(1);
         let split = |count: u32| split(u64::from(count), part, parts) as u32;
@@ -322,7 +321,6 @@ impl GatewayConfig {
     }
 
     /// How its addresses begin.
-    #[must_use]
     pub fn scheme(&self) -> &'static str {
         match (self.websocket, self.tls.is_some()) {
             (false, false) => "mqtt",

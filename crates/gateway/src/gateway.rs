@@ -137,26 +137,22 @@ impl Gateway {
     }
 
     /// The addresses on which it listens.
-    #[must_use]
     pub fn addresses(&self) -> ListenAddresses {
         self.addresses
     }
 
     /// Where it listens for MQTT.
-    #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addresses.devices
     }
 
     /// What it did so far. Threads count on meanwhile: ask when nothing is under way for figures
     /// that add up.
-    #[must_use]
     pub fn account(&self) -> GatewayAccount {
         self.shared.account()
     }
 
     /// Stops all threads, closes all connections and gives the final account.
-    #[must_use]
     pub fn stop(mut self) -> GatewayAccount {
         self.halt();
         self.shared.account()

@@ -31,7 +31,6 @@ impl RulesBuilder {
     }
 
     /// Adds an SLO that the scenario names.
-    #[must_use]
     pub fn slo(mut self, scope: Scope, bound: SloBound) -> Self {
         self.named.push(Slo {
             scope,
@@ -43,35 +42,30 @@ impl RulesBuilder {
     }
 
     /// Switches a rule off in a scope, as `any` does; the verdict reports it.
-    #[must_use]
     pub fn any(mut self, scope: Scope, rule: RuleName) -> Self {
         self.switched_off.push(SwitchedOff { scope, rule });
         self
     }
 
     /// Takes a fleet or stream out of the wider rule of that name, without a rule of its own.
-    #[must_use]
     pub fn leave_out(mut self, scope: Scope, rule: RuleName) -> Self {
         self.left_out.push(SwitchedOff { scope, rule });
         self
     }
 
     /// Replaces the bounds on the generator.
-    #[must_use]
     pub fn validity(mut self, bounds: ValidityBounds) -> Self {
         self.validity = bounds;
         self
     }
 
     /// Replaces the settings of the stability test.
-    #[must_use]
     pub fn stability(mut self, bounds: StabilityBounds) -> Self {
         self.stability = bounds;
         self
     }
 
     /// Adds a condition that ends the measured phase.
-    #[must_use]
     pub fn stop_if(mut self, condition: StopIf) -> Self {
         self.stop_if.push(condition);
         self
@@ -80,7 +74,6 @@ impl RulesBuilder {
     /// The rules. Four defaults apply unless the top of the scenario names them or switches them
     /// off: loss 0 (where there is a backend), failure-ratio 0, connected 100 %, disconnects 0. A
     /// rule of a fleet or stream takes it out of the wider rule of the same name.
-    #[must_use]
     pub fn build(self) -> Rules {
         let defaults = self.defaults();
         let mut slos: Vec<Slo> = defaults.chain(self.named.iter().cloned()).collect();

@@ -138,7 +138,6 @@ pub enum StreamRole {
 
 impl StreamRole {
     /// Whether devices send its messages by themselves.
-    #[must_use]
     pub const fn is_uplink(self) -> bool {
         match self {
             Self::Uplink | Self::Query => true,
@@ -232,7 +231,6 @@ pub struct Hold {
 
 /// The intervals of the measured phase in which a stream's offered rate is constant, on the clock
 /// of the run, whose warm-up starts at `origin`.
-#[must_use]
 pub fn holds(schedule: &StreamSchedule, origin: Micros) -> Vec<Hold> {
     let spec = schedule.spec();
     let last_due = schedule

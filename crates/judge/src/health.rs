@@ -109,7 +109,6 @@ pub enum IncidentKind {
 
 impl IncidentKind {
     /// The validity rule that it breaks.
-    #[must_use]
     pub const fn rule(self) -> &'static str {
         match self {
             Self::ReceiveDrop => "receive-drops",

@@ -18,7 +18,6 @@ use crate::{
 /// SLO could not be evaluated (stability only if named), else *fail* if a rule that counts failed, else
 /// *pass* (docs/semantics.md#verdict-and-exit-codes). One part of a run leaves the rules on the target to the whole: in
 /// place of *pass* it says *part*.
-#[must_use]
 pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     let mut results = slos(rules, evidence);
     results.extend(no_link_up(&results, evidence));

@@ -204,19 +204,16 @@ impl Reason {
     }
 
     /// The name used in results, and the heading in `docs/invalid.md`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
     /// One line that says what to do.
-    #[must_use]
     pub const fn remedy(self) -> &'static str {
         self.row().remedy
     }
 
     /// The section that explains it.
-    #[must_use]
     pub fn section(self) -> String {
         format!("docs/invalid.md#{}", self.name())
     }

@@ -41,7 +41,6 @@ pub enum RuleName {
 impl RuleName {
     /// Whether a rule of this name, in a fleet or a stream, takes the place of a wider rule named
     /// `other`.
-    #[must_use]
     pub fn replaces(self, other: Self) -> bool {
         match (self, other) {
             (
@@ -56,7 +55,6 @@ impl RuleName {
     }
 
     /// Whether the rule is about links, which belong to a fleet, and not about messages.
-    #[must_use]
     pub const fn is_about_links(self) -> bool {
         matches!(self, Self::Connected | Self::Disconnects)
     }

@@ -26,14 +26,12 @@ pub struct Rules {
 impl Rules {
     /// Begins with no named SLO and default bounds. `has_backend` tells whether arrivals are
     /// known, so that loss can be judged.
-    #[must_use]
     pub fn builder(has_backend: bool) -> RulesBuilder {
         RulesBuilder::new(has_backend)
     }
 
     /// The bounds on one latency that concern one stream, ascending and without doubles: what the
     /// recorder must count exactly, since no rule is decided by a bucket.
-    #[must_use]
     pub fn thresholds(&self, latency: Latency, fleet: FleetId, stream: StreamId) -> Vec<Micros> {
         let slos = self.slos.iter().filter(|slo| slo.covers(fleet, stream));
         let named = slos.filter_map(|slo| {
@@ -52,7 +50,6 @@ impl Rules {
 
     /// Whether `any` in the scopes of a stream switched a rule off there. A narrower rule of that
     /// name is judged all the same.
-    #[must_use]
     pub fn is_switched_off(&self, rule: RuleName, fleet: FleetId, stream: StreamId) -> bool {
         let mut all = self.switched_off.iter();
         all.any(|off| off.rule.replaces(rule) && off.scope.contains(fleet, stream))
@@ -60,7 +57,6 @@ impl Rules {
 
     /// The sets of streams that a wider rule is left with, where narrower ones took some of its
     /// streams out: figures of each set are needed beside those of fleets and of the run.
-    #[must_use]
     pub fn groups(&self, streams: &[(FleetId, StreamId)]) -> Vec<Vec<StreamId>> {
         let narrowed = self.slos.iter().filter(|slo| slo.is_narrowed());
         let mut groups: Vec<Vec<StreamId>> = narrowed.map(|slo| slo.streams(streams)).collect();
@@ -95,27 +91,23 @@ pub struct SwitchedOff {
 
 impl Slo {
     /// Whether the rule is about a stream of a fleet.
-    #[must_use]
     pub fn covers(&self, fleet: FleetId, stream: StreamId) -> bool {
         let is_out = |scope: &Scope| scope.contains(fleet, stream);
         self.scope.contains(fleet, stream) && !self.except.iter().any(is_out)
     }
 
     /// Whether the links of a fleet count for the rule.
-    #[must_use]
     pub fn covers_links(&self, fleet: FleetId) -> bool {
         let is_its = |scope: &Scope| scope.fleet().is_none_or(|of| of == fleet);
         is_its(&self.scope) && !self.except.iter().any(is_its)
     }
 
     /// Whether narrower rules took streams out of the rule.
-    #[must_use]
     pub fn is_narrowed(&self) -> bool {
         !self.except.is_empty() && !self.bound.name().is_about_links()
     }
 
     /// The streams that the rule is about, ascending.
-    #[must_use]
     pub fn streams(&self, all: &[(FleetId, StreamId)]) -> Vec<StreamId> {
         let covered = all
             .iter()
@@ -151,7 +143,6 @@ pub enum Scope {
 
 impl Scope {
     /// Whether a stream of a fleet belongs to this scope.
-    #[must_use]
     pub fn contains(&self, of_fleet: FleetId, stream: StreamId) -> bool {
         match self {
             Self::Run => true,
@@ -161,7 +152,6 @@ impl Scope {
     }
 
     /// The fleet whose links the scope has; none for all of them.
-    #[must_use]
     pub const fn fleet(&self) -> Option<FleetId> {
         match self {
             Self::Run => None,
@@ -171,7 +161,6 @@ impl Scope {
     }
 
     /// Whether the other scope is a part of this one.
-    #[must_use]
     pub fn is_wider_than(&self, other: &Scope) -> bool {
         match (self, other) {
             (Self::Run, Self::Fleet { .. } | Self::Stream { .. }) => true,
@@ -243,7 +232,6 @@ pub enum SloBound {
 
 impl SloBound {
     /// The rule's name, without the bound.
-    #[must_use]
     pub const fn name(&self) -> RuleName {
         match self {
             Self::Loss(_) => RuleName::Loss,
@@ -264,7 +252,6 @@ impl SloBound {
     }
 
     /// The rule's name, as in the scenario and the result: `loss`, `response p99`.
-    #[must_use]
     pub fn rule(&self) -> String {
         self.name().to_string()
     }
@@ -300,7 +287,6 @@ pub enum Latency {
 
 impl Latency {
     /// The name used in scenarios and results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Response => "response",

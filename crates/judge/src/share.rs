@@ -21,13 +21,11 @@ impl Share {
     pub const ONE: Share = Share(PARTS);
 
     /// A share given in percent, if it lies in 0 to 100.
-    #[must_use]
     pub fn percent(percent: f64) -> Option<Self> {
         Self::fraction(percent / 100.0)
     }
 
     /// A share given as a fraction, if it lies in 0 to 1.
-    #[must_use]
     pub fn fraction(fraction: f64) -> Option<Self> {
         let parts = (fraction * f64::from(PARTS)).round();
         (0.0..=f64::from(PARTS))
@@ -36,26 +34,22 @@ impl Share {
     }
 
     /// So many whole percent; more than 100 is the whole.
-    #[must_use]
     pub const fn whole_percent(percent: u32) -> Self {
         let parts = percent.saturating_mul(PARTS / 100);
         Self(if parts > PARTS { PARTS } else { parts })
     }
 
     /// The share as a fraction in 0 to 1.
-    #[must_use]
     pub fn as_fraction(self) -> f64 {
         f64::from(self.0) / f64::from(PARTS)
     }
 
     /// Whether `part` is at most this share of `whole`.
-    #[must_use]
     pub fn covers(self, part: u64, whole: u64) -> bool {
         u128::from(part) * u128::from(PARTS) <= u128::from(whole) * u128::from(self.0)
     }
 
     /// Whether `part` is at least this share of `whole`.
-    #[must_use]
     pub fn is_reached_by(self, part: u64, whole: u64) -> bool {
         u128::from(part) * u128::from(PARTS) >= u128::from(whole) * u128::from(self.0)
     }
@@ -86,7 +80,6 @@ impl Percentile {
 
     /// The percentile `percent` (99.9 for p99.9), if it lies strictly between 0 and 100 and has at
     /// most three decimals.
-    #[must_use]
     pub fn new(percent: f64) -> Option<Self> {
         let thousandths = percent * 1_000.0;
         let whole = thousandths.round();
@@ -96,20 +89,17 @@ impl Percentile {
     }
 
     /// X as a fraction: 0.99 for p99.
-    #[must_use]
     pub fn as_fraction(self) -> f64 {
         f64::from(self.0) / f64::from(THOUSANDTHS)
     }
 
     /// Whether at most `(1 - X) n` of `n` lie above.
-    #[must_use]
     pub fn allows(self, above: u64, n: u64) -> bool {
         let tail = u128::from(THOUSANDTHS - self.0);
         u128::from(above) * u128::from(THOUSANDTHS) <= tail * u128::from(n)
     }
 
     /// How many of `n` may lie above: `(1 - X) n`, rounded down.
-    #[must_use]
     pub fn allowed_above(self, n: u64) -> u64 {
         let tail = u128::from(THOUSANDTHS - self.0);
         // The quotient is at most n, so it fits.
@@ -118,7 +108,6 @@ impl Percentile {
 
     /// The least number of messages of which this percentile is printed and judged:
     /// `10 / (1 - X)`, rounded up.
-    #[must_use]
     pub fn needed(self) -> u64 {
         (MESSAGES_ABOVE * u64::from(THOUSANDTHS)).div_ceil(u64::from(THOUSANDTHS - self.0))
     }

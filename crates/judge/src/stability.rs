@@ -58,7 +58,6 @@ pub enum Stability {
 impl HoldSeries {
     /// Applies rules (a) and (b); none if there is no backlog of at least three windows, or
     /// nothing was offered.
-    #[must_use]
     pub fn assess(&self) -> Option<Stability> {
         let growths = self.backlogs.iter().filter_map(|(side, backlog)| {
             Growth::of(backlog, self.offered).map(|growth| (side, backlog, growth))

@@ -38,7 +38,6 @@ pub struct StopWindow {
 impl StopWindow {
     /// The window in which the messages of `flow` became final, `shed_own` of them shed by a cause
     /// of our own.
-    #[must_use]
     pub fn of(span: (Micros, Micros), flow: &Flow, shed_own: u64, links: (u64, u64)) -> Self {
         let good = flow.of(State::Accepted) + flow.of(State::Unacknowledged);
         let ended = flow.finals().saturating_sub(shed_own);
@@ -69,7 +68,6 @@ pub struct Stop {
 
 impl StopWatch {
     /// Watches every condition of the rules.
-    #[must_use]
     pub fn new(rules: &Rules) -> Self {
         Self {
             watched: rules

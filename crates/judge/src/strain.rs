@@ -52,7 +52,6 @@ impl StrainKind {
     ];
 
     /// The share from which on it is worth a warning.
-    #[must_use]
     pub const fn harmful(self) -> f64 {
         match self {
             Self::Cpu(_) => CPU,
@@ -62,7 +61,6 @@ impl StrainKind {
     }
 
     /// The kind of the warning.
-    #[must_use]
     pub const fn warning(self) -> WarningKind {
         match self {
             Self::Cpu(_) => WarningKind::Cpu,
@@ -72,7 +70,6 @@ impl StrainKind {
     }
 
     /// The name used in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu(ThreadRole::Shard) => "cpu",
@@ -105,7 +102,6 @@ impl StrainKind {
 
 impl Strain {
     /// Whether it is worth a warning.
-    #[must_use]
     pub fn is_harmful(&self) -> bool {
         self.share >= self.kind.harmful()
     }
@@ -121,7 +117,6 @@ impl fmt::Display for Strain {
 }
 
 /// Every health figure that the span has a sample of.
-#[must_use]
 pub fn strains(health: &GeneratorHealth, measured: (Micros, Micros)) -> Vec<Strain> {
     let all = StrainKind::ALL.into_iter();
     all.filter_map(|kind| kind.of(health, measured)).collect()

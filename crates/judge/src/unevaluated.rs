@@ -62,7 +62,6 @@ pub enum Unevaluated {
 
 impl Unevaluated {
     /// Whether there was nothing that the rule could be about. A default rule then does not apply.
-    #[must_use]
     pub const fn is_without_object(self) -> bool {
         matches!(
             self,

@@ -27,7 +27,6 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
 }
 
 /// The rules on incidents of the generator. The live view asks for the same rules on those so far.
-#[must_use]
 pub fn accidents(health: &GeneratorHealth) -> Vec<RuleResult> {
     let kinds: [(Reason, &[IncidentKind]); 5] = [
         (Reason::ReceiveDrops, &[IncidentKind::ReceiveDrop]),
@@ -176,7 +175,6 @@ fn with_commands(
 }
 
 /// Rule `own-shed` on what was shed so far, by cause; `since_s` is the first second of it.
-#[must_use]
 pub fn own_shed(by_cause: &BTreeMap<String, u64>, since_s: Option<u32>) -> RuleResult {
     let own = muster_measure::own_shed(by_cause);
     let causes = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
@@ -285,7 +283,6 @@ fn closed_loop(name: &str, scope: &ScopeSummary) -> RuleResult {
 }
 
 /// Rule `shape of commands`, by the upper edge of the p99's bucket.
-#[must_use]
 pub fn command_shape(bound: Micros, lateness: &Distribution) -> RuleResult {
     let lateness = Lateness {
         known: lateness,
@@ -299,7 +296,6 @@ pub fn command_shape(bound: Micros, lateness: &Distribution) -> RuleResult {
 
 /// Rule `shape` on the lateness so far, by an exact counter; where there is none, by the upper edge
 /// of the p99's bucket.
-#[must_use]
 pub fn shape(bound: Micros, lateness: &Lateness<'_>) -> RuleResult {
     let rule = new(SHAPE, Reason::Shape).bound(Figure::Time(bound));
     let needed = Percentile::P99.needed();

@@ -45,7 +45,6 @@ pub enum RunResult {
 
 impl RunResult {
     /// The word used in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -346,7 +345,6 @@ pub enum RuleOutcome {
 
 impl RuleOutcome {
     /// The word used in results.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Pass => "pass",

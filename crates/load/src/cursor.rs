@@ -48,7 +48,6 @@ enum Slots {
 impl Cursor {
     /// A cursor before the first message of `devices` (global numbers; those of other classes are
     /// passed over).
-    #[must_use]
     pub fn new(schedule: Arc<StreamSchedule>, devices: Range<u32>) -> Self {
         let slots = Slots::new(&schedule, devices);
         let walk = schedule.poisson().map(|_| Box::new(Walk::new()));
@@ -66,7 +65,6 @@ impl Cursor {
     }
 
     /// The next message; none when the schedule is over.
-    #[must_use]
     pub fn peek(&self) -> Option<Due> {
         self.next
     }

@@ -32,7 +32,6 @@ impl NameTemplate {
     }
 
     /// The text it was read from.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -47,7 +46,6 @@ impl NameTemplate {
     }
 
     /// The index of the device of that name; none if no device has it.
-    #[must_use]
     pub fn index_of(&self, name: &str) -> Option<u32> {
         let digits = name
             .strip_prefix(self.prefix.as_str())?
@@ -62,7 +60,6 @@ impl NameTemplate {
     }
 
     /// Whether a name of this template may be one of the other, as far as their fixed texts tell.
-    #[must_use]
     pub fn may_meet(&self, other: &Self) -> bool {
         let begin = |one: &Self, other: &Self| one.prefix.starts_with(&other.prefix);
         let end = |one: &Self, other: &Self| one.suffix.ends_with(&other.suffix);
@@ -76,7 +73,6 @@ impl NameTemplate {
     }
 
     /// The least and greatest length of the names of `first..=last`, in bytes.
-    #[must_use]
     pub fn lengths(&self, first: u32, last: u32) -> (usize, usize) {
         let fixed = self.prefix.len() + self.suffix.len();
         let digits = |index: u32| {

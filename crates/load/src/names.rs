@@ -36,7 +36,6 @@ impl Names {
     }
 
     /// The index of the device of that name; none if no device has it.
-    #[must_use]
     pub fn index_of(&self, name: &str) -> Option<u32> {
         match self {
             Self::Formula(template) => template.index_of(name),
@@ -45,7 +44,6 @@ impl Names {
     }
 
     /// The least and greatest length of the names of `first..=last`, in bytes.
-    #[must_use]
     pub fn lengths(&self, first: u32, last: u32) -> (usize, usize) {
         match self {
             Self::Formula(template) => template.lengths(first, last),
@@ -54,7 +52,6 @@ impl Names {
     }
 
     /// The same of the names as they stand in a string of JSON.
-    #[must_use]
     pub fn json_lengths(&self, first: u32, last: u32) -> (usize, usize) {
         match self {
             Self::Formula(template) => {
@@ -67,7 +64,6 @@ impl Names {
     }
 
     /// Whether a name differs from itself in a string of JSON.
-    #[must_use]
     pub fn need_escapes(&self) -> bool {
         match self {
             Self::Formula(template) => template.json_escapes() > 0,
@@ -76,7 +72,6 @@ impl Names {
     }
 
     /// Bytes that the table holds beside the plan; 0 for a formula.
-    #[must_use]
     pub fn memory(&self) -> usize {
         match self {
             Self::Formula(_) => 0,
@@ -179,13 +174,11 @@ impl NameTable {
     }
 
     /// The name of device `index`.
-    #[must_use]
     pub fn name(&self, index: u32) -> Option<&str> {
         self.list.get(index.checked_sub(self.first)?)
     }
 
     /// The index of the device of that name.
-    #[must_use]
     pub fn index_of(&self, name: &str) -> Option<u32> {
         let mut slot = slot_of(name, self.slots.len())?;
         loop {
@@ -198,14 +191,12 @@ impl NameTable {
     }
 
     /// An index of another table and one of this whose names are alike.
-    #[must_use]
     pub fn common(&self, other: &Self) -> Option<(u32, u32)> {
         let mut names = (self.first..).zip(self.list.iter());
         names.find_map(|(index, name)| Some((other.index_of(name)?, index)))
     }
 
     /// The least and greatest length of its names, in bytes.
-    #[must_use]
     pub fn lengths(&self) -> (usize, usize) {
         self.measured(str::len)
     }
@@ -244,7 +235,6 @@ impl NameList {
     }
 
     /// The text at a place.
-    #[must_use]
     pub fn get(&self, place: u32) -> Option<&str> {
         let place = place as usize;
         let end = *self.ends.get(place)? as usize;

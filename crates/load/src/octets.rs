@@ -50,7 +50,6 @@ pub enum OctetsError {
 
 impl Octets {
     /// The bytes that the template's text stands for.
-    #[must_use]
     pub fn new(template: Template, encoding: Encoding) -> Self {
         Self {
             source: Source::Template(template),
@@ -59,13 +58,11 @@ impl Octets {
     }
 
     /// The bytes of the template's text itself.
-    #[must_use]
     pub fn text(template: Template) -> Self {
         Self::new(template, Encoding::Text)
     }
 
     /// The same bytes for all devices.
-    #[must_use]
     pub fn fixed(bytes: &[u8]) -> Self {
         let mut text = String::new();
         bytes.iter().for_each(|byte| push_hex(*byte, &mut text));
@@ -73,7 +70,6 @@ impl Octets {
     }
 
     /// A list with the bytes of each device.
-    #[must_use]
     pub fn listed<'a>(bytes: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut list = NameList::default();
         let mut text = String::new();
@@ -89,7 +85,6 @@ impl Octets {
     }
 
     /// The template, if its text is the bytes; none if they are decoded.
-    #[must_use]
     pub fn template(&self) -> Option<&Template> {
         match (&self.source, self.encoding) {
             (Source::Template(template), Encoding::Text) => Some(template),
@@ -98,7 +93,6 @@ impl Octets {
     }
 
     /// The template whose text stands for the bytes; none where each device's are listed.
-    #[must_use]
     pub fn source_template(&self) -> Option<&Template> {
         match &self.source {
             Source::Template(template) => Some(template),

@@ -157,7 +157,6 @@ impl Payload {
     }
 
     /// The least and greatest length, in bytes.
-    #[must_use]
     pub fn bounds(&self, bounds: &Bounds<'_>) -> (usize, usize) {
         match &self.body {
             Body::Template(template) => template.size_bounds(bounds),
@@ -169,7 +168,6 @@ impl Payload {
     }
 
     /// The share of random sizes that is below the least one and drawn again, 0 to 1.
-    #[must_use]
     pub fn redrawn(&self) -> f64 {
         match &self.body {
             Body::LogNormal(sizes) => sizes.share_below(sizes.least),
@@ -178,7 +176,6 @@ impl Payload {
     }
 
     /// The form of the stamp that every payload has room for; none if some or all have none.
-    #[must_use]
     pub fn stamp_form(&self) -> Option<StampForm> {
         match &self.body {
             Body::Template(_) | Body::Mix(_) => self.stamp_anchor().map(|_| StampForm::Text30),
@@ -191,14 +188,12 @@ impl Payload {
     }
 
     /// Whether it is text, in which a stamp is 30 characters.
-    #[must_use]
     pub fn is_text(&self) -> bool {
         matches!(self.body, Body::Template(_) | Body::Mix(_))
     }
 
     /// The ticks of `${unique_ms}` in milliseconds, the longest if there are several; none if no message
     /// has one.
-    #[must_use]
     pub fn unique_step(&self) -> Option<u32> {
         match &self.body {
             Body::Template(template) => template.unique_step(),
@@ -208,7 +203,6 @@ impl Payload {
     }
 
     /// The template, if it is one.
-    #[must_use]
     pub fn template(&self) -> Option<&Template> {
         match &self.body {
             Body::Template(template) => Some(template),
@@ -218,7 +212,6 @@ impl Payload {
 
     /// The fixed text directly before the stamp of a payload that is text
     /// ([`Template::stamp_anchor`]); none if it has none, or is no text.
-    #[must_use]
     pub fn stamp_anchor(&self) -> Option<&str> {
         match &self.body {
             Body::Template(template) => template.stamp_anchor(),
@@ -230,7 +223,6 @@ impl Payload {
 
 impl StampForm {
     /// Its length in bytes.
-    #[must_use]
     pub const fn size(self) -> usize {
         match self {
             Self::Binary22 => STAMP_BYTES,

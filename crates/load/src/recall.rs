@@ -20,7 +20,6 @@ pub struct Recall {
 
 impl Recall {
     /// Nothing asked yet.
-    #[must_use]
     pub fn new(schedule: Arc<StreamSchedule>) -> Self {
         let recent = schedule.poisson().map(|_| Box::new(Recent::new()));
         Self { schedule, recent }
@@ -36,7 +35,6 @@ impl Recall {
     }
 
     /// The schedule that is asked.
-    #[must_use]
     pub fn schedule(&self) -> &StreamSchedule {
         &self.schedule
     }

@@ -45,7 +45,6 @@ pub enum RecordError {
 impl<'a> Records<'a> {
     /// The records of a text. The first of comma, semicolon and tab that its first line has between
     /// cells stands between all.
-    #[must_use]
     pub fn new(text: &'a str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let first = text.lines().find(|line| !line.trim().is_empty());
@@ -60,7 +59,6 @@ impl<'a> Records<'a> {
     }
 
     /// The character between cells.
-    #[must_use]
     pub fn separator(&self) -> char {
         self.separator
     }

@@ -89,19 +89,16 @@ impl StreamSchedule {
     }
 
     /// What the schedule was made from.
-    #[must_use]
     pub fn spec(&self) -> &ScheduleSpec {
         &self.spec
     }
 
     /// Messages of the whole schedule.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// The devices of the class.
-    #[must_use]
     pub fn devices(&self) -> Range<u32> {
         self.spec.first_device.0..self.spec.first_device.0 + self.spec.devices
     }
@@ -112,7 +109,6 @@ impl StreamSchedule {
     /// This is the step of a closed loop: due(n) = max(due(n-1) + period, ended(n-1)). A period that
     /// is no whole number of microseconds is rounded up, so that a closed loop is never ahead of
     /// the schedule and never sends more than is nominal.
-    #[must_use]
     pub fn one_period_after(&self, t: Micros) -> Option<Micros> {
         if matches!(self.spec.shape, Shape::Replay(_)) {
             return None;
@@ -128,13 +124,11 @@ impl StreamSchedule {
     }
 
     /// When the first message of `device` is due: its phase offset.
-    #[must_use]
     pub fn first_due(&self, device: DeviceId) -> Option<Micros> {
         self.due(self.index_of(device, 0)?)
     }
 
     /// Messages of `device` among the first `before` messages of the class, in constant time.
-    #[must_use]
     pub fn count_of(&self, device: DeviceId, before: u64) -> u32 {
         match self.slot_of(device) {
             Some(slot) => self.layout.of_slot(slot, before.min(self.count)),

@@ -122,14 +122,12 @@ pub struct ScheduleSpec {
 
 impl ScheduleSpec {
     /// The end of the schedule: warm-up and measured phase; nothing is due at or after it.
-    #[must_use]
     pub fn horizon(&self) -> Micros {
         self.warm_up + self.measure
     }
 
     /// The shortest time, rounded down, from one message of a device to its next when the loop is
     /// closed; zero for a replay, which has no period.
-    #[must_use]
     pub fn shortest_period(&self) -> Micros {
         match &self.shape {
             Shape::Burst { n, every } => Micros(every.get() / u64::from((*n).max(1))),

@@ -106,7 +106,6 @@ impl Table {
     }
 
     /// The line that a row of a table begins on, from 1; `text` is what the table was read from.
-    #[must_use]
     pub fn line_of(text: &str, row: usize) -> Option<usize> {
         let mut records = Records::new(text);
         for _ in 0..=row {
@@ -124,7 +123,6 @@ impl Table {
     }
 
     /// The line that a row begins on in the file, from 1.
-    #[must_use]
     pub fn line(&self, row: usize) -> usize {
         let after = self
             .jumps
@@ -136,7 +134,6 @@ impl Table {
     }
 
     /// The lines of the rows alone, for where no cell may be kept.
-    #[must_use]
     pub fn without_cells(&self) -> Self {
         Self {
             header: self.header.clone(),
@@ -147,31 +144,26 @@ impl Table {
     }
 
     /// The names of the columns.
-    #[must_use]
     pub fn columns(&self) -> &[String] {
         &self.header
     }
 
     /// The number of rows without the header.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len() / self.header.len()
     }
 
     /// Whether there is no row; a parsed table has at least one.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// Bytes that its cells take.
-    #[must_use]
     pub fn memory(&self) -> usize {
         self.cells.len() + self.ends.len() * size_of::<u32>()
     }
 
     /// Row `index`, from 0.
-    #[must_use]
     pub fn row(&self, index: usize) -> Option<Row<'_>> {
         (index < self.len()).then(|| Row {
             table: self,
@@ -189,7 +181,6 @@ impl Table {
     }
 
     /// The least and greatest length of the cells of a column, as `length` measures them.
-    #[must_use]
     pub fn lengths(&self, column: &str, length: impl Fn(&str) -> usize) -> Option<(usize, usize)> {
         let lengths = self.column(column).map(length);
         lengths.fold(None, |bounds: Option<(usize, usize)>, length| {
@@ -237,7 +228,6 @@ impl Table {
 
 impl<'a> Row<'a> {
     /// The cell of a column; none if the table has no such column.
-    #[must_use]
     pub fn get(&self, column: &str) -> Option<&'a str> {
         self.table
             .place(column)

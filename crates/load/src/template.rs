@@ -175,20 +175,17 @@ impl Template {
     }
 
     /// The text it was compiled from.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Whether it has a `${stamp}`.
-    #[must_use]
     pub fn has_stamp(&self) -> bool {
         self.variables()
             .any(|(_, variable)| *variable == Variable::Stamp)
     }
 
     /// The ticks of its `${unique_ms}` in milliseconds; none if it has none.
-    #[must_use]
     pub fn unique_step(&self) -> Option<u32> {
         let steps = self.variables().filter_map(|(_, variable)| {
             if let Variable::UniqueMs { step, .. } = variable.bare() {
@@ -219,7 +216,6 @@ impl Template {
 
     /// The fixed text directly before the stamp, by which a consumer finds the stamp again; empty
     /// if the stamp opens the text or follows a variable. None without a stamp.
-    #[must_use]
     pub fn stamp_anchor(&self) -> Option<&str> {
         let at = self.parts.iter().position(|part| {
             matches!(

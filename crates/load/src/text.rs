@@ -51,7 +51,6 @@ pub struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// All lines of a text.
-    #[must_use]
     pub fn new(text: &'a str) -> Self {
         Self {
             rest: text.strip_prefix('\u{feff}').unwrap_or(text),

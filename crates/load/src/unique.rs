@@ -39,7 +39,6 @@ enum Rule {
 impl UniqueMs {
     /// The rule for a schedule, in ticks of at most `step` milliseconds. `is_closed` says that a message may be due
     /// later than the schedule has it, and the next one a period after that.
-    #[must_use]
     pub fn new(schedule: &Arc<StreamSchedule>, step: u32, is_closed: bool) -> Self {
         let rule = match Arrivals::of(schedule.spec(), step.max(1), is_closed) {
             Arrivals::Apart => Rule::AsDue,
@@ -73,13 +72,11 @@ impl UniqueMs {
 
 impl ScheduleSpec {
     /// Whether two messages of a device may be due within one millisecond.
-    #[must_use]
     pub fn may_share_ms(&self, is_closed: bool) -> bool {
         !matches!(Arrivals::of(self, 1, is_closed), Arrivals::Apart)
     }
 
     /// Whether a device may send more than one message a millisecond for long.
-    #[must_use]
     pub fn outpaces_ms(&self, is_closed: bool) -> bool {
         matches!(Arrivals::of(self, 1, is_closed), Arrivals::Dense)
     }

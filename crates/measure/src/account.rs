@@ -91,7 +91,6 @@ pub struct LinkAccount {
 
 impl Account {
     /// An empty account for every stream and backend of the plan.
-    #[must_use]
     pub fn new(plan: &RecorderPlan) -> Self {
         Self {
             streams: vec![StreamAccount::default(); plan.streams.len()],
@@ -232,7 +231,6 @@ impl Account {
 
 impl StreamAccount {
     /// The tally of one final state.
-    #[must_use]
     pub fn state(&self, state: State) -> &Tally {
         &self.states[state.index()]
     }

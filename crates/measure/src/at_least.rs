@@ -27,13 +27,11 @@ impl AtLeast {
     }
 
     /// Whether none is.
-    #[must_use]
     pub const fn is_none(&self) -> bool {
         self.0 == 0
     }
 
     /// Whether the percentile of this name is, such as `p99_us`.
-    #[must_use]
     pub fn holds(&self, name: &str) -> bool {
         self.names().any(|known| known == name)
     }
@@ -75,7 +73,6 @@ pub struct Bounded {
 
 impl Bounded {
     /// The percentile `share` in (0, 1); none without values.
-    #[must_use]
     pub fn of(known: &Distribution, censored: &Distribution, share: f64) -> Option<Self> {
         let mut all = known.clone();
         all.merge(censored);

@@ -29,7 +29,6 @@ pub const ANSWERINGS: usize = 7;
 pub const PRESENCES: usize = Presence::ALL.len();
 
 /// The place of a query's end in every table of them.
-#[must_use]
 pub const fn query_at(outcome: &QueryOutcome) -> usize {
     match outcome {
         QueryOutcome::Received => 0,
@@ -42,7 +41,6 @@ pub const fn query_at(outcome: &QueryOutcome) -> usize {
 }
 
 /// The place of what the backend knows of a command in every table of it.
-#[must_use]
 pub const fn delivery_at(delivery: &Delivery) -> usize {
     match delivery {
         Delivery::Delivered => 0,
@@ -62,7 +60,6 @@ pub(crate) const WITHHELD: usize = 4;
 pub(crate) const DELIVERED: usize = 0;
 
 /// The place of an answer's end in every table of them.
-#[must_use]
 pub const fn answering_at(outcome: &Answering) -> usize {
     match outcome {
         Answering::Answered => ANSWERED,
@@ -79,7 +76,6 @@ pub const fn answering_at(outcome: &Answering) -> usize {
 pub(crate) const ANSWERED: usize = 0;
 
 /// The place of a device's presence in every table of it.
-#[must_use]
 pub const fn presence_at(presence: Presence) -> usize {
     presence as usize
 }

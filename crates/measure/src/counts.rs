@@ -140,7 +140,6 @@ impl<K: Ord + Copy> CountBy<K> {
     }
 
     /// The count of one code.
-    #[must_use]
     pub fn of(&self, code: K) -> u64 {
         self.iter()
             .find(|(known, _)| *known == code)
@@ -153,13 +152,11 @@ impl<K: Ord + Copy> CountBy<K> {
     }
 
     /// The counts of the codes that `is_wanted` picks.
-    #[must_use]
     pub fn only(&self, is_wanted: impl Fn(K) -> bool) -> Self {
         Self(self.iter().filter(|(code, _)| is_wanted(*code)).collect())
     }
 
     /// The sum over all codes.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
@@ -218,19 +215,16 @@ impl TimeSums {
 
 impl Flow {
     /// Messages that ended in `state` in this second.
-    #[must_use]
     pub fn of(&self, state: State) -> u64 {
         self.ended[state.index()]
     }
 
     /// Messages that reached any final state in this second.
-    #[must_use]
     pub fn finals(&self) -> u64 {
         self.ended.iter().sum()
     }
 
     /// Messages that ended with an answer in this second.
-    #[must_use]
     pub fn answered(&self) -> u64 {
         self.of(State::Accepted) + self.of(State::Rejected)
     }
@@ -244,19 +238,16 @@ impl Flow {
 
 impl Outcomes {
     /// Messages due here that ended in `state`.
-    #[must_use]
     pub fn of(&self, state: State) -> u64 {
         self.states[state.index()]
     }
 
     /// Messages due here whose end is known.
-    #[must_use]
     pub fn finals(&self) -> u64 {
         self.states.iter().sum()
     }
 
     /// Messages shed by a cause that is the generator's own.
-    #[must_use]
     pub fn shed_own(&self) -> u64 {
         self.shed
             .iter()

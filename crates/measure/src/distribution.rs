@@ -42,7 +42,6 @@ impl Latency {
     ];
 
     /// The name used in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Response => "response",
@@ -109,7 +108,6 @@ mod gaps {
 
 impl Cell {
     /// The largest value of the cell, in microseconds.
-    #[must_use]
     pub const fn high_us(&self) -> u64 {
         self.low_us + width(self.low_us) - 1
     }
@@ -141,20 +139,17 @@ impl Distribution {
     }
 
     /// The cells that hold values, by ascending value.
-    #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
 
     /// The mean, in microseconds; none without values.
-    #[must_use]
     pub fn mean_us(&self) -> Option<u64> {
         (self.count > 0).then(|| (self.sum_us as f64 / self.count as f64).round() as u64)
     }
 
     /// The value, in microseconds, that at most a share `1 - q` of the values exceed: the upper
     /// edge of its cell, never more than the maximum. None without values.
-    #[must_use]
     pub fn quantile_us(&self, q: f64) -> Option<u64> {
         if self.count == 0 {
             return None;

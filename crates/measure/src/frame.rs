@@ -70,7 +70,6 @@ pub struct Records<'a> {
 
 impl<'a> Records<'a> {
     /// The records of a file's bytes.
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self {
             rest: bytes,
@@ -81,13 +80,11 @@ impl<'a> Records<'a> {
 
     /// Whether the bytes ended in something that is no whole record: the writer was killed, or
     /// the file was altered from there on.
-    #[must_use]
     pub fn is_torn(&self) -> bool {
         self.is_torn
     }
 
     /// How many bytes whole records took.
-    #[must_use]
     pub fn bytes_read(&self) -> usize {
         self.read
     }

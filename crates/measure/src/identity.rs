@@ -79,7 +79,6 @@ pub(crate) struct BackendSeen {
 
 impl Identity {
     /// The empty sets of a plan.
-    #[must_use]
     pub fn new(plan: &RecorderPlan) -> Self {
         let streams = plan.streams.iter().map(|track| StreamFinals {
             primary: if track.answers {
@@ -139,26 +138,22 @@ impl Identity {
     /// How long the exchanges of each stream took, in slots as the published test of Hono has them:
     /// from taken to the answer, of what was accepted; of queries to the command, of replies from the
     /// command. Over the whole run; empty where they were not asked for.
-    #[must_use]
     pub fn slots(&self) -> &[SlotTimes] {
         &self.slots
     }
 
     /// The figures of a published test, in the order of the devices; empty where none were asked
     /// for.
-    #[must_use]
     pub fn published(&self) -> &[DeviceFigures] {
         &self.published
     }
 
     /// The account made from the Facts.
-    #[must_use]
     pub fn facts(&self) -> &Account {
         &self.facts
     }
 
     /// How many first copies of a backend more than one process took for the first.
-    #[must_use]
     pub fn split(&self, backend: muster_model::BackendId) -> u64 {
         self.backends
             .get(backend.index())

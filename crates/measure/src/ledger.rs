@@ -227,7 +227,6 @@ pub struct LostOf {
 
 impl Table {
     /// The row of a state; none for shed messages, which have none.
-    #[must_use]
     pub fn row(&self, state: State) -> Option<&TableRow> {
         self.rows.get(state.index())
     }
@@ -235,7 +234,6 @@ impl Table {
 
 impl TableRow {
     /// All messages of the state.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.arrived + self.absent + self.outstanding
     }
@@ -243,37 +241,31 @@ impl TableRow {
 
 impl ArrivalFigures {
     /// Accepted and absent.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.of(State::Accepted).absent
     }
 
     /// Unacknowledged and absent.
-    #[must_use]
     pub fn lost_unacknowledged(&self) -> u64 {
         self.of(State::Unacknowledged).absent
     }
 
     /// Accepted or unacknowledged, not arrived, and perhaps still on its way.
-    #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.of(State::Accepted).outstanding + self.of(State::Unacknowledged).outstanding
     }
 
     /// Accepted or unacknowledged, and absent: what rule `loss` counts.
-    #[must_use]
     pub fn all_lost(&self) -> u64 {
         self.lost() + self.lost_unacknowledged()
     }
 
     /// Accepted or unacknowledged: what every backend is to get.
-    #[must_use]
     pub fn expected(&self) -> u64 {
         self.of(State::Accepted).total() + self.of(State::Unacknowledged).total()
     }
 
     /// The row of a state; zeros for shed messages, which have none.
-    #[must_use]
     pub fn of(&self, state: State) -> TableRow {
         self.table.row(state).copied().unwrap_or_default()
     }
@@ -296,7 +288,6 @@ impl ArrivalFigures {
 
 impl Ledger {
     /// The count of one final state.
-    #[must_use]
     pub fn state(&self, state: State) -> u64 {
         match state {
             State::Accepted => self.accepted,
@@ -310,7 +301,6 @@ impl Ledger {
     }
 
     /// The same ledger with its failures summed.
-    #[must_use]
     pub fn with_failed(mut self) -> Self {
         self.failed = self.rejected
             + self.refused_unawaited
@@ -322,7 +312,6 @@ impl Ledger {
     }
 
     /// Messages shed by a cause that is not our own.
-    #[must_use]
     pub fn shed_by_others(&self) -> u64 {
         self.shed.saturating_sub(own_shed(&self.shed_by_cause))
     }
@@ -428,7 +417,6 @@ pub(crate) fn sum_known(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
 }
 
 /// Messages shed by a cause of our own, of all by cause.
-#[must_use]
 pub fn own_shed(by_cause: &BTreeMap<String, u64>) -> u64 {
     let own = ShedCause::ALL.into_iter().filter(|cause| cause.is_own());
     own.filter_map(|cause| by_cause.get(cause.name())).sum()

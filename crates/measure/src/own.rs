@@ -60,7 +60,6 @@ impl RecentLateness {
     }
 
     /// The largest lateness from an instant to now.
-    #[must_use]
     pub fn largest_since(&self, since: Micros) -> Micros {
         let bucket = bucket_of(since);
         let at = self.entries.partition_point(|(at, _)| *at < bucket);
@@ -69,7 +68,6 @@ impl RecentLateness {
     }
 
     /// The largest lateness from one second before an instant to now.
-    #[must_use]
     pub fn largest_before(&self, due: Micros) -> Micros {
         self.largest_since(due - BEFORE_DUE)
     }
@@ -106,13 +104,11 @@ impl WaitHistory {
     }
 
     /// The whole wait so far.
-    #[must_use]
     pub fn waited(&self) -> Micros {
         self.waited
     }
 
     /// The wait since an instant, as far back as it is known.
-    #[must_use]
     pub fn since(&self, at: Micros) -> Micros {
         if self.recent.is_before(at) {
             return Micros::ZERO;
@@ -193,20 +189,17 @@ impl ReadDelay {
     }
 
     /// The CPU wait of the thread, by the instant at which it was read.
-    #[must_use]
     pub fn waits(&self) -> &WaitHistory {
         &self.waits
     }
 
     /// The length of the turn so far.
-    #[must_use]
     pub fn turn(&self, now: Micros) -> Micros {
         now - self.turn_began
     }
 
     /// The part of the time from `due` to `seen` that may be the reader's own: the CPU wait between
     /// them, and the turn that reads.
-    #[must_use]
     pub fn own(&self, due: Micros, seen: Micros) -> Micros {
         let own = self.waits.since(due) + self.turn(seen);
         own.min(seen - due)

@@ -86,13 +86,11 @@ pub enum Role {
 
 impl Role {
     /// Whether the stream has a part in the ledger of commands.
-    #[must_use]
     pub const fn has_commands(self) -> bool {
         matches!(self, Self::Query | Self::Command)
     }
 
     /// Whether devices send its messages by themselves.
-    #[must_use]
     pub const fn is_uplink(self) -> bool {
         matches!(self, Self::Uplink | Self::Query)
     }
@@ -141,7 +139,6 @@ pub enum Cold {
 impl Cold {
     /// Whether a message is kept apart; `measure` is the start of the measured phase. Where its
     /// due instant is not known only its number can tell.
-    #[must_use]
     pub fn holds(self, seq: u32, due: Option<Micros>, measure: Micros) -> bool {
         match self {
             Self::Nothing => false,
@@ -187,7 +184,6 @@ impl Timeline {
     };
 
     /// The timeline of a run whose warm-up starts at `origin`.
-    #[must_use]
     pub fn starting(origin: Micros, warm_up: Micros, measure: Micros) -> Self {
         let start = origin + warm_up;
         Self {
@@ -198,7 +194,6 @@ impl Timeline {
     }
 
     /// The same timeline if nothing is due from `at` on.
-    #[must_use]
     pub fn stopped(&self, at: Micros) -> Self {
         Self {
             measure: self.measure.min(at),
@@ -208,7 +203,6 @@ impl Timeline {
     }
 
     /// The phase in which `at` lies.
-    #[must_use]
     pub fn phase(&self, at: Micros) -> Phase {
         if at < self.origin {
             Phase::Connect
@@ -222,7 +216,6 @@ impl Timeline {
     }
 
     /// Length of the measured phase.
-    #[must_use]
     pub fn measured(&self) -> Micros {
         self.settle - self.measure
     }
@@ -230,7 +223,6 @@ impl Timeline {
 
 impl Bounds {
     /// The bounds on one latency; none for those that are not of a stream.
-    #[must_use]
     pub fn of(&self, latency: Latency) -> &[Micros] {
         match latency {
             Latency::Response => &self.response,
@@ -244,7 +236,6 @@ impl Bounds {
 
     /// Where the counter of a bound stands in [`crate::UplinkWindow::above`], or for end-to-end in
     /// [`crate::ArrivalWindow::above`]; none if the bound is not registered.
-    #[must_use]
     pub fn place(&self, latency: Latency, bound: Micros) -> Option<usize> {
         let before: &[Latency] = match latency {
             Latency::Response | Latency::EndToEnd | Latency::Connect => &[],
@@ -258,7 +249,6 @@ impl Bounds {
     }
 
     /// The bounds on one latency in ascending order, each once: as counters are kept.
-    #[must_use]
     pub fn sorted(&self, latency: Latency) -> Vec<Micros> {
         let mut bounds = self.of(latency).to_vec();
         bounds.sort_unstable();
@@ -269,13 +259,11 @@ impl Bounds {
 
 impl RecorderPlan {
     /// What is recorded of a stream; none if the plan has no such stream.
-    #[must_use]
     pub fn stream(&self, stream: StreamId) -> Option<&StreamTrack> {
         self.streams.get(stream.index())
     }
 
     /// Whether the id names a message that this plan could have sent.
-    #[must_use]
     pub fn knows(&self, id: &MessageId) -> bool {
         id.run == self.run
             && self.stream(id.stream).is_some_and(|track| {
@@ -292,7 +280,6 @@ impl RecorderPlan {
     }
 
     /// The fleet of a link; none if the plan has no such link.
-    #[must_use]
     pub fn fleet_of(&self, link: LinkId) -> Option<FleetId> {
         let holds = |fleet: &FleetTrack| {
             link.0
@@ -308,7 +295,6 @@ impl RecorderPlan {
 
 impl StreamTrack {
     /// The device's place within the stream, from 0; none if it is not one of the stream's.
-    #[must_use]
     pub fn slot(&self, device: DeviceId) -> Option<u32> {
         device
             .0

@@ -63,13 +63,11 @@ struct BackendRecorder {
 impl Recorder {
     /// Bytes that the windows in the making of one recorder keep at the most; windows that were
     /// handed over and the identity are not in it.
-    #[must_use]
     pub const fn window_bytes_most(streams: usize, backends: usize) -> usize {
         live::bytes_most(streams, backends)
     }
 
     /// A recorder that has heard nothing.
-    #[must_use]
     pub fn new(plan: RecorderPlan) -> Self {
         let stream = |track: &crate::StreamTrack| StreamRecorder {
             live: Live::default(),
@@ -110,7 +108,6 @@ impl Recorder {
     }
 
     /// Where the phases begin.
-    #[must_use]
     pub fn timeline(&self) -> Timeline {
         self.timeline
     }
@@ -289,7 +286,6 @@ impl Recorder {
     }
 
     /// The identity sets; what was not flushed before is lost to the windows.
-    #[must_use]
     pub fn finish(mut self) -> Identity {
         self.identity.shrink();
         (self.identity.published, self.identity.slots) = self.published.figures();

@@ -16,7 +16,6 @@ use crate::{
 
 impl Closing<'_> {
     /// The run in figures.
-    #[must_use]
     pub fn summary(&self) -> Summary {
         let closed = self.close();
         let of_fleet = |fleet: FleetId| {

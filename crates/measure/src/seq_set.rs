@@ -91,7 +91,6 @@ impl SeqSet {
     }
 
     /// Whether the number is in.
-    #[must_use]
     pub fn contains(&self, seq: u32) -> bool {
         match &self.0 {
             Form::Short { low, from, to } => seq < *low || (*from..*to).contains(&seq),
@@ -100,19 +99,16 @@ impl SeqSet {
     }
 
     /// How many numbers are in.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.runs().map(|run| u64::from(run.end - run.start)).sum()
     }
 
     /// Whether none is.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs().next().is_none()
     }
 
     /// The numbers as ascending runs that do not touch.
-    #[must_use]
     pub fn runs(&self) -> Runs<'_> {
         match &self.0 {
             Form::Short { low, from, to } => Runs {
@@ -127,25 +123,21 @@ impl SeqSet {
     }
 
     /// The numbers of both sets.
-    #[must_use]
     pub fn union(&self, other: &SeqSet) -> SeqSet {
         combine(self.runs(), other.runs(), |mine, theirs| mine || theirs)
     }
 
     /// The numbers that are in both sets.
-    #[must_use]
     pub fn intersection(&self, other: &SeqSet) -> SeqSet {
         combine(self.runs(), other.runs(), |mine, theirs| mine && theirs)
     }
 
     /// The numbers of this set that are not in the other.
-    #[must_use]
     pub fn difference(&self, other: &SeqSet) -> SeqSet {
         combine(self.runs(), other.runs(), |mine, theirs| mine && !theirs)
     }
 
     /// The set of ascending runs that do not touch.
-    #[must_use]
     pub fn from_runs(runs: impl Iterator<Item = Range<u32>>) -> SeqSet {
         let mut runs = runs.filter(|run| !run.is_empty()).peekable();
         let low = runs.next_if(|run| run.start == 0).map_or(0, |run| run.end);
@@ -169,7 +161,6 @@ impl SeqSet {
     }
 
     /// Bytes the set takes beyond its own 16.
-    #[must_use]
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Form::Short { .. } => 0,

@@ -51,19 +51,16 @@ impl SlotTimes {
     }
 
     /// How many times there are.
-    #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
     /// The mean in whole milliseconds; none without a time.
-    #[must_use]
     pub fn mean_ms(&self) -> Option<u64> {
         (self.sum_us / 1_000).checked_div(self.count)
     }
 
     /// The longest time, in whole milliseconds; none without a time.
-    #[must_use]
     pub fn max_ms(&self) -> Option<u64> {
         (self.count > 0).then(|| self.max.get() / 1_000)
     }
@@ -71,7 +68,6 @@ impl SlotTimes {
     /// The percentile of this order per mille (950 is the 95th), in whole milliseconds; none without
     /// a time. From the top, the first slot at which more than `floor(n * (1000 - order) / 1000)`
     /// times are counted: its upper edge less a nanosecond, but never above the longest time.
-    #[must_use]
     pub fn percentile_ms(&self, order: u64) -> Option<u64> {
         let above = self.count * 1_000_u64.saturating_sub(order) / 1_000;
         let mut counted = 0;

@@ -45,25 +45,21 @@ impl State {
     ];
 
     /// The state's place in [`State::ALL`].
-    #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
     /// Whether a message in this state is expected at every backend.
-    #[must_use]
     pub const fn is_expected(self) -> bool {
         matches!(self, Self::Accepted | Self::Unacknowledged)
     }
 
     /// Whether the state is an answer of the platform.
-    #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Accepted | Self::Rejected)
     }
 
     /// The name used in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",

@@ -290,7 +290,6 @@ pub struct ArrivalRow {
 
 impl Summary {
     /// The summary of a scope; none if the plan has no such fleet or stream.
-    #[must_use]
     pub fn scope(&self, scope: Scope) -> Option<&ScopeSummary> {
         match scope {
             Scope::Run => Some(&self.run),
@@ -301,7 +300,6 @@ impl Summary {
     }
 
     /// The summary of a set of streams; none if the recorder's plan has no such set.
-    #[must_use]
     pub fn group(&self, streams: &[StreamId]) -> Option<&ScopeSummary> {
         let group = self.groups.iter().find(|group| group.streams == streams)?;
         Some(&group.scope)
@@ -310,7 +308,6 @@ impl Summary {
 
 impl ScopeSummary {
     /// The counters of a registered bound; for end-to-end at the given backend.
-    #[must_use]
     pub fn above(
         &self,
         latency: Latency,
@@ -324,7 +321,6 @@ impl ScopeSummary {
     }
 
     /// The seconds of a registered end-to-end bound at a backend.
-    #[must_use]
     pub fn delivery(&self, bound: Micros, backend: BackendId) -> Option<&DeliverySeconds> {
         let mut known = self.delivery.iter();
         known.find(|known| known.bound == bound && known.backend == backend)
@@ -333,7 +329,6 @@ impl ScopeSummary {
 
 impl LatencyTable {
     /// One latency; none where it does not exist by design.
-    #[must_use]
     pub fn of(&self, latency: Latency) -> Option<&LatencyView> {
         match latency {
             Latency::Response => self.response.as_ref(),
@@ -348,13 +343,11 @@ impl LatencyTable {
 
 impl Percentiles {
     /// How many values `pX` needs to be printed: `10 / (1 - X)`, `share` being X in `(0, 1)`.
-    #[must_use]
     pub fn needed(share: f64) -> u64 {
         (10.0 / (1.0 - share)).round() as u64
     }
 
     /// Reads the percentiles that the number of values allows.
-    #[must_use]
     pub fn of(distribution: &Distribution) -> Self {
         let read = |share: f64| {
             let is_enough = distribution.count >= Self::needed(share);
@@ -371,7 +364,6 @@ impl Percentiles {
     }
 
     /// As [`Percentiles::of`], of known times and of the lower bounds of others together.
-    #[must_use]
     pub fn of_all_due(known: &Distribution, censored: &Distribution) -> Self {
         let mut all = known.clone();
         all.merge(censored);

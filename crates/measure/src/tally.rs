@@ -34,7 +34,6 @@ impl Tally {
 
     /// How far two tallies of the same things are apart: the difference of the counts, and at
     /// least 1 if they did not count the same things.
-    #[must_use]
     pub fn distance(&self, other: &Tally) -> u64 {
         self.count
             .abs_diff(other.count)
@@ -43,7 +42,6 @@ impl Tally {
 }
 
 /// The digest of a message.
-#[must_use]
 pub fn digest(id: &MessageId) -> u64 {
     let who = (u64::from(id.run.0) << 32) | u64::from(id.device.0);
     let which = (u64::from(id.stream.0) << 32) | u64::from(id.seq);

@@ -234,14 +234,12 @@ impl Progress {
     /// nothing else has, and every command its device, and every reply the backend: then no copy is
     /// to be waited for. Where something else arrived too
     /// (rejected but delivered), this stays false and quiet decides.
-    #[must_use]
     pub fn all_expected_arrived(&self) -> bool {
         let has_arrived = self.arrived.iter().all(|arrived| *arrived == self.expected);
         has_arrived && self.commands.is_complete() && !self.has_subscribers
     }
 
     /// When the last copy reached any backend, device or subscriber; none if none did.
-    #[must_use]
     pub fn last_arrival_anywhere(&self) -> Option<Micros> {
         let last = self.last_arrival.iter().copied().max().flatten();
         last.max(self.commands.last).max(self.last_reception)
@@ -283,7 +281,6 @@ pub struct LinksSecond {
 
 impl WindowDelta {
     /// How the links stood, at each second in which one came up or ended, in order.
-    #[must_use]
     pub fn links_by_second(&self) -> Vec<LinksSecond> {
         let mut changes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for ((_, key), window) in &self.links {
@@ -332,7 +329,6 @@ impl WindowDelta {
 
     /// By how much a copy was seen before it was due, at the most: the clocks of sender and consumer are
     /// apart by that at the least.
-    #[must_use]
     pub fn early(&self) -> Micros {
         let early = self.arrivals.values().map(|window| window.early);
         early.max().unwrap_or_default()

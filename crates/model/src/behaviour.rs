@@ -64,7 +64,6 @@ pub struct Behaviour {
 
 impl Behaviour {
     /// What is done wrong with commands, as if they were uplinks.
-    #[must_use]
     pub fn of_commands(&self) -> Behaviour {
         Behaviour {
             lose_after_accept: self.lose_commands,
@@ -75,7 +74,6 @@ impl Behaviour {
     }
 
     /// Whether the gateway does nothing wrong at all.
-    #[must_use]
     pub fn behaves(&self) -> bool {
         *self == Self::default()
     }
@@ -155,7 +153,6 @@ pub struct Delayed {
 
 impl Delayed {
     /// So many, and none of them late.
-    #[must_use]
     pub const fn at_once(count: u32) -> Self {
         let by = Micros::ZERO;
         Self { count, by }
@@ -200,7 +197,6 @@ pub enum Amount {
 
 impl Amount {
     /// How many of `expected` uplinks that is.
-    #[must_use]
     pub fn of(self, expected: u64) -> u64 {
         match self {
             Self::Share(share) => (share.clamp(0.0, 1.0) * expected as f64).round() as u64,

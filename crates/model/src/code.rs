@@ -39,7 +39,6 @@ impl Reason {
     /// What the code means, by the name that its standard gives it (MQTT 5 section 2.4, MQTT 3.1.1
     /// section 3.2.2.3, RFC 7252 section 5.9, Kafka's protocol guide); none for one that the standard does not name as a
     /// refusal, and for those of an application.
-    #[must_use]
     pub fn meaning(self) -> Option<&'static str> {
         let code = match self {
             Self::Mqtt(code) => code,
@@ -53,7 +52,6 @@ impl Reason {
     }
 
     /// The reason that prints this text; none if there is no such.
-    #[must_use]
     pub fn named(text: &str) -> Option<Self> {
         let hex = |digits| u8::from_str_radix(digits, 16).ok();
         if let Some(digits) = text.strip_prefix("0x") {
@@ -77,7 +75,6 @@ impl Reason {
     }
 
     /// Whether the other side did not like who we say we are.
-    #[must_use]
     pub fn is_of_credentials(self) -> bool {
         match self {
             Self::Mqtt(code) => matches!(code, 0x86 | 0x87 | 0x8c),
@@ -90,7 +87,6 @@ impl Reason {
 
     /// True if the same request would get the same answer again, so that trying again does not help. MQTT
     /// 3.1.1 has one code for every refused subscription: it counts as final.
-    #[must_use]
     pub const fn is_final(self) -> bool {
         match self {
             Self::Mqtt(code) => is_final_in_mqtt(code),
@@ -103,7 +99,6 @@ impl Reason {
     }
 
     /// The code, and what it means where that is known: `0x86 (bad user name or password)`.
-    #[must_use]
     pub fn in_words(self) -> String {
         match self.meaning() {
             Some(meaning) => format!("{self} ({meaning})"),

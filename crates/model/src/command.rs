@@ -202,7 +202,6 @@ pub const ABSENT: &str = "-absent";
 
 impl Delivery {
     /// Whether the platform said that the device cannot have the command, so that no reply is owed.
-    #[must_use]
     pub const fn excuses_the_reply(&self) -> bool {
         match self {
             Self::Delivered | Self::Unknown | Self::Withheld(_) => false,
@@ -215,7 +214,6 @@ impl CommandTarget {
     /// Whether a device's command of that number goes to its absent twin.
     ///
     /// By turns from device to device, and for each device from one round to the next.
-    #[must_use]
     pub const fn is_absent(self, device: DeviceId, seq: u32) -> bool {
         match self {
             Self::Online | Self::Waiting => false,
@@ -235,7 +233,6 @@ impl Presence {
     ];
 
     /// The name used in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Online => "online",
@@ -248,7 +245,6 @@ impl Presence {
 
 impl Answering {
     /// The end of an answer whose reply ended so as a message.
-    #[must_use]
     pub const fn of(outcome: Outcome) -> Self {
         match outcome {
             // Where no answer exists by design, sent is all there is.
@@ -265,7 +261,6 @@ impl Answering {
 impl QueryOutcome {
     /// The end of a query that ended so as a message without a command; none if it was never
     /// sent, and so was no query.
-    #[must_use]
     pub const fn of(outcome: Outcome) -> Option<Self> {
         match outcome {
             Outcome::Accepted | Outcome::Unacknowledged => Some(Self::NoCommand),

@@ -60,13 +60,11 @@ pub struct Arrival {
 
 impl Attempt {
     /// The time from due to the final state: the upper of the two times of an answer.
-    #[must_use]
     pub fn upper(&self) -> Micros {
         self.ended - self.due
     }
 
     /// The upper time without the generator's own part.
-    #[must_use]
     pub fn lower(&self) -> Micros {
         self.upper() - self.own
     }

@@ -26,7 +26,6 @@ pub fn known<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
 }
 
 /// A count with a comma between each three digits.
-#[must_use]
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -41,27 +40,23 @@ pub fn count(count: u64) -> String {
 
 /// A number of events per second: whole from 100 on, below it two digits that count, and at least
 /// one decimal if there is one.
-#[must_use]
 pub fn rate(per_second: f64) -> String {
     rate_with(per_second, 0)
 }
 
 /// A share of 0 to 1 in per cent: one decimal, more of a share close to nothing or to the whole,
 /// so that two digits of what is missing are seen, and neither is written that is not exact.
-#[must_use]
 pub fn percent(share: f64) -> String {
     percent_with(share, 0)
 }
 
 /// A length of time in three digits and its unit, all three of them always.
-#[must_use]
 pub fn time(length: Micros) -> String {
     let (value, unit, decimals) = in_unit(length);
     format!("{value:.decimals$} {unit}")
 }
 
 /// A number of bytes in three digits and a decimal unit.
-#[must_use]
 pub fn bytes(bytes: u64) -> String {
     let (value, unit) = match bytes {
         0..1_000 => return format!("{bytes} B"),
@@ -73,7 +68,6 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// A length of time to plan with, rounded up: seconds below two minutes, minutes below two hours.
-#[must_use]
 pub fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -83,7 +77,6 @@ pub fn span(seconds: u64) -> String {
 }
 
 /// An instant of a run, or a length of time, as `m:ss`, or `h:mm:ss` from an hour on.
-#[must_use]
 pub fn clock(length: Micros) -> String {
     let seconds = length.get() / 1_000_000;
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -112,7 +105,6 @@ pub enum Figure {
 
 impl Figure {
     /// The number alone: a count, a fraction, microseconds, or a rate per second.
-    #[must_use]
     pub fn value(self) -> f64 {
         match self {
             Self::Count(count) => count as f64,
@@ -123,7 +115,6 @@ impl Figure {
 
     /// The figure in words, with as many digits as it takes to tell it from the other one where
     /// the two differ: what breaks a bound must not be rounded onto it.
-    #[must_use]
     pub fn beside(self, other: Self) -> String {
         let told = (0..DIGITS_MORE).map(|more| (self.with(more), other.with(more)));
         let mut apart = told.filter(|(own, others)| own != others);

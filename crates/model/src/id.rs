@@ -12,7 +12,6 @@ macro_rules! id {
 
         impl $name {
             /// The id as an index into a table.
-            #[must_use]
             pub fn index(self) -> usize {
                 self.0 as usize
             }

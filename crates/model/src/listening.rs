@@ -19,14 +19,12 @@ impl Listening {
     pub const NOBODY: Self = Self::until(Micros::MAX);
 
     /// All listened from T0 on.
-    #[must_use]
     pub const fn until(until: Micros) -> Self {
         let since = Micros::ZERO;
         Self { since, until }
     }
 
     /// One does not listen at this instant.
-    #[must_use]
     pub const fn deaf(at: Micros) -> Self {
         Self {
             since: Micros::MAX,
@@ -35,7 +33,6 @@ impl Listening {
     }
 
     /// These consumers and others together.
-    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
             since: self.since.max(other.since),
@@ -44,7 +41,6 @@ impl Listening {
     }
 
     /// Whether they heard nothing for so long since the last copy came.
-    #[must_use]
     pub fn is_quiet(self, last: Micros, quiet: Micros) -> bool {
         self.since != Micros::MAX && self.since.max(last) + quiet <= self.until
     }

@@ -4,13 +4,11 @@
 /// A well-mixed 64-bit value of `seed` and `key`.
 ///
 /// Two rounds of the `splitmix64` finaliser (Steele, Lea, Flood 2014).
-#[must_use]
 pub const fn mix(seed: u64, key: u64) -> u64 {
     finalise(finalise(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ key)
 }
 
 /// The value as a fraction in `[0, 1)`, from its upper 53 bits.
-#[must_use]
 pub fn unit(value: u64) -> f64 {
     (value >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }

@@ -88,14 +88,12 @@ pub enum ShedCause {
 
 impl Cause {
     /// Whether we ended the link ourselves, as the scenario asks.
-    #[must_use]
     pub const fn is_on_purpose(self) -> bool {
         matches!(self, Self::Lifetime | Self::Offline)
     }
 
     /// Whether a link that ended so was ended by the platform, or by the network on the way to it:
     /// what rule `disconnects` counts.
-    #[must_use]
     pub const fn is_of_platform(self) -> bool {
         match self {
             Self::PeerClosed
@@ -132,7 +130,6 @@ impl ShedCause {
     ];
 
     /// Whether the generator is to blame, which makes the run invalid.
-    #[must_use]
     pub const fn is_own(self) -> bool {
         matches!(
             self,
@@ -141,7 +138,6 @@ impl ShedCause {
     }
 
     /// The name used in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::InFlight => "in-flight",
@@ -223,7 +219,6 @@ pub enum ConnectFailure {
 
 impl ConnectFailure {
     /// The cause behind a number of links, such as "refused: not authorized (0x87)".
-    #[must_use]
     pub fn in_words(self) -> String {
         let refused = |what: &str, reason: Reason| match reason.meaning() {
             Some(meaning) => format!("refused{what}: {meaning} ({reason})"),
@@ -257,7 +252,6 @@ impl ConnectFailure {
     /// Whether the peer refused the link in the words of its protocol: by a code of CONNACK or
     /// SUBACK, or by 401 or 403 to the upgrade to WebSocket. Nonsense, or a path where nobody serves
     /// WebSocket, is no word of a platform.
-    #[must_use]
     pub const fn is_refusal(self) -> bool {
         match self {
             Self::Rejected(_) | Self::SubscribeRejected(_) | Self::UpgradeRefused(401 | 403) => {
@@ -280,7 +274,6 @@ impl ConnectFailure {
     }
 
     /// True if the peer refused the link for good: the next try gets the same answer.
-    #[must_use]
     pub const fn is_final(self) -> bool {
         if let Self::Rejected(reason) | Self::SubscribeRejected(reason) = self {
             reason.is_final()
@@ -290,7 +283,6 @@ impl ConnectFailure {
     }
 
     /// Whether the time to connect was over before an answer came.
-    #[must_use]
     pub const fn is_time_out(self) -> bool {
         matches!(
             self,

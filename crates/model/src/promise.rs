@@ -22,7 +22,6 @@ pub enum Promise {
 
 impl Promise {
     /// The word used in results.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stored => "stored",
@@ -34,7 +33,6 @@ impl Promise {
     }
 
     /// Whether an acknowledged message is known to have got through the platform.
-    #[must_use]
     pub const fn is_of_delivery(self) -> bool {
         match self {
             Self::Stored | Self::Processed | Self::Forwarded => true,

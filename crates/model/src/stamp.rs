@@ -41,7 +41,6 @@ pub enum StampError {
 
 impl Stamp {
     /// The stamp's bytes; `covered` are the further byte ranges that the check protects.
-    #[must_use]
     pub fn encode(&self, covered: &[&[u8]]) -> [u8; STAMP_BYTES] {
         let mut bytes = [0; STAMP_BYTES];
         bytes[0..4].copy_from_slice(&self.id.run.0.to_be_bytes());
@@ -83,7 +82,6 @@ impl Stamp {
     }
 
     /// The stamp as text.
-    #[must_use]
     pub fn encode_text(&self, covered: &[&[u8]]) -> [u8; STAMP_TEXT] {
         let bytes = self.encode(covered);
         let mut text = [0; STAMP_TEXT];

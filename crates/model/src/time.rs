@@ -32,37 +32,31 @@ impl Micros {
     pub const MAX: Micros = Micros(u64::MAX);
 
     /// So many milliseconds.
-    #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000))
     }
 
     /// So many whole seconds.
-    #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000))
     }
 
     /// So many seconds; negative and not-a-number become zero.
-    #[must_use]
     pub fn from_secs_f64(s: f64) -> Self {
         Self((s * 1e6).round().max(0.0) as u64)
     }
 
     /// The number of microseconds.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// The same length in seconds.
-    #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
     /// The number of the second this instant lies in.
-    #[must_use]
     pub const fn second(self) -> u32 {
         (self.0 / 1_000_000) as u32
     }
@@ -108,13 +102,11 @@ impl Rate {
     pub const ZERO: Rate = Rate(0.0);
 
     /// A rate, unless it is negative, infinite or not a number.
-    #[must_use]
     pub fn per_second(value: f64) -> Option<Self> {
         (value.is_finite() && value >= 0.0).then_some(Self(value))
     }
 
     /// Events per second.
-    #[must_use]
     pub const fn get(self) -> f64 {
         self.0
     }

@@ -36,7 +36,6 @@ pub enum TlsFailure {
 impl TlsFailure {
     /// The remedy as the end of a sentence, empty where none is known; `keys` is the place of the keys of
     /// TLS in a scenario, such as `platform.tls`.
-    #[must_use]
     pub fn remedy(self, keys: &str) -> String {
         match self {
             Self::UnknownIssuer => format!("; name the file of its CA in `{keys}.ca`"),
@@ -61,7 +60,6 @@ impl TlsFailure {
     }
 
     /// Whether a cause, as results name it, is one of these.
-    #[must_use]
     pub fn is_name(cause: &str) -> bool {
         cause.starts_with(PREFIX)
     }

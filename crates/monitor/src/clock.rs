@@ -32,7 +32,6 @@ const CHANGE_MIN_NS: i64 = 10_000_000;
 
 impl ClockReading {
     /// Reads the clocks.
-    #[must_use]
     pub fn take() -> Self {
         let mut best = Self::take_once();
         for _ in 1..READINGS_MAX {
@@ -50,7 +49,6 @@ impl ClockReading {
     /// What happened between an earlier reading and this one.
     ///
     /// A slewed clock is no change: the kernel slews `CLOCK_MONOTONIC` and `CLOCK_REALTIME` alike.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> ClockChange {
         let monotonic = self.monotonic_ns - earlier.monotonic_ns;
         let suspended = above_error(self.boottime_ns - earlier.boottime_ns - monotonic);
@@ -86,7 +84,6 @@ impl ClockReading {
 
 impl ClockChange {
     /// Whether anything happened.
-    #[must_use]
     pub const fn happened(self) -> bool {
         self.stepped_us != 0 || self.suspended_us != 0
     }

@@ -67,14 +67,12 @@ pub struct Container {
 
 impl Environment {
     /// A name for the clocks that its instants are read from: of the host since it booted.
-    #[must_use]
     pub fn clock(&self) -> String {
         let boot = self.boot.as_deref().unwrap_or("boot unknown");
         format!("{} ({boot})", self.host)
     }
 
     /// Reads the facts of this host and process; never fails, since a missing fact is none.
-    #[must_use]
     pub fn read() -> Self {
         let system = uname();
         let cpus = cpu_info(&text("/proc/cpuinfo").unwrap_or_default());

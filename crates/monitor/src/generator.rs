@@ -24,7 +24,6 @@ pub enum Role {
 pub struct ThreadId(i32);
 
 /// The thread that calls; it hands the value to whoever owns the monitor.
-#[must_use]
 pub fn current_thread() -> ThreadId {
     ThreadId(gettid().as_raw_nonzero().get())
 }
@@ -58,7 +57,6 @@ fn named_threads(name: &str) -> Vec<ThreadId> {
 }
 
 /// CPU time of the thread that calls since it began, in microseconds.
-#[must_use]
 pub fn thread_cpu_us() -> u64 {
     cpu_us(ClockId::ThreadCPUTime)
 }

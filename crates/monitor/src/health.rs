@@ -22,7 +22,6 @@ const STRETCHES_MAX: usize = 100;
 impl HealthLog {
     /// An empty log of the process on `host`; `process` begins the names of its threads and is
     /// empty where there is only one.
-    #[must_use]
     pub fn new(process: &str, host: &str) -> Self {
         let prefix = if process.is_empty() {
             String::new()
@@ -107,13 +106,11 @@ impl HealthLog {
     }
 
     /// The account so far.
-    #[must_use]
     pub const fn health(&self) -> &GeneratorHealth {
         &self.health
     }
 
     /// The whole account.
-    #[must_use]
     pub fn into_health(self) -> GeneratorHealth {
         self.health
     }

@@ -27,7 +27,6 @@ pub struct CounterPage {
 
 impl CounterPage {
     /// The page at an `http` address; nothing is asked yet.
-    #[must_use]
     pub fn new(url: &str) -> Self {
         // Links of devices know no proxy either. A connection would idle for the whole load.
         let config = Agent::config_builder()

@@ -15,7 +15,6 @@ pub struct Sample<'a> {
 
 impl Sample<'_> {
     /// The value of a label, if the sample has it.
-    #[must_use]
     pub fn label(&self, wanted: &str) -> Option<String> {
         let mut rest = self.labels;
         loop {
@@ -30,7 +29,6 @@ impl Sample<'_> {
     }
 
     /// The value as a count; none if it is none, or too large to be exact.
-    #[must_use]
     pub fn count(&self) -> Option<u64> {
         /// From here on not every whole number has a value of its own (2^53).
         const EXACT: f64 = 9_007_199_254_740_992.0;

@@ -81,7 +81,6 @@ impl TargetMonitor {
     }
 
     /// The name it was given.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

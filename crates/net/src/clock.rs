@@ -12,14 +12,12 @@ pub struct Clock {
 
 impl Clock {
     /// A clock whose T0 is now.
-    #[must_use]
     pub fn start() -> Self {
         Self::at(nanoseconds(ClockId::Monotonic))
     }
 
     /// A clock whose T0 is the raw reading `t0_ns` of [`Clock::t0_ns`], taken by any process of
     /// this host since it booted.
-    #[must_use]
     pub fn at(t0_ns: u64) -> Self {
         let (wall_ns, now_ns) = both();
         let since_t0 = now_ns.saturating_sub(t0_ns);
@@ -31,7 +29,6 @@ impl Clock {
 
     /// A clock as another process of this host has it: T0 by [`Clock::t0_ns`], and its wall-clock
     /// twin, which two processes that work it out apart would not agree on to the millisecond.
-    #[must_use]
     pub const fn agreed(t0_ns: u64, wall_ms_at_t0: u64) -> Self {
         Self {
             t0_ns,
@@ -41,7 +38,6 @@ impl Clock {
 
     /// A clock whose T0 is an instant of the wall clock, in milliseconds since the Unix epoch and
     /// after the host booted. It may lie ahead: until then the clock reads zero.
-    #[must_use]
     pub fn at_wall(wall_ms: u64) -> Self {
         let (wall_ns, now_ns) = both();
         let ahead_ns = i128::from(wall_ms) * 1_000_000 - i128::from(wall_ns);
@@ -52,7 +48,6 @@ impl Clock {
     }
 
     /// How long it is until T0; zero after it.
-    #[must_use]
     pub fn until_t0(&self) -> Micros {
         Micros(
             self.t0_ns
@@ -62,19 +57,16 @@ impl Clock {
     }
 
     /// The raw `CLOCK_MONOTONIC` reading at T0, in nanoseconds, to hand to other processes.
-    #[must_use]
     pub const fn t0_ns(&self) -> u64 {
         self.t0_ns
     }
 
     /// Wall-clock milliseconds since the Unix epoch at T0; for display and `${due_ms}` only.
-    #[must_use]
     pub const fn wall_ms_at_t0(&self) -> u64 {
         self.wall_ms_at_t0
     }
 
     /// Reads the clock: the time since T0, zero before it.
-    #[must_use]
     pub fn now(&self) -> Micros {
         Micros(nanoseconds(ClockId::Monotonic).saturating_sub(self.t0_ns) / 1_000)
     }

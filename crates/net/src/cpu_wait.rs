@@ -29,7 +29,6 @@ pub struct SchedStat {
 impl SchedStat {
     /// Parses `run_ns wait_ns timeslices` (proc_pid_schedstat(5)); none if the text has another
     /// form.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace();
         let run_ns = fields.next()?.parse().ok()?;

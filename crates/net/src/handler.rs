@@ -16,7 +16,6 @@ pub struct Key {
 impl Key {
     /// The place in the slab: small, dense, used again by a later connection. Good as an index
     /// into a table beside the loop.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
     }

@@ -102,7 +102,6 @@ impl Io {
     }
 
     /// The instant of this turn: read once, after the system call that waited returned.
-    #[must_use]
     pub fn now(&self) -> Micros {
         self.now
     }
@@ -114,13 +113,11 @@ impl Io {
     }
 
     /// The run's clock.
-    #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// A handle with which other threads wake this loop.
-    #[must_use]
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
@@ -205,7 +202,6 @@ impl Io {
     }
 
     /// Whether the connection stands and holds nothing, so that a write would be tried.
-    #[must_use]
     pub fn is_writable(&self, key: Key) -> bool {
         let barred = [
             Flags::CONNECTING,
@@ -313,7 +309,6 @@ impl Io {
     }
 
     /// The number kept by [`Io::set_tag`]; zero for a connection that is gone.
-    #[must_use]
     pub fn tag(&self, key: Key) -> u32 {
         self.slab.get(key).map_or(0, |slot| slot.tag)
     }
@@ -335,13 +330,11 @@ impl Io {
     }
 
     /// What was done at the sockets so far.
-    #[must_use]
     pub fn counts(&self) -> IoCounts {
         self.counts
     }
 
     /// Connections in the slab: connecting, standing, finishing.
-    #[must_use]
     pub fn connections(&self) -> usize {
         self.slab.len()
     }

@@ -13,7 +13,6 @@ pub const LINKS_PER_SOURCE: u32 = 12_000;
 
 /// Raises this process's bound on descriptors as far as it goes and gives the bound that holds
 /// (`RLIMIT_NOFILE`, getrlimit(2)).
-#[must_use]
 pub fn raise_descriptors() -> u64 {
     let before = getrlimit(Resource::Nofile);
     let wanted = Rlimit {
@@ -26,7 +25,6 @@ pub fn raise_descriptors() -> u64 {
 }
 
 /// The ports the kernel chooses from when it connects; the usual range where it does not tell.
-#[must_use]
 pub fn ephemeral_ports() -> RangeInclusive<u16> {
     fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()
@@ -36,7 +34,6 @@ pub fn ephemeral_ports() -> RangeInclusive<u16> {
 
 /// The largest receive buffer that the kernel grants a socket, in bytes (`net.core.rmem_max`,
 /// socket(7)); none where it does not tell.
-#[must_use]
 pub fn receive_buffer_max() -> Option<u64> {
     let text = fs::read_to_string("/proc/sys/net/core/rmem_max").ok()?;
     text.trim().parse().ok()
@@ -46,7 +43,6 @@ pub fn receive_buffer_max() -> Option<u64> {
 ///
 /// On loopback every address of 127.0.0.0/8 is this host's, so the links are spread round-robin
 /// over as many as hold [`LINKS_PER_SOURCE`] each.
-#[must_use]
 pub fn source_for(link: u32, links: u32, to: SocketAddr) -> Option<IpAddr> {
     let IpAddr::V4(to) = to.ip() else { return None };
     if !to.is_loopback() || links <= LINKS_PER_SOURCE {

@@ -17,7 +17,6 @@ const BESIDE_A_PACKET: u32 = 256 * 1024;
 impl LoopConfig {
     /// Room for connections whose handler leaves packets of up to so many bytes unread until they
     /// are whole.
-    #[must_use]
     pub const fn with_packets_of(self, bytes: u32) -> Self {
         Self {
             kept_max: bytes.saturating_add(BESIDE_A_PACKET),

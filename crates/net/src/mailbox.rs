@@ -13,7 +13,6 @@ pub struct Mailbox<I, O> {
 
 impl<I, O> Mailbox<I, O> {
     /// The mailbox of thread `number`.
-    #[must_use]
     pub fn new(number: usize, orders: Receiver<I>, letters: SyncSender<(usize, O)>) -> Self {
         Self {
             number,
@@ -23,14 +22,12 @@ impl<I, O> Mailbox<I, O> {
     }
 
     /// The next order, if one has come.
-    #[must_use]
     pub fn next_order(&self) -> Option<I> {
         self.orders.try_recv().ok()
     }
 
     /// Posts a letter; false if the reader was so far behind that it had to be waited for. Nobody
     /// may read any more: then the letter is nobody's loss.
-    #[must_use]
     pub fn post(&self, letter: O) -> bool {
         match self.letters.try_send((self.number, letter)) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => true,

@@ -47,7 +47,6 @@ pub const PROPERTY_NAME: &str = "muster-id";
 impl Carrier {
     /// The least payload, in bytes, that this carrier fits into, where `text` tells whether the
     /// payload is a template (30 characters) or plain bytes (22 bytes).
-    #[must_use]
     pub fn least_payload(&self, text: bool) -> usize {
         match self {
             Carrier::Payload if text => STAMP_TEXT,

@@ -82,7 +82,6 @@ pub struct Notice {
 
 impl Notice {
     /// The delivery that the notice reports.
-    #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self.status {
             200..300 => Delivery::Delivered,

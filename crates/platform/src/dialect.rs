@@ -37,7 +37,6 @@ impl Dialect {
     ];
 
     /// All that is known of it.
-    #[must_use]
     pub const fn spec(self) -> &'static Spec {
         match self {
             Self::Mqtt => &mqtt::MQTT,
@@ -48,13 +47,11 @@ impl Dialect {
     }
 
     /// The dialect of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name == name)
     }
 
     /// True if its devices speak a protocol.
-    #[must_use]
     pub const fn speaks(self, protocol: Protocol) -> bool {
         match protocol {
             Protocol::Mqtt => self.spec().mqtt.is_some(),
@@ -64,7 +61,6 @@ impl Dialect {
 
     /// Both ends over MQTT; those of a plain broker where devices do
     /// not speak it.
-    #[must_use]
     pub const fn publishing(self) -> &'static Publishing {
         match &self.spec().mqtt {
             Some(publishing) => publishing,
@@ -73,7 +69,6 @@ impl Dialect {
     }
 
     /// Both ends of requests over a protocol; plain ones where devices do not ask over it.
-    #[must_use]
     pub const fn requests(self, protocol: Protocol) -> &'static Requests {
         match (protocol, &self.spec().coap) {
             (Protocol::Coap, Some(requests)) => requests,
@@ -82,14 +77,12 @@ impl Dialect {
     }
 
     /// True if a link may take the commands of several devices over a protocol.
-    #[must_use]
     pub const fn commands_gateways(self, protocol: Protocol) -> bool {
         protocol.asks() || self.publishing().gateway_commands.is_some()
     }
 
     /// The template of the topics that the stream at `lane` of its fleet publishes on, from what the
     /// scenario says: where an answer names its request by number, the number ends the topic.
-    #[must_use]
     pub fn numbered(self, topic: &str, lane: u8) -> String {
         match (self.topic)(topic).answers {
             Some(_) => format!("{topic}/{}", ApplicationId::number_template(lane)),
@@ -99,7 +92,6 @@ impl Dialect {
 
     /// The template of the topics on which a stream's messages surface northbound, from that of the
     /// topics they are published on.
-    #[must_use]
     pub fn surface(self, topic: &str) -> &str {
         (self.topic)(topic).surface.unwrap_or(topic)
     }

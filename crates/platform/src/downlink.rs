@@ -74,7 +74,6 @@ pub struct ApplicationId {
 
 impl ApplicationId {
     /// Reads the text of an id; none if no device of Muster writes it so.
-    #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let dot = text.iter().position(|byte| *byte == b'.');
         let (lane, seq) = match dot {
@@ -92,7 +91,6 @@ impl ApplicationId {
     pub const NUMBERED_MAX: u32 = i32::MAX as u32 / Self::NUMBERED_LANES;
 
     /// The id of that number.
-    #[must_use]
     pub const fn of_number(number: u32) -> Self {
         Self {
             lane: (number % Self::NUMBERED_LANES) as u8,
@@ -102,13 +100,11 @@ impl ApplicationId {
 
     /// The template of a stream's ids as numbers; the platform may write them without the zeros in
     /// front.
-    #[must_use]
     pub fn number_template(lane: u8) -> String {
         format!("${{seq}}{lane:02}")
     }
 
     /// The template of a stream's ids.
-    #[must_use]
     pub fn template(lane: u8) -> String {
         match lane {
             0 => "${seq}".to_owned(),

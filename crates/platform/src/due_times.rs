@@ -15,7 +15,6 @@ pub struct DueTimes {
 impl DueTimes {
     /// Of the schedules of all streams, in the order of `StreamId`; nothing is due before
     /// [`DueTimes::start`].
-    #[must_use]
     pub fn new(schedules: &[Arc<StreamSchedule>]) -> Self {
         let streams = schedules
             .iter()

@@ -89,7 +89,6 @@ pub(crate) enum Asker {
 
 impl Manner {
     /// The same, where who asked is called so, and the command is for a device that it may only speak for.
-    #[must_use]
     pub fn towards(self, asker: &str, device: &str) -> Self {
         match self.asker {
             Asker::Itself if asker != device => Self {
@@ -140,7 +139,6 @@ impl Refusal {
 
 impl<'a> Incoming<'a> {
     /// A request without a path and without parameters.
-    #[must_use]
     pub const fn new(method: Method, is_at_least_once: bool, payload: &'a [u8]) -> Self {
         Self {
             method,
@@ -170,7 +168,6 @@ impl<'a> Incoming<'a> {
     }
 
     /// How many segments its path has.
-    #[must_use]
     pub const fn segments(&self) -> usize {
         self.count
     }

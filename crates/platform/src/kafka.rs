@@ -50,7 +50,6 @@ pub enum KafkaRecords {
 
 impl KafkaRecords {
     /// Whether a business application consumes them.
-    #[must_use]
     pub const fn are_consumed(self) -> bool {
         match self {
             Self::Messages | Self::Replies => true,
@@ -97,7 +96,6 @@ impl<'a> KafkaCommand<'a> {
     }
 
     /// Its headers, in order. Their values are UTF-8 text.
-    #[must_use]
     pub fn headers(&self) -> &[(&'static str, &'a str)] {
         &self.headers[..self.count]
     }

@@ -22,7 +22,6 @@ pub enum NamedPayload<'a> {
 
 impl NamedPayload<'_> {
     /// The payload for the stream at `lane` of its fleet.
-    #[must_use]
     pub fn spec(self, lane: u8) -> PayloadSpec {
         match self {
             Self::Board(payload) => thingsboard::payload(payload),

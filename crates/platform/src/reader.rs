@@ -44,7 +44,6 @@ pub struct Copy {
 
 impl Reader {
     /// A reader for all streams of a plan.
-    #[must_use]
     pub fn new(run: RunId, streams: Vec<ReaderStream>) -> Self {
         let mut places: Vec<Place> = Vec::new();
         for place in streams
@@ -76,7 +75,6 @@ impl Reader {
     }
 
     /// Whether the stamps of some stream travel in a property.
-    #[must_use]
     pub fn reads_properties(&self) -> bool {
         let mut places = self.places.iter();
         places.any(|place| matches!(place, Place::Property(_)))

@@ -97,7 +97,6 @@ enum Form<'a> {
 
 impl<'a> Segments<'a> {
     /// Those of a text with slashes between them, and none before the first.
-    #[must_use]
     pub const fn of(path: &'a str) -> Self {
         Self(Form::Text(Some(path)))
     }
@@ -156,19 +155,16 @@ impl ReplyPath {
     }
 
     /// Whether no reply is wanted.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// How many segments it has.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
     /// The segments.
-    #[must_use]
     pub fn segments(&self) -> Segments<'_> {
         Segments(Form::Kept(&self.segments))
     }
@@ -185,31 +181,26 @@ pub struct Status {
 
 impl Status {
     /// The code of that class and detail.
-    #[must_use]
     pub const fn new(class: u8, detail: u8) -> Self {
         Self { class, detail }
     }
 
     /// Whether it is yes.
-    #[must_use]
     pub const fn is_yes(self) -> bool {
         self.class == 2
     }
 
     /// The byte that CoAP carries (RFC 7252 section 3).
-    #[must_use]
     pub const fn coap(self) -> u8 {
         self.class << 5 | (self.detail & 0x1f)
     }
 
     /// The code of CoAP's byte.
-    #[must_use]
     pub const fn of_coap(code: u8) -> Self {
         Self::new(code >> 5, code & 0x1f)
     }
 
     /// The code of a status of HTTP; none if CoAP has no room for it.
-    #[must_use]
     pub const fn of_http(status: u16) -> Option<Self> {
         let (class, detail) = (status / 100, status % 100);
         if class < 8 && detail < 32 {
@@ -220,7 +211,6 @@ impl Status {
     }
 
     /// The refusal as CoAP has it.
-    #[must_use]
     pub const fn coap_reason(self) -> Reason {
         Reason::Coap(self.coap())
     }

@@ -34,25 +34,21 @@ pub struct Roster {
 
 impl Roster {
     /// The roster of a fleet.
-    #[must_use]
     pub fn new(spec: RosterSpec) -> Self {
         Self { spec }
     }
 
     /// The fleet's first device.
-    #[must_use]
     pub fn first_device(&self) -> DeviceId {
         self.spec.first_device
     }
 
     /// How many devices the fleet has.
-    #[must_use]
     pub fn devices(&self) -> u32 {
         self.spec.devices
     }
 
     /// `${tenant}`.
-    #[must_use]
     pub fn tenant(&self) -> &str {
         &self.spec.tenant
     }
@@ -64,7 +60,6 @@ impl Roster {
     }
 
     /// The device of that name.
-    #[must_use]
     pub fn device_named(&self, name: &str) -> Option<DeviceId> {
         let place = self
             .spec

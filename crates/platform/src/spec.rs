@@ -32,7 +32,6 @@ pub enum Protocol {
 
 impl Protocol {
     /// True if devices ask, with an answer to each request, and do not publish.
-    #[must_use]
     pub const fn asks(self) -> bool {
         match self {
             Self::Mqtt => false,
@@ -451,7 +450,6 @@ pub(crate) const PLAIN_SERVER: Server = Server {
 impl Publishing {
     /// The filter of a link whose devices take commands; `is_gateways` asks for links that carry
     /// several.
-    #[must_use]
     pub const fn filter_of_commands(&self, is_gateways: bool) -> Option<&'static str> {
         if is_gateways {
             self.gateway_commands

@@ -70,13 +70,11 @@ impl Uplink {
     }
 
     /// The same messages, whose stamps have a check of this level.
-    #[must_use]
     pub fn checked_by(self, integrity: IntegrityLevel) -> Self {
         Self { integrity, ..self }
     }
 
     /// The same messages, in which `${unique_ms}` differs by this rule.
-    #[must_use]
     pub fn keeping_apart(self, unique: UniqueMs) -> Self {
         let unique = Some(unique);
         Self { unique, ..self }
@@ -89,19 +87,16 @@ impl Uplink {
 
     /// The same messages, of which the copies that surface northbound do so on other topics than
     /// those they are published on.
-    #[must_use]
     pub fn surfacing_on(self, surface: Template) -> Self {
         Self { surface, ..self }
     }
 
     /// The template of the topics on which copies surface northbound.
-    #[must_use]
     pub fn surface(&self) -> &Template {
         &self.surface
     }
 
     /// Where the message's id travels.
-    #[must_use]
     pub fn carrier(&self) -> &Carrier {
         &self.carrier
     }
@@ -112,25 +107,21 @@ impl Uplink {
     }
 
     /// Whether the due instant is in the stamp, because the schedule does not give it back.
-    #[must_use]
     pub fn carries_due(&self) -> bool {
         self.carries_due
     }
 
     /// Whether all messages of a device go out on one topic.
-    #[must_use]
     pub fn has_one_topic(&self) -> bool {
         self.has_one_topic
     }
 
     /// The template of the topic.
-    #[must_use]
     pub fn topic(&self) -> &Template {
         &self.topic
     }
 
     /// The payload.
-    #[must_use]
     pub fn payload(&self) -> &Payload {
         &self.payload
     }
@@ -180,7 +171,6 @@ impl Uplink {
 
 impl UplinkScratch {
     /// The rendered topic.
-    #[must_use]
     pub fn topic(&self) -> &str {
         &self.topic
     }

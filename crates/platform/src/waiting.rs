@@ -17,7 +17,6 @@ pub struct Waiting<T> {
 impl<T: Copy + PartialEq> Waiting<T> {
     /// Nobody waits; at most so many devices may, and of so many that were spoken for the gateway is
     /// known at least.
-    #[must_use]
     pub fn new(most: usize, spoken_for: usize) -> Self {
         Self {
             by_device: HashMap::new(),
@@ -73,13 +72,11 @@ impl<T: Copy + PartialEq> Waiting<T> {
     }
 
     /// How many devices wait.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.by_device.len()
     }
 
     /// Whether nobody waits.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_device.is_empty()
     }

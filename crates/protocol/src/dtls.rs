@@ -174,44 +174,37 @@ impl<C: Crypto> Default for Dtls<C> {
 
 impl<C: Crypto> Dtls<C> {
     /// Where it stands between its beginning and its end.
-    #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing
     }
 
     /// Whether the session above may speak.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.standing == Standing::Open
     }
 
     /// What no event tells.
-    #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
     /// What the client calls itself, or what its certificate calls it; empty on a client, and where
     /// it proved nothing.
-    #[must_use]
     pub const fn identity(&self) -> &[u8] {
         &self.identity
     }
 
     /// The connection id that the peer writes into its records; empty if it writes none.
-    #[must_use]
     pub const fn own_id(&self) -> &[u8] {
         &self.records.own_id
     }
 
     /// The connection id that stands in our records.
-    #[must_use]
     pub const fn peer_id(&self) -> &[u8] {
         &self.records.peer_id
     }
 
     /// Bytes that a record adds to what it carries; 0 before there are keys.
-    #[must_use]
     pub fn overhead(&self) -> usize {
         self.records.overhead()
     }
@@ -250,7 +243,6 @@ impl<C: Crypto> Dtls<C> {
     }
 
     /// When [`Dtls::expire`] wants to be called; none if nothing is waited for.
-    #[must_use]
     pub fn deadline(&self) -> Option<Micros> {
         self.handshake
             .as_ref()

@@ -225,7 +225,6 @@ pub struct Stack<U, L> {
 
 impl<U: Layer, L: Layer> Stack<U, L> {
     /// `upper` on `lower`, neither of them opened.
-    #[must_use]
     pub const fn new(upper: U, lower: L) -> Self {
         Self { upper, lower }
     }
@@ -308,7 +307,6 @@ pub struct Pipe<L: Layer> {
 
 impl<L: Layer> Pipe<L> {
     /// A link on which nothing has come yet.
-    #[must_use]
     pub fn new(layer: L) -> Self {
         let held = L::Border::default();
         Self { layer, held }

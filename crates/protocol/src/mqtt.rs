@@ -63,7 +63,6 @@ pub enum Qos {
 
 impl Qos {
     /// The level of a number from 0 to 2.
-    #[must_use]
     pub const fn from_bits(bits: u8) -> Option<Self> {
         match bits {
             0 => Some(Self::AtMostOnce),
@@ -74,7 +73,6 @@ impl Qos {
     }
 
     /// The number on the wire.
-    #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
             Self::AtMostOnce => 0,

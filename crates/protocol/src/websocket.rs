@@ -111,7 +111,6 @@ impl WebSocket {
     }
 
     /// The server end, which serves one path, or any.
-    #[must_use]
     pub fn server(path: Option<&str>) -> Self {
         Self::new(Side::Server(path.map(Into::into)), 0, true)
     }
@@ -128,7 +127,6 @@ impl WebSocket {
     }
 
     /// Takes data frames of at most `bytes`; without it, of at most [`FRAME_MAX`].
-    #[must_use]
     pub const fn with_frame_max(mut self, bytes: u32) -> Self {
         self.reader.set_maximum(bytes);
         self

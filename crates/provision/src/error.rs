@@ -155,7 +155,6 @@ pub enum ProvisionError {
 
 impl ProvisionError {
     /// Whether nobody answered at all.
-    #[must_use]
     pub const fn is_silence(&self) -> bool {
         matches!(self, Self::Silent { .. })
     }

@@ -98,13 +98,11 @@ impl Journal {
     }
 
     /// How many things were created and are not known to be removed.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.inner().things.len()
     }
 
     /// Whether nothing is left to remove.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -85,7 +85,6 @@ impl Tally {
     }
 
     /// Whether the platform has everything.
-    #[must_use]
     pub fn is_as_wanted(&self) -> bool {
         let mut counts = self.kinds.values();
         counts.all(|counts| counts.missing + counts.different == 0)

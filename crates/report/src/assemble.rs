@@ -84,7 +84,6 @@ pub struct Names<'a> {
 
 impl Assembly<'_> {
     /// The report.
-    #[must_use]
     pub fn report(self) -> Report {
         let Self {
             run,

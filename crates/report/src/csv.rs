@@ -59,7 +59,6 @@ fn columns() -> Vec<String> {
 }
 
 /// The windows of a report as comma-separated values, with a heading.
-#[must_use]
 pub fn csv(report: &Report) -> String {
     let mut table = columns().join(",");
     table.push('\n');

@@ -58,7 +58,6 @@ pub struct Latencies {
 
 impl Latencies {
     /// Every leg with its name, in the order of the result.
-    #[must_use]
     pub fn legs(&self) -> [(&'static str, Option<&Latency>); 9] {
         [
             ("response", self.response.as_ref()),
@@ -117,7 +116,6 @@ pub struct Percentiles {
 
 impl Percentiles {
     /// One of them by its field's name.
-    #[must_use]
     pub fn us(&self, name: &str) -> Option<u64> {
         match name {
             "p50_us" => self.p50_us,
@@ -130,7 +128,6 @@ impl Percentiles {
     }
 
     /// One of them in words by its field's name, such as `p99_us`: `12.3 ms`, `>= 12.3 ms`, or `-`.
-    #[must_use]
     pub fn in_words(&self, name: &str) -> String {
         let us = self.us(name);
         let words = latency(us);

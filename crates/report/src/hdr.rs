@@ -19,7 +19,6 @@ const MICROS_PER_MILLI: f64 = 1e3;
 
 /// The latencies in the merged windows of a run as an interval log; `streams` are the names of the
 /// streams at the index of their `StreamId`.
-#[must_use]
 pub fn hdr(windows: &WindowDelta, streams: &[String]) -> Vec<u8> {
     let mut intervals = intervals(windows, streams);
     intervals.sort_by(|a, b| (a.second, &a.tag).cmp(&(b.second, &b.tag)));

@@ -92,7 +92,6 @@ pub struct SlotFigures {
 
 impl Report {
     /// The figures of the published test of Hono; none where the run has none.
-    #[must_use]
     pub fn hono(&self) -> Option<HonoFigures> {
         let value = self.published.get("hono")?;
         serde_json::from_value(value.clone()).ok()
@@ -101,7 +100,6 @@ impl Report {
 
 /// The result of the published test as its device simulator writes it; none where the run has no
 /// such figures.
-#[must_use]
 pub fn hono_simulator(report: &Report) -> Option<String> {
     let figures = report.hono()?;
     serde_json::to_string_pretty(&figures)

@@ -35,7 +35,6 @@ const SCRIPTS: [&str; 7] = [
 const PLAIN_WIDTH: usize = 80;
 
 /// The report as one HTML file.
-#[must_use]
 pub fn html(report: &Report) -> String {
     let result = match &report.unfinished {
         Some(unfinished) => unfinished.to_string(),

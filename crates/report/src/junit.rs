@@ -15,7 +15,6 @@ use crate::{Consequence, Outcome, Report, Rule, RuleResult, SwitchedOff, Verdict
 /// The suite has as many cases as there are rules. Where the result is not a pass and no rule says so (a
 /// target that was never reached), a second suite has the case `verdict`, an error, so that no reader takes
 /// silence for success.
-#[must_use]
 pub fn junit(report: &Report) -> String {
     let causes = &report.verdict.causes;
     let rules = report.verdict.rules.iter();

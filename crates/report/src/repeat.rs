@@ -108,7 +108,6 @@ fn table(title: &str, mark: char, spreads: &[Spread]) -> String {
 
 impl RepeatedRun {
     /// A run that has a report.
-    #[must_use]
     pub fn of(folder: String, report: &Report, figures: BTreeMap<String, Option<Figure>>) -> Self {
         let verdict = &report.verdict;
         Self {
@@ -125,7 +124,6 @@ impl RepeatedRun {
     }
 
     /// A run that found nobody to run against.
-    #[must_use]
     pub fn silent(folder: String) -> Self {
         Self {
             folder,
@@ -138,7 +136,6 @@ impl RepeatedRun {
     }
 
     /// Its result in a line.
-    #[must_use]
     pub fn line(&self) -> String {
         let mut line = format!("run {}: {}", self.folder, self.result.name());
         if let Some(would_be) = self.would_be {
@@ -153,7 +150,6 @@ impl RepeatedRun {
 
 impl Repeat {
     /// The text of `repeat.json`, indented, with a line feed at the end.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         let mut text = text.expect("it holds only string keys, so that it is always JSON");
@@ -162,7 +158,6 @@ impl Repeat {
     }
 
     /// The summary: the verdict, what speaks against it, and the spread as a table.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = self.heading();
         for run in self.told().take(RUNS_TOLD) {

@@ -81,7 +81,6 @@ pub struct Report {
 impl Report {
     /// The text of `result.json`: indented, each window on a line of its own, with a line feed at
     /// the end.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let windows: Vec<String> = self
             .windows
@@ -108,27 +107,23 @@ impl Report {
     }
 
     /// Where the load went, as the environment tells it under `target`.
-    #[must_use]
     pub fn target_name(&self) -> Option<&str> {
         self.environment.get("target").and_then(Value::as_str)
     }
 
     /// Which part of a run it is of, such as `1 of 2`, as the environment tells it under `part`; none if
     /// it is of the whole run.
-    #[must_use]
     pub fn part(&self) -> Option<&str> {
         self.environment.get("part").and_then(Value::as_str)
     }
 
     /// Whether the run still goes on, so that it is not judged.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.unfinished.as_ref().is_some_and(Unfinished::is_running)
     }
 
     /// Whether any certificate would do (`tls.insecure`), so that nobody knows whom the run talked
     /// to, as the environment tells it under `tls`.
-    #[must_use]
     pub fn is_insecure(&self) -> bool {
         let insecure = self.environment.pointer("/tls/insecure");
         insecure.and_then(Value::as_bool) == Some(true)

@@ -69,7 +69,6 @@ pub enum SapVerdict {
 
 impl Report {
     /// The figures of the published test of SAP Edge; none where the run has none.
-    #[must_use]
     pub fn sap(&self) -> Option<SapFigures> {
         let value = self.published.get("sap")?;
         serde_json::from_value(value.clone()).ok()
@@ -77,7 +76,6 @@ impl Report {
 }
 
 /// The log of the published test; none where the run has no such figures.
-#[must_use]
 pub fn sap(report: &Report) -> Option<String> {
     let figures = report.sap()?;
     let mut log = String::new();

@@ -30,7 +30,6 @@ const BACKENDS: usize = 8;
 
 /// The summary as text of lines at most `width` characters long (at least 80); longer ones go on
 /// in the next line, so that nothing of a reason is lost.
-#[must_use]
 pub fn text(report: &Report, width: usize) -> String {
     let mut screen = Screen {
         text: String::new(),

@@ -18,26 +18,22 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// A run that goes on and has come so far.
-    #[must_use]
     pub fn running(so_far: Micros) -> Self {
         let so_far = figure::clock(so_far);
         format!("{RUNNING}, {so_far} so far").into()
     }
 
     /// A run that was cut there, by its user or by the end of its process.
-    #[must_use]
     pub fn interrupted(at: Micros) -> Self {
         format!("interrupted at {}", figure::clock(at)).into()
     }
 
     /// Whether it goes on, so that it has no verdict yet.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.words.starts_with(RUNNING)
     }
 
     /// The heading of such a run: `RUNNING, 0:08 so far`, or `INTERRUPTED at 0:08`.
-    #[must_use]
     pub fn heading(&self) -> String {
         let end = self.words.find(|c: char| !c.is_alphabetic());
         let (word, rest) = self.words.split_at(end.unwrap_or(self.words.len()));

@@ -30,7 +30,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// How many rules ended in which way: the one count that every form of a report shows.
-    #[must_use]
     pub fn counts(&self) -> RuleCounts {
         let mut counts = RuleCounts::default();
         for rule in &self.rules {
@@ -48,7 +47,6 @@ impl Verdict {
     }
 
     /// The exit code of a run with this verdict (docs/semantics.md#verdict-and-exit-codes).
-    #[must_use]
     pub const fn exit_code(&self) -> u8 {
         self.result.exit_code()
     }
@@ -72,7 +70,6 @@ impl Verdict {
     }
 
     /// The rules that the scenario switched off, in words: `not judged: loss (switched off by `any`)`.
-    #[must_use]
     pub fn not_judged(&self) -> Option<String> {
         let rules: Vec<String> = self
             .switched_off
@@ -84,7 +81,6 @@ impl Verdict {
     }
 
     /// Beside a pass, the streams whose delivery is unknown, by the promise of their acknowledgements.
-    #[must_use]
     pub fn unknown_delivery(&self) -> Option<String> {
         let is_pass = self.result == Outcome::Pass || self.would_be == Some(Outcome::Pass);
         let promises = [Promise::Enqueued, Promise::Nothing];
@@ -106,7 +102,6 @@ impl Verdict {
 
     /// The caveats on rules that hold, each once; where the same is said of several rules, they follow it in
     /// one list.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let notes = self.rules_that(RuleResult::Pass);
         let notes: BTreeSet<&str> = notes.filter_map(|rule| rule.note.as_deref()).collect();
@@ -129,7 +124,6 @@ impl Verdict {
     }
 
     /// What to do about an invalid run, in the order of its reasons, each once.
-    #[must_use]
     pub fn remedies(&self) -> Vec<&str> {
         let mut remedies: Vec<&str> = Vec::new();
         for remedy in self.reasons().filter_map(|rule| rule.remedy.as_deref()) {
@@ -243,7 +237,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// The word that results use.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -255,7 +248,6 @@ impl Outcome {
     }
 
     /// The exit code of this result (docs/semantics.md#verdict-and-exit-codes).
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Pass | Self::Part => 0,
@@ -266,7 +258,6 @@ impl Outcome {
     }
 
     /// The worse of two: none before invalid before fail before pass.
-    #[must_use]
     pub fn or_worse(self, other: Self) -> Self {
         if other.exit_code() > self.exit_code() {
             other
@@ -316,7 +307,6 @@ const AT_LEAST: [&str; 2] = ["connected", "queries-with-command"];
 
 impl Rule {
     /// What was observed, in words that differ from those of the bound where the two differ.
-    #[must_use]
     pub fn seen(&self) -> Option<String> {
         let observed = figure::Figure::from(self.observed?);
         let bound = self.bound.map(figure::Figure::from);
@@ -325,7 +315,6 @@ impl Rule {
 
     /// The observed time with and without the generator's own delay, where that decides: `between
     /// 9.3 ms and 12.4 ms`, or `between 0 and 1.2 ms`.
-    #[must_use]
     pub fn both_times(&self) -> Option<String> {
         let is_open = self.result == RuleResult::NotEvaluated;
         let (lower, upper) = self.lower.zip(self.observed).filter(|_| is_open)?;
@@ -337,7 +326,6 @@ impl Rule {
     }
 
     /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.
-    #[must_use]
     pub fn allowed(&self) -> Option<String> {
         let sense = if AT_LEAST.contains(&self.rule.as_str()) {
             "at least"
@@ -390,7 +378,6 @@ pub enum RuleResult {
 
 impl RuleResult {
     /// The word that results use.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -428,7 +415,6 @@ pub enum Figure {
 
 impl Figure {
     /// A length of time.
-    #[must_use]
     pub const fn time(us: u64) -> Self {
         Self::Time {
             us,
@@ -437,13 +423,11 @@ impl Figure {
     }
 
     /// Whether it is a length of time.
-    #[must_use]
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Time { .. })
     }
 
     /// Whether it is a lower bound.
-    #[must_use]
     pub const fn is_at_least(self) -> bool {
         matches!(self, Self::Time { at_least: true, .. })
     }

@@ -94,7 +94,6 @@ pub struct Heat(pub Vec<[u64; 2]>);
 
 impl Heat {
     /// Counts values, as (microseconds, how many), into buckets; the values come in rising order.
-    #[must_use]
     pub fn of(values: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut buckets: Vec<[u64; 2]> = Vec::new();
         for (value_us, count) in values {
@@ -108,7 +107,6 @@ impl Heat {
     }
 
     /// The lower edge of the bucket that a value lies in.
-    #[must_use]
     pub fn edge_below(value_us: u64) -> u64 {
         /// R10 in hundredths (ISO 3).
         const R10: [u64; 10] = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];

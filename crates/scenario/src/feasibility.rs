@@ -88,7 +88,6 @@ pub struct MemoryNeed {
 
 impl Needs {
     /// What one of so many equal parts needs; how long it takes is the same.
-    #[must_use]
     pub fn part(&self, of: u32) -> Needs {
         let of = of.max(1);
         let share = |all: u64| all.div_ceil(u64::from(of));
@@ -109,14 +108,12 @@ impl Needs {
     }
 
     /// How many processes the generator needs if each may open so many descriptors.
-    #[must_use]
     pub fn processes(&self, descriptors_each: u64) -> u64 {
         let sockets = u64::from(self.device_sockets) + u64::from(self.consumers);
         sockets.div_ceil(sockets_each(descriptors_each)).max(1)
     }
 
     /// How many processes the embedded gateway needs, likewise; 0 without one.
-    #[must_use]
     pub fn gateway_processes(&self, descriptors_each: u64) -> u64 {
         self.gateway_descriptors
             .div_ceil(sockets_each(descriptors_each))
@@ -124,7 +121,6 @@ impl Needs {
 
     /// Bytes of memory that all these processes, with so many device shards together, and the
     /// kernel need.
-    #[must_use]
     pub fn memory_of_all(&self, descriptors_each: u64, shards: u64) -> u64 {
         let processes = self.processes(descriptors_each);
         let more = (processes - 1) * (BASE_BYTES + self.memory.lists)
@@ -141,7 +137,6 @@ fn sockets_each(descriptors_each: u64) -> u64 {
 
 impl PortNeed {
     /// How many source addresses the connections need at so many ports each.
-    #[must_use]
     pub fn sources(&self, ports_each: u32) -> u32 {
         self.connections.div_ceil(ports_each.max(1)).max(1)
     }
@@ -149,14 +144,12 @@ impl PortNeed {
 
 impl MemoryNeed {
     /// Both together, without threads.
-    #[must_use]
     pub fn total(self) -> u64 {
         self.generator + self.lists + self.kernel
     }
 }
 
 /// Works out what a plan needs.
-#[must_use]
 pub fn needs(plan: &Plan) -> Needs {
     let links = plan.links();
     let consumers = plan

@@ -29,7 +29,6 @@ pub(crate) struct Override {
 
 impl Overrides {
     /// None.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

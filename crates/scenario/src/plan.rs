@@ -78,7 +78,6 @@ pub struct Plan {
 
 impl Plan {
     /// Devices of all fleets: device ids are below this.
-    #[must_use]
     pub fn devices(&self) -> u32 {
         self.fleets
             .last()
@@ -86,7 +85,6 @@ impl Plan {
     }
 
     /// Links of all fleets: link ids are below this.
-    #[must_use]
     pub fn links(&self) -> u32 {
         self.fleets
             .last()
@@ -94,7 +92,6 @@ impl Plan {
     }
 
     /// Sockets of all links: as many as links, but where these share some.
-    #[must_use]
     pub fn device_sockets(&self) -> u32 {
         self.fleets.iter().map(FleetPlan::sockets).sum()
     }
@@ -113,14 +110,12 @@ impl Plan {
 
     /// Whether commands are issued, or devices subscribe to other devices' messages: then all of
     /// them are to meet on one platform.
-    #[must_use]
     pub fn has_downlink(&self) -> bool {
         self.streams().any(|(_, stream)| !stream.is_uplink())
     }
 
     /// How many backends keep an account of arrivals: all of them, or none where messages of some
     /// stream never surface, which nobody could tell from losses.
-    #[must_use]
     pub fn accounts(&self) -> usize {
         let dialect = self.platform.dialect();
         match all_surface(dialect, &self.fleets) {
@@ -130,13 +125,11 @@ impl Plan {
     }
 
     /// The stream of this id and its fleet.
-    #[must_use]
     pub fn stream(&self, id: StreamId) -> Option<(&FleetPlan, &StreamPlan)> {
         self.streams().nth(id.index())
     }
 
     /// The fleet a device belongs to.
-    #[must_use]
     pub fn fleet_of(&self, device: DeviceId) -> Option<&FleetPlan> {
         let after = self
             .fleets
@@ -146,7 +139,6 @@ impl Plan {
     }
 
     /// The link that carries a device.
-    #[must_use]
     pub fn link_of(&self, device: DeviceId) -> Option<LinkId> {
         self.fleet_of(device).map(|fleet| fleet.link_of(device))
     }

@@ -6,7 +6,6 @@ use crate::language::{Key, Kind, Object, SCENARIO, Scalar, Status, Word};
 use crate::units;
 
 /// The JSON schema of a scenario. Keys that are not yet built are in it and say so.
-#[must_use]
 pub fn json_schema() -> Value {
     let mut schema = object(&SCENARIO);
     if let Value::Object(map) = &mut schema {

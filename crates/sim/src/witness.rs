@@ -107,7 +107,6 @@ impl Witness {
 
 impl Finals {
     /// These and what another witness saw.
-    #[must_use]
     pub fn and(self, other: &Self) -> Self {
         Self {
             messages: self.messages + other.messages,

@@ -25,7 +25,6 @@ impl<T> Default for Any<T> {
 
 impl<T> Any<T> {
     /// The TLS part, where there is one.
-    #[must_use]
     pub fn tls(&self) -> Option<&T> {
         match self {
             Self::Plain(_) | Self::WebSocket(_) => None,

@@ -35,7 +35,6 @@ pub struct Peer {
 
 impl Peer {
     /// A peer with the usual path.
-    #[must_use]
     pub fn new(name: &str, authority: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -47,7 +46,6 @@ impl Peer {
 
 impl ClientSpec {
     /// Links to one peer, without TLS and WebSocket.
-    #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self {
             is_tls: false,

@@ -65,7 +65,6 @@ impl Fault {
     }
 
     /// The command that must fail while the fault is planted.
-    #[must_use]
     pub fn command(&self) -> String {
         format!("cargo test {}", self.arguments.join(" "))
     }

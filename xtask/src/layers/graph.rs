@@ -111,7 +111,6 @@ impl Graph {
 
 /// Checks members against rooms: each has one, depends only on smaller layers, and a pure one
 /// reaches no forbidden crate.
-#[must_use]
 pub fn check_graph(graph: &Graph, rooms: &[Room]) -> Vec<Violation> {
     let by_package: BTreeMap<String, &Room> =
         rooms.iter().map(|room| (room.package(), room)).collect();

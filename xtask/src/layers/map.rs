@@ -9,7 +9,6 @@ const RULE: &str = "map";
 
 /// Checks the table of `docs/architecture.md`: rows `| layer | [name](folder) | pure | ... |`,
 /// the layer of a tool written `-`.
-#[must_use]
 pub fn check_map(path: &str, text: &str, rooms: &[Room]) -> Vec<Violation> {
     let rows: BTreeMap<String, Row> = text
         .lines()

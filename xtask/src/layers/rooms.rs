@@ -14,7 +14,6 @@ pub struct Room {
 
 impl Room {
     /// The crate's folder, relative to the workspace.
-    #[must_use]
     pub fn folder(&self) -> String {
         match self.name {
             "bench" | "xtask" => self.name.to_owned(),
@@ -23,7 +22,6 @@ impl Room {
     }
 
     /// The name of its package.
-    #[must_use]
     pub fn package(&self) -> String {
         match self.name {
             "xtask" | "muster" => self.name.to_owned(),

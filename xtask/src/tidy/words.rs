@@ -25,7 +25,6 @@ const FOREIGN: [&str; 2] = ["Cargo.lock", "LICENSE"];
 pub const ASCII_EXCEPTIONS: [(&str, &str); 0] = [];
 
 /// Checks one text file, by its path and content.
-#[must_use]
 pub fn check_text(path: &str, text: &str) -> Vec<Violation> {
     let name = path.rsplit('/').next().unwrap_or(path);
     if FOREIGN.contains(&name) {

@@ -20,7 +20,6 @@ const GREETING: Duration = Duration::from_secs(1);
 const GREETINGS: usize = 5;
 
 /// What the run of a plan would find there.
-#[must_use]
 pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
     let Some(kafka) = backend.kafka() else {
         return Look::Found {

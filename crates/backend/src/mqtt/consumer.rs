@@ -178,14 +178,12 @@ impl Consumer {
 }
 
 /// The client id of a consumer.
-#[must_use]
 pub fn client_id(run: RunId, backend: BackendId, consumer: ConsumerId) -> String {
     format!("muster-{:08x}-b{}-{}", run.0, backend.0, consumer.0)
 }
 
 /// The CONNECT fields of a consumer of a backend that receives packets of at most `limit` bytes, for
 /// a session that ends with the link.
-#[must_use]
 pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str, limit: u32) -> Connect<'a> {
     Connect {
         maximum_packet_size: Some(limit),

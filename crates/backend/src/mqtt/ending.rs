@@ -21,7 +21,6 @@ const RETRY_MAX: Micros = Micros::from_secs(2);
 
 /// How a connection ended, in words; `waited` is what had not come by then, if something was still
 /// to come.
-#[must_use]
 pub fn words(why: Closed, waited: Option<&str>) -> String {
     let ended = |how: &str| match waited {
         Some(what) => format!("the connection was {how} before {what} came"),

@@ -107,7 +107,6 @@ impl Courier for MqttCourier<'_> {
 }
 
 /// What a PUBACK that accepts says of a command: its code may tell that nobody was there.
-#[must_use]
 pub const fn delivery_by_puback(code: u8) -> Delivery {
     if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
         Delivery::Undeliverable(Reason::Mqtt(code))

@@ -108,7 +108,6 @@ impl Commander {
     }
 
     /// Notices that changed nothing: they came too late, a second time, or after the reply.
-    #[must_use]
     pub fn idle_notices(&self) -> u64 {
         self.notices.idle
     }

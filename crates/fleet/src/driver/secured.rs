@@ -45,7 +45,6 @@ impl fmt::Debug for LinkCertificates {
 impl LinkCertificates {
     /// `common` judges servers for links that show no certificate; `own` are those that do, by their
     /// numbers in the run.
-    #[must_use]
     pub fn new(
         common: Box<dyn Certificates + Send>,
         mut own: Vec<(u32, Box<dyn Certificates + Send>)>,
@@ -55,7 +54,6 @@ impl LinkCertificates {
     }
 
     /// What a link looks at and shows.
-    #[must_use]
     pub fn of(&self, link: u32) -> &dyn Certificates {
         match self.own.binary_search_by_key(&link, |(link, _)| *link) {
             Ok(at) => &*self.own[at].1,
@@ -95,7 +93,6 @@ impl<C: Crypto> fmt::Debug for Secured<C> {
 
 impl<C: Crypto> Secured<C> {
     /// The links of a plan, by these algorithms and with these certificates.
-    #[must_use]
     pub fn new(plan: Arc<Plan>, crypto: C, certificates: LinkCertificates) -> Self {
         let named = plan.platform.tls.server_name.as_ref();
         let endpoints = plan.platform.endpoints.iter();

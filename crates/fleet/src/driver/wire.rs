@@ -123,7 +123,6 @@ impl<P: Session, L: Lines> Driver<P, L> {
 }
 
 /// What the scenario can do about a failure of DTLS, as the end of a sentence; empty where nothing.
-#[must_use]
 pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
     let remedy = match fault {
         dtls::Fault::Certificate(_) => {

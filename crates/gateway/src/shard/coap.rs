@@ -88,7 +88,6 @@ impl Shard {
     }
 
     /// The same over DTLS; false if the system gives no randomness.
-    #[must_use]
     pub(crate) fn hear_coaps(
         &mut self,
         io: &mut Io,

@@ -25,7 +25,6 @@ pub struct Creep {
 impl Creep {
     /// The creep of a percentile, given for each window of due that has one, in microseconds; none
     /// below three points.
-    #[must_use]
     pub fn of(latency: &[Point]) -> Option<Self> {
         let trend = Trend::of(latency)?;
         let length_s = latency.last()?.t_s - latency.first()?.t_s;
@@ -40,7 +39,6 @@ impl Creep {
     }
 
     /// Whether the latency rises: both conditions of docs/semantics.md#stability.
-    #[must_use]
     pub fn is_rising(&self) -> bool {
         self.rise_us > self.least_us && self.trend.z > 0.0 && self.trend.p() < SIGNIFICANCE
     }

@@ -24,7 +24,6 @@ pub struct Growth {
 impl Growth {
     /// The growth of a backlog, given at the end of each window, under `offered` messages per
     /// second; none below three windows, or if nothing was offered.
-    #[must_use]
     pub fn of(backlog: &[Point], offered: f64) -> Option<Self> {
         if offered <= 0.0 {
             return None;
@@ -40,19 +39,16 @@ impl Growth {
     }
 
     /// Whether the backlog grows: both conditions of docs/semantics.md#stability.
-    #[must_use]
     pub fn is_unstable(&self) -> bool {
         self.trend.lower > SLOPE_SHARE * self.offered && self.has_grown()
     }
 
     /// Whether the backlog has grown by as much as counts, be it by chance.
-    #[must_use]
     pub fn has_grown(&self) -> bool {
         self.growth_s > GROWTH_S
     }
 
     /// The slope above which a backlog counts as growing, in messages per second.
-    #[must_use]
     pub fn least_slope(&self) -> f64 {
         SLOPE_SHARE * self.offered
     }

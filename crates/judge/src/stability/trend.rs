@@ -35,7 +35,6 @@ pub struct Trend {
 
 impl Trend {
     /// The trend of a series in order of time; none below three points.
-    #[must_use]
     pub fn of(series: &[Point]) -> Option<Self> {
         let series = coarsened(series);
         if series.len() < 3 {
@@ -55,13 +54,11 @@ impl Trend {
     }
 
     /// The two-sided probability of so strong a trend by chance.
-    #[must_use]
     pub fn p(&self) -> f64 {
         2.0 * upper_tail(self.z.abs())
     }
 
     /// The rise over so many seconds.
-    #[must_use]
     pub fn rise_over(&self, seconds: f64) -> f64 {
         self.slope * seconds
     }

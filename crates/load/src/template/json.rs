@@ -3,13 +3,11 @@
 use super::parse::{close_of, is_escapable};
 
 /// Bytes of a text as it stands in a string of JSON.
-#[must_use]
 pub fn escaped_length(text: &[u8]) -> usize {
     text.len() + text.iter().map(|byte| longer(*byte)).sum::<usize>()
 }
 
 /// Whether a text differs from itself in a string of JSON.
-#[must_use]
 pub fn needs_escapes(text: &str) -> bool {
     escaped_length(text.as_bytes()) > text.len()
 }
@@ -17,7 +15,6 @@ pub fn needs_escapes(text: &str) -> bool {
 /// The same template with each `${id}`, `${tenant}` and column inside a string literal written
 /// `${json:...}` if a value of it `needs` that, so that none can end the literal. `is_inside` tells
 /// whether the text begins inside one.
-#[must_use]
 pub fn escape_json(source: &str, mut is_inside: bool, needs: &dyn Fn(&str) -> bool) -> String {
     let mut escaped = String::new();
     let mut rest = source;
@@ -46,7 +43,6 @@ pub fn escape_json(source: &str, mut is_inside: bool, needs: &dyn Fn(&str) -> bo
 }
 
 /// A text as it stands in a string of JSON.
-#[must_use]
 pub fn escaped_for_json(text: &str) -> String {
     let mut out = text.as_bytes().to_vec();
     escape(&mut out, 0);
@@ -54,7 +50,6 @@ pub fn escaped_for_json(text: &str) -> String {
 }
 
 /// Whether the text of a JSON template ends inside a string literal.
-#[must_use]
 pub fn is_inside_string(text: &str) -> bool {
     after(text, false)
 }

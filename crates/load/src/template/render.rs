@@ -37,7 +37,6 @@ impl Template {
     }
 
     /// The least and greatest length of the text, in bytes.
-    #[must_use]
     pub fn size_bounds(&self, bounds: &Bounds<'_>) -> (usize, usize) {
         self.parts.iter().fold((0, 0), |(least, most), part| {
             let (shortest, longest) = match part {

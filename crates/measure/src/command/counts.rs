@@ -94,19 +94,16 @@ pub struct QueriesDue {
 
 impl QueriesDue {
     /// Those that were sent and had no end.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.ends[query_at(&QueryOutcome::InFlight)]
     }
 
     /// All of them.
-    #[must_use]
     pub fn due(&self) -> u64 {
         self.ends.iter().sum::<u64>() + self.shed
     }
 
     /// Those to which a command came.
-    #[must_use]
     pub fn with_command(&self) -> u64 {
         self.ends[query_at(&QueryOutcome::Received)]
     }

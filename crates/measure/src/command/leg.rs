@@ -55,7 +55,6 @@ impl Leg {
     pub const ALL: [Leg; 3] = [Leg::Request, Leg::Response, Leg::Loop];
 
     /// Its place in every table of legs.
-    #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -80,7 +79,6 @@ impl LegCounts {
 
 impl LegSummary {
     /// Those that began and never came to an end, though the platform did not say that they cannot.
-    #[must_use]
     pub fn missing(&self) -> u64 {
         self.begun.saturating_sub(self.ended + self.excused)
     }

@@ -53,7 +53,6 @@ pub struct DrainSummary {
 
 impl DrainLedger {
     /// What came a second, from the return of the first device to the last of what was kept.
-    #[must_use]
     pub fn rate(&self) -> Option<f64> {
         let took = self.ended?.get().saturating_sub(self.began?.get());
         let drained = self.drained?;

@@ -12,7 +12,6 @@ pub struct CgroupPath {
 }
 
 /// Parses `/proc/<pid>/cgroup`: one line `id:controllers:path` for each hierarchy.
-#[must_use]
 pub fn cgroups(text: &str) -> CgroupPath {
     let mut found = CgroupPath::default();
     for line in text.lines() {
@@ -33,14 +32,12 @@ pub fn cgroups(text: &str) -> CgroupPath {
 }
 
 /// Parses `cpu.max` (version 2): how many cores the group may use; none means no bound.
-#[must_use]
 pub fn cgroup_v2_quota(text: &str) -> Option<f64> {
     let mut fields = text.split_ascii_whitespace();
     quota(fields.next()?, fields.next()?)
 }
 
 /// Parses `cpu.cfs_quota_us` and `cpu.cfs_period_us` (version 1); a quota of -1 means no bound.
-#[must_use]
 pub fn cgroup_v1_quota(quota_us: &str, period_us: &str) -> Option<f64> {
     quota(quota_us.trim(), period_us.trim())
 }
@@ -49,7 +46,6 @@ pub fn cgroup_v1_quota(quota_us: &str, period_us: &str) -> Option<f64> {
 ///
 /// Both say "no bound" in their own way: version 2 with the word `max`, version 1 with a number
 /// close to the largest signed one, rounded down to a page.
-#[must_use]
 pub fn memory_limit(text: &str) -> Option<u64> {
     const NO_BOUND: u64 = 1 << 62;
     text.trim().parse().ok().filter(|bytes| *bytes < NO_BOUND)

@@ -14,7 +14,6 @@ const OWN_FIELDS: usize = 8;
 const STEAL: usize = 7;
 
 /// Parses the line `cpu ...` of `/proc/stat`.
-#[must_use]
 pub fn cpu_times(text: &str) -> Option<CpuTimes> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let mut ticks = [0_u64; OWN_FIELDS];
@@ -38,7 +37,6 @@ pub struct CpuInfo {
 }
 
 /// Parses `/proc/cpuinfo`.
-#[must_use]
 pub fn cpu_info(text: &str) -> CpuInfo {
     let values = |name: &'static str| text.lines().filter_map(move |line| value(line, name));
     CpuInfo {
@@ -48,7 +46,6 @@ pub fn cpu_info(text: &str) -> CpuInfo {
 }
 
 /// The host's memory in bytes, from `/proc/meminfo`.
-#[must_use]
 pub fn memory_total_bytes(text: &str) -> Option<u64> {
     let total = text.lines().find_map(|line| value(line, "MemTotal"))?;
     let kib: u64 = total.strip_suffix("kB")?.trim().parse().ok()?;
@@ -56,7 +53,6 @@ pub fn memory_total_bytes(text: &str) -> Option<u64> {
 }
 
 /// The distribution's name, from `/etc/os-release`.
-#[must_use]
 pub fn os_name(text: &str) -> Option<String> {
     let name = text
         .lines()

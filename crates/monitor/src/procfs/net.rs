@@ -1,7 +1,6 @@
 //! The ephemeral port range.
 
 /// Parses `/proc/sys/net/ipv4/ip_local_port_range`: first and last port, both usable.
-#[must_use]
 pub fn port_range(text: &str) -> Option<(u16, u16)> {
     let mut fields = text.split_ascii_whitespace();
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))

@@ -17,7 +17,6 @@ const UTIME: usize = 11;
 const STARTED: usize = 19;
 
 /// Parses `/proc/<pid>/stat`; a command's name may itself hold blanks and parentheses.
-#[must_use]
 pub fn process_times(text: &str) -> Option<ProcessTimes> {
     let (_, after_name) = text.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace().skip(UTIME);
@@ -45,7 +44,6 @@ pub struct Memory {
 }
 
 /// Parses `/proc/<pid>/status`; none for a kernel thread or a process that is gone.
-#[must_use]
 pub fn memory(text: &str) -> Option<Memory> {
     Some(Memory {
         rss_bytes: kibibytes(text, "VmRSS:")?,
@@ -65,7 +63,6 @@ pub struct Io {
 }
 
 /// Parses `/proc/<pid>/io`, which only the process's own user and root may read.
-#[must_use]
 pub fn io(text: &str) -> Option<Io> {
     Some(Io {
         read_bytes: field(text, "read_bytes:")?.trim().parse().ok()?,
@@ -83,7 +80,6 @@ pub struct OpenFiles {
 }
 
 /// Parses the line `Max open files` of `/proc/<pid>/limits`.
-#[must_use]
 pub fn open_files_limit(text: &str) -> Option<OpenFiles> {
     let mut fields = field(text, "Max open files")?.split_ascii_whitespace();
     let (soft, hard) = (fields.next()?, fields.next()?);

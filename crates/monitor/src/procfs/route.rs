@@ -5,7 +5,6 @@ use std::net::Ipv4Addr;
 /// The device through which packets to a directly reachable IPv4 address leave, by the text of
 /// `/proc/net/route` (a line a route: device, destination, gateway, flags, three counts, mask; the
 /// addresses as hexadecimal words in the byte order of the host). None if a router is in between.
-#[must_use]
 pub fn device_towards(routes: &str, address: Ipv4Addr) -> Option<&str> {
     let wanted = u32::from_ne_bytes(address.octets());
     let known = routes.lines().skip(1).filter_map(Route::of);

@@ -81,7 +81,6 @@ impl Io {
     }
 
     /// The state of the thread since it woke up.
-    #[must_use]
     pub fn turn(&self) -> Turn {
         let waited = self.turns.cpu_wait.as_ref().map(CpuWait::waited);
         Turn {
@@ -94,7 +93,6 @@ impl Io {
     /// The instant until which all that came has been presented. By it a time-out is decided, so that
     /// an answer that still lies in a socket counts. It lags behind [`Io::now`] by the turn so far,
     /// and by some turns where more comes than one turn reads.
-    #[must_use]
     pub fn heard(&self) -> Micros {
         self.turns.heard
     }

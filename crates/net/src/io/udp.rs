@@ -157,13 +157,11 @@ impl Io {
     }
 
     /// Why the kernel refused a datagram last; none if it has refused none.
-    #[must_use]
     pub fn refusal(&self) -> Option<std::io::Error> {
         self.datagrams.refusal.map(Into::into)
     }
 
     /// What ICMP told last on a socket with one peer; none if it has told nothing.
-    #[must_use]
     pub fn icmp_error(&self) -> Option<std::io::Error> {
         self.datagrams.icmp_error.map(Into::into)
     }
@@ -203,7 +201,6 @@ impl Io {
 
     /// Bytes of the socket's receive buffer, as it would be asked for by
     /// [`Io::set_receive_buffer`]; none for a connection that is gone.
-    #[must_use]
     pub fn receive_buffer(&self, key: Key) -> Option<usize> {
         let fd = self.slab.get(key)?.fd.as_ref()?;
         // The kernel doubles what it is asked for (socket(7)).

@@ -13,7 +13,6 @@ pub struct Identity<'a> {
 impl<'a> Identity<'a> {
     /// Parts the text at the first `@`; none if one of both is missing, which Hono leaves
     /// unanswered during the handshake of DTLS.
-    #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
         let (auth_id, tenant) = text.split_once('@')?;
         let is_whole = !auth_id.is_empty() && !tenant.is_empty();

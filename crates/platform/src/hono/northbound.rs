@@ -24,7 +24,6 @@ const NOTICE_TYPES: [&str; 2] = [
 
 /// Whether a media type is one of Hono's own: what has it was sent by no device, such as the notifications of
 /// connections, or is the word of a device that has nothing to say.
-#[must_use]
 pub fn is_own_media_type(media_type: &str) -> bool {
     media_type.starts_with("application/vnd.eclipse-hono-")
 }

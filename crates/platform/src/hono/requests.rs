@@ -33,7 +33,6 @@ pub enum Who {
 
 impl Endpoint {
     /// The word that it has in a path; the short one where `is_short`.
-    #[must_use]
     pub const fn word(self, is_short: bool) -> &'static str {
         match (self, is_short) {
             (Self::Telemetry, false) => "telemetry",

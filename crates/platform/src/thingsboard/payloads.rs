@@ -92,7 +92,6 @@ const DOUBLE: &str = "${uniform:0.0000000:99.9999999}${int:10000:99999}";
 
 impl BoardPayload<'_> {
     /// Whether its messages say their `ts`.
-    #[must_use]
     pub fn has_instant(&self) -> bool {
         let topic = Topic::of(self.topic).unwrap_or(Topic::Telemetry);
         let is_attributes = matches!(topic, Topic::Attributes | Topic::GatewayAttributes);

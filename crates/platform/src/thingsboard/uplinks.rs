@@ -35,7 +35,6 @@ enum Place {
 
 impl<'a> Data<'a> {
     /// Whom the message has data of; at least one.
-    #[must_use]
     pub fn devices(&self) -> Devices<'a> {
         Devices {
             left: match self.topic.is_gateways() {

@@ -14,7 +14,6 @@ impl BlockSize {
     pub const MAX: Self = Self(6);
 
     /// The largest size that is no greater than so many bytes; none below 16.
-    #[must_use]
     pub const fn within(bytes: usize) -> Option<Self> {
         if bytes < 16 {
             return None;
@@ -24,13 +23,11 @@ impl BlockSize {
     }
 
     /// Bytes of one block.
-    #[must_use]
     pub const fn bytes(self) -> usize {
         16 << self.0
     }
 
     /// The exponent on the wire (SZX).
-    #[must_use]
     pub const fn exponent(self) -> u8 {
         self.0
     }
@@ -53,14 +50,12 @@ pub struct Block {
 
 impl Block {
     /// The block that begins at a byte of a body; none if it has no number of 20 bits.
-    #[must_use]
     pub fn at(offset: usize, more: bool, size: BlockSize) -> Option<Self> {
         let number = u32::try_from(offset / size.bytes()).ok()?;
         (number <= NUMBER_MAX).then_some(Self { number, more, size })
     }
 
     /// The block that an option's number names; none for the reserved size 7.
-    #[must_use]
     pub const fn of_value(value: u32) -> Option<Self> {
         let exponent = (value & 0x07) as u8;
         if exponent > BlockSize::MAX.0 || value >> 4 > NUMBER_MAX {
@@ -74,32 +69,27 @@ impl Block {
     }
 
     /// The number that stands for it in an option.
-    #[must_use]
     pub const fn value(self) -> u32 {
         self.number << 4 | (self.more as u32) << 3 | self.size.0 as u32
     }
 
     /// The value of the option.
-    #[must_use]
     pub const fn uint(self) -> Uint {
         Uint::of(self.value())
     }
 
     /// The first byte of the body that it holds.
-    #[must_use]
     pub const fn offset(self) -> usize {
         (self.number as usize) << (self.size.0 + 4)
     }
 
     /// The bytes of a body that it holds; empty beyond the body's end.
-    #[must_use]
     pub fn of(self, body: &[u8]) -> &[u8] {
         let rest = body.get(self.offset()..).unwrap_or_default();
         &rest[..rest.len().min(self.size.bytes())]
     }
 
     /// Whether a body of so many bytes goes on behind it.
-    #[must_use]
     pub const fn is_before_the_end(self, length: usize) -> bool {
         self.offset() + self.size.bytes() < length
     }

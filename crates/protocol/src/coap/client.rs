@@ -99,7 +99,6 @@ pub type SharedClient = Endpoint<Vec<Lane>>;
 impl Client {
     /// A session on a new socket. Message ids and tokens follow from the seed; two sockets of one
     /// run need two seeds.
-    #[must_use]
     pub fn new(settings: Arc<ClientSettings>, seed: u64) -> Self {
         Self::with_lanes(settings, seed, [Lane::default()])
     }
@@ -107,7 +106,6 @@ impl Client {
 
 impl SharedClient {
     /// A session on a new socket that so many devices share.
-    #[must_use]
     pub fn shared(settings: Arc<ClientSettings>, seed: u64, lanes: u32) -> Self {
         Self::with_lanes(settings, seed, vec![Lane::default(); lanes as usize])
     }
@@ -254,7 +252,6 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     }
 
     /// How many more interactions a device may open now.
-    #[must_use]
     #[inline]
     pub fn window_free(&self, lane: u32) -> u16 {
         let lane = self.lanes.as_ref().get(lane as usize);
@@ -262,27 +259,23 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     }
 
     /// Until when the server wants to hear nothing of a device.
-    #[must_use]
     pub fn held_until(&self, lane: u32) -> Micros {
         let lane = self.lanes.as_ref().get(lane as usize);
         lane.map_or(Micros::ZERO, |lane| lane.held)
     }
 
     /// When [`Endpoint::wake`] is to be called; none while nothing is open.
-    #[must_use]
     #[inline]
     pub fn deadline(&self) -> Option<Micros> {
         self.exchanges.first().map(|(_, deadline)| deadline)
     }
 
     /// The number of open exchanges, forgotten ones among them.
-    #[must_use]
     pub fn open_exchanges(&self) -> usize {
         self.exchanges.len()
     }
 
     /// What no event tells.
-    #[must_use]
     pub const fn counts(&self) -> &ClientCounts {
         &self.counts
     }

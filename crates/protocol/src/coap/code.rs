@@ -82,25 +82,21 @@ impl Code {
     pub const PROXYING_NOT_SUPPORTED: Self = Self::new(5, 5);
 
     /// The code `class.detail`; bits that do not fit are dropped.
-    #[must_use]
     pub const fn new(class: u8, detail: u8) -> Self {
         Self((class & 0x07) << 5 | (detail & 0x1f))
     }
 
     /// The digit before the dot.
-    #[must_use]
     pub const fn digit(self) -> u8 {
         self.0 >> 5
     }
 
     /// The two digits behind the dot.
-    #[must_use]
     pub const fn detail(self) -> u8 {
         self.0 & 0x1f
     }
 
     /// What it says of its message.
-    #[must_use]
     pub const fn class(self) -> Class {
         match (self.digit(), self.detail()) {
             (0, 0) => Class::Empty,
@@ -113,13 +109,11 @@ impl Code {
     }
 
     /// Whether a message with it asks for something.
-    #[must_use]
     pub const fn is_request(self) -> bool {
         matches!(self.class(), Class::Request)
     }
 
     /// Whether a message with it answers something.
-    #[must_use]
     pub const fn is_response(self) -> bool {
         matches!(
             self.class(),
@@ -128,13 +122,11 @@ impl Code {
     }
 
     /// Whether it says that a request was taken.
-    #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self.class(), Class::Success)
     }
 
     /// The name that its standard gives it; none for one without a standard.
-    #[must_use]
     pub fn meaning(self) -> Option<&'static str> {
         let at = MEANINGS.binary_search_by_key(&self, |(code, _)| *code);
         match at {

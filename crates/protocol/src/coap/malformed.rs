@@ -56,7 +56,6 @@ pub struct Malformed {
 
 impl Malformed {
     /// The message id of the reset that answers it; none where nothing may answer.
-    #[must_use]
     pub fn reset(&self) -> Option<u16> {
         match self.header {
             Some((Kind::Confirmable, id)) => Some(id),

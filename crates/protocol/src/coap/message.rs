@@ -35,7 +35,6 @@ impl Kind {
     ];
 
     /// CON or NON.
-    #[must_use]
     pub const fn of(is_confirmable: bool) -> Self {
         if is_confirmable {
             Self::Confirmable
@@ -69,7 +68,6 @@ impl Token {
     };
 
     /// A token of these bytes; none if they are more than 8.
-    #[must_use]
     pub fn new(token: &[u8]) -> Option<Self> {
         let mut bytes = [0; TOKEN_MAX];
         bytes.get_mut(..token.len())?.copy_from_slice(token);
@@ -78,7 +76,6 @@ impl Token {
     }
 
     /// Its bytes.
-    #[must_use]
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
@@ -106,7 +103,6 @@ pub struct Header {
 
 impl Header {
     /// An empty message: ACK, RST, or the CON that asks for a sign of life (section 4.1).
-    #[must_use]
     pub const fn empty(kind: Kind, id: u16) -> Self {
         Self {
             kind,
@@ -186,7 +182,6 @@ impl<'a> Message<'a> {
     }
 
     /// Whether it carries neither request nor response.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.code == Code::EMPTY
     }

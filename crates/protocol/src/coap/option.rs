@@ -51,25 +51,21 @@ impl OptionNumber {
     pub const NO_RESPONSE: Self = Self(258);
 
     /// Whether a message may not be taken by one who does not know the option (section 5.4.1).
-    #[must_use]
     pub const fn is_critical(self) -> bool {
         self.0 & 1 != 0
     }
 
     /// Whether a proxy that does not know the option may not forward it (section 5.4.2).
-    #[must_use]
     pub const fn is_unsafe(self) -> bool {
         self.0 & 2 != 0
     }
 
     /// Whether the option is no part of the cache key (section 5.4.2).
-    #[must_use]
     pub const fn is_no_cache_key(self) -> bool {
         self.0 & 0x1e == 0x1c
     }
 
     /// What is known of it; none for an option that is not known here.
-    #[must_use]
     pub fn definition(self) -> Option<&'static Definition> {
         let at = DEFINITIONS.binary_search_by_key(&self.0, |known| known.number.0);
         at.ok().map(|at| &DEFINITIONS[at])
@@ -157,19 +153,16 @@ pub struct Opt<'a> {
 
 impl<'a> Opt<'a> {
     /// An option with a value of bytes or of a [`Uint`].
-    #[must_use]
     pub const fn new(number: OptionNumber, value: &'a [u8]) -> Self {
         Self { number, value }
     }
 
     /// An option with text.
-    #[must_use]
     pub const fn text(number: OptionNumber, value: &'a str) -> Self {
         Self::new(number, value.as_bytes())
     }
 
     /// The value as a number, where it is no longer than a number may be (section 3.2).
-    #[must_use]
     pub fn uint(&self) -> Option<u32> {
         let fits = self.value.len() <= 4;
         let number = |value: &[u8]| {
@@ -190,7 +183,6 @@ pub struct Uint {
 
 impl Uint {
     /// The shortest form of a number; zero is no bytes.
-    #[must_use]
     pub const fn of(value: u32) -> Self {
         Self {
             bytes: value.to_be_bytes(),
@@ -233,7 +225,6 @@ pub mod content_format {
     ];
 
     /// The media type of a number, without parameters; none if it is none of these.
-    #[must_use]
     pub fn media_type(number: u32) -> Option<&'static str> {
         let mut all = MEDIA_TYPES.into_iter();
         let found = all.find(|(known, _)| u32::from(*known) == number);
@@ -241,7 +232,6 @@ pub mod content_format {
     }
 
     /// The number of a media type, whatever its parameters; none if it is none of these.
-    #[must_use]
     pub fn of_media_type(media_type: &str) -> Option<u16> {
         let bare = media_type.split(';').next()?.trim();
         let mut all = MEDIA_TYPES.into_iter();

@@ -43,7 +43,6 @@ impl<'a> Options<'a> {
     }
 
     /// All options, in order.
-    #[must_use]
     #[inline]
     pub fn iter(&self) -> OptionIter<'a> {
         OptionIter {
@@ -63,7 +62,6 @@ impl<'a> Options<'a> {
 
     /// The first value of one option; an option that may be given once is read so, and what
     /// follows it is ignored (section 5.4.5).
-    #[must_use]
     #[inline]
     pub fn first(&self, number: OptionNumber) -> Option<&'a [u8]> {
         self.all(number).next()
@@ -71,7 +69,6 @@ impl<'a> Options<'a> {
 
     /// The number that an option holds; none where it is missing or its length is wrong, which
     /// reads like an option that is not known (section 5.4.3).
-    #[must_use]
     #[inline]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {
         let option = Opt::new(number, self.first(number)?);
@@ -93,7 +90,6 @@ impl<'a> Options<'a> {
 
     /// The first critical option that is not known here, has a wrong length, or is given once too
     /// often (sections 5.4.1, 5.4.3, 5.4.5). `knows` is asked for numbers of the caller's own.
-    #[must_use]
     #[inline]
     pub fn unacceptable(&self, knows: impl Fn(OptionNumber) -> bool) -> Option<OptionNumber> {
         let mut last = None;
@@ -109,13 +105,11 @@ impl<'a> Options<'a> {
 
     /// How long the message may be taken for fresh, in seconds; none where it does not say, which
     /// means 60 for a response that can be stored (section 5.10.5).
-    #[must_use]
     pub fn max_age(&self) -> Option<u32> {
         self.uint(OptionNumber::MAX_AGE)
     }
 
     /// Bytes of all options on the wire.
-    #[must_use]
     pub const fn wire_len(&self) -> usize {
         self.bytes.len()
     }

@@ -22,7 +22,6 @@ pub struct Reply<'a> {
 
 impl<'a> Reply<'a> {
     /// A reply, confirmable if it is a message of its own.
-    #[must_use]
     pub const fn new(code: Code, options: &'a [Opt<'a>], payload: &'a [u8]) -> Self {
         Self {
             code,

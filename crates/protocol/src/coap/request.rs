@@ -23,7 +23,6 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// A confirmable request.
-    #[must_use]
     pub const fn new(method: Code, options: &'a [Opt<'a>], payload: &'a [u8]) -> Self {
         Self {
             method,

@@ -86,7 +86,6 @@ pub struct Server {
 
 impl Server {
     /// A session with a peer of whom nothing has come yet. Message ids follow from the seed.
-    #[must_use]
     pub fn new(settings: Arc<ServerSettings>, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let ids = MessageIds::new(random.draw() as u16);
@@ -120,7 +119,6 @@ impl Server {
     }
 
     /// When [`Server::wake`] is to be called; none while nothing waits.
-    #[must_use]
     pub fn deadline(&self) -> Option<Micros> {
         let deadlines = [
             self.waiting.deadline(),
@@ -132,7 +130,6 @@ impl Server {
 
     /// Whether nothing is lost if the session ends now: nothing waits, and no duplicate of any
     /// request can come.
-    #[must_use]
     pub fn is_idle(&self, now: Micros) -> bool {
         let is_known = self.seen.last_expiry().is_some_and(|last| last > now);
         !is_known && self.deadline().is_none()
@@ -140,7 +137,6 @@ impl Server {
 
     /// Bytes that it keeps for duplicates of requests, of messages that wait for acknowledgements and
     /// of bodies under way in blocks, about.
-    #[must_use]
     pub fn kept(&self) -> usize {
         let bodies = self.coming.bytes() + self.going.bytes();
         self.seen.len() * REMEMBERED + self.replies.len() + self.waiting.bytes() + bodies
@@ -161,7 +157,6 @@ impl Server {
     }
 
     /// What no event tells.
-    #[must_use]
     pub const fn counts(&self) -> &ServerCounts {
         &self.counts
     }

@@ -33,7 +33,6 @@ impl Default for Transmission {
 
 impl Transmission {
     /// The parameters, and the lifetimes that section 4.8.2 derives from them.
-    #[must_use]
     pub fn of(ack_timeout: Micros, ack_random_factor: f64, max_retransmit: u8) -> Self {
         let ack_random_factor = ack_random_factor.max(1.0);
         let mut parameters = Self {
@@ -51,13 +50,11 @@ impl Transmission {
     }
 
     /// `MAX_TRANSMIT_SPAN`: from the first copy of a CON to its last, at most.
-    #[must_use]
     pub fn max_transmit_span(&self) -> Micros {
         self.waits((1u64 << self.max_retransmit.min(32)) - 1)
     }
 
     /// `MAX_TRANSMIT_WAIT`: from the first copy of a CON to giving it up, at most.
-    #[must_use]
     pub fn max_transmit_wait(&self) -> Micros {
         self.waits((2u64 << self.max_retransmit.min(32)) - 1)
     }
@@ -68,7 +65,6 @@ impl Transmission {
     }
 
     /// How long the first copy of a CON waits, by a random value (section 4.2).
-    #[must_use]
     pub(super) fn first_timeout(&self, random: u64) -> Micros {
         let factor = 1.0 + unit(random) * (self.ack_random_factor - 1.0);
         Micros((self.ack_timeout.get() as f64 * factor) as u64)

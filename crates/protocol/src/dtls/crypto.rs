@@ -16,7 +16,6 @@ pub trait Crypto {
 
     /// Fills the bytes with what nobody can foresee; whether it could. If it could not, what is left
     /// in `bytes` is of no use, and the handshake ends as [`Fault::NoRandomness`](super::Fault).
-    #[must_use]
     fn random(&mut self, bytes: &mut [u8]) -> bool;
 
     /// SHA-256 of the bytes.
@@ -43,7 +42,6 @@ pub trait Aead {
 
     /// Decrypts all but the last bytes, which are the tag; whether it is right. If it is not, what
     /// is left in `bytes` is of no use.
-    #[must_use]
     fn open(&self, nonce: &[u8; 12], associated: &[u8], bytes: &mut [u8]) -> bool;
 
     /// Bytes of the tag.
@@ -59,7 +57,6 @@ pub struct PublicKey {
 
 impl PublicKey {
     /// A public half of at most 65 bytes.
-    #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let mut bytes = [0; 65];
         bytes.get_mut(..key.len())?.copy_from_slice(key);
@@ -68,7 +65,6 @@ impl PublicKey {
     }
 
     /// Its bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

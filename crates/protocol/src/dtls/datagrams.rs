@@ -9,7 +9,6 @@ pub struct Datagrams {
 
 impl Datagrams {
     /// None.
-    #[must_use]
     pub const fn new() -> Self {
         Self {
             bytes: Vec::new(),
@@ -26,13 +25,11 @@ impl Datagrams {
     }
 
     /// How many they are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -110,7 +110,6 @@ impl Fault {
 
     /// The cause that a run counts; none where it is no failure of the handshake's content: a
     /// time-out, a goodbye, keys that are used up, a system without randomness.
-    #[must_use]
     pub const fn cause(self) -> Option<TlsFailure> {
         Some(match self {
             Self::TimedOut | Self::ClosedEarly | Self::UsedUp | Self::NoRandomness => return None,

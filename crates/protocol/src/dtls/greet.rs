@@ -36,7 +36,6 @@ pub struct Welcome {
 impl Welcome {
     /// The random bytes of the ClientHello (RFC 5246 section 7.4.1.2): the same say that the client
     /// repeats itself, others that it begins anew.
-    #[must_use]
     pub const fn random(&self) -> &[u8; 32] {
         &self.random
     }
@@ -44,7 +43,6 @@ impl Welcome {
 
 /// Whether a datagram begins with a ClientHello in one piece, about which [`greet`] is to be asked
 /// wherever it comes from.
-#[must_use]
 pub fn is_client_hello(datagram: &[u8]) -> bool {
     client_hello(datagram).is_some()
 }

@@ -12,7 +12,6 @@ pub struct Incoming<'a> {
 
 impl<'a> Incoming<'a> {
     /// A datagram.
-    #[must_use]
     pub const fn new(datagram: &'a mut [u8]) -> Self {
         Self {
             rest: datagram,
@@ -22,7 +21,6 @@ impl<'a> Incoming<'a> {
 
     /// Whether it held a record of this session's peer that is newer than all before it: only then
     /// may the address that it came from be taken for the peer's new one (RFC 9146 section 6).
-    #[must_use]
     pub const fn is_newest(&self) -> bool {
         self.is_newest
     }

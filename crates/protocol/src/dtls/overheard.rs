@@ -10,7 +10,6 @@ use super::wire::Cursor;
 ///
 /// A server says its flight again as long as it waits, with the same random: who shares an address
 /// knows by it what is said again of another's handshake.
-#[must_use]
 pub fn server_random(datagram: &[u8]) -> Option<[u8; 32]> {
     let header = peek(datagram, 0)?;
     if header.epoch != 0 || header.content != Content::Handshake {

@@ -101,7 +101,6 @@ impl<'a> RecordHeader<'a> {
 /// A record does not say how long its connection id is: `id_len` is the length of all ids that the
 /// receiver has given out. None is what no session could use: a datagram that is too short for
 /// what its header says, another version, another type.
-#[must_use]
 pub fn peek(datagram: &[u8], id_len: usize) -> Option<RecordHeader<'_>> {
     let header = RecordHeader::read(datagram, id_len)?;
     let end = header.size() + usize::from(header.length);

@@ -20,20 +20,17 @@ pub struct Session {
 
 impl Session {
     /// By what a server finds it again; with a ticket, a client's name for it.
-    #[must_use]
     pub const fn id(&self) -> &[u8] {
         &self.id
     }
 
     /// The suite that it was negotiated with.
-    #[must_use]
     pub const fn suite(&self) -> Suite {
         self.suite
     }
 
     /// What the client called itself, or what its certificate calls it; empty where it proved
     /// nothing.
-    #[must_use]
     pub const fn identity(&self) -> &[u8] {
         &self.identity
     }

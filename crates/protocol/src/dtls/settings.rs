@@ -95,7 +95,6 @@ pub struct CookieSecret(pub(super) Zeroizing<[u8; 32]>);
 
 impl CookieSecret {
     /// A secret of these bytes.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(Zeroizing::new(bytes))
     }

@@ -43,19 +43,16 @@ impl Suite {
     ];
 
     /// Its code on the wire.
-    #[must_use]
     pub const fn code(self) -> u16 {
         self as u16
     }
 
     /// The suite of a code, if it is spoken.
-    #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|suite| suite.code() == code)
     }
 
     /// How its two ends agree on a secret.
-    #[must_use]
     pub const fn key_exchange(self) -> KeyExchange {
         match self {
             Self::PskCcm8 | Self::PskCcm | Self::PskGcm => KeyExchange::Psk,
@@ -67,7 +64,6 @@ impl Suite {
     }
 
     /// How its records are protected.
-    #[must_use]
     pub const fn cipher(self) -> Cipher {
         match self {
             Self::PskCcm8 | Self::EcdhePskCcm8 | Self::EcdheEcdsaCcm8 => Cipher::Aes128Ccm8,
@@ -90,7 +86,6 @@ pub enum KeyExchange {
 
 impl KeyExchange {
     /// Whether a key that both know is part of it.
-    #[must_use]
     pub const fn has_psk(self) -> bool {
         match self {
             Self::Psk | Self::EcdhePsk => true,
@@ -99,7 +94,6 @@ impl KeyExchange {
     }
 
     /// Whether an ephemeral exchange is part of it.
-    #[must_use]
     pub const fn has_ecdhe(self) -> bool {
         match self {
             Self::EcdhePsk | Self::EcdheEcdsa => true,
@@ -121,7 +115,6 @@ pub enum Cipher {
 
 impl Cipher {
     /// Bytes of its tag.
-    #[must_use]
     pub const fn tag_len(self) -> usize {
         match self {
             Self::Aes128Ccm8 => 8,
@@ -145,13 +138,11 @@ impl Group {
     pub const ALL: [Self; 2] = [Self::P256, Self::X25519];
 
     /// Its code on the wire.
-    #[must_use]
     pub const fn code(self) -> u16 {
         self as u16
     }
 
     /// The group of a code, if it is spoken.
-    #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|group| group.code() == code)
     }

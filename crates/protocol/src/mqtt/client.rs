@@ -85,7 +85,6 @@ pub struct Client {
 
 impl Client {
     /// A session that has never been connected.
-    #[must_use]
     pub fn new(version: Version, limits: &ClientLimits) -> Self {
         Self {
             outbound: Outbound::default(),
@@ -104,7 +103,6 @@ impl Client {
     }
 
     /// Which standard it speaks.
-    #[must_use]
     pub const fn version(&self) -> Version {
         self.version
     }
@@ -209,7 +207,6 @@ impl Client {
 
     /// How many more publishes at QoS 1 and 2 may be sent now; none while publishes of a resumed
     /// session wait to be sent again.
-    #[must_use]
     #[inline]
     pub fn window_free(&self) -> u16 {
         if self.phase == Phase::Open {
@@ -220,13 +217,11 @@ impl Client {
     }
 
     /// How many packet ids wait for an answer, those of forgotten publishes among them.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.outbound.in_flight()
     }
 
     /// Whether the server has taken the connection and neither side has ended it.
-    #[must_use]
     #[inline]
     pub fn is_connected(&self) -> bool {
         self.phase == Phase::Open
@@ -332,7 +327,6 @@ impl Client {
 
     /// When the last authentication of this connection began, be it that of the CONNECT; none if
     /// that named no method.
-    #[must_use]
     pub fn authentication_began(&self) -> Option<Micros> {
         self.authentication().map(Authentication::began)
     }
@@ -403,7 +397,6 @@ impl Client {
     }
 
     /// When [`Client::timer`] wants to be called; none without keep-alive.
-    #[must_use]
     #[inline]
     pub fn deadline(&self) -> Option<Micros> {
         if self.phase != Phase::Open {
@@ -430,13 +423,11 @@ impl Client {
 
     /// Whether the server may have ended this connection because nothing was sent on it for one and
     /// a half keep-alives.
-    #[must_use]
     pub fn has_missed_keep_alive(&self, now: Micros) -> bool {
         self.keep_alive.is_missed(now)
     }
 
     /// When the last bytes came on this connection; none while a ping has no answer.
-    #[must_use]
     pub fn last_received(&self) -> Option<Micros> {
         self.keep_alive.last_received()
     }
@@ -451,7 +442,6 @@ impl Client {
     }
 
     /// What came that no event tells.
-    #[must_use]
     pub const fn counts(&self) -> ClientCounts {
         self.counts
     }

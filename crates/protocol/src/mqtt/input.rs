@@ -17,19 +17,16 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// A cursor at the first byte.
-    #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, taken: 0 }
     }
 
     /// How many bytes the session has taken.
-    #[must_use]
     pub const fn consumed(&self) -> usize {
         self.taken
     }
 
     /// The bytes not yet taken.
-    #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.taken..]
     }

@@ -111,13 +111,11 @@ impl Malformed {
     }
 
     /// Whether a limit of this side alone ends the connection.
-    #[must_use]
     pub const fn is_own_limit(self) -> bool {
         matches!(self, Self::BeyondOwnLimit { .. })
     }
 
     /// The code of the DISCONNECT or CONNACK that answers it (section 2.4).
-    #[must_use]
     pub const fn code(self) -> u8 {
         match self {
             Self::Length

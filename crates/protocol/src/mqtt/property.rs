@@ -78,7 +78,6 @@ enum Value<'a> {
 
 impl<'a> Property<'a> {
     /// The property's number.
-    #[must_use]
     pub const fn id(&self) -> u8 {
         self.split().0
     }
@@ -304,25 +303,21 @@ impl<'a> Properties<'a> {
     pub const NONE: Properties<'static> = Properties(Source::Wire(&[]));
 
     /// A list to be written, in this order.
-    #[must_use]
     pub const fn new(values: &'a [Property<'a>]) -> Self {
         Self(Source::Values(values, &[]))
     }
 
     /// A list to be written, followed by user properties.
-    #[must_use]
     pub const fn with_user(values: &'a [Property<'a>], user: &'a [(&'a str, &'a str)]) -> Self {
         Self(Source::Values(values, user))
     }
 
     /// The properties in their order.
-    #[must_use]
     pub const fn iter(&self) -> PropertyIter<'a> {
         PropertyIter(self.0)
     }
 
     /// Whether there is none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         match self.0 {
             Source::Wire(bytes) => bytes.is_empty(),

@@ -47,7 +47,6 @@ pub struct Publish<'a> {
 
 impl<'a> Publish<'a> {
     /// A message at QoS 0 without anything beside.
-    #[must_use]
     pub const fn new(topic: &'a str, payload: &'a [u8]) -> Self {
         Self {
             topic,

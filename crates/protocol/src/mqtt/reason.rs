@@ -71,7 +71,6 @@ pub const V311_BAD_USER_OR_PASSWORD: u8 = 4;
 pub const V311_NOT_AUTHORIZED: u8 = 5;
 
 /// The MQTT 3.1.1 return code that comes nearest to a reason code of MQTT 5.
-#[must_use]
 pub const fn v311_connack(code: u8) -> u8 {
     match code {
         SUCCESS => 0,

@@ -72,7 +72,6 @@ pub struct SessionState {
 
 impl SessionState {
     /// How many deliveries have no last answer.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.outbound.in_flight()
     }
@@ -118,7 +117,6 @@ pub struct Server {
 
 impl Server {
     /// A connection on which nothing has come yet.
-    #[must_use]
     pub fn new(limits: &ServerLimits) -> Self {
         Self {
             outbound: Outbound::default(),
@@ -140,13 +138,11 @@ impl Server {
     }
 
     /// Which standard the client speaks; MQTT 5 until its CONNECT has come.
-    #[must_use]
     pub const fn version(&self) -> Version {
         self.version
     }
 
     /// Whether the connection was accepted and neither side has ended it.
-    #[must_use]
     pub fn is_connected(&self) -> bool {
         self.phase == Phase::Open
     }
@@ -302,7 +298,6 @@ impl Server {
 
     /// How many more deliveries at QoS 1 and 2 may be sent now; none while deliveries of a resumed
     /// session wait to be sent again.
-    #[must_use]
     #[inline]
     pub fn window_free(&self) -> u16 {
         if self.phase == Phase::Open {
@@ -313,7 +308,6 @@ impl Server {
     }
 
     /// How many packet ids wait for an answer, those of forgotten deliveries among them.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.outbound.in_flight()
     }
@@ -371,7 +365,6 @@ impl Server {
     }
 
     /// When [`Server::timer`] wants to be called; none without keep-alive.
-    #[must_use]
     #[inline]
     pub fn deadline(&self) -> Option<Micros> {
         let is_on = self.phase == Phase::Open && self.keep_alive > 0;
@@ -401,7 +394,6 @@ impl Server {
     }
 
     /// What the session did by itself.
-    #[must_use]
     pub const fn counts(&self) -> ServerCounts {
         self.counts
     }

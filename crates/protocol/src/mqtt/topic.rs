@@ -20,7 +20,6 @@ pub enum Topic<'a> {
 
 impl Topic<'_> {
     /// The name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Wire(name) => name,
@@ -93,7 +92,6 @@ pub enum FilterError {
 }
 
 /// Whether text is a topic name: not empty, not too long, without wildcards and U+0000.
-#[must_use]
 #[inline]
 pub fn is_name(text: &str) -> bool {
     !text.is_empty()
@@ -162,7 +160,6 @@ impl<'a> Subscription<'a> {
     }
 
     /// Whether a message with this topic name comes with the subscription.
-    #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         matches(self.filter, name)
     }
@@ -171,7 +168,6 @@ impl<'a> Subscription<'a> {
 /// Whether a valid filter matches a valid name (section 4.7.1).
 ///
 /// A wildcard at the front does not match a name that begins with `$` (MQTT-4.7.2-1).
-#[must_use]
 pub fn matches(filter: &str, name: &str) -> bool {
     if name.starts_with('$') && filter.starts_with(['+', '#']) {
         return false;
@@ -200,7 +196,6 @@ pub fn matches(filter: &str, name: &str) -> bool {
 }
 
 /// Whether some name is matched by both of two valid filters.
-#[must_use]
 pub fn overlap(one: &str, other: &str) -> bool {
     let is_apart = |one: &str, other: &str| one.starts_with('$') && other.starts_with(['+', '#']);
     if is_apart(one, other) || is_apart(other, one) {

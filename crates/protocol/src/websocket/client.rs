@@ -32,7 +32,6 @@ pub struct Upgrade<'a> {
 
 impl<'a> Upgrade<'a> {
     /// Without further fields.
-    #[must_use]
     pub const fn new(host: &'a str, path: &'a str) -> Self {
         Self {
             host,

@@ -100,7 +100,6 @@ pub enum Fault {
 impl Fault {
     /// The status code of the close frame that answers it (section 7.4.1); none in a handshake,
     /// where no frame may be sent.
-    #[must_use]
     pub const fn close_code(self) -> Option<u16> {
         match self {
             Self::Head

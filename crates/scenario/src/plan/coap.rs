@@ -37,7 +37,6 @@ pub enum Sockets {
 
 /// Bytes of the receive buffer that a socket of so many links asks for: two datagrams for each, with the
 /// kernel's records of them, up to 4 MiB.
-#[must_use]
 pub fn shared_receive_buffer(links: u32) -> usize {
     const EACH: usize = 2 * 1_280;
     const LEAST: usize = 208 * 1024;
@@ -47,7 +46,6 @@ pub fn shared_receive_buffer(links: u32) -> usize {
 
 impl Sockets {
     /// How many sockets so many links need.
-    #[must_use]
     pub fn of(self, links: u32) -> u32 {
         match self {
             Self::PerDevice => links,
@@ -65,7 +63,6 @@ const EXCHANGES_MAX: u16 = 256;
 
 impl CoapPlan {
     /// The usual sizes with what the plan says; one value serves all sockets of a fleet.
-    #[must_use]
     pub fn settings(&self) -> ClientSettings {
         let usual = ClientSettings::default();
         let own = EXCHANGES_MAX.max(self.nstart.saturating_mul(2));

@@ -55,7 +55,6 @@ pub struct FleetPlan {
 
 impl FleetPlan {
     /// Whether a device is one of this fleet.
-    #[must_use]
     pub fn contains(&self, device: DeviceId) -> bool {
         device
             .0
@@ -64,26 +63,22 @@ impl FleetPlan {
     }
 
     /// How many sockets its links have.
-    #[must_use]
     pub fn sockets(&self) -> u32 {
         let coap = self.client.coap();
         coap.map_or(self.links, |coap| coap.sockets.of(self.links))
     }
 
     /// The link of one of this fleet's devices.
-    #[must_use]
     pub fn link_of(&self, device: DeviceId) -> LinkId {
         LinkId(self.first_link.0 + (device.0 - self.first_device.0) / self.devices_per_link)
     }
 
     /// `${index}` of one of this fleet's devices.
-    #[must_use]
     pub fn index_of(&self, device: DeviceId) -> u32 {
         self.first_index + (device.0 - self.first_device.0)
     }
 
     /// The first device that a link of this fleet carries; its name is the link's client id.
-    #[must_use]
     pub fn first_device_of(&self, link: LinkId) -> DeviceId {
         DeviceId(self.first_device.0 + (link.0 - self.first_link.0) * self.devices_per_link)
     }
@@ -110,7 +105,6 @@ pub enum ClientPlan {
 
 impl ClientPlan {
     /// How MQTT sessions are opened; none with another protocol.
-    #[must_use]
     pub const fn mqtt(&self) -> Option<&MqttPlan> {
         match self {
             Self::Mqtt(plan) => Some(plan),
@@ -119,7 +113,6 @@ impl ClientPlan {
     }
 
     /// How devices speak CoAP; none with another protocol.
-    #[must_use]
     pub const fn coap(&self) -> Option<&CoapPlan> {
         match self {
             Self::Coap(plan) => Some(plan),

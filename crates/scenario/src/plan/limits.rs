@@ -17,7 +17,6 @@ const OWN_AROUND: u32 = 128;
 
 impl Plan {
     /// Bytes of the largest packet or body that a session of ours receives.
-    #[must_use]
     pub fn receive_limit(&self) -> u32 {
         let largest = self.streams().map(|(_, stream)| stream.largest).max();
         let needed = u64::from(largest.unwrap_or(0)) * WRAPPED + AROUND;
@@ -28,7 +27,6 @@ impl Plan {
 
 impl FleetPlan {
     /// Bytes of the largest packet that a device of the fleet sends.
-    #[must_use]
     pub fn largest_packet(&self) -> u32 {
         let uplinks = self.streams.iter().filter(|stream| stream.is_uplink());
         let packets = uplinks.map(|stream| {

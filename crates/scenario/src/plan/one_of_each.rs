@@ -15,7 +15,6 @@ const QUIET: Micros = Micros::from_secs(3);
 impl Plan {
     /// This plan with the first device of each fleet alone, which says one message of each stream, at
     /// once; nobody pauses.
-    #[must_use]
     pub fn one_of_each(&self) -> Self {
         let mut plan = self.clone();
         let at_most = plan.phases.settle.at_most.min(PATIENCE);

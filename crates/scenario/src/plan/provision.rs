@@ -44,7 +44,6 @@ impl ProvisionPlan {
     pub const PENDING_MAX: u16 = 64;
 
     /// Whether a run calls the management API of itself and takes any certificate there.
-    #[must_use]
     pub fn trusts_anybody(&self) -> bool {
         let is_tls = self.api.as_ref().is_some_and(|api| api.is_tls);
         is_tls && self.insecure && self.mode != ProvisionMode::None
@@ -101,7 +100,6 @@ pub struct WebAddress {
 
 impl WebAddress {
     /// Whether it is on this machine for certain.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         let host = self.host.as_str();
         host == "localhost" || host == "::1" || host.starts_with("127.")

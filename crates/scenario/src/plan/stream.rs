@@ -79,7 +79,6 @@ pub enum StreamKind {
 
 impl StreamPlan {
     /// Whether its messages are the devices' own.
-    #[must_use]
     pub const fn is_uplink(&self) -> bool {
         match self.kind {
             StreamKind::Telemetry | StreamKind::Event | StreamKind::CommandQuery { .. } => true,
@@ -88,7 +87,6 @@ impl StreamPlan {
     }
 
     /// The promise of the answer that makes one of its messages accepted.
-    #[must_use]
     pub const fn promise(&self, dialect: Dialect) -> Promise {
         match self.ack {
             Ack::None => Promise::Nothing,
@@ -98,13 +96,11 @@ impl StreamPlan {
     }
 
     /// Whether it takes commands.
-    #[must_use]
     pub const fn is_command(&self) -> bool {
         matches!(self.kind, StreamKind::Command { .. })
     }
 
     /// Whether its messages ask for commands.
-    #[must_use]
     pub const fn is_query(&self) -> bool {
         matches!(self.kind, StreamKind::CommandQuery { .. })
     }

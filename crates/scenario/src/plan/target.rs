@@ -45,7 +45,6 @@ pub enum PlatformKind {
 
 impl PlatformPlan {
     /// How its devices and it speak to each other.
-    #[must_use]
     pub const fn dialect(&self) -> Dialect {
         match self.kind {
             PlatformKind::Gateway { dialect, .. } | PlatformKind::Deployed { dialect } => dialect,
@@ -55,7 +54,6 @@ impl PlatformPlan {
 
 impl PlatformPlan {
     /// The scheme of all addresses of the devices.
-    #[must_use]
     pub fn scheme(&self) -> Scheme {
         let first = self.endpoints.first();
         first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)
@@ -138,7 +136,6 @@ impl Sasl {
     pub const ALL: [Self; 3] = [Self::Plain, Self::ScramSha256, Self::ScramSha512];
 
     /// Its name at IANA.
-    #[must_use]
     pub const fn mechanism(self) -> &'static str {
         match self {
             Self::Plain => "PLAIN",
@@ -166,7 +163,6 @@ pub struct KafkaTopic {
 
 impl BackendPlan {
     /// What its consumers subscribe to, if they speak MQTT.
-    #[must_use]
     pub const fn mqtt(&self) -> Option<&MqttNorthbound> {
         match &self.northbound {
             Northbound::Mqtt(mqtt) => Some(mqtt),
@@ -175,7 +171,6 @@ impl BackendPlan {
     }
 
     /// Its topics, if they are Kafka's.
-    #[must_use]
     pub const fn kafka(&self) -> Option<&KafkaNorthbound> {
         match &self.northbound {
             Northbound::Kafka(kafka) => Some(kafka),
@@ -186,7 +181,6 @@ impl BackendPlan {
 
 impl MqttNorthbound {
     /// The filter as it goes into SUBSCRIBE, with the group that shares it.
-    #[must_use]
     pub fn subscription(&self, shared: Option<&str>) -> String {
         match shared {
             Some(group) => format!("$share/{group}/{}", self.filter),
@@ -197,7 +191,6 @@ impl MqttNorthbound {
 
 impl KafkaNorthbound {
     /// The servers as Kafka's clients take them.
-    #[must_use]
     pub fn bootstrap(&self) -> String {
         let servers = self.servers.iter().map(Endpoint::socket_authority);
         servers.collect::<Vec<_>>().join(",")

@@ -42,7 +42,6 @@ impl Scheme {
     ];
 
     /// As it is written.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mqtt => "mqtt",
@@ -57,7 +56,6 @@ impl Scheme {
     }
 
     /// The port that is registered for it, or usual.
-    #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Mqtt => 1883,
@@ -71,25 +69,21 @@ impl Scheme {
     }
 
     /// Whether TLS carries it.
-    #[must_use]
     pub const fn is_tls(self) -> bool {
         matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas)
     }
 
     /// Whether DTLS carries it.
-    #[must_use]
     pub const fn is_dtls(self) -> bool {
         matches!(self, Self::Coaps)
     }
 
     /// Whether it is CoAP, which goes in datagrams.
-    #[must_use]
     pub const fn is_coap(self) -> bool {
         matches!(self, Self::Coap | Self::Coaps)
     }
 
     /// The protocol of devices that use it.
-    #[must_use]
     pub const fn protocol(self) -> Protocol {
         if self.is_coap() {
             Protocol::Coap
@@ -99,13 +93,11 @@ impl Scheme {
     }
 
     /// Whether WebSocket carries it.
-    #[must_use]
     pub const fn is_websocket(self) -> bool {
         matches!(self, Self::Ws | Self::Wss)
     }
 
     /// Whether it is Kafka's.
-    #[must_use]
     pub const fn is_kafka(self) -> bool {
         matches!(self, Self::Kafka | Self::Kafkas)
     }
@@ -126,25 +118,21 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Host and port as a URL writes them, with a zone as RFC 6874 has it.
-    #[must_use]
     pub fn authority(&self) -> String {
         self.with_port(&self.host.replace('%', "%25"))
     }
 
     /// The host without its zone, which means something on this machine only.
-    #[must_use]
     pub fn host_name(&self) -> &str {
         self.host.split('%').next().unwrap_or_default()
     }
 
     /// Host and port as a peer is told them, without a zone (RFC 6874 section 4).
-    #[must_use]
     pub fn told_authority(&self) -> String {
         self.with_port(self.host_name())
     }
 
     /// Host and port as libraries take them, with a zone as the system writes it.
-    #[must_use]
     pub fn socket_authority(&self) -> String {
         self.with_port(&self.host)
     }
@@ -228,7 +216,6 @@ impl TlsPlan {
     /// Whether a link over this scheme that connects again resumes its own session. Where nothing is
     /// said it does over TLS, and not over DTLS, where a device at rest would need half as much
     /// memory again.
-    #[must_use]
     pub fn resumes(&self, scheme: Scheme) -> bool {
         self.resumption.unwrap_or(!scheme.is_dtls())
     }

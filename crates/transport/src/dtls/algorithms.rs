@@ -34,14 +34,12 @@ impl fmt::Debug for Seeded {
 
 impl AwsLc {
     /// With the system's randomness.
-    #[must_use]
     pub const fn new() -> Self {
         Self { seeded: None }
     }
 
     /// With randomness that follows from a seed, so that a handshake can be made again byte by byte:
     /// for tests and simulation. It protects nothing.
-    #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         let count = 0;
         Self {

@@ -53,7 +53,6 @@ impl DtlsCertificates {
 
 impl DtlsCertificates {
     /// The same trust, with a certificate of somebody else's own.
-    #[must_use]
     pub fn of(&self, own: Own) -> Self {
         Self {
             chain: own.chain(),

@@ -68,7 +68,6 @@ impl Versions {
 /// The one stack of cryptography. What devices offer first is the suite that all must have (RFC 8446
 /// section 9.1) and that those with small processors choose; its hash is also the one that a
 /// generator's processor has instructions for.
-#[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
     let is_first =

@@ -95,7 +95,6 @@ impl From<rustls::Error> for TransportError {
 
 impl Pem {
     /// A file's text; a byte-order mark is no part of it.
-    #[must_use]
     pub fn new(name: &str, mut text: Vec<u8>) -> Self {
         if text.starts_with(BYTE_ORDER_MARK) {
             text.drain(..BYTE_ORDER_MARK.len());
@@ -119,7 +118,6 @@ impl Pem {
     }
 
     /// What stands in it.
-    #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.text
     }

@@ -43,7 +43,6 @@ pub struct ServerTls {
 
 impl ServerTls {
     /// Clients are asked for nothing.
-    #[must_use]
     pub const fn new(cert: Pem, key: Pem) -> Self {
         Self {
             cert,
@@ -77,7 +76,6 @@ impl Servers {
 
     /// The layer of a connection that was accepted, not opened yet. A connection for which TLS
     /// gives none is over from the start.
-    #[must_use]
     pub fn layer(&self) -> Any<TlsServer> {
         let websocket = || WebSocket::server(None);
         let tls = |config: &Arc<ServerConfig>| {
@@ -148,7 +146,6 @@ pub struct PeerIdentity {
 
 impl TlsServer {
     /// Who the client is, once the connection is open and if it showed a certificate.
-    #[must_use]
     pub fn peer(&self) -> Option<PeerIdentity> {
         let connection = self.connection()?;
         let certificate = connection.peer_certificates()?.first()?;
@@ -159,7 +156,6 @@ impl TlsServer {
     }
 
     /// Whether the session of an open connection was resumed; none before.
-    #[must_use]
     pub fn is_resumed(&self) -> Option<bool> {
         let kind = self.connection()?.handshake_kind()?;
         Some(kind == HandshakeKind::Resumed)

@@ -15,7 +15,6 @@ pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
 }
 
 /// The common name in a subject as account and session have it, the first if there are several; none without one.
-#[must_use]
 pub fn common_name(subject: &str) -> Option<String> {
     let mut characters = subject.chars();
     let (mut parts, mut part) = (Vec::new(), String::new());

@@ -83,7 +83,6 @@ impl Hello {
     }
 
     /// It as a CONNECT.
-    #[must_use]
     pub fn connect<'a>(&'a self, settings: &'a MqttSettings) -> Connect<'a> {
         let mut connect = Connect::new(&self.client_id);
         connect.clean_start = settings.clean_start;

@@ -43,7 +43,6 @@ pub enum ClientId {
 impl MqttSettings {
     /// True if the platform keeps a session over the end of a link, so that attempts in flight
     /// may still be answered on the next one.
-    #[must_use]
     pub fn is_resumable(&self) -> bool {
         match self.version {
             mqtt::Version::V311 => !self.clean_start,

@@ -62,7 +62,6 @@ pub enum ClientEvent<'a> {
 
 impl ClientEvent<'_> {
     /// Whose it is; nobody's is a ping that was sent again.
-    #[must_use]
     pub const fn ticket(&self) -> Option<Ticket> {
         match self {
             Self::Response(response) | Self::Part(response) => Some(response.ticket),

@@ -67,13 +67,11 @@ pub struct Pending {
 
 impl Pending {
     /// Whether the request is CON or NON.
-    #[must_use]
     pub const fn is_confirmable(&self) -> bool {
         self.is_confirmable
     }
 
     /// Whether it was acknowledged without its answer.
-    #[must_use]
     pub const fn is_separate(&self) -> bool {
         self.is_separate
     }

@@ -41,7 +41,6 @@ pub struct Connect<'a> {
 
 impl<'a> Connect<'a> {
     /// A clean start with a keep-alive of a minute and the standard's defaults.
-    #[must_use]
     pub const fn new(client_id: &'a str) -> Self {
         Self {
             client_id,

@@ -86,7 +86,6 @@ pub enum ClientEvent<'a> {
 
 impl<'a> ClientEvent<'a> {
     /// The server's reason for people, of a refusal or of an end (sections 3.2.2.3.9 and 3.14.2.2.3).
-    #[must_use]
     pub fn reason_string(&self) -> Option<&'a str> {
         let (Self::Refused { properties, .. } | Self::Disconnected { properties, .. }) = self
         else {

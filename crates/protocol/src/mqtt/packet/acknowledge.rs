@@ -18,7 +18,6 @@ pub struct Acknowledge<'a> {
 
 impl<'a> Acknowledge<'a> {
     /// An answer without properties.
-    #[must_use]
     pub const fn new(packet_id: u16, reason: u8) -> Self {
         Self {
             packet_id,

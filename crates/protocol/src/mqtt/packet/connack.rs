@@ -22,55 +22,46 @@ pub struct Connack<'a> {
 
 impl<'a> Connack<'a> {
     /// Seconds the session outlives the connection, if the server decided (section 3.2.2.3.2).
-    #[must_use]
     pub fn session_expiry(&self) -> Option<u32> {
         find!(self.properties, SessionExpiry)
     }
 
     /// Publishes the server takes before it has answered one (section 3.2.2.3.3).
-    #[must_use]
     pub fn receive_maximum(&self) -> u16 {
         find!(self.properties, ReceiveMaximum).unwrap_or(u16::MAX)
     }
 
     /// Bytes of the largest packet the server takes (section 3.2.2.3.6).
-    #[must_use]
     pub fn maximum_packet_size(&self) -> u32 {
         find!(self.properties, MaximumPacketSize).unwrap_or(u32::MAX)
     }
 
     /// Highest topic alias the server takes (section 3.2.2.3.8).
-    #[must_use]
     pub fn topic_alias_maximum(&self) -> u16 {
         find!(self.properties, TopicAliasMaximum).unwrap_or(0)
     }
 
     /// Highest QoS the server serves (section 3.2.2.3.4).
-    #[must_use]
     pub fn maximum_qos(&self) -> Qos {
         find!(self.properties, MaximumQos).unwrap_or(Qos::ExactlyOnce)
     }
 
     /// Whether the server retains (section 3.2.2.3.5).
-    #[must_use]
     pub fn retain_available(&self) -> bool {
         find!(self.properties, RetainAvailable).unwrap_or(true)
     }
 
     /// Seconds of keep-alive that hold instead of the client's (section 3.2.2.3.14).
-    #[must_use]
     pub fn server_keep_alive(&self) -> Option<u16> {
         find!(self.properties, ServerKeepAlive)
     }
 
     /// The method of enhanced authentication (section 3.2.2.3.17).
-    #[must_use]
     pub fn authentication_method(&self) -> Option<&'a str> {
         find!(self.properties, AuthenticationMethod)
     }
 
     /// The client id the server chose (section 3.2.2.3.7).
-    #[must_use]
     pub fn assigned_client_id(&self) -> Option<&'a str> {
         find!(self.properties, AssignedClientId)
     }

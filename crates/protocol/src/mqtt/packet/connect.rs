@@ -55,7 +55,6 @@ impl<'a> Connect<'a> {
     /// Seconds the session outlives the connection (section 3.1.2.11.2).
     ///
     /// In MQTT 3.1.1 a session without the clean flag has no end (section 3.1.2.4 there).
-    #[must_use]
     pub fn session_expiry(&self) -> u32 {
         match self.version {
             Version::V311 if self.clean_start => 0,
@@ -65,31 +64,26 @@ impl<'a> Connect<'a> {
     }
 
     /// Publishes the client takes before it has answered one (section 3.1.2.11.3).
-    #[must_use]
     pub fn receive_maximum(&self) -> u16 {
         find!(self.properties, ReceiveMaximum).unwrap_or(u16::MAX)
     }
 
     /// Bytes of the largest packet the client takes (section 3.1.2.11.4).
-    #[must_use]
     pub fn maximum_packet_size(&self) -> u32 {
         find!(self.properties, MaximumPacketSize).unwrap_or(u32::MAX)
     }
 
     /// Highest topic alias the client takes (section 3.1.2.11.5).
-    #[must_use]
     pub fn topic_alias_maximum(&self) -> u16 {
         find!(self.properties, TopicAliasMaximum).unwrap_or(0)
     }
 
     /// The method of enhanced authentication (section 3.1.2.11.9).
-    #[must_use]
     pub fn authentication_method(&self) -> Option<&'a str> {
         find!(self.properties, AuthenticationMethod)
     }
 
     /// The first data of that method (section 3.1.2.11.10).
-    #[must_use]
     pub fn authentication_data(&self) -> Option<&'a [u8]> {
         find!(self.properties, AuthenticationData)
     }

@@ -25,7 +25,6 @@ pub struct Auth<'a> {
 
 impl<'a> Disconnect<'a> {
     /// A reason and no properties.
-    #[must_use]
     pub const fn new(reason: u8) -> Self {
         Self {
             reason,
@@ -34,7 +33,6 @@ impl<'a> Disconnect<'a> {
     }
 
     /// A new expiry of the session, if the client gives one (section 3.14.2.2.2).
-    #[must_use]
     pub fn session_expiry(&self) -> Option<u32> {
         find!(self.properties, SessionExpiry)
     }
@@ -61,13 +59,11 @@ impl<'a> Disconnect<'a> {
 
 impl<'a> Auth<'a> {
     /// The name of the method (section 3.15.2.2.2).
-    #[must_use]
     pub fn method(&self) -> Option<&'a str> {
         find!(self.properties, AuthenticationMethod)
     }
 
     /// The method's data (section 3.15.2.2.3).
-    #[must_use]
     pub fn data(&self) -> Option<&'a [u8]> {
         find!(self.properties, AuthenticationData)
     }

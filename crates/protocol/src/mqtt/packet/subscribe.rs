@@ -38,7 +38,6 @@ pub struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     /// A filter with the options that MQTT 3.1.1 has.
-    #[must_use]
     pub const fn new(filter: &'a str, qos: Qos) -> Self {
         Self {
             filter,
@@ -156,7 +155,6 @@ pub type Texts<'a> = List<'a, &'a str>;
 
 impl<'a, T> List<'a, T> {
     /// Values to be written.
-    #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
         Self(Source::Values(values))
     }
@@ -164,7 +162,6 @@ impl<'a, T> List<'a, T> {
 
 impl<'a, T: Entry<'a>> List<'a, T> {
     /// The entries in their order.
-    #[must_use]
     pub const fn iter(&self) -> ListIter<'a, T> {
         ListIter(self.0)
     }
@@ -237,7 +234,6 @@ pub struct Subscribe<'a> {
 
 impl<'a> Subscribe<'a> {
     /// The number that messages of these subscriptions carry (section 3.8.2.1.2).
-    #[must_use]
     pub fn subscription_id(&self) -> Option<u32> {
         find!(self.properties, SubscriptionId)
     }
