@@ -4,7 +4,8 @@
 //! A tool beside the line: no crate depends on it. It reads the workspace (`cargo metadata`,
 //! the sources, the docs) and tells every place that breaks a rule, with the remedy. The same
 //! checks run as tests, so that `cargo test --workspace` enforces them; each rule has tests
-//! that show it catches a violation. It must never change a file outside the target folder.
+//! that show it catches a violation. Only `conformance` changes files outside the
+//! target folder.
 //!
 //! ```
 //! use xtask::tidy;

@@ -21,6 +21,8 @@ enum Command {
     Tidy,
     /// Layers, purity and the map of the crates.
     Layers,
+    /// Writes the tables of the conformance pages from the tests' doc comments.
+    Conformance,
     /// Speed and memory beside the bare loop and published tools; needs an otherwise idle machine.
     #[command(after_help = "Example: cargo run --release -p xtask -- bench quick")]
     Bench(bench::Options),
@@ -34,6 +36,10 @@ fn main() -> Result<ExitCode> {
     let found = match Arguments::parse().command {
         Command::Tidy => tidy::check(&root)?,
         Command::Layers => layers::check(&root)?,
+        Command::Conformance => {
+            tidy::write_tables(&root)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Command::Bench(options) => {
             bench::run(&root, &options, &mut io::stdout().lock())?;
             return Ok(ExitCode::SUCCESS);

@@ -1,5 +1,5 @@
 //! Tidiness: sizes, names, headers, stray marks, characters, machine paths, dead files, links, the
-//! table of what a standard demands.
+//! tables of what standards demand.
 
 mod conformance;
 mod links;
@@ -12,6 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+pub use conformance::write_tables;
 pub use links::check_links;
 pub use words::{ASCII_EXCEPTIONS, check_text};
 

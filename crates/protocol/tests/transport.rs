@@ -407,8 +407,7 @@ proptest! {
     }
 
     /// While nobody forgets and the server decides in order, first copies arrive in the order in
-    /// which they were sent, QoS 1 and 2 each for itself (MQTT-4.6.0).
-    /// MQTT-4.6.0-5.
+    /// which they were sent, QoS 1 and 2 each for itself (MQTT-4.6.0-5).
     #[test]
     fn messages_arrive_in_order(
         version in versions(),
