@@ -13,7 +13,7 @@ import pathlib, re, sys
 
 text, folder = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
 commands = []
-for before, kind, body in re.findall(r"([^\n]*)\n\n```(\w*)\n(.*?)```", text, re.S):
+for before, kind, body in re.findall(r"([^\n]*)\n\n```(\w*)[^\n]*\n(.*?)```", text, re.S):
     saved = re.fullmatch(r"Save as `([\w.-]+)`:", before)
     if saved:
         (folder / saved[1]).write_text(body)

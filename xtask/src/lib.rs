@@ -1,5 +1,5 @@
 //! The project's own rules, checked by a program: layers, purity and tidiness; its speed, measured
-//! beside the bare loop and published tools; and its tests, against planted faults.
+//! beside the bare loop and published tools; its tests, against planted faults; and the commands of its documents.
 //!
 //! A tool beside the line: no crate depends on it. It reads the workspace (`cargo metadata`,
 //! the sources, the docs) and tells every place that breaks a rule, with the remedy. The same
@@ -19,6 +19,7 @@
 )]
 
 pub mod bench;
+pub mod docs;
 pub mod faults;
 pub mod layers;
 pub mod project;

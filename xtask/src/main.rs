@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Violation, bench, faults, layers, project, tidy};
+use xtask::{Violation, bench, docs, faults, layers, project, tidy};
 
 /// Checks the project's own rules.
 #[derive(Debug, Parser)]
@@ -26,6 +26,9 @@ enum Command {
     /// Speed and memory beside the bare loop and published tools; needs an otherwise idle machine.
     #[command(after_help = "Example: cargo run --release -p xtask -- bench quick")]
     Bench(bench::Options),
+    /// Runs the commands printed in README, CONTRIBUTING and `docs/`, each as printed.
+    #[command(after_help = "Example: cargo run -p xtask -- docs --program target/debug/muster")]
+    Docs(docs::Options),
     /// Plants each fault of `faults/` in the last commit and demands that its test fails.
     #[command(after_help = "Example: cargo run -p xtask -- faults judge measure-arrival")]
     Faults(faults::Options),
@@ -40,6 +43,7 @@ fn main() -> Result<ExitCode> {
             tidy::write_tables(&root)?;
             return Ok(ExitCode::SUCCESS);
         }
+        Command::Docs(options) => docs::check(&root, &options)?,
         Command::Bench(options) => {
             bench::run(&root, &options, &mut io::stdout().lock())?;
             return Ok(ExitCode::SUCCESS);
