@@ -2,7 +2,7 @@
 //!
 //! The crate takes one record a call, for which it allocates and reads the clock three times. What
 //! takes many is librdkafka's own, and deaf to all but records: so they have a queue of their own, and
-//! errors, assignments and statistics stay in the consumer's. Why: `docs/adr/0057-records-by-batches.md`.
+//! errors, assignments and statistics stay in the consumer's. Why: `docs/adr/0016-kafka-records-in-batches.md`.
 
 #![expect(
     unsafe_code,

@@ -1,5 +1,5 @@
 //! What a platform says of a command after it took it: that its device did not get it, or by a reply that it
-//! did (ADR 0046).
+//! did (ADR 0017).
 
 use muster_device::Sink;
 use muster_model::{Delivery, MessageId, Micros};
