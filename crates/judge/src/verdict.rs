@@ -28,7 +28,7 @@ pub struct Verdict {
 }
 
 /// The result of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunResult {
     /// Every rule that counts holds.
@@ -38,6 +38,7 @@ pub enum RunResult {
     /// The figures may not be believed, or do not suffice.
     Invalid,
     /// There was no run: the target was not there, or nothing could begin.
+    #[default]
     None,
     /// One part of a run did what it was to do; the verdict is that of the merged parts.
     Part,
@@ -52,6 +53,25 @@ impl RunResult {
             Self::Invalid => "invalid",
             Self::None => "none",
             Self::Part => "part",
+        }
+    }
+
+    /// The exit code of this result (docs/semantics.md#verdict-and-exit-codes).
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Pass | Self::Part => 0,
+            Self::Fail => 1,
+            Self::Invalid => 3,
+            Self::None => 4,
+        }
+    }
+
+    /// The worse of two: none before invalid before fail before pass.
+    pub fn or_worse(self, other: Self) -> Self {
+        if other.exit_code() > self.exit_code() {
+            other
+        } else {
+            self
         }
     }
 }

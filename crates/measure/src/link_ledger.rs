@@ -21,13 +21,16 @@ pub struct LinkLedger {
     /// Tries that ended without one, by cause.
     pub connect_failures: BTreeMap<String, u64>,
     /// Tries among them that timed out while our own delay exceeded half of the time-out.
+    #[serde(skip)]
     pub timed_out_by_us: u64,
     /// Links whose last try of the connect phase was one of these: down at its end, and not by the
     /// target.
+    #[serde(skip)]
     pub down_by_us_at_start: u64,
     /// Usable links that ended, by cause.
     pub disconnects: BTreeMap<String, u64>,
     /// Of these, those that the platform ended before settling began.
+    #[serde(skip)]
     pub ended_by_platform: BTreeMap<String, u64>,
     /// Messages without an answer by design that were the last sent on links that the platform
     /// ended, by the cause of that end.

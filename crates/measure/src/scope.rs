@@ -165,9 +165,9 @@ impl Closing<'_> {
         }
         Rates {
             offered: measured.nominal.map(per_second),
-            issued: per_second(flow.sent),
-            completed: per_second(flow.answered()),
-            accepted: per_second(flow.of(State::Accepted)),
+            issued: Some(per_second(flow.sent)),
+            completed: Some(per_second(flow.answered())),
+            accepted: Some(per_second(flow.of(State::Accepted))),
             arrived: (self.plan.backends > 0).then(|| per_second(arrived)),
         }
     }
@@ -468,6 +468,7 @@ pub(crate) fn view(
         percentiles: Percentiles::of(&known),
         max_us: (known.count > 0).then_some(known.max_us),
         all_due,
+        lower: None,
     };
     LatencyView {
         figures,

@@ -103,11 +103,11 @@ pub struct Rates {
     /// Due, by the nominal schedule; null for a run that was killed.
     pub offered: Option<f64>,
     /// Sent.
-    pub issued: f64,
+    pub issued: Option<f64>,
     /// Ended with an answer.
-    pub completed: f64,
+    pub completed: Option<f64>,
     /// Accepted.
-    pub accepted: f64,
+    pub accepted: Option<f64>,
     /// First copies at the first backend; null without one.
     pub arrived: Option<f64>,
 }
@@ -119,18 +119,21 @@ pub struct LatencyFigures {
     pub count: u64,
     /// The others, whose time is at least what it was when they were given up.
     pub censored: u64,
-    /// Values not below the histogram's top, counted apart.
-    pub above_top: u64,
-    /// Mean, in microseconds.
+    /// Mean of the answered, in microseconds.
     pub mean_us: Option<u64>,
     /// Percentiles of the answered.
     #[serde(flatten)]
     pub percentiles: Percentiles,
-    /// Largest value, in microseconds.
+    /// Values not below the histogram's top, one hour.
+    pub above_top: u64,
+    /// Largest value of the answered, in microseconds.
     pub max_us: Option<u64>,
     /// Percentiles of all due, the unanswered at their lower bound; null where nothing can be
     /// censored.
     pub all_due: Option<Percentiles>,
+    /// Percentiles of the answered without the generator's own delay; null for a leg that has no
+    /// second time.
+    pub lower: Option<Percentiles>,
 }
 
 /// Percentiles in microseconds: the upper edge of the cell, null below `10 / (1 - X)` values.
@@ -146,7 +149,7 @@ pub struct Percentiles {
     pub p99_us: Option<u64>,
     /// From 10,000 values on.
     pub p99_9_us: Option<u64>,
-    /// Which of them are lower bounds.
+    /// Which of them are lower bounds, since messages without an end are among the values.
     #[serde(default, skip_serializing_if = "AtLeast::is_none")]
     pub at_least: AtLeast,
 }
@@ -327,6 +330,16 @@ impl ScopeSummary {
     }
 }
 
+impl LatencyView {
+    /// The figures with the percentiles of their lower times.
+    pub fn with_lower(&self, lower: Option<&Self>) -> LatencyFigures {
+        LatencyFigures {
+            lower: lower.map(|view| view.figures.percentiles),
+            ..self.figures.clone()
+        }
+    }
+}
+
 impl LatencyTable {
     /// One latency; none where it does not exist by design.
     pub fn of(&self, latency: Latency) -> Option<&LatencyView> {
@@ -345,6 +358,18 @@ impl Percentiles {
     /// How many values `pX` needs to be printed: `10 / (1 - X)`, `share` being X in `(0, 1)`.
     pub fn needed(share: f64) -> u64 {
         (10.0 / (1.0 - share)).round() as u64
+    }
+
+    /// One of them by its field's name, such as `p99_us`.
+    pub fn us(&self, name: &str) -> Option<u64> {
+        match name {
+            "p50_us" => self.p50_us,
+            "p90_us" => self.p90_us,
+            "p95_us" => self.p95_us,
+            "p99_us" => self.p99_us,
+            "p99_9_us" => self.p99_9_us,
+            _ => None,
+        }
     }
 
     /// Reads the percentiles that the number of values allows.

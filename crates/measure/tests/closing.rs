@@ -529,9 +529,9 @@ fn windows_sum_to_their_phase_and_rates_count_by_event() {
         .sum();
     assert_eq!(due, 20);
     assert_eq!(summary.run.rates.offered, Some(10.0));
-    assert_eq!(summary.run.rates.issued, 10.0);
+    assert_eq!(summary.run.rates.issued, Some(10.0));
     // The last answer comes while settling.
-    assert_eq!(summary.run.rates.completed, 9.5);
+    assert_eq!(summary.run.rates.completed, Some(9.5));
     assert_eq!(rows.map(|row| row.offered.unwrap_or(0)).sum::<u64>(), 30);
 }
 
@@ -543,7 +543,7 @@ fn a_stopped_run_measures_until_it_was_stopped() {
     let summary = line.close(5, Micros::from_secs(9));
     assert_eq!(summary.measured_s, 0.5);
     assert_eq!(summary.run.measured.accepted, 5);
-    assert_eq!(summary.run.rates.issued, 10.0);
+    assert_eq!(summary.run.rates.issued, Some(10.0));
     assert_eq!(
         summary.residue,
         Some(0),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_report::{Figure, Latency, Outcome, Percentiles, RepeatedRun, Report, Spread};
+use muster_report::{Figure, LatencyFigures, Percentiles, RepeatedRun, Report, RunResult, Spread};
 
 /// A headline figure of a run; none where it is not known.
 type Pick = fn(&Report) -> Option<Figure>;
@@ -34,7 +34,7 @@ fn rate(per_second: Option<f64>) -> Option<Figure> {
     per_second.map(|per_second| Figure::PerSecond { per_second })
 }
 
-fn time(leg: Option<&Latency>, pick: fn(&Percentiles) -> Option<u64>) -> Option<Figure> {
+fn time(leg: Option<&LatencyFigures>, pick: fn(&Percentiles) -> Option<u64>) -> Option<Figure> {
     let us = pick(&leg?.percentiles)?;
     Some(Figure::time(us))
 }
@@ -68,16 +68,16 @@ pub(crate) fn figures(report: &Report) -> BTreeMap<String, Option<Figure>> {
 /// knows is left out.
 pub(crate) fn spread(runs: &[RepeatedRun]) -> Vec<Spread> {
     spread_over(runs, |result| {
-        matches!(result, Outcome::Pass | Outcome::Fail)
+        matches!(result, RunResult::Pass | RunResult::Fail)
     })
 }
 
 /// The same over the invalid runs.
 pub(crate) fn spread_of_invalid(runs: &[RepeatedRun]) -> Vec<Spread> {
-    spread_over(runs, |result| result == Outcome::Invalid)
+    spread_over(runs, |result| result == RunResult::Invalid)
 }
 
-fn spread_over(runs: &[RepeatedRun], is_wanted: impl Fn(Outcome) -> bool) -> Vec<Spread> {
+fn spread_over(runs: &[RepeatedRun], is_wanted: impl Fn(RunResult) -> bool) -> Vec<Spread> {
     let of = |(name, _): &(&str, Pick)| {
         let wanted = runs.iter().filter(|run| is_wanted(run.result));
         let figures = wanted.filter_map(|run| run.figures.get(*name).copied().flatten());
@@ -120,21 +120,21 @@ fn middle(a: Figure, b: Figure) -> Figure {
 }
 
 /// The verdict on so many runs of those that were wanted.
-pub(crate) fn worst(runs: &[RepeatedRun], wanted: u32) -> Outcome {
+pub(crate) fn worst(runs: &[RepeatedRun], wanted: u32) -> RunResult {
     let stopped = if runs.len() < wanted as usize {
-        Outcome::Invalid
+        RunResult::Invalid
     } else {
-        Outcome::Pass
+        RunResult::Pass
     };
     let results = runs.iter().map(|run| run.result);
-    results.fold(stopped, Outcome::or_worse)
+    results.fold(stopped, RunResult::or_worse)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(result: Outcome, lost: Option<u64>) -> RepeatedRun {
+    fn run(result: RunResult, lost: Option<u64>) -> RepeatedRun {
         let figures = BTreeMap::from([("lost".to_owned(), lost.map(Figure::Count))]);
         RepeatedRun {
             result,
@@ -145,12 +145,12 @@ mod tests {
 
     #[test]
     fn the_worst_run_is_the_verdict() {
-        use Outcome::{Fail, Invalid, Pass};
+        use RunResult::{Fail, Invalid, Pass};
         for (results, wanted, verdict) in [
             (&[Pass, Pass][..], 2, Pass),
             (&[Pass, Fail, Pass], 3, Fail),
             (&[Fail, Invalid, Pass], 3, Invalid),
-            (&[Invalid, Outcome::None, Fail], 3, Outcome::None),
+            (&[Invalid, RunResult::None, Fail], 3, RunResult::None),
             (&[Pass, Fail], 3, Invalid),
         ] {
             let runs: Vec<RepeatedRun> = results.iter().map(|result| run(*result, None)).collect();
@@ -161,11 +161,11 @@ mod tests {
     #[test]
     fn the_spread_is_of_the_runs_that_may_be_believed_and_know_the_figure() {
         let runs = [
-            run(Outcome::Pass, Some(5)),
-            run(Outcome::Invalid, Some(900)),
-            run(Outcome::Fail, Some(2)),
-            run(Outcome::Pass, None),
-            run(Outcome::None, None),
+            run(RunResult::Pass, Some(5)),
+            run(RunResult::Invalid, Some(900)),
+            run(RunResult::Fail, Some(2)),
+            run(RunResult::Pass, None),
+            run(RunResult::None, None),
         ];
         let spread = spread(&runs);
         assert_eq!(spread.len(), 1);
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn figures_of_invalid_runs_have_a_spread_of_their_own() {
         let runs = [
-            run(Outcome::Pass, Some(5)),
-            run(Outcome::Invalid, Some(900)),
-            run(Outcome::Invalid, Some(1)),
-            run(Outcome::None, None),
+            run(RunResult::Pass, Some(5)),
+            run(RunResult::Invalid, Some(900)),
+            run(RunResult::Invalid, Some(1)),
+            run(RunResult::None, None),
         ];
         let [lost] = &spread_of_invalid(&runs)[..] else {
             panic!("one figure is known")

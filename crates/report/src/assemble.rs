@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{GeneratorHealth, IncidentKind, strains};
-use muster_measure::{LatencyTable, LatencyView, LinkLedger, ScopeSummary, Summary, WindowDelta};
+use muster_measure::{LatencyTable, LatencyView, ScopeSummary, Summary, WindowDelta};
 use muster_model::{DeviceId, Micros, RunId};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, HealthFigure, Latencies, Latency, Ledgers, Links, Percentiles, Phase,
-    Rates, Report, StreamAccount, TargetUse, Unfinished, Verdict,
+    Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Phase, Report, StreamAccount, TargetUse,
+    Unfinished, Verdict,
 };
 
 mod accounts;
@@ -123,8 +123,8 @@ impl Assembly<'_> {
             co_located: run.co_located,
             verdict: Verdict::from(verdict),
             ledger,
-            links: Links::from(&scope.links),
-            rates: Rates::from(&scope.rates),
+            links: scope.links.clone(),
+            rates: scope.rates,
             latency,
             latency_cold: cold(scope),
             latency_warm: warm(scope),
@@ -191,7 +191,7 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
     let by_stream = streams.map(|(name, scope)| {
         let account = StreamAccount {
             ledger: scope.uplink.clone(),
-            rates: Rates::from(&scope.rates),
+            rates: scope.rates,
             latency: downlink::with_commands(
                 Latencies::from(&scope.latency),
                 scope.command.as_ref(),
@@ -237,49 +237,14 @@ fn events(mut events: Vec<Event>, health: &GeneratorHealth) -> Vec<Event> {
     events
 }
 
-impl From<&LinkLedger> for Links {
-    fn from(links: &LinkLedger) -> Self {
-        Self {
-            wanted: links.wanted,
-            up_at_start: links.up_at_start,
-            opened: links.opened,
-            connected: links.connected,
-            connect_failures: links.connect_failures.clone(),
-            disconnects: links.disconnects.clone(),
-            last_sent: links.last_sent.clone(),
-            open_at_end: links.open_at_end,
-            dtls_retransmitted: links.dtls_retransmitted,
-            mqtt_again: links.mqtt_again,
-            mqtt_unknown: links.mqtt_unknown,
-            coap_malformed: links.coap_malformed,
-            coap_stray: links.coap_stray,
-            coap_unexpected: links.coap_unexpected,
-            coap_duplicates: links.coap_duplicates,
-            dtls_discarded: links.dtls_discarded,
-            dtls_replayed: links.dtls_replayed,
-            icmp_errors: links.icmp_errors,
-            datagrams_refused: links.datagrams_refused,
-        }
-    }
-}
-
-impl From<&muster_measure::Rates> for Rates {
-    fn from(rates: &muster_measure::Rates) -> Self {
-        Self {
-            offered: rates.offered,
-            issued: Some(rates.issued),
-            completed: Some(rates.completed),
-            accepted: Some(rates.accepted),
-            arrived: rates.arrived,
-        }
-    }
-}
-
 impl From<&LatencyTable> for Latencies {
     fn from(table: &LatencyTable) -> Self {
-        let leg = |view: &Option<LatencyView>| view.as_ref().map(Latency::from);
+        let leg = |view: &Option<LatencyView>| view.as_ref().map(|view| view.figures.clone());
         Self {
-            response: leg(&table.response).map(|of| of.with_lower(table.response_lower.as_ref())),
+            response: table
+                .response
+                .as_ref()
+                .map(|view| view.with_lower(table.response_lower.as_ref())),
             service: leg(&table.service),
             lateness: leg(&table.lateness),
             held: leg(&table.held),
@@ -288,45 +253,6 @@ impl From<&LatencyTable> for Latencies {
             command_request: None,
             command_response: None,
             command_loop: None,
-        }
-    }
-}
-
-impl From<&LatencyView> for Latency {
-    fn from(view: &LatencyView) -> Self {
-        let figures = &view.figures;
-        Self {
-            count: figures.count,
-            censored: figures.censored,
-            mean_us: figures.mean_us,
-            percentiles: Percentiles::from(figures.percentiles),
-            above_top: figures.above_top,
-            max_us: figures.max_us,
-            all_due: figures.all_due.map(Percentiles::from),
-            lower: None,
-        }
-    }
-}
-
-impl Latency {
-    /// The same leg with its lower times.
-    pub(crate) fn with_lower(self, lower: Option<&LatencyView>) -> Self {
-        Self {
-            lower: lower.map(|view| Percentiles::from(view.figures.percentiles)),
-            ..self
-        }
-    }
-}
-
-impl From<muster_measure::Percentiles> for Percentiles {
-    fn from(of: muster_measure::Percentiles) -> Self {
-        Self {
-            p50_us: of.p50_us,
-            p90_us: of.p90_us,
-            p95_us: of.p95_us,
-            p99_us: of.p99_us,
-            p99_9_us: of.p99_9_us,
-            at_least: of.at_least,
         }
     }
 }

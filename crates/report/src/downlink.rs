@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_measure::{CommandLedger, DrainLedger, ReceptionLedger};
 use serde::{Deserialize, Serialize};
 
-use crate::{Latency, LostIds};
+use crate::{LatencyFigures, LostIds};
 
 /// Where commands and queries went.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub struct ReceiveAccount {
     #[serde(flatten)]
     pub ledger: ReceptionLedger,
     /// Due to a subscriber's first copy, measured cohort; null where clocks differ.
-    pub end_to_end: Option<Latency>,
+    pub end_to_end: Option<LatencyFigures>,
     /// What each subscription got, by `<device>/<stream>`: the first 1,000.
     pub by_subscriber: BTreeMap<String, SubscriberRow>,
     /// How the messages drained that were kept for subscribers that were offline on purpose; null
@@ -85,7 +85,7 @@ pub struct DrainAccount {
     /// What came a second between these two.
     pub rate: Option<f64>,
     /// From a device's return to the last of what came to it: of each device to which anything came.
-    pub took: Option<Latency>,
+    pub took: Option<LatencyFigures>,
     /// The device that took longest.
     pub slowest: Option<String>,
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use muster_judge::{LinkCause, Warning};
 
-use crate::{Consequence, Outcome, Report, Rule, RuleResult, SwitchedOff, Verdict};
+use crate::{Consequence, Report, Rule, RuleResult, RunResult, SwitchedOff, Verdict};
 
 /// The rules as JUnit XML.
 ///
@@ -215,16 +215,16 @@ impl Case {
 
     fn of_verdict(verdict: &Verdict) -> Option<Self> {
         let is_told = match verdict.result {
-            Outcome::Pass | Outcome::Part => true,
-            Outcome::Fail => verdict
+            RunResult::Pass | RunResult::Part => true,
+            RunResult::Fail => verdict
                 .rules
                 .iter()
                 .any(|rule| Self::of(rule).end == End::Failure),
-            Outcome::Invalid => verdict
+            RunResult::Invalid => verdict
                 .rules
                 .iter()
                 .any(|rule| Self::of(rule).end == End::Error),
-            Outcome::None => false,
+            RunResult::None => false,
         };
         (!is_told).then(|| Self {
             name: "verdict".to_owned(),

@@ -38,20 +38,20 @@ pub use assemble::{Assembly, Names, RunFacts};
 pub use csv::csv;
 pub use downlink::{CommandAccount, DrainAccount, QueriesDue, ReceiveAccount, SubscriberRow};
 pub use figures::{
-    CounterGrowth, Event, GeneratorUse, HealthFigure, Latencies, Latency, Links, Percentiles,
-    Phase, Rates, Recovery, TargetUse,
+    CounterGrowth, Event, GeneratorUse, HealthFigure, Latencies, Phase, Recovery, TargetUse,
+    in_words,
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
 pub use html::html;
 pub use junit::junit;
 pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
+pub use muster_judge::{Consequence, RuleKind, RunResult};
+pub use muster_measure::{LatencyFigures, LinkLedger, Percentiles, Rates};
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use text::text;
 pub use unfinished::Unfinished;
-pub use verdict::{
-    Consequence, Figure, Outcome, Rule, RuleCounts, RuleKind, RuleResult, SwitchedOff, Verdict,
-};
+pub use verdict::{Figure, Rule, RuleCounts, RuleResult, SwitchedOff, Verdict};
 pub use window::{Heat, MAX_WINDOWS, PercentileSpans, Window, WindowHealth};

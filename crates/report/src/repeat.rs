@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Figure, Outcome, Report};
+use crate::{Figure, Report, RunResult};
 
 /// The name and version of the form of `repeat.json`.
 pub const REPEAT_SCHEMA: &str = "muster-repeat/1";
@@ -44,7 +44,7 @@ pub struct Repeat {
 pub struct RepeatVerdict {
     /// The worst result of a run: none before invalid before fail before pass; invalid at least
     /// where the user stopped them.
-    pub result: Outcome,
+    pub result: RunResult,
 }
 
 /// One of several runs.
@@ -55,9 +55,9 @@ pub struct RepeatedRun {
     /// Its id; null where there was nobody to run against.
     pub run: Option<String>,
     /// Its result.
-    pub result: Outcome,
+    pub result: RunResult,
     /// What an invalid run's result would be if it were valid.
-    pub would_be: Option<Outcome>,
+    pub would_be: Option<RunResult>,
     /// The rules that made the result what it is, as `<rule> [<scope>]`.
     pub reasons: Vec<String>,
     /// The headline figures; null where one is not known.
@@ -128,7 +128,7 @@ impl RepeatedRun {
         Self {
             folder,
             run: None,
-            result: Outcome::None,
+            result: RunResult::None,
             would_be: None,
             reasons: Vec::new(),
             figures: BTreeMap::new(),
@@ -184,10 +184,10 @@ impl Repeat {
     fn heading(&self) -> String {
         let result = self.verdict.result.name().to_uppercase();
         let all = [
-            Outcome::Pass,
-            Outcome::Fail,
-            Outcome::Invalid,
-            Outcome::None,
+            RunResult::Pass,
+            RunResult::Fail,
+            RunResult::Invalid,
+            RunResult::None,
         ];
         let counts: Vec<String> = all
             .iter()
@@ -215,7 +215,7 @@ impl Repeat {
 
     /// The runs that did not pass.
     fn told(&self) -> impl Iterator<Item = &RepeatedRun> {
-        self.runs.iter().filter(|run| run.result != Outcome::Pass)
+        self.runs.iter().filter(|run| run.result != RunResult::Pass)
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
             scenario_sha256: String::new(),
             wanted: 3,
             verdict: RepeatVerdict {
-                result: Outcome::Invalid,
+                result: RunResult::Invalid,
             },
             runs: Vec::new(),
             spread: Vec::new(),

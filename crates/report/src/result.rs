@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, Latencies, Ledgers, Links, Phase, Rates, TargetUse, Unfinished, Verdict,
-    Window,
+    Event, GeneratorUse, Latencies, Ledgers, LinkLedger, Phase, Rates, TargetUse, Unfinished,
+    Verdict, Window,
 };
 
 /// The name and version of the form in which a result is written.
@@ -57,7 +57,7 @@ pub struct Report {
     /// Where every message went.
     pub ledger: Ledgers,
     /// Links opened, refused and lost.
-    pub links: Links,
+    pub links: LinkLedger,
     /// The rates of the measured phase, over all streams.
     pub rates: Rates,
     /// Latencies of the measured cohort, over all streams.
@@ -184,7 +184,7 @@ impl Default for Report {
             co_located: None,
             verdict: Verdict::default(),
             ledger: Ledgers::default(),
-            links: Links::default(),
+            links: LinkLedger::default(),
             rates: Rates::default(),
             latency: Latencies::default(),
             latency_cold: None,

@@ -399,7 +399,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Outcome, Unfinished};
+    use crate::{RunResult, Unfinished};
 
     #[test]
     fn a_message_that_two_consumers_took_for_the_first_is_told() {
@@ -478,7 +478,7 @@ mod tests {
             name: "first".to_owned(),
             ..Report::default()
         };
-        report.verdict.result = Outcome::Invalid;
+        report.verdict.result = RunResult::Invalid;
         let at = Micros::from_millis(8_400);
         report.unfinished = Some(Unfinished::running(at));
         let summary = text(&report, 100);
@@ -493,7 +493,7 @@ mod tests {
     #[test]
     fn a_pass_says_which_rules_were_switched_off_and_what_happened() {
         let mut report = Report::default();
-        report.verdict.result = Outcome::Pass;
+        report.verdict.result = RunResult::Pass;
         assert!(!text(&report, 100).contains("not judged"));
         let off = |rule: &str, scope: &str| crate::SwitchedOff {
             rule: rule.to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use muster_judge::{LinkCause, UnknownDelivery, Warning};
+use muster_judge::{Consequence, LinkCause, RuleKind, RunResult, UnknownDelivery, Warning};
 use muster_model::{Micros, Promise, figure};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct Verdict {
     /// The result.
-    pub result: Outcome,
+    pub result: RunResult,
     /// What the result would be if the run were valid; none where it is.
-    pub would_be: Option<Outcome>,
+    pub would_be: Option<RunResult>,
     /// Links that did not come up, by fleet and cause: the first thing to read.
     pub causes: Vec<LinkCause>,
     /// What went wrong and no rule looked at; it moves no result.
@@ -55,7 +55,7 @@ impl Verdict {
     /// before those that could not be decided, then what speaks against the target all the same; of
     /// a pass nothing.
     pub fn reasons(&self) -> impl Iterator<Item = &Rule> {
-        let is_invalid = self.result == Outcome::Invalid;
+        let is_invalid = self.result == RunResult::Invalid;
         let own = move |rule: &&Rule| is_invalid && rule.consequence == Consequence::Invalidates;
         let is_broken = |rule: &&Rule| rule.result == RuleResult::Fail;
         let broken = self.rules.iter().filter(own).filter(is_broken);
@@ -82,7 +82,7 @@ impl Verdict {
 
     /// Beside a pass, the streams whose delivery is unknown, by the promise of their acknowledgements.
     pub fn unknown_delivery(&self) -> Option<String> {
-        let is_pass = self.result == Outcome::Pass || self.would_be == Some(Outcome::Pass);
+        let is_pass = self.result == RunResult::Pass || self.would_be == Some(RunResult::Pass);
         let promises = [Promise::Enqueued, Promise::Nothing];
         let of = |promise: Promise| {
             let streams = self.delivery_unknown.iter();
@@ -218,55 +218,6 @@ impl fmt::Display for SwitchedOff {
     }
 }
 
-/// The result of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// Every rule that counts holds.
-    Pass,
-    /// The target broke a rule.
-    Fail,
-    /// The figures may not be believed.
-    Invalid,
-    /// The target could not be reached, or the run failed before the first message.
-    #[default]
-    None,
-    /// One part of a run did what it was to do; the verdict is that of the merged parts.
-    Part,
-}
-
-impl Outcome {
-    /// The word that results use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Invalid => "invalid",
-            Self::None => "none",
-            Self::Part => "part",
-        }
-    }
-
-    /// The exit code of this result (docs/semantics.md#verdict-and-exit-codes).
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Self::Pass | Self::Part => 0,
-            Self::Fail => 1,
-            Self::Invalid => 3,
-            Self::None => 4,
-        }
-    }
-
-    /// The worse of two: none before invalid before fail before pass.
-    pub fn or_worse(self, other: Self) -> Self {
-        if other.exit_code() > self.exit_code() {
-            other
-        } else {
-            self
-        }
-    }
-}
-
 /// One rule, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
@@ -334,34 +285,6 @@ impl Rule {
         };
         self.bound.as_ref().map(|bound| format!("{sense} {bound}"))
     }
-}
-
-/// What a rule means for the run's result, as it was judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Consequence {
-    /// Nothing: it holds, or does not count.
-    None,
-    /// It is held against the target.
-    Fails,
-    /// The run may not be believed, or does not suffice.
-    Invalidates,
-}
-
-/// What a rule is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RuleKind {
-    /// A service level of the target, named or by default.
-    Slo,
-    /// Whether everything had come when settling ended.
-    Drain,
-    /// Whether a `stop-if` condition ended the run.
-    StopIf,
-    /// Whether a backlog grows; judged only where the scenario names it.
-    Stability,
-    /// Whether the generator is to blame.
-    Validity,
 }
 
 /// Whether a rule holds.
@@ -547,7 +470,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_broken_is_told_before_what_was_not_decided() {
         let verdict = Verdict {
-            result: Outcome::Invalid,
+            result: RunResult::Invalid,
             rules: vec![
                 rule("loss", RuleResult::Fail, Consequence::Fails),
                 rule("p99", RuleResult::NotEvaluated, Consequence::Invalidates),

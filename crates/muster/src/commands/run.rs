@@ -13,7 +13,7 @@ use muster_measure::{Ledger, Record};
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_report::{Outcome, Report, html, text};
+use muster_report::{Report, RunResult, html, text};
 use muster_scenario::{
     Credential, FleetPlan, Needs, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
 };
@@ -40,7 +40,7 @@ const WIDTH: usize = 100;
 pub(crate) struct Done {
     /// None if the run did not begin, which the summary tells.
     pub(crate) report: Option<Report>,
-    result: Outcome,
+    result: RunResult,
     /// The last words.
     pub(crate) summary: String,
 }
@@ -50,7 +50,7 @@ impl Done {
     fn none(plan: &Plan, why: &str) -> Self {
         Self {
             report: None,
-            result: Outcome::None,
+            result: RunResult::None,
             summary: format!("NONE  {}\n  {why}", plan.name),
         }
     }
@@ -64,7 +64,7 @@ impl Done {
     fn interrupted(plan: &Plan, when: &str) -> Self {
         Self {
             report: None,
-            result: Outcome::Invalid,
+            result: RunResult::Invalid,
             summary: format!(
                 "INVALID  {}\n  interrupted {when}: no message was due, and there is no result",
                 plan.name
@@ -72,7 +72,7 @@ impl Done {
         }
     }
 
-    pub(crate) const fn outcome(&self) -> Outcome {
+    pub(crate) const fn outcome(&self) -> RunResult {
         self.result
     }
 }

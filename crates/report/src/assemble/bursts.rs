@@ -38,14 +38,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Latency, StreamAccount};
+    use crate::{LatencyFigures, StreamAccount};
 
     #[test]
     fn only_streams_with_bursts_have_a_length_of_them() {
         let leg = |max| {
-            Some(Latency {
+            Some(LatencyFigures {
                 max_us: Some(max),
-                ..Latency::default()
+                ..LatencyFigures::default()
             })
         };
         let mut account = StreamAccount::default();

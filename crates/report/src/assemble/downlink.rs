@@ -7,8 +7,7 @@ use muster_model::{DeviceId, Micros};
 
 use super::accounts::{lost_ids, of_device};
 use crate::{
-    CommandAccount, DrainAccount, Latencies, Latency, Names, QueriesDue, ReceiveAccount,
-    SubscriberRow,
+    CommandAccount, DrainAccount, Latencies, Names, QueriesDue, ReceiveAccount, SubscriberRow,
 };
 
 /// Commands and queries.
@@ -65,9 +64,7 @@ fn with_legs(
     [request, response, round]: [TwoTimes<'_>; 3],
 ) -> Latencies {
     let has_replies = of.ledger.received > of.ledger.one_way;
-    let leg = |(view, lower): TwoTimes<'_>, has_any: bool| {
-        has_any.then(|| Latency::from(view).with_lower(lower))
-    };
+    let leg = |(view, lower): TwoTimes<'_>, has_any: bool| has_any.then(|| view.with_lower(lower));
     Latencies {
         command_request: leg(request, has_queries(of)),
         command_response: leg(response, has_replies),
@@ -114,7 +111,7 @@ pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveAcc
     });
     ReceiveAccount {
         ledger: ledger.clone(),
-        end_to_end: of.end_to_end.as_ref().map(Latency::from),
+        end_to_end: of.end_to_end.as_ref().map(|view| view.figures.clone()),
         by_subscriber: rows.collect(),
         offline_queue: of.drain.as_ref().map(|drain| drained(drain, names)),
     }
@@ -129,7 +126,7 @@ fn drained(of: &DrainSummary, names: &Names<'_>) -> DrainAccount {
         began_s: ledger.began.map(Micros::as_secs_f64),
         ended_s: ledger.ended.map(Micros::as_secs_f64),
         rate: ledger.rate(),
-        took: (of.took.figures.count > 0).then(|| Latency::from(&of.took)),
+        took: (of.took.figures.count > 0).then(|| of.took.figures.clone()),
         slowest: ledger.slowest.map(device),
     }
 }

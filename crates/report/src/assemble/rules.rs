@@ -1,14 +1,14 @@
 //! The verdict of `judge` as the result writes it.
 
-use muster_judge::{RuleOutcome, RunResult, Unevaluated};
+use muster_judge::{RuleOutcome, Unevaluated};
 
-use crate::{Consequence, Figure, Outcome, Rule, RuleKind, RuleResult, SwitchedOff, Verdict};
+use crate::{Figure, Rule, RuleResult, SwitchedOff, Verdict};
 
 impl From<&muster_judge::Verdict> for Verdict {
     fn from(verdict: &muster_judge::Verdict) -> Self {
         Self {
-            result: verdict.result.into(),
-            would_be: verdict.would_be.map(Outcome::from),
+            result: verdict.result,
+            would_be: verdict.would_be,
             causes: verdict.causes.clone(),
             warnings: verdict.warnings.clone(),
             delivery_unknown: verdict.delivery_unknown.clone(),
@@ -27,18 +27,6 @@ impl From<&muster_judge::SwitchedOff> for SwitchedOff {
     }
 }
 
-impl From<RunResult> for Outcome {
-    fn from(result: RunResult) -> Self {
-        match result {
-            RunResult::Pass => Self::Pass,
-            RunResult::Fail => Self::Fail,
-            RunResult::Invalid => Self::Invalid,
-            RunResult::None => Self::None,
-            RunResult::Part => Self::Part,
-        }
-    }
-}
-
 impl From<&muster_judge::RuleResult> for Rule {
     fn from(rule: &muster_judge::RuleResult) -> Self {
         let (evidence, note) = told(rule);
@@ -46,18 +34,14 @@ impl From<&muster_judge::RuleResult> for Rule {
             rule: rule.rule.clone(),
             scope: rule.scope.clone(),
             except: rule.except.clone(),
-            kind: rule.kind.into(),
+            kind: rule.kind,
             named: rule.named,
             result: match rule.outcome {
                 RuleOutcome::Pass => RuleResult::Pass,
                 RuleOutcome::Fail => RuleResult::Fail,
                 RuleOutcome::NotEvaluated(_) => RuleResult::NotEvaluated,
             },
-            consequence: match rule.consequence {
-                muster_judge::Consequence::None => Consequence::None,
-                muster_judge::Consequence::Fails => Consequence::Fails,
-                muster_judge::Consequence::Invalidates => Consequence::Invalidates,
-            },
+            consequence: rule.consequence,
             observed: rule.observed.map(Figure::from),
             lower: rule.lower.map(Figure::from),
             bound: rule.bound.map(Figure::from),
@@ -79,18 +63,6 @@ fn told(rule: &muster_judge::RuleResult) -> (String, Option<String>) {
         return (format!("needs {needed} s"), Some(had));
     }
     (rule.evidence.clone(), rule.note.clone())
-}
-
-impl From<muster_judge::RuleKind> for RuleKind {
-    fn from(kind: muster_judge::RuleKind) -> Self {
-        match kind {
-            muster_judge::RuleKind::Slo => Self::Slo,
-            muster_judge::RuleKind::Drain => Self::Drain,
-            muster_judge::RuleKind::StopIf => Self::StopIf,
-            muster_judge::RuleKind::Stability => Self::Stability,
-            muster_judge::RuleKind::Validity => Self::Validity,
-        }
-    }
 }
 
 impl From<muster_judge::Figure> for Figure {

@@ -320,7 +320,7 @@ mod tests {
     fn percentiles_at(us: u64) -> Percentiles {
         let mut distribution = Distribution::default();
         distribution.record_n(Micros(us), 20);
-        muster_measure::Percentiles::of(&distribution).into()
+        Percentiles::of(&distribution)
     }
 
     #[test]
@@ -347,7 +347,7 @@ mod tests {
             (Some(5), 1, Some(4))
         );
         assert_eq!((first.links_up, first.health.cpu_wait), (5, Some(0.5)));
-        let merged: Percentiles = muster_measure::Percentiles::of(&first.response).into();
+        let merged: Percentiles = Percentiles::of(&first.response);
         assert_eq!(merged, percentiles_at(100));
     }
 

@@ -4,7 +4,7 @@ use muster_measure::Ledger;
 use muster_model::Reason;
 
 use super::count;
-use crate::Links;
+use crate::LinkLedger;
 
 /// Answers that changed nothing, as far as there were any.
 pub(super) fn strays(ledger: &Ledger) -> Vec<String> {
@@ -18,7 +18,7 @@ pub(super) fn strays(ledger: &Ledger) -> Vec<String> {
 }
 
 /// What the protocol did beside sending each message once, as far as it did.
-pub(super) fn packets(ledger: &Ledger, links: &Links) -> Vec<String> {
+pub(super) fn packets(ledger: &Ledger, links: &LinkLedger) -> Vec<String> {
     some_of(&[
         (ledger.retransmitted, "retransmitted"),
         (ledger.separate_responses, "separate responses"),
@@ -43,7 +43,7 @@ pub(super) fn packets(ledger: &Ledger, links: &Links) -> Vec<String> {
 }
 
 /// What befell datagrams beside messages, as far as it did.
-pub(super) fn datagrams(links: &Links) -> Vec<String> {
+pub(super) fn datagrams(links: &LinkLedger) -> Vec<String> {
     some_of(&[
         (
             links.dtls_retransmitted.unwrap_or(0),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Outcome, Report};
+use crate::{Report, RunResult};
 
 /// The result and the name of the run; of one that goes on, which has no result, how far it has come.
 pub(super) fn first_line(report: &Report) -> String {
@@ -19,7 +19,7 @@ pub(super) fn first_line(report: &Report) -> String {
     if let Some(would_be) = verdict.would_be {
         let _ = write!(line, "  (would be {})", would_be.name());
     }
-    if !matches!(verdict.result, Outcome::Pass | Outcome::Part) && !verdict.rules.is_empty() {
+    if !matches!(verdict.result, RunResult::Pass | RunResult::Part) && !verdict.rules.is_empty() {
         let _ = write!(line, "  {}", verdict.counts());
     }
     line

@@ -6,7 +6,7 @@ use muster_judge::Warning;
 
 use super::{Screen, WHY_LINES, by};
 use crate::number::seconds;
-use crate::{Consequence, Outcome, Report, Rule, RuleKind, RuleResult, Verdict};
+use crate::{Consequence, Report, Rule, RuleKind, RuleResult, RunResult, Verdict};
 
 /// Rules without a decision that the summary names; the others are counted.
 const UNDECIDED: usize = 4;
@@ -28,7 +28,7 @@ impl Screen {
         for remedy in verdict.remedies().into_iter().take(REMEDIES) {
             self.line(&format!("  remedy: {remedy}"));
         }
-        if verdict.result == Outcome::Pass {
+        if verdict.result == RunResult::Pass {
             let notes = verdict
                 .notes()
                 .iter()
@@ -46,7 +46,7 @@ impl Screen {
             caveat.iter().for_each(|it| self.line(&format!("  {it}")));
         }
         self.warnings(verdict);
-        if verdict.result == Outcome::None {
+        if verdict.result == RunResult::None {
             for rule in verdict
                 .rules
                 .iter()
@@ -114,7 +114,7 @@ fn reason(rule: &Rule) -> String {
 fn undecided(verdict: &Verdict) -> Option<String> {
     if !matches!(
         verdict.result,
-        Outcome::Pass | Outcome::Fail | Outcome::Invalid
+        RunResult::Pass | RunResult::Fail | RunResult::Invalid
     ) {
         return None;
     }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_broken_rule_says_what_happened_without_its_count_again() {
         let mut report = Report::default();
-        report.verdict.result = Outcome::Fail;
+        report.verdict.result = RunResult::Fail;
         let mut rule = Rule {
             rule: "failure-ratio".to_owned(),
             scope: "run".to_owned(),
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn rules_that_were_not_evaluated_are_named_with_what_they_lack() {
         let mut report = Report::default();
-        report.verdict.result = Outcome::Pass;
+        report.verdict.result = RunResult::Pass;
         let rule = |name: &str, named, kind, evidence: &str| Rule {
             rule: name.to_owned(),
             scope: "run".to_owned(),

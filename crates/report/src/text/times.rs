@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::number::{count, latency};
-use crate::{Latencies, Latency, Percentiles, StreamAccount};
+use crate::{Latencies, LatencyFigures, Percentiles, StreamAccount, in_words};
 
 /// A leg of a table of latencies.
-pub(super) type Leg = fn(&Latencies) -> Option<&Latency>;
+pub(super) type Leg = fn(&Latencies) -> Option<&LatencyFigures>;
 
 /// The legs that the summary shows, and whether its cold and warm messages stand below it.
 pub(super) const LEGS: [(&str, Leg, bool); 7] = [
@@ -21,7 +21,7 @@ pub(super) const LEGS: [(&str, Leg, bool); 7] = [
 
 /// The answered; below them all due, the unanswered at their lower bound, and the answered without our
 /// own delay, where that differs.
-pub(super) fn rows(name: &str, leg: &Latency) -> Vec<String> {
+pub(super) fn rows(name: &str, leg: &LatencyFigures) -> Vec<String> {
     let mut rows = vec![row(name, leg)];
     let (answered, all_due) = (leg.percentiles, leg.all_due.unwrap_or_default());
     if leg.all_due.is_some() && percentile_cells(&answered) != percentile_cells(&all_due) {
@@ -35,7 +35,7 @@ pub(super) fn rows(name: &str, leg: &Latency) -> Vec<String> {
     rows
 }
 
-fn row(name: &str, leg: &Latency) -> String {
+fn row(name: &str, leg: &LatencyFigures) -> String {
     let (cells, max) = (percentile_cells(&leg.percentiles), latency(leg.max_us));
     let (answered, censored) = (count(leg.count), count(leg.censored));
     format!("  {name:<14}{cells}{max:>9}{answered:>11}{censored:>9}")
@@ -43,7 +43,7 @@ fn row(name: &str, leg: &Latency) -> String {
 
 fn percentile_cells(of: &Percentiles) -> String {
     cells(|name| {
-        let words = of.in_words(name);
+        let words = in_words(of, name);
         // A lower bound fits without its blanks.
         match of.at_least.holds(name) {
             true => words.replace(' ', ""),
@@ -56,7 +56,7 @@ fn percentile_cells(of: &Percentiles) -> String {
 fn own_words(of: &Percentiles, name: &str) -> String {
     match of.us(name) {
         Some(0) => "all own".to_owned(),
-        Some(_) | None => of.in_words(name),
+        Some(_) | None => in_words(of, name),
     }
 }
 
@@ -88,12 +88,12 @@ mod tests {
             p99_us: Some(p99_us),
             ..Percentiles::default()
         };
-        let mut leg = Latency {
+        let mut leg = LatencyFigures {
             count: 990,
             censored: 10,
             percentiles: percentiles(4_000),
             all_due: Some(percentiles(9_000_000)),
-            ..Latency::default()
+            ..LatencyFigures::default()
         };
         let mut report = Report::default();
         report.latency.response = Some(leg.clone());
@@ -120,11 +120,11 @@ mod tests {
             p99_us: Some(p99_us),
             ..Percentiles::default()
         };
-        let leg = |lower| Latency {
+        let leg = |lower| LatencyFigures {
             count: 1_000,
             percentiles: percentiles(12_400),
             lower: Some(percentiles(lower)),
-            ..Latency::default()
+            ..LatencyFigures::default()
         };
         let told = |lower| rows("response", &leg(lower)).join("\n");
         let differing = told(9_300);

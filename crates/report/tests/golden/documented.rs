@@ -5,7 +5,7 @@ use std::path::Path;
 
 use muster_measure::{CommandLedger, Equation, PresenceRow, ReceptionLedger};
 use muster_report::{
-    CommandAccount, CounterGrowth, DrainAccount, Figure, Latency, Percentiles, QueriesDue,
+    CommandAccount, CounterGrowth, DrainAccount, Figure, LatencyFigures, Percentiles, QueriesDue,
     ReceiveAccount, Report, SubscriberRow, csv,
 };
 use serde_json::Value;
@@ -147,10 +147,10 @@ fn full() -> Report {
         difference: 1,
     };
     let queue = DrainAccount {
-        took: Some(Latency {
+        took: Some(LatencyFigures {
             all_due: Some(Percentiles::default()),
             lower: Some(Percentiles::default()),
-            ..Latency::default()
+            ..LatencyFigures::default()
         }),
         ..DrainAccount::default()
     };
@@ -167,9 +167,9 @@ fn full() -> Report {
     });
     report.ledger.receive = Some(ReceiveAccount {
         offline_queue: Some(queue),
-        end_to_end: Some(Latency {
+        end_to_end: Some(LatencyFigures {
             all_due: Some(Percentiles::default()),
-            ..Latency::default()
+            ..LatencyFigures::default()
         }),
         by_subscriber: BTreeMap::from([("sub-1/all".to_owned(), SubscriberRow::default())]),
         ledger: ReceptionLedger {

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use muster_judge::{Warning, WarningKind};
 use muster_report::{
-    Consequence, Outcome, Report, Rule, RuleKind, RuleResult, csv, html, junit, text,
+    Consequence, Report, Rule, RuleKind, RuleResult, RunResult, csv, html, junit, text,
 };
 
 /// Compares with a file of the folder `golden` of the workspace, or writes it when blessing.
@@ -165,7 +165,7 @@ fn the_rules_are_test_cases() {
 #[test]
 fn a_broken_rule_on_the_generator_is_an_error_and_no_failure() {
     let mut report = sample::failed();
-    report.verdict.result = Outcome::Invalid;
+    report.verdict.result = RunResult::Invalid;
     let rules = report.verdict.rules.iter_mut();
     let broken = rules.filter(|rule| rule.consequence == Consequence::Fails);
     let broken = broken.map(|rule| rule.consequence = Consequence::Invalidates);

@@ -1,7 +1,7 @@
 //! The rules of the samples, with figures taken from the samples themselves.
 
 use muster_model::figure;
-use muster_report::{Consequence, Figure, Latency, Report, Rule, RuleKind, RuleResult};
+use muster_report::{Consequence, Figure, LatencyFigures, Report, Rule, RuleKind, RuleResult};
 
 use RuleKind::{Drain, Slo, Stability, StopIf, Validity};
 use RuleResult::{Fail, NotEvaluated, Pass};
@@ -62,7 +62,7 @@ fn ratio(part: u64, whole: u64) -> Figure {
     }
 }
 
-fn p99(leg: Option<&Latency>) -> Figure {
+fn p99(leg: Option<&LatencyFigures>) -> Figure {
     Figure::time(leg.and_then(|leg| leg.percentiles.p99_us).unwrap_or(0))
 }
 

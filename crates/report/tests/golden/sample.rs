@@ -7,9 +7,9 @@ use muster_judge::{LinkCause, UnknownDelivery, Warning, WarningKind};
 use muster_measure::{Arrivals, Ledger, TableRow};
 use muster_model::Promise;
 use muster_report::{
-    BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Links, LostIds, Outcome,
-    Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, StreamAccount,
-    SwitchedOff, TargetUse, Verdict,
+    BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, LinkLedger, LostIds,
+    Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, RunResult,
+    StreamAccount, SwitchedOff, TargetUse, Verdict,
 };
 use serde_json::json;
 
@@ -65,7 +65,7 @@ fn make_failed() -> Report {
     let run = Run::new(FAILED);
     let mut report = run.report("meters");
     report.verdict = Verdict {
-        result: Outcome::Fail,
+        result: RunResult::Fail,
         would_be: None,
         causes: Vec::new(),
         warnings: Vec::new(),
@@ -124,8 +124,8 @@ fn make_invalid() -> Report {
         harmful: 0.1,
     }];
     report.verdict = Verdict {
-        result: Outcome::Invalid,
-        would_be: Some(Outcome::Fail),
+        result: RunResult::Invalid,
+        would_be: Some(RunResult::Fail),
         causes: Vec::new(),
         warnings: Vec::new(),
         switched_off: Vec::new(),
@@ -151,7 +151,7 @@ fn make_passed() -> Report {
     let run = Run::new(PASSED);
     let mut report = run.report("first");
     report.verdict = Verdict {
-        result: Outcome::Pass,
+        result: RunResult::Pass,
         would_be: None,
         causes: Vec::new(),
         warnings: Vec::new(),
@@ -532,12 +532,12 @@ impl Run {
         }
     }
 
-    fn links(&self) -> Links {
+    fn links(&self) -> LinkLedger {
         let lost = self
             .setting
             .close_links
             .map_or(0, |_| self.setting.devices / 10);
-        Links {
+        LinkLedger {
             opened: self.setting.devices + lost,
             connected: self.setting.devices + lost,
             connect_failures: BTreeMap::new(),
@@ -560,6 +560,7 @@ impl Run {
             datagrams_refused: Some(0),
             wanted: self.setting.devices,
             up_at_start: self.setting.devices,
+            ..LinkLedger::default()
         }
     }
 

@@ -1,6 +1,6 @@
 //! The windows of a simulated run, second by second.
 
-use muster_report::{Heat, Latency, Percentiles, Window, WindowHealth};
+use muster_report::{Heat, LatencyFigures, Percentiles, Window, WindowHealth};
 
 use crate::sample::Run;
 use crate::simulation::{Setting, State};
@@ -91,12 +91,12 @@ fn round(share: f64) -> f64 {
 }
 
 /// The distribution of the values; so many were not answered.
-pub(crate) fn latency(mut values: Vec<u64>, censored: u64) -> Latency {
+pub(crate) fn latency(mut values: Vec<u64>, censored: u64) -> LatencyFigures {
     let of_answered = percentiles(&mut values);
     let count = values.len() as u64;
     let mean_us = values.iter().sum::<u64>().checked_div(count);
     let max_us = values.last().copied();
-    Latency {
+    LatencyFigures {
         count,
         censored,
         mean_us,

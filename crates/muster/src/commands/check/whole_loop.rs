@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use muster_measure::Ledger;
 use muster_model::{CommandTarget, Micros};
-use muster_report::{Latency, Links, Report, StreamAccount};
+use muster_report::{LatencyFigures, LinkLedger, Report, StreamAccount};
 use muster_scenario::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
 
 use self::downlink::Taking;
@@ -76,7 +76,7 @@ fn told(report: &Report, plan: &Plan) -> u8 {
 }
 
 /// The links that did not come up, so that nothing could be sent on them.
-fn of_links(links: &Links) -> Option<Said> {
+fn of_links(links: &LinkLedger) -> Option<Said> {
     if links.up_at_start >= links.wanted {
         return None;
     }
@@ -193,6 +193,6 @@ fn arrival(account: &StreamAccount, ledger: &Ledger) -> Said {
 }
 
 /// How long the only one of a leg took.
-fn within(leg: Option<&Latency>) -> Option<Micros> {
+fn within(leg: Option<&LatencyFigures>) -> Option<Micros> {
     leg?.max_us.map(Micros)
 }

@@ -51,7 +51,7 @@ struct Rank {
     /// Its name among those that may be lower bounds.
     name: &'static str,
     /// Its value; none if there are too few.
-    of: fn(&muster_measure::Percentiles) -> Option<u64>,
+    of: fn(&Percentiles) -> Option<u64>,
     value: fn(&mut Percentiles) -> &mut Option<u64>,
     span: fn(&mut PercentileSpans) -> &mut Option<f64>,
 }
@@ -99,7 +99,7 @@ fn widen_phase(windows: &mut [Seen<'_>], rank: &Rank) {
         let mut censored = Distribution::default();
         window.values.add_to(&mut gathered, &mut censored);
         gathered.merge(&censored);
-        if (rank.of)(&muster_measure::Percentiles::of(&gathered)).is_some() {
+        if (rank.of)(&Percentiles::of(&gathered)).is_some() {
             blocks.push(from..at + 1);
             (from, gathered) = (at + 1, Distribution::default());
         }
@@ -118,7 +118,7 @@ fn show(windows: &mut [Seen<'_>], rank: &Rank) {
     for window in windows.iter() {
         window.values.add_to(&mut known, &mut censored);
     }
-    let all = muster_measure::Percentiles::of_all_due(&known, &censored);
+    let all = Percentiles::of_all_due(&known, &censored);
     let (value, is_at_least) = ((rank.of)(&all), all.at_least.holds(rank.name));
     let over_s = windows.iter().map(|window| window.for_s).sum();
     for window in windows {
