@@ -1,9 +1,12 @@
 //! Tidiness: sizes, names, headers, stray marks, characters, machine paths, dead files, links, the
 //! tables of what standards demand.
 
+mod allowed;
 mod conformance;
+mod english;
 mod links;
 mod names;
+mod sentences;
 mod size;
 mod words;
 
@@ -20,13 +23,13 @@ use crate::Violation;
 use crate::project::{TextFile, relative, text_files};
 use crate::sources::ModuleTree;
 
-/// Checks the whole project.
+/// Checks the whole project, and lists also what is still allowed in the crate `list`.
 ///
 /// # Errors
 /// If a file cannot be read or a Rust file cannot be parsed.
-pub fn check(root: &Path) -> Result<Vec<Violation>> {
+pub fn check(root: &Path, list: Option<&str>) -> Result<Vec<Violation>> {
     let files = text_files(root)?;
-    let mut found = Vec::new();
+    let (mut found, mut english) = (Vec::new(), Vec::new());
     let crates = crate_folders(&files);
     let mut test_only = BTreeSet::new();
     for folder in &crates {
@@ -38,13 +41,16 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     for file in &files {
         found.extend(check_text(&file.path, &file.text));
         if is_rust(&file.path) {
-            found.extend(check_rust(
-                &file.path,
-                &file.text,
-                test_only.contains(&file.path),
-            ));
+            let for_tests = test_only.contains(&file.path);
+            found.extend(check_rust(&file.path, &file.text, for_tests));
+            english.extend(english::check(&file.path, &file.text, for_tests));
         }
     }
+    let listed =
+        |violation: &Violation| list.is_some_and(|name| english::crate_of(&violation.file) == name);
+    found.extend(english.iter().filter(|one| listed(one)).cloned());
+    found.extend(english::settle(&english, allowed::CRATES));
+    found.extend(sentences::check(&files, allowed::PAGES));
     found.extend(check_links(&files, |path| root.join(path).exists()));
     found.extend(conformance::check(&files));
     found.sort();
