@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use muster_conduct::{Slice, Trial};
 use muster_model::{BackendId, ConsumerId, RunId};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 use serde::{Deserialize, Serialize};
 
 /// The share of a run that one process carries.

@@ -3,8 +3,8 @@
 use muster_backend::{ConsumersSpec, Seat, consumers_loop, kafka_loop};
 use muster_model::Micros;
 use muster_monitor::{GeneratorSample, Role};
+use muster_plan::Plan;
 use muster_protocol::layer::Plain;
-use muster_scenario::Plan;
 use muster_transport::Clients;
 
 use crate::agent::{Agent, AgentError, Office};

@@ -4,7 +4,7 @@ use muster_conduct::{Slice, roster};
 use muster_fleet::LinkCertificates;
 use muster_load::Template;
 use muster_model::mix;
-use muster_scenario::{
+use muster_plan::{
     BackendPlan, Credential, Endpoint, FleetPlan, PemFile, Plan, Scheme, TlsPlan, TlsVersions,
 };
 use muster_transport::{

@@ -14,8 +14,9 @@ use muster_device::Mqtt;
 use muster_fleet::{ShardSpec, Streams, shard_loop};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
+use muster_plan::Plan;
 use muster_protocol::layer::Plain;
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_transport::Clients;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

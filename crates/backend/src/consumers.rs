@@ -8,7 +8,7 @@ use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::RecorderPlan;
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_net::{Clock, LoopError};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 /// What the consumers of a process are made from.
 #[derive(Debug, Clone)]

@@ -21,7 +21,7 @@ mod sample;
 mod standing;
 mod topics;
 
-use muster_scenario::{BackendPlan, Northbound, Sasl};
+use muster_plan::{BackendPlan, Northbound, Sasl};
 
 use crate::consumers::ConsumersError;
 

@@ -3,7 +3,7 @@
 use muster_conduct::{Dispatch, Order, Scribe};
 use muster_model::{BackendId, RunId};
 use muster_net::{Loop, Mailbox};
-use muster_scenario::{BackendPlan, Northbound};
+use muster_plan::{BackendPlan, Northbound};
 
 use crate::consumers::{ConsumersError, ConsumersSpec, Look};
 use crate::mqtt::MqttConsumers;

@@ -8,7 +8,7 @@ use muster_model::{Listening, Micros, figure};
 use muster_net::{
     Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, LoopError, Mailbox, WaitsOf,
 };
-use muster_scenario::Pause;
+use muster_plan::Pause;
 
 use crate::consumers::ConsumersSpec;
 use crate::intake::Intake;

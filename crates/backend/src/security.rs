@@ -1,7 +1,7 @@
 //! Hints at TLS that is missing or too much at an address.
 
+use muster_plan::Scheme;
 use muster_protocol::layer::LayerError;
-use muster_scenario::Scheme;
 
 /// How a record of TLS begins that holds an alert (RFC 8446 section 5.1).
 const ALERT: [u8; 2] = [0x15, 0x03];

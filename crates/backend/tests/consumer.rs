@@ -15,11 +15,12 @@ use muster_backend::{ConsumersSpec, Seat, consumers_loop};
 use muster_conduct::{Dispatch, Order, Trouble, recorder_plan, schedules};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Mailbox, Waker};
+use muster_plan::Plan;
 use muster_protocol::layer::Plain;
 use muster_protocol::mqtt::{
     Accept, Input, Publish, Qos, RetainHandling, Server, ServerEvent, ServerLimits, Token,
 };
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_transport::Clients;
 
 const SCENARIO: &str = "

@@ -6,7 +6,7 @@ use muster_agent::Assignment;
 use muster_conduct::{Part, Trial};
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_net::Clock;
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 /// How a run is spread over processes and threads.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use muster_load::Template;
 use muster_model::{DeviceId, StreamId};
+use muster_plan::{FleetPlan, Plan, StreamKind, StreamPlan};
 use muster_platform::Roster;
 use muster_protocol::mqtt::topic;
-use muster_scenario::{FleetPlan, Plan, StreamKind, StreamPlan};
 
 use crate::roster;
 

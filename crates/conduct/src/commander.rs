@@ -14,8 +14,8 @@ use muster_model::{
     ABSENT, Command, CommandTarget, Delivery, DeviceId, Integrity, Issue, MessageId, Micros, Reply,
     RunId, ShedCause, Stamp, StreamId,
 };
+use muster_plan::{FleetPlan, Plan, StreamKind, StreamPlan};
 use muster_platform::{CommandCopy, Dialect, OutboundCommand, Returned, Roster};
-use muster_scenario::{FleetPlan, Plan, StreamKind, StreamPlan};
 
 pub use courier::{CommandToken, Courier, MqttCourier, Untaken, delivery_by_puback};
 

@@ -13,8 +13,8 @@ use muster_device::{
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Rate, RunId};
+use muster_plan::{Ack, FleetPlan, Loop, Overflow, Plan, StreamKind, StreamPlan};
 use muster_platform::DueTimes;
-use muster_scenario::{Ack, FleetPlan, Loop, Overflow, Plan, StreamKind, StreamPlan};
 
 use crate::{Slice, reader, roster, uplink};
 

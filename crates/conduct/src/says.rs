@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use muster_load::{PayloadError, Shape, StreamSchedule, UniqueMs};
 use muster_model::RunId;
+use muster_plan::{FleetPlan, Loop, Plan, StreamPlan};
 use muster_platform::{Reader, ReaderStream, Roster, RosterSpec, Uplink};
-use muster_scenario::{FleetPlan, Loop, Plan, StreamPlan};
 
 /// The devices of a fleet by formula; `wall_ms_at_t0` is the wall clock at T0 in milliseconds
 /// since the Unix epoch.

@@ -9,8 +9,8 @@ use muster_measure::{
     Bounds, Calendar, FleetTrack, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };
 use muster_model::{CommandTarget, DeviceId, FleetId, Micros, RunId, StreamId};
+use muster_plan::{Ack, FleetPlan, Loop, Plan, StreamKind, StreamPlan};
 use muster_platform::{Carrier, PublishedFigures};
-use muster_scenario::{Ack, FleetPlan, Loop, Plan, StreamKind, StreamPlan};
 
 use crate::Timetable;
 use crate::audience::Audience;

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use muster_conduct::{roster, uplink};
 use muster_load::{Schedule, StreamSchedule};
 use muster_model::{MessageId, Micros, RunId};
+use muster_plan::Plan;
 use muster_platform::UplinkScratch;
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 const T0_MS: u64 = 1_600_000_000_000;
 

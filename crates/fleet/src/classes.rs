@@ -8,7 +8,7 @@ use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::RecorderPlan;
 use muster_model::RunId;
 use muster_net::Clock;
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 /// What a shard is made from.
 #[derive(Debug, Clone)]

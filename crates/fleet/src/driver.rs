@@ -11,8 +11,8 @@ use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
     WaitsOf, limits,
 };
+use muster_plan::{FleetPlan, Plan};
 use muster_protocol::layer::{Ended, LayerError};
-use muster_scenario::{FleetPlan, Plan};
 
 use crate::classes::{ShardError, ShardSpec};
 

@@ -13,7 +13,7 @@ use muster_judge::{GeneratorHealth, Stop};
 use muster_load::PayloadSpec;
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId};
-use muster_scenario::{ClientIdPlan, ClientPlan, Credential, Plan};
+use muster_plan::{ClientIdPlan, ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

@@ -9,9 +9,9 @@ use muster_model::figure;
 use muster_monitor::CounterPage;
 use muster_monitor::prometheus::samples;
 use muster_net::Clock;
+use muster_plan::{MonitorPlan, Plan};
 use muster_platform::{CounterMeans, Counters};
 use muster_report::CounterGrowth;
-use muster_scenario::{MonitorPlan, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::events::{COUNTERS_UNREAD, NotedEvent};

@@ -7,7 +7,7 @@ use muster_backend::Security;
 use muster_conduct::{Ending, roster};
 use muster_judge::{Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_scenario::{FleetPlan, Plan, Scheme};
+use muster_plan::{FleetPlan, Plan, Scheme};
 
 use crate::events::NotedEvent;
 use crate::reach::DEVICE_TLS_KEYS;

@@ -13,11 +13,11 @@ use muster_judge::{
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
+use muster_plan::{Loop, Plan, Problem, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 use muster_report::{
     Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,
 };
-use muster_scenario::{Loop, Plan, Problem, StreamKind, StreamPlan};
 
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};

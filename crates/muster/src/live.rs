@@ -12,7 +12,7 @@ use muster_judge::{Figure, RuleResult, Rules, Strain};
 use muster_load::{Schedule, StreamSchedule};
 use muster_measure::{Distribution, Flow, Percentiles, RecorderPlan, State, Timeline, WindowDelta};
 use muster_model::{ConnectFailure, Micros, RunId, StreamId};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 mod fitness;
 mod history;

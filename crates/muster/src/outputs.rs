@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use muster_agent::FactsLog;
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 use crate::args::RunArgs;
 use crate::folder::Folder;

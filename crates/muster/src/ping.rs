@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use muster_model::Micros;
 use muster_net::Clock;
+use muster_plan::PlatformPlan;
 use muster_protocol::coap::{Client, ClientEvent, ClientSettings, Ticket};
 use muster_protocol::dtls::{
     Certificates, Context, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk, Settings,
 };
-use muster_scenario::PlatformPlan;
 use muster_transport::AwsLc;
 
 use crate::probe::Answer;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use muster_net::Clock;
+use muster_plan::{Plan, ProvisionMode};
 use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
-use muster_scenario::{Plan, ProvisionMode};
 
 use crate::events::NotedEvent;
 use crate::outcome;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use muster_load::{PayloadSpec, ScheduleSpec, Shape, StreamSchedule};
 use muster_measure::{DeviceFigures, Identity, Summary};
 use muster_model::Micros;
+use muster_plan::{FleetPlan, Plan, StreamPlan};
 use muster_platform::{ApplicationId, NamedPayload, PublishedFigures};
 use muster_report::{SapDevice, SapFigures, SapVerdict};
-use muster_scenario::{FleetPlan, Plan, StreamPlan};
 use serde_json::Value;
 
 /// A device so far behind is disconnected by the published test of SAP Edge.

@@ -11,11 +11,11 @@ use muster_conduct::{Placement, Slice, roster};
 use muster_device::{Hello, Mqtt};
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
 use muster_net::Clock;
-use muster_protocol::layer::Layers;
-use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
-use muster_scenario::{
+use muster_plan::{
     BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Northbound, Plan, Sockets,
 };
+use muster_protocol::layer::Layers;
+use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
 use muster_transport::{Any, Clients, TlsClient};
 
 use crate::probe::{Answer, Call, Proof, probe};

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_plan::Plan;
+use muster_scenario::{Overrides, Reader, Source, parse};
 use sha2::{Digest, Sha256};
 
 use crate::args::ScenarioArgs;

@@ -2,8 +2,8 @@
 
 use muster_model::Micros;
 use muster_net::limits;
+use muster_plan::{CoapPlan, FleetPlan, Plan, Sockets, shared_receive_buffer};
 use muster_protocol::coap::Transmission;
-use muster_scenario::{CoapPlan, FleetPlan, Plan, Sockets, shared_receive_buffer};
 use serde_json::{Value, json};
 
 /// For the environment of a result, fleet by fleet; none without CoAP.

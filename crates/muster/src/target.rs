@@ -15,10 +15,11 @@ use muster_gateway::{
 use muster_model::{LinkId, Micros};
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
-use muster_scenario::{
-    ApiCredential, Credential, Endpoint, FleetPlan, Needs, PemFile, Plan, PlatformKind,
-    ProvisionMode, Secret, WebAddress,
+use muster_plan::{
+    ApiCredential, Credential, Endpoint, FleetPlan, PemFile, Plan, PlatformKind, ProvisionMode,
+    Secret, WebAddress,
 };
+use muster_scenario::Needs;
 use muster_transport::throwaway;
 
 use crate::archive::NotedTarget;

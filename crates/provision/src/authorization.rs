@@ -1,7 +1,7 @@
 //! What authorises the calls of a management API: by a bearer token (RFC 6750), or by HTTP Basic (RFC 7617).
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use muster_scenario::{ApiCredential, Secret};
+use muster_plan::{ApiCredential, Secret};
 
 /// The header of each call, and what no answer may show.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The seam between those who want devices to be known and the platforms that have to know them.
 
+use muster_plan::{Plan, ProvisionPlan, Secret};
 use muster_platform::Dialect;
-use muster_scenario::{Plan, ProvisionPlan, Secret};
 
 use crate::hono::{self, Registry};
 use crate::sap_edge::SapEdge;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_scenario::{ProvisionPlan, WebAddress};
+use muster_plan::{ProvisionPlan, WebAddress};
 use muster_transport::{Pem, TransportError, crypto_provider, trusted};
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};

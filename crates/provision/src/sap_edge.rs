@@ -3,7 +3,7 @@
 
 mod model;
 
-use muster_scenario::{Plan, ProvisionPlan, WebAddress};
+use muster_plan::{Plan, ProvisionPlan, WebAddress};
 use serde_json::Value;
 
 use self::model::{CAPABILITY, DEVICE, Entity, GATEWAY, Kind, Model, SENSOR_TYPE};

@@ -36,10 +36,10 @@ use std::collections::BTreeMap;
 use muster_load::{Schedule as _, StreamSchedule};
 use muster_measure::Cold;
 use muster_model::{FleetId, Micros, StreamId};
+use muster_plan::{FleetPlan, Phases, Plan, PlatformKind, Settle, StreamKind, all_surface};
 use muster_platform::Dialect;
 
 use crate::feasibility::LONGEST_RUN;
-use crate::plan::{FleetPlan, Phases, Plan, PlatformKind, Settle, StreamKind, all_surface};
 use crate::view::View;
 
 pub(crate) use body::DITTO_MODIFY;

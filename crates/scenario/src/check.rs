@@ -3,11 +3,12 @@
 
 mod home;
 
+use muster_plan::Problem;
+
 use crate::endpoint;
 use crate::environment::REFERENCE;
 use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Word};
 use crate::nearest::{foreign_name, nearest, synonym};
-use crate::problem::Problem;
 use crate::source::{Place, Sources};
 use crate::tree::{Entry, Node, Value};
 use crate::units::{self, Unreadable};

@@ -7,11 +7,11 @@ mod coap;
 mod short;
 mod stamps;
 
+use muster_plan::Scheme;
 use muster_platform::Dialect;
 
 use crate::check::alternative;
 use crate::language::{Kind, Object, SCENARIO, Status};
-use crate::plan::Scheme;
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
 use crate::units;

@@ -1,8 +1,8 @@
 //! Addresses, as URLs write them (RFC 3986 section 3.2).
 
 use http::uri::Authority;
+use muster_plan::{Endpoint, Scheme};
 
-use crate::plan::{Endpoint, Scheme};
 use crate::units::Unreadable;
 
 /// The path at which brokers serve MQTT over WebSocket, unless the address says another.

@@ -1,9 +1,10 @@
 //! `${env:NAME}` in the values of a scenario, and the schemes of addresses in small letters, before
 //! anything else is read. Secrets and user names are left to the place that hides what they hold.
 
+use muster_plan::Problem;
+
 use crate::check::alternative;
 use crate::language::{Kind, Object, SCENARIO, Scalar};
-use crate::problem::Problem;
 use crate::reader::Reader;
 use crate::source::Sources;
 use crate::tree::{Node, Value};

@@ -5,7 +5,7 @@ use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamS
 use muster_measure::Recorder;
 use muster_model::{Micros, Rate};
 
-use crate::plan::{Endpoint, Plan, PlatformKind, PlatformPlan, StreamKind, StreamPlan};
+use muster_plan::{Endpoint, Plan, PlatformKind, PlatformPlan, StreamKind, StreamPlan};
 
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
@@ -205,7 +205,7 @@ pub fn needs(plan: &Plan) -> Needs {
 fn generator_bytes(plan: &Plan) -> u64 {
     let accounts = 1 + plan.backends.len() as u64;
     let link = USER_BYTES_PER_LINK + layers_bytes(&plan.platform);
-    let of_fleet = |fleet: &crate::FleetPlan| {
+    let of_fleet = |fleet: &muster_plan::FleetPlan| {
         let ledger = fleet.streams.len() as u64 * accounts * LEDGER_BYTES_PER_STREAM;
         u64::from(fleet.devices) * ledger + u64::from(fleet.links) * link
     };
@@ -213,7 +213,7 @@ fn generator_bytes(plan: &Plan) -> u64 {
 }
 
 /// The table of a fleet, and the names that are looked up.
-fn lists_bytes(fleet: &crate::FleetPlan) -> u64 {
+fn lists_bytes(fleet: &muster_plan::FleetPlan) -> u64 {
     let links = fleet.link_names.as_ref().map_or(0, Names::memory);
     let table = fleet.data.as_ref().map_or(0, |table| table.memory());
     (fleet.names.memory() + links + table) as u64
@@ -276,7 +276,7 @@ fn sources(plan: &Plan) -> Option<u32> {
 }
 
 fn connect(plan: &Plan) -> Micros {
-    let of_fleet = |fleet: &crate::FleetPlan| {
+    let of_fleet = |fleet: &muster_plan::FleetPlan| {
         Micros::from_secs_f64(f64::from(fleet.links) / fleet.connect.rate.get())
     };
     plan.fleets

@@ -1,6 +1,6 @@
-//! The scenario: from a file that people write to a [`Plan`] that can run.
+//! The scenario: from a file that people write to a [`muster_plan::Plan`] that can run.
 //!
-//! Layer 3, the first step of the straight line: scenario file -> Plan -> Schedule. It must never
+//! Layer 4, the first step of the straight line: scenario file -> Plan -> Schedule. It must never
 //! know a socket, a clock, a file or the environment: the text, the overrides and a [`Reader`]
 //! for the files and variables that the text names are given by the caller.
 //!
@@ -29,7 +29,6 @@ mod language;
 mod nearest;
 mod overrides;
 mod parse;
-mod plan;
 mod problem;
 mod reader;
 mod resolved;
@@ -47,15 +46,7 @@ pub use feasibility::{
 };
 pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
-pub use plan::{
-    Absence, Ack, ApiCredential, AuthenticationPlan, BackendPlan, ClientIdPlan, ClientPlan,
-    CoapPlan, ConnectPlan, Credential, Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, Loop,
-    MonitorPlan, MqttNorthbound, MqttPlan, Northbound, Overflow, Pause, PemFile, Phases, Plan,
-    PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, ReconnectPlan, RegistryApi, Sasl,
-    Scheme, Secret, Settle, Sockets, StreamKind, StreamPlan, TlsPlan, TlsVersions, WebAddress,
-    WillPlan, shared_receive_buffer,
-};
-pub use problem::{Problem, Problems};
+pub use problem::Problems;
 pub use reader::{NoFiles, Reader};
 pub use schema::json_schema;
 pub use units::length_of_time;

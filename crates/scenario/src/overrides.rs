@@ -1,9 +1,11 @@
 //! `--set path=value`: one key of the scenario, from the command line.
 
+use muster_plan::Problem;
+
 use crate::check::join;
 use crate::language::Form;
 use crate::nearest::nearest;
-use crate::problem::{Problem, Problems};
+use crate::problem::Problems;
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
 

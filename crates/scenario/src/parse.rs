@@ -5,13 +5,14 @@ use crate::check::check;
 use crate::defaults::fill;
 use crate::environment::expand;
 use crate::overrides::{Overrides, apply};
-use crate::plan::Plan;
-use crate::problem::{Problem, Problems};
+use crate::problem::Problems;
 use crate::reader::Reader;
 use crate::resolved::{resolved, spelt_out};
 use crate::source::Sources;
 use crate::tree;
 use crate::view::{Context, View};
+use muster_plan::Plan;
+use muster_plan::Problem;
 
 /// A scenario as text.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,10 @@
 //! A tree as JSON: the scenario as run, with its secrets masked.
 
+use muster_plan::MASK;
 use serde_json::{Map, Value as Json};
 
 use crate::check::alternative;
 use crate::language::{Kind, Object, SCENARIO, Scalar};
-use crate::plan::MASK;
 use crate::source::Place;
 use crate::tree::Node;
 

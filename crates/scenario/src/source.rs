@@ -1,7 +1,8 @@
 //! Where a value stands: in the scenario's file, or in one of the overrides.
 
+use muster_plan::Problem;
+
 use crate::Overrides;
-use crate::problem::Problem;
 
 /// The column of what stands before the value of an override: its path.
 const PATH_COLUMN: u32 = 0;

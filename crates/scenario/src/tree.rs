@@ -5,9 +5,9 @@
 //! read in one place and `007` stays what the author wrote.
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
+use muster_plan::Problem;
 
 use crate::language::Form;
-use crate::problem::Problem;
 use crate::source::{Place, Sources};
 
 /// Nodes of a scenario after aliases are copied: an alias bomb stops here, a real one is far below.

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 
 use muster_judge::Share;
 use muster_model::{Micros, Rate};
+use muster_plan::Problem;
 
 use crate::Reader;
 use crate::check::join;
 use crate::language::Form;
-use crate::problem::Problem;
 use crate::source::{Place, Sources};
 use crate::tree::Node;
 use crate::units::{self, Demand, Unreadable};

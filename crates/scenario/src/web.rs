@@ -1,7 +1,8 @@
 //! Addresses of HTTP services, as URLs write them (RFC 9110 section 4.2).
 
+use muster_plan::WebAddress;
+
 use crate::endpoint::{shown, split};
-use crate::plan::WebAddress;
 use crate::units::Unreadable;
 
 /// Reads `https://host`, `http://[address]:port/path` and the like.

@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use muster_scenario::{Overrides, Problem, Problems, Reader, Source, parse};
+use muster_plan::Problem;
+use muster_scenario::{Overrides, Problems, Reader, Source, parse};
 
 const TABLE: &str = include_str!("errors.txt");
 

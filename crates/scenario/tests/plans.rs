@@ -9,15 +9,16 @@ use muster_load::{Names, Octets, Payload, PayloadSpec, Phase, Shape, Template};
 use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
+use muster_plan::{
+    Ack, ApiCredential, ClientIdPlan, Credential, Loop, Overflow, Plan, PlatformKind,
+    ProvisionMode, Secret, Sockets, StreamKind, StreamPlan,
+};
 use muster_platform::{
     Carrier, Dialect, IntegrityLevel, Roster, RosterSpec, Uplink, UplinkScratch,
 };
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
-use muster_scenario::{
-    Ack, ApiCredential, ClientIdPlan, Credential, Loop, Overflow, Overrides, Plan, PlatformKind,
-    Problems, ProvisionMode, Reader, Secret, Sockets, Source, StreamKind, StreamPlan, needs, parse,
-};
+use muster_scenario::{Overrides, Problems, Reader, Source, needs, parse};
 use proptest::prelude::*;
 
 /// Files and variables in memory.

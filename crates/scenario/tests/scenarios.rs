@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use muster_scenario::{
-    Loop, NoFiles, Overrides, Plan, PlatformKind, Problems, Source, not_yet, parse,
-};
+use muster_plan::{Loop, Plan, PlatformKind};
+use muster_scenario::{NoFiles, Overrides, Problems, Source, not_yet, parse};
 
 fn folder() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use muster_model::Micros;
-use muster_scenario::{Overrides, Plan, Reader, Source, needs, parse};
+use muster_plan::Plan;
+use muster_scenario::{Overrides, Reader, Source, needs, parse};
 
 /// No file and no variable.
 struct Nothing;

@@ -7,11 +7,11 @@ use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, delivery_by_pub
 use muster_device::Then;
 use muster_load::StreamSchedule;
 use muster_model::{BackendId, Delivery, Listening, MessageId, Micros, RunId};
+use muster_plan::Plan;
 use muster_platform::{CommandScratch, Dialect};
 use muster_protocol::mqtt::{
     Client, ClientEvent, ClientLimits, Connect, Filter, Input, Qos, Subscribe,
 };
-use muster_scenario::Plan;
 
 use crate::witness::Witness;
 

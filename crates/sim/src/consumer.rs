@@ -6,8 +6,8 @@ use muster_conduct::{PlanCalendar, Tape, reader};
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, Calendar, ReadDelay, Recorder, RecorderPlan, Timeline};
 use muster_model::{Arrival, BackendId, ConsumerId, MessageId, Micros, RunId};
+use muster_plan::Plan;
 use muster_platform::Reader;
-use muster_scenario::Plan;
 
 use crate::queue::Copy;
 use crate::witness::Witness;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_model::{
     CommandTarget, DeviceId, LinkEvent, LinkFact, LinkId, Met, Micros, Presence, StreamId,
 };
-use muster_scenario::{Plan, StreamKind};
+use muster_plan::{Plan, StreamKind};
 
 /// So long after it came up again a link has just done so (glossary, *presence*).
 const RECENT: Micros = Micros::from_secs(1);

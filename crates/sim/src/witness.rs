@@ -8,7 +8,7 @@ use muster_measure::Counts;
 use muster_model::{
     Attempt, Command, LinkFact, LinkId, MessageId, Met, Micros, Presence, Reception, StreamId,
 };
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 use crate::whereabouts::Whereabouts;
 

@@ -13,7 +13,7 @@ use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_load::{PayloadError, ScheduleError, StreamSchedule};
 use muster_measure::{Closing, Recorder, RecorderPlan, Summary, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId, ShedCause, mix};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 use crate::account::{Account, Told};
 use crate::behaviour::Behaviour;

@@ -6,12 +6,13 @@ use muster_conduct::{Placement, PlanCalendar, Slice, Tape, reader, recorder_plan
 use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_measure::{Calendar, Recorder, Timeline};
 use muster_model::{Arrival, BackendId, Cause, ConsumerId, MessageId, Micros, RunId};
+use muster_plan::Plan;
 use muster_platform::{Dialect, Heard, Reader, Reply};
 use muster_protocol::mqtt::{
     Accept, Incoming, Input, Pending, Publish, Server, ServerEvent, ServerLimits, SessionState,
     Token,
 };
-use muster_scenario::{Overrides, Plan, Source, parse};
+use muster_scenario::{Overrides, Source, parse};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]

@@ -5,9 +5,10 @@
 use muster_conduct::{roster, uplink};
 use muster_measure::Ledger;
 use muster_model::{DeviceId, MessageId, Micros, RunId};
+use muster_plan::{Ack, Plan};
 use muster_platform::{ApplicationId, Dialect, Downlink, Heard, Protocol, Reply, UplinkScratch};
 use muster_protocol::mqtt::topic;
-use muster_scenario::{Ack, NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 
 /// What 12 devices with two streams send in 4 s.

@@ -47,17 +47,18 @@ const fn with_io(name: &'static str, layer: u8) -> Room {
 }
 
 /// Every crate of the workspace, in the order of the straight line.
-pub const ROOMS: [Room; 24] = [
+pub const ROOMS: [Room; 25] = [
     pure("model", 0),
     pure("load", 1),
     pure("protocol", 1),
     pure("measure", 1),
     pure("platform", 2),
     pure("judge", 2),
-    pure("device", 3),
-    pure("scenario", 3),
+    pure("plan", 3),
     pure("report", 3),
-    pure("conduct", 4),
+    pure("device", 4),
+    pure("scenario", 4),
+    pure("conduct", 5),
     with_io("net", 5),
     with_io("transport", 5),
     with_io("fleet", 6),

@@ -1,7 +1,7 @@
 //! How a consumer, and the producer of commands, are set up at librdkafka.
 
 use muster_model::{Micros, RunId};
-use muster_scenario::{BackendPlan, KafkaNorthbound, Sasl};
+use muster_plan::{BackendPlan, KafkaNorthbound, Sasl};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
 use crate::consumers::Seat;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use muster_conduct::{Commander, Desk, Tape};
 use muster_model::{Delivery, Micros};
 use muster_net::Waker;
+use muster_plan::KafkaNorthbound;
 use muster_platform::{Dialect, KafkaRecords};
-use muster_scenario::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
 use rdkafka::error::RDKafkaErrorCode;
 

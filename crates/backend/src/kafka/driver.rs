@@ -6,8 +6,8 @@ use std::thread;
 use muster_conduct::{Commander, Dispatch, Order, Scribe};
 use muster_model::Micros;
 use muster_net::{Loop, LoopConfig, Mailbox};
+use muster_plan::KafkaNorthbound;
 use muster_platform::{CONTENT_TYPE, PROPERTY_NAME, is_own_media_type};
-use muster_scenario::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
 use rdkafka::topic_partition_list::TopicPartitionList;
 

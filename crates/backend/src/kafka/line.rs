@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_net::Waker;
-use muster_scenario::KafkaNorthbound;
+use muster_plan::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaResult;
@@ -263,7 +263,7 @@ impl Drop for Line {
 
 #[cfg(test)]
 mod tests {
-    use muster_scenario::Sasl;
+    use muster_plan::Sasl;
     use rdkafka::mocking::MockCluster;
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muster_model::{BackendId, ConsumerId, RunId};
-use muster_scenario::{BackendPlan, KafkaNorthbound};
+use muster_plan::{BackendPlan, KafkaNorthbound};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::topic_partition_list::TopicPartitionList;
 

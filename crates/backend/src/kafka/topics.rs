@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use muster_scenario::{KafkaNorthbound, KafkaTopic};
+use muster_plan::{KafkaNorthbound, KafkaTopic};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;

@@ -2,9 +2,9 @@
 
 use muster_model::{BackendId, ConsumerId, Listening, Micros, Reason, RunId};
 use muster_net::{Key, TimerId};
+use muster_plan::{BackendPlan, MqttNorthbound};
 use muster_protocol::layer::Pipe;
 use muster_protocol::mqtt::{self, Connect, Filter, Qos, RetainHandling, Subscribe};
-use muster_scenario::{BackendPlan, MqttNorthbound};
 use muster_transport::{Any, TlsClient};
 
 use crate::consumers::Seat;

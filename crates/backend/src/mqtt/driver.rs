@@ -5,9 +5,9 @@ use std::sync::Arc;
 use muster_conduct::{Commander, Dispatch, Order, Scribe};
 use muster_model::{Listening, Micros};
 use muster_net::{Closed, ConnectError, Key, Loop, LoopConfig, Mailbox, Written};
+use muster_plan::Plan;
 use muster_protocol::layer::{Layer, Layers, Pipe};
 use muster_protocol::mqtt::Input;
-use muster_scenario::Plan;
 use muster_transport::Clients;
 
 use super::consumer::{Consumer, State};

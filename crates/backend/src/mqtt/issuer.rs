@@ -2,9 +2,9 @@
 
 use muster_conduct::{Commander, Desk, MqttCourier, Tape, Trouble};
 use muster_model::Micros;
+use muster_plan::Plan;
 use muster_platform::{CommandScratch, Dialect};
 use muster_protocol::mqtt::{Client, topic};
-use muster_scenario::Plan;
 
 use super::consumer::State;
 use super::driver::MqttConsumers;

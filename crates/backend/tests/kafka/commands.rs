@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use muster_conduct::{Handover, Order, Trouble, roster, uplink};
 use muster_model::{DeviceId, MessageId, Micros, Reason, StreamId};
+use muster_plan::Plan;
 use muster_platform::UplinkScratch;
-use muster_scenario::Plan;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders, OwnedMessage};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use muster_backend::{Look, look};
 use muster_conduct::{Handover, Order, Trouble};
 use muster_model::{BackendId, Micros};
-use muster_scenario::Northbound;
+use muster_plan::Northbound;
 use rdkafka::types::RDKafkaRespErr;
 
 use headers::publish_named;

@@ -13,8 +13,9 @@ use muster_conduct::{
 use muster_measure::CountBy;
 use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, Reason, RunId, StreamId};
 use muster_net::{Clock, Mailbox, Waker};
+use muster_plan::Plan;
 use muster_platform::UplinkScratch;
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 use rdkafka::config::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use muster_device::{Coap, CoapSettings, SocketUse};
+use muster_plan::{ClientPlan, FleetPlan, Plan, Sockets};
 use muster_protocol::coap::ClientSettings;
-use muster_scenario::{ClientPlan, FleetPlan, Plan, Sockets};
 
 use super::Protocol;
 

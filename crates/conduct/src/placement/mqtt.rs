@@ -2,8 +2,8 @@
 
 use muster_device::{Authentication, ClientId, Login, Mqtt, MqttSettings, Will};
 use muster_model::Micros;
+use muster_plan::{ClientIdPlan, ClientPlan, Credential, FleetPlan, MqttPlan, Plan};
 use muster_protocol::mqtt::Property;
-use muster_scenario::{ClientIdPlan, ClientPlan, Credential, FleetPlan, MqttPlan, Plan};
 
 use super::Protocol;
 

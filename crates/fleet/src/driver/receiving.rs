@@ -74,7 +74,7 @@ fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbe
     let most = limits::receive_buffer_max().expect("Linux") as usize;
     for links in [1, 2_000] {
         let (mut rig, _peer) = rig(&format!("count: {links}, sockets: shared, {NON}"));
-        let wanted = muster_scenario::shared_receive_buffer(links);
+        let wanted = muster_plan::shared_receive_buffer(links);
         let (driver, io) = rig.shard.parts();
         let key = driver.shared.sockets[0].key.expect("it stands");
         assert_eq!(io.receive_buffer(key), Some(wanted.min(most)), "{links}");

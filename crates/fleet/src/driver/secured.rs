@@ -8,13 +8,13 @@ use muster_conduct::roster;
 use muster_device::{Route, Session as LinkSession, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
+use muster_plan::{Credential, FleetPlan, Plan};
 use muster_platform::Roster;
 use muster_protocol::dtls::{
     Certificates, Context, Counts, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk,
     Session, Settings, Timing,
 };
 use muster_protocol::layer::{Ended, LayerError};
-use muster_scenario::{Credential, FleetPlan, Plan};
 use rustc_hash::FxHashMap;
 use zeroize::Zeroizing;
 

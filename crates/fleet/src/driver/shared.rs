@@ -6,7 +6,7 @@ use muster_conduct::Trouble;
 use muster_device::{Route, Seat, Session};
 use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written};
-use muster_scenario::shared_receive_buffer;
+use muster_plan::shared_receive_buffer;
 
 use super::overheard::Overheard;
 use super::writing::Gathered;

@@ -4,11 +4,11 @@ use muster_conduct::Trouble;
 use muster_device::{Session, Then};
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_net::{Io, Key};
+use muster_plan::{PlatformKind, PlatformPlan};
 use muster_platform::Protocol;
 use muster_protocol::dtls;
 use muster_protocol::layer::{Ended, LayerError};
 use muster_protocol::websocket::Fault;
-use muster_scenario::{PlatformKind, PlatformPlan};
 
 use super::lines::Who;
 use super::{Above, Driver, Lines};

@@ -10,8 +10,9 @@ use muster_device::Mqtt;
 use muster_fleet::{Lines, ShardSpec, Streams, shard_loop};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
+use muster_plan::Plan;
 use muster_protocol::layer::Plain;
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 /// Far longer than a test takes, so that only a shard that hangs meets it.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -10,10 +10,9 @@ use muster_backend::{Look, look};
 use muster_model::{BackendId, Reason, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
+use muster_plan::{Plan, PlatformKind, ProvisionMode};
 use muster_provision::{distinct, provisioner};
-use muster_scenario::{
-    LONGEST_RUN, Needs, OWN_DESCRIPTORS, Plan, PlatformKind, PortNeed, ProvisionMode, needs,
-};
+use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, PortNeed, needs};
 
 use crate::args::CheckArgs;
 use crate::probe::Answer;

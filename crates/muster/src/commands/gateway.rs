@@ -14,8 +14,9 @@ use muster_gateway::{
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
+use muster_plan::PlatformKind;
 use muster_platform::Protocol;
-use muster_scenario::{NoFiles, Overrides, PlatformKind, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use crate::args::GatewayArgs;
 use crate::{outcome, registered, signals, users};

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use muster_plan::{Plan, PlatformKind};
 use muster_platform::Dialect;
 use muster_provision::{Journal, ProvisionError, Provisioner, Tally, provisioner};
-use muster_scenario::{Plan, PlatformKind};
 
 use crate::args::{Action, ProvisionArgs};
 use crate::commands::run::stop_by_signal;

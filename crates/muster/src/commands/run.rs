@@ -13,10 +13,11 @@ use muster_measure::{Ledger, Record};
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_report::{Report, RunResult, html, text};
-use muster_scenario::{
-    Credential, FleetPlan, Needs, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan, needs,
+use muster_plan::{
+    Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan,
 };
+use muster_report::{Report, RunResult, html, text};
+use muster_scenario::{Needs, needs};
 use serde_json::json;
 
 use crate::archive::{Archive, Header, encoded};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_measure::{CommandLedger, Ledger, LinkLedger, SlotTimes, Summary};
+use muster_plan::{Plan, StreamKind};
 use muster_report::{HonoClasses, HonoFigures, SlotFigures};
-use muster_scenario::{Plan, StreamKind};
 
 /// The published name of what ended without an answer.
 const UNKNOWN: &str = "unknownCoapError";

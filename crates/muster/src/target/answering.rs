@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 use super::{address, bare, found, now, patience};
 

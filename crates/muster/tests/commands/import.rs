@@ -2,8 +2,9 @@
 
 use muster_load::{Names, PayloadSpec, Shape, StreamSchedule};
 use muster_model::Micros;
+use muster_plan::Plan;
 use muster_platform::Dialect;
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use crate::program::{Said, folder_with, muster};
 

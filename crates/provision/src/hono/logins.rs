@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use muster_scenario::Plan;
+use muster_plan::Plan;
 
 use super::records::{Record, records};
 use crate::ProvisionError;

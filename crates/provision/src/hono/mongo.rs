@@ -17,7 +17,7 @@ use std::time::Duration;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ClientOptions, InsertManyOptions};
 use mongodb::{Client, Collection, Database};
-use muster_scenario::{Plan, ProvisionPlan, Secret};
+use muster_plan::{Plan, ProvisionPlan, Secret};
 use tokio::runtime::Runtime;
 
 use self::documents::Writer;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use muster_conduct::roster;
 use muster_model::{DeviceId, LinkId};
+use muster_plan::{Credential, FleetPlan, Plan};
 use muster_platform::{Identity, Roster};
-use muster_scenario::{Credential, FleetPlan, Plan};
 
 use crate::ProvisionError;
 

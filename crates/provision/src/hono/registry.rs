@@ -2,7 +2,7 @@
 
 mod removal;
 
-use muster_scenario::{Plan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
+use muster_plan::{Plan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 use serde_json::{Value, json};
 
 use super::distinct;

@@ -1,7 +1,8 @@
 //! A plan whose devices a registry is told of.
 
+use muster_plan::Plan;
 use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 use std::io::Write as _;
 
 use crate::server::Server;

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use muster_gateway::{Dialect, Gateway, GatewayConfig, ManagementConfig};
+use muster_plan::Plan;
 use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
-use muster_scenario::{Overrides, Plan, Reader, Source, parse};
+use muster_scenario::{Overrides, Reader, Source, parse};
 use std::sync::Arc;
 
 pub(crate) const TOKEN: &str = "correct-horse";

@@ -2,6 +2,9 @@
 
 use muster_load::Template;
 use muster_model::Micros;
+use muster_plan::{
+    Ack, CoapPlan, Credential, Endpoint, FleetPlan, Scheme, Sockets, StreamKind, StreamPlan,
+};
 use muster_platform::{
     Carrier, Dialect, Identity, Protocol, RequestLimits, SEGMENT_MAX, SEGMENTS_MAX,
 };
@@ -12,9 +15,6 @@ use super::body::Body;
 use super::stream::{Class, Delivery};
 use super::target;
 use crate::feasibility::{largest, peak};
-use crate::plan::{
-    Ack, CoapPlan, Credential, Endpoint, FleetPlan, Scheme, Sockets, StreamKind, StreamPlan,
-};
 use crate::view::View;
 
 /// Message ids of a pair of endpoints (RFC 7252 section 3).

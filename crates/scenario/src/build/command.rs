@@ -2,6 +2,7 @@
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
+use muster_plan::{Ack, Loop, StreamKind, StreamPlan};
 use muster_platform::{
     Carrier, CommandScratch, Dialect, IntegrityLevel, OutboundCommand, Replying,
 };
@@ -11,7 +12,6 @@ use super::coap;
 use super::stream::{Class, timeout};
 use super::templates::device_template;
 use crate::defaults::KEYS_OF_MESSAGES;
-use crate::plan::{Ack, Loop, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// What the one backend with commands does.

@@ -1,10 +1,10 @@
 //! What a device logs in with.
 
 use muster_load::{Octets, Template};
+use muster_plan::{Credential, Scheme, Secret};
 
 use super::secret::{octets, secret_template};
 use super::templates::{Variables, template_of};
-use crate::plan::{Credential, Scheme, Secret};
 use crate::view::View;
 
 pub(super) fn credential(

@@ -3,7 +3,7 @@
 use muster_load::{Schedule, StreamSchedule};
 use muster_model::Micros;
 
-use crate::plan::StreamPlan;
+use muster_plan::StreamPlan;
 
 /// Messages of a stream due at or after an instant of its schedule.
 pub(super) fn due_from(stream: &StreamPlan, from: Micros) -> u64 {

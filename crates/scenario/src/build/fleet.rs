@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
+use muster_plan::{
+    AuthenticationPlan, ClientPlan, ConnectPlan, FleetPlan, MqttPlan, Phases, ReconnectPlan,
+    Scheme, Secret, WillPlan,
+};
 use muster_platform::{Dialect, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
@@ -18,10 +22,6 @@ use super::offline::{self, offline};
 use super::secret::octets;
 use super::stream;
 use super::templates::{Variables, device_template, is_built_in, template_of};
-use crate::plan::{
-    AuthenticationPlan, ClientPlan, ConnectPlan, FleetPlan, MqttPlan, Phases, ReconnectPlan,
-    Scheme, Secret, WillPlan,
-};
 use crate::view::View;
 
 /// The keep-alive and the session expiry travel in whole seconds; the keep-alive in 16 bits

@@ -1,6 +1,7 @@
 //! What is watched of the target: its own counters.
 
-use crate::plan::{MonitorPlan, PlatformKind, PlatformPlan};
+use muster_plan::{MonitorPlan, PlatformKind, PlatformPlan};
+
 use crate::view::View;
 use crate::web;
 

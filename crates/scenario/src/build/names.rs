@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use muster_load::{NameTable, NameTableError, Names, Octets, Table};
+use muster_plan::{
+    ClientIdPlan, ClientPlan, Credential, FleetPlan, PlatformPlan, ProvisionPlan, StreamPlan,
+};
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::topic;
 
 use super::fleet::Seat;
 use super::secret::MEND;
 use super::templates::{Variables, device_template};
-use crate::plan::{
-    ClientIdPlan, ClientPlan, Credential, FleetPlan, PlatformPlan, ProvisionPlan, StreamPlan,
-};
 use crate::view::View;
 
 /// The help where a name holds a NUL.
@@ -343,7 +343,7 @@ pub(super) fn clients_are_registered(
     platform: &PlatformPlan,
     provision: Option<&ProvisionPlan>,
 ) -> Option<()> {
-    let is_embedded = matches!(platform.kind, crate::plan::PlatformKind::Gateway { .. });
+    let is_embedded = matches!(platform.kind, muster_plan::PlatformKind::Gateway { .. });
     if !is_embedded || provision.is_none() || platform.dialect() != Dialect::SapEdge {
         return Some(());
     }
@@ -379,26 +379,4 @@ pub(super) fn is_decodable(
         }
     }
     Some(())
-}
-
-impl FleetPlan {
-    fn has_listed_names(&self) -> bool {
-        matches!(self.names, Names::Listed(_))
-    }
-
-    fn render_name_at(&self, place: u32, out: &mut String) {
-        out.clear();
-        self.names.render(self.first_index + place, out);
-    }
-
-    fn name_at(&self, place: u32) -> String {
-        let mut name = String::new();
-        self.render_name_at(place, &mut name);
-        name
-    }
-
-    fn place_named(&self, name: &str) -> Option<u32> {
-        let place = self.names.index_of(name)?.checked_sub(self.first_index)?;
-        (place < self.devices).then_some(place)
-    }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use muster_plan::{
+    Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Sasl,
+};
 use muster_platform::{Dialect, KafkaClass, KafkaRecords, TENANT};
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::fleet;
 use crate::endpoint;
-use crate::plan::{
-    Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Sasl,
-};
 use crate::view::View;
 
 /// Keys of a backend that have a meaning with MQTT only.

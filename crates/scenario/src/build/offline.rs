@@ -1,9 +1,9 @@
 //! When the devices of a fleet are offline on purpose.
 
 use muster_model::Micros;
+use muster_plan::{Absence, ConnectPlan, MqttPlan, Phases, StreamKind, StreamPlan};
 use muster_protocol::mqtt::{Qos, Version};
 
-use crate::plan::{Absence, ConnectPlan, MqttPlan, Phases, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// Reads `offline`. The outer option: whether it could be read; the inner one: whether it is there.

@@ -3,14 +3,14 @@
 mod login;
 
 use muster_model::Micros;
+use muster_plan::{
+    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
+};
 use muster_platform::Dialect;
 
 use self::login::login;
 use super::secret::secret;
 use super::transport;
-use crate::plan::{
-    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
-};
 use crate::view::View;
 use crate::web;
 

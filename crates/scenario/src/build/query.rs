@@ -1,13 +1,13 @@
 //! Queries: messages that ask for a command.
 
 use muster_model::Micros;
+use muster_plan::{Loop, Overflow, StreamKind, StreamPlan};
 use muster_protocol::mqtt::Qos;
 
 use super::coap;
 use super::command::one_device_a_link;
 use super::fleet::devices_per_link;
 use super::stream::{Class, overflow};
-use crate::plan::{Loop, Overflow, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// How long a device waits for a command: what a query's time-out adds to.

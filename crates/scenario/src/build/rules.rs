@@ -4,6 +4,7 @@ use muster_judge::{
     Latency, RuleName, Rules, RulesBuilder, Scope, SloBound, StabilityBounds, StopIf, StopTrigger,
     ValidityBounds,
 };
+use muster_plan::{BackendPlan, FleetPlan, Phases, StreamPlan};
 use muster_platform::Dialect;
 
 mod commands;
@@ -11,7 +12,6 @@ mod covered;
 
 use covered::Covered;
 
-use crate::plan::{BackendPlan, FleetPlan, Phases, StreamPlan};
 use crate::units::{self, Demand};
 use crate::view::View;
 

@@ -2,11 +2,11 @@
 //! never shown.
 
 use muster_load::{Encoding, Octets, Template};
+use muster_plan::Secret;
 
 use super::names::is_decodable;
 use super::templates::{Variables, device_template, template_of};
 use crate::environment::unset;
-use crate::plan::Secret;
 use crate::view::View;
 
 /// A secret that is the same for everyone.

@@ -1,8 +1,8 @@
 //! Backends where messages do not surface.
 
+use muster_plan::{FleetPlan, StreamPlan};
 use muster_platform::Dialect;
 
-use crate::plan::{FleetPlan, StreamPlan};
 use crate::view::View;
 
 /// Where messages do not surface, a backend has nothing to consume, and commands to issue or no

@@ -2,6 +2,7 @@
 
 use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
 use muster_model::{DeviceId, Micros, mix};
+use muster_plan::{Ack, Loop, Overflow, StreamKind, StreamPlan};
 use muster_platform::{ApplicationId, Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
@@ -14,7 +15,6 @@ use super::shape;
 use super::subscriptions;
 use super::templates::Variables;
 use super::thingsboard;
-use crate::plan::{Ack, Loop, Overflow, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// What the streams of a fleet have in common.

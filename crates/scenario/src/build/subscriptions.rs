@@ -3,11 +3,11 @@
 use muster_load::Template;
 use muster_measure::PAIRS_MAX;
 use muster_model::figure;
+use muster_plan::{Ack, FleetPlan, StreamKind, StreamPlan};
 use muster_platform::{Carrier, SUBSCRIPTIONS_MAX, Subscription};
 use muster_protocol::mqtt::topic;
 
 use super::stream::Class;
-use crate::plan::{Ack, FleetPlan, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// One of them.

@@ -2,6 +2,10 @@
 
 use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour};
+use muster_plan::{
+    BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
+    Secret, TlsPlan, all_surface,
+};
 use muster_platform::{Carrier, Dialect, Protocol};
 use muster_protocol::mqtt::{Version, topic};
 
@@ -14,10 +18,6 @@ use super::secret::{secret, secret_bytes};
 use super::silent;
 use super::transport;
 use crate::endpoint;
-use crate::plan::{
-    BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
-    Secret, TlsPlan, all_surface,
-};
 use crate::view::View;
 
 /// Most accounts of arrivals: each has an id of 8 bits.

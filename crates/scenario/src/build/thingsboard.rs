@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use muster_load::{PayloadSpec, Template};
+use muster_plan::{Loop, StreamPlan};
 use serde_json::Value as Json;
 
 use super::body::sampled;
 use super::stream::Class;
 use super::templates::differs_by_message;
-use crate::plan::{Loop, StreamPlan};
 use crate::view::View;
 
 /// The platform's rule that makes messages with one `ts` overwrite each other.

@@ -1,8 +1,9 @@
 //! TLS, and whether it goes with the addresses.
 
-use crate::plan::{
+use muster_plan::{
     Credential, Endpoint, FleetPlan, PemFile, PlatformPlan, Scheme, Secret, TlsPlan, TlsVersions,
 };
+
 use crate::view::View;
 
 /// Reads a `tls` map.

@@ -1,7 +1,8 @@
 //! The keys under `platform`, and those around it that are of later work.
 
+use muster_plan::ProvisionPlan;
+
 use super::{Key, Kind, Object, Scalar, Word, behaviour, fleet, key, later, one, word, work};
-use crate::plan::ProvisionPlan;
 
 pub(super) static PLATFORM: Object = Object {
     keys: &[

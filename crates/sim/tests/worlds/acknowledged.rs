@@ -1,7 +1,7 @@
 //! Whole runs against model platforms whose application acknowledges messages.
 
 use muster_model::Micros;
-use muster_scenario::Plan;
+use muster_plan::Plan;
 use muster_sim::{Behaviour, Incident, Run, What, World};
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use muster_judge::{
 };
 use muster_measure::WindowDelta;
 use muster_model::{FleetId, Micros, Promise};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 use muster_sim::{Behaviour, Stall, What, Whose, Why, World};
 
 use crate::laws::{checked, incident, parsed, seed};

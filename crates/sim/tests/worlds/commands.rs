@@ -3,7 +3,7 @@
 
 use muster_measure::{CommandLedger, ReceptionLedger};
 use muster_model::{Micros, Presence};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 use muster_sim::{Behaviour, CommandWays, Incident, Run, What, World};
 use proptest::prelude::*;
 

@@ -2,7 +2,8 @@
 
 use muster_measure::Ledger;
 use muster_model::Micros;
-use muster_scenario::{NoFiles, Overrides, Plan, Source, parse};
+use muster_plan::Plan;
+use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_sim::{Incident, Run, What};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

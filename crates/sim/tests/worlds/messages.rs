@@ -1,7 +1,7 @@
 //! Whole runs against model platforms: the ledger closes, whatever the platform does.
 
 use muster_model::Micros;
-use muster_scenario::{Ack, Plan};
+use muster_plan::{Ack, Plan};
 use muster_sim::{Behaviour, Run, What, World};
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use muster_measure::{Latency, Leg, ScopeSummary};
 use muster_model::{BackendId, Micros};
-use muster_scenario::Plan;
+use muster_plan::Plan;
 use muster_sim::{Behaviour, Run, Stall, Whose, Why, World};
 use proptest::prelude::*;
 

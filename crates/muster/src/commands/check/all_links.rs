@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use muster_model::{LinkId, figure};
 use muster_net::Clock;
-use muster_scenario::{ConnectPlan, FleetPlan, Plan, PlatformKind};
+use muster_plan::{ConnectPlan, FleetPlan, Plan, PlatformKind};
 
 use super::{Found, tell};
 use crate::outcome;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use muster_measure::Ledger;
 use muster_model::{CommandTarget, Micros};
+use muster_plan::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
 use muster_report::{LatencyFigures, LinkLedger, Report, StreamAccount};
-use muster_scenario::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
 
 use self::downlink::Taking;
 use super::tell;

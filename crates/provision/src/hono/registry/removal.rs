@@ -1,6 +1,6 @@
 //! What goes again, and what is not known to be ours and stays.
 
-use muster_scenario::RegistryApi;
+use muster_plan::RegistryApi;
 use serde_json::Value;
 
 use super::{DEVICE, NOT_FOUND, Registry, below, list};

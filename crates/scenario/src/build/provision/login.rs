@@ -1,9 +1,10 @@
 //! What authorises the calls of a management API. What is wrong with it is never shown: it may be half of a
 //! secret.
 
+use muster_plan::{ApiCredential, Secret, WebAddress};
+
 use super::has_none;
 use crate::build::secret::secret;
-use crate::plan::{ApiCredential, Secret, WebAddress};
 use crate::view::View;
 
 /// The outer option: whether it can be used; the inner one: whether there is one.

@@ -2,10 +2,10 @@
 
 use muster_judge::{Allowance, Latency, RuleName, RulesBuilder, SloBound};
 use muster_model::CommandTarget;
+use muster_plan::{StreamKind, StreamPlan};
 
 use super::{Place, has_bound, streams};
 use crate::build::expected::due_from;
-use crate::plan::{StreamKind, StreamPlan};
 use crate::units::{self, Demand};
 use crate::view::View;
 

@@ -2,11 +2,11 @@
 
 use muster_judge::{Latency, Scope, StabilityBounds};
 use muster_model::{Micros, Promise};
+use muster_plan::{Ack, FleetPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 
 use super::{Judged, Place, streams};
 use crate::build::expected::due_from;
-use crate::plan::{Ack, FleetPlan, StreamKind, StreamPlan};
 use crate::view::View;
 
 /// The streams that a key of an `slo` is about.

@@ -3,6 +3,9 @@
 //! Everything is resolved: units are numbers, defaults are filled in, ids are given out, templates
 //! parse, and no two keys contradict each other. A plan crosses process borders in a binary form
 //! (postcard), so no type in it needs a self-describing format.
+//!
+//! Layer 3: `scenario` writes it; the crates that carry out a run read it. It must never know the
+//! language of scenarios, or how a run is carried out.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +15,12 @@ use muster_model::{DeviceId, LinkId, Micros, StreamId};
 use muster_platform::Dialect;
 use serde::{Deserialize, Serialize};
 
-use crate::Problem;
-
 mod coap;
 mod fleet;
 mod limits;
 mod monitor;
 mod one_of_each;
+mod problem;
 mod provision;
 mod secret;
 mod stream;
@@ -31,9 +33,9 @@ pub use fleet::{
     MqttPlan, ReconnectPlan, WillPlan,
 };
 pub use monitor::MonitorPlan;
+pub use problem::Problem;
 pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
-pub(crate) use secret::MASK;
-pub use secret::Secret;
+pub use secret::{MASK, Secret};
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
 pub use target::{
     BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,
@@ -145,7 +147,7 @@ impl Plan {
 }
 
 /// Whether the messages of all streams surface northbound.
-pub(crate) fn all_surface(dialect: Dialect, fleets: &[FleetPlan]) -> bool {
+pub fn all_surface(dialect: Dialect, fleets: &[FleetPlan]) -> bool {
     let streams = fleets.iter().flat_map(|fleet| &fleet.streams);
     let mut uplinks = streams.filter(|stream| stream.is_uplink());
     dialect.has_northbound && uplinks.all(|stream| (dialect.topic)(stream.topic.source()).surfaces)

@@ -1,6 +1,6 @@
 //! What is watched of the target.
 
-use super::WebAddress;
+use crate::WebAddress;
 
 /// One page of the platform's own counters, as one of its instances tells them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use muster_load::{Phase, Shape};
 use muster_model::{DeviceId, LinkId, Micros};
 
-use super::{FleetPlan, Phases, Plan, Settle};
+use crate::{FleetPlan, Phases, Plan, Settle};
 
 /// How long its messages may be due: all of them are at once.
 const MEASURE: Micros = Micros::from_secs(1);

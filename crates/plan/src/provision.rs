@@ -4,7 +4,7 @@ use std::fmt;
 
 use muster_model::{Micros, Rate};
 
-use super::{PemFile, Secret};
+use crate::{PemFile, Secret};
 
 /// How the devices of a plan come to be known to the platform.
 ///

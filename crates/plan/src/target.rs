@@ -6,7 +6,7 @@ use muster_platform::{Dialect, KafkaRecords};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use super::{Endpoint, Scheme, Secret, TlsPlan};
+use crate::{Endpoint, Scheme, Secret, TlsPlan};
 
 /// The system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use muster_platform::Roster;
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use super::{CoapPlan, Secret, StreamPlan};
+use crate::{CoapPlan, Secret, StreamPlan};
 
 /// Devices that differ in nothing but their index and their row of the data file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,6 +81,30 @@ impl FleetPlan {
     /// The first device that a link of this fleet carries; its name is the link's client id.
     pub fn first_device_of(&self, link: LinkId) -> DeviceId {
         DeviceId(self.first_device.0 + (link.0 - self.first_link.0) * self.devices_per_link)
+    }
+
+    /// True if its names are a list: a column of its table.
+    pub const fn has_listed_names(&self) -> bool {
+        matches!(self.names, Names::Listed(_))
+    }
+
+    /// Renders the name of the device at a place of the fleet into `out`, which is emptied first.
+    pub fn render_name_at(&self, place: u32, out: &mut String) {
+        out.clear();
+        self.names.render(self.first_index + place, out);
+    }
+
+    /// The name of the device at a place of the fleet.
+    pub fn name_at(&self, place: u32) -> String {
+        let mut name = String::new();
+        self.render_name_at(place, &mut name);
+        name
+    }
+
+    /// The place of the device with this name.
+    pub fn place_named(&self, name: &str) -> Option<u32> {
+        let place = self.names.index_of(name)?.checked_sub(self.first_index)?;
+        (place < self.devices).then_some(place)
     }
 
     /// What a link calls itself, into `out`, which is emptied first: the name of its own that `gateway.id`
