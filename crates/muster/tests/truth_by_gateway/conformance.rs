@@ -127,11 +127,11 @@ fn at(topic: &str) -> String {
     }
 }
 
-/// The dialects whose devices are told commands without asking.
+/// The dialects whose devices receive commands without asking.
 fn told_commands() -> impl Iterator<Item = Dialect> {
     Dialect::ALL
         .into_iter()
-        .filter(|dialect| dialect.speaks(Protocol::Mqtt))
+        .filter(|dialect| dialect.publishing().commands.is_some())
 }
 
 /// Commands, as far as a dialect has them.
