@@ -1,27 +1,39 @@
 //! From the plan to the pure half of a shard.
 
-mod coap;
-mod mqtt;
-
 use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, BackOff, Class, ClassStream, Client, Gateway, Kind, Listener, Offline, Policy, Ramp,
-    SLOT_MAX, Session, Shard, ShardPlan, Sink,
+    Answer, BackOff, Class, ClassStream, Client, Coap, Gateway, Kind, Listener, Mqtt, Offline,
+    Policy, Ramp, SLOT_MAX, Session, Shard, ShardPlan, Sink,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Rate, RunId};
-use muster_plan::{Ack, FleetPlan, Loop, Overflow, Plan, StreamKind, StreamPlan};
+use muster_plan::{
+    Ack, ClientPlan, CoapSettings, FleetPlan, Loop, MqttSettings, Overflow, Plan, StreamKind,
+    StreamPlan,
+};
 use muster_platform::DueTimes;
 
 use crate::{Slice, reader, roster, uplink};
 
 /// A protocol that the fleets of a plan may speak.
-pub trait Protocol: Session {
+pub trait Protocol: Session<Settings: Clone> {
     /// The settings of a fleet's sessions; none if the fleet speaks another protocol.
-    fn settings(plan: &Plan, fleet: &FleetPlan) -> Option<Self::Settings>;
+    fn settings(client: &ClientPlan) -> Option<&Self::Settings>;
+}
+
+impl Protocol for Mqtt {
+    fn settings(client: &ClientPlan) -> Option<&MqttSettings> {
+        client.mqtt()
+    }
+}
+
+impl Protocol for Coap {
+    fn settings(client: &ClientPlan) -> Option<&CoapSettings> {
+        client.coap()
+    }
 }
 
 /// What a shard is made from.
@@ -50,7 +62,7 @@ impl Placement<'_> {
     /// [`PayloadError`] for a payload that the scenario's checks let through.
     pub fn shard<P: Protocol, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, PayloadError> {
         let fleets = self.plan.fleets.iter();
-        let fleets = fleets.filter_map(|fleet| Some((fleet, Self::client::<P>(self.plan, fleet)?)));
+        let fleets = fleets.filter_map(|fleet| Some((fleet, Self::client::<P>(fleet)?)));
         let classes = fleets.map(|(fleet, client)| self.class(fleet, client));
         let plan = ShardPlan {
             run: self.run,
@@ -66,9 +78,10 @@ impl Placement<'_> {
     }
 
     /// The settings by which the sessions of a fleet are opened; none if the fleet speaks another protocol.
-    pub fn client<P: Protocol>(plan: &Plan, fleet: &FleetPlan) -> Option<Client<P::Settings>> {
+    pub fn client<P: Protocol>(fleet: &FleetPlan) -> Option<Client<P::Settings>> {
         Some(Client {
-            settings: P::settings(plan, fleet)?,
+            settings: P::settings(&fleet.client)?.clone(),
+            login: fleet.credential.login(),
             gateway: fleet.link_names.clone().map(|names| Gateway {
                 names,
                 devices: fleet.devices_per_link,
@@ -216,7 +229,6 @@ fn policy(declared: Loop) -> Policy {
 
 #[cfg(test)]
 mod tests {
-    use muster_device::Mqtt;
     use muster_model::LinkId;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
     use proptest::prelude::*;
@@ -251,7 +263,7 @@ phases: {{ measure: 1s }}
             let (name, text) = ("names.yaml", text.as_str());
             let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
             let (fleet, roster) = (&plan.fleets[1], roster(&plan, &plan.fleets[1], 0));
-            let client = Placement::client::<Mqtt>(&plan, fleet).expect("it speaks MQTT");
+            let client = Placement::client::<Mqtt>(fleet).expect("it speaks MQTT");
             let (mut called, mut proved) = (String::new(), String::new());
             for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
                 client.render_name(&roster, fleet.first_device_of(link), &mut called);

@@ -2,6 +2,7 @@
 
 use muster_load::Names;
 use muster_model::{DeviceId, Micros};
+use muster_plan::Login;
 use muster_platform::Roster;
 
 use crate::Offline;
@@ -11,6 +12,8 @@ use crate::Offline;
 pub struct Client<C> {
     /// The settings of the protocol.
     pub settings: C,
+    /// The user name and password of its links.
+    pub login: Option<Login>,
     /// What its links are called, where not by their first devices.
     pub gateway: Option<Gateway>,
     /// How long a handshake may take, from the SYN.

@@ -13,7 +13,7 @@ use muster_judge::{GeneratorHealth, Stop};
 use muster_load::PayloadSpec;
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId};
-use muster_plan::{ClientIdPlan, ClientPlan, Credential, Plan};
+use muster_plan::{ClientId, ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -166,7 +166,7 @@ impl Header {
                     client.will = None;
                 }
                 if has_reference(at, "/client/id") {
-                    client.client_id = ClientIdPlan::LinkName;
+                    client.client_id = ClientId::Name;
                 }
             }
             for (stream_at, stream) in fleet.streams.iter_mut().enumerate() {

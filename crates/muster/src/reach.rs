@@ -12,7 +12,7 @@ use muster_device::{Hello, Mqtt};
 use muster_model::{BackendId, ConsumerId, LinkId, Micros, RunId};
 use muster_net::Clock;
 use muster_plan::{
-    BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Northbound, Plan, Sockets,
+    BackendPlan, Credential, Endpoint, FleetPlan, MqttNorthbound, Northbound, Plan, SocketUse,
 };
 use muster_protocol::layer::Layers;
 use muster_protocol::mqtt::{Client, ClientLimits, Connect, Version};
@@ -196,13 +196,13 @@ fn answers(callers: Vec<Caller>) -> Result<Vec<Reached>> {
 /// Whether the links of a fleet share sockets, on which a connection id tells them apart.
 fn is_known_by_id(fleet: &FleetPlan) -> bool {
     let sockets = fleet.client.coap().map(|coap| coap.sockets);
-    matches!(sockets, Some(Sockets::ByConnectionId { .. }))
+    matches!(sockets, Some(SocketUse::SharedPort { .. }))
 }
 
 /// One device that speaks MQTT.
 fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) -> Option<Caller> {
     let endpoint = endpoint_of(plan, link);
-    let client = Placement::client::<Mqtt>(plan, fleet)?;
+    let client = Placement::client::<Mqtt>(fleet)?;
     let (roster, device) = (roster(plan, fleet, 0), fleet.first_device_of(link));
     let mut hello = Hello::default();
     let settings = &client.settings;
@@ -214,7 +214,7 @@ fn device(plan: &Plan, layers: &mut Clients, fleet: &FleetPlan, link: LinkId) ->
     // A check that is killed must not have the platform publish.
     let connect = Connect {
         will: None,
-        ..hello.connect(settings)
+        ..hello.connect(&client)
     };
     let at_most = client.handshake_timeout;
     let mut name = String::new();

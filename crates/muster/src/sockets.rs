@@ -2,14 +2,14 @@
 
 use muster_model::Micros;
 use muster_net::limits;
-use muster_plan::{CoapPlan, FleetPlan, Plan, Sockets, shared_receive_buffer};
+use muster_plan::{CoapSettings, FleetPlan, Plan, SocketUse, shared_receive_buffer};
 use muster_protocol::coap::Transmission;
 use serde_json::{Value, json};
 
 /// For the environment of a result, fleet by fleet; none without CoAP.
 pub(crate) fn described(plan: &Plan) -> Option<Value> {
     let fleets = with_coap(plan).map(|(fleet, coap)| {
-        let lifetime = coap.transmission.exchange_lifetime;
+        let lifetime = coap.client.transmission.exchange_lifetime;
         json!({
             "fleet": fleet.name,
             "links": fleet.links,
@@ -30,16 +30,16 @@ pub(crate) fn in_words(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-fn line(fleet: &FleetPlan, coap: &CoapPlan, most: Option<u64>) -> String {
+fn line(fleet: &FleetPlan, coap: &CoapSettings, most: Option<u64>) -> String {
     let (name, links, sockets) = (&fleet.name, fleet.links, fleet.sockets());
-    let lifetime = coap.transmission.exchange_lifetime;
+    let lifetime = coap.client.transmission.exchange_lifetime;
     let each = match coap.sockets {
-        Sockets::PerDevice => {
+        SocketUse::Own => {
             return format!(
                 "sockets of fleet `{name}`: {sockets}, one a link; each has 65536 message ids in {lifetime}"
             );
         }
-        Sockets::OneEndpoint { links } | Sockets::ByConnectionId { links } => links,
+        SocketUse::SharedEndpoint { links } | SocketUse::SharedPort { links } => links,
     };
     let wanted = shared_receive_buffer(each) as u64;
     let granted = match most {
@@ -53,14 +53,14 @@ fn line(fleet: &FleetPlan, coap: &CoapPlan, most: Option<u64>) -> String {
     )
 }
 
-fn with_coap(plan: &Plan) -> impl Iterator<Item = (&FleetPlan, &CoapPlan)> {
+fn with_coap(plan: &Plan) -> impl Iterator<Item = (&FleetPlan, &CoapSettings)> {
     plan.fleets
         .iter()
         .filter_map(|fleet| Some((fleet, fleet.client.coap()?)))
 }
 
 /// What RFC 7252 section 4.8.2 derives from the other times.
-fn standard_lifetime(coap: &CoapPlan) -> Micros {
-    let own = &coap.transmission;
+fn standard_lifetime(coap: &CoapSettings) -> Micros {
+    let own = &coap.client.transmission;
     Transmission::of(own.ack_timeout, own.ack_random_factor, own.max_retransmit).exchange_lifetime
 }

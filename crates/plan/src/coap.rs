@@ -1,36 +1,33 @@
-//! How CoAP's devices are opened and what they keep to.
+//! The CoAP of a fleet's links.
+
+use std::sync::Arc;
 
 use muster_protocol::coap::{ClientSettings, Transmission};
 use serde::{Deserialize, Serialize};
 
-/// How devices speak CoAP.
+/// The CoAP of a fleet's links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CoapPlan {
-    /// The times of the message layer (RFC 7252 section 4.8).
-    pub transmission: Transmission,
-    /// `NSTART`: requests that a device may have open at once (RFC 7252 section 4.7).
-    pub nstart: u16,
-    /// Whether Max-Age of a 5.03 keeps a device silent (RFC 7252 section 5.9.3.4).
-    pub obeys_max_age: bool,
-    /// Which of the fleet's links share a socket.
-    pub sockets: Sockets,
+pub struct CoapSettings {
+    /// One value for all sessions.
+    pub client: Arc<ClientSettings>,
+    /// The use of UDP sockets.
+    pub sockets: SocketUse,
 }
 
-/// Which links of a fleet share a UDP socket.
+/// The number of links on a UDP socket, and how they are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sockets {
-    /// None: each link has its own.
-    PerDevice,
-    /// So many links at the most share one, dealt round, and are one endpoint to the server: message
-    /// ids and tokens are the socket's.
-    OneEndpoint {
-        /// At least 1.
+pub enum SocketUse {
+    /// One link's own.
+    Own,
+    /// Several links that are one endpoint to the peer: message ids and tokens belong to the socket,
+    /// and tell the links apart.
+    SharedEndpoint {
+        /// So many at the most, at least 1, dealt round.
         links: u32,
     },
-    /// So many links at the most share one, dealt round, each an endpoint of its own by the
-    /// connection id of its DTLS session (RFC 9146).
-    ByConnectionId {
-        /// At least 1.
+    /// Several links, each an endpoint of its own by the connection id of its DTLS session (RFC 9146).
+    SharedPort {
+        /// So many at the most, at least 1, dealt round.
         links: u32,
     },
 }
@@ -44,12 +41,12 @@ pub fn shared_receive_buffer(links: u32) -> usize {
     (links as usize * EACH).clamp(LEAST, MOST)
 }
 
-impl Sockets {
-    /// How many sockets so many links need.
-    pub fn of(self, links: u32) -> u32 {
+impl SocketUse {
+    /// The number of sockets of so many links.
+    pub fn sockets(self, links: u32) -> u32 {
         match self {
-            Self::PerDevice => links,
-            Self::OneEndpoint { links: each } | Self::ByConnectionId { links: each } => {
+            Self::Own => links,
+            Self::SharedEndpoint { links: each } | Self::SharedPort { links: each } => {
                 links.div_ceil(each.max(1))
             }
         }
@@ -61,23 +58,33 @@ impl Sockets {
 /// `generator-limit`.
 const EXCHANGES_MAX: u16 = 256;
 
-impl CoapPlan {
-    /// The usual sizes with what the plan says; one value serves all sockets of a fleet.
-    pub fn settings(&self) -> ClientSettings {
-        let usual = ClientSettings::default();
-        let own = EXCHANGES_MAX.max(self.nstart.saturating_mul(2));
-        // Message ids bound what is open on a socket at once.
-        let (exchanges_max, remembered_max) = match self.sockets {
-            Sockets::PerDevice | Sockets::ByConnectionId { .. } => (own, usual.remembered_max),
-            Sockets::OneEndpoint { .. } => (u16::MAX - 1, u16::MAX),
+impl CoapSettings {
+    /// Settings of links that may have `nstart` requests open at once (RFC 7252 section 4.7), with a
+    /// socket each.
+    pub fn new(transmission: Transmission, nstart: u16, obeys_max_age: bool) -> Self {
+        let client = ClientSettings {
+            transmission,
+            nstart,
+            exchanges_max: EXCHANGES_MAX.max(nstart.saturating_mul(2)),
+            obeys_max_age,
+            ..ClientSettings::default()
         };
-        ClientSettings {
-            transmission: self.transmission,
-            nstart: self.nstart,
-            exchanges_max,
-            remembered_max,
-            obeys_max_age: self.obeys_max_age,
-            ..usual
+        Self {
+            client: Arc::new(client),
+            sockets: SocketUse::Own,
+        }
+    }
+
+    /// The same links on shared sockets. Message ids bound the requests that an endpoint may have open.
+    #[must_use]
+    pub fn sharing(self, sockets: SocketUse) -> Self {
+        let mut client = *self.client;
+        if let SocketUse::SharedEndpoint { .. } = sockets {
+            (client.exchanges_max, client.remembered_max) = (u16::MAX - 1, u16::MAX);
+        }
+        Self {
+            client: Arc::new(client),
+            sockets,
         }
     }
 }

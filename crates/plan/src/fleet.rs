@@ -5,10 +5,9 @@ use std::sync::Arc;
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
 use muster_platform::Roster;
-use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::{CoapPlan, Secret, StreamPlan};
+use crate::{CoapSettings, MqttSettings, Secret, StreamPlan};
 
 /// Devices that differ in nothing but their index and their row of the data file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,7 +64,7 @@ impl FleetPlan {
     /// How many sockets its links have.
     pub fn sockets(&self) -> u32 {
         let coap = self.client.coap();
-        coap.map_or(self.links, |coap| coap.sockets.of(self.links))
+        coap.map_or(self.links, |coap| coap.sockets.sockets(self.links))
     }
 
     /// The link of one of this fleet's devices.
@@ -118,93 +117,39 @@ impl FleetPlan {
     }
 }
 
-/// How a fleet's sessions are opened, by the protocol that the devices' addresses name.
+/// The settings of a fleet's sessions, by the protocol that the devices' addresses name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ClientPlan {
     /// MQTT.
-    Mqtt(Box<MqttPlan>),
+    Mqtt(Box<MqttSettings>),
     /// CoAP.
-    Coap(CoapPlan),
+    Coap(CoapSettings),
 }
 
 impl ClientPlan {
-    /// How MQTT sessions are opened; none with another protocol.
-    pub const fn mqtt(&self) -> Option<&MqttPlan> {
+    /// The settings of MQTT; none with another protocol.
+    pub const fn mqtt(&self) -> Option<&MqttSettings> {
         match self {
-            Self::Mqtt(plan) => Some(plan),
+            Self::Mqtt(settings) => Some(settings),
             Self::Coap(_) => None,
         }
     }
 
-    /// How devices speak CoAP; none with another protocol.
-    pub const fn coap(&self) -> Option<&CoapPlan> {
+    /// The settings of CoAP; none with another protocol.
+    pub const fn coap(&self) -> Option<&CoapSettings> {
         match self {
-            Self::Coap(plan) => Some(plan),
+            Self::Coap(settings) => Some(settings),
             Self::Mqtt(_) => None,
         }
     }
-}
 
-/// How MQTT sessions are opened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MqttPlan {
-    /// The protocol's version.
-    pub version: Version,
-    /// What links call their sessions.
-    pub client_id: ClientIdPlan,
-    /// Whether the platform forgets an earlier session first.
-    pub clean_start: bool,
-    /// How long the platform keeps the session after the link ended; whole seconds.
-    pub session_expiry: Micros,
-    /// The keep-alive; whole seconds, 0 switches it off.
-    pub keep_alive: Micros,
-    /// The receive maximum that the devices announce (MQTT 5 section 3.1.2.11.3).
-    pub receive_maximum: Option<u16>,
-    /// What the platform publishes when a link ends unasked.
-    pub will: Option<WillPlan>,
-    /// What links prove beyond their credential.
-    pub authentication: Option<AuthenticationPlan>,
-}
-
-/// The client ids of a fleet's links (MQTT 5 section 3.1.3.1).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum ClientIdPlan {
-    /// The link's name: its own, or that of its first device.
-    LinkName,
-    /// A text for each link, by its first device.
-    Template(Template),
-    /// None: the server assigns one with each CONNECT.
-    Assigned,
-}
-
-/// Enhanced authentication (MQTT 5 section 4.12).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AuthenticationPlan {
-    /// The method that the CONNECT names.
-    pub method: String,
-    /// What goes with the CONNECT, and begins a further authentication.
-    pub data: Secret<Octets>,
-    /// What answers each challenge of the platform.
-    pub answer: Secret<Octets>,
-    /// Whether the challenge itself stands before the answer.
-    pub echo: bool,
-    /// How long after an authentication an open link begins another; none: never.
-    pub again: Option<Micros>,
-}
-
-/// The will of a session (MQTT 5 section 3.1.2.5).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WillPlan {
-    /// Its topic.
-    pub topic: Template,
-    /// Its payload.
-    pub payload: Template,
-    /// Its quality of service.
-    pub qos: Qos,
-    /// Whether it is retained.
-    pub retain: bool,
-    /// How long after the end of the link the platform publishes it (MQTT 5); whole seconds.
-    pub delay: Micros,
+    /// Bounds what a session receives, in bytes of a packet or body.
+    pub fn limit(&mut self, bytes: u32) {
+        match self {
+            Self::Mqtt(settings) => settings.maximum_packet_size = bytes,
+            Self::Coap(settings) => Arc::make_mut(&mut settings.client).body_max = bytes,
+        }
+    }
 }
 
 /// How a link proves who it is.
@@ -238,6 +183,32 @@ pub enum Credential {
         /// The key, per link.
         secret: Secret<Octets>,
     },
+}
+
+/// User name and password of a fleet's links, as templates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Login {
+    /// The user name; it may be an access token.
+    pub user: Secret<Template>,
+    /// The password, if there is one.
+    pub password: Option<Secret<Octets>>,
+}
+
+impl Credential {
+    /// The user name and password that it stands for.
+    pub fn login(&self) -> Option<Login> {
+        match self {
+            Self::None | Self::Certificate { .. } | Self::Psk { .. } => None,
+            Self::Password { user, secret } => Some(Login {
+                user: Secret::new(user.clone()),
+                password: Some(secret.clone()),
+            }),
+            Self::Token { token } => Some(Login {
+                user: token.clone(),
+                password: None,
+            }),
+        }
+    }
 }
 
 /// A stretch in which the devices of a fleet are offline on purpose. `at` counts from the start of the

@@ -19,6 +19,7 @@ mod coap;
 mod fleet;
 mod limits;
 mod monitor;
+mod mqtt;
 mod one_of_each;
 mod problem;
 mod provision;
@@ -27,12 +28,10 @@ mod stream;
 mod target;
 mod transport;
 
-pub use coap::{CoapPlan, Sockets, shared_receive_buffer};
-pub use fleet::{
-    Absence, AuthenticationPlan, ClientIdPlan, ClientPlan, ConnectPlan, Credential, FleetPlan,
-    MqttPlan, ReconnectPlan, WillPlan,
-};
+pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
+pub use fleet::{Absence, ClientPlan, ConnectPlan, Credential, FleetPlan, Login, ReconnectPlan};
 pub use monitor::MonitorPlan;
+pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
 pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 pub use secret::{MASK, Secret};

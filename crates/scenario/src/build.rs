@@ -92,7 +92,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         phases: &phases,
     };
     let rules = rules::rules(root, &judged);
-    let plan = Plan {
+    let mut plan = Plan {
         name: name(&root.get("name")?)?,
         seed,
         labels: labels(root),
@@ -107,6 +107,10 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         resolved: String::new(),
         warnings: Vec::new(),
     };
+    let limit = plan.receive_limit();
+    for fleet in &mut plan.fleets {
+        fleet.client.limit(limit);
+    }
     target::warn_of_large_misbehaviour(&platform_view, &plan);
     target::tls_is_used(&platform_view, &plan);
     Some(plan)

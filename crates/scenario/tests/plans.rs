@@ -10,8 +10,8 @@ use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
 use muster_plan::{
-    Ack, ApiCredential, ClientIdPlan, Credential, Loop, Overflow, Plan, PlatformKind,
-    ProvisionMode, Secret, Sockets, StreamKind, StreamPlan,
+    Ack, ApiCredential, ClientId, Credential, Loop, Overflow, Plan, PlatformKind, ProvisionMode,
+    Secret, SocketUse, StreamKind, StreamPlan,
 };
 use muster_platform::{
     Carrier, Dialect, IntegrityLevel, Roster, RosterSpec, Uplink, UplinkScratch,
@@ -942,7 +942,7 @@ fn abrupt_ends_late_wills_and_source_addresses_are_read() {
     let plan = plan(text);
     let fleet = &plan.fleets[0];
     let will = fleet.client.mqtt().unwrap().will.as_ref().unwrap();
-    assert_eq!(will.delay, Micros::from_secs(5));
+    assert_eq!(will.delay_s, 5);
     assert_eq!(fleet.connect.from.len(), 2);
     assert!(fleet.offline.unwrap().is_abrupt);
     assert!(plan.platform.uses_all_addresses);
@@ -1262,9 +1262,9 @@ fn coap_has_the_times_of_its_standard() {
     assert_eq!(plan.platform.endpoints[0].to_string(), "coap://h:5683");
     let fleet = &plan.fleets[0];
     let coap = fleet.client.coap().unwrap();
-    assert_eq!(coap.transmission, Transmission::default());
-    assert_eq!((coap.nstart, coap.obeys_max_age), (1, true));
-    assert_eq!(coap.sockets, Sockets::PerDevice);
+    assert_eq!(coap.client.transmission, Transmission::default());
+    assert_eq!((coap.client.nstart, coap.client.obeys_max_age), (1, true));
+    assert_eq!(coap.sockets, SocketUse::Own);
     let stream = &fleet.streams[0];
     assert!(stream.is_confirmable);
     assert_eq!(
@@ -1289,9 +1289,15 @@ fn sockets_are_shared_as_far_as_message_ids_last() {
         (coap.sockets, plan.device_sockets())
     };
     let (of_few, few) = sockets("coap", "", "rate: 250/s");
-    assert_eq!((of_few, few), (Sockets::OneEndpoint { links: 15_000 }, 1));
+    assert_eq!(
+        (of_few, few),
+        (SocketUse::SharedEndpoint { links: 15_000 }, 1)
+    );
     let (of_many, many) = sockets("coap", "", "rate: 5000/s");
-    assert_eq!((of_many, many), (Sockets::OneEndpoint { links: 750 }, 20));
+    assert_eq!(
+        (of_many, many),
+        (SocketUse::SharedEndpoint { links: 750 }, 20)
+    );
     let shorter = "client: { coap: { exchange-lifetime: 100s } }";
     assert_eq!(sockets("coap", shorter, "rate: 5000/s").1, 8);
     // A body of three blocks takes three ids.
@@ -1299,7 +1305,7 @@ fn sockets_are_shared_as_far_as_message_ids_last() {
     assert_eq!(sockets("coap", "", blocks).1, 58);
     let psk = "credential: { kind: psk, secret: x }";
     let (by_id, _) = sockets("coaps", psk, "rate: 5000/s");
-    assert_eq!(by_id, Sockets::ByConnectionId { links: 750 });
+    assert_eq!(by_id, SocketUse::SharedPort { links: 750 });
 }
 
 #[test]
@@ -1308,7 +1314,10 @@ fn lifetimes_follow_from_the_other_times_unless_they_are_given() {
         let keys = format!("client: {{ coap: {{ {keys} }} }}");
         let plan = plan(&over_coap("coap", &keys, "confirmable: false"));
         let stream = plan.fleets[0].streams[0].clone();
-        (plan.fleets[0].client.coap().unwrap().transmission, stream)
+        (
+            plan.fleets[0].client.coap().unwrap().client.transmission,
+            stream,
+        )
     };
     let (derived, stream) = coap("ack-timeout: 1s, ack-random-factor: 1, max-retransmit: 2");
     assert_eq!(derived, Transmission::of(Micros::from_secs(1), 1.0, 2));
@@ -1489,16 +1498,13 @@ fn client_ids_are_the_fleets_own_or_the_servers() {
             .client_id
             .clone()
     };
-    assert_eq!(client_id("{}"), ClientIdPlan::LinkName);
+    assert_eq!(client_id("{}"), ClientId::Name);
     let own = Template::parse("c-${id}").unwrap();
-    assert_eq!(
-        client_id("{ id: \"c-${id}\" }"),
-        ClientIdPlan::Template(own)
-    );
-    assert_eq!(client_id("{ id: \"\" }"), ClientIdPlan::Assigned);
+    assert_eq!(client_id("{ id: \"c-${id}\" }"), ClientId::Template(own));
+    assert_eq!(client_id("{ id: \"\" }"), ClientId::Assigned);
     assert_eq!(
         client_id("{ id: \"\", version: 3.1.1 }"),
-        ClientIdPlan::Assigned
+        ClientId::Assigned
     );
     let kept = plan("name: t\nfleet: [ { client: { id: \"\", session-expiry: 1h } } ]\n");
     assert!(kept.warnings[0].what.contains("assigns another client id"));

@@ -6,14 +6,12 @@
 mod answering;
 mod blocks;
 mod requesting;
-mod settings;
 mod sockets;
 
 use muster_measure::LinkAccount;
 use muster_model::Micros;
+use muster_plan::{CoapSettings, SocketUse};
 use muster_protocol::coap::{self, ExchangeKey};
-
-pub use self::settings::{CoapSettings, SocketUse};
 
 use self::blocks::{BlockDue, Bodies};
 use self::sockets::Sockets;

@@ -6,18 +6,17 @@
 mod announcing;
 mod authenticate;
 mod connect;
-mod settings;
 mod subscribing;
 mod takeover;
 
 use muster_measure::LinkAccount;
 use muster_model::{Cause, ConnectFailure, Micros};
+use muster_plan::MqttSettings;
 use muster_platform::{PROPERTY_NAME, SUBSCRIPTIONS_MAX, UplinkScratch};
 use muster_protocol::mqtt::{self, ClientEvent, Stage, reason};
 use rustc_hash::FxHashMap;
 
 pub use self::connect::Hello;
-pub use self::settings::{Authentication, ClientId, Login, MqttSettings, Will};
 
 use self::announcing::Announced;
 use super::{Context, Downlink, Event, Input, Interaction, Outgoing, Session, Transport, Unsent};

@@ -1,12 +1,14 @@
 //! The value of Block1 and Block2: which block of a body (RFC 7959 section 2.2).
 
+use serde::{Deserialize, Serialize};
+
 use super::Uint;
 
 /// Most blocks of a body: numbers have 20 bits (section 2.2).
 const NUMBER_MAX: u32 = (1 << 20) - 1;
 
 /// The size of a block, 16 to 1,024 bytes, as its exponent from 0 to 6 (section 2.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlockSize(u8);
 
 impl BlockSize {

@@ -72,7 +72,7 @@ impl Transmission {
 }
 
 /// What a client end is told; one value serves all sessions of a fleet.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ClientSettings {
     /// Times of the message layer.
     pub transmission: Transmission,

@@ -3,7 +3,7 @@
 use muster_load::Template;
 use muster_model::Micros;
 use muster_plan::{
-    Ack, CoapPlan, Credential, Endpoint, FleetPlan, Scheme, Sockets, StreamKind, StreamPlan,
+    Ack, CoapSettings, Credential, Endpoint, FleetPlan, Scheme, SocketUse, StreamKind, StreamPlan,
 };
 use muster_platform::{
     Carrier, Dialect, Identity, Protocol, RequestLimits, SEGMENT_MAX, SEGMENTS_MAX,
@@ -53,17 +53,16 @@ pub(super) fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
 }
 
 /// How devices speak CoAP, but for their sockets.
-pub(super) fn client(fleet: &View<'_>) -> Option<CoapPlan> {
+pub(super) fn client(fleet: &View<'_>) -> Option<CoapSettings> {
     let client = fleet.get("client")?;
     let help = "remove it; CoAP has its own under `client.coap`";
     none_of_mqtt(&client, &CLIENT_OF_MQTT, help)?;
     let view = client.get("coap")?;
-    Some(CoapPlan {
-        transmission: transmission(&view)?,
-        nstart: view.whole("nstart")?,
-        obeys_max_age: fleet.truth("obey-retry-after")?,
-        sockets: Sockets::PerDevice,
-    })
+    Some(CoapSettings::new(
+        transmission(&view)?,
+        view.whole("nstart")?,
+        fleet.truth("obey-retry-after")?,
+    ))
 }
 
 fn none_of_mqtt(view: &View<'_>, keys: &[&str], help: &str) -> Option<()> {
@@ -389,11 +388,11 @@ pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan, asks: bool) -> O
 /// kind meets a server with the same number of addresses.
 pub(super) fn deal(
     fleet: &View<'_>,
-    client: &mut CoapPlan,
+    settings: CoapSettings,
     streams: &[StreamPlan],
     (scheme, links): (Scheme, u32),
-) -> Option<()> {
-    let lifetime_s = client.transmission.exchange_lifetime.as_secs_f64();
+) -> Option<CoapSettings> {
+    let lifetime_s = settings.client.transmission.exchange_lifetime.as_secs_f64();
     let ids_s: f64 = streams.iter().map(ids_a_second).sum();
     let ids = ids_s * lifetime_s / f64::from(links);
     let is_shared = fleet.text_of("sockets") == "shared";
@@ -408,14 +407,13 @@ pub(super) fn deal(
         return None;
     }
     if !is_shared {
-        return Some(());
+        return Some(settings);
     }
     let links = links.div_ceil(links.div_ceil(each));
-    client.sockets = match scheme.is_dtls() {
-        true => Sockets::ByConnectionId { links },
-        false => Sockets::OneEndpoint { links },
-    };
-    Some(())
+    Some(settings.sharing(match scheme.is_dtls() {
+        true => SocketUse::SharedPort { links },
+        false => SocketUse::SharedEndpoint { links },
+    }))
 }
 
 /// How many links may share a socket if each uses so many message ids within their lifetime.

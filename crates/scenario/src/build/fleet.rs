@@ -6,8 +6,8 @@ use std::sync::Arc;
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
 use muster_plan::{
-    AuthenticationPlan, ClientPlan, ConnectPlan, FleetPlan, MqttPlan, Phases, ReconnectPlan,
-    Scheme, Secret, WillPlan,
+    Authentication, ClientPlan, ConnectPlan, FleetPlan, MqttSettings, Phases, ReconnectPlan,
+    Scheme, Secret, Will,
 };
 use muster_platform::{Dialect, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
@@ -26,9 +26,9 @@ use crate::view::View;
 
 /// The keep-alive and the session expiry travel in whole seconds; the keep-alive in 16 bits
 /// (MQTT 5 section 3.1.2.10).
-const LONGEST_KEEP_ALIVE: Micros = Micros::from_secs(u16::MAX as u64);
+const LONGEST_KEEP_ALIVE: u32 = u16::MAX as u32;
 /// The session expiry travels in 32 bits, of which all ones means for ever (section 3.1.2.11.2).
-const LONGEST_EXPIRY: Micros = Micros::from_secs(u32::MAX as u64);
+const LONGEST_EXPIRY: u32 = u32::MAX;
 
 /// Where a fleet's ids begin, and what it shares with the others.
 pub(super) struct Seat<'a> {
@@ -79,17 +79,18 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     let links = devices.div_ceil(devices_per_link);
     let link_names = names::link_names(view, &variables, (links, devices_per_link))?;
     let (credential, streams) = (credential?, streams?);
-    let (mut client, connect, away) = (client?, connect?, away?);
+    let (client, connect, away) = (client?, connect?, away?);
     names::links_are_named(view, seat, (&credential, &client), &streams)?;
     coap::warn_of_other_identities(&class, &credential, &streams);
-    match &mut client {
-        ClientPlan::Mqtt(client) => {
-            offline::warn(view, client, &streams, (&away, links, &connect));
+    let client = match client {
+        ClientPlan::Mqtt(settings) => {
+            offline::warn(view, &settings, &streams, (&away, links, &connect));
+            ClientPlan::Mqtt(settings)
         }
-        ClientPlan::Coap(client) => {
-            coap::deal(view, client, &streams, (seat.scheme, links))?;
+        ClientPlan::Coap(settings) => {
+            ClientPlan::Coap(coap::deal(view, settings, &streams, (seat.scheme, links))?)
         }
-    }
+    };
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
         id: seat.id,
@@ -223,7 +224,7 @@ fn client(fleet: &View<'_>, scheme: Scheme, variables: &Variables<'_>) -> Option
     Some(ClientPlan::Mqtt(Box::new(plan)))
 }
 
-fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttPlan> {
+fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttSettings> {
     let version = version(view);
     let session_expiry = seconds(view, "session-expiry", LONGEST_EXPIRY);
     let keep_alive = seconds(view, "keep-alive", LONGEST_KEEP_ALIVE);
@@ -240,13 +241,14 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttPlan> {
         only_version_5(view, session_expiry)?;
     }
     will_is_in_time(view, (version, session_expiry?), will.as_ref())?;
-    Some(MqttPlan {
+    Some(MqttSettings {
         version,
         client_id: names::client_id(view, variables)?,
         clean_start: view.truth("clean-start")?,
-        session_expiry: session_expiry?,
-        keep_alive: keep_alive?,
+        session_expiry_s: session_expiry?,
+        keep_alive_s: u16::try_from(keep_alive?).ok()?,
         receive_maximum,
+        maximum_packet_size: 0,
         will,
         authentication,
     })
@@ -255,10 +257,10 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttPlan> {
 /// A will is published when the session ends, at the latest (MQTT 5 section 3.1.3.2.2).
 fn will_is_in_time(
     view: &View<'_>,
-    (version, expiry): (Version, Micros),
-    will: Option<&WillPlan>,
+    (version, expiry_s): (Version, u32),
+    will: Option<&Will>,
 ) -> Option<()> {
-    let Some(will) = will.filter(|will| will.delay > Micros::ZERO) else {
+    let Some(will) = will.filter(|will| will.delay_s > 0) else {
         return Some(());
     };
     let delay = view.get("will")?.get("delay")?;
@@ -269,7 +271,8 @@ fn will_is_in_time(
         );
         return None;
     }
-    if will.delay > expiry {
+    if will.delay_s > expiry_s {
+        let expiry = Micros::from_secs(expiry_s.into());
         let what = format!("the will is published when the session ends, after {expiry}");
         delay.warn(what, "a `session-expiry` that is longer than the delay");
     }
@@ -277,9 +280,9 @@ fn will_is_in_time(
 }
 
 /// MQTT 3.1.1 has neither properties nor a session that outlives a clean one.
-fn only_version_5(view: &View<'_>, expiry: Option<Micros>) -> Option<()> {
+fn only_version_5(view: &View<'_>, expiry_s: Option<u32>) -> Option<()> {
     let help = "use `version: \"5\"`, or remove it";
-    if expiry.is_some_and(|expiry| expiry > Micros::ZERO) {
+    if expiry_s.is_some_and(|expiry| expiry > 0) {
         let what = "MQTT 3.1.1 has no session expiry: `clean-start: false` keeps the session";
         view.get("session-expiry")?.wrong(what, help);
         return None;
@@ -299,7 +302,7 @@ fn only_version_5(view: &View<'_>, expiry: Option<Micros>) -> Option<()> {
     Some(())
 }
 
-fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<AuthenticationPlan> {
+fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<Authentication> {
     let method = view.text_of("method");
     if method.len() > topic::TOPIC_MAXIMUM {
         let help = "at most 65535 bytes (MQTT 5 section 1.5.4)";
@@ -315,7 +318,7 @@ fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<Authenti
         Some(data) => data,
         None => Secret::new(Octets::text(template_of(view, "", variables)?)),
     };
-    Some(AuthenticationPlan {
+    Some(Authentication {
         method: method.to_owned(),
         answer: text("answer")?.unwrap_or_else(|| data.clone()),
         data,
@@ -324,31 +327,32 @@ fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<Authenti
     })
 }
 
-fn seconds(view: &View<'_>, key: &str, most: Micros) -> Option<Micros> {
+fn seconds(view: &View<'_>, key: &str, most: u32) -> Option<u32> {
     let time = view.time(key)?;
     if time.get() % 1_000_000 != 0 {
         let what = format!("`{key}` travels in whole seconds");
         view.get(key)?.wrong(what, "such as 60s");
         return None;
     }
-    if time > most {
-        let what = format!("`{key}` is at most {} s in MQTT", most.get() / 1_000_000);
+    let seconds = u32::try_from(time.get() / 1_000_000);
+    let Some(seconds) = seconds.ok().filter(|seconds| *seconds <= most) else {
+        let what = format!("`{key}` is at most {most} s in MQTT");
         view.get(key)?.wrong(what, "a shorter time");
         return None;
-    }
-    Some(time)
+    };
+    Some(seconds)
 }
 
-fn will(view: &View<'_>, variables: &Variables<'_>) -> Option<WillPlan> {
+fn will(view: &View<'_>, variables: &Variables<'_>) -> Option<Will> {
     let topic = topic_template(&view.get("topic")?, variables);
     let payload = device_template(&view.get("payload")?, variables)
         .map(|template| json::escaped_template(template, variables));
-    Some(WillPlan {
+    Some(Will {
         topic: topic?,
         payload: payload?,
         qos: Qos::from_bits(view.whole("qos")?)?,
         retain: view.truth("retain")?,
-        delay: seconds(view, "delay", LONGEST_EXPIRY)?,
+        delay_s: seconds(view, "delay", LONGEST_EXPIRY)?,
     })
 }
 

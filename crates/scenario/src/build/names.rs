@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_load::{NameTable, NameTableError, Names, Octets, Table};
 use muster_plan::{
-    ClientIdPlan, ClientPlan, Credential, FleetPlan, PlatformPlan, ProvisionPlan, StreamPlan,
+    ClientId, ClientPlan, Credential, FleetPlan, PlatformPlan, ProvisionPlan, StreamPlan,
 };
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::topic;
@@ -151,12 +151,12 @@ pub(super) fn line(fleet: &View<'_>, row: u32, has_columns: bool) -> String {
 }
 
 /// Reads `client.id`.
-pub(super) fn client_id(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientIdPlan> {
+pub(super) fn client_id(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientId> {
     let Some(id) = view.get("id") else {
-        return Some(ClientIdPlan::LinkName);
+        return Some(ClientId::Name);
     };
     if !id.text().is_empty() {
-        return device_template(&id, variables).map(ClientIdPlan::Template);
+        return device_template(&id, variables).map(ClientId::Template);
     }
     let is_kept = view
         .time("session-expiry")
@@ -173,7 +173,7 @@ pub(super) fn client_id(view: &View<'_>, variables: &Variables<'_>) -> Option<Cl
             "the server assigns another client id with each CONNECT, so that no session is resumed";
         id.warn(what, "`session-expiry: 0s`, or a client id");
     }
-    Some(ClientIdPlan::Assigned)
+    Some(ClientId::Assigned)
 }
 
 /// The client ids of a fleet's links as a table, which is kept only to compare them with others'; none
@@ -186,8 +186,7 @@ pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<Nam
         table: plan.data.as_deref(),
         file: view.text_of("data"),
     };
-    let Some(ClientIdPlan::Template(template)) = plan.client.mqtt().map(|mqtt| &mqtt.client_id)
-    else {
+    let Some(ClientId::Template(template)) = plan.client.mqtt().map(|mqtt| &mqtt.client_id) else {
         return Some(None);
     };
     let id = view.get("client").and_then(|client| client.get("id"))?;
@@ -325,7 +324,7 @@ pub(super) fn links_are_named(
         }
         (
             Credential::None | Credential::Certificate { .. },
-            Some(ClientIdPlan::Template(_) | ClientIdPlan::Assigned),
+            Some(ClientId::Template(_) | ClientId::Assigned),
         ) => {
             let help = "remove it, or use another carrier";
             let id = view.get("client")?.get("id")?;
@@ -350,9 +349,9 @@ pub(super) fn clients_are_registered(
     for (view, fleet) in views.iter().zip(fleets) {
         let own = fleet.client.mqtt().map(|mqtt| &mqtt.client_id);
         let is_name = match own {
-            None | Some(ClientIdPlan::LinkName) => true,
-            Some(ClientIdPlan::Template(template)) => template.source() == "${id}",
-            Some(ClientIdPlan::Assigned) => false,
+            None | Some(ClientId::Name) => true,
+            Some(ClientId::Template(template)) => template.source() == "${id}",
+            Some(ClientId::Assigned) => false,
         };
         if !is_name {
             let what = "the embedded gateway knows devices that were provisioned by their client ids, which \

@@ -1,7 +1,7 @@
 //! When the devices of a fleet are offline on purpose.
 
 use muster_model::Micros;
-use muster_plan::{Absence, ConnectPlan, MqttPlan, Phases, StreamKind, StreamPlan};
+use muster_plan::{Absence, ConnectPlan, MqttSettings, Phases, StreamKind, StreamPlan};
 use muster_protocol::mqtt::{Qos, Version};
 
 use crate::view::View;
@@ -41,7 +41,7 @@ fn ramp(links: u32, connect: &ConnectPlan) -> Micros {
 /// subscriptions at QoS 0.
 pub(super) fn warn(
     fleet: &View<'_>,
-    client: &MqttPlan,
+    client: &MqttSettings,
     streams: &[StreamPlan],
     (away, links, connect): (&Option<Absence>, u32, &ConnectPlan),
 ) {
@@ -61,7 +61,9 @@ pub(super) fn warn(
     }
     let is_kept = match client.version {
         Version::V311 => !client.clean_start,
-        Version::V5 => !client.clean_start && client.session_expiry >= back,
+        Version::V5 => {
+            !client.clean_start && Micros::from_secs(client.session_expiry_s.into()) >= back
+        }
     };
     if !is_kept {
         let what = format!("sessions do not outlast the {back} until the last device is back");

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use muster_model::{DeviceId, RunId};
+use muster_plan::{Authentication, ClientId, Login, MqttSettings};
 use muster_platform::Roster;
-use muster_protocol::mqtt::{Connect, Properties, Will};
+use muster_protocol::mqtt::{Connect, Properties, Property, Will};
 
-use super::{Authentication, ClientId, Login, Mqtt, MqttSettings};
+use super::Mqtt;
 use crate::client::Client;
 use crate::session::Context;
 
@@ -19,6 +20,7 @@ pub struct Hello {
     password: Vec<u8>,
     will_topic: String,
     will_payload: String,
+    will_delay: Option<Property<'static>>,
     data: Vec<u8>,
     answer: Vec<u8>,
 }
@@ -34,14 +36,13 @@ impl std::fmt::Debug for Hello {
 impl Mqtt {
     pub(super) fn render_connect(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) {
         let class = at.class;
-        let settings = &class.client.settings;
         let hello = &mut self.hello;
         hello.fill(&class.roster, &class.client, class.first_device_of(at.id));
         if class.names_run() {
             hello.name_run(at.messages.run);
         }
         // The plan has checked the lengths of all texts, so that a CONNECT can always be written.
-        let connect = hello.connect(settings);
+        let connect = hello.connect(&class.client);
         let is_written = at.state.client.connect(at.now, &connect, out).is_ok();
         debug_assert!(is_written, "a plan's CONNECT can be written");
     }
@@ -67,30 +68,32 @@ impl Hello {
             ClientId::Template(template) => text(template, &mut self.client_id),
             ClientId::Assigned => self.client_id.clear(),
         }
-        if let Some(Login { user, password }) = &settings.login {
-            text(user, &mut self.user);
+        if let Some(Login { user, password }) = &client.login {
+            text(user.expose(), &mut self.user);
             if let Some(password) = password {
-                octets(password, &mut self.password);
+                octets(password.expose(), &mut self.password);
             }
         }
         if let Some(authentication) = &settings.authentication {
-            octets(&authentication.data, &mut self.data);
+            octets(authentication.data.expose(), &mut self.data);
         }
         if let Some(will) = &settings.will {
             text(&will.topic, &mut self.will_topic);
             text(&will.payload, &mut self.will_payload);
+            self.will_delay = (will.delay_s > 0).then_some(Property::WillDelay(will.delay_s));
         }
     }
 
     /// It as a CONNECT.
-    pub fn connect<'a>(&'a self, settings: &'a MqttSettings) -> Connect<'a> {
+    pub fn connect<'a>(&'a self, client: &'a Client<MqttSettings>) -> Connect<'a> {
+        let settings = &client.settings;
         let mut connect = Connect::new(&self.client_id);
         connect.clean_start = settings.clean_start;
         connect.session_expiry = settings.session_expiry_s;
         connect.keep_alive = settings.keep_alive_s;
         connect.receive_maximum = settings.receive_maximum.unwrap_or(u16::MAX);
         connect.maximum_packet_size = Some(settings.maximum_packet_size);
-        if let Some(login) = &settings.login {
+        if let Some(login) = &client.login {
             let has_password = login.password.is_some();
             connect.user = Some(&self.user);
             connect.password = has_password.then_some(&self.password[..]);
@@ -103,7 +106,7 @@ impl Hello {
             payload: self.will_payload.as_bytes(),
             qos: will.qos,
             retain: will.retain,
-            properties: Properties::new(will.delay.as_slice()),
+            properties: Properties::new(self.will_delay.as_slice()),
         });
         connect
     }
@@ -122,7 +125,7 @@ impl Hello {
         challenge: &[u8],
     ) -> &[u8] {
         roster.render_name(device, &mut self.name);
-        let answer = &authentication.answer;
+        let answer = authentication.answer.expose();
         roster.render_octets(answer, device, &self.name, &mut self.data);
         self.answer.clear();
         if authentication.echo {

@@ -1,8 +1,9 @@
 //! Client ids that another client seems to use.
 
 use muster_model::{Cause, Reason};
+use muster_plan::ClientId;
 
-use super::{ClientId, Mqtt, MqttSettings};
+use super::{Mqtt, MqttSettings};
 use crate::class::Class;
 use crate::handshake::BRIEF;
 use crate::session::Context;
