@@ -14,22 +14,23 @@ const CAUSES_MAX: usize = 3;
 /// Bytes of the platform's own words that are quoted.
 const SAID_MAX: usize = 120;
 
-/// Links of one fleet that did not come up, or messages that were refused for who sent them.
+/// Links of one fleet or consumers of one backend that did not come up, or messages that were refused
+/// because of their sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCause {
-    /// The fleet; empty where it is about a backend.
+    /// The fleet; empty for a backend.
     pub fleet: String,
-    /// The backend whose consumers it is about, if it is about any.
+    /// The backend whose consumers did not come up; null for a fleet.
     pub backend: Option<String>,
-    /// Links, messages or consumers that it is about.
+    /// Links that are not up, messages refused, or consumers that are away.
     pub count: u64,
-    /// Of so many.
+    /// Links or consumers wanted, or messages sent.
     pub of: u64,
-    /// The most frequent cause, as the maps of causes name it.
+    /// The most frequent cause; see the table of causes.
     pub cause: String,
     /// The key of the scenario to look at.
     pub see: String,
-    /// All of it in a sentence.
+    /// All causes in a sentence, with the first refused device.
     pub text: String,
 }
 

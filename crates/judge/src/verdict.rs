@@ -35,12 +35,12 @@ pub enum RunResult {
     Pass,
     /// The target broke a rule that counts.
     Fail,
-    /// The figures may not be believed, or do not suffice.
+    /// The generator could have changed the verdict, or there was too little to decide.
     Invalid,
     /// There was no run: the target was not there, or nothing could begin.
     #[default]
     None,
-    /// One part of a run did what it was to do; the verdict is that of the merged parts.
+    /// One part of a run succeeded; the merged parts have the verdict.
     Part,
 }
 
@@ -329,9 +329,9 @@ impl RuleResult {
 pub enum Consequence {
     /// Nothing: it holds, or does not count.
     None,
-    /// It is held against the target.
+    /// The run fails.
     Fails,
-    /// The run may not be believed, or does not suffice.
+    /// The run is invalid.
     Invalidates,
 }
 
@@ -341,13 +341,13 @@ pub enum Consequence {
 pub enum RuleKind {
     /// A service level of the target, named or by default.
     Slo,
-    /// Whether everything had come when settling ended.
+    /// Everything has arrived when settling ends.
     Drain,
-    /// Whether a `stop-if` condition ended the run.
+    /// No `stop-if` condition ended the run.
     StopIf,
-    /// Whether a backlog grows; judged only where the scenario names it.
+    /// No backlog grows; judged only if the scenario names it.
     Stability,
-    /// Whether the generator is to blame.
+    /// The generator did not change the verdict.
     Validity,
 }
 

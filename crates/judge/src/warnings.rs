@@ -27,79 +27,73 @@ pub const NO_LINK_MIN_S: u32 = 2;
 /// Fewer messages than this that went out late are but those that were due at the last moment.
 const BEHIND_MIN: u64 = 10;
 
-/// One thing that no rule looked at.
+/// A problem that no rule judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// What it is.
+    /// The kind of problem.
     pub kind: WarningKind,
     /// `run`, or `<fleet>/<stream>`.
     pub scope: String,
-    /// In words.
+    /// Description in words.
     pub detail: String,
 }
 
-/// What a warning is about.
+/// The kind of a warning. Shares count from 1 % on, if no rule of the name given was evaluated on the
+/// stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningKind {
-    /// Messages were due and never sent, and no rule `failure-ratio` was evaluated on them.
+    /// Messages were due and never sent (rule `failure-ratio`).
     Unsent,
-    /// Messages were sent and rejected, timed out, broken or in flight, likewise.
+    /// Messages failed (rule `failure-ratio`), or QoS 2 was not completed (rule `incomplete`).
     Failed,
-    /// Messages were accepted or unacknowledged and never arrived, and no rule `loss` was evaluated
-    /// on them.
+    /// Messages were lost (rule `loss`).
     Lost,
-    /// Messages that we sent once arrived more than once, and no rule `duplicates` was evaluated on
-    /// them.
+    /// Any message sent once arrived more than once (rule `duplicates`).
     Duplicates,
-    /// Messages were due while measuring and sent only after it, whatever became of them: the rate that
-    /// was offered was not reached.
+    /// At least 10 messages were sent after the measured phase in which they were due.
     Behind,
-    /// Queries ended without a command, though the backend issues commands, and no rule
-    /// `queries-with-command` was evaluated on them: for `command-request` their answer is an end.
+    /// Queries ended without a command, in a run with commands (rule `queries-with-command`).
     NoCommand,
-    /// Commands were delivered and not received, replies or messages for subscribers are lost, and
-    /// no rule `commands-not-received`, `replies-lost` or `receive-loss` was evaluated on them.
+    /// Any loss towards devices (rules `commands-not-received`, `replies-lost`, `receive-loss`).
     NotReceived,
-    /// Messages that are lost were due while a consumer of ours was away.
+    /// Lost messages were due while a consumer of ours was away.
     LostMeanwhile,
-    /// Acknowledgements came again, or named a packet id that was not in use.
+    /// MQTT acknowledgements came again, or named an unused packet id.
     StrayAnswers,
-    /// Nothing but order tells the stream's messages apart, and not all that were due arrived: which did
-    /// is not known, nor when it was due.
+    /// With `carrier: order` something is missing, so ids and times are not known.
     OrderUnsure,
-    /// Messages without an answer by design were the last on links that the platform ended.
+    /// Messages without an answer were the last on links that the platform ended.
     LastSent,
-    /// There was a time of the load at which no link was up.
+    /// No link was up for at least 2 s of the load.
     NoLink,
-    /// The platform ended links, and no rule `disconnects` was evaluated on them.
+    /// The platform ended any link (rule `disconnects`).
     LinksEnded,
-    /// Links were missing when measuring ended, and rule `disconnects` counted none of them.
+    /// More than 10 % of the links were missing when measuring ended.
     LinksDown,
-    /// Datagrams brought errors back, or the kernel refused them.
+    /// ICMP errors came back for datagrams, or the kernel refused them.
     Unreachable,
-    /// A key of the scenario is allowed and most likely not meant so.
+    /// A key of the scenario is allowed and probably a mistake; `muster check` prints it.
     Scenario,
-    /// A topic of the backend has other partitions than the scenario says.
+    /// A Kafka topic has other partitions than the scenario says.
     TopicsDiffer,
-    /// Others added partitions to a topic that is consumed, or deleted it, while the run went on.
+    /// Somebody added partitions to a Kafka topic, deleted or recreated it during the run.
     TopicsChanged,
-    /// The backend had no topic of a tenant, so that the run created them: the tenant may be misspelt.
+    /// The run created all topics of a tenant; its name may be misspelt.
     NewTenant,
-    /// A subscription was granted at a lower QoS than was asked for, so that messages may be lost on the
-    /// way without a fault.
+    /// The platform granted a subscription a lower QoS than requested.
     LowerQos,
-    /// Another client seems to use the client id of a device, so that each ends the other's link.
+    /// Another client seems to use the client id of a device.
     TakenOver,
-    /// The platform's own counters grew by another number than the ledger has.
+    /// The platform's own counters differ from the ledger.
     CountersDiffer,
-    /// By how much the platform's own counters grew is not known.
+    /// The growth of the platform's own counters is not known.
     CountersUnread,
-    /// A thread of the generator was on CPU nearly all the time.
+    /// A thread of the generator used 85 % of a CPU, in over 5 % of seconds.
     Cpu,
-    /// A thread of the generator waited for a CPU.
+    /// A thread of the generator waited for a CPU for 10 %, in over 5 % of seconds.
     CpuWait,
-    /// The hypervisor took CPU time from the generator's host.
+    /// The hypervisor took 3 % or more of the host's CPU time.
     Steal,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::State;
 
 /// The account of one scope and cohort. Arrival figures are those of the first backend; they are
-/// null without a backend, and what only identity sets tell is null for a run that was killed.
+/// null without a backend.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
@@ -18,9 +18,7 @@ pub struct Ledger {
     pub scheduled: Option<u64>,
     /// Messages a closed loop left out: `nominal - scheduled`; 0 for open loops.
     pub omitted: Option<u64>,
-    /// Failures of the platform, which rule `failure-ratio` counts: rejected, timed out, broken, in
-    /// flight, refused unawaited, and shed by a cause that is not the generator's
-    /// (docs/semantics.md#the-other-slos).
+    /// Failures that rule `failure-ratio` counts (docs/semantics.md#the-other-slos).
     pub failed: u64,
     /// Never sent.
     pub shed: u64,
@@ -30,25 +28,25 @@ pub struct Ledger {
     pub sent: u64,
     /// Further transmissions by the protocol.
     pub retransmitted: u64,
-    /// Answers of CoAP in a message of their own.
+    /// CoAP responses in a message of their own, after the acknowledgement.
     pub separate_responses: u64,
-    /// Answers of CoAP, of either kind, that came again.
+    /// CoAP responses that came again.
     pub duplicate_responses: u64,
     /// Further attempts by the application.
     pub retried: u64,
     /// The platform took responsibility.
     pub accepted: u64,
-    /// Accepted, and the platform said that nobody subscribes.
+    /// Accepted although nobody subscribes (MQTT 5, code 0x10).
     pub no_subscriber: u64,
-    /// QoS 2 exchanges that came to their end.
+    /// QoS 2 exchanges that ended with PUBCOMP.
     pub completed: u64,
-    /// QoS 2 exchanges that the platform accepted and never completed.
+    /// QoS 2 exchanges with PUBREC and without PUBCOMP.
     pub incomplete: u64,
-    /// Refusals of messages whose answer nobody waited for; these are unacknowledged.
+    /// Refused NON messages whose answer nobody waits for; they are unacknowledged.
     pub refused_unawaited: u64,
     /// These refusals, by code.
     pub refused_unawaited_by_code: BTreeMap<String, u64>,
-    /// Acknowledged by the transport, beside the application's word.
+    /// Acknowledged by the transport, if the application's acknowledgement decides.
     pub transport_acknowledged: u64,
     /// The platform answered no.
     pub rejected: u64,
@@ -56,16 +54,15 @@ pub struct Ledger {
     pub rejected_by_code: BTreeMap<String, u64>,
     /// No answer in time.
     pub timed_out: u64,
-    /// Answers after the time-out, which change nothing.
+    /// Answers after the time-out or the end of the link; they change nothing.
     pub answered_late: u64,
-    /// Acknowledgements by the application of a message that it had acknowledged before.
+    /// Repeated acknowledgements by the application.
     pub answered_again: u64,
-    /// Acknowledgements by the application that name no message sent.
+    /// Acknowledgements by the application of no message sent.
     pub answered_unknown: u64,
-    /// Messages of acknowledgements that could not be read to their end.
+    /// Acknowledgement messages that could not be read to their end.
     pub answered_malformed: u64,
-    /// Commands that came to a link whose devices take none, or that named a device which it does not
-    /// carry; what became of them is not kept.
+    /// Commands to a device that takes none, or that the link does not carry.
     pub commands_received: u64,
     /// The link ended before the answer.
     pub broken: u64,
@@ -78,11 +75,11 @@ pub struct Ledger {
     /// The arrival figures of the first backend.
     #[serde(flatten)]
     pub arrivals: Arrivals,
-    /// Payload bytes handed to the socket, in bytes.
+    /// Bytes of payload handed to the socket.
     pub bytes_payload: u64,
-    /// All bytes handed to the socket for the messages, in bytes.
+    /// Bytes of the protocol for the messages, without TLS and WebSocket.
     pub bytes_wire: u64,
-    /// Sum of the absolute differences of all equations; null where it cannot be known.
+    /// Sum of the absolute differences of all equations; null for a killed run.
     pub residue: Option<u64>,
     /// The equations that do not hold.
     pub equations: Vec<Equation>,
@@ -91,9 +88,7 @@ pub struct Ledger {
 /// The copies that a backend received, of one scope and cohort. Every figure is null without a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Arrivals {
-    /// Every copy a backend took in, counted before decoding. For the measured cohort: copies of
-    /// the cohort, and foreign and unstamped ones seen while measuring. For one fleet or stream:
-    /// its copies.
+    /// Every copy that the backend received, counted before decoding.
     pub consumed: Option<u64>,
     /// First copies, whatever the device side says.
     pub arrived: Option<u64>,
@@ -101,7 +96,7 @@ pub struct Arrivals {
     pub lost: Option<u64>,
     /// Unacknowledged and absent.
     pub lost_unacknowledged: Option<u64>,
-    /// Accepted or unacknowledged, not arrived, and perhaps still on its way.
+    /// Accepted or unacknowledged, absent, and may still arrive.
     pub outstanding: Option<u64>,
     /// Arrived beyond the stream's deadline; null where no stream has one.
     pub late: Option<u64>,
@@ -109,14 +104,13 @@ pub struct Arrivals {
     pub duplicates: Option<u64>,
     /// Further copies of messages that we sent more than once.
     pub duplicate_own: Option<u64>,
-    /// Messages that came after a later one of their stream (RFC 4737 section 3.3), within one
-    /// consumer session and partition.
+    /// Overtaken within a consumer session and partition (RFC 4737 section 3.3).
     pub reordered: Option<u64>,
-    /// Altered copies. By event; null for one fleet or stream.
+    /// Altered copies; null for one fleet or stream.
     pub corrupted: Option<u64>,
-    /// Copies that name no message of this run. By event; null for one fleet or stream.
+    /// Copies that name no message of this run; null for one fleet or stream.
     pub foreign: Option<u64>,
-    /// Copies without a readable id. By event; null for one fleet or stream.
+    /// Copies without a readable id; null for one fleet or stream.
     pub unstamped: Option<u64>,
     /// Rejected, and arrived all the same.
     pub rejected_but_arrived: Option<u64>,
@@ -126,7 +120,7 @@ pub struct Arrivals {
     pub broken_but_arrived: Option<u64>,
 }
 
-/// An equation of docs/semantics.md#states-and-sums that does not hold.
+/// An equation that does not hold (docs/semantics.md#states-and-sums).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Equation {
     /// What is compared, and of which stream or backend.
@@ -135,8 +129,7 @@ pub struct Equation {
     pub left: u64,
     /// The right side's count.
     pub right: u64,
-    /// What it adds to the residue: the difference, and at least 1 where the counts agree but
-    /// did not count the same messages.
+    /// Its part of the residue; at least 1 if equal counts are of different messages.
     pub difference: u64,
 }
 
@@ -145,9 +138,9 @@ pub struct Equation {
 pub struct TableRow {
     /// Arrived.
     pub arrived: u64,
-    /// Not arrived, and known not to come any more.
+    /// Not arrived, and will not arrive.
     pub absent: u64,
-    /// Not arrived, and perhaps still on its way.
+    /// Not arrived, and may still arrive.
     pub outstanding: u64,
 }
 
@@ -250,7 +243,7 @@ impl ArrivalFigures {
         self.of(State::Unacknowledged).absent
     }
 
-    /// Accepted or unacknowledged, not arrived, and perhaps still on its way.
+    /// Accepted or unacknowledged, absent, and may still arrive.
     pub fn outstanding(&self) -> u64 {
         self.of(State::Accepted).outstanding + self.of(State::Unacknowledged).outstanding
     }

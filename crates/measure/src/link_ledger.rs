@@ -32,33 +32,31 @@ pub struct LinkLedger {
     /// Of these, those that the platform ended before settling began.
     #[serde(skip)]
     pub ended_by_platform: BTreeMap<String, u64>,
-    /// Messages without an answer by design that were the last sent on links that the platform
-    /// ended, by the cause of that end.
+    /// Messages without an answer by design, last sent on links that the platform ended, by cause.
     pub last_sent: BTreeMap<String, u64>,
     /// Usable links at the end, counted by walking them; null for one fleet.
     pub open_at_end: Option<u64>,
-    /// Acknowledgements of MQTT for a packet id that was answered before.
+    /// MQTT acknowledgements of a packet id that was answered before.
     pub mqtt_again: Option<u64>,
-    /// Acknowledgements of MQTT for a packet id that was never used.
+    /// MQTT acknowledgements of a packet id that was never used.
     pub mqtt_unknown: Option<u64>,
-    /// Flights of DTLS handshakes that were said again (RFC 6347 section 4.2.4).
+    /// DTLS handshake flights that were sent again (RFC 6347 section 4.2.4).
     pub dtls_retransmitted: Option<u64>,
-    /// Datagrams that are no message of CoAP.
+    /// Datagrams that are no CoAP message.
     pub coap_malformed: Option<u64>,
-    /// Answers of CoAP that nobody waited for, also those to copies of a request that had its answer.
+    /// CoAP answers to no open request.
     pub coap_stray: Option<u64>,
-    /// Pings and requests of the platform, for which a device has no use.
+    /// Pings and requests from the platform; the device resets them.
     pub coap_unexpected: Option<u64>,
-    /// Responses of CoAP that came again, whether or not it is known to which message.
+    /// CoAP responses that came again.
     pub coap_duplicates: Option<u64>,
-    /// Records of DTLS that did not open, could not be read, or were nobody's.
+    /// DTLS records that could not be decrypted, read or matched to a session.
     pub dtls_discarded: Option<u64>,
-    /// Records of DTLS that came again.
+    /// DTLS records that came again (RFC 6347 section 4.1.2.6).
     pub dtls_replayed: Option<u64>,
-    /// Errors that datagrams brought back (ICMP), such as that nobody listens; of several between two calls
-    /// of the kernel one counts.
+    /// ICMP errors on our datagrams; several between two system calls count once.
     pub icmp_errors: Option<u64>,
-    /// Datagrams that the kernel refused: no route, a firewall.
+    /// Datagrams that the kernel refused to send: no route, a firewall.
     pub datagrams_refused: Option<u64>,
 }
 

@@ -112,12 +112,12 @@ pub struct Rates {
     pub arrived: Option<f64>,
 }
 
-/// One latency of one cohort.
+/// The distribution of one latency of one cohort.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LatencyFigures {
-    /// The answered (for end-to-end: the arrived) whose time is known.
+    /// Answered messages; for end-to-end the arrived.
     pub count: u64,
-    /// The others, whose time is at least what it was when they were given up.
+    /// Unanswered messages; they count in `all_due` at their lower bound.
     pub censored: u64,
     /// Mean of the answered, in microseconds.
     pub mean_us: Option<u64>,
@@ -128,28 +128,28 @@ pub struct LatencyFigures {
     pub above_top: u64,
     /// Largest value of the answered, in microseconds.
     pub max_us: Option<u64>,
-    /// Percentiles of all due, the unanswered at their lower bound; null where nothing can be
-    /// censored.
+    /// Percentiles of all due; null if nothing can be censored.
     pub all_due: Option<Percentiles>,
-    /// Percentiles of the answered without the generator's own delay; null for a leg that has no
-    /// second time.
+    /// Percentiles of the answered without the generator's own delay; null for legs with one time.
     pub lower: Option<Percentiles>,
 }
 
-/// Percentiles in microseconds: the upper edge of the cell, null below `10 / (1 - X)` values.
+/// Percentiles in microseconds, null if there are too few values
+/// (docs/semantics.md#when-a-percentile-is-printed). Each is the upper edge of a histogram cell, at most
+/// 0.1 % above the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Median, from 20 values on.
     pub p50_us: Option<u64>,
-    /// From 100 values on.
+    /// 90 %, from 100 values on.
     pub p90_us: Option<u64>,
-    /// From 200 values on.
+    /// 95 %, from 200 values on.
     pub p95_us: Option<u64>,
-    /// From 1,000 values on.
+    /// 99 %, from 1,000 values on.
     pub p99_us: Option<u64>,
-    /// From 10,000 values on.
+    /// 99.9 %, from 10,000 values on.
     pub p99_9_us: Option<u64>,
-    /// Which of them are lower bounds, since messages without an end are among the values.
+    /// Names of percentiles that are lower bounds; absent if all are exact.
     #[serde(default, skip_serializing_if = "AtLeast::is_none")]
     pub at_least: AtLeast,
 }

@@ -13,14 +13,13 @@ pub struct CommandAccount {
     /// The counts.
     #[serde(flatten)]
     pub ledger: CommandLedger,
-    /// The queries kept apart as cold; null where none are, or there are no queries.
+    /// The cold queries; null if there are none.
     pub queries_cold: Option<QueriesDue>,
-    /// The queries due while measuring without them; null likewise.
+    /// The other queries due while measuring; null likewise.
     pub queries_warm: Option<QueriesDue>,
     /// Which commands were delivered and not received.
     pub not_received_ids: LostIds,
-    /// How the commands drained that were kept for devices that were offline on purpose; null where
-    /// none were.
+    /// Commands kept for devices that were offline on purpose; null without such devices.
     pub offline_queue: Option<DrainAccount>,
 }
 
@@ -43,8 +42,7 @@ pub struct QueriesDue {
     pub shed: u64,
 }
 
-/// What devices got that subscribe to other devices' messages: each subscriber is an account of
-/// its own, and the sums are over all of them.
+/// Messages that subscribing devices received, summed over all subscribers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReceiveAccount {
     /// The counts.
@@ -52,17 +50,16 @@ pub struct ReceiveAccount {
     pub ledger: ReceptionLedger,
     /// Due to a subscriber's first copy, measured cohort; null where clocks differ.
     pub end_to_end: Option<LatencyFigures>,
-    /// What each subscription got, by `<device>/<stream>`: the first 1,000.
+    /// The first 1,000 subscribers, by `<device>/<stream>`.
     pub by_subscriber: BTreeMap<String, SubscriberRow>,
-    /// How the messages drained that were kept for subscribers that were offline on purpose; null
-    /// where none were.
+    /// Messages kept for subscribers that were offline on purpose; null without such devices.
     pub offline_queue: Option<DrainAccount>,
 }
 
-/// What one subscriber got.
+/// Messages that one subscriber received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SubscriberRow {
-    /// Was to get so many.
+    /// Messages that the subscriber should receive.
     pub expected: u64,
     /// First copies.
     pub arrived: u64,
@@ -72,7 +69,8 @@ pub struct SubscriberRow {
     pub lost: u64,
 }
 
-/// How the queues drained that the platform kept while devices were offline on purpose.
+/// Queues that the platform kept for devices that were offline on purpose. It holds what was due between
+/// the end of a link and the answer to its next connect.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DrainAccount {
     /// The counts.
@@ -80,11 +78,11 @@ pub struct DrainAccount {
     pub ledger: DrainLedger,
     /// When the platform answered the first device that came back, in seconds since T0.
     pub began_s: Option<f64>,
-    /// When the last of it came, in seconds since T0.
+    /// When the last kept message arrived, in seconds since T0.
     pub ended_s: Option<f64>,
-    /// What came a second between these two.
+    /// Kept messages per second between these two instants.
     pub rate: Option<f64>,
-    /// From a device's return to the last of what came to it: of each device to which anything came.
+    /// Per device, from its return to its last kept message.
     pub took: Option<LatencyFigures>,
     /// The device that took longest.
     pub slowest: Option<String>,

@@ -29,9 +29,9 @@ pub struct Latencies {
     pub lateness: Option<LatencyFigures>,
     /// Taken to sent: the platform's, or what the scenario declared.
     pub held: Option<LatencyFigures>,
-    /// Due to arrival at the first backend.
+    /// Due to arrival at the first backend; null if its clock is another.
     pub end_to_end: Option<LatencyFigures>,
-    /// Begin of the TCP handshake to the end of the protocol's.
+    /// Begin of the connection to a usable link; null of cold and warm messages.
     pub connect: Option<LatencyFigures>,
     /// A query's due to its answer.
     pub command_request: Option<LatencyFigures>,
@@ -77,29 +77,29 @@ pub struct GeneratorUse {
     pub shards_cpu_s: Option<f64>,
     /// CPU-seconds of the consumer threads.
     pub consumers_cpu_s: Option<f64>,
-    /// Largest resident set.
+    /// Largest resident set, summed over processes.
     pub peak_rss_bytes: Option<u64>,
-    /// User memory a device.
+    /// Anonymous memory of the links, per device; null below 5,000 devices.
     pub user_bytes_per_device: Option<u64>,
     /// 99th percentile of lateness.
     pub lateness_p99_us: Option<u64>,
     /// Messages sent per CPU-second of the device shards.
     pub messages_per_cpu_s: Option<f64>,
-    /// How the threads and hosts fared while measuring; empty where nothing was sampled.
+    /// Health figures of the measured phase; empty if nothing was sampled.
     pub health: Vec<HealthFigure>,
 }
 
-/// One health figure of the measured phase: of the thread, or host, that it is worst for. It decides
-/// nothing.
+/// One health figure of the measured phase, of the thread or host with the largest share. No rule judges
+/// it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HealthFigure {
     /// `cpu`, `cpu-wait`, `cpu of consumers`, `cpu-wait of consumers`, `steal`.
     pub figure: String,
     /// The thread or host.
     pub name: String,
-    /// The share of a second: of a thread what 95 % of its seconds do not exceed, of a host the mean.
+    /// Share of a second: of a thread its 95th percentile, of a host the mean.
     pub share: f64,
-    /// The share from which on it is warned about.
+    /// The least share that causes a warning.
     pub harmful: f64,
 }
 
@@ -114,20 +114,20 @@ impl From<&muster_judge::Strain> for HealthFigure {
     }
 }
 
-/// What the target used, by process; null where it was not watched.
+/// What the target used, by process; null if `monitor` watches nothing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TargetUse {
     /// CPU-seconds by process.
     pub cpu: Option<BTreeMap<String, f64>>,
     /// Largest resident set in bytes by process.
     pub memory: Option<BTreeMap<String, u64>>,
-    /// Bytes read and written by process.
+    /// Bytes read and written by process; null in this version.
     pub io: Option<BTreeMap<String, u64>>,
-    /// How the platform's own counters grew, beside the ledger.
+    /// Growth of the platform's own counters; null if the scenario names none.
     pub counters: Option<Vec<CounterGrowth>>,
 }
 
-/// How one of the platform's own counters grew from before the load to after settling.
+/// Growth of one of the platform's own counters, from before the first link until settling has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterGrowth {
     /// Whose counter it is: the dialect's name.
@@ -137,37 +137,36 @@ pub struct CounterGrowth {
     pub kind: String,
     /// What the platform made of them, in its word.
     pub status: String,
-    /// By how much it grew; none if that is not known.
+    /// Its growth; null if a page was not read or began anew.
     pub grown: Option<u64>,
-    /// What the ledger has of that, warm-up and measured phase: accepted, or rejected with a code of
-    /// that class.
+    /// The ledger's count, warm-up and measured phase: accepted, or rejected with such a code.
     pub ledger: u64,
-    /// Messages of the type that were sent and of which no answer tells: some may be counted too.
+    /// Sent messages without an answer; the platform may have counted them or not.
     pub unanswered: u64,
-    /// Whether both tell the same; none where that cannot be said.
+    /// True if `grown` lies between `ledger` and `ledger + unanswered`; null if undecidable.
     pub agrees: Option<bool>,
 }
 
 /// Something that happened, in seconds since T0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When it began.
+    /// Its begin; negative before the start of the run.
     pub t_s: f64,
-    /// When it ended; null for an instant.
+    /// Its end; null for an instant, or if it did not end.
     pub until_s: Option<f64>,
-    /// What kind of event, such as `links-lost`.
+    /// The kind of event; see the table of events.
     pub kind: String,
-    /// What happened, in words.
+    /// Description in words.
     pub detail: String,
-    /// When rate and latency were back; null where the event is no outage while measuring.
+    /// When rate and latency were normal again; null if the event is no outage.
     pub recovery: Option<Recovery>,
 }
 
-/// The end of an outage as rate and latency show it.
+/// The end of an outage as rate and latency show it: answers and arrivals are at 90 % of their usual
+/// share, and medians below twice the usual ones or 1 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// From the begin of the event until both were back, to the length of a window; null if they were not
-    /// before measuring ended.
+    /// From the begin of the event until then; null if not while measuring.
     pub after_s: Option<f64>,
 }
 

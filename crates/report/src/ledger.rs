@@ -14,9 +14,9 @@ pub struct Ledgers {
     pub uplink: Ledger,
     /// The cohort due while measuring.
     pub measured: Ledger,
-    /// Commands; none where the scenario has none.
+    /// Commands and queries, whole run; null if the scenario has none.
     pub command: Option<CommandAccount>,
-    /// What devices got that subscribe to other devices' messages; none where none does.
+    /// Messages that subscribing devices received, whole run; null if none subscribes.
     pub receive: Option<ReceiveAccount>,
     /// Each stream by `<fleet>/<stream>`.
     pub by_stream: BTreeMap<String, StreamAccount>,
@@ -33,41 +33,40 @@ pub struct StreamAccount {
     pub rates: Rates,
     /// The measured cohort.
     pub latency: Latencies,
-    /// The messages kept apart as cold; null where none are.
+    /// The cold messages; null if the scenario keeps none apart.
     pub latency_cold: Option<Latencies>,
-    /// The measured cohort without them; null where none are kept apart.
+    /// The other messages of the measured cohort; null likewise.
     pub latency_warm: Option<Latencies>,
-    /// Its commands or queries; null where it has none.
+    /// Its commands or queries; null if it has none.
     pub command: Option<CommandAccount>,
-    /// What its subscribers got; null where it has none.
+    /// What its subscribers received; null if it has none.
     pub receive: Option<ReceiveAccount>,
-    /// The most that a burst took from due to the last byte sent; null where it sends no bursts.
+    /// The longest burst, from due to the last byte sent; null without bursts.
     pub burst_us: Option<u64>,
 }
 
 /// One backend's account of arrivals.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackendAccount {
-    /// Its place in the scenario, from 0; the ledgers above hold the arrival figures of 0.
+    /// Its place in the scenario; the ledgers hold the arrival figures of 0.
     pub number: u32,
     /// Its arrival figures.
     #[serde(flatten)]
     pub arrivals: Arrivals,
-    /// What the device side says (row) against what arrived (column).
+    /// Arrivals by state on the device side; empty for a killed run.
     pub table: BTreeMap<String, TableRow>,
-    /// First copies that more than one process took for the first: by so many the windows exceed
-    /// the ledger; null for a run that was killed.
+    /// Messages whose first copy two processes counted: the windows exceed the ledger by them.
     pub split: Option<u64>,
     /// Which messages are lost.
     pub lost_ids: LostIds,
 }
 
-/// Which messages are lost, as runs of sequence numbers.
+/// Ids of messages as ranges of sequence numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LostIds {
-    /// First and last sequence of each run, by `<device>/<stream>`.
+    /// Ranges `[first, last]`; the key is `<device>/<stream>`.
     #[serde(flatten)]
     pub ranges: BTreeMap<String, Vec<[u32; 2]>>,
-    /// Whether there are more than are listed.
+    /// True if there are more than the 1,000 listed ranges.
     pub truncated: bool,
 }

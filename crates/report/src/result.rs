@@ -16,11 +16,10 @@ pub const SCHEMA: &str = "muster/1";
 
 /// The result of one run.
 ///
-/// Counts are integers, names in `_us` integer microseconds, names in `_s` seconds, rates per
-/// second; a figure that is not known is `None`, written `null`, never 0.
+/// A figure that is not known is `null`, never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Always [`SCHEMA`].
+    /// The schema, `muster/1`; a new key does not change it.
     pub schema: String,
     /// Version of the program that ran.
     pub muster: String,
@@ -32,23 +31,21 @@ pub struct Report {
     pub seed: u64,
     /// SHA-256 of the scenario's text, in hexadecimal.
     pub scenario_sha256: Option<String>,
-    /// SHA-256 of the plan and its rules as resolved, stored before the first message: two results
-    /// with the same one ran the same and were judged by the same.
+    /// SHA-256 of the resolved plan and its rules, secrets and labels left out.
     pub resolved_sha256: Option<String>,
     /// Labels of the scenario and the command line.
     pub labels: BTreeMap<String, String>,
-    /// Wall-clock twin of T0, RFC 3339 in UTC; for display.
+    /// Wall clock at T0, RFC 3339 in UTC; for display.
     pub started: Option<String>,
-    /// What kept the run from its planned end, such as `interrupted at 0:08`, or `running, 0:08 so far`
-    /// where it has none yet; null where it came to one.
+    /// `running, 0:08 so far` or `interrupted at 0:08`; null after a planned end.
     pub unfinished: Option<Unfinished>,
-    /// Length of the measured phase in seconds.
+    /// Length of the measured phase; null if it never began.
     pub measured_s: Option<f64>,
     /// The phases as they ran.
     pub phases: Vec<Phase>,
     /// The scenario as resolved, secrets masked.
     pub scenario: Value,
-    /// Where the run took place: machine, kernel, limits, the target's description.
+    /// Machine, kernel, limits and target; its keys are not fixed.
     pub environment: Value,
     /// Whether the target ran on the generator's machine.
     pub co_located: Option<bool>,
@@ -62,19 +59,19 @@ pub struct Report {
     pub rates: Rates,
     /// Latencies of the measured cohort, over all streams.
     pub latency: Latencies,
-    /// The same of the messages that the scenario keeps apart as cold; null where it keeps none.
+    /// Latencies of the cold messages; null if the scenario keeps none apart.
     pub latency_cold: Option<Latencies>,
-    /// The same of the measured cohort without them; null where none are kept apart.
+    /// Latencies of the other messages of the measured cohort; null likewise.
     pub latency_warm: Option<Latencies>,
     /// What the generator itself used.
     pub generator: GeneratorUse,
     /// What the target used, where it was watched.
     pub target: TargetUse,
-    /// What happened, from when to when.
+    /// What happened, in order of begin.
     pub events: Vec<Event>,
-    /// At most [`crate::MAX_WINDOWS`] windows in order of time.
+    /// At most 600 stretches of the run, in order of time.
     pub windows: Vec<Window>,
-    /// Figures by the formulas of the published load tests, by name.
+    /// Figures by the formulas of published load tests: `sap`, `hono`.
     pub published: BTreeMap<String, Value>,
 }
 

@@ -13,16 +13,15 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Verdict {
     /// The result.
     pub result: RunResult,
-    /// What the result would be if the run were valid; none where it is.
+    /// Of an invalid run, its result by the rules alone; null if undecidable.
     pub would_be: Option<RunResult>,
-    /// Links that did not come up, by fleet and cause: the first thing to read.
+    /// Why links did not come up, by fleet; empty if all did.
     pub causes: Vec<LinkCause>,
-    /// What went wrong and no rule looked at; it moves no result.
+    /// Problems that no rule judged; they change no result.
     pub warnings: Vec<Warning>,
     /// The rules that the scenario switched off by `any`.
     pub switched_off: Vec<SwitchedOff>,
-    /// The streams whose delivery is unknown: their acknowledgements promise none, and no backend,
-    /// counter or read-back looks behind them.
+    /// Streams whose delivery nobody can confirm.
     pub delivery_unknown: Vec<UnknownDelivery>,
     /// Every rule, in the order in which they are judged.
     pub rules: Vec<Rule>,
@@ -167,15 +166,15 @@ impl Serialize for Verdict {
 /// How many rules ended in which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RuleCounts {
-    /// All of them.
+    /// All rules.
     pub rules: u64,
-    /// Those that hold.
+    /// Rules that hold.
     pub hold: u64,
-    /// Those that do not hold, and count.
+    /// Rules that fail and count.
     pub fail: u64,
-    /// Those that could not be decided.
+    /// Rules that could not be decided.
     pub not_evaluated: u64,
-    /// Those that do not hold, and are told only.
+    /// Rules that fail and do not count.
     pub not_judged: u64,
 }
 
@@ -203,7 +202,7 @@ impl fmt::Display for RuleCounts {
 /// A rule that the scenario switched off by `any`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchedOff {
-    /// The rule's name, such as `loss`; a latency without a percentile stands for all of them.
+    /// The rule, such as `loss`; `response` alone stands for all its percentiles.
     pub rule: String,
     /// Where it is switched off: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
@@ -227,9 +226,9 @@ pub struct Rule {
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
     pub except: Vec<String>,
-    /// What kind of rule it is, which decides what a failure means.
+    /// The kind of rule; it decides what a failure means.
     pub kind: RuleKind,
-    /// Whether the scenario names it; if not, it is a default.
+    /// True if the scenario names it, false for a default.
     pub named: bool,
     /// Whether it holds.
     pub result: RuleResult,
@@ -237,19 +236,19 @@ pub struct Rule {
     pub consequence: Consequence,
     /// What was observed.
     pub observed: Option<Figure>,
-    /// The same without the part that may be the generator's own; null where nothing of it may be.
+    /// The observed time without the generator's own delay; null if there is none.
     pub lower: Option<Figure>,
     /// What was allowed.
     pub bound: Option<Figure>,
-    /// Since when it does not hold, in seconds since T0.
+    /// The second since which it fails; null if it holds or cannot be dated.
     pub since_s: Option<f64>,
     /// How the decision was made, or why none was made.
     pub evidence: String,
     /// A caveat.
     pub note: Option<String>,
-    /// Why the run is invalid by this rule, in a word; null unless it is.
+    /// Why it makes the run invalid: a section of `invalid.md`; else null.
     pub reason: Option<String>,
-    /// What to do about it, and the section that explains it; null unless there is a reason.
+    /// What to do about the reason; null without one.
     pub remedy: Option<String>,
 }
 
@@ -310,23 +309,23 @@ impl RuleResult {
     }
 }
 
-/// An observed or allowed value: a count as it is, any other under the name of its unit.
+/// An observed or allowed value. A count is a plain number; any other value is an object with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Figure {
-    /// So many messages, links or events.
+    /// Number of messages, links or events.
     Count(u64),
     /// A length of time.
     Time {
-        /// In microseconds.
+        /// A length of time in microseconds.
         us: u64,
-        /// Whether it is a lower bound, since messages without an end are among the values.
+        /// True if the time is a lower bound; else absent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         at_least: bool,
     },
     /// A part of a whole.
     Fraction {
-        /// 0 to 1.
+        /// A share, 0 to 1.
         fraction: f64,
     },
     /// A rate.

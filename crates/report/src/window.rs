@@ -32,8 +32,7 @@ pub struct Window {
     pub arrived: Option<u64>,
     /// Never sent.
     pub shed: u64,
-    /// Never sent, by cause and by the second of due: a window's need not add up to `shed`, which is
-    /// by the second in which they were given up.
+    /// Never sent, by cause and by second of due; `shed` counts by second of giving up.
     pub shed_by_cause: BTreeMap<String, u64>,
     /// Refused.
     pub rejected: u64,
@@ -53,22 +52,22 @@ pub struct Window {
     pub end_to_end: Percentiles,
     /// Percentiles of the generator's own lateness.
     pub lateness: Percentiles,
-    /// Over how many seconds each percentile of the response was taken.
+    /// Seconds over which each percentile of the response was taken.
     pub response_over: PercentileSpans,
-    /// The same of end-to-end.
+    /// Seconds of the percentiles of end-to-end.
     pub end_to_end_over: PercentileSpans,
-    /// The same of the lateness.
+    /// Seconds of the percentiles of lateness.
     pub lateness_over: PercentileSpans,
-    /// Response times of all due, the unanswered at their lower bound: how many in which bucket.
+    /// Response times of all due by bucket: `[lower edge in us, count]`, ten edges a decade.
     pub response_heat: Heat,
-    /// End-to-end times: how many in which bucket.
+    /// End-to-end times by bucket.
     pub end_to_end_heat: Heat,
-    /// The generator's own health; null where it was not sampled.
+    /// The generator's own health; null without a sample.
     pub generator: Option<WindowHealth>,
 }
 
-/// Over how many seconds percentiles were taken: a percentile that has too few values in one window is
-/// that of several of one phase, of which each shows it. Null where the whole phase has too few.
+/// Seconds over which percentiles were taken. If one window has too few values, several windows of the
+/// phase share a percentile. Null if the whole phase has too few.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PercentileSpans {
     /// The median.

@@ -18,37 +18,37 @@ use crate::{DrainSummary, Equation, LatencyView, LostIds};
 pub struct CommandLedger {
     /// Queries that were sent, counted at the socket.
     pub queries: u64,
-    /// A command came.
+    /// Queries answered with a command.
     pub received_by_query: u64,
-    /// Taken by the platform, and no command came in time.
+    /// Queries accepted without a command in time.
     pub no_command: u64,
-    /// Refused by the platform.
+    /// Queries refused.
     pub query_rejected: u64,
-    /// Refused, by code.
+    /// Queries refused, by code.
     pub query_rejected_by_code: BTreeMap<String, u64>,
-    /// No answer in time.
+    /// Queries without an answer in time.
     pub query_timed_out: u64,
-    /// The link ended first.
+    /// Queries whose link ended before the answer.
     pub query_broken: u64,
-    /// Open at the end of settling.
+    /// Queries open at the end of settling.
     pub query_in_flight: u64,
-    /// Commands that came due, by the schedule's own count; null where they follow queries.
+    /// Commands that came due; null if they follow queries.
     pub scheduled: Option<u64>,
-    /// Came due and were never issued.
+    /// Commands that came due and were never issued.
     pub withheld: u64,
     /// Never issued, by cause.
     pub withheld_by_cause: BTreeMap<String, u64>,
-    /// Handed to the socket, counted there.
+    /// Commands issued, counted at the socket.
     pub issued: u64,
-    /// The platform took them for devices that it can reach.
+    /// Issued, and delivered according to the platform.
     pub delivered: u64,
-    /// Void before the device could have them, as the platform says.
+    /// Issued, and expired according to the platform.
     pub expired: u64,
-    /// The device cannot have them, as the platform says.
+    /// Issued, and undeliverable according to the platform.
     pub undeliverable: u64,
     /// Undeliverable, by status.
     pub undeliverable_by_status: BTreeMap<String, u64>,
-    /// The platform said nothing.
+    /// Issued, without a word of the platform.
     pub unknown: u64,
     /// First copies at devices.
     pub received: u64,
@@ -56,68 +56,67 @@ pub struct CommandLedger {
     pub received_again: u64,
     /// Copies at devices that name no command of this run for that device.
     pub received_foreign: u64,
-    /// Copies at devices whose id may not be believed.
+    /// Copies at devices with a damaged id.
     pub received_damaged: u64,
-    /// Delivered as the backend knows, and not received.
+    /// Delivered according to the platform, and not received.
     pub delivered_not_received: Option<u64>,
-    /// Received, and not delivered as the backend knows.
+    /// Received, and not delivered according to the platform.
     pub received_not_delivered: Option<u64>,
-    /// Received, and no reply is wanted.
+    /// Received, and no reply is expected.
     pub one_way: u64,
-    /// Received, and the platform took the reply.
+    /// Received, and the platform accepted the reply.
     pub answered: u64,
     /// Received, and the platform refused the reply.
     pub answer_rejected: u64,
-    /// Refused, by code.
+    /// Replies refused, by code.
     pub answer_rejected_by_code: BTreeMap<String, u64>,
-    /// Received, and the platform said nothing of the reply in time.
+    /// Received, and the reply had no answer in time.
     pub answer_timed_out: u64,
-    /// Received, and the link ended before the platform took the reply.
+    /// Received, and the link ended before the reply was answered.
     pub answer_broken: u64,
-    /// Received, and the reply was under way at the end.
+    /// Received, and the reply was open at the end.
     pub answer_in_flight: u64,
     /// Received, and the reply was never sent.
     pub answer_shed: u64,
-    /// Never sent, by cause.
+    /// Replies never sent, by cause.
     pub answer_shed_by_cause: BTreeMap<String, u64>,
-    /// Answered, and the reply came to the backend.
+    /// Answered, and the reply arrived at the backend.
     pub replies_arrived: Option<u64>,
-    /// Answered, and the reply will not come any more.
+    /// Answered, and the reply is lost.
     pub replies_lost: Option<u64>,
-    /// Answered, and the reply may still come.
+    /// Answered, and the reply may still arrive.
     pub replies_outstanding: Option<u64>,
-    /// Not answered as the device knows, and the reply came all the same.
+    /// Replies that arrived although the device does not know them accepted.
     pub replies_unanswered: Option<u64>,
-    /// First copies of replies at the backend, by the status that they tell; empty where they tell none.
+    /// First copies of replies at the backend, by the status in them.
     pub replies_by_status: BTreeMap<String, u64>,
     /// Further copies of replies.
     pub replies_again: u64,
     /// Replies that name no command of this run.
     pub replies_foreign: u64,
-    /// Replies whose id may not be believed.
+    /// Replies with a damaged id.
     pub replies_damaged: u64,
-    /// By where the device stood when the command came due: `online`, `offline` or `reconnected`;
-    /// empty where commands follow queries.
+    /// By state of the device at due: `online`, `offline`, `reconnected`, `waiting`.
     pub by_presence: BTreeMap<String, PresenceRow>,
     /// The commands that were delivered and not received.
     #[serde(skip)]
     pub not_received: LostIds,
-    /// Sum of the absolute differences of all equations; null where it cannot be known.
+    /// Sum of the absolute differences of all equations; null for a killed run.
     pub residue: Option<u64>,
     /// The equations that do not hold.
     pub equations: Vec<Equation>,
 }
 
-/// What became of the commands that came due while their devices stood in one place.
+/// Commands that came due while their devices were in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PresenceRow {
     /// Came due.
     pub scheduled: u64,
-    /// Delivered, as the backend knows.
+    /// Delivered according to the platform.
     pub delivered: u64,
-    /// Received by the device, then or later.
+    /// Received by the device, at once or later.
     pub received: u64,
-    /// Replied to, and the reply came to the backend.
+    /// Replied to, and the reply arrived at the backend.
     pub replies_arrived: u64,
 }
 

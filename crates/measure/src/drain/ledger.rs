@@ -9,26 +9,25 @@ use crate::ledger::sum_known;
 /// How the queues drained that the platform kept while devices were offline on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DrainLedger {
-    /// Devices that went offline, each by each of its streams.
+    /// Devices that went offline; each counts once for each of its streams.
     pub devices: u64,
-    /// Those of them that the platform answered when they came back.
+    /// Devices that the platform answered when they returned.
     pub returned: u64,
-    /// Those of them whose session it had no more, with all that it had kept.
+    /// Returned devices whose session the platform had dropped.
     pub forgotten: u64,
-    /// Due while their device was offline, and taken by the platform; null where the schedule does
-    /// not tell.
+    /// Due while offline and accepted by the platform; null after closed loops and queries.
     pub expected: Option<u64>,
-    /// Expected, and came.
+    /// Expected, and arrived.
     pub drained: Option<u64>,
-    /// Expected, and will not come any more.
+    /// Expected, and lost.
     pub lost: Option<u64>,
-    /// Expected, and may still come.
+    /// Expected, and may still arrive; of commands always 0.
     pub outstanding: Option<u64>,
     /// Further copies of what was due while the device was offline.
     pub duplicates: u64,
-    /// Of that, came after a later one of the same sender's stream.
+    /// Overtaken within one subscriber and sender; of commands always 0.
     pub reordered: u64,
-    /// Devices to which something did not come.
+    /// Devices that miss some of it.
     pub incomplete: u64,
     /// When the first device was back; none if none was.
     #[serde(skip)]

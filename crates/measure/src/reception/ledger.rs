@@ -13,26 +13,25 @@ pub(crate) const ROWS_MAX: usize = 1_000;
 /// is null for a run that was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReceptionLedger {
-    /// Subscriptions: each device by each stream is an account of its own.
+    /// Subscribers: each device counts once for each of its streams.
     pub subscribers: u64,
-    /// Accepted or unacknowledged messages that subscribers are to get, each subscriber by itself.
+    /// Accepted or unacknowledged messages that subscribers should receive.
     pub expected: Option<u64>,
     /// Every copy, counted before decoding.
     pub consumed: u64,
-    /// First copies, each subscriber by itself.
+    /// First copies, per subscriber.
     pub arrived: u64,
-    /// Those of them that were not expected: of messages that were not accepted, or that the
-    /// subscriber did not ask for.
+    /// First copies of messages that were not accepted or not subscribed to.
     pub unexpected: Option<u64>,
     /// Further copies of messages that the sender sent once.
     pub duplicates: Option<u64>,
     /// Further copies of messages that the sender sent more than once.
     pub duplicate_own: Option<u64>,
-    /// Came after a later one of their sender's stream.
+    /// Overtaken within one subscriber and sender.
     pub reordered: Option<u64>,
-    /// Expected and absent, and the subscribers were quiet or had moved past it.
+    /// Expected and lost.
     pub lost: Option<u64>,
-    /// Expected and absent, and it may still come.
+    /// Expected and absent, and may still arrive.
     pub outstanding: Option<u64>,
     /// Copies that name no message of this run.
     pub foreign: u64,
@@ -43,9 +42,9 @@ pub struct ReceptionLedger {
     /// What each subscriber got, in the order of devices.
     #[serde(skip)]
     pub by_subscriber: Vec<SubscriberRow>,
-    /// Whether there are more subscribers than these.
+    /// True if there are more than 1,000 subscribers.
     pub truncated: bool,
-    /// Sum of the absolute differences of all equations; null where it cannot be known.
+    /// Sum of the absolute differences of all equations; null for a killed run.
     pub residue: Option<u64>,
     /// The equations that do not hold.
     pub equations: Vec<Equation>,
