@@ -4,11 +4,27 @@
 //! The check of a file, the defaults, the JSON schema and the list of keys that are *not yet*
 //! built all read this table, so they cannot disagree.
 
+/// The keys of a map, one row each: the name, what it takes, its meaning, and what follows from it.
+macro_rules! object {
+    ($vis:vis $name:ident: $($row:expr,)+) => {
+        $vis static $name: $crate::language::Object = $crate::language::Object { keys: &[$($row),+] };
+    };
+}
+
+/// A choice of words that are all built.
+macro_rules! words {
+    ($($name:literal),+) => {
+        $crate::language::Kind::Word(&[$($crate::language::word($name)),+])
+    };
+}
+
 mod behaviour;
 mod fleet;
 mod judging;
 mod platform;
 mod stream;
+
+use Scalar::{Text, Whole};
 
 /// The keys of one map.
 #[derive(Debug)]
@@ -142,6 +158,14 @@ impl Scalar {
     }
 }
 
+/// The largest number of 32 bits.
+const U32: u64 = u32::MAX as u64;
+
+/// A map with these keys.
+const fn map(object: &'static Object) -> Kind {
+    Kind::Object(object)
+}
+
 /// A single value of a form.
 pub(crate) const fn one(scalar: Scalar) -> Kind {
     Kind::One(scalar)
@@ -248,7 +272,7 @@ impl Key {
 pub(crate) const fn refused(name: &'static str, why: &'static str, help: &'static str) -> Key {
     Key {
         status: Status::Refused { why, help },
-        ..key(name, one(Scalar::Text), why)
+        ..key(name, one(Text), why)
     }
 }
 
@@ -260,89 +284,25 @@ pub(crate) mod work {
     pub(crate) const MONITORING: &str = "the monitoring of the target";
 }
 
-/// The whole file.
-pub(crate) static SCENARIO: Object = Object {
-    keys: &[
-        key(
-            "name",
-            one(Scalar::Text),
-            "Names the run and its result folder",
-        )
-        .required(),
-        key(
-            "seed",
-            one(Scalar::Whole(0, u64::MAX)),
-            "Reproduces phases, payloads and jitter",
-        )
-        .or("1"),
-        key(
-            "labels",
-            Kind::Table(&one(Scalar::Text)),
-            "Copied into the result",
-        ),
-        key(
-            "platform",
-            Kind::Object(&platform::PLATFORM),
-            "The system under test; without it the embedded reference gateway",
-        )
-        .or("{}"),
-        key(
-            "provision",
-            Kind::Object(&platform::PROVISION),
-            "What the platform is told of the devices before they connect, and after the run",
-        ),
-        key(
-            "hooks",
-            Kind::Object(&platform::HOOKS),
-            "Commands before and after the run",
-        )
-        .later(work::HOOKS),
-        key(
-            "fleet",
-            Kind::List(&Kind::Object(&fleet::FLEET)),
-            "The devices",
-        )
-        .required(),
-        key(
-            "phases",
-            Kind::Object(&judging::PHASES),
-            "How long each phase lasts",
-        )
-        .or("{}"),
-        key(
-            "cold",
-            Kind::Object(&judging::COLD),
-            "A first part that is kept apart",
-        ),
-        key(
-            "monitor",
-            Kind::List(&Kind::Object(&platform::MONITOR)),
-            "What else is watched",
-        ),
-        key(
-            "slo",
-            Kind::Object(&judging::SLO),
-            "What must hold for a pass",
-        ),
-        key(
-            "validity",
-            Kind::Object(&judging::VALIDITY),
-            "When the generator is to blame",
-        )
-        .or("{}"),
-        key(
-            "stability",
-            Kind::Object(&judging::STABILITY),
-            "When stability is evaluated",
-        )
-        .or("{}"),
-        key(
-            "stop-if",
-            Kind::Object(&judging::STOP_IF),
-            "What ends the measured phase early",
-        ),
-    ],
-};
+// The whole file.
+object! { pub(crate) SCENARIO:
+    key("name", one(Text), "Names the run and its result folder").required(),
+    key("seed", one(Whole(0, u64::MAX)), "Reproduces phases, payloads and jitter").or("1"),
+    key("labels", Kind::Table(&one(Text)), "Copied into the result"),
+    key("platform", map(&platform::PLATFORM),
+        "The system under test; without it the embedded reference gateway").or("{}"),
+    key("provision", map(&platform::PROVISION),
+        "What the platform is told of the devices before they connect, and after the run"),
+    key("hooks", map(&platform::HOOKS), "Commands before and after the run").later(work::HOOKS),
+    key("fleet", Kind::List(&map(&fleet::FLEET)), "The devices").required(),
+    key("phases", map(&judging::PHASES), "How long each phase lasts").or("{}"),
+    key("cold", map(&judging::COLD), "A first part that is kept apart"),
+    key("monitor", Kind::List(&map(&platform::MONITOR)), "What else is watched"),
+    key("slo", map(&judging::SLO), "What must hold for a pass"),
+    key("validity", map(&judging::VALIDITY), "When the generator is to blame").or("{}"),
+    key("stability", map(&judging::STABILITY), "When stability is evaluated").or("{}"),
+    key("stop-if", map(&judging::STOP_IF), "What ends the measured phase early"),
+}
 
 #[cfg(test)]
 mod tests {
