@@ -63,10 +63,10 @@ impl Delivery {
 impl Progress {
     /// How far the links of a shard have come. Whether one was declined is known to whoever drives it.
     pub fn of<P: Session, S: Sink>(shard: &Shard<P, S>, at: Micros) -> Self {
-        let tally = shard.tally();
+        let tally = shard.links().tally();
         Self {
             at,
-            links_wanted: u64::from(shard.links()),
+            links_wanted: u64::from(shard.fleets().links()),
             links_up: u64::from(tally.up),
             links_untried: u64::from(tally.untried),
             links_refused: tally.refused,
@@ -76,10 +76,10 @@ impl Progress {
             consumers_up: 0,
             consumers_refused: 0,
             listening: Listening::NOBODY,
-            open: shard.open() as u64,
+            open: shard.traffic().open() as u64,
             stranded: shard.stranded(),
-            behind: u64::from(shard.next_due().is_some_and(|due| due <= at)),
-            completing: shard.completing(at),
+            behind: u64::from(shard.traffic().next_due().is_some_and(|due| due <= at)),
+            completing: shard.traffic().completing(at),
         }
     }
 
@@ -153,7 +153,7 @@ phases: { measure: 1s }
     fn a_shard_is_behind_until_all_that_is_due_is_taken() {
         let (mut shard, now) = (burst(), Micros::from_secs(2));
         assert_eq!(Progress::of(&shard, now).behind, 0, "nothing is due yet");
-        shard.start(Micros::ZERO);
+        shard.traffic_mut().start(Micros::ZERO);
         for taken in 0..3 {
             assert_eq!(Progress::of(&shard, now).behind, 1, "after {taken}");
             assert!(shard.take_due(now).is_some());

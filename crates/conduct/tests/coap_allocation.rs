@@ -99,11 +99,11 @@ impl Line {
             issued: 0,
             allocations: 0,
         };
-        line.shard.start_ramp(Micros::ZERO);
-        assert_eq!(line.shard.next_to_connect(Micros::ZERO), Some(0));
+        line.shard.connects_mut().start(Micros::ZERO);
+        assert_eq!(line.shard.connects_mut().take(Micros::ZERO), Some(0));
         line.shard.opening(0, Micros::ZERO);
         line.shard.opened(0, Micros::ZERO, &mut line.out);
-        line.shard.start(Micros::ZERO);
+        line.shard.traffic_mut().start(Micros::ZERO);
         line
     }
 
@@ -139,13 +139,13 @@ impl Line {
                 );
             }
             while self.ask(now, |shard, out| shard.render_next(0, now, out)) {
-                self.ask(now, |shard, _| shard.written(0, now));
+                self.ask(now, |shard, _| shard.traffic_mut().written(0, now));
                 let answer = self.answer(now);
                 let _ = self.ask(now, |shard, out| shard.received(0, now, &answer, out));
             }
             let next = [
-                self.shard.next_due(),
-                self.shard.next_expiry(),
+                self.shard.traffic().next_due(),
+                self.shard.traffic().next_expiry(),
                 self.shard.deadline(0),
             ];
             let next = next.into_iter().flatten().min().unwrap_or(END);
@@ -207,7 +207,7 @@ fn body(seq: u32) -> Vec<u8> {
 fn a_query_with_its_command_and_the_reply_to_it_allocates_nothing() {
     let mut line = Line::new();
     line.run();
-    let told = line.shard.sink();
+    let told = line.shard.recording().sink();
     assert!(told.answered > 5_900, "{} replies", told.answered);
     assert_eq!((told.accepted, told.other), (told.answered, 0));
     assert_eq!(line.allocations, 0);

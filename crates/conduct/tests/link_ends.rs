@@ -30,7 +30,7 @@ fn connected_as(text: &str, connack: &[u8]) -> (Shard<Mqtt, Tape>, Vec<u8>) {
     shard.opened(link, Micros::ZERO, &mut out);
     let connect = std::mem::take(&mut out);
     let _ = shard.received(link, Micros::ZERO, connack, &mut out);
-    assert!(shard.is_up(link));
+    assert!(shard.links().is_up(link));
     (shard, connect)
 }
 
@@ -54,15 +54,15 @@ fn opening(text: &str) -> (Shard<Mqtt, Tape>, u32) {
     };
     let tape = Tape::new(Recorder::new(recorder.clone()), None);
     let mut shard: Shard<Mqtt, _> = placement.shard(tape).expect("a shard");
-    shard.start_ramp(Micros::ZERO);
-    let link = shard.next_to_connect(Micros::ZERO).expect("its turn");
+    shard.connects_mut().start(Micros::ZERO);
+    let link = shard.connects_mut().take(Micros::ZERO).expect("its turn");
     shard.opening(link, Micros::ZERO);
     (shard, link)
 }
 
 /// The causes by which links ended that the recorder has.
 fn causes(shard: &mut Shard<Mqtt, Tape>, now: Micros) -> BTreeMap<String, u64> {
-    let windows = shard.sink().recorder().flush(now);
+    let windows = shard.recording().sink().recorder().flush(now);
     let ended = windows.links.values();
     let ended = ended.flat_map(|window| window.counts.disconnects.iter());
     ended.map(|(cause, n)| (cause.to_string(), n)).collect()
@@ -87,7 +87,7 @@ fn a_link_is_refused_by_a_word_of_the_protocol_alone() {
     ] {
         let (mut shard, link) = opening(SCENARIO);
         shard.connect_failed(link, Micros::ZERO, failure);
-        let tally = shard.tally();
+        let tally = shard.links().tally();
         assert_eq!((tally.failed, tally.refused), (1, refused), "{failure}");
     }
 }
@@ -107,7 +107,7 @@ fn what_waits_on_a_link_that_was_refused_for_good_is_stranded_once_nothing_is_du
     ] {
         let (mut shard, link) = opening(SCENARIO);
         shard.connect_failed(link, Micros::ZERO, failure);
-        shard.start(Micros::ZERO);
+        shard.traffic_mut().start(Micros::ZERO);
         let end = Micros::from_secs(1);
         assert!(shard.take_due(end).is_some(), "one is due");
         let counts = |shard: &Shard<Mqtt, Tape>| {
@@ -115,7 +115,7 @@ fn what_waits_on_a_link_that_was_refused_for_good_is_stranded_once_nothing_is_du
             (progress.open, progress.stranded)
         };
         assert_eq!(counts(&shard), (1, 0), "{failure}: more may be due");
-        shard.end_due(end);
+        shard.traffic_mut().end_due(end);
         assert_eq!(counts(&shard), (1, stranded), "{failure}");
         shard.opening(link, end);
         shard.opened(link, end, &mut Vec::new());
@@ -162,7 +162,7 @@ fn a_link_that_is_lost_abruptly_is_reset_without_a_word_and_leaves_its_will() {
             connect.windows(5).any(|bytes| bytes == delay),
             "{connect:x?}"
         );
-        shard.start(Micros::ZERO);
+        shard.traffic_mut().start(Micros::ZERO);
         let now = shard.deadline(0).expect("it leaves");
         assert_eq!(now, Micros::from_secs(1));
         let mut out = Vec::new();
@@ -230,14 +230,18 @@ fn a_link_that_the_peer_ends_again_and_again_may_be_taken_over() {
             shard.opened(0, now, &mut Vec::new());
             let _ = shard.received(0, now, CONNACK, &mut Vec::new());
         }
-        let taken = shard.refusals().take_takeover();
+        let taken = shard.recording().refusals().take_takeover();
         assert_eq!(
             taken.is_some(),
             told,
             "{keys} {lasts} s {ends:?}: {taken:?}"
         );
         assert!(taken.is_none_or(|text| text.contains("`client.id`")));
-        assert_eq!(shard.refusals().take_takeover(), None, "it is told once");
+        assert_eq!(
+            shard.recording().refusals().take_takeover(),
+            None,
+            "it is told once"
+        );
     }
 }
 
@@ -249,13 +253,13 @@ fn a_subscription_at_a_lower_qos_is_told_once_with_both() {
                     phases: { measure: 1s }\n";
         let answers = [0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, granted];
         let (mut shard, _) = connected_as(text, &answers);
-        let lower = shard.refusals().take_lower_qos();
+        let lower = shard.recording().refusals().take_lower_qos();
         assert_eq!(lower.is_some(), told.is_some(), "{lower:?}");
         assert!(
             lower
                 .unwrap_or_default()
                 .ends_with(told.unwrap_or_default())
         );
-        assert_eq!(shard.refusals().take_lower_qos(), None);
+        assert_eq!(shard.recording().refusals().take_lower_qos(), None);
     }
 }

@@ -1,76 +1,488 @@
-//! The messages of a shard, as its sessions see them.
+//! The messages of a shard that are taken and not yet final, and where each of them stands.
 
-use muster_model::{MessageId, RunId, Stamp};
-use muster_platform::Replying;
+use std::ops::Range;
 
-use crate::class::Class;
-use crate::reply_paths::ReplyPaths;
-use crate::session::Session;
-use crate::shard::{Place, Scratch};
-use crate::slots::{SlotId, Slots};
+use muster_model::{DeviceId, Micros, StreamId};
 
-/// The messages that are taken and not yet final, and all that they are rendered from.
+use crate::acknowledged::{Acknowledged, Met};
+use crate::class::ClassStream;
+use crate::fleets::Fleets;
+use crate::slots::{Chain, Slot, SlotId, Slots, Stage, Taken};
+use crate::timeouts::Timeouts;
+use crate::token::Token;
+
+/// The messages of a shard: each waits in a lane, is being written, or is on its way.
 #[derive(Debug)]
-pub(crate) struct Messages<'a, P: Session> {
-    pub(crate) run: RunId,
-    pub(crate) classes: &'a [Class<P::Settings>],
-    pub(crate) places: &'a [Option<Place>],
-    pub(crate) slots: &'a mut Slots<P::Key>,
-    pub(crate) scratch: &'a mut Scratch,
-    /// The paths of replies that are requests.
-    pub(crate) paths: &'a ReplyPaths,
+pub(crate) struct Messages<K> {
+    slots: Slots<K>,
+    /// By link.
+    outboxes: Vec<Outbox>,
+    lanes: Vec<Lane>,
+    /// Those that wait for an answer or a command.
+    timeouts: Timeouts,
+    /// Those that the application acknowledges.
+    acknowledged: Acknowledged,
 }
 
-impl<P: Session> Messages<'_, P> {
+/// What a link writes, and what of it is open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outbox {
+    /// Sent and unanswered, in the order sent.
+    flight: Chain,
+    /// To be sent again on a resumed session, before anything new.
+    again: Chain,
+    /// The message of which the kernel holds a part.
+    writing: Writing,
+    /// Messages without an answer by design that were sent since the peer sent its last packet.
+    last_sent: u32,
+    /// Whether what was written last still waits.
+    hold: Hold,
+    /// Whether something waits for the end of the silence that the platform asked for.
+    waits_for_silence: bool,
+}
+
+/// The messages of one stream that wait on one link.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lane {
+    queue: Chain,
+    queued: u32,
+    flying: u32,
+}
+
+/// What the socket holds of a link's messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    Nothing,
+    Message(SlotId),
+    /// A message that became final while its copy was still being written.
+    Orphan,
+}
+
+/// What keeps a link from writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    Nothing,
+    /// A datagram goes at the end of the turn, with those of others.
+    Gathering,
+    /// The kernel has no room.
+    Full,
+}
+
+/// An attempt whose answer is not waited for any more, by its session's names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Forgotten<K> {
+    pub(crate) token: Token,
+    pub(crate) key: Option<K>,
+    /// True if nobody has seen it, so that nobody answers it.
+    pub(crate) is_unseen: bool,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self {
+            flight: Chain::default(),
+            again: Chain::default(),
+            writing: Writing::Nothing,
+            last_sent: 0,
+            hold: Hold::Nothing,
+            waits_for_silence: false,
+        }
+    }
+}
+
+impl Outbox {
+    /// Whether the socket has taken all that was written.
     #[inline]
-    pub(crate) fn reborrow(&mut self) -> Messages<'_, P> {
-        Messages {
-            run: self.run,
-            classes: self.classes,
-            places: self.places,
-            slots: self.slots,
-            scratch: self.scratch,
-            paths: self.paths,
+    pub(crate) fn is_free(&self) -> bool {
+        self.hold == Hold::Nothing && self.writing == Writing::Nothing
+    }
+
+    #[inline]
+    pub(crate) fn hold(&self) -> Hold {
+        self.hold
+    }
+
+    #[inline]
+    pub(crate) fn set_hold(&mut self, hold: Hold) {
+        self.hold = hold;
+    }
+
+    pub(crate) fn waits_for_silence(&self) -> bool {
+        self.waits_for_silence
+    }
+
+    pub(crate) fn set_waits_for_silence(&mut self, waits: bool) {
+        self.waits_for_silence = waits;
+    }
+
+    /// The first message that is to be sent again on a resumed session.
+    #[inline]
+    pub(crate) fn first_again(&self) -> Option<SlotId> {
+        self.again.first()
+    }
+
+    /// The first message that was sent and has no answer.
+    pub(crate) fn first_open(&self) -> Option<SlotId> {
+        self.again.first().or_else(|| self.flight.first())
+    }
+
+    /// The message that the socket holds.
+    pub(crate) fn written(&self) -> Option<SlotId> {
+        match self.writing {
+            Writing::Message(id) => Some(id),
+            Writing::Nothing | Writing::Orphan => None,
         }
     }
 
-    /// The place of a message's stream.
+    /// The socket holds no message any more: which one it held.
     #[inline]
-    pub(crate) fn place(&self, id: SlotId) -> Place {
-        let stream = self.slots.get(id).stream;
-        self.places[stream.index()].expect("the stream of a slot is planned")
+    pub(crate) fn take_written(&mut self) -> Option<SlotId> {
+        let written = self.written();
+        self.writing = Writing::Nothing;
+        written
     }
 
-    /// Renders topic and payload of a message into the scratch buffers: a pure function of the seed,
-    /// the message id and its due instant, so that nothing is stored for a second time.
-    pub(crate) fn render_body(&mut self, id: SlotId) {
-        let place = self.place(id);
+    /// A message without an answer by design was sent.
+    pub(crate) fn count_last_sent(&mut self, is_uplink: bool) {
+        self.last_sent = self.last_sent.saturating_add(u32::from(is_uplink));
+    }
+
+    /// Messages without an answer that were sent since the last call.
+    #[inline]
+    pub(crate) fn take_last_sent(&mut self) -> u32 {
+        std::mem::take(&mut self.last_sent)
+    }
+}
+
+impl<K: Copy + PartialEq> Messages<K> {
+    /// No message, of a plan with so many streams, and never more than `limit`.
+    pub(crate) fn new(limit: u32, streams: usize) -> Self {
+        Self {
+            slots: Slots::new(limit),
+            outboxes: Vec::new(),
+            lanes: Vec::new(),
+            timeouts: Timeouts::new(streams),
+            acknowledged: Acknowledged::default(),
+        }
+    }
+
+    /// Takes the links of all fleets in.
+    pub(crate) fn add_links<C>(&mut self, fleets: &Fleets<C>) {
+        let links = fleets.links() as usize;
+        let streams = fleets.streams_of_lanes();
+        let timeouts: Vec<Option<Micros>> =
+            streams.clone().map(ClassStream::sliding_timeout).collect();
+        self.outboxes = vec![Outbox::default(); links];
+        self.lanes = vec![Lane::default(); timeouts.len()];
+        self.timeouts.slide(&timeouts, links);
+        if streams.clone().any(ClassStream::is_acknowledged) {
+            self.acknowledged = Acknowledged::of(timeouts.len());
+        }
+    }
+
+    /// Takes a stream of the shard in.
+    pub(crate) fn add_stream(&mut self, stream: &ClassStream) {
+        self.timeouts.add(stream);
+    }
+
+    /// All of them by their places.
+    pub(crate) fn slots(&self) -> &Slots<K> {
+        &self.slots
+    }
+
+    pub(crate) fn slots_mut(&mut self) -> &mut Slots<K> {
+        &mut self.slots
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: SlotId) -> &Slot<K> {
+        self.slots.get(id)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: SlotId) -> &mut Slot<K> {
+        self.slots.get_mut(id)
+    }
+
+    #[inline]
+    pub(crate) fn outbox(&self, link: u32) -> &Outbox {
+        &self.outboxes[link as usize]
+    }
+
+    #[inline]
+    pub(crate) fn outbox_mut(&mut self, link: u32) -> &mut Outbox {
+        &mut self.outboxes[link as usize]
+    }
+
+    /// The messages of a link that were sent and have no answer, the oldest first.
+    pub(crate) fn flight(&self, link: u32) -> impl Iterator<Item = SlotId> {
+        let first = self.outbox(link).flight.first();
+        std::iter::successors(first, |id| self.slots.after(*id))
+    }
+
+    /// Messages that wait in a lane.
+    #[inline]
+    pub(crate) fn queued(&self, lane: usize) -> u32 {
+        self.lanes[lane].queued
+    }
+
+    /// Messages of a lane that are on their way.
+    pub(crate) fn flying(&self, lane: usize) -> u32 {
+        self.lanes[lane].flying
+    }
+
+    /// Whether an answer is waited for in one of these lanes.
+    pub(crate) fn is_flying(&self, lanes: Range<usize>) -> bool {
+        self.lanes[lanes].iter().any(|lane| lane.flying > 0)
+    }
+
+    /// The first message that waits in a lane.
+    #[inline]
+    pub(crate) fn first_queued(&self, lane: usize) -> Option<SlotId> {
+        self.lanes[lane].queue.first()
+    }
+
+    /// The messages that wait in a lane.
+    fn queue(&self, lane: usize) -> impl Iterator<Item = SlotId> {
+        std::iter::successors(self.first_queued(lane), |id| self.slots.after(*id))
+    }
+
+    /// The first message of a lane behind so many that never went out; what is tried again was sent,
+    /// and waits.
+    pub(crate) fn unsent_beyond(&self, lane: usize, count: usize) -> Option<SlotId> {
+        let queue = self.queue(lane);
+        let mut unsent = queue.filter(|id| self.slots.get(*id).sent.is_none());
+        unsent.nth(count)
+    }
+
+    /// Whether a device has a message of a stream under way, or one that waits for its turn in `lane`.
+    pub(crate) fn has(&self, link: u32, lane: usize, of: (DeviceId, StreamId)) -> bool {
+        let gathered = self.outbox(link).written();
+        let mut open = self.flight(link).chain(self.queue(lane)).chain(gathered);
+        open.any(|id| {
+            let slot = self.slots.get(id);
+            (slot.device, slot.stream) == of
+        })
+    }
+
+    /// A message waits in a lane; none if the pool is at its limit.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, lane: usize, taken: Taken) -> Option<SlotId> {
+        let id = self.slots.take(taken)?;
+        self.append(lane, id);
+        Some(id)
+    }
+
+    fn append(&mut self, lane: usize, id: SlotId) {
+        let lane = &mut self.lanes[lane];
+        self.slots.push_back(&mut lane.queue, id);
+        lane.queued += 1;
+    }
+
+    /// A message waits no more.
+    #[inline]
+    pub(crate) fn unqueue(&mut self, lane: usize, id: SlotId) {
+        let lane = &mut self.lanes[lane];
+        self.slots.unlink(&mut lane.queue, id);
+        lane.queued -= 1;
+    }
+
+    /// A message that was never whole on the wire waits again, before all others.
+    pub(crate) fn requeue(&mut self, lane: usize, id: SlotId) {
+        self.slots.get_mut(id).stage = Stage::Waiting;
+        let lane = &mut self.lanes[lane];
+        self.slots.push_front(&mut lane.queue, id);
+        lane.queued += 1;
+    }
+
+    /// A message is tried again, after all others that wait.
+    pub(crate) fn retry(&mut self, lane: usize, id: SlotId) {
+        let slot = self.slots.get_mut(id);
+        slot.tries += 1;
+        slot.stage = Stage::Waiting;
+        self.append(lane, id);
+    }
+
+    /// From here on the socket has the message; whether for a second time, because the peer had the
+    /// whole of it before.
+    #[inline]
+    pub(crate) fn hand_out<C>(&mut self, fleets: &Fleets<C>, id: SlotId) -> bool {
+        let slot = self.slots.get_mut(id);
+        let was_again = slot.stage == Stage::Again;
+        slot.stage = Stage::Writing;
+        let is_again = slot.sent.is_some();
+        slot.resent |= is_again;
+        let (link, stream, seq) = (slot.link, slot.stream, slot.seq);
+        let lane = fleets.lane_of(link, stream);
+        let outbox = &mut self.outboxes[link as usize];
+        outbox.writing = Writing::Message(id);
+        if was_again {
+            self.slots.unlink(&mut outbox.again, id);
+        } else {
+            self.unqueue(lane, id);
+        }
+        if fleets.stream(stream).is_acknowledged() {
+            self.acknowledged.expect(lane, seq, id);
+        }
+        is_again
+    }
+
+    /// A message is on its way, and its answer is waited for.
+    #[inline]
+    pub(crate) fn fly<C>(&mut self, fleets: &Fleets<C>, id: SlotId, at: Micros) {
+        let slot = self.slots.get_mut(id);
+        slot.stage = Stage::Flying;
+        let link = slot.link;
+        let is_watched = std::mem::replace(&mut slot.is_watched, true);
+        if !is_watched {
+            slot.flown = at;
+        }
+        let lane = fleets.lane_of(link, slot.stream);
+        self.slots
+            .push_back(&mut self.outboxes[link as usize].flight, id);
+        if !is_watched {
+            self.lanes[lane].flying += 1;
+            self.timeouts.watch(&mut self.slots, lane, id);
+        }
+    }
+
+    /// The platform took a query: the device waits for a command from now on.
+    pub(crate) fn await_command<C>(&mut self, fleets: &Fleets<C>, id: SlotId, now: Micros) {
+        let slot = self.slots.get_mut(id);
+        (slot.stage, slot.flown) = (Stage::Flying, now);
+        (slot.is_watched, slot.is_asking) = (true, true);
+        let (link, stream) = (slot.link, slot.stream);
+        self.slots
+            .push_back(&mut self.outboxes[link as usize].flight, id);
+        self.lanes[fleets.lane_of(link, stream)].flying += 1;
+        self.timeouts.await_command(&mut self.slots, id);
+    }
+
+    /// An answer is waited for from `at` on.
+    pub(crate) fn wait_anew<C>(&mut self, fleets: &Fleets<C>, id: SlotId, at: Micros) {
         let slot = self.slots.get(id);
-        let class = &self.classes[place.class as usize];
-        let message = MessageId {
-            run: self.run,
-            device: slot.device,
-            stream: slot.stream,
-            seq: slot.seq,
-        };
-        if class.streams[place.lane as usize].is_command() {
-            let stamp = Stamp {
-                id: message,
-                due: Some(slot.issued),
-            };
-            let scratch = &mut *self.scratch;
-            class.roster.render_name(slot.device, &mut scratch.name);
-            let to = Replying {
-                stamp: &stamp,
-                request: slot.request,
-                device: &scratch.name,
-                is_gateways: class.client.gateway.is_some(),
-            };
-            (class.dialect.write_reply)(&to, &mut scratch.reply);
-            scratch.uplink.say(&scratch.reply);
-            return;
+        if slot.is_watched {
+            let lane = fleets.lane_of(slot.link, slot.stream);
+            self.timeouts.unwatch(&mut self.slots, lane, id);
+            self.slots.get_mut(id).flown = at;
+            self.timeouts.watch(&mut self.slots, lane, id);
         }
-        let uplink = &class.streams[place.lane as usize].uplink;
-        uplink.render(&class.roster, &message, slot.due, &mut self.scratch.uplink);
+    }
+
+    /// Takes an attempt out of everything it stands in, whatever its stage.
+    #[inline]
+    pub(crate) fn land<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
+        let slot = self.slots.get(id);
+        let (stage, lane) = (slot.stage, fleets.lane_of(slot.link, slot.stream));
+        let outbox = &mut self.outboxes[slot.link as usize];
+        match stage {
+            Stage::Flying => self.slots.unlink(&mut outbox.flight, id),
+            Stage::Again => self.slots.unlink(&mut outbox.again, id),
+            Stage::Writing => outbox.writing = Writing::Orphan,
+            Stage::Waiting | Stage::Free => {}
+        }
+        self.withdraw(fleets, id);
+        if std::mem::take(&mut self.slots.get_mut(id).is_watched) {
+            self.timeouts.unwatch(&mut self.slots, lane, id);
+            self.lanes[lane].flying -= 1;
+        }
+    }
+
+    /// The application's word on an attempt is not waited for any more.
+    fn withdraw<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
+        let slot = self.slots.get(id);
+        if fleets.stream(slot.stream).is_acknowledged() {
+            let lane = fleets.lane_of(slot.link, slot.stream);
+            self.acknowledged.withdraw(lane, slot.seq);
+        }
+    }
+
+    /// What the application says of the message from now on changes nothing.
+    pub(crate) fn leave_unacknowledged<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
+        let slot = self.slots.get(id);
+        if fleets.stream(slot.stream).is_acknowledged() {
+            let lane = fleets.lane_of(slot.link, slot.stream);
+            self.acknowledged.give_up(lane, slot.seq);
+        }
+    }
+
+    /// The link ended while the kernel held a part of a message: the peer never had the whole.
+    pub(crate) fn unwrite<C>(&mut self, fleets: &Fleets<C>, link: u32) {
+        let outbox = self.outbox_mut(link);
+        outbox.hold = Hold::Nothing;
+        let Some(id) = outbox.take_written() else {
+            return;
+        };
+        let stream = self.slots.get(id).stream;
+        if fleets.stream(stream).is_tracked() {
+            // The session still counts it in flight and asks for it again if it is resumed.
+            self.slots
+                .push_back(&mut self.outboxes[link as usize].flight, id);
+            self.slots.get_mut(id).stage = Stage::Flying;
+        } else {
+            self.withdraw(fleets, id);
+            self.requeue(fleets.lane_of(link, stream), id);
+        }
+    }
+
+    /// A message of the session before is to be sent again; false if nobody waits for its answer.
+    pub(crate) fn resend(&mut self, link: u32, token: Token) -> bool {
+        let Some(id) = self.slots.open_attempt(link, token) else {
+            return false;
+        };
+        let outbox = &mut self.outboxes[link as usize];
+        match self.slots.get(id).stage {
+            Stage::Flying => self.slots.unlink(&mut outbox.flight, id),
+            // The link ended again before it was sent again.
+            Stage::Again => self.slots.unlink(&mut outbox.again, id),
+            Stage::Writing | Stage::Waiting | Stage::Free => return true,
+        }
+        self.slots.push_back(&mut outbox.again, id);
+        self.slots.get_mut(id).stage = Stage::Again;
+        true
+    }
+
+    /// The exchanges of a link whose answers can no longer come, which are open no more.
+    pub(crate) fn take_exchanges(&mut self, link: u32) -> impl Iterator<Item = K> {
+        let outbox = self.outbox(link);
+        let (mut next, mut written) = (outbox.flight.first(), outbox.written());
+        std::iter::from_fn(move || {
+            loop {
+                let id = next.or_else(|| written.take())?;
+                next = next.and_then(|id| self.slots.after(id));
+                if let Some(key) = self.slots.get_mut(id).exchange.take() {
+                    return Some(key);
+                }
+            }
+        })
+    }
+
+    /// An attempt whose answer is not waited for any more.
+    pub(crate) fn forget(&mut self, id: SlotId) -> Forgotten<K> {
+        Forgotten {
+            token: self.slots.token(id),
+            key: self.slots.get_mut(id).exchange.take(),
+            is_unseen: false,
+        }
+    }
+
+    /// An attempt whose answer is overdue.
+    pub(crate) fn overdue(&mut self, now: Micros) -> Option<SlotId> {
+        self.timeouts.overdue(&self.slots, now)
+    }
+
+    /// When the next answer is overdue.
+    pub(crate) fn next_expiry(&self) -> Option<Micros> {
+        self.timeouts.next(&self.slots)
+    }
+
+    /// The application has spoken on a message of a link.
+    pub(crate) fn meet(&mut self, lane: usize, seq: u32) -> Met {
+        self.acknowledged.meet(lane, seq)
+    }
+
+    /// The device of a link was acknowledged, so that its sliding time-outs begin anew.
+    pub(crate) fn slide(&mut self, link: u32, now: Micros) {
+        self.timeouts.acknowledged(link, now);
     }
 }

@@ -6,9 +6,6 @@
 use muster_measure::{ReadDelay, RecentLateness};
 use muster_model::{Micros, Turn};
 
-use crate::session::Session;
-use crate::{Shard, Sink};
-
 /// What a message keeps from when it was taken: 8 bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OwnAtTaken {
@@ -27,6 +24,10 @@ pub(crate) struct OwnDelay {
 }
 
 impl OwnDelay {
+    pub(crate) fn turn_begins(&mut self, turn: &Turn) {
+        self.reading.turn_begins(turn);
+    }
+
     /// A message due at `due` is taken.
     pub(crate) fn taken(&mut self, due: Micros, now: Micros) -> OwnAtTaken {
         let lateness = self.lateness.record(due, now);
@@ -61,25 +62,12 @@ impl OwnDelay {
         Micros(own).min(ended - due)
     }
 
-    /// The own part of a try to connect from `since` to `now`, whose time was over at `deadline`.
-    fn of_connect(&self, since: Micros, deadline: Micros, now: Micros) -> Micros {
-        let lateness = self.lateness.largest_since(since).max(now - deadline);
-        lateness + self.reading.waits().since(since) + self.reading.turn(now)
-    }
-}
-
-impl<P: Session, S: Sink> Shard<P, S> {
-    /// The thread woke up: called before what came is handed over.
-    pub fn turn_begins(&mut self, turn: &Turn) {
-        self.own.reading.turn_begins(turn);
-    }
-
-    /// Whether a try to connect that timed out may have done so by our own delay, which exceeded half
-    /// of the time-out.
-    pub(crate) fn is_timed_out_by_us(&self, link: u32, now: Micros) -> bool {
-        let since = self.links[link as usize].since;
-        let timeout = self.class(link).client.handshake_timeout;
-        let own = self.own.of_connect(since, since + timeout, now);
+    /// Whether a try to connect that began at `since` may have timed out by our own delay, which
+    /// exceeded half of the time-out.
+    pub(crate) fn is_timed_out_by_us(&self, since: Micros, timeout: Micros, now: Micros) -> bool {
+        let late = now - (since + timeout);
+        let lateness = self.lateness.largest_since(since).max(late);
+        let own = lateness + self.reading.waits().since(since) + self.reading.turn(now);
         own.get() > timeout.get() / 2
     }
 }

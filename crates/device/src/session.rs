@@ -10,18 +10,17 @@ use std::cell::OnceCell;
 use std::fmt::{Debug, Display};
 
 use muster_measure::LinkAccount;
-use muster_model::{Cause, ConnectFailure, LinkId, Micros, Outcome, Reason, StreamId};
-use muster_platform::CommandCopy;
+use muster_model::{Cause, ConnectFailure, LinkId, Micros, Outcome, Reason, Stamp, StreamId};
+use muster_platform::{CommandCopy, CommandScratch, ReplyPath, Replying, UplinkScratch};
 use muster_protocol::mqtt::Topic;
 
 use crate::class::Class;
 use crate::client::Client;
-use crate::link::Link;
-use crate::messages::Messages;
+use crate::fleets::{FleetLinks, Fleets};
 use crate::refusals::Refusals;
+use crate::reply_paths::ReplyPaths;
 use crate::seat::Seat;
-use crate::shard::ClassRamp;
-use crate::slots::SlotId;
+use crate::slots::{SlotId, Slots};
 use crate::token::Token;
 
 /// The way in which devices and the platform talk.
@@ -221,16 +220,6 @@ pub trait Session: Debug + Default {
     fn secured(&mut self, _state: &mut Self::State) {}
 }
 
-/// The links of a fleet that a shard carries.
-#[derive(Debug, Clone, Copy)]
-pub struct FleetLinks {
-    /// The first of them, as an index of the shard.
-    pub(crate) first: u32,
-    pub(crate) count: u32,
-    /// The fleet's own, for what its links share.
-    pub(crate) seed: u64,
-}
-
 /// A message that a session is to render; its parts are in the scratch buffers.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing {
@@ -386,10 +375,9 @@ impl<'a> Input<'a> {
 #[derive(Debug)]
 pub struct View<'a, P: Session> {
     pub(crate) now: Micros,
-    pub(crate) links: &'a mut [Link<P::State>],
-    pub(crate) ramps: &'a [ClassRamp],
+    pub(crate) states: &'a mut [P::State],
     pub(crate) refusals: &'a mut Refusals,
-    pub(crate) messages: Messages<'a, P>,
+    pub(crate) messages: Rendering<'a, P>,
 }
 
 /// A link and its fleet, as the sessions see them.
@@ -403,25 +391,93 @@ pub struct Context<'a, P: Session> {
     pub(crate) class: &'a Class<P::Settings>,
     pub(crate) state: &'a mut P::State,
     pub(crate) refusals: &'a mut Refusals,
-    pub(crate) messages: Messages<'a, P>,
+    pub(crate) messages: Rendering<'a, P>,
 }
 
 impl<P: Session> View<'_, P> {
     /// One of them.
     #[inline]
     pub(crate) fn at(&mut self, link: u32) -> Context<'_, P> {
-        let state = &mut self.links[link as usize];
-        let place = usize::from(state.class);
-        let class = &self.messages.classes[place];
+        let fleets = self.messages.fleets;
         Context {
             now: self.now,
             link,
-            id: LinkId(class.links.start + link - self.ramps[place].first),
-            class,
-            state: &mut state.session,
+            id: fleets.link_id(link),
+            class: fleets.class(link),
+            state: &mut self.states[link as usize],
             refusals: self.refusals,
             messages: self.messages.reborrow(),
         }
+    }
+}
+
+/// The messages of a shard, and all that they are rendered from.
+#[derive(Debug)]
+pub(crate) struct Rendering<'a, P: Session> {
+    pub(crate) fleets: &'a Fleets<P::Settings>,
+    pub(crate) slots: &'a mut Slots<P::Key>,
+    pub(crate) scratch: &'a mut Scratch,
+    /// The paths of replies that are requests.
+    pub(crate) paths: &'a ReplyPaths,
+}
+
+/// Buffers that every message and every CONNECT is rendered in.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) uplink: UplinkScratch,
+    /// A device's name.
+    pub(crate) name: String,
+    /// A reply to a command.
+    pub(crate) reply: CommandScratch,
+    /// A filter that a topic may match.
+    pub(crate) filter: String,
+    /// The parameters of a request.
+    pub(crate) query: String,
+    /// Where the reply to the command goes that came last.
+    pub(crate) reply_path: ReplyPath,
+}
+
+impl<P: Session> Rendering<'_, P> {
+    #[inline]
+    pub(crate) fn reborrow(&mut self) -> Rendering<'_, P> {
+        Rendering {
+            fleets: self.fleets,
+            slots: self.slots,
+            scratch: self.scratch,
+            paths: self.paths,
+        }
+    }
+
+    /// Renders topic and payload of a message into the scratch buffers: a pure function of the seed,
+    /// the message id and its due instant, so that nothing is stored for a second time. Returns the
+    /// place of the message's stream.
+    #[inline]
+    pub(crate) fn render_body(&mut self, id: SlotId) -> u8 {
+        let slot = self.slots.get(id);
+        let lane = self.fleets.place(slot.stream).lane;
+        let class = self.fleets.class(slot.link);
+        let message = self.fleets.message_id(slot.device, slot.stream, slot.seq);
+        let stream = &class.streams[usize::from(lane)];
+        if !stream.is_command() {
+            let out = &mut self.scratch.uplink;
+            stream.uplink.render(&class.roster, &message, slot.due, out);
+            return lane;
+        }
+        let stamp = Stamp {
+            id: message,
+            due: Some(slot.issued),
+        };
+        let scratch = &mut *self.scratch;
+        class.roster.render_name(slot.device, &mut scratch.name);
+        let to = Replying {
+            stamp: &stamp,
+            request: slot.request,
+            device: &scratch.name,
+            is_gateways: class.client.gateway.is_some(),
+        };
+        (class.dialect.write_reply)(&to, &mut scratch.reply);
+        scratch.uplink.say(&scratch.reply);
+        lane
     }
 }
 

@@ -93,9 +93,9 @@ pub fn shard_loop<P: Protocol, L: Lines>(
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver<P, L>>, ShardError> {
     let recorder = muster_measure::Recorder::new(spec.recorder.clone());
-    let shard = spec.shard(Tape::new(recorder, scribe))?;
-    let links = shard.links() as usize;
-    let shared = Shared::of(shard.sockets(), shard.ramps());
+    let shard = spec.shard::<P, _>(Tape::new(recorder, scribe))?;
+    let links = shard.fleets().links() as usize;
+    let shared = Shared::of(shard.session().sockets(), shard.connects().ramps());
     let driver = Driver {
         shard,
         keys: vec![None; links],
@@ -142,7 +142,7 @@ fn sources(fleet: &FleetPlan) -> Vec<IpAddr> {
 
 impl<P: Session, L: Lines> Handler for Driver<P, L> {
     fn turn_begins(&mut self, io: &mut Io) {
-        self.shard.turn_begins(&io.turn());
+        self.shard.traffic_mut().turn_begins(&io.turn());
     }
 
     fn opened(&mut self, io: &mut Io, key: Key) {
@@ -231,8 +231,12 @@ impl<P: Session, L: Lines> Handler for Driver<P, L> {
         if connects_left || due_left || shared_left {
             return Some(now);
         }
-        let connect = self.shard.next_connect().filter(|_| self.is_ramping);
-        let wanted = [self.shard.next_due(), self.shard.next_expiry(), connect];
+        let connect = self.shard.connects().next().filter(|_| self.is_ramping);
+        let wanted = [
+            self.shard.traffic().next_due(),
+            self.shard.traffic().next_expiry(),
+            connect,
+        ];
         let next = wanted.into_iter().flatten().min();
         Some(next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch)))
     }
@@ -268,22 +272,22 @@ impl<P: Session, L: Lines> Driver<P, L> {
         match order {
             Order::Connect => {
                 self.is_ramping = true;
-                self.shard.start_ramp(now);
+                self.shard.connects_mut().start(now);
             }
             Order::Start { origin } => {
-                self.shard.start(origin);
-                self.shard.sink().recorder().start(origin);
-                (0..self.shard.links()).for_each(|link| self.arm(io, link));
+                self.shard.traffic_mut().start(origin);
+                self.shard.recording().sink().recorder().start(origin);
+                (0..self.shard.fleets().links()).for_each(|link| self.arm(io, link));
             }
             Order::EndDue { at } => self.end_due(at),
-            Order::MarkDrain => self.shard.sink().recorder().mark_drain(),
+            Order::MarkDrain => self.shard.recording().sink().recorder().mark_drain(),
             Order::Finish => self.finish(io, now),
         }
     }
 
     fn end_due(&mut self, at: Micros) {
-        self.shard.end_due(at);
-        let recorder = self.shard.sink().recorder();
+        self.shard.traffic_mut().end_due(at);
+        let recorder = self.shard.recording().sink().recorder();
         if at < recorder.timeline().settle {
             recorder.stop(at);
             self.untaken = ShedCause::Interrupted;
@@ -293,7 +297,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
     /// Begins the connects whose turn has come; whether more are due at once.
     fn connect(&mut self, io: &mut Io) -> bool {
         for _ in 0..CONNECTS_PER_TURN {
-            let Some(link) = self.shard.next_to_connect(io.now()) else {
+            let Some(link) = self.shard.connects_mut().take(io.now()) else {
                 return false;
             };
             if self.is_shared(link) {
@@ -302,7 +306,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
             }
             // What this turn did before it is not the target's: a connect begins with its SYN.
             let now = io.fresh_now();
-            let id = self.shard.link_id(link).0;
+            let id = self.shard.fleets().link_id(link).0;
             let target = self.targets[id as usize % self.targets.len()];
             let source = self.source(link, target, self.plan.links());
             match L::connect(io, target, source) {
@@ -321,8 +325,8 @@ impl<P: Session, L: Lines> Driver<P, L> {
     /// The source address of a link, or of the first link of a socket; none leaves it to the kernel.
     /// Links of a fleet take those that the scenario names in turn, to each target alike.
     fn source(&self, link: u32, target: SocketAddr, sockets: u32) -> Option<IpAddr> {
-        let id = self.shard.link_id(link).0;
-        let named = &self.sources[self.shard.ramp_of(link)];
+        let id = self.shard.fleets().link_id(link).0;
+        let named = &self.sources[self.shard.fleets().ramp_of(link)];
         let fits = |source: &&IpAddr| source.is_ipv4() == target.is_ipv4();
         match named.iter().filter(fits).count() {
             0 => limits::source_for(id, sockets, target),
@@ -357,7 +361,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
 
     /// A link that is up may have something to send or to wait for.
     fn go_on(&mut self, io: &mut Io, link: u32) {
-        if self.shard.is_up(link) {
+        if self.shard.links().is_up(link) {
             self.arm(io, link);
             self.pump(io, link);
         }
@@ -395,7 +399,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
     fn link_closed(&mut self, io: &mut Io, link: u32, why: Closed) {
         let now = io.fresh_now();
         self.forget(io, link);
-        if self.shard.is_handshaking(link) {
+        if self.shard.links().is_handshaking(link) {
             self.shard.connect_failed(link, now, failure_of(why));
         } else {
             self.shard.closed(link, now, cause_of(why));
@@ -408,7 +412,10 @@ impl<P: Session, L: Lines> Driver<P, L> {
     fn forget(&mut self, io: &mut Io, link: u32) {
         self.keys[link as usize] = None;
         let line = std::mem::take(&mut self.each[link as usize]);
-        let (counts, links) = (L::counts(&line), &mut self.shard.account().links);
+        let (counts, links) = (
+            L::counts(&line),
+            &mut self.shard.recording().account().links,
+        );
         links.dtls_retransmitted += u64::from(counts.resent);
         links.dtls_discarded += u64::from(counts.discarded);
         links.dtls_replayed += u64::from(counts.replayed);
@@ -446,7 +453,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
     fn finish(&mut self, io: &mut Io, now: Micros) {
         self.send_all_gathered(io);
         self.shard.finish(now, self.untaken);
-        for link in 0..self.shard.links() {
+        for link in 0..self.shard.fleets().links() {
             let then = self.shard.say_goodbye(link, &mut self.out);
             self.wrap(link, 0);
             self.send(io, link);
@@ -454,11 +461,11 @@ impl<P: Session, L: Lines> Driver<P, L> {
         }
         self.close_shared(io);
         self.dispatch(io, now);
-        let (counts, links) = (io.counts(), &mut self.shard.account().links);
+        let (counts, links) = (io.counts(), &mut self.shard.recording().account().links);
         links.icmp_errors = counts.icmp_errors;
         links.datagrams_refused = counts.datagrams_refused;
-        let account = std::mem::take(self.shard.account());
-        let last = self.shard.sink().hand_over(account);
+        let account = std::mem::take(self.shard.recording().account());
+        let last = self.shard.recording().sink().hand_over(account);
         let _ = self.mailbox.post(last);
         self.is_over = true;
         io.stop();

@@ -116,10 +116,10 @@ impl World {
         };
         let tape = Tape::new(Recorder::new(recorder.clone()), None);
         let shard = placement.shard(Witness::new(&plan, tape))?;
-        let application = shard.links();
+        let application = shard.fleets().links();
         let commanding = Commanding::of(&plan, &schedules, RUN, application);
         let application = commanding.as_ref().map(|_| application);
-        let links = shard.links() + u32::from(application.is_some());
+        let links = shard.fleets().links() + u32::from(application.is_some());
         let mut queue = Queue::default();
         for incident in &behaviour.incidents {
             let (what, share) = (incident.what, incident.share);
@@ -208,9 +208,9 @@ impl World {
         let wanted = [
             self.queue.next(),
             consumers,
-            self.shard.next_due(),
-            self.shard.next_expiry(),
-            self.shard.next_connect(),
+            self.shard.traffic().next_due(),
+            self.shard.traffic().next_expiry(),
+            self.shard.connects().next(),
             self.commanding.as_mut().and_then(Commanding::next),
         ];
         let next = wanted.into_iter().flatten().min();
@@ -221,7 +221,9 @@ impl World {
     fn threads_wake(&mut self) {
         let now = self.queue.now();
         if self.devices_thread.stalled_until(now).is_none() {
-            self.shard.turn_begins(&self.devices_thread.turn(now));
+            self.shard
+                .traffic_mut()
+                .turn_begins(&self.devices_thread.turn(now));
         }
         if self.consumers_thread.stalled_until(now).is_none() {
             let turn = self.consumers_thread.turn(now);
@@ -273,7 +275,7 @@ impl World {
             self.arm(link);
             self.pump(link);
         }
-        while let Some(link) = self.shard.next_to_connect(now) {
+        while let Some(link) = self.shard.connects_mut().take(now) {
             self.dial(link);
         }
         while let Some(link) = self.shard.take_due(now) {
@@ -313,24 +315,24 @@ impl World {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Connect => {
-                self.shard.start_ramp(self.queue.now());
+                self.shard.connects_mut().start(self.queue.now());
                 self.dial_application();
             }
             Order::Start { origin } => {
                 let phases = self.plan.phases;
                 self.timeline = Timeline::starting(origin, phases.warm_up, phases.measure);
-                self.shard.start(origin);
-                self.shard.sink().tape.recorder().start(origin);
+                self.shard.traffic_mut().start(origin);
+                self.shard.recording().sink().tape.recorder().start(origin);
                 let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
                 self.consumers.start(calendar, origin);
                 if let Some(application) = &mut self.commanding {
                     application.start(origin);
                 }
-                (0..self.shard.links()).for_each(|link| self.arm(link));
+                (0..self.shard.fleets().links()).for_each(|link| self.arm(link));
             }
             Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => {
-                self.shard.sink().tape.recorder().mark_drain();
+                self.shard.recording().sink().tape.recorder().mark_drain();
                 self.consumers.witness.tape.recorder().mark_drain();
             }
             Order::Finish => self.finish(),
@@ -338,13 +340,13 @@ impl World {
     }
 
     fn end_due(&mut self, at: Micros) {
-        self.shard.end_due(at);
+        self.shard.traffic_mut().end_due(at);
         if let Some(application) = &mut self.commanding {
             application.end_due(at);
         }
         if at < self.timeline.settle {
             self.timeline = self.timeline.stopped(at);
-            self.shard.sink().tape.recorder().stop(at);
+            self.shard.recording().sink().tape.recorder().stop(at);
             self.consumers.witness.tape.recorder().stop(at);
             self.untaken = ShedCause::Interrupted;
         }
@@ -353,7 +355,7 @@ impl World {
     fn finish(&mut self) {
         self.shard.finish(self.queue.now(), self.untaken);
         self.finish_application();
-        for link in 0..self.shard.links() {
+        for link in 0..self.shard.fleets().links() {
             let then = self.shard.say_goodbye(link, &mut self.out);
             self.out.clear();
             self.follow(link, then);
@@ -379,21 +381,22 @@ impl World {
 
     fn gather(&mut self) {
         let now = self.queue.now();
-        let ours = self.shard.sink().tape.recorder().flush(now);
+        let ours = self.shard.recording().sink().tape.recorder().flush(now);
         self.windows.merge(&ours);
         let theirs = self.consumers.witness.tape.recorder().flush(now);
         self.windows.merge(&theirs);
     }
 
     fn close(mut self) -> Run {
-        let mut account = std::mem::take(self.shard.account());
+        let mut account = std::mem::take(self.shard.recording().account());
         account.merge(&self.consumers.account);
         let finals = self
             .shard
+            .recording()
             .sink()
             .finals()
             .and(&self.consumers.witness.finals());
-        let mut identity = self.shard.sink().tape.finish();
+        let mut identity = self.shard.recording().sink().tape.finish();
         identity.merge(self.consumers.witness.tape.finish());
         let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
         let summary = Closing {

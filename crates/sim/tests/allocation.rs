@@ -160,10 +160,10 @@ impl Line {
         };
         let tape = || Tape::new(Recorder::new(recorder.clone()), None);
         let mut shard: Shard<Mqtt, _> = placement.shard(tape()).expect("the plan can be placed");
-        shard.start_ramp(Micros::ZERO);
+        shard.connects_mut().start(Micros::ZERO);
         let origin = Micros::from_secs(1);
-        shard.start(origin);
-        shard.sink().recorder().start(origin);
+        shard.traffic_mut().start(origin);
+        shard.recording().sink().recorder().start(origin);
         let mut consumer = tape();
         consumer.recorder().start(origin);
         let timeline = Timeline::starting(origin, plan.phases.warm_up, plan.phases.measure);
@@ -195,7 +195,7 @@ impl Line {
             self.pump(link);
         }
         while let Some(link) = counted(&mut self.allocated.calls, || {
-            self.shard.next_to_connect(now)
+            self.shard.connects_mut().take(now)
         }) {
             counted(&mut self.allocated.calls, || {
                 self.shard.opening(link, now);
@@ -215,7 +215,7 @@ impl Line {
             let is_rendered = counted(&mut self.allocated.calls, || {
                 let is_rendered = self.shard.render_next(link, now, &mut self.up);
                 if is_rendered {
-                    self.shard.written(link, now);
+                    self.shard.traffic_mut().written(link, now);
                 }
                 is_rendered
             });
@@ -282,7 +282,7 @@ impl Line {
 
     fn hear(&mut self, link: u32) {
         let (now, down) = (self.now, std::mem::take(&mut self.down));
-        let was_up = self.shard.is_up(link);
+        let was_up = self.shard.links().is_up(link);
         let _ = counted(&mut self.allocated.calls, || {
             self.shard.received(link, now, &down, &mut self.up)
         });
@@ -292,7 +292,7 @@ impl Line {
             // A link that subscribes before it is up.
             self.exchange(link);
         }
-        if !was_up && self.shard.is_up(link) {
+        if !was_up && self.shard.links().is_up(link) {
             self.pump(link);
         }
     }
@@ -358,7 +358,7 @@ impl Line {
                 _ => {}
             }
         }
-        let (now, tape, consumer) = (self.now, self.shard.sink(), &mut self.consumer);
+        let (now, tape, consumer) = (self.now, self.shard.recording().sink(), &mut self.consumer);
         let deltas = counted(&mut self.allocated.flushes, || {
             (tape.recorder().flush(now), consumer.recorder().flush(now))
         });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use muster_conduct::{Placement, Slice, recorder_plan, schedules};
-use muster_device::{Coap, Shard, Sink};
+use muster_device::{Coap, Session, Shard, Sink};
 use muster_measure::Counts;
 use muster_model::{
     Attempt, Command, LinkFact, LinkId, Met, Micros, Query, Receipt, Reception, RunId, ShedCause,
@@ -159,15 +159,15 @@ impl World {
             out: Vec::new(),
             now: Micros::ZERO,
         };
-        world.shard.start_ramp(Micros::ZERO);
-        assert_eq!(world.shard.next_to_connect(Micros::ZERO), Some(0));
+        world.shard.connects_mut().start(Micros::ZERO);
+        assert_eq!(world.shard.connects_mut().take(Micros::ZERO), Some(0));
         world.shard.opening(0, Micros::ZERO);
         world.shard.opened(0, Micros::ZERO, &mut world.out);
         assert!(
-            world.shard.is_up(0) && world.out.is_empty(),
+            world.shard.links().is_up(0) && world.out.is_empty(),
             "there is no CONNECT"
         );
-        world.shard.start(Micros::ZERO);
+        world.shard.traffic_mut().start(Micros::ZERO);
         world
     }
 
@@ -176,8 +176,8 @@ impl World {
         while self.now <= end {
             self.turn();
             let due = [
-                self.shard.next_due(),
-                self.shard.next_expiry(),
+                self.shard.traffic().next_due(),
+                self.shard.traffic().next_expiry(),
                 self.shard.deadline(0),
                 self.up.front().map(|(at, _)| *at),
                 self.down.front().map(|(at, _)| *at),
@@ -193,7 +193,7 @@ impl World {
     fn turn(&mut self) {
         let now = self.now;
         if self.kept_until.take_if(|until| *until <= now).is_some() {
-            self.shard.flushed(0, now);
+            self.shard.traffic_mut().flushed(0, now);
             self.pump();
         }
         while self.shard.take_due(now).is_some() || self.shard.expire(now).is_some() {
@@ -220,14 +220,14 @@ impl World {
     fn pump(&mut self) {
         while self.shard.render_next(0, self.now, &mut self.out) {
             if self.send() {
-                self.shard.written(0, self.now);
+                self.shard.traffic_mut().written(0, self.now);
                 continue;
             }
             if let Some(time) = self.keeps_back {
-                self.shard.gathered(0);
+                self.shard.traffic_mut().gathered(0);
                 self.kept_until = Some(self.now + time);
             } else {
-                self.shard.written(0, self.now);
+                self.shard.traffic_mut().written(0, self.now);
             }
         }
         self.shard.shed_excess(0, self.now);
@@ -235,7 +235,7 @@ impl World {
 
     /// Whether it was no message's first datagram.
     fn send(&mut self) -> bool {
-        let further = self.shard.take_further();
+        let further = self.shard.session_mut().take_further();
         if self.out.is_empty() {
             return false;
         }
@@ -244,7 +244,7 @@ impl World {
             return true;
         }
         if let Some(further) = &further {
-            self.shard.written_again(further, self.now);
+            self.shard.traffic_mut().written_again(further, self.now);
         }
         self.up.push_back((self.now + WAY, datagram));
         further.is_some()
@@ -332,7 +332,7 @@ impl World {
     /// Ends the run: what the shard told.
     pub(crate) fn end(&mut self) -> Told {
         self.shard.finish(self.now, ShedCause::Interrupted);
-        assert_eq!(self.shard.open(), 0);
-        std::mem::take(self.shard.sink())
+        assert_eq!(self.shard.traffic().open(), 0);
+        std::mem::take(self.shard.recording().sink())
     }
 }

@@ -16,10 +16,10 @@ use muster_protocol::coap::{self, ExchangeKey};
 use self::blocks::{BlockDue, Bodies};
 use self::sockets::Sockets;
 use super::{
-    Context, Event, FleetLinks, Further, Input, Interaction, Outgoing, Session, Transport, Unsent,
-    View,
+    Context, Event, Further, Input, Interaction, Outgoing, Session, Transport, Unsent, View,
 };
 use crate::client::Client;
+use crate::fleets::FleetLinks;
 use crate::seat::Seat;
 use crate::token::Token;
 

@@ -166,7 +166,9 @@ impl<L: Lines> Rig<L> {
             attempts: Vec::new(),
         };
         rig.obey(Order::Connect);
-        rig.until(|rig| rig.driver().shard.tally().up == rig.driver().shard.links());
+        rig.until(|rig| {
+            rig.driver().shard.links().tally().up == rig.driver().shard.fleets().links()
+        });
         let origin = clock.now();
         rig.obey(Order::Start { origin });
         rig

@@ -143,15 +143,15 @@ impl<P: Session, L: Lines> Driver<P, L> {
 
     /// Makes a socket, which goes where its first link would; whether there is one.
     fn begin_socket(&mut self, io: &mut Io, socket: u32, link: u32) -> bool {
-        let first = self.shard.link_at(Seat { socket, lane: 0 });
+        let first = self.shard.session().link_at(Seat { socket, lane: 0 });
         let first = first.unwrap_or(link);
-        let id = self.shard.link_id(first).0;
+        let id = self.shard.fleets().link_id(first).0;
         let target = self.targets[id as usize % self.targets.len()];
         let source = self.source(first, target, self.plan.device_sockets());
         match L::connect(io, target, source) {
             Ok(key) => {
                 io.set_tag(key, OF_SOCKET | socket);
-                let wanted = shared_receive_buffer(self.shard.lanes_of(socket));
+                let wanted = shared_receive_buffer(self.shard.session().lanes_of(socket));
                 self.ask_for_buffer(io, key, wanted);
                 self.shared.sockets[socket as usize].key = Some(key);
                 true
@@ -191,7 +191,8 @@ impl<P: Session, L: Lines> Driver<P, L> {
     /// A ramp that has room for a socket in its queue.
     fn ramp_with_room(&self) -> Option<usize> {
         let mut queues = (0..).zip(&self.shared.queues);
-        let found = queues.find(|(ramp, queue)| !queue.is_empty() && self.shard.has_room(*ramp));
+        let found =
+            queues.find(|(ramp, queue)| !queue.is_empty() && self.shard.connects().has_room(*ramp));
         found.map(|(ramp, _)| ramp)
     }
 
@@ -231,8 +232,8 @@ impl<P: Session, L: Lines> Driver<P, L> {
             let Some(&(link, asked)) = socket.waiting.front() else {
                 return;
             };
-            let ramp = self.shard.ramp_of(link);
-            if !self.shard.has_room(ramp) {
+            let ramp = self.shard.fleets().ramp_of(link);
+            if !self.shard.connects().has_room(ramp) {
                 return self.shared.queue_up(at, ramp);
             }
             socket.waiting.pop_front();
@@ -252,12 +253,12 @@ impl<P: Session, L: Lines> Driver<P, L> {
     pub(super) fn received_at(&mut self, io: &mut Io, socket: u32, bytes: &mut [u8]) {
         let link = match L::route(bytes) {
             None => return self.received_by_endpoint(io, socket, bytes),
-            Some(Route::Lane(lane)) => self.shard.link_at(Seat { socket, lane }),
+            Some(Route::Lane(lane)) => self.shard.session().link_at(Seat { socket, lane }),
             Some(Route::Handshake) => self.shared.sockets[socket as usize].shaker(bytes),
             Some(Route::Nobody) => None,
         };
         let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) else {
-            self.shard.account().links.dtls_discarded += 1;
+            self.shard.recording().account().links.dtls_discarded += 1;
             return;
         };
         self.link_received(io, link, bytes);
@@ -269,7 +270,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
         let now = io.fresh_now();
         let link = self
             .shard
-            .received_at_socket(socket, now, bytes, &mut self.out);
+            .poll_socket(socket, now, Some(bytes), &mut self.out);
         self.say_at(io, socket);
         match link {
             Some(link) => self.go_on(io, link),
@@ -305,7 +306,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
     pub(super) fn time_passed_at(&mut self, io: &mut Io, socket: u32) {
         self.shared.sockets[socket as usize].timer = None;
         let now = io.heard();
-        while let Some(link) = self.shard.socket_timer(socket, now, &mut self.out) {
+        while let Some(link) = self.shard.poll_socket(socket, now, None, &mut self.out) {
             self.say_at(io, socket);
             self.go_on(io, link);
         }
@@ -320,8 +321,8 @@ impl<P: Session, L: Lines> Driver<P, L> {
         } = std::mem::take(socket);
         // Its place in the queue stays until its turn comes there.
         socket.is_queued = is_queued;
-        for lane in 0..self.shard.lanes_of(at) {
-            let link = self.shard.link_at(Seat { socket: at, lane });
+        for lane in 0..self.shard.session().lanes_of(at) {
+            let link = self.shard.session().link_at(Seat { socket: at, lane });
             if let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) {
                 self.link_closed(io, link, why);
             }
@@ -340,7 +341,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
     }
 
     fn arm_socket(&mut self, io: &mut Io, at: u32) {
-        let Some(deadline) = self.shard.socket_deadline(at) else {
+        let Some(deadline) = self.shard.session().socket_deadline(at) else {
             return;
         };
         let socket = &mut self.shared.sockets[at as usize];

@@ -19,21 +19,25 @@ impl<P: Session, L: Lines> Driver<P, L> {
             links_declined: self.declined,
             ..Progress::of(&self.shard, now)
         };
-        let refusals = self.shard.refusals().take().into_iter();
+        let refusals = self.shard.recording().refusals().take().into_iter();
         self.troubles.extend(refusals.map(Trouble::Rejecting));
-        if let Some(limit) = self.shard.refusals().take_limit() {
+        if let Some(limit) = self.shard.recording().refusals().take_limit() {
             self.trouble(&limit);
         }
-        let refused = self.shard.refusals().take_links().into_iter();
+        let refused = self.shard.recording().refusals().take_links().into_iter();
         self.troubles.extend(refused.map(Trouble::LinkRefused));
-        let lower = self.shard.refusals().take_lower_qos();
+        let lower = self.shard.recording().refusals().take_lower_qos();
         self.troubles.extend(lower.map(Trouble::LowerQos));
-        let taken = self.shard.refusals().take_takeover();
+        let taken = self.shard.recording().refusals().take_takeover();
         self.troubles.extend(taken.map(Trouble::TakenOver));
-        let said = self.shard.refusals().take_said().into_iter();
+        let said = self.shard.recording().refusals().take_said().into_iter();
         let said = said.map(|(cause, text)| Trouble::ReasonString { cause, text });
         self.troubles.extend(said);
-        let dispatch = self.shard.sink().dispatch(progress, &mut self.troubles);
+        let dispatch = self
+            .shard
+            .recording()
+            .sink()
+            .dispatch(progress, &mut self.troubles);
         if !self.mailbox.post(dispatch) {
             self.troubles.push(Trouble::unheard());
         }

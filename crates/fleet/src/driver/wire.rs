@@ -23,7 +23,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
     /// The socket of a link stands: the line speaks first, and the session once that is open.
     pub(super) fn open(&mut self, link: u32, now: Micros) -> Result<(), LayerError> {
         let who = Who {
-            link: self.shard.link_id(link).0,
+            link: self.shard.fleets().link_id(link).0,
             seat: self.shard.seat(link),
         };
         let line = self.lines.open(who, now, &mut self.out)?;
@@ -84,7 +84,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
         };
         self.tell(link, error);
         self.declined += u64::from(error == LayerError::Dtls(dtls::Fault::NoConnectionId));
-        if self.shard.is_handshaking(link) {
+        if self.shard.links().is_handshaking(link) {
             self.shard
                 .connect_failed(link, now, failure_of_layer(error));
             return Then::Close;
@@ -106,7 +106,10 @@ impl<P: Session, L: Lines> Driver<P, L> {
         let detail = detail.map_or_else(|| error.to_string(), str::to_owned) + &help;
         let proof = self.lines.proof(&self.each[link as usize]);
         let proof = proof.map_or_else(String::new, |proof| format!(" ({proof})"));
-        let text = format!("device `{}`{proof}: {detail}", self.shard.name_of(link));
+        let text = format!(
+            "device `{}`{proof}: {detail}",
+            self.shard.fleets().name_of(link)
+        );
         self.troubles.push(Trouble::Handshake(text));
     }
 

@@ -45,14 +45,14 @@ impl<P: Session, L: Lines> Driver<P, L> {
         };
         while self.shard.render_next(link, io.now(), &mut self.out) {
             self.wrap(link, 0);
-            let written = match self.shard.take_further() {
+            let written = match self.shard.session_mut().take_further() {
                 None => self.hand_over(io, link, key),
                 further @ Some(_) => self.say(io, link, key, further),
             };
             self.out.clear();
             let at = io.fresh_now();
             match written {
-                Written::Whole => self.shard.written(link, at),
+                Written::Whole => self.shard.traffic_mut().written(link, at),
                 Written::Held => self.hold(io, link, key),
                 Written::Exhausted => {
                     self.shard.unsent(link, at, ShedCause::GeneratorLimit);
@@ -79,7 +79,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
 
     /// Sends control bytes of a session, if there are any.
     pub(super) fn send(&mut self, io: &mut Io, link: u32) {
-        let further = self.shard.take_further();
+        let further = self.shard.session_mut().take_further();
         if let Some(key) = self.keys[link as usize] {
             self.flush_line(io, link, key);
         }
@@ -89,7 +89,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
         if let Some(key) = self.keys[link as usize] {
             match self.say(io, link, key, further) {
                 Written::Whole | Written::Lost | Written::Refused => {}
-                Written::Held => self.shard.held(link),
+                Written::Held => self.shard.traffic_mut().held(link),
                 // A datagram that finds no room is lost, as on any way.
                 Written::Busy if L::IN_DATAGRAMS => {}
                 Written::Busy => self.wait_behind_message(io, link),
@@ -106,7 +106,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
     /// Sends what the line of a link has to say of its own.
     pub(super) fn flush_line(&mut self, io: &mut Io, link: u32, key: Key) {
         match self.lines.flush(io, key, self.is_shared(link)) {
-            Written::Held => self.shard.held(link),
+            Written::Held => self.shard.traffic_mut().held(link),
             Written::Exhausted => self.no_buffer(),
             // What finds no room is lost as on the way, and said again.
             Written::Whole | Written::Busy | Written::Lost | Written::Refused => {}
@@ -172,9 +172,12 @@ impl<P: Session, L: Lines> Driver<P, L> {
             return written;
         };
         match written {
-            Written::Whole => self.shard.written_again(&further, io.fresh_now()),
+            Written::Whole => self
+                .shard
+                .traffic_mut()
+                .written_again(&further, io.fresh_now()),
             Written::Held => {
-                self.shard.leaves_again(&further);
+                self.shard.traffic_mut().leaves_again(&further);
                 self.held.insert(link, further);
             }
             Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => {}
@@ -195,14 +198,14 @@ impl<P: Session, L: Lines> Driver<P, L> {
         let what = Gathered::Further(further);
         let written = self.shared.gather(io, socket, what, &self.out);
         if written == Written::Whole {
-            self.shard.leaves_again(&further);
+            self.shard.traffic_mut().leaves_again(&further);
         }
         written
     }
 
     /// Says what a socket has to say by itself.
     pub(super) fn say_at(&mut self, io: &mut Io, socket: u32) {
-        let further = self.shard.take_further();
+        let further = self.shard.session_mut().take_further();
         let key = self.shared.sockets[socket as usize].key;
         if let (Some(key), false) = (key, self.out.is_empty())
             && self.say_gathered(io, socket, key, further) == Written::Exhausted
@@ -239,9 +242,9 @@ impl<P: Session, L: Lines> Driver<P, L> {
                 Gathered::Message(link) if is_refused => {
                     self.shard.unsent(*link, at, ShedCause::Offline);
                 }
-                Gathered::Message(link) => self.shard.flushed(*link, at),
+                Gathered::Message(link) => self.shard.traffic_mut().flushed(*link, at),
                 Gathered::Further(_) if is_refused => {}
-                Gathered::Further(further) => self.shard.written_again(further, at),
+                Gathered::Further(further) => self.shard.traffic_mut().written_again(further, at),
             }
         }
         gathered
@@ -253,7 +256,7 @@ impl<P: Session, L: Lines> Driver<P, L> {
         let gathered = std::mem::take(unsent);
         for one in &gathered {
             if let Gathered::Message(link) = one {
-                self.shard.held(*link);
+                self.shard.traffic_mut().held(*link);
                 self.shard.shed_excess(*link, io.now());
             }
         }
@@ -282,18 +285,18 @@ impl<P: Session, L: Lines> Driver<P, L> {
             }
         }
         if let Some(further) = further {
-            self.shard.written_again(&further, at);
+            self.shard.traffic_mut().written_again(&further, at);
         }
-        self.shard.flushed(link, at);
+        self.shard.traffic_mut().flushed(link, at);
     }
 
     /// Nothing more is written on a link until what was written last went out: at the end of the turn,
     /// or once there is room.
     pub(super) fn hold(&mut self, io: &Io, link: u32, key: Key) {
         if self.is_shared(link) && io.is_writable(key) {
-            self.shard.gathered(link);
+            self.shard.traffic_mut().gathered(link);
         } else {
-            self.shard.held(link);
+            self.shard.traffic_mut().held(link);
         }
     }
 }

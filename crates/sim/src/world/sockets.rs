@@ -91,7 +91,7 @@ impl World {
         }
         self.send(link);
         self.follow(link, then);
-        if self.shard.is_up(link) {
+        if self.shard.links().is_up(link) {
             self.arm(link);
             self.pump(link);
         }
@@ -105,7 +105,7 @@ impl World {
         if self.is_application(link) {
             return self.application_lost();
         }
-        if self.shard.is_handshaking(link) {
+        if self.shard.links().is_handshaking(link) {
             let failure = ConnectFailure::Closed;
             return self.shard.connect_failed(link, self.queue.now(), failure);
         }
@@ -125,7 +125,7 @@ impl World {
         if let Some(rest) = wire.held.take() {
             self.travel(link, rest);
         }
-        self.shard.flushed(link, self.queue.now());
+        self.shard.traffic_mut().flushed(link, self.queue.now());
         self.out.append(&mut self.wires[link as usize].waiting);
         self.send(link);
         self.arm(link);
@@ -157,9 +157,9 @@ impl World {
                 .render_next(link, self.queue.now(), &mut self.out)
         {
             if self.write(link) {
-                self.shard.written(link, self.queue.now());
+                self.shard.traffic_mut().written(link, self.queue.now());
             } else {
-                self.shard.held(link);
+                self.shard.traffic_mut().held(link);
             }
         }
         self.shard.shed_excess(link, self.queue.now());
@@ -175,7 +175,7 @@ impl World {
             return wire.waiting.append(&mut self.out);
         }
         if !self.write(link) {
-            self.shard.held(link);
+            self.shard.traffic_mut().held(link);
         }
     }
 

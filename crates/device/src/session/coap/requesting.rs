@@ -63,8 +63,7 @@ impl Coap {
         let Some(id) = id else {
             return exchanges.abandon(key);
         };
-        at.messages.render_body(id);
-        let lane = at.messages.place(id).lane;
+        let lane = at.messages.render_body(id);
         let paths = (at.messages.paths, at.messages.slots.get(id).request);
         let before = out.len();
         let scratch = &mut *at.messages.scratch;

@@ -4,8 +4,8 @@ use muster_model::{Micros, mix};
 use muster_protocol::coap;
 
 use super::{CoapSettings, CoapState, SocketUse};
+use crate::fleets::FleetLinks;
 use crate::seat::Seat;
-use crate::session::FleetLinks;
 
 /// The links of a class, dealt round to its sockets, so that links which connect one after the other
 /// do so on different ones.

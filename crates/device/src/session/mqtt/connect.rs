@@ -39,7 +39,7 @@ impl Mqtt {
         let hello = &mut self.hello;
         hello.fill(&class.roster, &class.client, class.first_device_of(at.id));
         if class.names_run() {
-            hello.name_run(at.messages.run);
+            hello.name_run(at.messages.fleets.run());
         }
         // The plan has checked the lengths of all texts, so that a CONNECT can always be written.
         let connect = hello.connect(&class.client);

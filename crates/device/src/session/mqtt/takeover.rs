@@ -5,7 +5,7 @@ use muster_plan::ClientId;
 
 use super::{Mqtt, MqttSettings};
 use crate::class::Class;
-use crate::handshake::BRIEF;
+use crate::links::BRIEF;
 use crate::session::Context;
 
 /// Brief lives in a row from which on a takeover is likely.

@@ -2,13 +2,15 @@
 
 use std::cell::OnceCell;
 
-use muster_model::{Cause, Micros};
+use muster_model::{Cause, Micros, Outcome};
+use muster_platform::Downlink;
 
-use crate::link::{Hold, State};
-use crate::session::{Event, Input, Reply, Session, Transport};
-use crate::slots::Stage;
+use super::Shard;
+use crate::links::State;
+use crate::messages::Hold;
+use crate::session::{self, Event, Input, Reply, Session, Transport};
+use crate::sink::Sink;
 use crate::token::{Token, stream_of};
-use crate::{Shard, Sink};
 
 /// The next step of the driver with the socket of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,53 +49,30 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
     }
 
-    /// A datagram came on a socket that is one endpoint with its links; answers with the link
-    /// whose exchange it is about, if it is about one. What the socket answers is appended to `out`.
-    pub fn received_at_socket(
+    /// A datagram came on a socket that is one endpoint with its links, or, if there is none, something
+    /// is due there: the link that it is about, if it is about one. What the socket answers is appended
+    /// to `out`: one datagram at the most.
+    pub fn poll_socket(
         &mut self,
         socket: u32,
         now: Micros,
-        datagram: &[u8],
+        datagram: Option<&[u8]>,
         out: &mut Vec<u8>,
     ) -> Option<u32> {
         let room = OnceCell::new();
-        let mut input = Input::new(datagram, &room);
+        let mut input = datagram.map(|datagram| Input::new(datagram, &room));
         let (session, mut view) = self.view(now);
-        let (link, event) = session.poll_socket(socket, &mut view, Some(&mut input), out)?;
-        self.happened_at_socket(link, now, event, out);
-        Some(link)
-    }
-
-    /// One thing that is due on such a socket: whose it is, if it was anything. One call appends one
-    /// datagram at the most.
-    pub fn socket_timer(&mut self, socket: u32, now: Micros, out: &mut Vec<u8>) -> Option<u32> {
-        let (session, mut view) = self.view(now);
-        let (link, event) = session.poll_socket(socket, &mut view, None, out)?;
-        self.happened_at_socket(link, now, event, out);
-        Some(link)
-    }
-
-    /// The instant at which [`Shard::socket_timer`] is to be called, until it reports nothing.
-    pub fn socket_deadline(&self, socket: u32) -> Option<Micros> {
-        self.session.socket_deadline(socket)
-    }
-
-    /// No event of a shared socket ends a link.
-    fn happened_at_socket(
-        &mut self,
-        link: u32,
-        now: Micros,
-        event: Option<Event<'_>>,
-        out: &mut Vec<u8>,
-    ) {
+        let (link, event) = session.poll_socket(socket, &mut view, input.as_mut(), out)?;
         if let Some(event) = event {
+            // No event of a shared socket ends a link.
             let _stays = self.happened(link, now, event, out);
         }
+        Some(link)
     }
 
     /// Begins a session over a link that was secured anew; nothing of the last one belongs to it.
     pub fn secured(&mut self, link: u32) {
-        self.session.secured(&mut self.links[link as usize].session);
+        self.session.secured(&mut self.states[link as usize]);
     }
 
     /// A link's deadline may be over: a ping, the end of its handshake's time, or of its life.
@@ -102,24 +81,26 @@ impl<P: Session, S: Sink> Shard<P, S> {
         if !is_due {
             return Then::Stay;
         }
-        if self.is_handshaking(link) {
+        if self.links.is_handshaking(link) {
             let failure = self.session.unanswered(link);
             self.connect_failed(link, now, failure);
             return Then::Abort;
         }
         if self.end_of_life(link).is_some_and(|at| at <= now) {
-            let cause = self.why_it_leaves(link, now);
-            if self.leaves_abruptly(link, cause) {
-                self.closed(link, now, cause);
-                return Then::Abort;
+            let fleets = self.traffic.fleets();
+            let cause = fleets.why_it_leaves(link, self.links.get(link).since(), now);
+            let is_abrupt = fleets.leaves_abruptly(link, cause);
+            if !is_abrupt {
+                let state = &mut self.states[link as usize];
+                self.session.disconnect(state, out);
             }
-            let state = &mut self.links[link as usize].session;
-            self.session.disconnect(state, out);
             self.closed(link, now, cause);
-            return Then::Close;
+            return if is_abrupt { Then::Abort } else { Then::Close };
         }
-        let is_silence_over = self.silence_ends(link).is_some_and(|end| end <= now);
-        self.links[link as usize].waits_for_silence &= !is_silence_over;
+        if self.silence_ends(link).is_some_and(|end| end <= now) {
+            let outbox = self.traffic.messages_mut().outbox_mut(link);
+            outbox.set_waits_for_silence(false);
+        }
         let (session, mut view) = self.view(now);
         match session.timer(&mut view.at(link), out) {
             Some(event) => self.happened(link, now, event, out),
@@ -129,46 +110,49 @@ impl<P: Session, S: Sink> Shard<P, S> {
 
     #[inline]
     fn happened(&mut self, link: u32, now: Micros, event: Event<'_>, out: &mut Vec<u8>) -> Then {
+        let traffic = &mut self.traffic;
         // Of datagrams one tells nothing of those before it.
         if P::TRANSPORT == Transport::Stream && !event.is_end() {
-            self.links[link as usize].last_sent = 0;
+            traffic.messages_mut().outbox_mut(link).take_last_sent();
         }
         match event {
             Event::Accepted {
                 token,
                 has_subscriber,
-            } => {
-                self.accepted(link, token, has_subscriber, now);
-                self.await_completion(token, now);
-            }
+            } => traffic.accepted(link, token, has_subscriber, now),
             Event::Answered {
                 token,
                 reply,
                 is_separate,
             } => {
-                let counts = self.sink.counts(stream_of(token), now);
+                let counts = traffic.recording().counts(stream_of(token), now);
                 counts.separate_responses += u64::from(is_separate);
                 match reply {
-                    Reply::Accepted => self.request_accepted(link, token, now, false),
-                    Reply::Command(copy) => self.answered_by_command(link, now, token, &copy),
-                    Reply::Rejected(reason) => self.rejected(link, token, reason, now),
+                    Reply::Accepted => traffic.request_accepted(link, token, now, false),
+                    Reply::Command(copy) => traffic.answered_by_command(link, now, token, &copy),
+                    Reply::Rejected(reason) => {
+                        traffic.failed(link, token, Outcome::Rejected(reason), now);
+                    }
                 }
             }
-            Event::Rejected { token, reason } => self.rejected(link, token, reason, now),
-            Event::Failed { token, outcome } => self.request_failed(link, token, outcome, now),
-            Event::Completed { token } => self.completed(token, now),
+            Event::Rejected { token, reason } => {
+                traffic.failed(link, token, Outcome::Rejected(reason), now);
+            }
+            Event::Failed { token, outcome } => traffic.failed(link, token, outcome, now),
+            Event::Completed { token } => traffic.completed(token, now),
             Event::AnsweredLate { token, is_accepted } => {
-                self.answered_late(stream_of(token), is_accepted, now);
+                traffic.answered_late(stream_of(token), is_accepted, now);
             }
             Event::Duplicate { token } => {
-                self.sink.counts(stream_of(token), now).duplicate_responses += 1;
+                let counts = traffic.recording().counts(stream_of(token), now);
+                counts.duplicate_responses += 1;
             }
             Event::RefusedUnawaited {
                 stream,
                 due,
                 reason,
             } => {
-                let counts = self.sink.counts(stream, due);
+                let counts = traffic.recording().counts(stream, due);
                 counts.refused_unawaited.add(reason, 1);
             }
             Event::Resend { token } => self.resend(link, token),
@@ -187,13 +171,13 @@ impl<P: Session, S: Sink> Shard<P, S> {
 
     /// The platform has answered a CONNECT: the session goes on with what it has to say.
     fn handshake_done(&mut self, link: u32, now: Micros, is_kept: bool, out: &mut Vec<u8>) -> Then {
-        if self.links[link as usize].state != State::Handshaking {
+        if self.links.get(link).state() != State::Handshaking {
             return Then::Stay;
         }
         self.tell_return(link, now, is_kept);
         if !is_kept {
             self.drop_exchanges(link, now, false);
-            self.break_flight(link, now, Cause::SessionLost);
+            self.traffic.break_flight(link, now, Cause::SessionLost);
         }
         let (session, mut view) = self.view(now);
         match session.go_on(&mut view.at(link), out) {
@@ -205,24 +189,42 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Ends a link whose connection is over; returns what to do with the socket. If the kernel holds a part
     /// of a message, it must not send the rest.
     pub fn lost(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
-        let is_held = self.links[link as usize].hold != Hold::Nothing;
+        let is_held = self.traffic.messages().outbox(link).hold() != Hold::Nothing;
         self.closed(link, now, cause);
         if is_held { Then::Abort } else { Then::Close }
     }
 
     fn resend(&mut self, link: u32, token: Token) {
-        let Some(id) = self.slots.open_attempt(link, token) else {
-            let state = &mut self.links[link as usize].session;
-            return self.session.forget(state, token, None);
-        };
-        let state = &mut self.links[link as usize];
-        match self.slots.get(id).stage {
-            Stage::Flying => self.slots.unlink(&mut state.flight, id),
-            // The link ended again before it was sent again.
-            Stage::Again => self.slots.unlink(&mut state.again, id),
-            Stage::Writing | Stage::Waiting | Stage::Free => return,
+        if !self.traffic.messages_mut().resend(link, token) {
+            let state = &mut self.states[link as usize];
+            self.session.forget(state, token, None);
         }
-        self.slots.push_back(&mut state.again, id);
-        self.slots.get_mut(id).stage = Stage::Again;
+    }
+
+    /// A message came on a link.
+    fn told(&mut self, link: u32, now: Micros, message: &session::Downlink<'_>) {
+        let (topic, payload) = (message.topic.as_str(), message.payload);
+        let fleets = self.traffic.fleets();
+        match (fleets.class(link).dialect.publishing().downlink)(topic, payload) {
+            Downlink::Acknowledgements(array) => {
+                let Some(spokesman) = fleets.spokesman(link) else {
+                    return;
+                };
+                for acknowledgement in array {
+                    let Ok(one) = acknowledgement else {
+                        let counts = self.recording().counts(spokesman, now);
+                        counts.answered_malformed += 1;
+                        continue;
+                    };
+                    let forgotten = self.traffic.acknowledge(link, now, &one, spokesman);
+                    self.forget(link, forgotten);
+                }
+            }
+            Downlink::Command(copy) => {
+                let forgotten = self.traffic.told_command(link, now, &copy);
+                self.forget(link, forgotten);
+            }
+            Downlink::Other => self.traffic.overheard(link, now, message),
+        }
     }
 }

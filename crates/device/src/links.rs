@@ -1,0 +1,198 @@
+//! Where each link of a shard stands.
+
+use muster_model::{Cause, Micros};
+
+/// A link that the peer ends within this time of taking it had a brief life. Two clients that take each
+/// other's session over do so after a back-off, which begins at a second.
+pub(crate) const BRIEF: Micros = Micros::from_secs(5);
+
+/// The links of a shard.
+#[derive(Debug, Default)]
+pub struct Links {
+    links: Vec<Link>,
+    tally: LinkTally,
+}
+
+/// One session with one credential: its connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Link {
+    state: State,
+    /// Since when the link is in its state.
+    since: Micros,
+    /// Tries to connect that failed since the last success.
+    failures: u8,
+    /// How often it was up, as far as the number goes.
+    ups: u8,
+    /// Lives in a row that the peer ended soon after it had taken the link.
+    brief_lives: u8,
+    /// Whether a first try to connect has ended, well or not.
+    is_tried: bool,
+    /// True if the peer refused the last try for good.
+    is_barred: bool,
+}
+
+/// Where a link stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not connected, and its turn has not come.
+    Down,
+    /// Not connected, and waiting for its next try.
+    BackOff,
+    /// The socket is opening. Before it did, the link waited for as many microseconds until its turn
+    /// on a shared one had come.
+    Opening(u32),
+    /// The carrier stands, and the session is on its way to be ready.
+    Handshaking,
+    /// Messages may be sent.
+    Up,
+    /// The run is over for it.
+    Ended,
+}
+
+/// How many links are in which state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LinkTally {
+    /// Links that are up.
+    pub up: u32,
+    /// Links whose first try to connect has not ended.
+    pub untried: u32,
+    /// Tries that ended without a link.
+    pub failed: u64,
+    /// Those of them that the peer refused in its protocol's words.
+    pub refused: u64,
+    /// Links whose last try the peer refused for good.
+    pub barred: u32,
+}
+
+impl Link {
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// Since when the link is in its state.
+    pub(crate) fn since(&self) -> Micros {
+        self.since
+    }
+
+    /// How often it was up, as far as the number goes.
+    pub(crate) fn ups(&self) -> u8 {
+        self.ups
+    }
+}
+
+impl Links {
+    /// Adds links that are down.
+    pub(crate) fn add(&mut self, count: u32) {
+        let down = Link {
+            state: State::Down,
+            since: Micros::ZERO,
+            failures: 0,
+            ups: 0,
+            brief_lives: 0,
+            is_tried: false,
+            is_barred: false,
+        };
+        self.links.extend((0..count).map(|_| down));
+        self.tally.untried += count;
+    }
+
+    /// How many links are in which state.
+    pub fn tally(&self) -> LinkTally {
+        self.tally
+    }
+
+    /// Whether a link is between its SYN and being up: its CONNACK and, where its dialect
+    /// subscribes, its SUBACK.
+    pub fn is_handshaking(&self, link: u32) -> bool {
+        matches!(self.get(link).state, State::Opening(_) | State::Handshaking)
+    }
+
+    /// Whether a link may carry messages.
+    pub fn is_up(&self, link: u32) -> bool {
+        self.get(link).state == State::Up
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, link: u32) -> &Link {
+        &self.links[link as usize]
+    }
+
+    fn get_mut(&mut self, link: u32) -> &mut Link {
+        &mut self.links[link as usize]
+    }
+
+    /// Links that the peer refused for good.
+    pub(crate) fn barred(&self) -> impl Iterator<Item = u32> {
+        let links = (0..).zip(&self.links);
+        links.filter(|(_, link)| link.is_barred).map(|(at, _)| at)
+    }
+
+    pub(crate) fn enter(&mut self, link: u32, state: State, since: Micros) {
+        let link = self.get_mut(link);
+        (link.state, link.since) = (state, since);
+    }
+
+    /// A link is up; answers with how long that took.
+    pub(crate) fn connected(&mut self, link: u32, now: Micros) -> Micros {
+        let state = self.get_mut(link);
+        let waited = match state.state {
+            State::Opening(waited) => Micros(u64::from(waited)),
+            State::Down | State::BackOff | State::Handshaking | State::Up | State::Ended => {
+                Micros::ZERO
+            }
+        };
+        let took = waited + (now - state.since);
+        state.failures = 0;
+        state.ups = state.ups.saturating_add(1);
+        (state.state, state.since) = (State::Up, now);
+        self.tried(link, false);
+        self.tally.up += 1;
+        took
+    }
+
+    /// A try to connect ended without a link.
+    pub(crate) fn failed(&mut self, link: u32, is_refusal: bool, is_final: bool) {
+        self.tried(link, is_final);
+        self.tally.failed += 1;
+        self.tally.refused += u64::from(is_refusal);
+    }
+
+    /// A try to connect has ended; `is_barred` if the peer refused it for good.
+    fn tried(&mut self, link: u32, is_barred: bool) {
+        let state = &mut self.links[link as usize];
+        if !std::mem::replace(&mut state.is_tried, true) {
+            self.tally.untried -= 1;
+        }
+        self.tally.barred -= u32::from(state.is_barred);
+        self.tally.barred += u32::from(is_barred);
+        state.is_barred = is_barred;
+    }
+
+    /// A link that was up is not: answers with its brief lives in a row.
+    pub(crate) fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) -> u8 {
+        self.tally.up -= 1;
+        let state = self.get_mut(link);
+        let is_brief =
+            matches!(cause, Cause::PeerClosed | Cause::Reset) && now - state.since <= BRIEF;
+        state.brief_lives = match is_brief {
+            true => state.brief_lives.saturating_add(1),
+            false => 0,
+        };
+        state.brief_lives
+    }
+
+    /// A link waits for its next try: answers with how many failed before.
+    pub(crate) fn back_off(&mut self, link: u32, now: Micros) -> u8 {
+        let state = self.get_mut(link);
+        (state.state, state.since) = (State::BackOff, now);
+        let failures = state.failures;
+        state.failures = failures.saturating_add(1);
+        failures
+    }
+
+    /// The run is over for a link; whether it was up.
+    pub(crate) fn end(&mut self, link: u32) -> bool {
+        let state = &mut self.get_mut(link).state;
+        std::mem::replace(state, State::Ended) == State::Up
+    }
+}

@@ -1,0 +1,106 @@
+//! What a shard reports, and the account that is kept beside it.
+
+use muster_measure::{Account, Counts};
+use muster_model::{
+    Attempt, Command, ConnectFailure, LinkEvent, LinkFact, LinkId, Micros, Reception, StreamId,
+};
+
+use crate::refusals::Refusals;
+use crate::sink::Sink;
+
+/// Where a shard tells what happened.
+#[derive(Debug)]
+pub struct Recording<S> {
+    sink: S,
+    account: Account,
+    refusals: Refusals,
+}
+
+impl<S: Sink> Recording<S> {
+    pub(crate) fn new(sink: S, account: Account) -> Self {
+        Self {
+            sink,
+            account,
+            refusals: Refusals::default(),
+        }
+    }
+
+    /// What hears of every fact.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// What the sessions did, counted apart from the facts.
+    pub fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    /// The refusals and notes that were reported once of each kind.
+    pub fn refusals(&mut self) -> &mut Refusals {
+        &mut self.refusals
+    }
+
+    /// The counters of a stream, of the second of `at`.
+    #[inline]
+    pub(crate) fn counts(&mut self, stream: StreamId, at: Micros) -> &mut Counts {
+        self.sink.counts(stream, at)
+    }
+
+    /// A message reached its final state.
+    #[inline]
+    pub(crate) fn attempt(&mut self, attempt: &Attempt) {
+        let Attempt {
+            id,
+            outcome,
+            resent,
+            ..
+        } = attempt;
+        self.account.ended(id, outcome, *resent);
+        self.sink.attempt(attempt);
+    }
+
+    /// Counts here what is told there.
+    pub(crate) fn command(&mut self, stream: StreamId, command: Command) {
+        self.account.command(stream).tell(&command);
+        self.sink.command(&command);
+    }
+
+    /// A copy reached a device that subscribes to it.
+    pub(crate) fn reception(&mut self, reception: &Reception) {
+        self.account.reception(reception.stream).read(reception);
+        self.sink.reception(reception);
+    }
+
+    /// A try to connect began at the socket.
+    pub(crate) fn opened(&mut self, link: LinkId, now: Micros) {
+        self.account.opened();
+        self.sink.opened(link, now);
+    }
+
+    /// A try to connect failed.
+    pub(crate) fn failed(
+        &mut self,
+        link: LinkId,
+        at: Micros,
+        failure: ConnectFailure,
+        by_us: bool,
+    ) {
+        self.account.connect_failed(link, &failure);
+        self.sink.link(&LinkFact {
+            link,
+            at,
+            event: LinkEvent::Failed(failure),
+            by_us,
+        });
+    }
+
+    /// Something else happened to a link.
+    pub(crate) fn link(&mut self, link: LinkId, at: Micros, event: LinkEvent) {
+        self.sink.link(&LinkFact {
+            link,
+            at,
+            event,
+            by_us: false,
+        });
+    }
+}

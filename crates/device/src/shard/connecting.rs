@@ -1,0 +1,237 @@
+//! From a closed link to an open one, and back.
+
+use muster_model::{Cause, ConnectFailure, LinkEvent, Micros};
+
+use super::Shard;
+use crate::links::State;
+use crate::messages::Hold;
+use crate::session::Session;
+use crate::sink::Sink;
+
+/// Hash input of the jitter of a back-off, beside the number of failures.
+const JITTER: u64 = 0x1000;
+
+impl<P: Session, S: Sink> Shard<P, S> {
+    /// A socket is opening for a link.
+    pub fn opening(&mut self, link: u32, now: Micros) {
+        self.opening_after(link, Micros::ZERO, now);
+    }
+
+    /// A link that had to wait since its turn to connect came may open its session now: the wait is
+    /// a part of what its connect takes, and not of the time that its handshake has.
+    pub fn opening_after(&mut self, link: u32, waited: Micros, now: Micros) {
+        let id = self.fleets().link_id(link);
+        self.recording().opened(id, now);
+        self.connects.begin(self.traffic.fleets().ramp_of(link));
+        // Nobody tells what became of the last words on the socket before.
+        self.set_hold(link, Hold::Nothing);
+        let waited = u32::try_from(waited.get()).unwrap_or(u32::MAX);
+        self.links.enter(link, State::Opening(waited), now);
+    }
+
+    fn set_hold(&mut self, link: u32, hold: Hold) {
+        self.traffic.messages_mut().outbox_mut(link).set_hold(hold);
+    }
+
+    /// Renders CONNECT once the connection under a link stands. A link whose session has none is up.
+    pub fn opened(&mut self, link: u32, now: Micros, out: &mut Vec<u8>) {
+        let (session, mut view) = self.view(now);
+        if session.opened(&mut view.at(link), out).is_some() {
+            return self.connected(link, now);
+        }
+        let since = self.links.get(link).since();
+        self.links.enter(link, State::Handshaking, since);
+    }
+
+    /// A try to connect ended without a link.
+    pub fn connect_failed(&mut self, link: u32, now: Micros, failure: ConnectFailure) {
+        let (id, class) = (self.fleets().link_id(link), self.fleets().ramp_of(link));
+        if self.links.is_handshaking(link) {
+            self.connects.finish(class);
+        } else {
+            // The driver could not even open a socket; it counts as a try all the same.
+            self.recording().opened(id, now);
+        }
+        let since = self.links.get(link).since();
+        let timeout = self.fleets().class(link).client.handshake_timeout;
+        let own = self.traffic.own();
+        let by_us = failure.is_time_out() && own.is_timed_out_by_us(since, timeout, now);
+        let (session, mut view) = self.view(now);
+        session.note_failure(&mut view.at(link), failure);
+        self.close_session(link);
+        self.links
+            .failed(link, failure.is_refusal(), failure.is_final());
+        self.recording().failed(id, now, failure, by_us);
+        self.back_off(link, now);
+    }
+
+    /// A link that may have been up is gone.
+    pub fn closed(&mut self, link: u32, now: Micros, cause: Cause) {
+        match self.links.get(link).state() {
+            State::Up => {
+                let cause = self.blamed(link, now, cause);
+                self.disconnected(link, now, cause);
+                if cause.is_on_purpose() {
+                    // A back-off would be charged to the target.
+                    self.links.enter(link, State::Down, now);
+                    self.retry(link, now);
+                } else {
+                    self.back_off(link, now);
+                }
+            }
+            State::Opening(_) | State::Handshaking => {
+                self.connect_failed(link, now, failure_of(cause));
+            }
+            State::Down | State::BackOff | State::Ended => {}
+        }
+    }
+
+    /// When something of the link's own is due next: the end of its handshake's time, a sign of
+    /// life, the end of its life.
+    pub fn deadline(&self, link: u32) -> Option<Micros> {
+        let client = &self.fleets().class(link).client;
+        let of = self.links.get(link);
+        match of.state() {
+            State::Opening(_) | State::Handshaking => Some(of.since() + client.handshake_timeout),
+            State::Up => {
+                let all = [
+                    self.end_of_life(link),
+                    P::deadline(&client.settings, &self.states[link as usize]),
+                    self.silence_ends(link),
+                ];
+                all.into_iter().flatten().min()
+            }
+            State::Down | State::BackOff | State::Ended => None,
+        }
+    }
+
+    /// When a link that is up is closed on purpose. A message that the kernel holds a part of goes
+    /// out first, and what is in flight is answered or times out first, so that nothing is broken by
+    /// us; the driver asks for the deadline again after each of these.
+    pub(super) fn end_of_life(&self, link: u32) -> Option<Micros> {
+        let (fleets, messages) = (self.fleets(), self.traffic.messages());
+        let has_business = messages.outbox(link).hold() != Hold::Nothing
+            || messages.is_flying(fleets.lanes_of(link));
+        let since = self.links.get(link).since();
+        fleets.leaves_at(link, since).filter(|_| !has_business)
+    }
+
+    /// All that the link needs was granted: it is up.
+    pub(super) fn connected(&mut self, link: u32, now: Micros) {
+        let (id, class) = (self.fleets().link_id(link), self.fleets().ramp_of(link));
+        self.connects.finish(class);
+        let took = self.links.connected(link, now);
+        let recording = self.recording();
+        recording.account().connected(id);
+        recording.link(id, now, LinkEvent::Connected { took });
+    }
+
+    /// The platform has answered the CONNECT of a link.
+    pub(super) fn tell_return(&mut self, link: u32, now: Micros, is_kept: bool) {
+        let was_up = self.links.get(link).ups() > 0;
+        if was_up && self.fleets().class(link).client.offline.is_some() {
+            let id = self.fleets().link_id(link);
+            self.recording().account().returned(id, is_kept);
+            self.recording()
+                .link(id, now, LinkEvent::Returned { is_kept });
+        }
+    }
+
+    /// The cause of an end, after a look at the part that our own silence may have in it.
+    fn blamed(&self, link: u32, now: Micros, cause: Cause) -> Cause {
+        let is_by_peer = match cause {
+            Cause::PeerClosed | Cause::Reset | Cause::PeerDisconnect(_) => true,
+            Cause::Network
+            | Cause::PingUnanswered
+            | Cause::KeepAliveMissed
+            | Cause::Malformed
+            | Cause::OwnLimit
+            | Cause::Tls(_)
+            | Cause::Lifetime
+            | Cause::Offline
+            | Cause::SessionLost
+            | Cause::Unsendable => false,
+        };
+        if is_by_peer && P::has_missed_keep_alive(&self.states[link as usize], now) {
+            Cause::KeepAliveMissed
+        } else {
+            cause
+        }
+    }
+
+    fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) {
+        let lives = self.links.disconnected(link, now, cause);
+        let (session, mut view) = self.view(now);
+        session.note_end(&mut view.at(link), cause, lives);
+        let id = self.fleets().link_id(link);
+        let outbox = self.traffic.messages_mut().outbox_mut(link);
+        let messages = outbox.take_last_sent();
+        let recording = self.traffic.recording();
+        recording.account().disconnected(id, &cause);
+        recording.link(id, now, LinkEvent::Disconnected(cause));
+        if cause.is_of_platform() && messages > 0 {
+            recording.link(id, now, LinkEvent::LastSent { cause, messages });
+        }
+        self.close_session(link);
+        self.traffic.unwrite(link);
+        if !P::is_resumable(&self.fleets().class(link).client.settings) {
+            if cause.is_on_purpose() {
+                self.drop_exchanges(link, now, true);
+            }
+            self.traffic.break_flight(link, now, cause);
+        }
+    }
+
+    /// Closes the session of a link whose connection is gone. Attempts that wait for an answer end apart from this.
+    fn close_session(&mut self, link: u32) {
+        let messages = self.traffic.messages_mut();
+        messages.outbox_mut(link).set_waits_for_silence(false);
+        let open = messages.take_exchanges(link);
+        let state = &mut self.states[link as usize];
+        self.session.closed(link, state, open);
+    }
+
+    /// Drops all that is in flight on the session of a link.
+    pub(super) fn drop_exchanges(&mut self, link: u32, now: Micros, on_purpose: bool) {
+        let (state, traffic) = (&mut self.states[link as usize], &mut self.traffic);
+        let incomplete = |token| traffic.incomplete(token, now, on_purpose);
+        self.session.drop_exchanges(state, incomplete);
+    }
+
+    fn back_off(&mut self, link: u32, now: Micros) {
+        if self.traffic.is_over() {
+            return self.links.enter(link, State::Ended, now);
+        }
+        let failures = self.links.back_off(link, now);
+        let what = JITTER + u64::from(failures) + (now.get() << 16);
+        let random = self.fleets().random(link, what);
+        let wait = self.fleets().class(link).back_off.wait(failures, random);
+        self.retry(link, now + wait);
+    }
+
+    /// A link connects again at `at`, or once its devices are back.
+    fn retry(&mut self, link: u32, at: Micros) {
+        let fleets = self.traffic.fleets();
+        let offline_until = fleets.offline_until(link, at);
+        let class = fleets.ramp_of(link);
+        self.connects.retry(class, link, at, offline_until);
+    }
+}
+
+fn failure_of(cause: Cause) -> ConnectFailure {
+    match cause {
+        Cause::PeerClosed
+        | Cause::Reset
+        | Cause::Lifetime
+        | Cause::Offline
+        | Cause::KeepAliveMissed
+        | Cause::SessionLost
+        | Cause::Unsendable => ConnectFailure::Closed,
+        Cause::Network => ConnectFailure::Unreachable,
+        Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
+        Cause::PingUnanswered => ConnectFailure::TimedOut,
+        Cause::Malformed => ConnectFailure::Malformed,
+        Cause::OwnLimit => ConnectFailure::GeneratorLimit,
+        Cause::Tls(failure) => ConnectFailure::Tls(failure),
+    }
+}
