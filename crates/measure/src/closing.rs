@@ -4,7 +4,7 @@ use muster_model::{BackendId, Listening, Micros, StreamId};
 
 use crate::cohort::{Cohort, PerCohort};
 use crate::command::CommandsClosed;
-use crate::equations::{Equations, residue};
+use crate::equations::{Equations, Row, residue};
 use crate::gather::{Gathered, copies, links};
 use crate::reception::ReceptionsClosed;
 use crate::walk::{Grounds, StreamWalk};
@@ -248,17 +248,16 @@ impl<'a> Closing<'a> {
         let mut equations = Equations::about(format!("stream {}", closed.stream.0));
         match cohort {
             Cohort::Uplink => {
-                equations.schedule(walk, own, facts);
+                equations.schedule(walk, own);
                 if track.closed.is_none() {
                     let nominal = self.nominal(closed.stream, cohort)?;
                     let name = "schedule of the stream = sum of its devices' schedules";
                     equations.counts(name, nominal, walk.scheduled.uplink);
                 } else {
-                    let name = "messages that came due = attempts";
-                    equations.tallies(name, &own.scheduled, &facts.scheduled);
+                    let name = "messages that came due";
+                    equations.row(&Row::new(name, own.scheduled, facts.scheduled));
                 }
-                equations.states(walk, own, facts);
-                equations.windows_by_event(closed.gathered.uplink.flow(), facts);
+                equations.states(walk, own, facts, closed.gathered.uplink.flow());
             }
             Cohort::Measured => {
                 let name = "measured: scheduled = sum of final states";
@@ -352,22 +351,14 @@ impl<'a> Closing<'a> {
         let parts = ledger.uplink.copies + ledger.foreign + ledger.unstamped;
         let name = "consumed = arrived + duplicates + duplicate_own + foreign + unstamped";
         about.counts(name, own.consumed, parts);
-        about.tallies(
-            "copies with an id: decoded = recorded",
-            &own.read,
-            &facts.read,
-        );
-        about.counts(
-            "copies without one: decoded = recorded",
-            own.unstamped,
-            facts.unstamped,
-        );
+        about.row(&Row::new("copies with an id", own.read, facts.read));
+        let unstamped = Row::of_counts("copies without an id", own.unstamped, facts.unstamped);
+        about.row(&unstamped.window(counted.unstamped));
         let surplus: u64 = streams.iter().map(|of| of.surplus(backend)).sum();
         let first = ledger.uplink.arrived + ledger.split + surplus;
         about.counts("windows: first copies", self.first_copies(backend), first);
         about.counts("windows: consumed", counted.consumed, own.consumed);
         about.counts("windows: foreign", counted.foreign, seen.foreign);
-        about.counts("windows: unstamped", counted.unstamped, facts.unstamped);
         about.counts("windows: corrupted", counted.corrupted, seen.corrupted);
         equations.broken.append(&mut about.broken);
     }
@@ -387,43 +378,17 @@ impl<'a> Closing<'a> {
             own.connected.count,
             ended,
         );
-        about.tallies(
-            "connected: session = recorded",
-            &own.connected,
-            &facts.connected,
-        );
-        about.tallies(
-            "returned: session = recorded",
-            &own.returned,
-            &facts.returned,
-        );
-        about.tallies(
-            "connect_failures: session = recorded",
-            &own.failed,
-            &facts.failed,
-        );
-        about.tallies(
-            "disconnects: session = recorded",
-            &own.disconnected,
-            &facts.disconnected,
-        );
+        let failures = counted.failures.total();
+        let disconnects = counted.disconnects.total();
         about.counts("windows: opened", counted.opened, own.opened);
-        about.counts(
-            "windows: connected",
-            counted.connected,
-            facts.connected.count,
-        );
-        about.counts(
-            "windows: connect_failures",
-            counted.failures.total(),
-            facts.failed.count,
-        );
-        let disconnected = facts.disconnected.count;
-        about.counts(
-            "windows: disconnects",
-            counted.disconnects.total(),
-            disconnected,
-        );
+        for row in [
+            Row::new("connected", own.connected, facts.connected).window(counted.connected),
+            Row::new("returned", own.returned, facts.returned),
+            Row::new("connect_failures", own.failed, facts.failed).window(failures),
+            Row::new("disconnects", own.disconnected, facts.disconnected).window(disconnects),
+        ] {
+            about.row(&row);
+        }
         equations.broken.append(&mut about.broken);
     }
 

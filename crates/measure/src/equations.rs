@@ -10,6 +10,48 @@ pub(crate) struct Equations {
     pub(crate) broken: Vec<Equation>,
 }
 
+/// One thing as each of those has it who counted it by themselves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'a> {
+    name: &'a str,
+    /// Counted where it happened.
+    own: Tally,
+    /// Recorded.
+    facts: Tally,
+    /// The size of its identity set; none where it has none.
+    set: Option<u64>,
+    /// Sum of the windows; none where they do not count it.
+    window: Option<u64>,
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn new(name: &'a str, own: Tally, facts: Tally) -> Self {
+        Self {
+            name,
+            own,
+            facts,
+            set: None,
+            window: None,
+        }
+    }
+
+    /// The same of things without a digest.
+    pub(crate) fn of_counts(name: &'a str, own: u64, facts: u64) -> Self {
+        let tally = |count| Tally { count, sum: 0 };
+        Self::new(name, tally(own), tally(facts))
+    }
+
+    pub(crate) fn set(mut self, size: u64) -> Self {
+        self.set = Some(size);
+        self
+    }
+
+    pub(crate) fn window(mut self, count: u64) -> Self {
+        self.window = Some(count);
+        self
+    }
+}
+
 impl Equations {
     /// Equations about one stream or backend, which their names begin with.
     pub(crate) fn about(scope: String) -> Self {
@@ -24,9 +66,19 @@ impl Equations {
         self.check(name, left, right, left.abs_diff(right));
     }
 
-    /// Both sides counted the same things.
-    pub(crate) fn tallies(&mut self, name: &str, left: &Tally, right: &Tally) {
-        self.check(name, left.count, right.count, left.distance(right));
+    /// One thing, by everybody who counted it.
+    pub(crate) fn row(&mut self, row: &Row<'_>) {
+        let Row {
+            name, own, facts, ..
+        } = row;
+        let recorded = format!("{name}: counted = recorded");
+        self.check(&recorded, own.count, facts.count, own.distance(facts));
+        if let Some(set) = row.set {
+            self.counts(&format!("{name}: recorded = set"), facts.count, set);
+        }
+        if let Some(window) = row.window {
+            self.counts(&format!("windows: {name}"), window, facts.count);
+        }
     }
 
     /// Both sides are the same but for so many things.
@@ -50,12 +102,7 @@ impl Equations {
 
 impl Equations {
     /// The schedule against the sets, and against what was sent and shed.
-    pub(crate) fn schedule(
-        &mut self,
-        walk: &StreamWalk,
-        own: &StreamAccount,
-        facts: &StreamAccount,
-    ) {
+    pub(crate) fn schedule(&mut self, walk: &StreamWalk, own: &StreamAccount) {
         let scheduled = walk.scheduled.uplink;
         self.check(
             "scheduled = union of final states",
@@ -67,7 +114,6 @@ impl Equations {
         self.counts("sum of final states = their union", sizes, walk.union);
         let shed = own.state(State::Shed).count;
         self.counts("scheduled = shed + sent", scheduled, shed + own.sent.count);
-        self.tallies("sent: socket = recorded", &own.sent, &facts.sent);
         let sent = State::SENT
             .iter()
             .map(|state| own.state(*state).count)
@@ -75,26 +121,19 @@ impl Equations {
         self.counts("sent = sum of its final states", own.sent.count, sent);
     }
 
-    /// Each final state: counted at the session, recorded, and as a set.
-    pub(crate) fn states(&mut self, walk: &StreamWalk, own: &StreamAccount, facts: &StreamAccount) {
+    /// What was sent, and each final state, by everybody who counted them.
+    pub(crate) fn states(
+        &mut self,
+        walk: &StreamWalk,
+        own: &StreamAccount,
+        facts: &StreamAccount,
+        flow: &Flow,
+    ) {
+        self.row(&Row::new("sent", own.sent, facts.sent).window(flow.sent));
         for state in State::ALL {
-            let (own, facts) = (own.state(state), facts.state(state));
+            let row = Row::new(state.name(), *own.state(state), *facts.state(state));
             let size = walk.states.uplink[state.index()];
-            self.tallies(&format!("{}: session = recorded", state.name()), own, facts);
-            self.counts(
-                &format!("{}: recorded = set", state.name()),
-                facts.count,
-                size,
-            );
-        }
-    }
-
-    /// The windows by event against what was recorded.
-    pub(crate) fn windows_by_event(&mut self, flow: &Flow, facts: &StreamAccount) {
-        self.counts("windows: sent", flow.sent, facts.sent.count);
-        for state in State::ALL {
-            let name = format!("windows by event: {}", state.name());
-            self.counts(&name, flow.of(state), facts.state(state).count);
+            self.row(&row.set(size).window(flow.of(state)));
         }
     }
 

@@ -6,41 +6,81 @@ use super::{
     QueriesDue, StreamCommands, WITHHELD,
 };
 use crate::Tally;
-use crate::equations::Equations;
+use crate::equations::{Equations, Row};
 
 /// All who have counted the commands of one stream, each by itself.
 pub(super) struct Witnesses<'a> {
     /// Backend and devices, where things happened.
     pub(super) own: &'a CommandAccount,
-    /// What was told.
+    /// The recorded facts.
     pub(super) facts: &'a CommandAccount,
     /// The sets.
     pub(super) walk: &'a Walk,
-    /// What is in no set.
+    /// Copies that are in no set.
     pub(super) strays: &'a StreamCommands,
     /// The windows.
     pub(super) counts: &'a CommandCounts,
 }
 
+/// The ends of one kind of exchange, by everybody who counted them.
+struct Ends<'a> {
+    names: &'a [&'static str],
+    own: &'a [Tally],
+    facts: &'a [Tally],
+    sets: &'a Sizes,
+    windows: &'a [u64],
+}
+
+impl Witnesses<'_> {
+    fn queries(&self) -> Ends<'_> {
+        Ends {
+            names: &QUERY_NAMES,
+            own: &self.own.queries,
+            facts: &self.facts.queries,
+            sets: &self.walk.queries,
+            windows: &self.counts.queries,
+        }
+    }
+
+    fn issues(&self) -> Ends<'_> {
+        Ends {
+            names: &DELIVERY_NAMES,
+            own: &self.own.issues,
+            facts: &self.facts.issues,
+            sets: &self.walk.issues,
+            windows: &self.counts.issues.ends,
+        }
+    }
+
+    fn answers(&self) -> Ends<'_> {
+        Ends {
+            names: &ANSWERING_NAMES,
+            own: &self.own.answers,
+            facts: &self.facts.answers,
+            sets: &self.walk.answers,
+            windows: &self.counts.answers,
+        }
+    }
+}
+
+impl Ends<'_> {
+    /// The sum of the first `ends` of them.
+    fn sum(&self, ends: usize) -> u64 {
+        self.own.iter().take(ends).map(|tally| tally.count).sum()
+    }
+}
+
 impl Equations {
     pub(super) fn queries(&mut self, sent: u64, of: &Witnesses<'_>) {
-        let Witnesses {
-            own,
-            facts,
-            walk,
-            counts,
-            ..
-        } = of;
-        let sum = own.queries.iter().map(|tally| tally.count).sum();
-        self.counts("queries sent = sum of their ends", sent, sum);
-        self.ends(
-            &QUERY_NAMES,
-            (&own.queries, &facts.queries),
-            &walk.queries,
-            &counts.queries,
+        let ends = of.queries();
+        self.counts(
+            "queries sent = sum of their ends",
+            sent,
+            ends.sum(usize::MAX),
         );
-        let coded = counts.queries_rejected.total();
-        self.counts("query_rejected by code", coded, counts.queries[2]);
+        self.ends(&ends);
+        let coded = of.counts.queries_rejected.total();
+        self.counts("query_rejected by code", coded, of.counts.queries[2]);
     }
 
     /// The windows by due against those by event.
@@ -60,17 +100,12 @@ impl Equations {
             counts,
             ..
         } = of;
-        let ends = own.issues.iter().map(|tally| tally.count);
-        let issued = ends.take(WITHHELD).sum();
+        let ends = of.issues();
+        let issued = ends.sum(WITHHELD);
         let name = "issued = delivered + expired + undeliverable + unknown";
         self.counts(name, own.issued.count, issued);
-        self.tallies("issued: socket = recorded", &own.issued, &facts.issued);
-        self.ends(
-            &DELIVERY_NAMES,
-            (&own.issues, &facts.issues),
-            &walk.issues,
-            &counts.issues.ends,
-        );
+        self.row(&Row::new("issued", own.issued, facts.issued));
+        self.ends(&ends);
         let coded = counts.issues.undeliverable.total();
         self.counts("undeliverable by status", coded, counts.issues.ends[2]);
         let coded = counts.issues.withheld.total();
@@ -78,30 +113,15 @@ impl Equations {
         let Some(scheduled) = walk.scheduled else {
             return;
         };
-        let ends = issued + own.issues[WITHHELD].count;
         let name = "commands scheduled = issued + withheld";
-        self.check(
-            name,
-            scheduled,
-            ends,
-            walk.unscheduled.max(scheduled.abs_diff(ends)),
-        );
-        let met: u64 = own.met.iter().map(|tally| tally.count).sum();
+        self.sets(name, scheduled, ends.sum(usize::MAX), walk.unscheduled);
+        let met = own.met.iter().map(|tally| tally.count).sum();
         let name = "commands scheduled = those that a device's side met";
-        self.check(
-            name,
-            scheduled,
-            met,
-            walk.unmet.max(scheduled.abs_diff(met)),
-        );
+        self.sets(name, scheduled, met, walk.unmet);
         for (place, (own, facts)) in own.met.iter().zip(&facts.met).enumerate() {
-            self.tallies("presence: device = recorded", own, facts);
-            self.counts(
-                "presence: recorded = set",
-                facts.count,
-                walk.rows[place].scheduled,
-            );
-            self.counts("windows: presence", counts.met[place], facts.count);
+            let row = Row::new("presence", *own, *facts);
+            let set = walk.rows[place].scheduled;
+            self.row(&row.set(set).window(counts.met[place]));
         }
     }
 
@@ -113,40 +133,19 @@ impl Equations {
             strays,
             counts,
         } = of;
-        self.counts(
-            "copies at devices: socket = recorded",
-            own.taken,
-            facts.taken,
-        );
-        self.tallies(
-            "copies with an id: device = recorded",
-            &own.read,
-            &facts.read,
-        );
-        self.counts(
-            "copies without one: device = recorded",
-            own.damaged,
-            facts.damaged,
-        );
-        let parts = walk.copies + strays.foreign + facts.damaged;
-        self.counts(
-            "copies = received + again + foreign + damaged",
-            own.taken,
-            parts,
-        );
-        self.tallies(
-            "received: device = recorded",
-            &own.received,
-            &facts.received,
-        );
-        self.counts(
-            "received: recorded = set",
-            facts.received.count,
-            walk.received,
-        );
-        self.counts("windows: received", counts.received, walk.received);
         let copies = counts.received + counts.again + counts.foreign + counts.damaged;
-        self.counts("windows: copies at devices", copies, own.taken);
+        let received = Row::new("received", own.received, facts.received);
+        for row in [
+            Row::of_counts("copies at devices", own.taken, facts.taken).window(copies),
+            Row::new("copies with an id", own.read, facts.read),
+            Row::of_counts("copies without an id", own.damaged, facts.damaged),
+            received.set(walk.received).window(counts.received),
+        ] {
+            self.row(&row);
+        }
+        let parts = walk.copies + strays.foreign + facts.damaged;
+        let name = "copies = received + again + foreign + damaged";
+        self.counts(name, own.taken, parts);
     }
 
     pub(super) fn answers(&mut self, of: &Witnesses<'_>) {
@@ -157,25 +156,12 @@ impl Equations {
             counts,
             ..
         } = of;
-        let ends = own.answers.iter().map(|tally| tally.count).sum();
+        let ends = of.answers();
         let name = "received = one_way + answered + answers that failed";
-        self.check(
-            name,
-            own.received.count,
-            ends,
-            walk.unanswered.max(own.received.count.abs_diff(ends)),
-        );
-        self.tallies(
-            "replies sent: socket = recorded",
-            &own.replied,
-            &facts.replied,
-        );
-        self.ends(
-            &ANSWERING_NAMES,
-            (&own.answers, &facts.answers),
-            &walk.answers,
-            &counts.answers,
-        );
+        let received = own.received.count;
+        self.sets(name, received, ends.sum(usize::MAX), walk.unanswered);
+        self.row(&Row::new("replies sent", own.replied, facts.replied));
+        self.ends(&ends);
         let coded = counts.answers_rejected.total();
         self.counts("answer_rejected by code", coded, counts.answers[2]);
         let coded = counts.answers_shed.total();
@@ -193,51 +179,36 @@ impl Equations {
         let parts = walk.replies_arrived + walk.replies_lost + walk.replies_outstanding;
         let name = "answered = replies_arrived + replies_lost + replies_outstanding";
         self.counts(name, own.answers[ANSWERED].count, parts);
-        self.counts(
-            "replies: socket = recorded",
-            own.replies_taken,
-            facts.replies_taken,
-        );
-        self.tallies(
-            "replies with an id: backend = recorded",
-            &own.replies_read,
-            &facts.replies_read,
-        );
-        self.counts(
-            "replies without one: backend = recorded",
-            own.replies_damaged,
-            facts.replies_damaged,
-        );
-        let copies = walk.reply_copies + strays.replies_foreign + facts.replies_damaged;
-        self.counts(
-            "replies = first copies + again + foreign + damaged",
-            own.replies_taken,
-            copies,
-        );
-        self.counts("windows: replies", counts.replies, walk.replies);
         let copies =
             counts.replies + counts.replies_again + counts.replies_foreign + counts.replies_damaged;
-        self.counts("windows: copies of replies", copies, own.replies_taken);
+        for row in [
+            Row::of_counts("replies", own.replies_taken, facts.replies_taken).window(copies),
+            Row::new("replies with an id", own.replies_read, facts.replies_read),
+            Row::of_counts(
+                "replies without an id",
+                own.replies_damaged,
+                facts.replies_damaged,
+            ),
+        ] {
+            self.row(&row);
+        }
+        let copies = walk.reply_copies + strays.replies_foreign + facts.replies_damaged;
+        let name = "replies = first copies + again + foreign + damaged";
+        self.counts(name, own.replies_taken, copies);
+        self.counts("windows: first replies", counts.replies, walk.replies);
     }
 
-    /// Each end: counted where it happened, recorded, as a set, and in the windows.
-    fn ends(
-        &mut self,
-        names: &[&str],
-        (own, facts): (&[Tally], &[Tally]),
-        sizes: &Sizes,
-        windows: &[u64],
-    ) {
-        for (place, name) in names.iter().enumerate() {
-            let (own, facts) = (&own[place], &facts[place]);
-            self.tallies(&format!("{name}: session = recorded"), own, facts);
-            self.counts(
-                &format!("{name}: recorded = set"),
-                facts.count,
-                sizes.ends[place],
-            );
-            self.counts(&format!("windows: {name}"), windows[place], facts.count);
+    /// Counts of two sets, which differ in so many members.
+    fn sets(&mut self, name: &str, left: u64, right: u64, unlike: u64) {
+        self.check(name, left, right, unlike.max(left.abs_diff(right)));
+    }
+
+    fn ends(&mut self, of: &Ends<'_>) {
+        for (place, name) in of.names.iter().enumerate() {
+            let row = Row::new(name, of.own[place], of.facts[place]);
+            let set = of.sets.ends[place];
+            self.row(&row.set(set).window(of.windows[place]));
         }
-        self.counts("one end each", sizes.overlap, 0);
+        self.counts("one end each", of.sets.overlap, 0);
     }
 }

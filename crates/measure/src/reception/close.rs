@@ -11,7 +11,7 @@ use super::{ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow};
 use crate::closing::Closing;
 use crate::copies::Seen;
 use crate::drain::{DrainClosed, DrainWalk};
-use crate::equations::Equations;
+use crate::equations::{Equations, Row};
 use crate::scope::view;
 use crate::sweep::sweep;
 use crate::{Distribution, Identity, Phase, Role, SeqSet, WindowKey};
@@ -143,17 +143,14 @@ impl Closing<'_> {
         let foreign = strays.foreign.get(&stream).copied().unwrap_or(0);
         let corrupted = strays.corrupted.get(&stream).copied().unwrap_or(0);
         let mut about = Equations::about(format!("subscribers of stream {}", stream.0));
-        about.counts("copies: socket = recorded", own.consumed, facts.consumed);
-        about.tallies(
-            "copies with an id: decoded = recorded",
-            &own.read,
-            &facts.read,
-        );
-        about.counts(
-            "copies without one: decoded = recorded",
-            own.unstamped,
-            facts.unstamped,
-        );
+        let copies = Row::of_counts("copies", own.consumed, facts.consumed);
+        for row in [
+            copies.window(windows.copies()),
+            Row::new("copies with an id", own.read, facts.read),
+            Row::of_counts("copies without an id", own.unstamped, facts.unstamped),
+        ] {
+            about.row(&row);
+        }
         let parts = walk.arrived + walk.further + foreign + facts.unstamped;
         let name = "consumed = arrived + duplicates + duplicate_own + foreign + unstamped";
         about.counts(name, own.consumed, parts);
@@ -169,7 +166,6 @@ impl Closing<'_> {
             about.counts(name, told, walk.drain.arrived);
         }
         about.counts("windows: first copies", windows.arrived, walk.arrived);
-        about.counts("windows: copies", windows.copies(), own.consumed);
         about.counts("windows: corrupted", windows.corrupted, corrupted);
         Some(about)
     }
