@@ -191,22 +191,15 @@ fn shell(
     said: &Path,
 ) -> Result<Option<i32>> {
     let printed = File::create(said)?;
-    let main = if block.exit.is_some() {
-        "run_block"
-    } else {
-        "parse_block"
+    let begin = match block.exit {
+        Some(_) => "to_run\nset -euo pipefail",
+        None => "to_parse",
     };
+    let script = format!("{SHELL}\n{begin}\n{}\n", block.commands);
     let status = Command::new("timeout")
-        .args([
-            "--kill-after=5",
-            LIMIT,
-            "bash",
-            "-c",
-            &format!("{SHELL}\n{main}"),
-        ])
+        .args(["--kill-after=5", LIMIT, "bash", "-c", &script])
         .env("PROGRAM", program)
         .env("PROJECT", root)
-        .env("BLOCK", &block.commands)
         .env("HOME", scratch)
         .current_dir(scratch)
         .stdin(Stdio::null())

@@ -1,31 +1,35 @@
-# What blocks of the documents are run with. The program is $PROGRAM, the project $PROJECT, the block $BLOCK.
+# Commands for the shells that run blocks of the documents. The program is $PROGRAM, the project $PROJECT.
 
-# A gateway runs until the block ends; the commands after it need one that listens.
+# Starts a gateway that lives until its block ends, and waits until it listens.
 gateway() {
     "$PROGRAM" gateway "$@" >gateway.log 2>&1 &
-    GATEWAYS+=("$!")
+    local pid=$!
+    echo "$pid" >>gateways
     for _ in {1..100}; do
         ! grep -q listens gateway.log || return 0
-        kill -0 "$!" || break
+        kill -0 "$pid" || break
         sleep 0.05
     done
     cat gateway.log
     return 1
 }
 
-# cargo run -- ARGUMENT... and cargo run -p xtask -- ARGUMENT... are the programs themselves.
-of_cargo() {
-    local package=muster
-    while [ $# -gt 0 ] && [ "$1" != -- ]; do
-        [ "$1" != -p ] || package=$2
-        shift
-    done
-    [ "$package" = muster ] && shift && muster "$@"
+end_gateways() {
+    local status=$?
+    [ ! -e gateways ] || xargs kill <gateways || true
+    rm -f gateways
+    wait
+    exit "$status"
 }
 
-run_block() {
-    GATEWAYS=()
-    trap 'status=$?; kill "${GATEWAYS[@]}" 2>/dev/null || true; wait; exit "$status"' EXIT
+# cargo run -- ARGUMENT... is the program itself.
+of_cargo() {
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done
+    shift && muster "$@"
+}
+
+to_run() {
+    trap end_gateways EXIT
     muster() {
         case ${1:-} in
             gateway) gateway "${@:2}" ;;
@@ -33,35 +37,33 @@ run_block() {
         esac
     }
     cargo() {
-        [ "$1" = run ] && of_cargo "$@" || { echo "cargo $1 is not run here: mark the block with needs="; return 1; }
+        [ "$1" = run ] || { echo "cargo $1 is not run here: mark the block with needs="; return 1; }
+        of_cargo "$@"
     }
-    set -euo pipefail
-    eval "$BLOCK"
 }
 
 # Nothing but these functions and the shell's own words: whatever else a block starts is left out.
-parse_block() {
-    FAILED=0
-    local parsed
-    parsed=$(mktemp)
-    exec 3>"$parsed"
-    muster() { "$PROGRAM" "$@" --help >help.log 2>&1 || { echo "muster $*: $(head -n 1 help.log)" >&3; }; }
-    cargo() {
-        [ "$1" != run ] || [[ " $* " == *" -p "* ]] || of_cargo "$@"
+to_parse() {
+    exec 3>parsed
+    trap end_parsing EXIT
+    muster() { "$PROGRAM" "$@" --help >help.log 2>&1 || echo "muster $*: $(<help.log)" >&3; }
+    cargo() { [ "$1" != run ] || [[ " $* " == *" -p "* ]] || of_cargo "$@"; }
+    just() {
+        [[ $'\n'$(<"$PROJECT/justfile") =~ $'\n'"$1"[^:$'\n']*: ]] || echo "just $1: no such recipe" >&3
+        [ "$1" != e2e ] || bash "e2e/$2.sh"
     }
-    just() { [ $# -eq 0 ] || /usr/bin/grep -qE "^$1( [^:]*)?:" "$PROJECT/justfile" || echo "just $1: no such recipe" >&3; }
     bash() { [ -e "$PROJECT/$1" ] || echo "bash $1: no such file" >&3; }
     sudo() { "$@"; }
     seq() { echo 1; }
-    head() { /usr/bin/head "$@"; }
+    taskset() { "${@:3}"; }
     command_not_found_handle() { :; }
-    local PATH=/nowhere
-    eval "$BLOCK"
+    PATH=/nowhere
+}
+
+end_parsing() {
     PATH=/usr/bin:/bin
     wait
-    cat "$parsed"
-    [ ! -s "$parsed" ]
-    FAILED=$?
-    rm "$parsed"
-    exit "$FAILED"
+    cat parsed
+    [ ! -s parsed ]
+    exit $?
 }

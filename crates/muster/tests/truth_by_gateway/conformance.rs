@@ -3,7 +3,8 @@
 //! [`Dialect::ALL`] is tested here without another line, over each transport of its devices. Its commands
 //! are, where devices are told them; where they ask for them, `hono_commands` has what holds.
 
-use muster_platform::{Dialect, Protocol};
+use muster_model::{DeviceId, MessageId, RunId, Stamp, StreamId};
+use muster_platform::{CommandScratch, Dialect, OutboundCommand, Protocol};
 
 use crate::truth::{MESSAGES, Truth, count, refusal};
 
@@ -131,7 +132,26 @@ fn at(topic: &str) -> String {
 fn told_commands() -> impl Iterator<Item = Dialect> {
     Dialect::ALL
         .into_iter()
-        .filter(|dialect| dialect.publishing().commands.is_some())
+        .filter(|dialect| dialect.speaks(Protocol::Mqtt) && issues_commands(*dialect))
+}
+
+/// True if the application of a dialect has a topic for a command.
+fn issues_commands(dialect: Dialect) -> bool {
+    let id = MessageId {
+        run: RunId(1),
+        device: DeviceId(0),
+        stream: StreamId(0),
+        seq: 0,
+    };
+    let to = OutboundCommand {
+        stamp: &Stamp { id, due: None },
+        device: "one",
+        tenant: "",
+        is_two_way: false,
+    };
+    let mut command = CommandScratch::default();
+    (dialect.application.write_command)(&to, &mut command);
+    !command.topic.is_empty()
 }
 
 /// Commands, as far as a dialect has them.
