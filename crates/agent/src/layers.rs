@@ -25,6 +25,11 @@ pub enum LayersError {
         /// What is wrong with it.
         error: TransportError,
     },
+    /// A fleet that the addresses of the platform do not fit: no loop would carry it.
+    #[error(
+        "fleet `{0}` does not speak the protocol of the platform's addresses; give it a scenario of its own"
+    )]
+    Protocol(String),
     /// A device's certificate or key cannot be used.
     #[error("device `{device}`: {error}")]
     Credential {
@@ -52,6 +57,10 @@ pub enum LinkLines {
 /// [`LayersError`], which names the device and the file.
 pub fn link_lines(plan: &Plan, slice: Slice) -> Result<LinkLines, LayersError> {
     let scheme = plan.platform.scheme();
+    let is_other = |fleet: &&FleetPlan| fleet.client.coap().is_some() != scheme.is_coap();
+    if let Some(fleet) = plan.fleets.iter().find(is_other) {
+        return Err(LayersError::Protocol(fleet.name.clone()));
+    }
     if !scheme.is_coap() {
         return Ok(LinkLines::Streams(Box::new(link_layers(plan, slice)?)));
     }
@@ -188,4 +197,31 @@ fn spec(endpoints: &[Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
 
 fn pem(file: &PemFile) -> Pem {
     Pem::new(&file.name, file.text.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_scenario::{NoFiles, Overrides, Source, parse};
+
+    use super::*;
+
+    fn plan(platform: &str) -> Plan {
+        let text = format!(
+            "name: t\nplatform: {{ {platform} }}\nfleet: [ {{ name: a, tenant: t1, streams: [ {{ rate: 1/s }} ] }}, {{ name: b, \
+             tenant: t1, streams: [ {{ rate: 1/s }} ] }} ]\nphases: {{ measure: 1s }}\n"
+        );
+        let (name, text) = ("t.yaml", text.as_str());
+        parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap()
+    }
+
+    #[test]
+    fn a_fleet_of_another_protocol_is_refused_by_name() {
+        let coap = plan("kind: hono, devices: [ 'coap://127.0.0.1' ]");
+        let mut mqtt = plan("kind: mqtt, devices: [ 'mqtt://127.0.0.1' ]");
+        assert!(link_lines(&coap, Slice::WHOLE).is_ok());
+        assert!(link_lines(&mqtt, Slice::WHOLE).is_ok());
+        mqtt.fleets[1].client = coap.fleets[1].client.clone();
+        let refused = link_lines(&mqtt, Slice::WHOLE).unwrap_err();
+        assert!(refused.to_string().contains("fleet `b`"), "{refused}");
+    }
 }
