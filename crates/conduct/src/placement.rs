@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_device::{
     Answer, BackOff, Class, ClassStream, Client, Coap, Gateway, Kind, Listener, Mqtt, Offline,
-    Policy, Ramp, SLOT_MAX, Session, Shard, ShardPlan, Sink,
+    Policy, Ramp, SLOT_MAX, Shard, ShardPlan, SharedSockets, Sink,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
@@ -19,7 +19,7 @@ use muster_platform::DueTimes;
 use crate::{Slice, reader, roster, uplink};
 
 /// A protocol that the fleets of a plan may speak.
-pub trait Protocol: Session<Settings: Clone> {
+pub trait Protocol: SharedSockets<Settings: Clone> {
     /// The settings of a fleet's sessions; none if the fleet speaks another protocol.
     fn settings(client: &ClientPlan) -> Option<&Self::Settings>;
 }

@@ -50,7 +50,7 @@ pub use refusals::Refusals;
 pub use seat::Seat;
 pub use session::coap::Coap;
 pub use session::mqtt::{Hello, Mqtt};
-pub use session::{Further, Interaction, Session, Transport};
+pub use session::{Further, Interaction, Session, SharedSockets, Transport};
 pub use shard::{Shard, ShardPlan, Then};
 pub use sink::Sink;
 pub use token::SLOT_MAX;

@@ -170,7 +170,10 @@ pub trait Session: Debug + Default {
 
     /// Adds up counters that no event reports.
     fn account<'a>(&'a self, states: impl Iterator<Item = &'a Self::State>, sum: &mut LinkAccount);
+}
 
+/// Sessions of which several may share a socket; by default none does.
+pub trait SharedSockets: Session {
     /// The number of sockets that links share.
     #[inline]
     fn sockets(&self) -> u32 {

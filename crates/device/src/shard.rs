@@ -17,7 +17,6 @@ use crate::links::{Links, State};
 use crate::messages::{Forgotten, Hold};
 use crate::ramp::Ramp;
 use crate::recording::Recording;
-use crate::seat::Seat;
 use crate::session::{Session, View};
 use crate::sink::Sink;
 use crate::traffic::{Listener, Traffic, TrafficPlan};
@@ -109,13 +108,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
     #[inline]
     pub fn session_mut(&mut self) -> &mut P {
         &mut self.session
-    }
-
-    /// Where a link sits that shares its socket; none if it has one of its own.
-    #[inline]
-    pub fn seat(&self, link: u32) -> Option<Seat> {
-        let class = self.traffic.fleets().ramp_of(link);
-        self.session.seat(class as u8, link)
     }
 
     /// Which link may connect when.

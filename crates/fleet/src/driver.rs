@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use muster_conduct::{Dispatch, Order, Protocol, Scribe, Tape, Trouble};
-use muster_device::{Further, Session, Shard, Then};
+use muster_device::{Further, Shard, SharedSockets, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
     Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
@@ -45,7 +45,7 @@ const CONNECTS_PER_TURN: u32 = 16;
 
 /// The driver of one shard, whose links all reach their peers in one way.
 #[derive(Debug)]
-pub struct Driver<P: Session, L: Lines> {
+pub struct Driver<P: SharedSockets, L: Lines> {
     shard: Shard<P, Tape>,
     keys: Vec<Option<Key>>,
     timers: Vec<Option<(Micros, TimerId)>>,
@@ -140,7 +140,7 @@ fn sources(fleet: &FleetPlan) -> Vec<IpAddr> {
     named.filter_map(|source| source.parse().ok()).collect()
 }
 
-impl<P: Session, L: Lines> Handler for Driver<P, L> {
+impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
     fn turn_begins(&mut self, io: &mut Io) {
         self.shard.traffic_mut().turn_begins(&io.turn());
     }
@@ -242,7 +242,7 @@ impl<P: Session, L: Lines> Handler for Driver<P, L> {
     }
 }
 
-impl<P: Session, L: Lines> Driver<P, L> {
+impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// What carries a link stands.
     fn link_opened(&mut self, io: &mut Io, link: u32) {
         let now = io.fresh_now();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use muster_conduct::{Placement, Slice, recorder_plan, schedules};
-use muster_device::{Coap, Session, Shard, Sink};
+use muster_device::{Coap, Shard, SharedSockets, Sink};
 use muster_measure::Counts;
 use muster_model::{
     Attempt, Command, LinkFact, LinkId, Met, Micros, Query, Receipt, Reception, RunId, ShedCause,

@@ -16,7 +16,8 @@ use muster_protocol::coap::{self, ExchangeKey};
 use self::blocks::{BlockDue, Bodies};
 use self::sockets::Sockets;
 use super::{
-    Context, Event, Further, Input, Interaction, Outgoing, Session, Transport, Unsent, View,
+    Context, Event, Further, Input, Interaction, Outgoing, Session, SharedSockets, Transport,
+    Unsent, View,
 };
 use crate::client::Client;
 use crate::fleets::FleetLinks;
@@ -185,7 +186,9 @@ impl Session for Coap {
         }
         sum.coap_stray += self.stray;
     }
+}
 
+impl SharedSockets for Coap {
     #[inline]
     fn sockets(&self) -> u32 {
         self.sockets.count()

@@ -8,7 +8,8 @@ use muster_platform::Downlink;
 use super::Shard;
 use crate::links::State;
 use crate::messages::Hold;
-use crate::session::{self, Event, Input, Reply, Session, Transport};
+use crate::seat::Seat;
+use crate::session::{self, Event, Input, Reply, Session, SharedSockets, Transport};
 use crate::sink::Sink;
 use crate::token::{Token, stream_of};
 
@@ -47,32 +48,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 return (bytes.len(), then);
             }
         }
-    }
-
-    /// A datagram came on a socket that is one endpoint with its links, or, if there is none, something
-    /// is due there: the link that it is about, if it is about one. What the socket answers is appended
-    /// to `out`: one datagram at the most.
-    pub fn poll_socket(
-        &mut self,
-        socket: u32,
-        now: Micros,
-        datagram: Option<&[u8]>,
-        out: &mut Vec<u8>,
-    ) -> Option<u32> {
-        let room = OnceCell::new();
-        let mut input = datagram.map(|datagram| Input::new(datagram, &room));
-        let (session, mut view) = self.view(now);
-        let (link, event) = session.poll_socket(socket, &mut view, input.as_mut(), out)?;
-        if let Some(event) = event {
-            // No event of a shared socket ends a link.
-            let _stays = self.happened(link, now, event, out);
-        }
-        Some(link)
-    }
-
-    /// Begins a session over a link that was secured anew; nothing of the last one belongs to it.
-    pub fn secured(&mut self, link: u32) {
-        self.session.secured(&mut self.states[link as usize]);
     }
 
     /// A link's deadline may be over: a ping, the end of its handshake's time, or of its life.
@@ -226,5 +201,40 @@ impl<P: Session, S: Sink> Shard<P, S> {
             }
             Downlink::Other => self.traffic.overheard(link, now, message),
         }
+    }
+}
+
+impl<P: SharedSockets, S: Sink> Shard<P, S> {
+    /// Where a link sits that shares its socket; none if it has one of its own.
+    #[inline]
+    pub fn seat(&self, link: u32) -> Option<Seat> {
+        let class = self.traffic.fleets().ramp_of(link);
+        self.session.seat(class as u8, link)
+    }
+
+    /// A datagram came on a socket that is one endpoint with its links, or, if there is none, something
+    /// is due there: the link that it is about, if it is about one. What the socket answers is appended
+    /// to `out`: one datagram at the most.
+    pub fn poll_socket(
+        &mut self,
+        socket: u32,
+        now: Micros,
+        datagram: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) -> Option<u32> {
+        let room = OnceCell::new();
+        let mut input = datagram.map(|datagram| Input::new(datagram, &room));
+        let (session, mut view) = self.view(now);
+        let (link, event) = session.poll_socket(socket, &mut view, input.as_mut(), out)?;
+        if let Some(event) = event {
+            // No event of a shared socket ends a link.
+            let _stays = self.happened(link, now, event, out);
+        }
+        Some(link)
+    }
+
+    /// Begins a session over a link that was secured anew; nothing of the last one belongs to it.
+    pub fn secured(&mut self, link: u32) {
+        self.session.secured(&mut self.states[link as usize]);
     }
 }

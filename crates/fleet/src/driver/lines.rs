@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use muster_conduct::Tape;
-use muster_device::{Route, Seat, Session, Shard, Then};
+use muster_device::{Route, Seat, Shard, SharedSockets, Then};
 use muster_model::Micros;
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_protocol::dtls::Counts;
@@ -37,7 +37,7 @@ pub trait Lines: Debug {
     fn is_open(line: &Self::Line) -> bool;
 
     /// Takes what came to the session above, and tells it when it may speak.
-    fn read<P: Session>(
+    fn read<P: SharedSockets>(
         &mut self,
         line: &mut Self::Line,
         bytes: &mut [u8],
@@ -96,14 +96,14 @@ pub struct Who {
 
 /// The session above a line.
 #[derive(Debug)]
-pub struct Above<'a, P: Session> {
+pub struct Above<'a, P: SharedSockets> {
     pub(super) shard: &'a mut Shard<P, Tape>,
     pub(super) link: u32,
     pub(super) now: Micros,
     pub(super) out: &'a mut Vec<u8>,
 }
 
-impl<P: Session> Above<'_, P> {
+impl<P: SharedSockets> Above<'_, P> {
     /// What secures the link is a new session.
     pub(super) fn secured(&mut self) {
         self.shard.secured(self.link);
@@ -164,7 +164,7 @@ impl<L: Layers> Lines for Streams<L> {
     }
 
     #[inline]
-    fn read<P: Session>(
+    fn read<P: SharedSockets>(
         &mut self,
         line: &mut Self::Line,
         bytes: &mut [u8],
@@ -247,7 +247,7 @@ impl Lines for Datagrams {
     }
 
     #[inline]
-    fn read<P: Session>(
+    fn read<P: SharedSockets>(
         &mut self,
         _line: &mut (),
         bytes: &mut [u8],

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use muster_conduct::{Dispatch, Scribe, Slice, Trial, recorder_plan, schedules};
-use muster_device::{Coap, Route};
+use muster_device::{Coap, Route, SharedSockets};
 use muster_model::{Attempt, Fact, Outcome, RunId};
 use muster_net::{Clock, Written};
 use muster_protocol::layer::{Ended, LayerError};
@@ -61,7 +61,7 @@ impl Lines for Narrow {
         true
     }
 
-    fn read<P: Session>(
+    fn read<P: SharedSockets>(
         &mut self,
         (): &mut (),
         bytes: &mut [u8],

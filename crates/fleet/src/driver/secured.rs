@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use muster_conduct::roster;
-use muster_device::{Route, Session as LinkSession, Then, connection_id, route};
+use muster_device::{Route, SharedSockets, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_plan::{Credential, FleetPlan, Plan};
@@ -225,7 +225,7 @@ impl<C: Crypto> Lines for Secured<C> {
     }
 
     #[inline]
-    fn read<P: LinkSession>(
+    fn read<P: SharedSockets>(
         &mut self,
         line: &mut SecuredLine<Dtls<C>>,
         bytes: &mut [u8],

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use muster_conduct::Trouble;
-use muster_device::{Route, Seat, Session};
+use muster_device::{Route, Seat, SharedSockets};
 use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written};
 use muster_plan::shared_receive_buffer;
@@ -107,7 +107,7 @@ pub(super) fn socket_of_timer(token: u64) -> Option<u32> {
     (token & TIMER_OF_SOCKET != 0).then_some(token as u32)
 }
 
-impl<P: Session, L: Lines> Driver<P, L> {
+impl<P: SharedSockets, L: Lines> Driver<P, L> {
     #[inline]
     pub(super) fn shared_socket(&self, io: &Io, key: Key) -> Option<u32> {
         if !L::IN_DATAGRAMS {

@@ -3,13 +3,13 @@
 use std::io::ErrorKind;
 
 use muster_conduct::{DISPATCH_EVERY, Progress, Trouble};
-use muster_device::Session;
+use muster_device::SharedSockets;
 use muster_model::Micros;
 use muster_net::Io;
 
 use super::{Driver, Lines};
 
-impl<P: Session, L: Lines> Driver<P, L> {
+impl<P: SharedSockets, L: Lines> Driver<P, L> {
     pub(super) fn dispatch(&mut self, io: &Io, now: Micros) {
         self.next_dispatch = now + DISPATCH_EVERY;
         self.tell_dropped(io.counts().datagrams_dropped);

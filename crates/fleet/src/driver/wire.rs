@@ -1,7 +1,7 @@
 //! What stands between the socket of a link and its session.
 
 use muster_conduct::Trouble;
-use muster_device::{Session, Then};
+use muster_device::{SharedSockets, Then};
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_net::{Io, Key};
 use muster_plan::{PlatformKind, PlatformPlan};
@@ -19,7 +19,7 @@ const TLS_KEYS: &str = "platform.tls";
 /// Failures of layers that are told in detail: each cause once, of which there are fewer.
 const TOLD_MAX: usize = 64;
 
-impl<P: Session, L: Lines> Driver<P, L> {
+impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// The socket of a link stands: the line speaks first, and the session once that is open.
     pub(super) fn open(&mut self, link: u32, now: Micros) -> Result<(), LayerError> {
         let who = Who {

@@ -1,6 +1,6 @@
 //! What is written on sockets, alone or gathered with what other links say, and what became of it.
 
-use muster_device::{Further, Session};
+use muster_device::{Further, SharedSockets};
 use muster_model::{Cause, Micros, ShedCause};
 use muster_net::{Io, Key, Written};
 
@@ -37,7 +37,7 @@ impl<K> Shared<K> {
     }
 }
 
-impl<P: Session, L: Lines> Driver<P, L> {
+impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// Sends what waits on a link, one write a message, as long as it may.
     pub(super) fn pump(&mut self, io: &mut Io, link: u32) {
         let Some(key) = self.keys[link as usize] else {
