@@ -99,18 +99,21 @@ type Ready = Result<(Waker, ThreadId), AgentError>;
 /// What a thread hears and tells by.
 pub(crate) type Desk = (Option<Box<dyn Scribe>>, Mailbox<Order, Box<Dispatch>>);
 
+/// Makes the writer of a thread's facts; none where nobody wants them.
+pub type Scribes<'a> = &'a dyn Fn() -> Option<Box<dyn Scribe>>;
+
 /// What the desks of all threads are made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Office<'a> {
     outbox: &'a SyncSender<(usize, Box<Dispatch>)>,
-    facts: Option<&'a FactsLog>,
+    scribe: Scribes<'a>,
 }
 
 impl Office<'_> {
     fn desk(self, thread: usize) -> (SyncSender<Order>, Desk) {
         let (orders, inbox) = sync_channel(ORDERS_MAX);
         let mailbox = Mailbox::new(thread, inbox, self.outbox.clone());
-        (orders, (self.facts.map(FactsLog::pen), mailbox))
+        (orders, ((self.scribe)(), mailbox))
     }
 }
 
@@ -120,6 +123,16 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
     pub fn start(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentError> {
+        let mut agent = Self::start_with(assignment, &|| facts.map(FactsLog::pen))?;
+        agent.facts = facts.map(FactsLog::tally);
+        Ok(agent)
+    }
+
+    /// Starts every thread, each with a writer of its own for its facts.
+    ///
+    /// # Errors
+    /// [`AgentError`] if the assignment cannot be carried out on this machine.
+    pub fn start_with(assignment: Assignment, scribe: Scribes<'_>) -> Result<Self, AgentError> {
         let clock = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
         let threads = slices(&assignment).count() + consumer_threads(&assignment);
         let (outbox, inbox) = sync_channel(threads * DISPATCHES_MAX);
@@ -136,14 +149,14 @@ impl Agent {
             next_pulse: clock.now() + PULSE_EVERY,
             anon_before,
             devices: 0,
-            facts: facts.map(FactsLog::tally),
+            facts: None,
             facts_missed: 0,
             handovers: None,
             library_cpu_us: 0,
             is_over: false,
         };
         let outbox = &outbox;
-        agent.start_threads(assignment, Office { outbox, facts })?;
+        agent.start_threads(assignment, Office { outbox, scribe })?;
         Ok(agent)
     }
 

@@ -62,7 +62,10 @@ pub fn link_lines(plan: &Plan, slice: Slice) -> Result<LinkLines, LayersError> {
         return Err(LayersError::Protocol(fleet.name.clone()));
     }
     if !scheme.is_coap() {
-        return Ok(LinkLines::Streams(Box::new(link_layers(plan, slice)?)));
+        let own = own_certificates(plan, slice)?;
+        let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
+        let layers = Clients::new(&spec, own).map_err(of_devices)?;
+        return Ok(LinkLines::Streams(Box::new(layers)));
     }
     if !scheme.is_dtls() {
         return Ok(LinkLines::Datagrams);
@@ -78,16 +81,6 @@ fn link_certificates(plan: &Plan, slice: Slice) -> Result<LinkCertificates, Laye
     let own = own.map(|(link, own)| (link, Box::new(common.of(own)) as _));
     let own = own.collect();
     Ok(LinkCertificates::new(Box::new(common), own))
-}
-
-/// Where the layers of a share of a plan's links over TCP come from. Their certificates are read here.
-///
-/// # Errors
-/// [`LayersError`], which names the device and the file.
-pub fn link_layers(plan: &Plan, slice: Slice) -> Result<Clients, LayersError> {
-    let own = own_certificates(plan, slice)?;
-    let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
-    Clients::new(&spec, own).map_err(of_devices)
 }
 
 fn of_devices(error: TransportError) -> LayersError {

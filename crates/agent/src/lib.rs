@@ -13,11 +13,10 @@ mod layers;
 mod news;
 mod worker;
 
-pub use agent::{Agent, AgentError};
+pub use agent::{Agent, AgentError, Scribes};
 pub use assignment::Assignment;
 pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
-pub use layers::{LayersError, LinkLines, consumer_layers, link_layers, link_lines};
-pub use muster_fleet::remedy;
+pub use layers::{LayersError, LinkLines, consumer_layers, link_lines};
 pub use news::{Afterlife, News, Pulse, ThreadPulse};
 pub use worker::serve;

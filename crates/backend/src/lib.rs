@@ -20,6 +20,6 @@ pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat};
 #[cfg(feature = "kafka")]
 pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
-pub use mqtt::{CREDENTIAL_KEYS, MqttConsumers, TLS_KEYS, client_id, consumers_loop, hello, words};
+pub use mqtt::{MqttConsumers, consumers_loop};
 pub use northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
 pub use security::Security;

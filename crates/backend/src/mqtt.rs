@@ -6,7 +6,6 @@ mod ending;
 mod issuer;
 mod session;
 
-pub use consumer::{client_id, hello};
+#[cfg(feature = "kafka")]
+pub(crate) use consumer::client_id;
 pub use driver::{MqttConsumers, consumers_loop};
-pub use ending::{TLS_KEYS, words};
-pub use session::CREDENTIAL_KEYS;

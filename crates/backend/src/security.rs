@@ -3,9 +3,6 @@
 use muster_plan::Scheme;
 use muster_protocol::layer::LayerError;
 
-/// How a record of TLS begins that holds an alert (RFC 8446 section 5.1).
-const ALERT: [u8; 2] = [0x15, 0x03];
-
 /// The scheme of an address, and the keys of the scenario for TLS there.
 #[derive(Debug, Clone, Copy)]
 pub struct Security {
@@ -49,14 +46,6 @@ impl Security {
         }
     }
 
-    /// The reason why the first bytes of a peer belong to another scheme; none if they may belong to this one.
-    pub fn misread(self, bytes: &[u8]) -> Option<String> {
-        let other = self.other().filter(|_| !self.scheme.is_tls())?;
-        bytes
-            .starts_with(&ALERT)
-            .then(|| format!("this port speaks TLS; write `{other}://`"))
-    }
-
     /// The scheme that differs by TLS alone.
     fn other(self) -> Option<&'static str> {
         let other = match self.scheme {
@@ -79,17 +68,5 @@ mod tests {
         let hint = |scheme| Security::new(scheme, "platform.tls").hint_on_nonsense();
         assert!(hint(Scheme::Mqtt).contains("`mqtts://`"));
         assert_eq!(hint(Scheme::Mqtts), "");
-    }
-
-    #[test]
-    fn an_alert_of_tls_is_misread_only_where_none_is_spoken() {
-        let misread = |scheme| Security::new(scheme, "platform.tls").misread(&[0x15, 3, 3, 0, 2]);
-        assert!(misread(Scheme::Mqtt).is_some_and(|what| what.contains("`mqtts://`")));
-        assert!(misread(Scheme::Ws).is_some_and(|what| what.contains("`wss://`")));
-        assert_eq!(misread(Scheme::Mqtts), None);
-        assert_eq!(
-            Security::new(Scheme::Mqtt, "platform.tls").misread(&[0x20, 2, 0, 0]),
-            None
-        );
     }
 }

@@ -15,8 +15,8 @@ pub struct Refusals {
     untold: Vec<String>,
     links: Vec<(&'static str, Reason)>,
     untold_links: Vec<String>,
-    /// The requests before a link is up of which one without an answer was noted.
-    unanswered: Vec<&'static str>,
+    /// Other reasons of a link that is not up that were noted.
+    noted: Vec<&'static str>,
     /// Causes for which the platform has given a reason string.
     said: Vec<String>,
     untold_said: Vec<(String, String)>,
@@ -55,10 +55,10 @@ impl Refusals {
         ));
     }
 
-    /// A request before a link is up was not answered; `text` is asked for once for each of them.
-    pub(crate) fn note_unanswered(&mut self, request: &'static str, text: impl FnOnce() -> String) {
-        if !self.unanswered.contains(&request) {
-            self.unanswered.push(request);
+    /// A link did not come up for this reason; `text` is asked for once a reason.
+    pub(crate) fn note_once(&mut self, reason: &'static str, text: impl FnOnce() -> String) {
+        if !self.noted.contains(&reason) {
+            self.noted.push(reason);
             self.untold_links.push(text());
         }
     }
@@ -155,11 +155,11 @@ mod tests {
     #[test]
     fn the_first_request_without_an_answer_is_told_once() {
         let mut refusals = Refusals::default();
-        refusals.note_unanswered("SUBSCRIBE", || "link `a`".to_owned());
-        refusals.note_unanswered("SUBSCRIBE", || panic!("the first is enough"));
-        refusals.note_unanswered("announcement", || "link `b`".to_owned());
+        refusals.note_once("SUBSCRIBE", || "link `a`".to_owned());
+        refusals.note_once("SUBSCRIBE", || panic!("the first is enough"));
+        refusals.note_once("announcement", || "link `b`".to_owned());
         assert_eq!(refusals.take_links(), ["link `a`", "link `b`"]);
-        refusals.note_unanswered("SUBSCRIBE", || panic!("it was told"));
+        refusals.note_once("SUBSCRIBE", || panic!("it was told"));
         assert!(refusals.take_links().is_empty());
     }
 

@@ -32,7 +32,6 @@ use lines::Above;
 pub use lines::{Datagrams, Lines, Streams};
 pub use secured::{LinkCertificates, Secured};
 use shared::Shared;
-pub use wire::remedy;
 
 /// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
 /// keeps an answer waiting for less than half a millisecond.
@@ -252,6 +251,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         }
         self.send(io, link);
         if L::IN_DATAGRAMS {
+            self.arm(io, link);
             self.go_on(io, link);
         }
     }

@@ -8,6 +8,4 @@ mod classes;
 mod driver;
 
 pub use classes::{ShardError, ShardSpec};
-pub use driver::{
-    Datagrams, Driver, Lines, LinkCertificates, Secured, Streams, remedy, shard_loop,
-};
+pub use driver::{Datagrams, Driver, Lines, LinkCertificates, Secured, Streams, shard_loop};

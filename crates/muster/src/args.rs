@@ -35,8 +35,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Parse a scenario, work out whether it can run here, and see whether the target answers.
     #[command(
-        after_help = "At each address of devices and backends one session is opened, as the run \
-        would open it, and closed again: nothing is published, nothing subscribed to.\n\n\
+        after_help = "At each address of devices and backends one session is opened and subscribes, \
+        as in the run, and is closed again: nothing is published.\n\n\
         Exit codes: 0 ready, 2 scenario error, or the target refuses what it says, such as a \
         password; 3 infeasible on this machine, 4 target silent (no address, no connection, no \
         answer in time).\n\n\
@@ -209,8 +209,8 @@ pub(crate) struct CheckArgs {
     /// platform and on to the backends, and one command. The run after it counts them as `foreign`.
     #[arg(long = "loop", conflicts_with = "offline")]
     pub(crate) whole_loop: bool,
-    /// Open each link of each fleet once, with its own credential, and close it again: as many at once
-    /// and as fast as `connect` of the fleet allows, and 256 at most.
+    /// Open each link of each fleet once, with its own credential, and close it again: as fast as
+    /// `connect` of the fleet allows, with at most 256 handshakes under way.
     #[arg(long, conflicts_with = "offline")]
     pub(crate) all_links: bool,
 }

@@ -10,12 +10,14 @@ use muster_model::{ConnectFailure, LinkId, Reason};
 use muster_plan::{FleetPlan, Plan, Scheme};
 
 use crate::events::NotedEvent;
-use crate::reach::DEVICE_TLS_KEYS;
 
 /// The event of a device whose link was refused.
 const DEVICE_REFUSED: &str = "device-refused";
 /// The event of a consumer that does not come up.
 pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
+
+/// The keys of a scenario by which devices check certificates.
+pub(crate) const DEVICE_TLS_KEYS: &str = "platform.tls";
 
 /// The key that decides where consumers connect.
 const BACKEND_URL: &str = "platform.backend.url";

@@ -28,7 +28,7 @@ use crate::events::NotedEvent;
 mod answering;
 
 use answering::first_to_answer;
-pub(crate) use answering::{check_sources, device_addresses, literal_addresses};
+pub(crate) use answering::{addresses_of, check_sources, device_addresses, literal_addresses};
 
 /// Where devices and consumers connect.
 #[derive(Debug, Clone)]

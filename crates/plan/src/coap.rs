@@ -12,6 +12,8 @@ pub struct CoapSettings {
     pub client: Arc<ClientSettings>,
     /// The use of UDP sockets.
     pub sockets: SocketUse,
+    /// True if a link with a socket of its own is up only once the server has answered a ping.
+    pub pings: bool,
 }
 
 /// The number of links on a UDP socket, and how they are told apart.
@@ -72,6 +74,7 @@ impl CoapSettings {
         Self {
             client: Arc::new(client),
             sockets: SocketUse::Own,
+            pings: false,
         }
     }
 
@@ -85,6 +88,7 @@ impl CoapSettings {
         Self {
             client: Arc::new(client),
             sockets,
+            ..self
         }
     }
 }

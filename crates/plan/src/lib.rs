@@ -21,6 +21,7 @@ mod limits;
 mod monitor;
 mod mqtt;
 mod one_of_each;
+mod only_connecting;
 mod problem;
 mod provision;
 mod secret;

@@ -24,6 +24,8 @@ pub struct MqttSettings {
     pub receive_maximum: Option<u16>,
     /// Bytes of the largest packet that the devices receive, as they announce it.
     pub maximum_packet_size: u32,
+    /// Bytes of a packet that the platform has to take, or the link does not come up; 0 for any.
+    pub needed_packet: u32,
     /// A proof beyond the credential, by a method of MQTT 5.
     pub authentication: Option<Authentication>,
     /// The message that the platform publishes when a link ends unasked.

@@ -178,13 +178,13 @@ impl Consumer {
 }
 
 /// The client id of a consumer.
-pub fn client_id(run: RunId, backend: BackendId, consumer: ConsumerId) -> String {
+pub(crate) fn client_id(run: RunId, backend: BackendId, consumer: ConsumerId) -> String {
     format!("muster-{:08x}-b{}-{}", run.0, backend.0, consumer.0)
 }
 
 /// The CONNECT fields of a consumer of a backend that receives packets of at most `limit` bytes, for
 /// a session that ends with the link.
-pub fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str, limit: u32) -> Connect<'a> {
+pub(super) fn hello<'a>(plan: &'a BackendPlan, client_id: &'a str, limit: u32) -> Connect<'a> {
     Connect {
         maximum_packet_size: Some(limit),
         keep_alive: KEEP_ALIVE_S,

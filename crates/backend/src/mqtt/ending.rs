@@ -13,7 +13,7 @@ use crate::security::Security;
 /// Why a consumer was given up whose refusal has been told with its code.
 pub(super) const REFUSED: &str = "refused";
 /// Keys of a scenario by which consumers check certificates.
-pub const TLS_KEYS: &str = "platform.backend.tls";
+pub(super) const TLS_KEYS: &str = "platform.backend.tls";
 /// The wait before a consumer connects again: short, for what it misses is missed by the run.
 const RETRY: Micros = Micros::from_millis(100);
 /// The longest such wait.
@@ -21,7 +21,7 @@ const RETRY_MAX: Micros = Micros::from_secs(2);
 
 /// How a connection ended, in words; `waited` is what had not come by then, if something was still
 /// to come.
-pub fn words(why: Closed, waited: Option<&str>) -> String {
+pub(super) fn words(why: Closed, waited: Option<&str>) -> String {
     let ended = |how: &str| match waited {
         Some(what) => format!("the connection was {how} before {what} came"),
         None => format!("the connection was {how}"),

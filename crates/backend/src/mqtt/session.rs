@@ -14,7 +14,7 @@ use crate::intake::Surfaced;
 use crate::northbound::Context;
 
 /// Where a scenario says what a consumer proves itself with.
-pub const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
+const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
 
 /// What a platform can refuse.
 #[derive(Debug, Clone, Copy)]

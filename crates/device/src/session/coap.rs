@@ -9,7 +9,7 @@ mod requesting;
 mod sockets;
 
 use muster_measure::LinkAccount;
-use muster_model::Micros;
+use muster_model::{ConnectFailure, Micros};
 use muster_plan::{CoapSettings, SocketUse};
 use muster_protocol::coap::{self, ExchangeKey};
 
@@ -37,6 +37,9 @@ pub struct Coap {
     /// Answers to messages that nobody waits for.
     stray: u64,
 }
+
+/// The one ping of a link.
+const PING: coap::Ticket = coap::Ticket { lane: 0, name: 0 };
 
 /// The session of one link.
 #[derive(Debug)]
@@ -72,13 +75,16 @@ impl Session for Coap {
         }
     }
 
-    /// There is no CONNECT.
-    fn opened(
-        &mut self,
-        _at: &mut Context<'_, Self>,
-        _out: &mut Vec<u8>,
-    ) -> Option<Event<'static>> {
-        Some(Event::Ready)
+    /// There is no CONNECT; a check asks by a ping.
+    fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
+        match at.state {
+            CoapState::Own(client) if at.class.client.settings.pings => {
+                // A new session has room for one.
+                let _ = client.ping(at.now, PING, out);
+                None
+            }
+            CoapState::Own(_) | CoapState::Shared(_) => Some(Event::Ready),
+        }
     }
 
     #[inline]
@@ -90,7 +96,14 @@ impl Session for Coap {
     ) -> Option<Event<'a>> {
         let datagram = input.datagram()?;
         let event = match at.state {
-            CoapState::Own(client) => client.receive(at.now, datagram, out),
+            CoapState::Own(client) => {
+                let is_pinging = at.class.client.settings.pings && client.deadline().is_some();
+                let event = client.receive(at.now, datagram, out);
+                if is_pinging {
+                    return Some(pinged(event.as_ref()));
+                }
+                event
+            }
             CoapState::Shared(_) => None,
         };
         self.received(at, input, &event?, out)
@@ -251,5 +264,13 @@ impl Coap {
     fn link_of(&self, socket: u32, event: &coap::ClientEvent<'_>) -> Option<u32> {
         let lane = event.ticket()?.lane;
         self.sockets.link_at(Seat { socket, lane })
+    }
+}
+
+/// The meaning of the first datagram on a link that pings: only a reset is a sign of life (RFC 7252 section 4.3).
+fn pinged(event: Option<&coap::ClientEvent<'_>>) -> Event<'static> {
+    match event {
+        Some(coap::ClientEvent::Pong { .. }) => Event::Ready,
+        _ => Event::Refused(ConnectFailure::Malformed),
     }
 }

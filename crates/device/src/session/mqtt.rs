@@ -274,9 +274,7 @@ impl Mqtt {
                 token: Token(token.0),
             },
             ClientEvent::Message(message) => Event::Message(downlink(message)),
-            ClientEvent::Connected(connected) => Event::Connected {
-                is_kept: connected.session_present,
-            },
+            ClientEvent::Connected(connected) => return Some(accepted(at, &connected, out)),
             ClientEvent::Subscribed { id: _, codes } => return self.subscribed(at, codes, out),
             ClientEvent::Auth(auth) => {
                 self.answer_challenge(at, &auth, out);
@@ -349,6 +347,27 @@ fn note_said(at: &mut Context<'_, Mqtt>, cause: &dyn std::fmt::Display, event: &
     if let Some(text) = event.reason_string() {
         at.refusals.note_said(cause, text);
     }
+}
+
+/// The meaning of a CONNACK: a link does not come up whose messages the platform would not take.
+fn accepted<'a>(
+    at: &mut Context<'_, Mqtt>,
+    connected: &mqtt::Connected<'_>,
+    out: &mut Vec<u8>,
+) -> Event<'a> {
+    let (class, id, most) = (at.class, at.id, connected.maximum_packet_size);
+    if most >= class.client.settings.needed_packet {
+        let is_kept = connected.session_present;
+        return Event::Connected { is_kept };
+    }
+    at.refusals.note_once("CONNACK", || {
+        format!(
+            "device `{}`: its CONNACK allows packets of at most {most} bytes, and payloads of this fleet \
+             need more; use a smaller `payload`, or raise the platform's limit",
+            class.name_of(id)
+        )
+    });
+    refuse(at, ConnectFailure::Unsendable, out)
 }
 
 fn downlink(message: mqtt::Message<'_>) -> Downlink<'_> {

@@ -5,7 +5,7 @@ use muster_model::{Cause, ConnectFailure, LinkEvent, Micros};
 use super::Shard;
 use crate::links::State;
 use crate::messages::Hold;
-use crate::session::Session;
+use crate::session::{Session, Transport};
 use crate::sink::Sink;
 
 /// Hash input of the jitter of a back-off, beside the number of failures.
@@ -92,7 +92,17 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let client = &self.fleets().class(link).client;
         let of = self.links.get(link);
         match of.state() {
-            State::Opening(_) | State::Handshaking => Some(of.since() + client.handshake_timeout),
+            State::Opening(_) | State::Handshaking => {
+                let end = of.since() + client.handshake_timeout;
+                // A stream sends its bytes again by itself.
+                let again = match P::TRANSPORT {
+                    Transport::Datagrams => {
+                        P::deadline(&client.settings, &self.states[link as usize])
+                    }
+                    Transport::Stream => None,
+                };
+                Some(again.map_or(end, |again| again.min(end)))
+            }
             State::Up => {
                 let all = [
                     self.end_of_life(link),

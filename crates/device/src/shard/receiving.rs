@@ -57,11 +57,13 @@ impl<P: Session, S: Sink> Shard<P, S> {
             return Then::Stay;
         }
         if self.links.is_handshaking(link) {
-            let failure = self.session.unanswered(link);
-            self.connect_failed(link, now, failure);
-            return Then::Abort;
-        }
-        if self.end_of_life(link).is_some_and(|at| at <= now) {
+            let since = self.links.get(link).since();
+            if since + self.fleets().class(link).client.handshake_timeout <= now {
+                let failure = self.session.unanswered(link);
+                self.connect_failed(link, now, failure);
+                return Then::Abort;
+            }
+        } else if self.end_of_life(link).is_some_and(|at| at <= now) {
             let fleets = self.traffic.fleets();
             let cause = fleets.why_it_leaves(link, self.links.get(link).since(), now);
             let is_abrupt = fleets.leaves_abruptly(link, cause);

@@ -126,7 +126,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 }
 
 /// What the scenario can do about a failure of DTLS, as the end of a sentence; empty where nothing.
-pub fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
+pub(super) fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
     let remedy = match fault {
         dtls::Fault::Certificate(_) => {
             let cause = fault.cause();

@@ -1,24 +1,31 @@
 //! `muster check`.
 
 mod all_links;
+mod connecting;
 mod whole_loop;
 
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use muster_backend::{Look, look};
-use muster_model::{BackendId, Reason, RunId};
+use muster_agent::{consumer_layers, link_lines};
+use muster_backend::{Look, kafka_is_built, look};
+use muster_conduct::Slice;
+use muster_model::{BackendId, LinkId, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_plan::{Plan, PlatformKind, ProvisionMode};
+use muster_plan::{Northbound, Plan, PlatformKind, ProvisionMode};
 use muster_provision::{distinct, provisioner};
 use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, PortNeed, needs};
 
+use self::connecting::{Connecting, names};
+
 use crate::args::CheckArgs;
-use crate::probe::Answer;
 use crate::provisioned::Watcher;
-use crate::reach::{Reached, check_layers, reach};
 use crate::{outcome, scenario_file, sockets, target};
+
+/// The reason why no link is tried.
+const EMBEDDED: &str =
+    "the links: the run starts the embedded gateway, so that it is not there yet; try --loop";
 
 /// Works out whether a scenario can run here, and whether the target answers, without load.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
@@ -29,10 +36,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     }
     let lines = compare(&needs(plan));
     for line in &lines {
-        tell(if line.is_met { "ok" } else { "short" }, &line.text);
+        print(if line.is_met { "ok" } else { "short" }, &line.text);
     }
     for text in sockets::in_words(plan) {
-        tell("ok", &text);
+        print("ok", &text);
     }
     if lines.iter().any(|line| !line.is_met) {
         outcome::say("infeasible on this machine");
@@ -44,7 +51,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
         false => target::device_addresses(plan).unwrap_or_default(),
     };
     if let Err(error) = target::check_sources(plan, &targets) {
-        tell("short", &format!("cannot {error}"));
+        print("short", &format!("cannot {error}"));
         outcome::say("infeasible on this machine");
         return Ok(outcome::INVALID);
     }
@@ -52,47 +59,121 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
         outcome::say("target not tried");
         return Ok(outcome::PASS);
     }
-    let mut code = answers(plan)?;
-    if code != outcome::SILENT && args.all_links {
-        code = code.max(all_links::try_all(plan)?);
-    }
+    let code = answers(plan, args.all_links)?;
     if code == outcome::PASS && args.whole_loop {
         return whole_loop::go(args, &loaded);
     }
     Ok(code)
 }
 
-fn tell(mark: &str, text: &str) {
+fn print(mark: &str, text: &str) {
     outcome::say(&format!("{mark:<7} {text}"));
 }
 
-/// Which keys of the scenario a refusal speaks against, where it does.
-fn see(reason: Reason, keys: &str) -> String {
-    if reason.is_of_credentials() {
-        format!("; see {keys}")
-    } else {
-        String::new()
+/// Certificates and keys that cannot be used are an error of the scenario, found before anything is
+/// started or opened.
+pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
+    link_lines(plan, Slice::WHOLE).context("set up the devices' links")?;
+    for backend in &plan.backends {
+        match backend.northbound {
+            Northbound::Mqtt(_) => {
+                consumer_layers(plan, backend, [0]).context("set up the consumers")?;
+            }
+            Northbound::Kafka(_) => kafka_is_built(backend)?,
+        }
     }
+    Ok(())
 }
 
-/// Whether everybody finds somebody who answers, and takes him. A target that refuses is there: what
+/// Tries devices, consumers and the management API. A target that refuses is there: what
 /// the scenario says of it is wrong.
-fn answers(plan: &Plan) -> Result<u8> {
+fn answers(plan: &Plan, all_links: bool) -> Result<u8> {
     check_layers(plan)?;
     if let PlatformKind::Gateway { .. } = plan.platform.kind {
-        tell("ok", "target: the embedded gateway, which the run starts");
+        print("ok", "target: the embedded gateway, which the run starts");
+        if all_links {
+            print("skipped", EMBEDDED);
+        }
         return Ok(outcome::PASS);
     }
-    let mut code = management(plan)?;
-    for reached in reach(plan)? {
-        let found = Found::new(plan, &reached);
-        tell(found.mark, &format!("{}: {}", reached.who, found.text));
+    let management = management(plan)?;
+    let code = management.max(devices(plan, all_links)?);
+    Ok(code.max(consumers(plan)?).max(clusters(plan)))
+}
+
+/// Connects the first links of each fleet, one to each address of the devices, and then all of them
+/// if that is asked for.
+fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
+    let mut code = outcome::PASS;
+    let mut reached = plan.only_connecting();
+    reached.platform.endpoints.clear();
+    let (mut labels, mut targets) = (Vec::new(), Vec::new());
+    for endpoint in &plan.platform.endpoints {
+        match target::addresses_of(plan, endpoint) {
+            Ok(addresses) => {
+                let is_one = addresses.len() == 1;
+                labels.extend(addresses.iter().map(|address| match is_one {
+                    true => endpoint.to_string(),
+                    false => format!("{endpoint} ({address})"),
+                }));
+                targets.extend(addresses);
+                reached.platform.endpoints.push(endpoint.clone());
+            }
+            Err(error) => {
+                print("silent", &format!("{endpoint}: failed to {error:#}"));
+                code = outcome::SILENT;
+            }
+        }
+    }
+    if targets.is_empty() {
+        return Ok(code);
+    }
+    let first = reached.clone().with_first_links(targets.len() as u32);
+    let targets = &targets[..];
+    let links = Connecting {
+        plan: &first,
+        targets,
+    }
+    .links(Slice::WHOLE)?;
+    for fleet in &first.fleets {
+        let name_of = names(&first, fleet);
+        for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
+            let name = name_of(link);
+            let found = links.of(fleet, link, &name);
+            let found = found.unwrap_or_else(|| Found::new(outcome::SILENT, "silent", "no answer"));
+            let label = &labels[link.0 as usize % labels.len()];
+            found.print(&format!("{label}, device `{name}`"));
+            code = code.max(found.code);
+        }
+    }
+    links.notes().for_each(|note| print("note", note));
+    if all_links && code != outcome::SILENT {
+        let plan = &reached;
+        code = code.max(all_links::try_all(&Connecting { plan, targets })?);
+    }
+    Ok(code)
+}
+
+/// Connects the first consumer of each backend of MQTT.
+fn consumers(plan: &Plan) -> Result<u8> {
+    let (plan, targets) = (&plan.only_connecting(), &[][..]);
+    let mut code = outcome::PASS;
+    for (id, backend) in (0..).map(BackendId).zip(&plan.backends) {
+        if backend.mqtt().is_none() {
+            continue;
+        }
+        let found = match target::address(&backend.endpoint, target::patience(plan)) {
+            Ok(at) => Connecting { plan, targets }.consumer(id, backend, at)?,
+            Err(error) => Found::new(outcome::SILENT, "silent", format!("failed to {error:#}")),
+        };
+        found.print(&format!("{}, backend `{}`", backend.endpoint, backend.name));
         code = code.max(found.code);
     }
-    Ok(code.max(clusters(plan)))
+    Ok(code)
 }
 
 /// An answer in words.
+#[derive(Debug)]
 struct Found {
     mark: &'static str,
     text: String,
@@ -101,38 +182,13 @@ struct Found {
 }
 
 impl Found {
-    fn new(plan: &Plan, reached: &Reached) -> Self {
-        let (mark, text, code) = match &reached.answer {
-            Answer::Taken(after) => ("ok", format!("connected within {after}"), outcome::PASS),
-            Answer::TakesLess(bytes) => (
-                "short",
-                format!(
-                    "its CONNACK allows packets of at most {bytes} bytes, and payloads of this \
-                     fleet need more; use a smaller `payload`, or raise the platform's limit"
-                ),
-                outcome::INVALID,
-            ),
-            Answer::Refused(reason, said) => {
-                let see = see(*reason, &reached.keys);
-                let said = said.as_ref().map(|said| format!(", \"{said}\""));
-                let text = format!(
-                    "CONNACK {}{}{see}",
-                    reason.in_words(),
-                    said.unwrap_or_default()
-                );
-                ("refused", text, outcome::USAGE)
-            }
-            Answer::Nonsense(what) => {
-                let protocol = match plan.platform.scheme().is_coap() {
-                    true => "no CoAP",
-                    false => "no MQTT",
-                };
-                (protocol, what.clone(), outcome::USAGE)
-            }
-            Answer::NoHandshake(why) => ("no link", why.clone(), outcome::SILENT),
-            Answer::Silent(why) => ("silent", why.clone(), outcome::SILENT),
-        };
+    fn new(code: u8, mark: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
         Self { mark, text, code }
+    }
+
+    fn print(&self, who: &str) {
+        print(self.mark, &format!("{who}: {}", self.text));
     }
 }
 
@@ -146,18 +202,18 @@ fn clusters(plan: &Plan) -> u8 {
             Look::Found { topics, warnings } => {
                 let say = |mark, lines: &[String]| {
                     let lines = lines.iter();
-                    lines.for_each(|line| tell(mark, &format!("{who}: {line}")));
+                    lines.for_each(|line| print(mark, &format!("{who}: {line}")));
                 };
                 say("ok", &topics);
                 say("warning", &warnings);
                 outcome::PASS
             }
             Look::Refused(why) => {
-                tell("refused", &format!("{who}: {why}"));
+                print("refused", &format!("{who}: {why}"));
                 outcome::USAGE
             }
             Look::Silent(why) => {
-                tell("silent", &format!("{who}: {why}"));
+                print("silent", &format!("{who}: {why}"));
                 outcome::SILENT
             }
         }
@@ -183,7 +239,7 @@ fn management(plan: &Plan) -> Result<u8> {
         Err(error) if error.is_silence() => ("silent", error.to_string(), outcome::SILENT),
         Err(error) => ("refused", error.to_string(), outcome::USAGE),
     };
-    tell(mark, &format!("{target}, management API: {said}"));
+    print(mark, &format!("{target}, management API: {said}"));
     Ok(code)
 }
 
@@ -307,7 +363,7 @@ fn of_ports(need: &PortNeed, each: u32) -> Line {
     }
 }
 
-/// Nothing to say where the host does not tell its memory.
+/// Nothing to say where the host keeps its memory to itself.
 fn memory(needs: &Needs, descriptors: u64) -> Option<Line> {
     let machine = Environment::read();
     let there = [machine.memory_bytes, machine.container.memory_bytes];

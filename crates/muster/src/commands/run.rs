@@ -22,13 +22,12 @@ use serde_json::json;
 
 use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
-use crate::commands::check::shortage;
+use crate::commands::check::{check_layers, shortage};
 use crate::commands::repeat::repeat;
 use crate::counters::CounterWatch;
 use crate::folder::Folder;
 use crate::live::Fixed;
 use crate::provisioned::{self, Provisioned};
-use crate::reach::check_layers;
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;

@@ -4,23 +4,24 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use muster_plan::Plan;
+use muster_plan::{Endpoint, Plan};
 
 use super::{address, bare, found, now, patience};
 
 /// The addresses to which a plan's devices connect.
 pub(crate) fn device_addresses(plan: &Plan) -> Result<Vec<SocketAddr>> {
+    let endpoints = plan.platform.endpoints.iter();
+    let all: Result<Vec<_>> = endpoints.map(|it| addresses_of(plan, it)).collect();
+    Ok(all?.concat())
+}
+
+/// The addresses of one endpoint to which a plan's devices connect.
+pub(crate) fn addresses_of(plan: &Plan, endpoint: &Endpoint) -> Result<Vec<SocketAddr>> {
     let within = patience(plan);
-    let is_tcp = !plan.platform.scheme().is_coap();
-    let mut devices = Vec::new();
-    for endpoint in &plan.platform.endpoints {
-        if plan.platform.uses_all_addresses && is_tcp {
-            devices.extend(all_that_answer(&found(endpoint)?, within));
-        } else {
-            devices.push(address(endpoint, within)?);
-        }
+    if plan.platform.uses_all_addresses && !plan.platform.scheme().is_coap() {
+        return Ok(all_that_answer(&found(endpoint)?, within));
     }
-    Ok(devices)
+    Ok(vec![address(endpoint, within)?])
 }
 
 /// The addresses that a plan's endpoints spell out, which nobody needs to look up.

@@ -1,7 +1,7 @@
 //! `muster check`: what can be known before a run.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 use crate::program::{Gateway, Said, folder_with, json, muster};
 
@@ -87,7 +87,7 @@ fn a_consumer_that_is_refused_is_no_success_either() {
     let said = checked(&gateway.url, &gateway.url, "5", &[]);
     assert_eq!(said.code, 2, "{said:?}");
     let refused = format!(
-        "refused {}, backend `backend`: CONNACK 0x86 (bad user name or password); see \
+        "refused {}, backend `backend`: CONNECT refused with 0x86 (bad user name or password); see \
          platform.backend.user and platform.backend.password\n",
         gateway.url
     );
@@ -225,12 +225,7 @@ fn a_target_where_nobody_listens_is_silent() {
         let line = said.out.lines().find(|line| line.starts_with("silent"));
         let line = line.expect("who is silent is said");
         assert!(line.contains(silent) && line.contains("refused"), "{line}");
-        assert_eq!(
-            said.out.matches("connected within").count(),
-            1,
-            "{}",
-            said.out
-        );
+        assert_eq!(said.out.matches(": connected").count(), 1, "{}", said.out);
     }
 }
 
@@ -302,7 +297,13 @@ fn a_target_whose_connack_allows_less_than_the_payloads_need_is_said_before_the_
             let _connect = link.read(&mut [0; 1_000]);
             // CONNACK with a Maximum Packet Size (39) of 50 bytes.
             let _sent = link.write_all(&[0x20, 8, 0, 0, 5, 39, 0, 0, 0, 50]);
-            let _rest = link.read(&mut [0; 1_000]);
+            let mut next = [0; 1_000];
+            let _read = link.read(&mut next);
+            // SUBACK for a SUBSCRIBE.
+            if next[0] == 0x82 {
+                let _sent = link.write_all(&[0x90, 4, next[2], next[3], 0, 1]);
+            }
+            let _rest = link.read(&mut next);
         }
     });
     let said = checked(&url, &url, "5", &[]);
@@ -371,4 +372,62 @@ fn a_run_that_would_need_more_than_there_is_does_not_begin() {
         assert!(lines.iter().any(|line| line.starts_with(thing)), "{said:?}");
         assert!(!folder.path().join("out").exists(), "nothing was begun");
     }
+}
+
+/// A peer of CoAP that hears the first ping and answers the second as this changes it.
+fn pinged(answer: fn(&mut [u8])) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        let (mut first, mut again) = ([0; 64], [0; 64]);
+        let (length, _) = socket.recv_from(&mut first).expect("a ping");
+        assert_eq!(first[..2], [0x40, 0x00], "an empty CON");
+        let (_, from) = socket.recv_from(&mut again).expect("the ping again");
+        assert_eq!(first, again);
+        answer(&mut again[..length]);
+        socket.send_to(&again[..length], from).expect("it is sent");
+    });
+    address
+}
+
+/// Checks devices that speak CoAP with servers at these addresses.
+fn coap(addresses: &[SocketAddr], sockets: &str) -> Said {
+    let devices: Vec<String> = addresses
+        .iter()
+        .map(|at| format!("'coap://{at}'"))
+        .collect();
+    let text = format!(
+        "name: ping\nplatform: {{ kind: hono, devices: [ {} ] }}\n\
+         fleet: [ {{ count: 9, tenant: t1, sockets: {sockets}, connect: {{ timeout: 9s }}, streams: [ {{ rate: 1/s }} ] }} ]\n\
+         phases: {{ measure: 1s, settle: {{ at-most: 40s, quiet: 1s }} }}\n",
+        devices.join(", ")
+    );
+    let folder = folder_with(&text);
+    muster(folder.path(), &["check", "scenario.yaml"])
+}
+
+#[test]
+fn a_reset_is_a_sign_of_life_of_coap_and_nothing_else_is() {
+    let reset: fn(&mut [u8]) = |ping| ping[0] = 0x70;
+    let said = coap(&[pinged(reset), pinged(reset)], "shared");
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(said.out.matches("connected within ").count(), 2, "{said:?}");
+    let of_another: fn(&mut [u8]) = |ping| (ping[0], ping[3]) = (0x70, !ping[3]);
+    for odd in [of_another, |ping| ping.copy_from_slice(b"hell")] {
+        let odd = pinged(odd);
+        let said = coap(&[pinged(reset), odd], "per-device");
+        assert_eq!(said.code, 2, "{said:?}");
+        assert_eq!(said.out.matches("connected within ").count(), 1, "{said:?}");
+        let line = format!("no CoAP coap://{odd}, device `");
+        assert!(said.out.contains(&line), "{said:?}");
+    }
+}
+
+#[test]
+fn an_address_of_coap_where_nobody_listens_is_silent() {
+    let closed = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let closed = closed.expect("a port that was free a moment ago");
+    let said = coap(&[closed], "per-device");
+    assert_eq!(said.code, 4, "{said:?}");
+    assert!(said.out.contains("nobody listens there"), "{said:?}");
 }

@@ -249,6 +249,7 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttSettings> {
         keep_alive_s: u16::try_from(keep_alive?).ok()?,
         receive_maximum,
         maximum_packet_size: 0,
+        needed_packet: 0,
         will,
         authentication,
     })

@@ -122,7 +122,7 @@ impl Mqtt {
         };
         let (class, id) = (at.class, at.id);
         let announced = class.announces.as_ref();
-        at.refusals.note_unanswered("announcement", || {
+        at.refusals.note_once("announcement", || {
             // Answers come in the order of the announcements.
             let first = class.first_device_of(id).0;
             let mut device = String::new();

@@ -81,7 +81,7 @@ fn note_granted(at: &mut Context<'_, Mqtt>, codes: &[u8]) {
 /// Notes the first SUBSCRIBE that a platform left unanswered, with its filters.
 pub(super) fn note_unanswered(at: &mut Context<'_, Mqtt>) {
     let (class, id) = (at.class, at.id);
-    at.refusals.note_unanswered("SUBSCRIBE", || {
+    at.refusals.note_once("SUBSCRIBE", || {
         let (name, device) = (class.name_of(id), class.first_device_of(id));
         let mut filters = vec![String::new(); class.subscriptions()];
         let mut qos = [Qos::AtMostOnce; SUBSCRIPTIONS_MAX];

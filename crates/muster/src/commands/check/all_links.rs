@@ -1,46 +1,48 @@
 //! Every link of every fleet, each with its own credential.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::Result;
+use muster_conduct::Slice;
 use muster_model::{LinkId, figure};
-use muster_net::Clock;
-use muster_plan::{ConnectPlan, FleetPlan, Plan, PlatformKind};
+use muster_net::limits;
+use muster_plan::FleetPlan;
+use muster_scenario::needs;
 
-use super::{Found, tell};
+use super::connecting::{Connecting, names};
+use super::{Found, print};
 use crate::outcome;
-use crate::reach::LinkTrial;
 
-/// Links that are opened at once, at most, whatever the scenario allows.
-const PENDING_MAX: u32 = 256;
 /// Names that are listed of links with one answer.
 const NAMES_MAX: usize = 10;
 
-/// The reason why no link is tried.
-const EMBEDDED: &str =
-    "the links: the run starts the embedded gateway, so that it is not there yet; try --loop";
-
-/// Opens each link once, never more at a time and never faster than the run would, and closes it again;
-/// the exit code.
-pub(super) fn try_all(plan: &Plan) -> Result<u8> {
-    if let PlatformKind::Gateway { .. } = plan.platform.kind {
-        tell("skipped", EMBEDDED);
-        return Ok(outcome::PASS);
+/// Opens each link once, as fast as the run would, and closes it again; the exit code. As many are
+/// open at once as one process of the run would have.
+pub(super) fn try_all(connecting: &Connecting<'_>) -> Result<u8> {
+    let fleets = &connecting.plan.fleets;
+    let mut all: Vec<Answers> = fleets.iter().map(|_| Answers::default()).collect();
+    let processes = needs(connecting.plan).processes(limits::raise_descriptors());
+    let of = u32::try_from(processes).unwrap_or(u32::MAX).max(1);
+    for slice in (0..of).map(|index| Slice { index, of }) {
+        let links = connecting.links(slice)?;
+        let mut is_whole = true;
+        for (fleet, answers) in fleets.iter().zip(&mut all) {
+            let name_of = names(connecting.plan, fleet);
+            for link in slice.cut(fleet.first_link.0, fleet.links).map(LinkId) {
+                let name = name_of(link);
+                match links.of(fleet, link, &name) {
+                    Some(found) => answers.add(found, name),
+                    None => is_whole = false,
+                }
+            }
+        }
+        if !is_whole {
+            break;
+        }
     }
-    let mut trial = LinkTrial::new(plan)?;
-    let mut code = outcome::PASS;
-    for fleet in &plan.fleets {
-        let answers = Answers::of_fleet(plan, &mut trial, fleet)?;
-        code = code.max(answers.tell(fleet));
-    }
-    Ok(code)
-}
-
-/// Links that are opened at once: no more than the run has under way, or opens in a second.
-fn at_once(connect: &ConnectPlan) -> u32 {
-    let a_second = connect.rate.get().ceil().min(f64::from(PENDING_MAX)) as u32;
-    connect.pending.min(a_second).max(1)
+    let codes = fleets.iter().zip(&all);
+    let codes = codes.map(|(fleet, answers)| answers.print(fleet));
+    Ok(codes.max().unwrap_or(outcome::PASS))
 }
 
 /// What the links of one fleet were answered.
@@ -53,35 +55,8 @@ struct Answers {
 }
 
 impl Answers {
-    /// Tries a fleet to its end, or until nobody answers any more.
-    fn of_fleet(plan: &Plan, trial: &mut LinkTrial<'_>, fleet: &FleetPlan) -> Result<Self> {
-        let mut answers = Self::default();
-        let at_once = at_once(&fleet.connect);
-        while answers.tried < fleet.links {
-            let first = fleet.first_link.0 + answers.tried;
-            let count = at_once.min(fleet.links - answers.tried);
-            let clock = Clock::start();
-            let links = (first..first + count).map(|link| (fleet, LinkId(link)));
-            let mut is_anybody_there = false;
-            for reached in trial.open(links)? {
-                let found = Found::new(plan, &reached);
-                is_anybody_there |= found.code != outcome::SILENT;
-                answers.add(found, reached.name);
-            }
-            answers.tried += count;
-            if !is_anybody_there {
-                break;
-            }
-            let wanted_s = f64::from(count) / fleet.connect.rate.get().max(1e-3);
-            let left_s = wanted_s - clock.now().as_secs_f64();
-            if answers.tried < fleet.links && left_s > 0.0 {
-                std::thread::sleep(Duration::from_secs_f64(left_s));
-            }
-        }
-        Ok(answers)
-    }
-
     fn add(&mut self, found: Found, name: String) {
+        self.tried += 1;
         if found.code == outcome::PASS {
             self.connected += 1;
             return;
@@ -91,7 +66,7 @@ impl Answers {
     }
 
     /// One line for what went well, and one for each other answer; the exit code.
-    fn tell(&self, fleet: &FleetPlan) -> u8 {
+    fn print(&self, fleet: &FleetPlan) -> u8 {
         let count = |number: u32| figure::count(u64::from(number));
         let (name, all) = (&fleet.name, count(fleet.links));
         let connected = count(self.connected);
@@ -100,7 +75,7 @@ impl Answers {
         } else {
             "failed"
         };
-        tell(
+        print(
             mark,
             &format!("fleet `{name}`: {connected} of {all} links connected"),
         );
@@ -116,53 +91,16 @@ impl Answers {
                 more => format!(" and {} more", figure::count(more as u64)),
             };
             let (many, listed) = (figure::count(names.len() as u64), listed.join(", "));
-            tell(mark, &format!("{many}: {text} ({listed}{more})"));
+            print(mark, &format!("{many}: {text} ({listed}{more})"));
         }
         if self.tried < fleet.links {
             let left = count(fleet.links - self.tried);
-            tell(
+            print(
                 "stopped",
                 &format!("no link answered any more; {left} were not tried"),
             );
         }
         let codes = self.others.values().map(|(code, _)| *code);
         codes.max().unwrap_or(outcome::PASS)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use muster_model::{Micros, Rate};
-    use muster_scenario::{NoFiles, Overrides, Source, parse};
-
-    use super::*;
-
-    #[test]
-    fn an_embedded_gateway_that_is_not_there_yet_is_no_fault() {
-        let source = Source {
-            name: "x.yaml",
-            text: "name: x\nfleet: [ { count: 1, streams: [] } ]\n",
-        };
-        let plan = parse(source, &Overrides::new(), &NoFiles).expect("a plan");
-        assert_eq!(try_all(&plan).expect("no link is tried"), outcome::PASS);
-    }
-
-    #[test]
-    fn a_second_opens_no_more_links_than_the_run_would() {
-        for (rate, pending, expected) in [
-            (0.1, 128, 1),
-            (5.0, 128, 5),
-            (500.0, 128, 128),
-            (1e6, 10_000, 256),
-        ] {
-            let connect = ConnectPlan {
-                rate: Rate::per_second(rate).expect("a rate"),
-                pending,
-                timeout: Micros::from_secs(1),
-                lifetime: None,
-                from: Vec::new(),
-            };
-            assert_eq!(at_once(&connect), expected, "{rate}/s, {pending} pending");
-        }
     }
 }

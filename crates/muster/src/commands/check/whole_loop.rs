@@ -11,7 +11,7 @@ use muster_plan::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
 use muster_report::{LatencyFigures, LinkLedger, Report, StreamAccount};
 
 use self::downlink::Taking;
-use super::tell;
+use super::{Found, print};
 use crate::args::{CheckArgs, RunArgs};
 use crate::commands::run::{once, stop_by_signal};
 use crate::outcome;
@@ -20,21 +20,6 @@ use crate::scenario_file::Loaded;
 /// What the streams of a run counted, by name.
 type Accounts = BTreeMap<String, StreamAccount>;
 
-/// What became of one message.
-#[derive(Debug)]
-struct Said {
-    mark: &'static str,
-    text: String,
-    code: u8,
-}
-
-impl Said {
-    fn new(code: u8, mark: &'static str, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { mark, text, code }
-    }
-}
-
 /// Sends one message of each stream, and tells how far it came; the exit code.
 pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
     let folder = tempfile::tempdir().context("make a folder for the check")?;
@@ -42,7 +27,7 @@ pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
     let plan = loaded.plan.one_of_each();
     let is_alone = plan.provision.as_ref().map(|provision| provision.mode);
     if is_alone == Some(ProvisionMode::Auto) {
-        tell(
+        print(
             "ok",
             "the loop's devices are created for it, and removed again",
         );
@@ -61,22 +46,22 @@ pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
 fn told(report: &Report, plan: &Plan) -> u8 {
     let mut code = outcome::PASS;
     if let Some(said) = of_links(&report.links) {
-        tell(said.mark, &said.text);
+        print(said.mark, &said.text);
         code = said.code;
     }
     for (name, said) in of_streams(&report.ledger.by_stream, plan) {
-        tell(said.mark, &format!("{name}: {}", said.text));
+        print(said.mark, &format!("{name}: {}", said.text));
         code = code.max(said.code);
     }
     if code != outcome::PASS {
         let details = report.events.iter();
-        details.for_each(|event| tell("note", &event.detail));
+        details.for_each(|event| print("note", &event.detail));
     }
     code
 }
 
 /// The links that did not come up, so that nothing could be sent on them.
-fn of_links(links: &LinkLedger) -> Option<Said> {
+fn of_links(links: &LinkLedger) -> Option<Found> {
     if links.up_at_start >= links.wanted {
         return None;
     }
@@ -92,11 +77,11 @@ fn of_links(links: &LinkLedger) -> Option<Said> {
         links.wanted,
         causes.join(", ")
     );
-    Some(Said::new(code, mark, text))
+    Some(Found::new(code, mark, text))
 }
 
 /// What is to be said of each stream, by its name.
-fn of_streams(accounts: &Accounts, plan: &Plan) -> Vec<(String, Said)> {
+fn of_streams(accounts: &Accounts, plan: &Plan) -> Vec<(String, Found)> {
     let mut all = Vec::new();
     for (fleet, stream) in plan.streams() {
         let name = name(fleet, stream);
@@ -128,7 +113,7 @@ fn taking<'a>(accounts: &'a Accounts, fleet: &FleetPlan) -> Option<Taking<'a>> {
     })
 }
 
-fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_>>) -> Vec<Said> {
+fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_>>) -> Vec<Found> {
     let mut all = Vec::new();
     if account.ledger.scheduled.unwrap_or(0) > 0 {
         all.push(of_uplink(account));
@@ -148,12 +133,12 @@ fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_
 }
 
 /// How far a device's own message came.
-fn of_uplink(account: &StreamAccount) -> Said {
+fn of_uplink(account: &StreamAccount) -> Found {
     let ledger = &account.ledger;
     if ledger.sent == 0 {
         let causes: Vec<&str> = ledger.shed_by_cause.keys().map(String::as_str).collect();
         let why = causes.join(", ");
-        return Said::new(
+        return Found::new(
             outcome::SILENT,
             "unsent",
             format!("nothing was sent ({why})"),
@@ -161,29 +146,29 @@ fn of_uplink(account: &StreamAccount) -> Said {
     }
     if ledger.rejected > 0 {
         let codes: Vec<&str> = ledger.rejected_by_code.keys().map(String::as_str).collect();
-        return Said::new(outcome::USAGE, "refused", codes.join(", "));
+        return Found::new(outcome::USAGE, "refused", codes.join(", "));
     }
     if ledger.accepted + ledger.unacknowledged == 0 {
-        return Said::new(outcome::SILENT, "silent", "sent, and not answered");
+        return Found::new(outcome::SILENT, "silent", "sent, and not answered");
     }
     arrival(account, ledger)
 }
 
 /// What was accepted has to arrive wherever somebody listens.
-fn arrival(account: &StreamAccount, ledger: &Ledger) -> Said {
+fn arrival(account: &StreamAccount, ledger: &Ledger) -> Found {
     let accepted = match within(account.latency.response.as_ref()) {
         Some(after) => format!("accepted within {after}"),
         None => "sent".to_owned(),
     };
     match ledger.arrivals.arrived {
-        None => Said::new(outcome::PASS, "ok", accepted),
+        None => Found::new(outcome::PASS, "ok", accepted),
         Some(0) => {
             let text = format!("{accepted}, and not seen at the backend");
-            Said::new(outcome::SILENT, "lost", text)
+            Found::new(outcome::SILENT, "lost", text)
         }
         Some(_) => {
             let seen = within(account.latency.end_to_end.as_ref()).unwrap_or(Micros::ZERO);
-            Said::new(
+            Found::new(
                 outcome::PASS,
                 "ok",
                 format!("{accepted}, seen within {seen}"),

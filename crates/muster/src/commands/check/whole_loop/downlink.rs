@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_measure::CommandLedger;
 use muster_model::Micros;
 
-use super::Said;
+use super::Found;
 use crate::outcome;
 
 /// The commands to the one device of a fleet.
@@ -21,13 +21,13 @@ pub(super) struct Taking<'a> {
 
 impl Taking<'_> {
     /// A query that was taken and brought no command; of one that was not, its own message tells.
-    pub(super) fn of_query(&self, query: &CommandLedger) -> Option<Said> {
+    pub(super) fn of_query(&self, query: &CommandLedger) -> Option<Found> {
         let is_answered = self.follows_queries || (self.ledger.issued > 0 && !self.is_absent);
         (is_answered && query.no_command > 0).then(|| lost("no command came for the query"))
     }
 
     /// How far the command came, and its reply.
-    pub(super) fn of_command(&self) -> Said {
+    pub(super) fn of_command(&self) -> Found {
         if self.ledger.issued == 0 {
             return self.unissued();
         }
@@ -37,7 +37,7 @@ impl Taking<'_> {
         self.unanswered().unwrap_or_else(|| self.answered())
     }
 
-    fn unissued(&self) -> Said {
+    fn unissued(&self) -> Found {
         let (code, why) = if self.ledger.withheld > 0 {
             let causes = names(&self.ledger.withheld_by_cause);
             (outcome::SILENT, format!(" (withheld: {causes})"))
@@ -48,13 +48,13 @@ impl Taking<'_> {
         } else {
             (outcome::SILENT, String::new())
         };
-        Said::new(code, "unsent", format!("no command was issued{why}"))
+        Found::new(code, "unsent", format!("no command was issued{why}"))
     }
 
-    fn unreceived(&self) -> Said {
+    fn unreceived(&self) -> Found {
         if self.is_absent {
             let text = "a command was issued to a name that nobody plays";
-            return Said::new(outcome::PASS, "ok", text);
+            return Found::new(outcome::PASS, "ok", text);
         }
         let by_status = &self.ledger.undeliverable_by_status;
         let why = match by_status.is_empty() {
@@ -65,7 +65,7 @@ impl Taking<'_> {
     }
 
     /// A reply that the platform did not take.
-    fn unanswered(&self) -> Option<Said> {
+    fn unanswered(&self) -> Option<Found> {
         let ledger = self.ledger;
         let (code, mark, how) = if ledger.answer_rejected > 0 {
             let codes = names(&ledger.answer_rejected_by_code);
@@ -83,10 +83,10 @@ impl Taking<'_> {
             return None;
         };
         let text = format!("a command was received, and its reply was {how}");
-        Some(Said::new(code, mark, text))
+        Some(Found::new(code, mark, text))
     }
 
-    fn answered(&self) -> Said {
+    fn answered(&self) -> Found {
         let how = match (self.ledger.answered, self.ledger.replies_arrived) {
             (0, _) if self.ledger.one_way > 0 => "received".to_owned(),
             (0, _) => return lost("a command was received, and nothing is known of its reply"),
@@ -98,12 +98,12 @@ impl Taking<'_> {
                 None => "received, and replied to".to_owned(),
             },
         };
-        Said::new(outcome::PASS, "ok", format!("a command was {how}"))
+        Found::new(outcome::PASS, "ok", format!("a command was {how}"))
     }
 }
 
-fn lost(text: &str) -> Said {
-    Said::new(outcome::SILENT, "lost", text)
+fn lost(text: &str) -> Found {
+    Found::new(outcome::SILENT, "lost", text)
 }
 
 fn names(counts: &BTreeMap<String, u64>) -> String {
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    fn told(said: &Said) -> (u8, &str, &str) {
+    fn told(said: &Found) -> (u8, &str, &str) {
         (said.code, said.mark, &said.text)
     }
 

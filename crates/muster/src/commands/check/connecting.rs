@@ -1,0 +1,322 @@
+//! A run that only connects: links and consumers come up over the engine of every run, and leave.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use muster_agent::{Agent, Assignment, News};
+use muster_backend::Security;
+use muster_conduct::{
+    Order, Progress, Scribe as FactWriter, Slice, Trial, Trouble as Diagnostic, roster,
+};
+use muster_model::{BackendId, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkId, Micros, RunId};
+use muster_net::Clock;
+use muster_plan::{BackendPlan, FleetPlan, Plan, Scheme};
+
+use super::Found;
+use crate::hints::DEVICE_TLS_KEYS;
+use crate::outcome;
+
+/// The wait for news before the clock is looked at again.
+const WAIT: Duration = Duration::from_millis(10);
+/// Links in a row without an answer after which no more are tried.
+const SILENT_MAX: usize = 256;
+
+/// The end of a link's first try.
+type Answer = Result<Micros, ConnectFailure>;
+
+/// Takes note of the answers to links, in the order in which they come.
+#[derive(Debug, Clone, Default)]
+struct Listener(Arc<Mutex<Vec<(LinkId, Answer)>>>);
+
+impl Listener {
+    fn answers(&self) -> MutexGuard<'_, Vec<(LinkId, Answer)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if the last links had no answer, which means that nobody is there.
+    fn is_nobody_there(&self) -> bool {
+        let is_silence = |answer: &&(LinkId, Answer)| {
+            answer
+                .1
+                .is_err_and(|failure| kind(failure, Scheme::Mqtt).0 == outcome::SILENT)
+        };
+        let answers = self.answers();
+        let last = answers.iter().rev().take_while(is_silence);
+        last.take(SILENT_MAX).count() == SILENT_MAX
+    }
+}
+
+impl FactWriter for Listener {
+    fn note(&mut self, fact: &Fact) {
+        let Fact::Link(fact) = fact else { return };
+        if let LinkEvent::Connected { took } = fact.event {
+            self.answers().push((fact.link, Ok(took)));
+        } else if let LinkEvent::Failed(failure) = fact.event
+            && failure != ConnectFailure::RunEnded
+        {
+            self.answers().push((fact.link, Err(failure)));
+        }
+    }
+}
+
+/// The links and consumers of a plan that only connects, and where they do so.
+pub(super) struct Connecting<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) targets: &'a [SocketAddr],
+}
+
+impl<'a> Connecting<'a> {
+    /// Connects a share of the links.
+    pub(super) fn links(&self, slice: Slice) -> Result<Links<'a>> {
+        let listener = Listener::default();
+        let is_alone = self.targets.len() == 1;
+        let diagnostics =
+            self.carry_out(Some(slice), None, &listener, |progress, diagnostics| {
+                // An error of the network is that of the only address.
+                let is_nobody = || {
+                    let mut diagnostics = diagnostics.iter();
+                    is_alone && diagnostics.any(|it| matches!(it, Diagnostic::Unreachable(_)))
+                };
+                progress.links_untried == 0 || listener.is_nobody_there() || is_nobody()
+            })?;
+        let answers = std::mem::take(&mut *listener.answers());
+        Ok(Links::new(self.plan, answers, diagnostics))
+    }
+
+    /// Connects and subscribes the first consumer of a backend.
+    pub(super) fn consumer(
+        &self,
+        id: BackendId,
+        backend: &BackendPlan,
+        at: SocketAddr,
+    ) -> Result<Found> {
+        let consumer = (id, ConsumerId(0), at);
+        let mut is_up = false;
+        let who = format!("consumer 0 of backend `{}` at {at}: ", backend.name);
+        let why = |diagnostics: &[Diagnostic]| {
+            diagnostics.iter().find_map(|it| {
+                let (Diagnostic::ConsumerRefused(text) | Diagnostic::ConsumerAway(text)) = it
+                else {
+                    return None;
+                };
+                text.strip_prefix(&who).map(str::to_owned)
+            })
+        };
+        let listener = Listener::default();
+        let diagnostics =
+            self.carry_out(None, Some(consumer), &listener, |progress, diagnostics| {
+                is_up = progress.consumers_up > 0;
+                is_up || why(diagnostics).is_some()
+            })?;
+        let Some(text) = why(&diagnostics).filter(|_| !is_up) else {
+            return Ok(Found::new(outcome::PASS, "ok", "connected and subscribed"));
+        };
+        let (code, mark) = if text.contains(" refused with ") {
+            (outcome::USAGE, "refused")
+        } else if text.contains("bytes of another protocol") {
+            (outcome::USAGE, "no MQTT")
+        } else {
+            (outcome::SILENT, "silent")
+        };
+        Ok(Found::new(code, mark, text))
+    }
+
+    /// Runs until all is decided; answers with what was not as it should be.
+    fn carry_out(
+        &self,
+        slice: Option<Slice>,
+        consumer: Option<(BackendId, ConsumerId, SocketAddr)>,
+        listener: &Listener,
+        mut is_decided: impl FnMut(&Progress, &[Diagnostic]) -> bool,
+    ) -> Result<Vec<Diagnostic>> {
+        let clock = Clock::start();
+        let assignment = Assignment {
+            name: String::new(),
+            plan: self.plan.clone(),
+            run: RunId(clock.t0_ns() as u32),
+            slice,
+            t0_ns: clock.t0_ns(),
+            wall_ms_at_t0: clock.wall_ms_at_t0(),
+            shards: 1,
+            targets: self.targets.to_vec(),
+            seats: consumer.into_iter().collect(),
+            gateways: Vec::new(),
+            trial: Trial {
+                slots: 1,
+                buffers: 1_024,
+                lost_copy: None,
+            },
+        };
+        let writer = || Some(Box::new(listener.clone()) as Box<dyn FactWriter>);
+        let mut agent = Agent::start_with(assignment, &writer).context("connect")?;
+        agent.order(Order::Connect);
+        let (since, mut is_over, mut diagnostics) = (clock.now(), false, Vec::new());
+        loop {
+            match agent.next(WAIT) {
+                Some(News::Dispatch(dispatch)) => {
+                    diagnostics.extend(dispatch.troubles);
+                    let is_news = dispatch.progress.at > since && !is_over;
+                    if is_news && is_decided(&dispatch.progress, &diagnostics) {
+                        agent.order(Order::Finish);
+                        is_over = true;
+                    }
+                }
+                Some(News::Ended(_)) => return Ok(diagnostics),
+                Some(News::Lost(why)) => bail!("connect: {why}"),
+                Some(News::Pulse(_)) | None => {}
+            }
+        }
+    }
+}
+
+/// The links that were tried, with their answers.
+pub(super) struct Links<'a> {
+    plan: &'a Plan,
+    answers: BTreeMap<LinkId, Answer>,
+    diagnostics: Vec<Diagnostic>,
+    /// All that is known of a failure, from the first link that had it.
+    details: BTreeMap<String, String>,
+}
+
+impl<'a> Links<'a> {
+    fn new(plan: &'a Plan, answers: Vec<(LinkId, Answer)>, diagnostics: Vec<Diagnostic>) -> Self {
+        let mut links = Self {
+            plan,
+            answers: answers.into_iter().rev().collect(),
+            diagnostics,
+            details: BTreeMap::new(),
+        };
+        for fleet in &plan.fleets {
+            let name_of = names(plan, fleet);
+            for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
+                if let Some(Err(failure)) = links.answers.get(&link)
+                    && let Some(detail) = links.own_detail(&name_of(link))
+                {
+                    links.details.entry(failure.to_string()).or_insert(detail);
+                }
+            }
+        }
+        links
+    }
+
+    /// The answer to a link, in words; none if it was not tried to its end.
+    pub(super) fn of(&self, fleet: &FleetPlan, link: LinkId, name: &str) -> Option<Found> {
+        let failure = match self.answers.get(&link)? {
+            Ok(took) => {
+                let text = format!("connected within {took}");
+                return Some(Found::new(outcome::PASS, "ok", text));
+            }
+            Err(failure) => *failure,
+        };
+        let (code, mark) = kind(failure, self.plan.platform.scheme());
+        Some(Found::new(code, mark, self.text(failure, fleet, name)))
+    }
+
+    /// Further things that the engine noticed.
+    pub(super) fn notes(&self) -> impl Iterator<Item = &str> {
+        self.diagnostics.iter().filter_map(|it| {
+            let (Diagnostic::Unreachable(text)
+            | Diagnostic::LowerQos(text)
+            | Diagnostic::Limit(text)
+            | Diagnostic::Failed(text)) = it
+            else {
+                return None;
+            };
+            Some(text.as_str())
+        })
+    }
+
+    fn text(&self, failure: ConnectFailure, fleet: &FleetPlan, name: &str) -> String {
+        let security = Security::new(self.plan.platform.scheme(), DEVICE_TLS_KEYS);
+        let detail = self.own_detail(name);
+        let detail = detail.or_else(|| self.details.get(&failure.to_string()).cloned());
+        match (failure, detail) {
+            (ConnectFailure::Rejected(reason), _) => {
+                let see = match reason.is_of_credentials() {
+                    true => format!("; see `credential` of fleet `{}`", fleet.name),
+                    false => String::new(),
+                };
+                let said = self.reason_string(failure);
+                format!("CONNACK {}{said}{see}", reason.in_words())
+            }
+            (ConnectFailure::SubscribeRejected(reason), _) => {
+                format!("SUBSCRIBE refused with {}", reason.in_words())
+            }
+            (ConnectFailure::Malformed, detail) => {
+                let what = detail.unwrap_or_else(|| "it answered in another protocol".to_owned());
+                what + &security.hint_on_nonsense()
+            }
+            (ConnectFailure::SubscribeUnanswered, Some(detail)) => format!("{detail} ({failure})"),
+            (_, Some(detail)) => detail,
+            (ConnectFailure::TimedOut, None) => {
+                format!("no answer within {}", fleet.connect.timeout)
+            }
+            (ConnectFailure::Refused, None) => {
+                "the connection was refused; does anybody listen there?".to_owned()
+            }
+            (ConnectFailure::Closed, None) => {
+                let hint = security.hint_on_silence();
+                format!("the connection was closed before CONNACK came{hint}")
+            }
+            (_, None) => failure.in_words(),
+        }
+    }
+
+    /// Details of the failure of a device or a link by its name.
+    fn own_detail(&self, name: &str) -> Option<String> {
+        let names = [format!("device `{name}`"), format!("link `{name}`")];
+        self.diagnostics.iter().find_map(|it| {
+            let (Diagnostic::Handshake(text) | Diagnostic::LinkRefused(text)) = it else {
+                return None;
+            };
+            let rest = names.iter().find_map(|name| text.strip_prefix(name))?;
+            let rest = rest.trim_start_matches([':', ' ']);
+            Some(
+                rest.trim_end_matches("; others like it are not told")
+                    .to_owned(),
+            )
+        })
+    }
+
+    fn reason_string(&self, failure: ConnectFailure) -> String {
+        let by_cause = failure.to_string();
+        let said = self.diagnostics.iter().find_map(|it| {
+            let Diagnostic::ReasonString { cause, text } = it else {
+                return None;
+            };
+            (*cause == by_cause).then(|| format!(", \"{text}\""))
+        });
+        said.unwrap_or_default()
+    }
+}
+
+/// The exit code for a link that failed so, and the mark of its line.
+fn kind(failure: ConnectFailure, scheme: Scheme) -> (u8, &'static str) {
+    use ConnectFailure::{GeneratorLimit, Malformed, Tls, Unsendable, UpgradeRefused};
+    if failure.is_refusal() {
+        (outcome::USAGE, "refused")
+    } else if failure == Malformed && scheme.is_coap() {
+        (outcome::USAGE, "no CoAP")
+    } else if failure == Malformed {
+        (outcome::USAGE, "no MQTT")
+    } else if matches!(failure, Unsendable | GeneratorLimit) {
+        (outcome::INVALID, "short")
+    } else if scheme.is_dtls() || matches!(failure, Tls(_) | UpgradeRefused(_)) {
+        (outcome::SILENT, "no link")
+    } else {
+        (outcome::SILENT, "silent")
+    }
+}
+
+/// The names of a fleet's links.
+pub(super) fn names(plan: &Plan, fleet: &FleetPlan) -> impl Fn(LinkId) -> String {
+    let roster = roster(plan, fleet, 0);
+    move |link| {
+        let mut name = String::new();
+        fleet.render_link_name(link, &roster, &mut name);
+        name
+    }
+}

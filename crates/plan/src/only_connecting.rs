@@ -1,0 +1,73 @@
+//! The plan of a check: links and consumers come up, and nothing is due.
+
+use muster_model::{DeviceId, LinkId, Micros};
+
+use crate::{ClientPlan, Plan, SocketUse};
+
+/// The most handshakes of a fleet under way at once.
+const PENDING_MAX: u32 = 256;
+/// The wait for a second try, which no check lasts.
+const NO_SECOND_TRY: Micros = Micros::from_secs(365 * 86_400);
+
+impl Plan {
+    /// This plan without load: each link connects once, leaves no will, and no platform gets to know of
+    /// devices. A link of CoAP without security asks for a sign of life.
+    pub fn only_connecting(&self) -> Self {
+        let mut plan = self.clone();
+        let is_plain = !plan.platform.scheme().is_dtls();
+        for fleet in &mut plan.fleets {
+            (fleet.reconnect.min, fleet.reconnect.max) = (NO_SECOND_TRY, NO_SECOND_TRY);
+            (fleet.connect.lifetime, fleet.offline) = (None, None);
+            fleet.connect.pending = fleet.connect.pending.min(PENDING_MAX);
+            fleet.is_gateway = false;
+            let needed_packet = fleet.largest_packet();
+            match &mut fleet.client {
+                ClientPlan::Mqtt(mqtt) => {
+                    mqtt.needed_packet = needed_packet;
+                    mqtt.will = None;
+                }
+                ClientPlan::Coap(coap) => {
+                    coap.pings = is_plain;
+                    coap.sockets = coap.sockets.apart();
+                }
+            }
+        }
+        plan
+    }
+
+    /// This plan with the first links of each fleet alone, at most `most`; no two share a socket.
+    #[must_use]
+    pub fn with_first_links(mut self, most: u32) -> Self {
+        let (mut first_device, mut first_link) = (0, 0);
+        for fleet in &mut self.fleets {
+            fleet.links = fleet.links.min(most);
+            fleet.devices = fleet
+                .devices
+                .min(fleet.links.saturating_mul(fleet.devices_per_link));
+            fleet.first_device = DeviceId(first_device);
+            fleet.first_link = LinkId(first_link);
+            for stream in &mut fleet.streams {
+                stream.schedule.first_device = fleet.first_device;
+                stream.schedule.devices = fleet.devices;
+            }
+            if let ClientPlan::Coap(coap) = &mut fleet.client
+                && let SocketUse::SharedPort { links } = &mut coap.sockets
+            {
+                *links = 1;
+            }
+            first_device += fleet.devices;
+            first_link += fleet.links;
+        }
+        self
+    }
+}
+
+impl SocketUse {
+    /// The same use, but with an endpoint for each link.
+    const fn apart(self) -> Self {
+        match self {
+            Self::SharedEndpoint { .. } => Self::Own,
+            Self::Own | Self::SharedPort { .. } => self,
+        }
+    }
+}
