@@ -89,11 +89,8 @@ pub(super) const CRATES: &[Allowance] = &[
 /// Pages with longer sentences than allowed.
 pub(super) const PAGES: &[&str] = &[
     "docs/benchmarks.md",
-    "docs/commands.md",
-    "docs/dtls.md",
     "docs/fuzzing.md",
     "docs/interop.md",
-    "docs/kafka.md",
     "docs/stability.md",
     "docs/trust.md",
     "docs/two-hosts.md",
