@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use xtask::{Violation, layers, project, tidy};
+use xtask::{Violation, docs, layers, project, tidy};
 
 #[test]
 fn layers_and_purity_hold() -> Result<()> {
@@ -16,6 +16,12 @@ fn layers_and_purity_hold() -> Result<()> {
 #[test]
 fn the_project_is_tidy() -> Result<()> {
     demand_none(&tidy::check(&project::root(), None)?);
+    Ok(())
+}
+
+#[test]
+fn every_command_of_the_documents_is_run_or_says_what_it_needs() -> Result<()> {
+    demand_none(&docs::check_marks(&project::root())?);
     Ok(())
 }
 
