@@ -5,7 +5,7 @@
 //!
 //! - `sh` must end with exit code 0, `sh exit=1` with 1.
 //! - `sh needs=hono` needs what a test has not (a broker, two hosts, minutes). It is not run: each `muster`
-//!   command is only parsed by the program, and names of recipes, scripts and packages are looked up.
+//!   command is only parsed by the program, and recipes, scripts and scenarios must exist.
 //!
 //! It must never change a file of the project: runs write into the scratch folder.
 

@@ -46,7 +46,13 @@ to_run() {
 to_parse() {
     exec 3>parsed
     trap end_parsing EXIT
-    muster() { "$PROGRAM" "$@" --help >help.log 2>&1 || echo "muster $*: $(<help.log)" >&3; }
+    muster() {
+        "$PROGRAM" "$@" --help >help.log 2>&1 || echo "muster $*: $(<help.log)" >&3
+        local argument
+        for argument; do
+            [[ $argument != scenarios/* ]] || [ -e "$argument" ] || echo "muster $*: no such file" >&3
+        done
+    }
     cargo() { [ "$1" != run ] || [[ " $* " == *" -p "* ]] || of_cargo "$@"; }
     just() {
         [[ $'\n'$(<"$PROJECT/justfile") =~ $'\n'"$1"[^:$'\n']*: ]] || echo "just $1: no such recipe" >&3
